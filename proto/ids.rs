@@ -1,0 +1,226 @@
+//! The four kinds of numbers, each a type of its own, and device names.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which kind of device; see [`DeviceType::NAMES`] for those with a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceType(pub i32);
+
+/// Which device of its kind, counted from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceId(pub i32);
+
+/// A client or driver in the mediator's number space; always positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(pub i32);
+
+/// The number of a request; its answer repeats it. 0 marks published data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SynNum(pub u32);
+
+/// The address of a device: type and id, written `hokuyo:0` or `77:3`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Device {
+    /// Which kind of device.
+    pub device_type: DeviceType,
+    /// Which one of that kind.
+    pub id: DeviceId,
+}
+
+impl DeviceType {
+    /// The mediator itself.
+    pub const MEDIATOR: Self = Self(0);
+    /// Accelerometer, gyroscope and magnetometer.
+    pub const NINEDOF: Self = Self(1);
+    /// Four wheels on two RoboClaw motor controllers.
+    pub const ROBOCLAW: Self = Self(2);
+    /// Pose from landmarks on the ceiling.
+    pub const STARGAZER: Self = Self(3);
+    /// Laser scanner.
+    pub const HOKUYO: Self = Self(4);
+    /// No hardware, for trying things out.
+    pub const DUMMY: Self = Self(5);
+    /// Where the robot is on its map.
+    pub const LOCATION: Self = Self(6);
+    /// Hobby servos.
+    pub const MAESTRO: Self = Self(7);
+    /// Drives to targets.
+    pub const DRIVE_TO_POINT: Self = Self(8);
+    /// Drives, but not into things.
+    pub const COLLISION_AVOIDANCE: Self = Self(9);
+    /// Follows a line of points.
+    pub const PID_FOLLOW_TRAJECTORY: Self = Self(10);
+    /// Gateways to other robot protocols.
+    pub const GATEWAY: Self = Self(200);
+
+    /// The device types that have a name.
+    pub const NAMES: [(Self, &'static str); 12] = [
+        (Self::MEDIATOR, "mediator"),
+        (Self::NINEDOF, "ninedof"),
+        (Self::ROBOCLAW, "roboclaw"),
+        (Self::STARGAZER, "stargazer"),
+        (Self::HOKUYO, "hokuyo"),
+        (Self::DUMMY, "dummy"),
+        (Self::LOCATION, "location"),
+        (Self::MAESTRO, "maestro"),
+        (Self::DRIVE_TO_POINT, "drive-to-point"),
+        (Self::COLLISION_AVOIDANCE, "collision-avoidance"),
+        (Self::PID_FOLLOW_TRAJECTORY, "pid-follow-trajectory"),
+        (Self::GATEWAY, "gateway"),
+    ];
+
+    /// The name, for types that have one.
+    pub fn name(self) -> Option<&'static str> {
+        Self::NAMES
+            .iter()
+            .find(|(number, _)| *number == self)
+            .map(|(_, name)| *name)
+    }
+}
+
+impl Device {
+    /// The mediator itself, 0:0.
+    pub const MEDIATOR: Self = Self::new(DeviceType::MEDIATOR, 0);
+
+    /// The `id`-th device of a kind.
+    pub const fn new(device_type: DeviceType, id: i32) -> Self {
+        Self {
+            device_type,
+            id: DeviceId(id),
+        }
+    }
+}
+
+impl fmt::Display for DeviceType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.pad(name),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for SynNum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}:{}", self.device_type, self.id))
+    }
+}
+
+/// Why a text is not the address of a device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseDeviceError {
+    /// Neither a number nor a name that we know.
+    #[error("no device type is called '{name}'{}", did_you_mean(name))]
+    Type {
+        /// What was written.
+        name: String,
+    },
+    /// The part behind the colon is no number.
+    #[error("'{0}' is no device id (a number such as 0)")]
+    Id(String),
+}
+
+fn did_you_mean(name: &str) -> String {
+    let near = |known: &&str| strsim::damerau_levenshtein(name, known) <= 1 + known.len() / 4;
+    match DeviceType::NAMES.iter().map(|(_, known)| *known).find(near) {
+        Some(known) => format!("; did you mean '{known}'?"),
+        None => String::new(),
+    }
+}
+
+impl FromStr for DeviceType {
+    type Err = ParseDeviceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(number) = text.parse() {
+            return Ok(Self(number));
+        }
+        let name = text.to_ascii_lowercase().replace('_', "-");
+        let known = Self::NAMES.iter().find(|(_, known)| *known == name);
+        known
+            .map(|(number, _)| *number)
+            .ok_or_else(|| ParseDeviceError::Type { name: text.into() })
+    }
+}
+
+impl FromStr for Device {
+    type Err = ParseDeviceError;
+
+    /// Reads `hokuyo`, `hokuyo:0` or `4:0`; without an id the first is meant.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (device_type, id) = text.split_once(':').unwrap_or((text, "0"));
+        Ok(Self {
+            device_type: device_type.parse()?,
+            id: DeviceId(id.parse().map_err(|_| ParseDeviceError::Id(id.into()))?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_read_as_they_are_written() {
+        for (text, device_type, id, written) in [
+            ("hokuyo", 4, 0, "hokuyo:0"),
+            ("Hokuyo:1", 4, 1, "hokuyo:1"),
+            ("4:0", 4, 0, "hokuyo:0"),
+            ("77:3", 77, 3, "77:3"),
+            ("drive_to_point", 8, 0, "drive-to-point:0"),
+            ("-4:2147483647", -4, i32::MAX, "-4:2147483647"),
+        ] {
+            let device: Device = text.parse().unwrap();
+            assert_eq!(device, Device::new(DeviceType(device_type), id));
+            assert_eq!(device.to_string(), written);
+            assert_eq!(written.parse(), Ok(device));
+        }
+    }
+
+    #[test]
+    fn wrong_devices_say_what_is_wrong() {
+        for (text, error) in [
+            (
+                "hokujo",
+                "no device type is called 'hokujo'; did you mean 'hokuyo'?",
+            ),
+            ("spoon", "no device type is called 'spoon'"),
+            ("", "no device type is called ''"),
+            ("hokuyo:x", "'x' is no device id (a number such as 0)"),
+            ("hokuyo:", "'' is no device id (a number such as 0)"),
+            (
+                "4:99999999999",
+                "'99999999999' is no device id (a number such as 0)",
+            ),
+        ] {
+            assert_eq!(text.parse::<Device>().unwrap_err().to_string(), error);
+        }
+    }
+
+    #[test]
+    fn padding_is_respected() {
+        assert_eq!(
+            format!("{:10}|", Device::new(DeviceType::DUMMY, 0)),
+            "dummy:0   |"
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! The wire protocol of Amber.
+//!
+//! Clients talk UDP to the mediator, the mediator talks over stdin and stdout
+//! to one process per device, and everywhere a frame looks like this:
+//!
+//! ```text
+//! +--------+-----------+--------+------------------------------------+
+//! | u16 BE | DriverHdr | u16 BE | DriverMsg                          |
+//! | length | who       | length | type, synNum, ackNum + extensions  |
+//! +--------+-----------+--------+------------------------------------+
+//! ```
+//!
+//! A datagram holds exactly one frame, a stream any number of them.
+//!
+//! - [`frame`] and [`header`] read and write bytes without allocating: for the mediator.
+//! - [`codec`] gives owned packets over any stream: for the SDKs.
+//! - [`ids`] has the numbers and names, [`limits`] every maximum.
+//! - One module per device holds its messages, generated from the `.proto` file
+//!   of that name, each with a `DriverMsg` that has the device's extensions.
+
+pub mod codec;
+pub mod frame;
+pub mod header;
+pub mod ids;
+pub mod limits;
+
+mod message;
+
+pub use codec::{FrameCodec, Packet};
+pub use frame::Frame;
+pub use generated::amber::{DriverHdr, DriverMsg, driver_msg::MsgType};
+pub use generated::amber::{
+    collision_avoidance_proto as collision_avoidance, drive_to_point_proto as drive_to_point,
+    dummy_proto as dummy, hokuyo_proto as hokuyo, location_proto as location,
+    maestro_proto as maestro, mediator_proto as mediator, ninedof_proto as ninedof,
+    pid_follow_trajectory_proto as pid_follow_trajectory, roboclaw_proto as roboclaw,
+    stargazer_proto as stargazer,
+};
+pub use header::{Header, HeaderBytes};
+pub use ids::{ClientId, Device, DeviceId, DeviceType, SynNum};
+pub use message::DeviceMessage;
+
+/// The schemas as a serialized `FileDescriptorSet`, not folded: with `extend`
+/// as other languages see it. For tools that work by reflection.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::doc_lazy_continuation,
+    clippy::large_enum_variant
+)]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/_all.rs"));
+}
