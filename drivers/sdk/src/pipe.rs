@@ -4,7 +4,7 @@
 //! something, the same task goes on reading and writing: it answers PINGs,
 //! takes down subscribers, and lets requests wait their turn.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
@@ -31,6 +31,13 @@ const MAX_OUTPUT: usize = 256 * 1024;
 /// share a write, too few to delay it.
 const MAX_BATCH: usize = 16;
 
+/// How much is read at once: some hundred requests.
+const READ: usize = 16 * 1024;
+
+/// How long reading may rest while there is work to be done: handlers that
+/// never wait, but compute, must not keep PINGs waiting.
+const MAX_READ_PAUSE: Duration = Duration::from_millis(100);
+
 /// How long the requests that wait may take after the end of the stream.
 const LAST_REQUESTS: Duration = Duration::from_secs(1);
 
@@ -47,7 +54,7 @@ pub async fn serve_on<D: Driver>(
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
 ) -> Result<(), ServeError> {
-    serve_until(std::future::pending(), driver, reader, writer).await
+    serve_until(pending(), driver, reader, writer).await
 }
 
 /// Serves until the reader ends or `stop` is ready, and then shuts the driver
@@ -73,9 +80,7 @@ pub async fn serve_until<D: Driver>(
         () = stop => Ok(()),
         () = overtime => Ok(()),
     };
-    let shut_down = pipe.during(driver.shutdown()).await;
-    let flushed = timeout(LAST_WORDS, pipe.flush()).await.unwrap_or(Ok(()));
-    match served.and(shut_down).and(flushed) {
+    match served.and(pipe.shut_down(&mut driver).await) {
         // Nobody hears us any more: the mediator has gone first.
         Err(ServeError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
@@ -87,6 +92,7 @@ struct Pipe<D: Driver, R, W> {
     reader: R,
     writer: W,
     input: BytesMut,
+    last_read: Instant,
     output: BytesMut,
     /// Files and the like have buffers of their own.
     flushed: bool,
@@ -106,6 +112,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             reader,
             writer,
             input: BytesMut::new(),
+            last_read: Instant::now(),
             output: BytesMut::new(),
             flushed: true,
             ended: Some(ended),
@@ -120,11 +127,9 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             .await?
             .map_err(ServeError::Start)?;
         let mut batch = 0;
+        let mut has_published = false;
         loop {
             let period = driver.period();
-            let due = period
-                .and_then(|_| self.session.next_due())
-                .map(Instant::from_std);
             if self.output.len() >= MAX_OUTPUT {
                 // What is due is late anyway; better late than without bound.
                 self.exchange().await?;
@@ -133,10 +138,16 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             if batch == MAX_BATCH {
                 batch = 0;
                 self.exchange_now().await?;
+                // Other tasks of the driver want to run, too.
+                tokio::task::yield_now().await;
             }
             batch += 1;
+            // A driver that publishes all the time must still be asked.
+            let period = period.filter(|_| !(has_published && self.session.has_work()));
             let now = Instant::now().into_std();
+            has_published = false;
             if let Some(device) = period.and_then(|period| self.session.take_due(now, period)) {
+                has_published = true;
                 self.publish(driver, device).await?;
             } else if let Some(work) = self.session.poll_work() {
                 self.work(driver, work).await?;
@@ -144,12 +155,34 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
                 return Ok(());
             } else {
                 batch = 0;
+                let due = period.and_then(|_| self.session.next_due());
                 tokio::select! {
                     exchanged = self.exchange() => exchanged?,
-                    () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+                    () = until(due) => {}
                 }
             }
         }
+    }
+
+    /// Whatever is broken, the driver gets to its end.
+    async fn shut_down(&mut self, driver: &mut D) -> Result<(), ServeError> {
+        let mut shutdown = pin!(driver.shutdown());
+        let broken = tokio::select! {
+            biased;
+            () = &mut shutdown => None,
+            broken = async {
+                loop {
+                    if let Err(error) = self.exchange().await {
+                        break error;
+                    }
+                }
+            } => Some(broken),
+        };
+        if let Some(error) = broken {
+            shutdown.await;
+            return Err(error);
+        }
+        timeout(LAST_WORDS, self.flush()).await.unwrap_or(Ok(()))
     }
 
     async fn publish(&mut self, driver: &mut D, device: Option<Device>) -> Result<(), ServeError> {
@@ -205,11 +238,20 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         poll_fn(|cx| self.poll_exchange(cx)).await
     }
 
-    /// Reads and writes what can be read and written now.
+    /// Writes what can be written now. Reads only if there is nothing to do,
+    /// or it was not done for long: requests wait better in the pipe than here,
+    /// where there is an end to them.
     async fn exchange_now(&mut self) -> Result<(), ServeError> {
-        poll_fn(|cx| match self.poll_exchange(cx) {
-            Poll::Pending => Poll::Ready(Ok(())),
-            ready => ready,
+        let reads = !self.session.has_work() || self.last_read.elapsed() > MAX_READ_PAUSE;
+        poll_fn(|cx| {
+            let _ = self.poll_commands(cx);
+            if let Poll::Ready(Err(error)) = self.poll_write(cx) {
+                return Poll::Ready(Err(ServeError::Write(error)));
+            }
+            match reads.then(|| self.poll_read(cx)) {
+                Some(Poll::Ready(Err(error))) => Poll::Ready(Err(ServeError::Read(error))),
+                _ => Poll::Ready(Ok(())),
+            }
         })
         .await
     }
@@ -267,21 +309,35 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let read = self.poll_frames(cx);
+        if let Poll::Ready(Err(_)) = read {
+            // There is no next frame behind what is none.
+            self.ended = None;
+        }
+        read
+    }
+
+    fn poll_frames(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let has_room = self.output.len() < MAX_OUTPUT && !self.session.is_full();
         if self.ended.is_none() || !has_room {
             return Poll::Pending;
         }
+        self.last_read = Instant::now();
+        self.input.reserve(READ);
         let read = poll_read_buf(Pin::new(&mut self.reader), cx, &mut self.input)?;
         if read.is_pending() {
             return Poll::Pending;
         }
         if read == Poll::Ready(0) {
             if !self.input.is_empty() {
-                tracing::warn!(bytes = self.input.len(), "stdin ended within a frame");
+                tracing::warn!(
+                    bytes = self.input.len(),
+                    "the mediator's last frame is cut off"
+                );
             }
             self.ended.take().map(|ended| ended.send(()));
         }
-        let now = Instant::now().into_std();
+        let now = self.last_read.into_std();
         while let Some(packet) = FrameCodec.decode(&mut self.input)? {
             self.session.handle_packet(now, packet);
             while self.session.poll_from_device().is_some() {
@@ -309,8 +365,18 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
     }
 }
 
+async fn until(due: Option<std::time::Instant>) {
+    match due {
+        Some(due) => sleep_until(due.into()).await,
+        None => pending().await,
+    }
+}
+
 fn complain(sent: Result<(), MessageTooLong>) {
     if let Err(error) = sent {
         tracing::error!("not sent: {error}");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,9 +8,10 @@ use crate::request::Request;
 
 /// How many requests may wait.
 ///
-/// A handler that needs a millisecond is never more than a quarter of a second
-/// behind, and a flood costs little memory.
-pub const MAX_REQUESTS: usize = 256;
+/// More than one read from a pipe brings, so that nothing is dropped while the
+/// handlers are quick; and with handlers that need a millisecond, nothing is
+/// done that was asked for more than a second ago.
+pub const MAX_REQUESTS: usize = 1024;
 
 /// How many comings and goings of clients may wait before reading stops: these
 /// are never dropped.
@@ -74,6 +75,11 @@ impl<M> Queue<M> {
     /// Whether nothing more should be read until something has been taken.
     pub fn is_full(&self) -> bool {
         self.waiting.len() - self.requests >= MAX_CHANGES
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     fn drop_one(&mut self) -> Option<Request<M>> {

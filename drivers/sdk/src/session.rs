@@ -123,6 +123,11 @@ impl<M: DeviceMessage> Session<M> {
         self.queue.pop()
     }
 
+    /// Whether the driver has something to do.
+    pub fn has_work(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// Whether nothing more should be read until work has been taken.
     pub fn is_full(&self) -> bool {
         self.queue.is_full()
