@@ -39,7 +39,9 @@ enum Verb {
     #[command(flatten)]
     Client(client::Verb),
     /// Print a script that completes commands in your shell
-    #[command(after_help = "Example:\n  amber completions bash > ~/.local/share/bash-completion/completions/amber")]
+    #[command(
+        after_help = "Example:\n  amber completions bash > ~/.local/share/bash-completion/completions/amber"
+    )]
     Completions {
         /// Which shell
         shell: Shell,
@@ -66,7 +68,10 @@ impl Cli {
         let result = match self.verb {
             Verb::Demo(demo) => demo.run(&options),
             Verb::Mediator(mediator) => mediator.run(&options),
-            Verb::Driver(DriverOptions { driver: Some(driver), .. }) => return driver.run(),
+            Verb::Driver(DriverOptions {
+                driver: Some(driver),
+                ..
+            }) => return driver.run(),
             Verb::Driver(DriverOptions { driver: None, .. }) => list_drivers(&options),
             Verb::Client(verb) => client::run(verb, &options),
             Verb::Completions { shell } => {

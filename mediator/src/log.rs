@@ -4,12 +4,12 @@
 //! reads them in time they are dropped and counted, instead of everything
 //! waiting for a slow terminal or disk.
 
-use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, SyncSender, TrySendError};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::time::Duration;
+use std::{env, thread};
 
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::prelude::*;
@@ -21,10 +21,9 @@ use crate::limits::LOG_QUEUE_LINES;
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// How lines look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For people.
-    #[default]
     Text,
     /// One JSON object per line.
     Json,
@@ -39,7 +38,7 @@ pub struct Log {
 
 #[derive(Clone)]
 struct Queue {
-    lines: SyncSender<Item>,
+    items: SyncSender<Item>,
     lost: Arc<AtomicU64>,
 }
 
@@ -49,14 +48,14 @@ enum Item {
 }
 
 impl Log {
-    /// Starts logging what `filter` says, such as `info` or `amber_mediator=debug`.
+    /// Starts logging what `filter` says, such as `info` or
+    /// `amber_mediator=debug`. Once in the life of a program.
     ///
     /// # Errors
-    /// The filter cannot be read.
+    /// The filter cannot be read, or something logs already.
     pub fn start(filter: &str, format: Format) -> Result<Self, String> {
-        let filter = parse(filter)?;
-        let (filter, handle) = reload::Layer::new(filter);
-        let (lines, received) = mpsc::sync_channel(LOG_QUEUE_LINES);
+        let (filter, handle) = reload::Layer::new(parse(filter)?);
+        let (items, received) = mpsc::sync_channel(LOG_QUEUE_LINES);
         let (finish, finished) = mpsc::channel();
         thread::spawn(move || {
             while let Ok(Item::Line(line)) = received.recv() {
@@ -65,30 +64,26 @@ impl Log {
             }
             let _ = finish.send(());
         });
-        let queue = Queue { lines, lost: Arc::default() };
-        let colour =
-            io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let queue = Queue {
+            items,
+            lost: Arc::default(),
+        };
+        let no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colour = io::stderr().is_terminal() && !no_colour;
         let registry = tracing_subscriber::registry().with(filter);
+        let lines = fmt::layer()
+            .with_ansi(colour)
+            .with_target(false)
+            .with_writer(queue.clone());
         match format {
-            Format::Text => registry
-                .with(
-                    fmt::layer()
-                        .with_ansi(colour)
-                        .with_target(false)
-                        .with_writer(queue.clone()),
-                )
-                .init(),
-            Format::Json => {
-                registry
-                    .with(fmt::layer().json().with_writer(queue.clone()))
-                    .init();
-            }
+            Format::Text => registry.with(lines).try_init(),
+            Format::Json => registry.with(lines.json()).try_init(),
         }
+        .map_err(|error| error.to_string())?;
         Ok(Self {
             filter: handle,
-            lost,
-            writer: Some(writer),
-            lines,
+            queue,
+            finished,
         })
     }
 
@@ -112,7 +107,7 @@ impl Log {
 impl Drop for Log {
     /// Writes what is left, unless nobody reads it.
     fn drop(&mut self) {
-        if self.queue.lines.try_send(Item::End).is_ok() {
+        if self.queue.items.try_send(Item::End).is_ok() {
             let _ = self.finished.recv_timeout(LAST_LINES);
         }
     }
@@ -155,7 +150,7 @@ impl Write for Line<'_> {
 impl Drop for Line<'_> {
     fn drop(&mut self) {
         let line = Item::Line(std::mem::take(&mut self.bytes));
-        if let Err(TrySendError::Full(_)) = self.queue.lines.try_send(line) {
+        if let Err(TrySendError::Full(_)) = self.queue.items.try_send(line) {
             self.queue.lost.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -595,13 +595,16 @@ impl Router {
         };
         let message = message.encode_to_vec();
         for key in used {
-            let Some(route) = self.routes.get(key) else { continue };
+            let Some(route) = self.routes.get(key) else {
+                continue;
+            };
             let headers: Vec<_> = match route.devices.as_slice() {
                 [_] => vec![HeaderBytes::new(None, Some(id))],
                 // A process that serves several devices is told once for each.
-                several => {
-                    several.iter().map(|device| HeaderBytes::new(Some(*device), Some(id))).collect()
-                }
+                several => several
+                    .iter()
+                    .map(|device| HeaderBytes::new(Some(*device), Some(id)))
+                    .collect(),
             };
             for header in headers {
                 self.tell_driver(*key, header, &message);

@@ -1,10 +1,10 @@
 //! `amber demo`: a mediator with something to play with. IO.
 
+use std::env;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::env;
 
 use amber_client::cli::{self as client, Failure};
 use amber_mediator::config::DEFAULT_PORT;
@@ -30,7 +30,10 @@ impl Options {
         let python = python_driver();
         let second = match &python {
             Ok(script) => {
-                format!("python3 -u {}", shell_words::quote(&script.to_string_lossy()))
+                format!(
+                    "python3 -u {}",
+                    shell_words::quote(&script.to_string_lossy())
+                )
             }
             Err(_) => "amber driver dummy".to_owned(),
         };
@@ -43,7 +46,9 @@ impl Options {
             log: "info".into(),
             ..mediator::Options::default()
         };
-        mediator.serve(options, |addresses| introduce(addresses, &second, python.err()))
+        mediator.serve(options, |addresses| {
+            introduce(addresses, &second, python.err())
+        })
     }
 }
 
@@ -71,17 +76,25 @@ fn introduce(addresses: &[SocketAddr], second: &str, missing: Option<String>) ->
         ("call dummy message hello", "tell a device something"),
         ("call dummy status", "ask it"),
         ("watch dummy", "see what it publishes; Ctrl-C ends"),
-        ("events", "then kill a driver, by the pid that `devices` shows"),
+        (
+            "events",
+            "then kill a driver, by the pid that `devices` shows",
+        ),
     ] {
         writeln!(out, "  {:44} # {what}", format!("{amber}{to} {command}"))?;
     }
-    writeln!(out, "\nCtrl-C here ends the mediator and both drivers. Its log follows.\n")?;
+    writeln!(
+        out,
+        "\nCtrl-C here ends the mediator and both drivers. Its log follows.\n"
+    )?;
     out.flush()
 }
 
 /// The Python example, or why it cannot run.
 fn python_driver() -> Result<PathBuf, String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PYTHON_DRIVER);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(PYTHON_DRIVER);
     let script = [PathBuf::from(PYTHON_DRIVER), source]
         .into_iter()
         .find(|script| script.is_file())
@@ -101,7 +114,9 @@ fn python_driver() -> Result<PathBuf, String> {
 
 /// How the user can call this very program.
 fn amber_command() -> String {
-    let Ok(program) = env::current_exe() else { return "amber".into() };
+    let Ok(program) = env::current_exe() else {
+        return "amber".into();
+    };
     let in_path = env::var_os("PATH").is_some_and(|path| {
         env::split_paths(&path).any(|directory| directory.join("amber") == program)
     });

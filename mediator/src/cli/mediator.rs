@@ -64,7 +64,11 @@ impl Options {
         options: &client::Options,
         ready: impl FnOnce(&[SocketAddr]) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let format = if options.json { Format::Json } else { Format::Text };
+        let format = if options.json {
+            Format::Json
+        } else {
+            Format::Text
+        };
         let log = Log::start(&self.log, format).map_err(|error| {
             Failure::wrong(format!("--log {}: {error}", self.log)).hint("try `--log debug`")
         })?;
@@ -144,7 +148,11 @@ fn cannot_listen(error: &BindError) -> Failure {
         BindError::InUse { address, .. } => failure.hint(format!(
             "another mediator may be running: `amber devices` shows; \
              `amber demo --port 0` or `amber mediator --listen {}:0` picks a free port",
-            if address.is_ipv6() { "[::1]" } else { "127.0.0.1" },
+            if address.is_ipv6() {
+                "[::1]"
+            } else {
+                "127.0.0.1"
+            },
         )),
         BindError::Other(..) | BindError::Nothing => {
             failure.hint("`--listen 127.0.0.1:26233` serves programs on this machine only")
