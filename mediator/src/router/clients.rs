@@ -91,7 +91,7 @@ impl Client {
 
     /// It has answered a PING.
     pub fn answered_ping(&mut self) {
-        self.keepalive.answers = true;
+        self.keepalive = Keepalive { answers: true, ..Keepalive::default() };
     }
 
     fn silence(&mut self, now: Instant) -> Option<Silence> {
