@@ -577,7 +577,7 @@ impl Protoc {
         assert!(schemas.len() >= 12);
         let output = Command::new(self.0[0])
             .args(&self.0[1..])
-            .arg("-I.")
+            .args(["-I.", "--include_imports"])
             .arg(format!("--descriptor_set_out={}", descriptors.display()))
             .args(schemas)
             .current_dir(folder)
