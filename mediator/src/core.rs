@@ -198,8 +198,8 @@ impl Core {
         }
         let removed = obsolete.len();
         let text = format!(
-            "configuration read: {unchanged} drivers unchanged, {changed} restarted, \
-             {added} added, {removed} removed"
+            "configuration read; drivers unchanged: {unchanged}, restarted: {changed}, \
+             added: {added}, removed: {removed}"
         );
         info!("{text}");
         self.notify(Notice {

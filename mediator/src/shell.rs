@@ -204,7 +204,7 @@ struct Shell {
     children: RefCell<HashMap<DriverKey, Child>>,
     /// Where drivers reach us.
     for_drivers: SocketAddr,
-    guard: Guard,
+    guard: Rc<Guard>,
     hooks: Hooks,
     log_lines_lost: RefCell<u64>,
     timers_changed: Notify,
@@ -288,8 +288,8 @@ impl Shell {
     fn spawn(self: &Rc<Self>, key: DriverKey) {
         let config = self.core.borrow_mut().driver_config(key).cloned();
         let Some(config) = config else { return };
-        let child =
-            spawn::spawn(&config, &self.hooks.amber, self.for_drivers).and_then(|process| {
+        let child = spawn::spawn(&config, &self.hooks.amber, self.for_drivers, &self.guard)
+            .and_then(|process| {
                 Child::new(self, key, process).map_err(|error| spawn::SpawnError {
                     error: error.to_string(),
                     hint: "the system may have no file descriptors left: see `ulimit -n`".into(),

@@ -32,15 +32,22 @@ pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain for {what}");
+        assert!(
+            Instant::now() < deadline,
+            "waited {PATIENCE:?} in vain for {what}"
+        );
         thread::sleep(Duration::from_millis(5));
     }
 }
 
 pub fn is_running(pid: u32) -> bool {
     // A zombie has ended, and waits only for somebody to take note.
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')))
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        !stat
+            .rsplit(") ")
+            .next()
+            .is_some_and(|rest| rest.starts_with('Z'))
+    })
 }
 
 pub fn signal(pid: u32, signal: Signal) {
@@ -85,7 +92,11 @@ impl Mediator {
         };
         collect(Box::new(stdout));
         collect(Box::new(stderr));
-        let mut mediator = Self { child, address: ([0, 0, 0, 0], 0).into(), output };
+        let mut mediator = Self {
+            child,
+            address: ([0, 0, 0, 0], 0).into(),
+            output,
+        };
         let line = mediator.wait_for_line("listening on ");
         mediator.address = line.trim_start_matches("listening on ").parse().unwrap();
         mediator
@@ -108,7 +119,11 @@ impl Mediator {
             if let Some(line) = self.output().into_iter().find(|line| line.contains(text)) {
                 return line;
             }
-            assert!(Instant::now() < deadline, "no '{text}' in:\n{}", self.output().join("\n"));
+            assert!(
+                Instant::now() < deadline,
+                "no '{text}' in:\n{}",
+                self.output().join("\n")
+            );
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -125,13 +140,19 @@ impl Mediator {
     /// Runs `amber` as a client of this mediator.
     pub fn amber(&self, args: &[&str]) -> Command {
         let mut command = Command::new(AMBER);
-        command.args(args).env("AMBER_MEDIATOR", self.address.to_string()).stdin(Stdio::null());
+        command
+            .args(args)
+            .env("AMBER_MEDIATOR", self.address.to_string())
+            .stdin(Stdio::null());
         command
     }
 
     pub fn describe(&self, device: &str) -> mediator::Driver {
         let device: Device = device.parse().unwrap();
-        let device = mediator::Device { r#type: device.device_type.0, id: device.id.0 };
+        let device = mediator::Device {
+            r#type: device.device_type.0,
+            id: device.id.0,
+        };
         match self.peer().ask(request::What::DescribeDriver(device)) {
             reply::What::Driver(driver) => driver,
             other => panic!("{other:?}"),
@@ -148,13 +169,20 @@ impl Mediator {
                 return driver;
             }
             let log = || self.output().join("\n");
-            assert!(Instant::now() < deadline, "{device} is not {state:?}: {driver:?}\n{}", log());
+            assert!(
+                Instant::now() < deadline,
+                "{device} is not {state:?}: {driver:?}\n{}",
+                log()
+            );
             thread::sleep(Duration::from_millis(5));
         }
     }
 
     pub fn statistics(&self) -> mediator::Statistics {
-        match self.peer().ask(request::What::GetStatistics(mediator::GetStatistics {})) {
+        match self
+            .peer()
+            .ask(request::What::GetStatistics(mediator::GetStatistics {}))
+        {
             reply::What::Statistics(statistics) => statistics,
             other => panic!("{other:?}"),
         }
@@ -162,7 +190,12 @@ impl Mediator {
 
     pub fn dropped(&self, name: &str) -> u64 {
         let statistics = self.statistics();
-        statistics.dropped.iter().find(|counter| counter.name == name).unwrap().value
+        statistics
+            .dropped
+            .iter()
+            .find(|counter| counter.name == name)
+            .unwrap()
+            .value
     }
 
     pub fn reload(&self) -> reply::What {
@@ -226,9 +259,15 @@ impl Peer {
         let expected = frame(Some(device), message);
         wait_for("an echo", || {
             self.send(device, message);
-            self.socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+            self.socket
+                .set_read_timeout(Some(Duration::from_millis(200)))
+                .unwrap();
             let mut buffer = vec![0; 1 << 16];
-            let answer = self.socket.recv(&mut buffer).ok().map(|n| buffer[..n].to_vec());
+            let answer = self
+                .socket
+                .recv(&mut buffer)
+                .ok()
+                .map(|n| buffer[..n].to_vec());
             self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
             answer.filter(|answer| *answer == expected)
         });
@@ -258,14 +297,22 @@ impl Peer {
     /// From now on the mediator may speak to it.
     pub fn announce(&self) {
         self.send(Device::MEDIATOR, &message(MsgType::Ping));
-        assert_eq!(self.receive(), frame(Some(Device::MEDIATOR), &message(MsgType::Pong)));
+        assert_eq!(
+            self.receive(),
+            frame(Some(Device::MEDIATOR), &message(MsgType::Pong))
+        );
     }
 }
 
 pub fn frame(device: Option<Device>, message: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let header = HeaderBytes::new(device, None);
-    Frame { header: header.as_slice(), message }.encode(&mut bytes).unwrap();
+    Frame {
+        header: header.as_slice(),
+        message,
+    }
+    .encode(&mut bytes)
+    .unwrap();
     bytes
 }
 

@@ -55,16 +55,26 @@ fn a_reload_leaves_unchanged_drivers_alone() {
     let after = driver("77:3", "'cat', '-u'") + &driver("79:0", "'cat'");
     folder.write(&format!("{LISTEN}{same}{after}"));
     signal(mediator.pid(), Signal::SIGHUP);
-    mediator.wait_for_line("1 drivers unchanged, 1 restarted, 1 added, 1 removed");
-    wait_for("the restart", || (mediator.describe("77:3").pid() != changed).then_some(()));
+    mediator.wait_for_line("drivers unchanged: 1, restarted: 1, added: 1, removed: 1");
+    wait_for("the restart", || {
+        (mediator.describe("77:3").pid() != changed).then_some(())
+    });
     mediator.wait_for_state("79:0", DriverState::Up);
     assert_eq!(mediator.describe("5:0").pid(), kept);
-    wait_for("the removal", || (!crate::common::is_running(removed)).then_some(()));
+    wait_for("the removal", || {
+        (!crate::common::is_running(removed)).then_some(())
+    });
 
     // A file that is wrong changes nothing.
     folder.write("[[driver]]\ndevise = '5:0'\n");
-    let reply::What::Refused(refusal) = mediator.reload() else { panic!("refused") };
-    assert!(refusal.message.contains("amber.toml:2:1: unknown field `devise`"));
+    let reply::What::Refused(refusal) = mediator.reload() else {
+        panic!("refused")
+    };
+    assert!(
+        refusal
+            .message
+            .contains("amber.toml:2:1: unknown field `devise`")
+    );
     assert_eq!(refusal.hint(), "did you mean `device`?");
     assert_eq!(mediator.describe("5:0").pid(), kept);
 }
@@ -91,10 +101,19 @@ fn the_environment_of_a_driver_is_set() {
 #[test]
 fn the_effective_whole_can_be_shown_and_read_again() {
     let folder = Folder::with(&driver("hokuyo:0", "'amber', 'driver', 'hokuyo'"));
-    let shown = print_config(&["-c", folder.file().to_str().unwrap(), "--driver", "77:3=cat"]);
+    let shown = print_config(&[
+        "-c",
+        folder.file().to_str().unwrap(),
+        "--driver",
+        "77:3=cat",
+    ]);
     assert!(shown.status.success());
     let shown = String::from_utf8(shown.stdout).unwrap();
-    for part in ["listen = [\"0.0.0.0:26233\", \"[::]:26233\"]", "\"hokuyo:0\"", "\"77:3\""] {
+    for part in [
+        "listen = [\"0.0.0.0:26233\", \"[::]:26233\"]",
+        "\"hokuyo:0\"",
+        "\"77:3\"",
+    ] {
         assert!(shown.contains(part), "{part} is not in:\n{shown}");
     }
     folder.write(&shown);
@@ -114,7 +133,10 @@ fn wrong_configurations_end_with_an_error_a_hint_and_code_2() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.starts_with("error: "), "{text}");
-    assert!(text.contains("amber.toml:2:1: unknown field `devise`"), "{text}");
+    assert!(
+        text.contains("amber.toml:2:1: unknown field `devise`"),
+        "{text}"
+    );
     assert!(text.contains("\nhint: did you mean `device`?"), "{text}");
 
     let output = print_config(&["-c", "/no/such/file.toml"]);
@@ -124,7 +146,11 @@ fn wrong_configurations_end_with_an_error_a_hint_and_code_2() {
 }
 
 fn print_config(args: &[&str]) -> Output {
-    Command::new(AMBER).args(["mediator", "--print-config"]).args(args).output().unwrap()
+    Command::new(AMBER)
+        .args(["mediator", "--print-config"])
+        .args(args)
+        .output()
+        .unwrap()
 }
 
 fn executable(path: &Path) {

@@ -4,12 +4,13 @@ use std::fs;
 
 use amber_proto::mediator::DriverState;
 use nix::sys::signal::Signal;
+use tempfile::TempDir;
 
 use crate::common::{Mediator, is_running, signal, wait_for};
 
 /// A mediator with a driver that has started children of its own, one of which
 /// ignores SIGTERM; and the pids of all of them.
-fn family() -> (Mediator, Vec<u32>) {
+fn family() -> (Mediator, Vec<u32>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
     let script = folder.path().join("driver.sh");
@@ -27,16 +28,18 @@ fn family() -> (Mediator, Vec<u32>) {
     let pids: Vec<u32> = pids.lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!(pids.len(), 3);
     assert!(pids.iter().all(|pid| is_running(*pid)));
-    (mediator, pids)
+    (mediator, pids, folder)
 }
 
 fn check(end: Signal) {
-    let (mut mediator, pids) = family();
+    let (mut mediator, pids, _folder) = family();
     signal(mediator.pid(), end);
     let status = mediator.wait();
     assert_eq!(status.success(), end != Signal::SIGKILL, "{status}");
     for pid in pids {
-        wait_for("the end of all of them", || (!is_running(pid)).then_some(()));
+        wait_for("the end of all of them", || {
+            (!is_running(pid)).then_some(())
+        });
     }
 }
 
@@ -57,10 +60,12 @@ fn after_sigkill() {
 
 #[test]
 fn children_of_a_driver_end_with_it() {
-    let (mediator, pids) = family();
+    let (mediator, pids, _folder) = family();
     signal(pids[0], Signal::SIGKILL);
     for pid in &pids {
-        wait_for("the end of all of them", || (!is_running(*pid)).then_some(()));
+        wait_for("the end of all of them", || {
+            (!is_running(*pid)).then_some(())
+        });
     }
     mediator.wait_for_state("80:0", DriverState::Up);
 }

@@ -19,7 +19,10 @@ fn an_old_client_hears_nothing_of_deaths_and_unknown_devices() {
     }
     // The mediator has one thread: what it answers the one, it has decided for
     // the other.
-    assert_eq!(new.receive(), frame(Some(device("123:4")), b"\x10\x05\x20\x09"));
+    assert_eq!(
+        new.receive(),
+        frame(Some(device("123:4")), b"\x10\x05\x20\x09")
+    );
 
     let first = mediator.describe("77:3").pid();
     signal(first, Signal::SIGKILL);

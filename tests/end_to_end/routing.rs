@@ -15,7 +15,10 @@ fn an_echo_of_every_size() {
     for size in [0, 1, 100, 3000, 20_000, 32_767] {
         let message: Vec<u8> = (0..size).map(|i| (i * 7) as u8).collect();
         peer.send(device("77:3"), &message);
-        assert!(peer.receive() == frame(Some(device("77:3")), &message), "{size} bytes");
+        assert!(
+            peer.receive() == frame(Some(device("77:3")), &message),
+            "{size} bytes"
+        );
     }
 }
 
@@ -46,13 +49,26 @@ fn malformed_datagrams_change_nothing_but_counters() {
         ("datagram_short", b"\x01"),
         ("datagram_short", b"\0\x04\x08"),
         ("datagram_header_length", b"\xff\xff\x08\x4d\x10\x03\0\0"),
-        ("datagram_message_length_too_long", b"\0\x04\x08\x4d\x10\x03\0\x09x"),
-        ("datagram_message_length_too_short", b"\0\x04\x08\x4d\x10\x03\0\x01xyz"),
-        ("datagram_header_unreadable", b"\0\x04\xff\xff\xff\xff\0\x01x"),
+        (
+            "datagram_message_length_too_long",
+            b"\0\x04\x08\x4d\x10\x03\0\x09x",
+        ),
+        (
+            "datagram_message_length_too_short",
+            b"\0\x04\x08\x4d\x10\x03\0\x01xyz",
+        ),
+        (
+            "datagram_header_unreadable",
+            b"\0\x04\xff\xff\xff\xff\0\x01x",
+        ),
     ];
     let sum = |mediator: &Mediator| -> u64 {
         let dropped = mediator.statistics().dropped;
-        dropped.iter().filter(|c| c.name.starts_with("datagram_")).map(|c| c.value).sum()
+        dropped
+            .iter()
+            .filter(|c| c.name.starts_with("datagram_"))
+            .map(|c| c.value)
+            .sum()
     };
     for (name, bytes) in malformed {
         let (before, all) = (mediator.dropped(name), sum(&mediator));
@@ -86,7 +102,9 @@ fn a_listener_on_ipv6() {
     let socket = std::net::UdpSocket::bind("[::1]:0").unwrap();
     socket.connect(mediator.address).unwrap();
     socket.send(&frame(Some(device("77:3")), b"six")).unwrap();
-    socket.set_read_timeout(Some(crate::common::PATIENCE)).unwrap();
+    socket
+        .set_read_timeout(Some(crate::common::PATIENCE))
+        .unwrap();
     let mut buffer = [0; 100];
     let length = socket.recv(&mut buffer).unwrap();
     assert_eq!(&buffer[..length], frame(Some(device("77:3")), b"six"));

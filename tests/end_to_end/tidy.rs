@@ -27,22 +27,35 @@ fn collect(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
 
 /// The code of a file without its tests.
 fn code(text: &str) -> &str {
-    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text)
+    text.split("#[cfg(test)]\nmod tests {")
+        .next()
+        .unwrap_or(text)
 }
 
 #[test]
 fn pure_modules_have_no_io() {
     let mut pure = 0;
     for (path, text) in sources() {
-        let is_pure = text.lines().take_while(|line| line.starts_with("//!")).any(|line| {
-            line.ends_with(" PURE.") || line.contains(" PURE, but for")
-        });
+        let is_pure = text
+            .lines()
+            .take_while(|line| line.starts_with("//!"))
+            .any(|line| line.ends_with(" PURE.") || line.contains(" PURE, but for"));
         if !is_pure {
             continue;
         }
         pure += 1;
-        for forbidden in ["tokio::", "Instant::now", "SystemTime::now", "std::process", "println!"] {
-            assert!(!code(&text).contains(forbidden), "{}: {forbidden}", path.display());
+        for forbidden in [
+            "tokio::",
+            "Instant::now",
+            "SystemTime::now",
+            "std::process",
+            "println!",
+        ] {
+            assert!(
+                !code(&text).contains(forbidden),
+                "{}: {forbidden}",
+                path.display()
+            );
         }
     }
     assert!(pure >= 10, "only {pure} pure modules found");
@@ -52,7 +65,11 @@ fn pure_modules_have_no_io() {
 fn unsafe_code_stands_in_one_small_module() {
     for (path, text) in sources() {
         if text.contains("unsafe {") {
-            assert!(path.ends_with("mediator/src/shell/spawn.rs"), "{}", path.display());
+            assert!(
+                path.ends_with("mediator/src/shell/spawn.rs"),
+                "{}",
+                path.display()
+            );
             assert!(text.contains("// SAFETY: "));
         }
     }

@@ -29,7 +29,7 @@ logs to stderr. Ctrl-C or SIGTERM ends it and all drivers; SIGHUP or
 pub(crate) struct Options {
     /// Read the configuration from FILE
     #[arg(short, long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
     /// Listen here instead of on all addresses, port 26233 (may be given several times; port 0 picks one)
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Vec<SocketAddr>,
@@ -41,7 +41,7 @@ pub(crate) struct Options {
     pub(crate) log: String,
     /// Show the whole configuration as it would be used, and end
     #[arg(long)]
-    print_config: bool,
+    pub(crate) print_config: bool,
 }
 
 impl Options {

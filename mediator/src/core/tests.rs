@@ -626,7 +626,7 @@ fn a_reload_leaves_unchanged_drivers_alone() {
         .apply(world.now, &config(&["5:0=same", "77:3=new", "8:0=comes"]));
     assert_eq!(
         text,
-        "configuration read: 1 drivers unchanged, 1 restarted, 1 added, 1 removed"
+        "configuration read; drivers unchanged: 1, restarted: 1, added: 1, removed: 1"
     );
     world.settle();
     world.exits(OTHER, 0);

@@ -91,7 +91,10 @@ impl Client {
 
     /// It has answered a PING.
     pub fn answered_ping(&mut self) {
-        self.keepalive = Keepalive { answers: true, ..Keepalive::default() };
+        self.keepalive = Keepalive {
+            answers: true,
+            ..Keepalive::default()
+        };
     }
 
     fn silence(&mut self, now: Instant) -> Option<Silence> {

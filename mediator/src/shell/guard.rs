@@ -7,18 +7,20 @@
 //! (Drivers also get SIGTERM by their parent-death signal; but that does not
 //! reach what they have started themselves.)
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
+use std::rc::Rc;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fmt, thread};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, setsid};
-use tokio::io::AsyncWriteExt;
-use tokio::process::{ChildStdin, Command};
-use tokio::sync::mpsc;
+use nix::unistd::{Pid, setsid, write};
+use tokio::process::{Child, Command};
 use tracing::warn;
 
 /// How long drivers have to stop their motors when the mediator was killed.
@@ -28,104 +30,107 @@ const POLL: Duration = Duration::from_millis(20);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// How the mediator tells the guard what it needs to know.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Guard {
-    lines: mpsc::UnboundedSender<Line>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Line {
-    Watch(u32),
-    Forget(u32),
+    program: PathBuf,
+    stdin: RefCell<Option<OwnedFd>>,
+    groups: RefCell<BTreeSet<u32>>,
 }
 
 impl Guard {
-    /// Keeps a guard running for as long as this lives: `program guard`.
-    pub(super) fn start(program: PathBuf) -> Self {
-        let (lines, received) = mpsc::unbounded_channel();
-        tokio::task::spawn_local(keep_running(program, received));
-        Self { lines }
+    /// Starts `program guard`, and starts it again when it ends.
+    pub(super) fn start(program: PathBuf) -> Rc<Self> {
+        let guard = Rc::new(Self {
+            program,
+            stdin: RefCell::default(),
+            groups: RefCell::default(),
+        });
+        let child = guard.spawn();
+        tokio::task::spawn_local(guard.clone().keep_running(child));
+        guard
+    }
+
+    /// Where a driver can announce itself, before it is replaced by its
+    /// program: one line of [`watch_line`]. So there is no moment at which the
+    /// mediator can be killed and the guard does not know a driver that runs.
+    pub(super) fn announce_to(&self) -> Option<RawFd> {
+        self.stdin.borrow().as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// A driver with this process group runs.
     pub(super) fn watch(&self, group: u32) {
-        let _ = self.lines.send(Line::Watch(group));
+        self.groups.borrow_mut().insert(group);
+        self.tell(&format!("+{group}\n"));
     }
 
     /// Nothing of this process group is left.
     pub(super) fn forget(&self, group: u32) {
-        let _ = self.lines.send(Line::Forget(group));
+        self.groups.borrow_mut().remove(&group);
+        self.tell(&format!("-{group}\n"));
     }
-}
 
-async fn keep_running(program: PathBuf, mut lines: mpsc::UnboundedReceiver<Line>) {
-    let mut groups = BTreeSet::new();
-    loop {
-        let child = Command::new(&program)
+    fn tell(&self, line: &str) {
+        if let Some(stdin) = &*self.stdin.borrow() {
+            // A guard that is gone is noticed by who waits for it. Lines are
+            // short: they are written whole or, with a full pipe, not at all.
+            let _ = write(stdin, line.as_bytes());
+        }
+    }
+
+    fn spawn(&self) -> io::Result<Child> {
+        let mut child = Command::new(&self.program)
             .arg("guard")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .process_group(0)
-            .spawn();
-        let result = match child {
-            Err(error) => Err(error),
-            Ok(mut child) => {
-                let stdin = child.stdin.take();
-                let ended = tokio::select! {
-                    ended = feed(stdin, &mut groups, &mut lines) => ended,
-                    status = child.wait() => status.map(|_| Feed::Broken),
-                };
-                if let Ok(Feed::Finished) = ended {
-                    return;
-                }
-                ended
-            }
-        };
-        warn!(
-            error = result.err().map(|error| error.to_string()),
-            "the guard ended; without one, children of drivers may outlive a killed mediator"
-        );
-        tokio::time::sleep(PAUSE).await;
+            .spawn()?;
+        let stdin = child
+            .stdin
+            .take()
+            .map(|stdin| stdin.into_owned_fd())
+            .transpose()?;
+        if let Some(stdin) = &stdin {
+            fcntl(stdin.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        }
+        *self.stdin.borrow_mut() = stdin;
+        for group in self.groups.borrow().iter() {
+            self.tell(&format!("+{group}\n"));
+        }
+        Ok(child)
     }
-}
 
-enum Feed {
-    /// The mediator ends.
-    Finished,
-    /// The guard is gone.
-    Broken,
-}
-
-async fn feed(
-    stdin: Option<ChildStdin>,
-    groups: &mut BTreeSet<u32>,
-    lines: &mut mpsc::UnboundedReceiver<Line>,
-) -> io::Result<Feed> {
-    let Some(mut stdin) = stdin else {
-        return Ok(Feed::Broken);
-    };
-    for group in groups.iter() {
-        stdin
-            .write_all(Line::Watch(*group).to_string().as_bytes())
-            .await?;
-    }
-    while let Some(line) = lines.recv().await {
-        match line {
-            Line::Watch(group) => groups.insert(group),
-            Line::Forget(group) => groups.remove(&group),
-        };
-        stdin.write_all(line.to_string().as_bytes()).await?;
-    }
-    Ok(Feed::Finished)
-}
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Watch(group) => writeln!(f, "+{group}"),
-            Self::Forget(group) => writeln!(f, "-{group}"),
+    async fn keep_running(self: Rc<Self>, mut child: io::Result<Child>) {
+        loop {
+            let ended = match &mut child {
+                Ok(child) => child.wait().await.map(|status| status.to_string()),
+                Err(error) => Ok(error.to_string()),
+            };
+            warn!(
+                guard = ended.unwrap_or_else(|error| error.to_string()),
+                "without a guard, children of drivers may outlive a killed mediator"
+            );
+            tokio::time::sleep(PAUSE).await;
+            child = self.spawn();
         }
     }
+}
+
+/// `+PID`, written without allocating: for use between fork and exec.
+pub(super) fn watch_line(pid: u32, line: &mut [u8; 16]) -> &[u8] {
+    let mut at = line.len() - 1;
+    line[at] = b'\n';
+    let mut rest = pid;
+    loop {
+        at -= 1;
+        line[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    at -= 1;
+    line[at] = b'+';
+    &line[at..]
 }
 
 /// The guard itself, what `amber guard` does: reads from stdin until its end.
@@ -155,4 +160,19 @@ pub fn guard() -> ExitCode {
         let _ = killpg(*group, Signal::SIGKILL);
     }
     ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_written_without_allocating() {
+        for pid in [1, 10, 32_768, u32::MAX] {
+            assert_eq!(
+                watch_line(pid, &mut [0; 16]),
+                format!("+{pid}\n").as_bytes()
+            );
+        }
+    }
 }

@@ -2,14 +2,16 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use nix::unistd::{getpid, getppid};
+use nix::unistd::{getpid, getppid, write};
 use tokio::process::{Child, Command};
 
+use super::guard::{Guard, watch_line};
 use crate::config::DriverConfig;
 
 /// Why a driver could not be started, and what to check.
@@ -24,6 +26,7 @@ pub(super) fn spawn(
     config: &DriverConfig,
     amber: &Path,
     mediator: SocketAddr,
+    guard: &Guard,
 ) -> Result<Child, SpawnError> {
     let directory = config.directory.as_deref();
     let program = program(&config.command[0], directory, amber);
@@ -51,7 +54,7 @@ pub(super) fn spawn(
     if let Some(directory) = directory {
         command.current_dir(directory);
     }
-    die_with_parent(&mut command);
+    die_with_parent(&mut command, guard.announce_to());
     command.spawn().map_err(|error| explain(&error, &program))
 }
 
@@ -81,10 +84,6 @@ fn explain(error: &io::Error, program: &Path) -> SpawnError {
             format!("{path} is not executable"),
             format!("try `chmod +x {path}`"),
         ),
-        _ if error.raw_os_error() == Some(nix::errno::Errno::ENOEXEC as i32) => (
-            format!("{path} is no program"),
-            "a script needs a first line such as #!/usr/bin/env python3".to_owned(),
-        ),
         _ => (
             format!("{path}: {error}"),
             "run the command by hand to see more".to_owned(),
@@ -93,21 +92,29 @@ fn explain(error: &io::Error, program: &Path) -> SpawnError {
     SpawnError { error: what, hint }
 }
 
-/// A driver gets SIGTERM when we die, even if we are killed.
+/// A driver gets SIGTERM when we die, even if we are killed; and the guard
+/// knows it before its program runs.
 #[allow(unsafe_code)]
-fn die_with_parent(command: &mut Command) {
+fn die_with_parent(command: &mut Command, guard: Option<RawFd>) {
     let parent = getpid();
     let in_child = move || {
         set_pdeathsig(Signal::SIGTERM)?;
-        if getppid() == parent {
-            Ok(())
-        } else {
+        if getppid() != parent {
             // We died before the signal was set up.
-            Err(io::Error::from(ErrorKind::BrokenPipe))
+            return Err(io::Error::from(ErrorKind::BrokenPipe));
         }
+        if let Some(guard) = guard {
+            let mut line = [0; 16];
+            // SAFETY: the guard's pipe is open: the parent, of which this is a
+            // copy, held it when it started us, and nothing here closes it.
+            let guard = unsafe { BorrowedFd::borrow_raw(guard) };
+            // A guard that is gone is no reason not to start.
+            let _ = write(guard, watch_line(getpid().as_raw() as u32, &mut line));
+        }
+        Ok(())
     };
-    // SAFETY: between fork and exec only prctl(2) and getppid(2) are called,
-    // which are safe there, and no memory is allocated: both errors are codes
-    // without a heap value.
+    // SAFETY: between fork and exec only prctl(2), getppid(2), getpid(2) and
+    // write(2) are called, which are safe there, and no memory is allocated:
+    // both errors are codes without a heap value.
     unsafe { command.pre_exec(in_child) };
 }
