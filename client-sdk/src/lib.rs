@@ -1,1 +1,3 @@
-//! TBD
+//! Talk to robot devices through the mediator of Amber.
+
+pub mod transport;
