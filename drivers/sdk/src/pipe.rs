@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use amber_proto::{Device, FrameCodec, Packet};
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -19,7 +19,7 @@ use tokio_util::codec::{Decoder, Encoder};
 use tokio_util::io::{poll_read_buf, poll_write_buf};
 
 use crate::link::{Command, Link};
-use crate::queue::Work;
+use crate::queue::{MAX_REQUESTS, Work};
 use crate::session::{MessageTooLong, Session};
 use crate::{Driver, ServeError};
 
@@ -31,8 +31,10 @@ const MAX_OUTPUT: usize = 256 * 1024;
 /// share a write, too few to delay it.
 const MAX_BATCH: usize = 16;
 
-/// How much is read at once: some hundred requests.
-const READ: usize = 16 * 1024;
+/// How much is read at once, in bytes: fewer requests (of at least 9 bytes)
+/// than may wait, so that none is dropped while the handlers are quick.
+const READ: usize = 8 * 1024;
+const _: () = assert!(READ / 9 < MAX_REQUESTS);
 
 /// How long reading may rest while there is work to be done: handlers that
 /// never wait, but compute, must not keep PINGs waiting.
@@ -324,7 +326,11 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         }
         self.last_read = Instant::now();
         self.input.reserve(READ);
-        let read = poll_read_buf(Pin::new(&mut self.reader), cx, &mut self.input)?;
+        let read = poll_read_buf(
+            Pin::new(&mut self.reader),
+            cx,
+            &mut (&mut self.input).limit(READ),
+        )?;
         if read.is_pending() {
             return Poll::Pending;
         }
