@@ -1,0 +1,398 @@
+//! The handle: connect, and ask for devices. IO.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use amber_proto::limits::MAX_PART;
+use amber_proto::{Device, DeviceType};
+use bytes::Bytes;
+use tokio::net::ToSocketAddrs;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use crate::dispatch::{Cancellation, Dispatch, Order, Status};
+use crate::error::{Error, Result};
+use crate::pending::CallId;
+use crate::proxy::{Dummy, Mediator, Proxy};
+use crate::subscription::{Decode, Subscription};
+use crate::subscriptions::ListenerId;
+use crate::transport::{Transport, UdpTransport};
+use crate::wire::SYN_LEN;
+
+/// How long an answer is waited for unless something else was said.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(1);
+
+/// How many orders wait for the task before callers have to wait.
+const MAX_ORDERS: usize = 64;
+const ANNOUNCE_TRIES: usize = 3;
+const ANNOUNCE_PATIENCE: Duration = Duration::from_millis(200);
+
+/// A connection to a mediator: a cheap handle that can be cloned.
+///
+/// All clones, proxies and subscriptions share one socket and one task. When
+/// the last of them is dropped, the task tells the mediator that this client
+/// is gone, and ends. A program that ends right then should rather call
+/// [`Client::close`] and wait: dropping never blocks.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+    deadline: Duration,
+}
+
+struct Shared {
+    orders: mpsc::Sender<Order>,
+    cancellations: mpsc::UnboundedSender<Cancellation>,
+    status: Arc<Status>,
+    last_id: AtomicU64,
+    mediator: String,
+}
+
+/// Whether the mediator has ever spoken for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Announcement {
+    /// It has, and so it knows this client: dead drivers and unknown devices
+    /// are noticed at once.
+    Answered,
+    /// It has not: it may be one of the original system, which never does, or
+    /// may be out of reach. Then only deadlines tell that nobody answers.
+    Silent,
+}
+
+impl Client {
+    /// Connects to the mediator at an address such as `"192.168.1.7:26233"`.
+    ///
+    /// Announces this client with a PING, three times if need be. When nothing
+    /// comes back within 0.6 s that is no error, because a mediator of the
+    /// original system never answers; [`Client::announcement`] tells. Of a host
+    /// with several addresses the first that answers is taken.
+    ///
+    /// Dropping the future gives up; nothing stays behind.
+    ///
+    /// # Errors
+    /// The host is unknown, or the network says that nobody listens there.
+    pub async fn connect(mediator: impl ToSocketAddrs + fmt::Display) -> Result<Self> {
+        let name = mediator.to_string();
+        let unknown_host = |error| Error::UnknownHost {
+            mediator: name.clone(),
+            source: Arc::new(error),
+        };
+        let addresses = tokio::net::lookup_host(mediator)
+            .await
+            .map_err(unknown_host)?;
+        let mut silent = None;
+        let mut failed = None;
+        for address in addresses {
+            match Self::connect_to(address).await {
+                Ok(client) if client.announcement() == Announcement::Answered => {
+                    return Ok(client);
+                }
+                Ok(client) => silent = silent.or(Some(client)),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match (silent, failed) {
+            (Some(client), _) => Ok(client),
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(unknown_host(std::io::ErrorKind::NotFound.into())),
+        }
+    }
+
+    /// A client over any transport; its task runs on the current tokio runtime.
+    ///
+    /// Nothing is sent before it is used.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn over(transport: impl Transport) -> Self {
+        let (client, dispatch) = Self::with_task(transport, "the other end".into());
+        tokio::spawn(dispatch.run());
+        client
+    }
+
+    /// The device with an address, for messages of your own.
+    pub fn device(&self, device: Device) -> Proxy {
+        Proxy::new(self.clone(), device)
+    }
+
+    /// The mediator itself.
+    pub fn mediator(&self) -> Mediator {
+        Mediator::new(self.device(Device::MEDIATOR))
+    }
+
+    /// The dummy device with an id.
+    pub fn dummy(&self, id: i32) -> Dummy {
+        Dummy::new(self.device(Device::new(DeviceType::DUMMY, id)))
+    }
+
+    /// The same client with another deadline for what is made from it.
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// How long answers are waited for.
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// Whether the mediator has ever spoken for itself.
+    pub fn announcement(&self) -> Announcement {
+        match self.shared.status.heard.load(Ordering::Relaxed) {
+            true => Announcement::Answered,
+            false => Announcement::Silent,
+        }
+    }
+
+    /// Where the mediator is, for messages to people.
+    pub fn mediator_address(&self) -> &str {
+        &self.shared.mediator
+    }
+
+    /// Says good-bye to the mediator, and ends this client and all its clones
+    /// and subscriptions: calls in flight fail, streams end.
+    ///
+    /// Resolves when the good-bye has been handed to the system, within half a
+    /// second in any case. Dropping the future does not take it back.
+    pub async fn close(self) {
+        let ended = self.shared.orders.clone();
+        if self.shared.orders.send(Order::Close).await.is_ok() {
+            ended.closed().await;
+        }
+    }
+
+    /// A client and the task that must be run for it.
+    pub(crate) fn with_task<T: Transport>(transport: T, mediator: String) -> (Self, Dispatch<T>) {
+        let (orders, orders_received) = mpsc::channel(MAX_ORDERS);
+        let (cancellations, cancellations_received) = mpsc::unbounded_channel();
+        let status = Arc::new(Status::default());
+        let dispatch = Dispatch::new(
+            transport,
+            mediator.clone(),
+            orders_received,
+            cancellations_received,
+            status.clone(),
+        );
+        let shared = Shared {
+            orders,
+            cancellations,
+            status,
+            last_id: AtomicU64::new(0),
+            mediator,
+        };
+        let client = Self {
+            shared: Arc::new(shared),
+            deadline: DEFAULT_DEADLINE,
+        };
+        (client, dispatch)
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) async fn call(
+        &self,
+        device: Device,
+        message: Bytes,
+        deadline: Duration,
+    ) -> Result<Bytes> {
+        check_length(device, &message)?;
+        let started = Instant::now();
+        let until = started + deadline;
+        let (answer, receiver) = oneshot::channel();
+        // The guard is there before the order is: see `dispatch`.
+        let mut guard = CallGuard {
+            client: self,
+            id: CallId(self.fresh_id()),
+            receiver,
+            state: GuardState::Waiting,
+        };
+        let order = Order::Call {
+            id: guard.id,
+            device,
+            message,
+            started: started.into_std(),
+            deadline: until.into_std(),
+            answer,
+        };
+        self.order(device, started, until, order).await?;
+        // The task keeps the deadline of what it has; this is for orders that
+        // it could not take because its transport is stuck.
+        let Ok(result) = timeout_at(until, &mut guard.receiver).await else {
+            return Err(Error::TimedOut {
+                device,
+                waited: started.elapsed(),
+            });
+        };
+        guard.state = GuardState::Settled;
+        result.unwrap_or_else(|_| Err(self.closed()))
+    }
+
+    /// Sends a message that nobody answers.
+    pub(crate) async fn send(
+        &self,
+        device: Device,
+        message: Bytes,
+        deadline: Duration,
+    ) -> Result<()> {
+        check_length(device, &message)?;
+        let started = Instant::now();
+        let until = started + deadline;
+        let (sent, receiver) = oneshot::channel();
+        let order = Order::Send {
+            device,
+            message,
+            sent,
+        };
+        self.order(device, started, until, order).await?;
+        self.sent(device, started, until, receiver).await
+    }
+
+    pub(crate) async fn subscribe<T>(
+        &self,
+        device: Device,
+        parameters: Bytes,
+        decode: Decode<T>,
+    ) -> Result<Subscription<T>> {
+        check_length(device, &parameters)?;
+        let started = Instant::now();
+        let until = started + self.deadline;
+        let listener = ListenerId(self.fresh_id());
+        // Its drop takes the order back, whenever that happens.
+        let subscription = Subscription::new(self.clone(), device, listener, decode);
+        let (sent, receiver) = oneshot::channel();
+        let order = Order::Subscribe {
+            device,
+            listener,
+            parameters,
+            queue: subscription.queue().clone(),
+            sent,
+        };
+        self.order(device, started, until, order).await?;
+        match self.sent(device, started, until, receiver).await {
+            // It is asked for again until the mediator is there.
+            Ok(()) | Err(Error::Unreachable { .. }) => Ok(subscription),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Never blocks; when the task has ended there is nothing to take back.
+    pub(crate) fn cancel(&self, cancellation: Cancellation) {
+        let _ = self.shared.cancellations.send(cancellation);
+    }
+
+    async fn connect_to(address: SocketAddr) -> Result<Self> {
+        let unreachable = |error| Error::Unreachable {
+            mediator: address.to_string(),
+            source: Arc::new(error),
+        };
+        let transport = UdpTransport::connect(address).await.map_err(unreachable)?;
+        let (client, dispatch) = Self::with_task(transport, address.to_string());
+        tokio::spawn(dispatch.run());
+        client.announce().await?;
+        Ok(client)
+    }
+
+    /// Makes the mediator know this client, if it is one that does.
+    async fn announce(&self) -> Result<()> {
+        let mediator = self
+            .device(Device::MEDIATOR)
+            .with_deadline(ANNOUNCE_PATIENCE);
+        for _ in 0..ANNOUNCE_TRIES {
+            match mediator.ping().await {
+                Ok(_) => break,
+                Err(Error::TimedOut { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn order(
+        &self,
+        device: Device,
+        started: Instant,
+        until: Instant,
+        order: Order,
+    ) -> Result<()> {
+        match timeout_at(until, self.shared.orders.send(order)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(self.closed()),
+            Err(_) => Err(Error::TimedOut {
+                device,
+                waited: started.elapsed(),
+            }),
+        }
+    }
+
+    async fn sent(
+        &self,
+        device: Device,
+        started: Instant,
+        until: Instant,
+        receiver: oneshot::Receiver<Result<()>>,
+    ) -> Result<()> {
+        match timeout_at(until, receiver).await {
+            Ok(Ok(sent)) => sent,
+            Ok(Err(_)) => Err(self.closed()),
+            Err(_) => Err(Error::TimedOut {
+                device,
+                waited: started.elapsed(),
+            }),
+        }
+    }
+
+    fn closed(&self) -> Error {
+        let cause = self.shared.status.cause.get();
+        Error::Closed {
+            cause: cause
+                .cloned()
+                .unwrap_or_else(|| "its task was stopped".into()),
+        }
+    }
+
+    fn fresh_id(&self) -> u64 {
+        self.shared.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("mediator", &self.shared.mediator)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Takes a call back when its future is dropped.
+struct CallGuard<'a> {
+    client: &'a Client,
+    id: CallId,
+    receiver: oneshot::Receiver<Result<Bytes>>,
+    state: GuardState,
+}
+
+#[derive(PartialEq, Eq)]
+enum GuardState {
+    Waiting,
+    Settled,
+}
+
+impl Drop for CallGuard<'_> {
+    fn drop(&mut self) {
+        // First the receiver, then the cancellation: see `dispatch`.
+        self.receiver.close();
+        if self.state == GuardState::Waiting {
+            self.client.cancel(Cancellation::Call(self.id));
+        }
+    }
+}
+
+fn check_length(device: Device, message: &Bytes) -> Result<()> {
+    let bytes = message.len() + SYN_LEN;
+    match bytes > MAX_PART {
+        true => Err(Error::TooLong { device, bytes }),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,619 @@
+//! The task that owns the transport and the tables. IO.
+//!
+//! Handles send it [`Order`]s through a bounded channel, which it reads only
+//! while little waits to be sent: that is how callers are slowed down. What
+//! has been dropped comes as [`Cancellation`]s through another channel, which
+//! needs no bound: there are never more than calls and subscriptions.
+//!
+//! A caller closes its end of the answer channel *before* it posts the
+//! cancellation. So either the order is looked at first and the cancellation
+//! finds its entry, or the other way round and the order finds nobody waiting
+//! and is dropped: in no order of things an entry stays behind.
+//!
+//! The task ends when the last handle is gone or the transport has ended; then
+//! everybody who waits is told the cause.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use amber_proto::mediator::{self, reply, request};
+use amber_proto::{Device, DeviceMessage, MsgType, Packet};
+use bytes::Bytes;
+use prost::Message;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Sleep;
+use tracing::{debug, trace};
+
+use crate::error::{Error, Result};
+use crate::liveness::{Liveness, PATIENCE, Verdict};
+use crate::pending::{Call, CallId, Pending};
+use crate::subscription::{Interruption, Queue, Signal};
+use crate::subscriptions::{Ask, ListenerId, Subscriptions};
+use crate::transport::{Role, Transport, TransportError};
+use crate::wire::{Envelope, packet, sender, with_syn};
+
+/// How many packets wait to be sent before no further orders are taken.
+const MAX_OUTBOX: usize = 64;
+/// How long a good-bye may take when the transport cannot send.
+const GOODBYE: Duration = Duration::from_millis(500);
+/// Far enough away for "no timeout".
+const NEVER: Duration = Duration::from_secs(86_400);
+
+/// What handles want.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Call {
+        id: CallId,
+        device: Device,
+        message: Bytes,
+        started: Instant,
+        deadline: Instant,
+        answer: oneshot::Sender<Result<Bytes>>,
+    },
+    Send {
+        device: Device,
+        message: Bytes,
+        sent: oneshot::Sender<Result<()>>,
+    },
+    Subscribe {
+        device: Device,
+        listener: ListenerId,
+        parameters: Bytes,
+        queue: Arc<Queue>,
+        sent: oneshot::Sender<Result<()>>,
+    },
+    Close,
+}
+
+/// What handles want no more.
+#[derive(Debug)]
+pub(crate) enum Cancellation {
+    Call(CallId),
+    Listener(Device, ListenerId),
+}
+
+/// What the task lets its handles see.
+#[derive(Debug, Default)]
+pub(crate) struct Status {
+    /// Why the task has ended.
+    pub(crate) cause: OnceLock<Arc<str>>,
+    /// The mediator has ever spoken for itself.
+    pub(crate) heard: AtomicBool,
+}
+
+pub(crate) struct Dispatch<T> {
+    transport: T,
+    mediator: String,
+    orders: mpsc::Receiver<Order>,
+    cancellations: mpsc::UnboundedReceiver<Cancellation>,
+    status: Arc<Status>,
+    outbox: VecDeque<Outgoing>,
+    pending: Pending<Waiter>,
+    subscriptions: Subscriptions,
+    queues: HashMap<ListenerId, Arc<Queue>>,
+    liveness: Liveness,
+    questions: u64,
+    used: HashSet<Device>,
+    sleep: Pin<Box<Sleep>>,
+}
+
+struct Outgoing {
+    packet: Packet,
+    sent: Option<oneshot::Sender<Result<()>>>,
+    attempt: Attempt,
+}
+
+/// The system reports an earlier packet's refusal instead of sending this one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    First,
+    Second,
+}
+
+#[derive(Debug)]
+enum Waiter {
+    Caller(oneshot::Sender<Result<Bytes>>),
+    Liveness,
+}
+
+enum Wakeup {
+    Sent(std::result::Result<(), TransportError>),
+    Received(std::result::Result<Packet, TransportError>),
+    Order(Option<Order>),
+    Cancellation(Cancellation),
+    Timeout,
+}
+
+/// Whether the task goes on.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    GoOn,
+    /// All handles are gone, or one has said so.
+    Leave,
+    /// The transport has ended.
+    Ended(Arc<str>),
+}
+
+impl<T: Transport> Dispatch<T> {
+    pub(crate) fn new(
+        transport: T,
+        mediator: String,
+        orders: mpsc::Receiver<Order>,
+        cancellations: mpsc::UnboundedReceiver<Cancellation>,
+        status: Arc<Status>,
+    ) -> Self {
+        Self {
+            transport,
+            mediator,
+            orders,
+            cancellations,
+            status,
+            outbox: VecDeque::new(),
+            pending: Pending::new(),
+            subscriptions: Subscriptions::default(),
+            queues: HashMap::new(),
+            liveness: Liveness::default(),
+            questions: 0,
+            used: HashSet::new(),
+            sleep: Box::pin(tokio::time::sleep(NEVER)),
+        }
+    }
+
+    /// Works until there is nothing more to do.
+    pub(crate) async fn run(mut self) {
+        let cause = loop {
+            match self.turn().await {
+                Turn::GoOn => {}
+                Turn::Leave => {
+                    self.say_goodbye().await;
+                    break "it was closed".into();
+                }
+                Turn::Ended(cause) => break cause,
+            }
+        };
+        debug!(%cause, "client ends");
+        self.end(cause);
+    }
+
+    /// Handles one thing that happened.
+    pub(crate) async fn turn(&mut self) -> Turn {
+        self.arm();
+        let may_take_orders = self.outbox.len() < MAX_OUTBOX;
+        let wakeup = tokio::select! {
+            wakeup = poll_fn(|cx| poll_transport(&mut self.transport, &self.outbox, cx)) => wakeup,
+            order = self.orders.recv(), if may_take_orders => Wakeup::Order(order),
+            Some(cancellation) = self.cancellations.recv() => Wakeup::Cancellation(cancellation),
+            () = &mut self.sleep => Wakeup::Timeout,
+        };
+        let now = now();
+        match wakeup {
+            Wakeup::Sent(sent) => return self.handle_sent(now, sent),
+            Wakeup::Received(Ok(packet)) => self.handle_packet(now, packet),
+            Wakeup::Received(Err(TransportError::Unreachable(error))) => {
+                self.handle_unreachable(now, error);
+            }
+            Wakeup::Received(Err(TransportError::Malformed(error))) => {
+                debug!(%error, "dropped what is no frame");
+            }
+            Wakeup::Received(Err(TransportError::Closed(cause))) => {
+                return Turn::Ended(cause.into());
+            }
+            Wakeup::Order(None | Some(Order::Close)) => return Turn::Leave,
+            Wakeup::Order(Some(order)) => self.handle_order(now, order),
+            Wakeup::Cancellation(cancellation) => self.handle_cancellation(now, cancellation),
+            Wakeup::Timeout => self.handle_timeout(now),
+        }
+        Turn::GoOn
+    }
+
+    fn handle_order(&mut self, now: Instant, order: Order) {
+        match order {
+            Order::Call {
+                id,
+                device,
+                message,
+                started,
+                deadline,
+                answer,
+            } => {
+                if answer.is_closed() {
+                    return;
+                }
+                let call = Call {
+                    id,
+                    device,
+                    started,
+                    deadline,
+                    waiter: Waiter::Caller(answer),
+                };
+                let syn = self.pending.insert(call);
+                self.send(device, with_syn(&message, syn), None);
+            }
+            Order::Send {
+                device,
+                message,
+                sent,
+            } => {
+                if !sent.is_closed() {
+                    let syn = self.pending.number(device);
+                    self.send(device, with_syn(&message, syn), Some(sent));
+                }
+            }
+            Order::Subscribe {
+                device,
+                listener,
+                parameters,
+                queue,
+                sent,
+            } => {
+                if queue.is_closed() {
+                    return;
+                }
+                self.queues.insert(listener, queue);
+                match self.subscriptions.add(now, device, listener, parameters) {
+                    Some(ask) => self.ask(ask, Some(sent)),
+                    None => drop(sent.send(Ok(()))),
+                }
+                self.watch_mediator(now);
+            }
+            Order::Close => {}
+        }
+    }
+
+    fn handle_cancellation(&mut self, now: Instant, cancellation: Cancellation) {
+        match cancellation {
+            Cancellation::Call(id) => drop(self.pending.cancelled(id)),
+            Cancellation::Listener(device, listener) => {
+                self.queues.remove(&listener);
+                if let Some(ask) = self.subscriptions.remove(device, listener) {
+                    self.ask(ask, None);
+                }
+                self.watch_mediator(now);
+            }
+        }
+    }
+
+    fn handle_packet(&mut self, now: Instant, packet: Packet) {
+        let Some(device) = sender(&packet.header) else {
+            debug!(header = ?packet.header, "dropped a frame that names no device");
+            return;
+        };
+        trace!(%device, bytes = packet.message.len(), "received");
+        if device == Device::MEDIATOR {
+            self.liveness.heard();
+            self.status.heard.store(true, Ordering::Relaxed);
+        }
+        // A user's device may speak something else than DriverMsg.
+        let envelope = Envelope::decode(&packet.message[..]).unwrap_or_default();
+        match envelope.kind() {
+            Some(MsgType::Ping) => {
+                let pong = Envelope::new(MsgType::Pong, None, envelope.syn());
+                self.send(device, pong.bytes(), None);
+            }
+            Some(MsgType::DriverDied) => self.handle_driver_died(now, device, &envelope),
+            Some(MsgType::ClientDied | MsgType::Subscribe | MsgType::Unsubscribe) => {
+                debug!(%device, kind = ?envelope.kind(), "dropped what clients cannot use");
+            }
+            Some(MsgType::Data | MsgType::Pong) | None => {
+                match envelope
+                    .ack()
+                    .and_then(|ack| self.pending.answered(device, ack))
+                {
+                    Some(call) => self.answer(now, call, packet.message),
+                    None if envelope.kind().is_none() => self.publish(device, packet.message),
+                    None if envelope.kind() == Some(MsgType::Data) && envelope.ack().is_none() => {
+                        self.publish(device, packet.message);
+                    }
+                    None => trace!(%device, "dropped an answer that nobody waits for any more"),
+                }
+            }
+        }
+    }
+
+    fn handle_driver_died(&mut self, now: Instant, device: Device, envelope: &Envelope) {
+        let ack = envelope.ack();
+        match ack {
+            Some(ack) => {
+                if let Some(call) = self.pending.answered(device, ack) {
+                    self.fail(now, call, |call, _| Error::NoSuchDevice {
+                        device: call.device,
+                    });
+                }
+            }
+            None => {
+                for call in self.pending.take_device(device) {
+                    self.fail(now, call, |call, waited| Error::DriverDied {
+                        device: call.device,
+                        waited,
+                    });
+                }
+            }
+        }
+        if self.subscriptions.driver_died(now, device, ack) {
+            self.tell(device, || Signal::Interrupted(Interruption::DriverDown));
+        }
+    }
+
+    fn handle_sent(&mut self, now: Instant, sent: std::result::Result<(), TransportError>) -> Turn {
+        let error = match sent {
+            Ok(()) => {
+                let outgoing = self.outbox.pop_front();
+                if let Some(sent) = outgoing.and_then(|outgoing| outgoing.sent) {
+                    let _ = sent.send(Ok(()));
+                }
+                return Turn::GoOn;
+            }
+            Err(TransportError::Closed(cause)) => return Turn::Ended(cause.into()),
+            Err(TransportError::Unreachable(error) | TransportError::Malformed(error)) => error,
+        };
+        match self.outbox.front_mut() {
+            Some(outgoing) if outgoing.attempt == Attempt::First => {
+                outgoing.attempt = Attempt::Second;
+            }
+            _ => {
+                let outgoing = self.outbox.pop_front();
+                let error = self.handle_unreachable(now, error);
+                if let Some(sent) = outgoing.and_then(|outgoing| outgoing.sent) {
+                    let _ = sent.send(Err(error));
+                }
+            }
+        }
+        Turn::GoOn
+    }
+
+    fn handle_unreachable(&mut self, now: Instant, error: std::io::Error) -> Error {
+        debug!(mediator = %self.mediator, %error, "mediator out of reach");
+        let error = Error::Unreachable {
+            mediator: self.mediator.clone(),
+            source: Arc::new(error),
+        };
+        for call in self.pending.take_all() {
+            self.fail(now, call, |_, _| error.clone());
+        }
+        for device in self.subscriptions.mediator_lost(now) {
+            self.tell(device, || Signal::Interrupted(Interruption::MediatorLost));
+        }
+        self.liveness.unreachable(now);
+        error
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        for call in self.pending.take_overdue(now) {
+            self.fail(now, call, |call, waited| Error::TimedOut {
+                device: call.device,
+                waited,
+            });
+        }
+        if self.liveness.handle_timeout(now) {
+            self.ask_mediator(now);
+        }
+        for ask in self.subscriptions.handle_timeout(now) {
+            self.ask(ask, None);
+        }
+    }
+
+    fn answer(&mut self, now: Instant, call: Call<Waiter>, message: Bytes) {
+        match call.waiter {
+            Waiter::Caller(answer) => drop(answer.send(Ok(message))),
+            Waiter::Liveness => {
+                let why = match self.liveness.answered(call.started, now, uptime(message)) {
+                    Verdict::Same => return,
+                    Verdict::Restarted => Interruption::MediatorRestarted,
+                    Verdict::BackAfterOutage => Interruption::MediatorLost,
+                };
+                for device in self.subscriptions.mediator_back(now) {
+                    self.tell(device, || Signal::Interrupted(why));
+                }
+            }
+        }
+    }
+
+    fn fail(
+        &mut self,
+        now: Instant,
+        call: Call<Waiter>,
+        error: impl FnOnce(&Call<Waiter>, Duration) -> Error,
+    ) {
+        let error = error(&call, call.waited(now));
+        match call.waiter {
+            Waiter::Caller(answer) => drop(answer.send(Err(error))),
+            Waiter::Liveness => {
+                if self.liveness.missed(now) {
+                    for device in self.subscriptions.mediator_lost(now) {
+                        self.tell(device, || Signal::Interrupted(Interruption::MediatorLost));
+                    }
+                }
+            }
+        }
+    }
+
+    fn publish(&mut self, device: Device, message: Bytes) {
+        if self.subscriptions.flows(device) {
+            self.tell(device, || Signal::Resumed);
+        }
+        self.tell(device, || Signal::Message(message.clone()));
+    }
+
+    fn tell(&self, device: Device, signal: impl Fn() -> Signal) {
+        for listener in self.subscriptions.listeners(device) {
+            if let Some(queue) = self.queues.get(listener) {
+                queue.push(signal());
+            }
+        }
+    }
+
+    fn ask(&mut self, ask: Ask, sent: Option<oneshot::Sender<Result<()>>>) {
+        let unsubscribe = || Envelope::new(MsgType::Unsubscribe, None, None);
+        match ask {
+            Ask::Unsubscribe(device) => self.send_numbered(device, unsubscribe().bytes(), sent),
+            Ask::Subscribe(device) => self.subscribe(device, sent),
+            Ask::Renew(device) => {
+                self.send_numbered(device, unsubscribe().bytes(), None);
+                self.subscribe(device, sent);
+            }
+        }
+    }
+
+    fn subscribe(&mut self, device: Device, sent: Option<oneshot::Sender<Result<()>>>) {
+        let syn = self.pending.number(device);
+        self.subscriptions.sent(device, syn);
+        self.send(
+            device,
+            with_syn(&self.subscriptions.parameters(device), syn),
+            sent,
+        );
+    }
+
+    fn send_numbered(
+        &mut self,
+        device: Device,
+        message: Bytes,
+        sent: Option<oneshot::Sender<Result<()>>>,
+    ) {
+        let syn = self.pending.number(device);
+        self.send(device, with_syn(&message, syn), sent);
+    }
+
+    fn send(&mut self, device: Device, message: Bytes, sent: Option<oneshot::Sender<Result<()>>>) {
+        trace!(%device, bytes = message.len(), "sends");
+        if device != Device::MEDIATOR {
+            self.used.insert(device);
+        }
+        self.outbox.push_back(Outgoing {
+            packet: packet(device, message),
+            sent,
+            attempt: Attempt::First,
+        });
+    }
+
+    fn watch_mediator(&mut self, now: Instant) {
+        let wanted = self.transport.role() == Role::Client && !self.subscriptions.is_empty();
+        self.liveness.watch(now, wanted);
+    }
+
+    fn ask_mediator(&mut self, now: Instant) {
+        let what = request::What::GetStatistics(mediator::GetStatistics {});
+        let message = mediator::DriverMsg {
+            request: Some(mediator::Request { what: Some(what) }),
+            ..mediator::DriverMsg::data()
+        };
+        // Callers count upwards.
+        self.questions += 1;
+        let call = Call {
+            id: CallId(u64::MAX - self.questions),
+            device: Device::MEDIATOR,
+            started: now,
+            deadline: now + PATIENCE,
+            waiter: Waiter::Liveness,
+        };
+        let syn = self.pending.insert(call);
+        self.send(
+            Device::MEDIATOR,
+            with_syn(&message.encode_to_vec(), syn),
+            None,
+        );
+    }
+
+    fn arm(&mut self) {
+        let timeouts = [
+            self.pending.next_timeout(),
+            self.subscriptions.next_timeout(),
+            self.liveness.next_timeout(),
+        ];
+        let next = timeouts
+            .into_iter()
+            .flatten()
+            .min()
+            .map(tokio::time::Instant::from_std);
+        // To wake up too early costs one turn; to set the timer costs on every call.
+        let armed = self.sleep.deadline();
+        let next = next.unwrap_or_else(|| tokio::time::Instant::now() + NEVER);
+        if next < armed || self.sleep.is_elapsed() {
+            self.sleep.as_mut().reset(next);
+        }
+    }
+
+    /// A mediator that never answered may be one of the original system: then
+    /// each driver must be told.
+    async fn say_goodbye(&mut self) {
+        let died = Envelope::new(MsgType::ClientDied, None, None).bytes();
+        match self.transport.role() {
+            Role::Driver => {
+                let devices: Vec<_> = self.subscriptions.devices().collect();
+                for device in devices {
+                    self.ask(Ask::Unsubscribe(device), None);
+                }
+            }
+            Role::Client => {
+                if !self.liveness.ever_answered() {
+                    for device in std::mem::take(&mut self.used) {
+                        self.send(device, died.clone(), None);
+                    }
+                }
+                self.send(Device::MEDIATOR, died, None);
+            }
+        }
+        let flush = async {
+            while let Some(outgoing) = self.outbox.pop_front() {
+                let sent = poll_fn(|cx| self.transport.poll_send(cx, &outgoing.packet)).await;
+                if let Err(error) = sent {
+                    debug!(%error, "good-bye not sent");
+                }
+            }
+        };
+        let _ = tokio::time::timeout(GOODBYE, flush).await;
+    }
+
+    fn end(mut self, cause: Arc<str>) {
+        // Before anybody is woken: who then calls again must find it.
+        let _ = self.status.cause.set(cause.clone());
+        self.orders.close();
+        let now = now();
+        for call in self.pending.take_all() {
+            let cause = cause.clone();
+            self.fail(now, call, |_, _| Error::Closed { cause });
+        }
+        for queue in self.queues.values() {
+            queue.close();
+        }
+        while let Ok(order) = self.orders.try_recv() {
+            // Senders of answers that are dropped say "closed"; queues must be told.
+            if let Order::Subscribe { queue, .. } = order {
+                queue.close();
+            }
+        }
+    }
+}
+
+fn poll_transport<T: Transport>(
+    transport: &mut T,
+    outbox: &VecDeque<Outgoing>,
+    cx: &mut Context<'_>,
+) -> Poll<Wakeup> {
+    if let Some(outgoing) = outbox.front()
+        && let Poll::Ready(sent) = transport.poll_send(cx, &outgoing.packet)
+    {
+        return Poll::Ready(Wakeup::Sent(sent));
+    }
+    transport.poll_receive(cx).map(Wakeup::Received)
+}
+
+fn uptime(message: Bytes) -> Option<Duration> {
+    match mediator::DriverMsg::decode(message).ok()?.reply?.what? {
+        reply::What::Statistics(statistics) => statistics.uptime_ms.map(Duration::from_millis),
+        _ => None,
+    }
+}
+
+/// The clock that tests can stop.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! Is the mediator still there, and still the same one? PURE.
+//!
+//! UDP has no hang-up, and a mediator that was restarted has forgotten whom to
+//! send what. So while somebody listens, we ask for the mediator's statistics
+//! every two seconds. Its uptime shows a restart however quick it was; two
+//! answers that stay away, or a refusal of the network, show an outage, after
+//! which the mediator may have given us up. The question announces us to a new
+//! mediator, too.
+//!
+//! A mediator that has never answered may be one of the original system: it is
+//! asked seldom, in case it is a new one that was out of reach.
+
+use std::time::{Duration, Instant};
+
+/// How often a mediator that answers is asked.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(2);
+/// How long its answer is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+const INTERVAL_SILENT: Duration = Duration::from_secs(10);
+const INTERVAL_UNREACHABLE: Duration = Duration::from_millis(250);
+/// Answers that stay away before that counts as an outage: one may get lost.
+const MISSES: u32 = 2;
+/// The uptime is told in whole milliseconds, and clocks drift.
+const SLACK: Duration = Duration::from_millis(20);
+
+#[derive(Debug, Default)]
+pub(crate) struct Liveness {
+    next_at: Option<Instant>,
+    last: Option<Sample>,
+    missed: u32,
+    ever_answered: bool,
+    outage: bool,
+}
+
+/// What the last answer said about when the mediator was started.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    latest_start: Option<Instant>,
+    uptime: Duration,
+}
+
+/// What an answer shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Same,
+    Restarted,
+    BackAfterOutage,
+}
+
+impl Liveness {
+    /// Whether anybody needs to know.
+    pub(crate) fn watch(&mut self, now: Instant, wanted: bool) {
+        if !wanted {
+            self.next_at = None;
+            self.last = None;
+            self.missed = 0;
+            self.outage = false;
+        } else if self.next_at.is_none() {
+            self.next_at = Some(now);
+        }
+    }
+
+    /// When the mediator is to be asked.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.next_at
+    }
+
+    /// Whether the mediator is to be asked now; then [`Self::answered`] or
+    /// [`Self::missed`] must follow.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
+        if self.next_at.is_none_or(|at| at > now) {
+            return false;
+        }
+        // Pushed on by what comes of it.
+        self.next_at = Some(now + 2 * PATIENCE);
+        true
+    }
+
+    /// Something came from the mediator itself: it is none of the original system.
+    pub(crate) fn heard(&mut self) {
+        self.ever_answered = true;
+    }
+
+    pub(crate) fn ever_answered(&self) -> bool {
+        self.ever_answered
+    }
+
+    /// The answer to a question, with the mediator's uptime where it says so.
+    pub(crate) fn answered(
+        &mut self,
+        asked: Instant,
+        now: Instant,
+        uptime: Option<Duration>,
+    ) -> Verdict {
+        self.heard();
+        self.missed = 0;
+        self.next_at = self.next_at.map(|_| now + INTERVAL);
+        let restarted = uptime.is_some_and(|uptime| self.has_restarted(asked, now, uptime));
+        if std::mem::take(&mut self.outage) {
+            Verdict::BackAfterOutage
+        } else if restarted {
+            Verdict::Restarted
+        } else {
+            Verdict::Same
+        }
+    }
+
+    fn has_restarted(&mut self, asked: Instant, now: Instant, uptime: Duration) -> bool {
+        let sample = Sample {
+            latest_start: now.checked_sub(uptime),
+            uptime,
+        };
+        let earliest_start = asked.checked_sub(uptime);
+        let restarted = self.last.is_some_and(|last| {
+            uptime < last.uptime
+                || matches!((earliest_start, last.latest_start), (Some(now), Some(before))
+                    if now > before + SLACK)
+        });
+        self.last = Some(sample);
+        restarted
+    }
+
+    /// The answer stayed away. Says whether that makes an outage.
+    pub(crate) fn missed(&mut self, now: Instant) -> bool {
+        if !self.ever_answered {
+            self.next_at = self.next_at.map(|_| now + INTERVAL_SILENT);
+            return false;
+        }
+        self.next_at = self.next_at.map(|_| now);
+        self.missed += 1;
+        self.missed >= MISSES && !std::mem::replace(&mut self.outage, true)
+    }
+
+    /// The network says that nobody is there.
+    pub(crate) fn unreachable(&mut self, now: Instant) {
+        self.next_at = self.next_at.map(|_| now + INTERVAL_UNREACHABLE);
+        self.outage = self.next_at.is_some();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_same_mediator_only_gets_older() {
+        let start = Instant::now();
+        let mut liveness = Liveness::default();
+        assert_eq!(liveness.next_timeout(), None);
+        liveness.watch(start, true);
+        assert!(liveness.handle_timeout(start));
+        assert!(!liveness.handle_timeout(start));
+        for k in 0..5 {
+            let asked = start + k * INTERVAL;
+            let uptime = 7 * SECOND + k * INTERVAL;
+            // The answer may take its time.
+            let verdict = liveness.answered(asked, asked + k * 100 * MS, Some(uptime + 50 * MS));
+            assert_eq!(verdict, Verdict::Same);
+        }
+    }
+
+    #[test]
+    fn a_quick_restart_is_seen_by_the_uptime() {
+        let start = Instant::now();
+        for uptime in [100 * MS, 1900 * MS] {
+            let mut liveness = Liveness::default();
+            liveness.watch(start, true);
+            // It was young itself, so the uptime need not even go down.
+            liveness.answered(start, start + MS, Some(SECOND));
+            let asked = start + INTERVAL;
+            let verdict = liveness.answered(asked, asked + MS, Some(uptime));
+            assert_eq!(verdict, Verdict::Restarted, "{uptime:?}");
+        }
+    }
+
+    #[test]
+    fn two_misses_or_a_refusal_are_an_outage_and_end_with_an_answer() {
+        let now = Instant::now();
+        let mut liveness = Liveness::default();
+        liveness.watch(now, true);
+        liveness.answered(now, now, Some(SECOND));
+        assert!(!liveness.missed(now));
+        assert!(liveness.missed(now));
+        assert!(!liveness.missed(now));
+        assert_eq!(
+            liveness.answered(now, now, Some(SECOND)),
+            Verdict::BackAfterOutage
+        );
+        assert_eq!(liveness.answered(now, now, Some(SECOND)), Verdict::Same);
+        liveness.unreachable(now);
+        assert_eq!(liveness.next_timeout(), Some(now + INTERVAL_UNREACHABLE));
+        assert_eq!(
+            liveness.answered(now, now, Some(SECOND)),
+            Verdict::BackAfterOutage
+        );
+    }
+
+    #[test]
+    fn a_mediator_that_never_answered_is_asked_seldom_and_has_no_outage() {
+        let now = Instant::now();
+        let mut liveness = Liveness::default();
+        liveness.watch(now, true);
+        for _ in 0..5 {
+            assert!(!liveness.missed(now));
+            assert_eq!(liveness.next_timeout(), Some(now + INTERVAL_SILENT));
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked_when_nobody_listens() {
+        let now = Instant::now();
+        let mut liveness = Liveness::default();
+        liveness.watch(now, true);
+        liveness.watch(now, false);
+        assert!(!liveness.handle_timeout(now));
+        liveness.answered(now, now, Some(SECOND));
+        assert_eq!(liveness.next_timeout(), None);
+    }
+}

@@ -1,0 +1,224 @@
+//! The mediator as a device: what runs, how it is, and changing that. IO.
+
+use std::time::Duration;
+
+use amber_proto::mediator::{
+    ChangeDriver, ClientInfo, Device as WireDevice, Driver, DriverMsg, Event, GetStatistics,
+    ListClients, ListDrivers, Reload, Request, SetLogLevel, Statistics, change_driver::Action,
+    reply, request,
+};
+use amber_proto::{Device, DeviceMessage};
+use prost::Message;
+
+use super::Proxy;
+use crate::error::{Error, Reason, Result};
+use crate::subscription::Subscription;
+
+/// Changes may start processes.
+const CHANGE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The mediator itself.
+///
+/// A mediator of the original system answers none of this. Every method may be
+/// dropped at any time: a request that is still here is taken back, an answer
+/// that comes later is forgotten, and a change may have been made.
+#[derive(Clone, Debug)]
+pub struct Mediator {
+    proxy: Proxy,
+}
+
+impl Mediator {
+    pub(crate) fn new(proxy: Proxy) -> Self {
+        Self { proxy }
+    }
+
+    /// The same with another deadline (of each page, for lists).
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self {
+            proxy: self.proxy.with_deadline(deadline),
+        }
+    }
+
+    /// How long a PING takes to the mediator and back.
+    ///
+    /// # Errors
+    /// No answer within the deadline, or the news that none will come.
+    pub async fn ping(&self) -> Result<Duration> {
+        self.proxy.ping().await
+    }
+
+    /// All drivers, in the order of the configuration.
+    ///
+    /// # Errors
+    /// No answer within the deadline, or it is a refusal.
+    pub async fn drivers(&self) -> Result<Vec<Driver>> {
+        let mut drivers = Vec::new();
+        loop {
+            let skip = Some(drivers.len() as u32);
+            let page = match self
+                .ask(request::What::ListDrivers(ListDrivers { skip }))
+                .await?
+            {
+                reply::What::Drivers(page) => page,
+                _ => return Err(self.unexpected("list_drivers")),
+            };
+            let last = page.drivers.is_empty();
+            drivers.extend(page.drivers);
+            if last || drivers.len() >= page.total as usize {
+                return Ok(drivers);
+            }
+        }
+    }
+
+    /// All about the driver that serves a device.
+    ///
+    /// # Errors
+    /// No answer within the deadline, or it is a refusal.
+    pub async fn driver(&self, device: Device) -> Result<Driver> {
+        match self
+            .ask(request::What::DescribeDriver(on_wire(device)))
+            .await?
+        {
+            reply::What::Driver(driver) => Ok(driver),
+            _ => Err(self.unexpected("describe_driver")),
+        }
+    }
+
+    /// All clients that the mediator knows.
+    ///
+    /// # Errors
+    /// No answer within the deadline, or it is a refusal.
+    pub async fn clients(&self) -> Result<Vec<ClientInfo>> {
+        let mut clients = Vec::new();
+        loop {
+            let skip = Some(clients.len() as u32);
+            let page = match self
+                .ask(request::What::ListClients(ListClients { skip }))
+                .await?
+            {
+                reply::What::Clients(page) => page,
+                _ => return Err(self.unexpected("list_clients")),
+            };
+            let last = page.clients.is_empty();
+            clients.extend(page.clients);
+            if last || clients.len() >= page.total as usize {
+                return Ok(clients);
+            }
+        }
+    }
+
+    /// Version, uptime and counters.
+    ///
+    /// # Errors
+    /// No answer within the deadline, or it is a refusal.
+    pub async fn statistics(&self) -> Result<Statistics> {
+        match self
+            .ask(request::What::GetStatistics(GetStatistics {}))
+            .await?
+        {
+            reply::What::Statistics(statistics) => Ok(statistics),
+            _ => Err(self.unexpected("get_statistics")),
+        }
+    }
+
+    /// Starts the driver of a device. Gives what happens now, in words.
+    ///
+    /// # Errors
+    /// No answer within five seconds, or it is a refusal.
+    pub async fn start(&self, device: Device) -> Result<String> {
+        self.change(device, Action::Start).await
+    }
+
+    /// Stops the driver of a device. Gives what happens now, in words.
+    ///
+    /// # Errors
+    /// No answer within five seconds, or it is a refusal.
+    pub async fn stop(&self, device: Device) -> Result<String> {
+        self.change(device, Action::Stop).await
+    }
+
+    /// Restarts the driver of a device. Gives what happens now, in words.
+    ///
+    /// # Errors
+    /// No answer within five seconds, or it is a refusal.
+    pub async fn restart(&self, device: Device) -> Result<String> {
+        self.change(device, Action::Restart).await
+    }
+
+    /// Makes the mediator read its configuration again. Gives what happens
+    /// now, in words.
+    ///
+    /// # Errors
+    /// No answer within five seconds, or it is a refusal.
+    pub async fn reload(&self) -> Result<String> {
+        self.done(request::What::Reload(Reload {})).await
+    }
+
+    /// Changes what the mediator logs, e.g. `debug`. Gives what happens now,
+    /// in words.
+    ///
+    /// # Errors
+    /// No answer within five seconds, or it is a refusal.
+    pub async fn set_log_level(&self, filter: impl Into<String>) -> Result<String> {
+        let filter = filter.into();
+        self.done(request::What::SetLogLevel(SetLogLevel { filter }))
+            .await
+    }
+
+    /// What happens to drivers and clients from now on.
+    ///
+    /// Resolves when SUBSCRIBE has been sent.
+    ///
+    /// # Errors
+    /// The client is closed.
+    pub async fn events(&self) -> Result<Subscription<Event>> {
+        self.proxy
+            .subscribe_as(|bytes| DriverMsg::decode(bytes).map(|message| message.event))
+            .await
+    }
+
+    async fn change(&self, device: Device, action: Action) -> Result<String> {
+        let change = ChangeDriver {
+            device: on_wire(device),
+            action: action.into(),
+        };
+        self.done(request::What::ChangeDriver(change)).await
+    }
+
+    async fn done(&self, what: request::What) -> Result<String> {
+        let patient = Self::new(self.proxy.clone().with_deadline(CHANGE_DEADLINE));
+        match patient.ask(what).await? {
+            reply::What::Done(text) => Ok(text),
+            _ => Err(self.unexpected("a change")),
+        }
+    }
+
+    async fn ask(&self, what: request::What) -> Result<reply::What> {
+        let request = DriverMsg {
+            request: Some(Request { what: Some(what) }),
+            ..DriverMsg::data()
+        };
+        let answer = self.proxy.request(request).await?;
+        match answer.reply.and_then(|reply| reply.what) {
+            Some(reply::What::Refused(refusal)) => Err(Error::Refused {
+                device: Device::MEDIATOR,
+                reason: Reason::try_from(refusal.reason).unwrap_or(Reason::Failed),
+                message: refusal.message,
+                hint: refusal.hint,
+            }),
+            Some(what) => Ok(what),
+            None => Err(self.proxy.bad_answer("there is no reply in it")),
+        }
+    }
+
+    fn unexpected(&self, request: &str) -> Error {
+        self.proxy.bad_answer(format!("it does not fit {request}"))
+    }
+}
+
+fn on_wire(device: Device) -> WireDevice {
+    WireDevice {
+        r#type: device.device_type.0,
+        id: device.id.0,
+    }
+}

@@ -1,0 +1,301 @@
+//! What somebody listens to, as a stream. IO.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use amber_proto::Device;
+use bytes::Bytes;
+use futures_core::Stream;
+use prost::DecodeError;
+
+use crate::client::Client;
+use crate::dispatch::Cancellation;
+use crate::subscriptions::ListenerId;
+
+/// How many messages wait for a slow reader before the oldest are dropped.
+pub const QUEUE_LEN: usize = 64;
+
+/// What a device publishes, from now on.
+///
+/// As a [`Stream`] it gives messages and goes on by itself when the driver was
+/// restarted; [`Subscription::next_event`] tells of interruptions, too. It ends
+/// only when the client has ended ([`Client::close`], or its transport failed).
+///
+/// **Slow readers**: 64 messages wait here; then the oldest are dropped, and the
+/// next message says in [`Update::missed`] how many.
+///
+/// **Dropping** it never blocks. With the last subscription of this client to
+/// the device, UNSUBSCRIBE goes out. It keeps the client alive like any handle.
+pub struct Subscription<T> {
+    queue: Arc<Queue>,
+    device: Device,
+    listener: ListenerId,
+    client: Client,
+    decode: Decode<T>,
+    interruptions: u64,
+    undecodable: u64,
+}
+
+/// Bytes to a value; `None` when the message is about something else.
+pub(crate) type Decode<T> = fn(Bytes) -> Result<Option<T>, DecodeError>;
+
+/// A message and what was lost before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update<T> {
+    /// What the device published.
+    pub message: T,
+    /// How many messages were dropped since the one before, because they were
+    /// not read in time.
+    pub missed: u64,
+    /// How many messages could not be decoded since the one before.
+    pub undecodable: u64,
+    /// How often data stopped since the message before: the driver died, or
+    /// the mediator was gone.
+    pub interruptions: u64,
+}
+
+/// What can happen to a subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event<T> {
+    /// A message.
+    Message(Update<T>),
+    /// Nothing will come for now; the device is asked again until it does.
+    Interrupted(Interruption),
+    /// The device publishes again; the next event is a message.
+    Resumed,
+}
+
+/// Why data stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// The driver died, or there is none.
+    DriverDown,
+    /// The mediator does not answer or cannot be reached.
+    MediatorLost,
+    /// The mediator was restarted.
+    MediatorRestarted,
+}
+
+impl<T> Subscription<T> {
+    pub(crate) fn new(
+        client: Client,
+        device: Device,
+        listener: ListenerId,
+        decode: Decode<T>,
+    ) -> Self {
+        Self {
+            queue: Arc::new(Queue::default()),
+            device,
+            listener,
+            client,
+            decode,
+            interruptions: 0,
+            undecodable: 0,
+        }
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// The device that publishes.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The next message; `None` when the client has ended.
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Update<T>> {
+        poll_fn(|cx| self.poll_message(cx)).await
+    }
+
+    /// The next message or interruption; `None` when the client has ended.
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next_event(&mut self) -> Option<Event<T>> {
+        poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Update<T>>> {
+        loop {
+            match ready!(self.poll_event(cx)) {
+                Some(Event::Message(update)) => return Poll::Ready(Some(update)),
+                Some(Event::Interrupted(_) | Event::Resumed) => {}
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event<T>>> {
+        loop {
+            let event = match ready!(self.queue.poll_pop(cx)) {
+                None => None,
+                Some((Signal::Interrupted(why), _)) => {
+                    self.interruptions += 1;
+                    Some(Event::Interrupted(why))
+                }
+                Some((Signal::Resumed, _)) => Some(Event::Resumed),
+                Some((Signal::Message(bytes), missed)) => match (self.decode)(bytes) {
+                    Ok(Some(message)) => Some(Event::Message(Update {
+                        message,
+                        missed,
+                        undecodable: std::mem::take(&mut self.undecodable),
+                        interruptions: std::mem::take(&mut self.interruptions),
+                    })),
+                    Ok(None) => continue,
+                    Err(error) => {
+                        tracing::debug!(device = %self.device, %error, "message not understood");
+                        self.undecodable += 1;
+                        continue;
+                    }
+                },
+            };
+            return Poll::Ready(event);
+        }
+    }
+}
+
+impl<T> Stream for Subscription<T> {
+    type Item = Update<T>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Update<T>>> {
+        self.get_mut().poll_message(cx)
+    }
+}
+
+impl<T> Drop for Subscription<T> {
+    fn drop(&mut self) {
+        // First nobody can add to it, then it is taken off: as with calls, no
+        // order of things leaves a listener behind.
+        self.queue.close();
+        self.client
+            .cancel(Cancellation::Listener(self.device, self.listener));
+    }
+}
+
+impl<T> fmt::Debug for Subscription<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Interruption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DriverDown => "no driver serves it now",
+            Self::MediatorLost => "the mediator does not answer",
+            Self::MediatorRestarted => "the mediator was restarted",
+        })
+    }
+}
+
+/// What the client's task puts in and the reader takes out.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<QueueState>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Signal {
+    Message(Bytes),
+    Interrupted(Interruption),
+    Resumed,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    signals: VecDeque<Signal>,
+    missed: u64,
+    closed: bool,
+    reader: Option<Waker>,
+}
+
+impl Queue {
+    /// Adds a signal, and drops the oldest one when there are too many.
+    pub(crate) fn push(&self, signal: Signal) {
+        let mut state = self.lock();
+        if state.signals.len() >= QUEUE_LEN
+            && let Some(Signal::Message(_)) = state.signals.pop_front()
+        {
+            state.missed += 1;
+        }
+        state.signals.push_back(signal);
+        let reader = state.reader.take();
+        drop(state);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    /// Nothing is added after this; what is there can be read.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let reader = state.reader.take();
+        drop(state);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// The oldest signal, and how many messages were dropped before it.
+    fn poll_pop(&self, cx: &mut Context<'_>) -> Poll<Option<(Signal, u64)>> {
+        let mut state = self.lock();
+        match state.signals.pop_front() {
+            Some(signal @ Signal::Message(_)) => {
+                let missed = std::mem::take(&mut state.missed);
+                Poll::Ready(Some((signal, missed)))
+            }
+            Some(signal) => Poll::Ready(Some((signal, 0))),
+            None if state.closed => Poll::Ready(None),
+            None => {
+                state.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        // Nothing that holds the lock can panic half way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn pop(queue: &Queue) -> Option<(Signal, u64)> {
+        poll_fn(|cx| queue.poll_pop(cx)).await
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_misses_the_oldest_and_is_told_how_many() {
+        let queue = Queue::default();
+        for k in 0..QUEUE_LEN + 3 {
+            queue.push(Signal::Message(vec![k as u8].into()));
+        }
+        queue.close();
+        match pop(&queue).await {
+            Some((Signal::Message(bytes), 3)) => assert_eq!(bytes[0], 3),
+            other => panic!("{other:?}"),
+        }
+        let mut rest = 0;
+        while let Some((_, missed)) = pop(&queue).await {
+            assert_eq!(missed, 0);
+            rest += 1;
+        }
+        assert_eq!(rest, QUEUE_LEN - 1);
+    }
+}

@@ -1,0 +1,290 @@
+//! Who listens to which device, and what must be sent so that data comes. PURE.
+//!
+//! All listeners of a device share one SUBSCRIBE. Drivers of the original
+//! system keep duplicates: to subscribe twice means to get everything twice.
+//! So a SUBSCRIBE is repeated only where the driver is known to be a new
+//! process; where it may or may not have us, we *renew*: UNSUBSCRIBE and then
+//! SUBSCRIBE, which ends with exactly one entry either way.
+//!
+//! ```text
+//!              add                      data
+//!   (nothing) -----> Asked ------------------------> Flowing
+//!                     | ^ |  ^                          |
+//!    no data: renew   +-+ |  |  time to try again       |
+//!    (1 s .. 30 s)        |  +-----------+              |
+//!                         +------------> Lost <---------+
+//!                          driver died, mediator gone
+//!                          (try again: 0.1 s .. 2 s)
+//! ```
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use amber_proto::{Device, SynNum};
+use bytes::Bytes;
+
+/// One local listener; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ListenerId(pub(crate) u64);
+
+/// What must be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// SUBSCRIBE.
+    Subscribe(Device),
+    /// UNSUBSCRIBE, then SUBSCRIBE.
+    Renew(Device),
+    /// UNSUBSCRIBE.
+    Unsubscribe(Device),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    feeds: HashMap<Device, Feed>,
+}
+
+/// What a device publishes, seen from here.
+#[derive(Debug)]
+struct Feed {
+    listeners: Vec<ListenerId>,
+    parameters: Bytes,
+    state: State,
+    /// Listeners have been told that data stopped.
+    interrupted: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Asked {
+        syn: Option<SynNum>,
+        again_at: Instant,
+        attempt: u32,
+    },
+    Flowing,
+    Lost {
+        again_at: Instant,
+        attempt: u32,
+        again: Again,
+    },
+}
+
+/// How to ask a lost device again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// Its driver is a new process.
+    Subscribe,
+    /// Its driver may still have us.
+    Renew,
+}
+
+impl Subscriptions {
+    /// Adds a listener. `parameters` is the encoded SUBSCRIBE; the latest hold for all.
+    pub(crate) fn add(
+        &mut self,
+        now: Instant,
+        device: Device,
+        listener: ListenerId,
+        parameters: Bytes,
+    ) -> Option<Ask> {
+        if let Some(feed) = self.feeds.get_mut(&device) {
+            feed.listeners.push(listener);
+            if feed.parameters == parameters {
+                return None;
+            }
+            feed.parameters = parameters;
+            return match feed.state {
+                State::Lost { .. } => None,
+                State::Asked { .. } | State::Flowing => {
+                    feed.state = asked(now, 0);
+                    Some(Ask::Renew(device))
+                }
+            };
+        }
+        let feed = Feed {
+            listeners: vec![listener],
+            parameters,
+            state: asked(now, 0),
+            interrupted: false,
+        };
+        self.feeds.insert(device, feed);
+        Some(Ask::Subscribe(device))
+    }
+
+    /// Removes a listener; with the last one of a device its data is no longer wanted.
+    pub(crate) fn remove(&mut self, device: Device, listener: ListenerId) -> Option<Ask> {
+        let feed = self.feeds.get_mut(&device)?;
+        feed.listeners.retain(|known| *known != listener);
+        if !feed.listeners.is_empty() {
+            return None;
+        }
+        let feed = self.feeds.remove(&device)?;
+        match feed.state {
+            State::Asked { .. } | State::Flowing => Some(Ask::Unsubscribe(device)),
+            State::Lost {
+                again: Again::Renew,
+                ..
+            } => Some(Ask::Unsubscribe(device)),
+            State::Lost { .. } => None,
+        }
+    }
+
+    /// Takes note of the number of the SUBSCRIBE that was made for an [`Ask`].
+    pub(crate) fn sent(&mut self, device: Device, number: SynNum) {
+        if let Some(Feed {
+            state: State::Asked { syn, .. },
+            ..
+        }) = self.feeds.get_mut(&device)
+        {
+            *syn = Some(number);
+        }
+    }
+
+    /// Data came. Says whether listeners must be told that it flows again.
+    pub(crate) fn flows(&mut self, device: Device) -> bool {
+        let Some(feed) = self.feeds.get_mut(&device) else {
+            return false;
+        };
+        feed.state = State::Flowing;
+        std::mem::take(&mut feed.interrupted)
+    }
+
+    /// DRIVER_DIED came. Says whether listeners must be told that data stopped.
+    ///
+    /// As an answer it counts only when it answers our latest SUBSCRIBE: an
+    /// answer to some other request says nothing about now.
+    pub(crate) fn driver_died(
+        &mut self,
+        now: Instant,
+        device: Device,
+        ack: Option<SynNum>,
+    ) -> bool {
+        let Some(feed) = self.feeds.get_mut(&device) else {
+            return false;
+        };
+        let attempt = match (feed.state, ack) {
+            (State::Asked { syn, attempt, .. }, Some(_)) if syn == ack => attempt + 1,
+            (State::Asked { attempt, .. }, None) => attempt + 1,
+            (State::Flowing, None) => 0,
+            (State::Asked { .. } | State::Flowing, Some(_)) | (State::Lost { .. }, _) => {
+                return false;
+            }
+        };
+        feed.state = State::Lost {
+            again_at: now + retry_delay(attempt),
+            attempt,
+            again: Again::Subscribe,
+        };
+        !std::mem::replace(&mut feed.interrupted, true)
+    }
+
+    /// The mediator is gone, and with it perhaps every driver, perhaps none.
+    /// Gives the devices whose listeners must be told that data stopped.
+    pub(crate) fn mediator_lost(&mut self, now: Instant) -> Vec<Device> {
+        let mut told = Vec::new();
+        for (device, feed) in &mut self.feeds {
+            let attempt = match feed.state {
+                State::Lost { .. } => continue,
+                State::Asked { attempt, .. } => attempt + 1,
+                State::Flowing => 0,
+            };
+            feed.state = State::Lost {
+                again_at: now + retry_delay(attempt),
+                attempt,
+                again: Again::Renew,
+            };
+            if !std::mem::replace(&mut feed.interrupted, true) {
+                told.push(*device);
+            }
+        }
+        told
+    }
+
+    /// The mediator is there after all, or is a new one: everything is asked
+    /// for again at the next [`Self::handle_timeout`]. Gives the devices whose
+    /// listeners must be told that data stopped.
+    pub(crate) fn mediator_back(&mut self, now: Instant) -> Vec<Device> {
+        let told = self.mediator_lost(now);
+        for feed in self.feeds.values_mut() {
+            feed.state = State::Lost {
+                again_at: now,
+                attempt: 0,
+                again: Again::Renew,
+            };
+        }
+        told
+    }
+
+    /// What must be asked for again now.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Vec<Ask> {
+        let mut asks = Vec::new();
+        for (device, feed) in &mut self.feeds {
+            match feed.state {
+                State::Asked {
+                    again_at, attempt, ..
+                } if again_at <= now => {
+                    feed.state = asked(now, attempt + 1);
+                    asks.push(Ask::Renew(*device));
+                }
+                State::Lost {
+                    again_at,
+                    attempt,
+                    again,
+                } if again_at <= now => {
+                    feed.state = asked(now, attempt);
+                    asks.push(match again {
+                        Again::Subscribe => Ask::Subscribe(*device),
+                        Again::Renew => Ask::Renew(*device),
+                    });
+                }
+                State::Asked { .. } | State::Lost { .. } | State::Flowing => {}
+            }
+        }
+        asks
+    }
+
+    /// When [`Self::handle_timeout`] has something.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let times = self.feeds.values().filter_map(|feed| match feed.state {
+            State::Asked { again_at, .. } | State::Lost { again_at, .. } => Some(again_at),
+            State::Flowing => None,
+        });
+        times.min()
+    }
+
+    /// The encoded SUBSCRIBE of a device.
+    pub(crate) fn parameters(&self, device: Device) -> Bytes {
+        self.feeds
+            .get(&device)
+            .map(|feed| feed.parameters.clone())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn listeners(&self, device: Device) -> &[ListenerId] {
+        self.feeds.get(&device).map_or(&[], |feed| &feed.listeners)
+    }
+
+    /// The devices that somebody listens to.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = Device> + '_ {
+        self.feeds.keys().copied()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.feeds.is_empty()
+    }
+}
+
+fn asked(now: Instant, attempt: u32) -> State {
+    let delay = Duration::from_secs(1 << attempt.min(5)).min(Duration::from_secs(30));
+    State::Asked {
+        syn: None,
+        again_at: now + delay,
+        attempt,
+    }
+}
+
+fn retry_delay(attempt: u32) -> Duration {
+    Duration::from_millis(100 << attempt.min(5)).min(Duration::from_secs(2))
+}
+
+#[cfg(test)]
+mod tests;

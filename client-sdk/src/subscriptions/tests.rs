@@ -1,0 +1,148 @@
+use amber_proto::DeviceType;
+
+use super::*;
+
+const DUMMY: Device = Device::new(DeviceType::DUMMY, 0);
+const SYN: SynNum = SynNum(7);
+
+struct Bench {
+    table: Subscriptions,
+    now: Instant,
+}
+
+impl Bench {
+    /// One listener, and its SUBSCRIBE sent.
+    fn asked() -> Self {
+        let (mut table, now) = (Subscriptions::default(), Instant::now());
+        assert_eq!(
+            table.add(now, DUMMY, ListenerId(1), Bytes::new()),
+            Some(Ask::Subscribe(DUMMY))
+        );
+        table.sent(DUMMY, SYN);
+        Self { table, now }
+    }
+
+    fn flowing() -> Self {
+        let mut bench = Self::asked();
+        assert!(!bench.table.flows(DUMMY), "nothing was interrupted");
+        bench
+    }
+
+    /// Moves on to the next timeout and gives the time until then in ms.
+    fn next(&mut self) -> (u128, Vec<Ask>) {
+        let at = self.table.next_timeout().expect("a timeout");
+        assert!(
+            at == self.now
+                || self
+                    .table
+                    .handle_timeout(at - Duration::from_nanos(1))
+                    .is_empty()
+        );
+        let waited = at.saturating_duration_since(self.now).as_millis();
+        self.now = self.now.max(at);
+        let asks = self.table.handle_timeout(at);
+        for ask in &asks {
+            assert!(matches!(ask, Ask::Subscribe(DUMMY) | Ask::Renew(DUMMY)));
+            self.table.sent(DUMMY, SYN);
+        }
+        (waited, asks)
+    }
+}
+
+#[test]
+fn listeners_share_one_subscribe_and_the_last_one_ends_it() {
+    let Bench { mut table, now } = Bench::flowing();
+    assert_eq!(table.add(now, DUMMY, ListenerId(2), Bytes::new()), None);
+    assert_eq!(table.listeners(DUMMY), [ListenerId(1), ListenerId(2)]);
+    assert_eq!(table.remove(DUMMY, ListenerId(1)), None);
+    assert_eq!(
+        table.remove(DUMMY, ListenerId(2)),
+        Some(Ask::Unsubscribe(DUMMY))
+    );
+    assert_eq!(table.remove(DUMMY, ListenerId(2)), None);
+    assert!(table.is_empty());
+}
+
+#[test]
+fn other_parameters_are_a_renewal_for_all() {
+    let Bench { mut table, now } = Bench::flowing();
+    let faster = Bytes::from_static(b"faster");
+    assert_eq!(
+        table.add(now, DUMMY, ListenerId(2), faster.clone()),
+        Some(Ask::Renew(DUMMY))
+    );
+    assert_eq!(table.parameters(DUMMY), faster);
+}
+
+#[test]
+fn a_driver_that_is_alive_is_never_asked_twice() {
+    let mut bench = Bench::flowing();
+    assert_eq!(bench.table.next_timeout(), None);
+    let later = bench.now + Duration::from_secs(3600);
+    assert!(bench.table.handle_timeout(later).is_empty());
+    // The answer to some request from when it was dead, late.
+    assert!(!bench.table.driver_died(later, DUMMY, Some(SynNum(3))));
+    assert_eq!(bench.table.next_timeout(), None);
+}
+
+#[test]
+fn a_subscribe_that_may_be_lost_is_renewed_ever_more_slowly_until_data_comes() {
+    let mut bench = Bench::asked();
+    let times: Vec<_> = (0..7)
+        .map(|_| {
+            let (waited, asks) = bench.next();
+            assert_eq!(asks, [Ask::Renew(DUMMY)]);
+            waited
+        })
+        .collect();
+    assert_eq!(times, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+    bench.table.flows(DUMMY);
+    assert_eq!(bench.table.next_timeout(), None);
+}
+
+#[test]
+fn a_dead_driver_is_asked_again_until_it_is_back() {
+    let mut bench = Bench::flowing();
+    assert!(
+        bench.table.driver_died(bench.now, DUMMY, None),
+        "listeners are told"
+    );
+    let mut times = Vec::new();
+    for _ in 0..6 {
+        let (waited, asks) = bench.next();
+        assert_eq!(asks, [Ask::Subscribe(DUMMY)]);
+        times.push(waited);
+        assert!(
+            !bench.table.driver_died(bench.now, DUMMY, Some(SYN)),
+            "told only once"
+        );
+    }
+    assert_eq!(times, [100, 200, 400, 800, 1_600, 2_000]);
+    bench.next();
+    assert!(bench.table.flows(DUMMY), "listeners are told");
+    assert!(!bench.table.flows(DUMMY));
+    assert_eq!(bench.table.next_timeout(), None);
+}
+
+#[test]
+fn nothing_is_sent_to_a_dead_driver_when_the_last_listener_goes() {
+    let mut bench = Bench::flowing();
+    bench.table.driver_died(bench.now, DUMMY, None);
+    assert_eq!(bench.table.remove(DUMMY, ListenerId(1)), None);
+}
+
+#[test]
+fn after_an_outage_or_a_restart_of_the_mediator_everything_is_renewed_at_once() {
+    let mut bench = Bench::flowing();
+    assert_eq!(bench.table.mediator_lost(bench.now), [DUMMY]);
+    assert!(bench.table.mediator_lost(bench.now).is_empty());
+    assert!(
+        bench.table.mediator_back(bench.now).is_empty(),
+        "told already"
+    );
+    assert_eq!(bench.next(), (0, vec![Ask::Renew(DUMMY)]));
+    assert!(bench.table.flows(DUMMY));
+
+    assert_eq!(bench.table.mediator_back(bench.now), [DUMMY]);
+    assert_eq!(bench.next(), (0, vec![Ask::Renew(DUMMY)]));
+}

@@ -1,0 +1,293 @@
+//! How frames travel between this process and the mediator. IO.
+//!
+//! A client sits on its own UDP socket ([`UdpTransport`]); a driver that calls
+//! other devices uses the stdin and stdout that it has anyway, by way of a
+//! [`ChannelTransport`]. Everything above is the same for both.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use amber_proto::Packet;
+use amber_proto::limits::MAX_DATAGRAM;
+use bytes::Bytes;
+use tokio::io::{Interest, ReadBuf};
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio_util::sync::PollSender;
+
+/// A way to the mediator and back.
+///
+/// Outgoing packets name a device (type and id) and no clients; incoming ones
+/// name the device that speaks and no clients.
+///
+/// Both methods follow the rules of [`std::future::Future::poll`]. They are
+/// called from one task, and neither may hold the other up: a transport that
+/// cannot send just now must still receive.
+pub trait Transport: Send + 'static {
+    /// Sends one packet. After an error the packet has not been sent.
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+    ) -> Poll<Result<(), TransportError>>;
+
+    /// Receives the next packet.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, TransportError>>;
+
+    /// What this process is to the mediator.
+    fn role(&self) -> Role;
+}
+
+/// What a process is to the mediator: that decides how it comes and goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It announces itself, looks whether the mediator is still the same, and
+    /// says good-bye.
+    Client,
+    /// The mediator has started it, knows it, and lives as long as its pipe.
+    Driver,
+}
+
+/// What can go wrong under way.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// The mediator cannot be reached now; that may pass.
+    #[error("{0}")]
+    Unreachable(io::Error),
+    /// Something came in that is no frame; the next one may be good.
+    #[error("{0}")]
+    Malformed(io::Error),
+    /// This transport has ended for good.
+    #[error("{0}")]
+    Closed(String),
+}
+
+/// A UDP socket that is connected to the mediator.
+pub struct UdpTransport {
+    socket: Arc<UdpSocket>,
+    buffer: Box<[u8]>,
+    encoded: Option<Bytes>,
+    failure: Failure,
+}
+
+/// Resolves when the socket has an error to report. An ICMP refusal makes a
+/// socket neither readable nor writable, so it must be waited for by itself.
+type Failure = Pin<Box<dyn Future<Output = io::Error> + Send>>;
+
+impl UdpTransport {
+    /// A socket of the mediator's address family on a port of its own.
+    ///
+    /// # Errors
+    /// The system gives no socket, or has no way to that address.
+    pub async fn connect(mediator: SocketAddr) -> io::Result<Self> {
+        let local: SocketAddr = match mediator {
+            SocketAddr::V4(_) => ([0; 4], 0).into(),
+            SocketAddr::V6(_) => ([0; 16], 0).into(),
+        };
+        let socket = UdpSocket::bind(local).await?;
+        socket.connect(mediator).await?;
+        let socket = Arc::new(socket);
+        Ok(Self {
+            failure: Box::pin(failure(socket.clone())),
+            socket,
+            buffer: vec![0; MAX_DATAGRAM].into(),
+            encoded: None,
+        })
+    }
+}
+
+impl Transport for UdpTransport {
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+    ) -> Poll<Result<(), TransportError>> {
+        let bytes = match self.encoded.take() {
+            Some(bytes) => bytes,
+            None => packet.encode().map_err(TransportError::Malformed)?,
+        };
+        match self.socket.poll_send(cx, &bytes) {
+            Poll::Pending => {
+                self.encoded = Some(bytes);
+                Poll::Pending
+            }
+            Poll::Ready(sent) => Poll::Ready(sent.map(drop).map_err(TransportError::Unreachable)),
+        }
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, TransportError>> {
+        let mut buffer = ReadBuf::new(&mut self.buffer);
+        let received = match self.socket.poll_recv(cx, &mut buffer) {
+            Poll::Ready(received) => received,
+            Poll::Pending => {
+                let error = ready!(self.failure.as_mut().poll(cx));
+                self.failure = Box::pin(failure(self.socket.clone()));
+                Err(error)
+            }
+        };
+        received.map_err(TransportError::Unreachable)?;
+        let datagram = Bytes::copy_from_slice(buffer.filled());
+        Poll::Ready(Packet::from_datagram(&datagram).map_err(TransportError::Malformed))
+    }
+
+    fn role(&self) -> Role {
+        Role::Client
+    }
+}
+
+async fn failure(socket: Arc<UdpSocket>) -> io::Error {
+    loop {
+        if let Err(error) = socket.ready(Interest::ERROR).await {
+            return error;
+        }
+        // Forgets that readiness, so that the next wait is for the next error.
+        let _ = socket.try_io(Interest::ERROR, || -> io::Result<()> {
+            Err(io::ErrorKind::WouldBlock.into())
+        });
+        match socket.take_error() {
+            Ok(None) => {}
+            Ok(Some(error)) | Err(error) => return error,
+        }
+    }
+}
+
+/// Two channels: for drivers, whose stdin and stdout somebody else reads and writes.
+///
+/// ```
+/// use amber_client::transport::{ChannelTransport, Role};
+/// use tokio::sync::mpsc;
+///
+/// let (to_stdout, frames_to_write) = mpsc::channel(16);
+/// let (frames_read, from_stdin) = mpsc::channel(16);
+/// let transport = ChannelTransport::new(to_stdout, from_stdin, Role::Driver);
+/// # let _ = (transport, frames_to_write, frames_read);
+/// ```
+#[derive(Debug)]
+pub struct ChannelTransport {
+    outgoing: PollSender<Packet>,
+    incoming: mpsc::Receiver<Packet>,
+    role: Role,
+}
+
+impl ChannelTransport {
+    /// Sends into `outgoing` what is for the mediator and receives from
+    /// `incoming` what came from there; ends when either is closed.
+    pub fn new(
+        outgoing: mpsc::Sender<Packet>,
+        incoming: mpsc::Receiver<Packet>,
+        role: Role,
+    ) -> Self {
+        Self {
+            outgoing: PollSender::new(outgoing),
+            incoming,
+            role,
+        }
+    }
+}
+
+impl Transport for ChannelTransport {
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+    ) -> Poll<Result<(), TransportError>> {
+        let closed = |_| TransportError::Closed("the way to the mediator is closed".into());
+        ready!(self.outgoing.poll_reserve(cx)).map_err(closed)?;
+        Poll::Ready(self.outgoing.send_item(packet.clone()).map_err(closed))
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, TransportError>> {
+        let packet = ready!(self.incoming.poll_recv(cx));
+        let closed = || TransportError::Closed("the way from the mediator is closed".into());
+        Poll::Ready(packet.ok_or_else(closed))
+    }
+
+    fn role(&self) -> Role {
+        self.role
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use amber_proto::DriverHdr;
+
+    use super::*;
+
+    fn packet() -> Packet {
+        Packet {
+            header: DriverHdr {
+                device_type: Some(5),
+                device_id: Some(0),
+                client_ids: vec![],
+            },
+            message: Bytes::from_static(b"\x10\x01"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_frame_travels_over_udp_and_back() {
+        let mediator = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut transport = UdpTransport::connect(mediator.local_addr().unwrap())
+            .await
+            .unwrap();
+        poll_fn(|cx| transport.poll_send(cx, &packet()))
+            .await
+            .unwrap();
+        let mut buffer = [0; 100];
+        let (length, client) = mediator.recv_from(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..length], b"\0\x04\x08\x05\x10\0\0\x02\x10\x01");
+        mediator.send_to(&buffer[..length], client).await.unwrap();
+        assert_eq!(
+            poll_fn(|cx| transport.poll_receive(cx)).await.unwrap(),
+            packet()
+        );
+        mediator.send_to(b"?", client).await.unwrap();
+        assert!(matches!(
+            poll_fn(|cx| transport.poll_receive(cx)).await,
+            Err(TransportError::Malformed(_))
+        ));
+    }
+
+    #[tokio::test]
+    async fn a_port_where_nobody_listens_is_noticed() {
+        let address = {
+            let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            socket.local_addr().unwrap()
+        };
+        let mut transport = UdpTransport::connect(address).await.unwrap();
+        poll_fn(|cx| transport.poll_send(cx, &packet()))
+            .await
+            .unwrap();
+        match poll_fn(|cx| transport.poll_receive(cx)).await {
+            Err(TransportError::Unreachable(error)) => {
+                assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn channels_that_end_are_closed() {
+        let (outgoing, mut sent) = mpsc::channel(1);
+        let (incoming, received) = mpsc::channel(1);
+        let mut transport = ChannelTransport::new(outgoing, received, Role::Driver);
+        poll_fn(|cx| transport.poll_send(cx, &packet()))
+            .await
+            .unwrap();
+        assert_eq!(sent.recv().await, Some(packet()));
+        drop((sent, incoming));
+        assert!(matches!(
+            poll_fn(|cx| transport.poll_send(cx, &packet())).await,
+            Err(TransportError::Closed(_))
+        ));
+        assert!(matches!(
+            poll_fn(|cx| transport.poll_receive(cx)).await,
+            Err(TransportError::Closed(_))
+        ));
+    }
+}

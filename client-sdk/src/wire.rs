@@ -1,0 +1,106 @@
+//! The fields that all messages share, read and written without knowing the rest. PURE.
+
+use amber_proto::{Device, DriverHdr, MsgType, Packet, SynNum};
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint};
+
+const SYN_NUM: u32 = 3;
+
+/// The base fields of a `DriverMsg`, each optional.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Envelope {
+    #[prost(int32, optional, tag = "2")]
+    r#type: Option<i32>,
+    #[prost(uint32, optional, tag = "3")]
+    syn_num: Option<u32>,
+    #[prost(uint32, optional, tag = "4")]
+    ack_num: Option<u32>,
+}
+
+impl Envelope {
+    pub(crate) fn new(kind: MsgType, syn: Option<SynNum>, ack: Option<SynNum>) -> Self {
+        Self {
+            r#type: Some(kind.into()),
+            syn_num: syn.map(|syn| syn.0),
+            ack_num: ack.map(|ack| ack.0),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Option<MsgType> {
+        self.r#type
+            .and_then(|number| MsgType::try_from(number).ok())
+    }
+
+    pub(crate) fn syn(&self) -> Option<SynNum> {
+        self.syn_num.map(SynNum)
+    }
+
+    /// The request that this answers; published data answers none.
+    pub(crate) fn ack(&self) -> Option<SynNum> {
+        self.ack_num.filter(|ack| *ack != 0).map(SynNum)
+    }
+
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.encode_to_vec().into()
+    }
+}
+
+/// The message with a synNum: of a field that comes twice the last one counts.
+pub(crate) fn with_syn(message: &[u8], syn: SynNum) -> Bytes {
+    let mut out = BytesMut::with_capacity(message.len() + 6);
+    out.put_slice(message);
+    encode_key(SYN_NUM, WireType::Varint, &mut out);
+    encode_varint(syn.0.into(), &mut out);
+    out.freeze()
+}
+
+/// The longest that [`with_syn`] makes a message.
+pub(crate) const SYN_LEN: usize = 6;
+
+pub(crate) fn packet(device: Device, message: Bytes) -> Packet {
+    let header = DriverHdr {
+        device_type: Some(device.device_type.0),
+        device_id: Some(device.id.0),
+        client_ids: vec![],
+    };
+    Packet { header, message }
+}
+
+/// The device that speaks, when the header names both its type and its id.
+pub(crate) fn sender(header: &DriverHdr) -> Option<Device> {
+    let device_type = amber_proto::DeviceType(header.device_type?);
+    Some(Device::new(device_type, header.device_id?))
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::{DeviceMessage, dummy};
+
+    use super::*;
+
+    #[test]
+    fn a_number_is_added_and_wins() {
+        let ask = dummy::DriverMsg {
+            message: Some("hello".into()),
+            syn_num: Some(5),
+            ..dummy::DriverMsg::data()
+        };
+        let numbered = with_syn(&ask.encode_to_vec(), SynNum(u32::MAX));
+        assert!(numbered.len() <= ask.encoded_len() + SYN_LEN);
+        let read = dummy::DriverMsg::decode(numbered).unwrap();
+        assert_eq!(
+            read,
+            dummy::DriverMsg {
+                syn_num: Some(u32::MAX),
+                ..ask
+            }
+        );
+    }
+
+    #[test]
+    fn a_missing_type_is_not_data_and_ack_0_answers_nothing() {
+        let envelope = Envelope::decode(&b"\x20\0"[..]).unwrap();
+        assert_eq!((envelope.kind(), envelope.ack()), (None, None));
+    }
+}
