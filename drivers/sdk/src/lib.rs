@@ -30,6 +30,8 @@
 //!   [`tokio::task::spawn_blocking`] for that.
 //! - When data comes at its own pace, read it in a task or thread of your own
 //!   and publish it with the [`Link`] that [`Driver::start`] gets.
+//! - Other devices are called through [`Link::devices`], with the same proxies
+//!   that clients use, over the same stdin and stdout.
 //! - Log to **stderr**, with `tracing` or `eprintln!`; the mediator takes it
 //!   into its log. stdout is the wire.
 //! - A **panic** ends the process, and the mediator starts it again.
@@ -53,6 +55,7 @@ pub mod session;
 mod stdio;
 pub mod subscribers;
 
+pub use amber_client::{self as client, Client};
 pub use amber_proto::{self as proto, ClientId, Device};
 pub use link::{Link, SendError};
 pub use pipe::{serve_on, serve_until};

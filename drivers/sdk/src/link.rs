@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use amber_client::Client;
 use amber_proto::limits::MAX_PART;
-use amber_proto::{ClientId, Device, DeviceMessage};
+use amber_proto::{Device, DeviceMessage};
 use tokio::sync::{mpsc, watch};
 
 use crate::request::Origin;
@@ -23,6 +24,7 @@ const MAX_WAITING: usize = 256;
 pub struct Link<M> {
     commands: mpsc::Sender<Command<M>>,
     subscriptions: watch::Receiver<usize>,
+    client: Client,
 }
 
 /// What a [`Link`] wants written.
@@ -31,7 +33,7 @@ pub(crate) enum Command<M> {
     Answer(Origin, M),
     Publish(M),
     PublishFor(Device, M),
-    PublishTo(Vec<ClientId>, M),
+    PublishTo(Origin, M),
 }
 
 /// Why a message was not sent.
@@ -50,11 +52,15 @@ pub enum SendError {
 
 impl<M: DeviceMessage> Link<M> {
     /// A link whose commands go into `commands`.
-    pub(crate) fn new(subscriptions: watch::Receiver<usize>) -> (Self, mpsc::Receiver<Command<M>>) {
+    pub(crate) fn new(
+        client: Client,
+        subscriptions: watch::Receiver<usize>,
+    ) -> (Self, mpsc::Receiver<Command<M>>) {
         let (commands, received) = mpsc::channel(MAX_WAITING);
         let link = Self {
             commands,
             subscriptions,
+            client,
         };
         (link, received)
     }
@@ -78,13 +84,13 @@ impl<M: DeviceMessage> Link<M> {
         self.send(Command::PublishFor(device, check(message)?))
     }
 
-    /// Sends a message as published data to these clients, subscribers or not:
-    /// for devices with subscriptions of their own kind.
+    /// Sends a message as published data to the clients of an origin,
+    /// subscribers or not: for devices whose clients subscribe by a request.
     ///
     /// # Errors
     /// The message was not sent.
-    pub fn publish_to(&self, clients: &[ClientId], message: M) -> Result<(), SendError> {
-        self.send(Command::PublishTo(clients.to_vec(), check(message)?))
+    pub fn publish_to(&self, origin: &Origin, message: M) -> Result<(), SendError> {
+        self.send(Command::PublishTo(origin.clone(), check(message)?))
     }
 
     /// Answers a request whose handler has returned `None`.
@@ -111,6 +117,12 @@ impl<M: DeviceMessage> Link<M> {
             .is_ok()
     }
 
+    /// The other devices of the robot, by way of our own stdin and stdout:
+    /// `link.devices().dummy(0).status().await`.
+    pub fn devices(&self) -> &Client {
+        &self.client
+    }
+
     fn send(&self, command: Command<M>) -> Result<(), SendError> {
         self.commands
             .try_send(command)
@@ -127,6 +139,7 @@ impl<M> Clone for Link<M> {
         Self {
             commands: self.commands.clone(),
             subscriptions: self.subscriptions.clone(),
+            client: self.client.clone(),
         }
     }
 }

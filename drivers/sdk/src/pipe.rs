@@ -10,8 +10,10 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use amber_client::Client;
+use amber_client::transport::{ChannelTransport, Role};
 use amber_proto::{Device, FrameCodec, Packet};
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -19,7 +21,7 @@ use tokio_util::codec::{Decoder, Encoder};
 use tokio_util::io::{poll_read_buf, poll_write_buf};
 
 use crate::link::{Command, Link};
-use crate::queue::Work;
+use crate::queue::{MAX_REQUESTS, Work};
 use crate::session::{MessageTooLong, Session};
 use crate::{Driver, ServeError};
 
@@ -31,8 +33,13 @@ const MAX_OUTPUT: usize = 256 * 1024;
 /// share a write, too few to delay it.
 const MAX_BATCH: usize = 16;
 
-/// How much is read at once: some hundred requests.
-const READ: usize = 16 * 1024;
+/// How much is read at once, in bytes: fewer requests (of at least 9 bytes)
+/// than may wait, so that none is dropped while the handlers are quick.
+const READ: usize = 8 * 1024;
+const _: () = assert!(READ / 9 < MAX_REQUESTS);
+
+/// How many packets may wait on their way to and from other devices.
+const MAX_PACKETS: usize = 256;
 
 /// How long reading may rest while there is work to be done: handlers that
 /// never wait, but compute, must not keep PINGs waiting.
@@ -100,12 +107,17 @@ struct Pipe<D: Driver, R, W> {
     ended: Option<oneshot::Sender<()>>,
     commands: mpsc::Receiver<Command<D::Message>>,
     subscriptions: watch::Sender<usize>,
+    to_devices: mpsc::Receiver<Packet>,
+    from_devices: mpsc::Sender<Packet>,
 }
 
 impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
     fn new(reader: R, writer: W) -> (Self, Link<D::Message>, oneshot::Receiver<()>) {
+        let (requests, to_devices) = mpsc::channel(MAX_PACKETS);
+        let (from_devices, answers) = mpsc::channel(MAX_PACKETS);
+        let client = Client::over(ChannelTransport::new(requests, answers, Role::Driver));
         let (subscriptions, watched) = watch::channel(0);
-        let (link, commands) = Link::new(watched);
+        let (link, commands) = Link::new(client, watched);
         let (ended, end) = oneshot::channel();
         let pipe = Self {
             session: Session::default(),
@@ -118,6 +130,8 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             ended: Some(ended),
             commands,
             subscriptions,
+            to_devices,
+            from_devices,
         };
         (pipe, link, end)
     }
@@ -142,8 +156,9 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
                 tokio::task::yield_now().await;
             }
             batch += 1;
-            // A driver that publishes all the time must still be asked.
-            let period = period.filter(|_| !(has_published && self.session.has_work()));
+            // A driver that publishes all the time must still be asked, and end.
+            let may_publish = self.ended.is_some() && !(has_published && self.session.has_work());
+            let period = period.filter(|_| may_publish);
             let now = Instant::now().into_std();
             has_published = false;
             if let Some(device) = period.and_then(|period| self.session.take_due(now, period)) {
@@ -278,11 +293,13 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
                     Command::PublishFor(device, message) => {
                         self.session.publish(Some(device), message)
                     }
-                    Command::PublishTo(clients, message) => {
-                        self.session.publish_to(None, &clients, message)
+                    Command::PublishTo(origin, message) => {
+                        self.session.publish_to(&origin, message)
                     }
                 });
                 self.encode_outputs();
+            } else if let Poll::Ready(Some(packet)) = self.to_devices.poll_recv(cx) {
+                self.encode(packet);
             } else {
                 break;
             }
@@ -324,7 +341,11 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         }
         self.last_read = Instant::now();
         self.input.reserve(READ);
-        let read = poll_read_buf(Pin::new(&mut self.reader), cx, &mut self.input)?;
+        let read = poll_read_buf(
+            Pin::new(&mut self.reader),
+            cx,
+            &mut (&mut self.input).limit(READ),
+        )?;
         if read.is_pending() {
             return Poll::Pending;
         }
@@ -340,8 +361,10 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         let now = self.last_read.into_std();
         while let Some(packet) = FrameCodec.decode(&mut self.input)? {
             self.session.handle_packet(now, packet);
-            while self.session.poll_from_device().is_some() {
-                tracing::debug!("dropped an answer that nobody waits for");
+            while let Some(packet) = self.session.poll_from_device() {
+                if self.from_devices.try_send(packet).is_err() {
+                    tracing::debug!("dropped what another device said: too much waits");
+                }
             }
         }
         self.encode_outputs();

@@ -154,7 +154,7 @@ impl<M: DeviceMessage> Session<M> {
     /// The message is too long.
     pub fn publish(&mut self, device: Option<Device>, message: M) -> Result<(), MessageTooLong> {
         let clients: Vec<_> = self.subscribers.of(device).collect();
-        self.publish_to(device, &clients, message)
+        self.send(device, &clients, &published(message))
     }
 
     /// Publishes to the subscribers of every device.
@@ -172,20 +172,12 @@ impl<M: DeviceMessage> Session<M> {
         Ok(())
     }
 
-    /// Publishes to the clients that are given.
+    /// Publishes to the clients of an origin, whatever they are subscribed to.
     ///
     /// # Errors
     /// The message is too long.
-    pub fn publish_to(
-        &mut self,
-        device: Option<Device>,
-        clients: &[ClientId],
-        mut message: M,
-    ) -> Result<(), MessageTooLong> {
-        message.set_kind(MsgType::Data);
-        message.set_syn(None);
-        message.set_ack(Some(SynNum(0)));
-        self.send(device, clients, &message)
+    pub fn publish_to(&mut self, origin: &Origin, message: M) -> Result<(), MessageTooLong> {
+        self.send(origin.device, &origin.clients, &published(message))
     }
 
     /// When something is to be published next; `None` while nobody listens.
@@ -271,6 +263,13 @@ impl Complaints {
             tracing::warn!("{text} (logged once)");
         }
     }
+}
+
+fn published<M: DeviceMessage>(mut message: M) -> M {
+    message.set_kind(MsgType::Data);
+    message.set_syn(None);
+    message.set_ack(Some(SynNum(0)));
+    message
 }
 
 fn device_of(header: &DriverHdr) -> Option<Device> {

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::*;
-use crate::{Request, SendError};
+use crate::{Origin, Request, SendError};
 
 /// A driver that notes down what happens, and what it is asked with a message
 /// says how it behaves.
@@ -21,6 +21,7 @@ struct Probe {
     notes: Notes,
     link: Option<Link<DriverMsg>>,
     period: Option<Duration>,
+    publishing_takes: Duration,
     published: u64,
     go: Rc<Notify>,
 }
@@ -48,7 +49,10 @@ impl Driver for Probe {
         match text.as_str() {
             "wait" => self.go.notified().await,
             "publish" => link.publish(data("published")).unwrap(),
-            "publish to 9" => link.publish_to(&[ClientId(9)], data("published")).unwrap(),
+            "publish to it" => {
+                link.publish_to(&request.origin, data("published")).unwrap();
+                return None;
+            }
             "answer later" => {
                 let go = self.go.clone();
                 spawn_local(async move {
@@ -56,6 +60,13 @@ impl Driver for Probe {
                     link.answer(&request.origin, data("later")).unwrap();
                 });
                 return None;
+            }
+            "call" => {
+                let status = link.devices().dummy(1).status().await;
+                return Some(data(&match status {
+                    Ok(status) => status.message,
+                    Err(error) => error.to_string(),
+                }));
             }
             "answer too much" => return Some(data(&"x".repeat(32_768))),
             "publish too much" => {
@@ -73,6 +84,7 @@ impl Driver for Probe {
     }
 
     async fn publish(&mut self) -> Option<DriverMsg> {
+        sleep(self.publishing_takes).await;
         self.published += 1;
         Some(data(&self.published.to_string()))
     }
@@ -87,6 +99,13 @@ impl Driver for Probe {
 
     async fn shutdown(&mut self) {
         self.note("shutdown");
+        sleep(Duration::from_millis(1)).await;
+        let everybody = Origin {
+            clients: vec![ClientId(99)],
+            ..Origin::default()
+        };
+        let link = self.link.as_ref().unwrap();
+        link.publish_to(&everybody, data("bye")).unwrap();
     }
 }
 
@@ -186,8 +205,9 @@ impl Mediator {
     /// Closes stdin and waits for the end.
     async fn end(mut self) -> Result<(), ServeError> {
         self.to_driver.shutdown().await.unwrap();
-        let result = (&mut self.served).await.unwrap();
+        self.expect(99, 0, "bye").await;
         assert_eq!(self.read().await, None);
+        let result = (&mut self.served).await.unwrap();
         assert_eq!(self.notes.borrow().last().unwrap(), "shutdown");
         result
     }
@@ -197,6 +217,13 @@ fn data(text: &str) -> DriverMsg {
     DriverMsg {
         message: Some(text.into()),
         ..DriverMsg::data()
+    }
+}
+
+fn published(text: &str) -> DriverMsg {
+    DriverMsg {
+        ack_num: Some(0),
+        ..data(text)
     }
 }
 
@@ -223,17 +250,18 @@ fn run(test: impl Future<Output = ()>) {
 #[test]
 fn requests_are_answered_in_order_and_the_end_of_stdin_is_the_end() {
     run(async {
-        let mut mediator = Mediator::start(Probe::default());
-        for syn in 1..=500 {
-            mediator.ask(syn, "hello").await;
+        // The pipe holds far more requests than may wait in the driver.
+        let mut mediator = Mediator::with_pipes(Probe::default(), 1 << 20);
+        for syn in 1..=5_000 {
+            mediator.ask(syn, "").await;
         }
-        for syn in 1..=500 {
-            mediator.expect(5, syn, "hello").await;
+        for syn in 1..=5_000 {
+            mediator.expect(5, syn, "").await;
         }
         mediator.tell(5, MsgType::ClientDied).await;
         let notes = mediator.notes.clone();
         mediator.end().await.unwrap();
-        assert_eq!(notes.borrow()[500..], ["5 died", "shutdown"]);
+        assert_eq!(notes.borrow()[5_000..], ["5 died", "shutdown"]);
     });
 }
 
@@ -337,13 +365,21 @@ fn a_busy_driver_does_not_make_up_for_what_it_missed() {
 fn publishing_all_the_time_leaves_time_for_requests() {
     run(async {
         let mut mediator = Mediator::start(Probe {
-            period: Some(Duration::ZERO),
+            period: Some(Duration::from_millis(1)),
+            publishing_takes: Duration::from_millis(5),
             ..Probe::default()
         });
         mediator.tell(6, MsgType::Subscribe).await;
         mediator.ask(1, "hello").await;
-        while mediator.hear().await.1.ack_num != Some(1) {}
-        mediator.end().await.unwrap();
+        let mut heard = 0;
+        while mediator.hear().await.1.ack_num != Some(1) {
+            heard += 1;
+            assert!(heard < 10);
+        }
+        mediator.to_driver.shutdown().await.unwrap();
+        let start = Instant::now();
+        while mediator.hear().await.1 != published("bye") {}
+        assert!(start.elapsed() < Duration::from_millis(100));
     });
 }
 
@@ -359,11 +395,79 @@ fn a_link_publishes_and_answers_later() {
         assert_eq!(find(0).1.message.as_deref(), Some("published"));
         assert_eq!(find(1).0, [5]);
 
+        mediator.ask(2, "publish to it").await;
+        mediator.expect(5, 0, "published").await;
+
         mediator.ask(2, "answer later").await;
         mediator.ask(3, "hello").await;
         mediator.expect(5, 3, "hello").await;
         mediator.go.notify_one();
         mediator.expect(5, 2, "later").await;
+        mediator.end().await.unwrap();
+    });
+}
+
+#[test]
+fn a_handler_calls_another_device_and_pings_are_answered_meanwhile() {
+    run(async {
+        let mut mediator = Mediator::start(Probe::default());
+        mediator.ask(1, "call").await;
+        let call = mediator.read().await.unwrap();
+        let other = DriverHdr {
+            device_type: Some(5),
+            device_id: Some(1),
+            client_ids: vec![],
+        };
+        assert_eq!(call.header, other);
+        let question = DriverMsg::decode(call.message).unwrap();
+        assert_eq!(question.kind(), Some(MsgType::Data));
+        assert_eq!(question.get_status, Some(true));
+
+        mediator.ping(2).await;
+        mediator.expect_pong(2).await;
+
+        let mut answer = data("I am another");
+        answer.enable = Some(true);
+        answer.set_ack(question.syn());
+        let packet = Packet {
+            header: other,
+            message: answer.encode_to_vec().into(),
+        };
+        mediator
+            .to_driver
+            .write_all(&packet.encode().unwrap())
+            .await
+            .unwrap();
+        mediator.expect(5, 1, "I am another").await;
+        mediator.end().await.unwrap();
+    });
+}
+
+#[test]
+fn a_call_to_a_device_that_has_died_fails() {
+    run(async {
+        let mut mediator = Mediator::start(Probe::default());
+        mediator.ask(1, "call").await;
+        let call = mediator.read().await.unwrap();
+        let packet = Packet {
+            header: call.header,
+            message: DriverMsg::of_kind(MsgType::DriverDied)
+                .encode_to_vec()
+                .into(),
+        };
+        let start = Instant::now();
+        mediator
+            .to_driver
+            .write_all(&packet.encode().unwrap())
+            .await
+            .unwrap();
+        let (_, answer) = mediator.hear().await;
+        let error = answer.message.unwrap();
+        assert!(error.contains("dummy:1"), "{error}");
+        assert!(
+            start.elapsed() < Duration::from_millis(100),
+            "it was waited for: {error}"
+        );
         mediator.end().await.unwrap();
     });
 }
@@ -387,7 +491,10 @@ fn a_link_knows_whether_somebody_listens() {
         let probe = Probe::default();
         let (link, _commands) = {
             let (subscriptions, watched) = watch::channel(0);
-            let (link, commands) = Link::<DriverMsg>::new(watched);
+            let (outgoing, _) = mpsc::channel(1);
+            let (_, incoming) = mpsc::channel(1);
+            let transport = ChannelTransport::new(outgoing, incoming, Role::Driver);
+            let (link, commands) = Link::<DriverMsg>::new(Client::over(transport), watched);
             let mut waiting = link.clone();
             let waited = spawn_local(async move { waiting.listened_to().await });
             subscriptions.send(2).unwrap();
@@ -485,7 +592,7 @@ fn a_mediator_that_does_not_read_holds_the_driver_up_within_bounds() {
         {
             asked += 1;
         }
-        let bound = (MAX_OUTPUT + READ) / 10_000 + 10 + crate::queue::MAX_REQUESTS;
+        let bound = (MAX_OUTPUT + READ) / 10_000 + 10 + MAX_REQUESTS;
         assert!((25..bound as u32).contains(&asked), "{asked}");
         for syn in 0..asked {
             mediator.expect(5, syn, &text).await;

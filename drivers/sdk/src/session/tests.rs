@@ -220,6 +220,13 @@ fn several_devices_are_told_apart() {
             packet(Some(DUMMY_1), &[7, 8], data)
         ]
     );
+    let origin = Origin {
+        clients: vec![ClientId(9)],
+        device: Some(device(DUMMY_1)),
+        syn: Some(SynNum(3)),
+    };
+    session.publish_to(&origin, DriverMsg::default()).unwrap();
+    assert_eq!(outputs(&mut session), [packet(Some(DUMMY_1), &[9], data)]);
     // Whichever device is named, a dead client is dead for all of them.
     session.handle_packet(now, packet(Some((5, 0)), &[7], b"\x10\x04"));
     session.publish_everywhere(DriverMsg::default()).unwrap();
