@@ -1,5 +1,7 @@
 //! Talk to robot devices through the mediator of Amber.
 
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod error;
 pub mod proxy;
 pub mod subscription;
