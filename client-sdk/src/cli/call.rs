@@ -2,7 +2,6 @@
 
 use amber_proto::{Device, DeviceMessage, DeviceType, dummy};
 use bytes::Bytes;
-use prost::Message;
 use serde::Serialize;
 
 use super::Failure;
@@ -36,14 +35,8 @@ struct Known {
     device_type: DeviceType,
     name: &'static str,
     args: &'static str,
-    what: What,
-}
-
-#[derive(Clone, Copy)]
-enum What {
-    DummyStatus,
-    DummyEnable,
-    DummyMessage,
+    /// `None` when the arguments do not fit.
+    read: fn(&[String]) -> Option<Request>,
 }
 
 /// Any device can be sent bytes.
@@ -54,19 +47,30 @@ const KNOWN: [Known; 3] = [
         device_type: DeviceType::DUMMY,
         name: "status",
         args: "",
-        what: What::DummyStatus,
+        read: |args| args.is_empty().then_some(Request::DummyStatus),
     },
     Known {
         device_type: DeviceType::DUMMY,
         name: "enable",
         args: "true|false",
-        what: What::DummyEnable,
+        read: |args| {
+            let enable = only(args)?.parse().ok()?;
+            Some(Request::Dummy(dummy::DriverMsg {
+                enable: Some(enable),
+                ..dummy::DriverMsg::data()
+            }))
+        },
     },
     Known {
         device_type: DeviceType::DUMMY,
         name: "message",
         args: "TEXT",
-        what: What::DummyMessage,
+        read: |args| {
+            Some(Request::Dummy(dummy::DriverMsg {
+                message: Some(only(args)?.to_owned()),
+                ..dummy::DriverMsg::data()
+            }))
+        },
     },
 ];
 
@@ -85,44 +89,17 @@ impl Options {
 
     fn read(&self) -> Result<Request, Failure> {
         if self.request == RAW {
-            return self
-                .one_argument("HEX")
-                .and_then(|hex| read_hex(hex).map(Request::Raw));
+            let hex = only(&self.args).ok_or_else(|| self.usage("HEX"))?;
+            return read_hex(hex).map(Request::Raw);
         }
         let mut known = KNOWN.iter().filter(|known| self.is_for(known));
         let known = known.find(|known| known.name == self.request);
-        let Some(known) = known else {
-            return Err(self.unknown());
-        };
-        match known.what {
-            What::DummyStatus => match self.args.is_empty() {
-                true => Ok(Request::DummyStatus),
-                false => Err(self.usage(known.args)),
-            },
-            What::DummyEnable => {
-                let enable = self.one_argument(known.args)?;
-                let enable = enable.parse().map_err(|_| self.usage(known.args))?;
-                Ok(Request::Dummy(dummy::DriverMsg {
-                    enable: Some(enable),
-                    ..dummy::DriverMsg::data()
-                }))
-            }
-            What::DummyMessage => Ok(Request::Dummy(dummy::DriverMsg {
-                message: Some(self.one_argument(known.args)?.to_owned()),
-                ..dummy::DriverMsg::data()
-            })),
-        }
+        let known = known.ok_or_else(|| self.unknown())?;
+        (known.read)(&self.args).ok_or_else(|| self.usage(known.args))
     }
 
     fn is_for(&self, known: &Known) -> bool {
         known.device_type == self.device.device_type
-    }
-
-    fn one_argument(&self, usage: &str) -> Result<&str, Failure> {
-        match &self.args[..] {
-            [argument] => Ok(argument),
-            _ => Err(self.usage(usage)),
-        }
     }
 
     fn usage(&self, args: &str) -> Failure {
@@ -232,6 +209,13 @@ impl Human for Status {
             ("enable", Some(self.enable.to_string())),
             ("message", Some(self.message.clone())),
         ])
+    }
+}
+
+fn only(args: &[String]) -> Option<&str> {
+    match args {
+        [argument] => Some(argument),
+        _ => None,
     }
 }
 
