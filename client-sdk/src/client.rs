@@ -163,6 +163,12 @@ impl Client {
         }
     }
 
+    /// Resolves when the task has ended; keeps nothing alive.
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + use<> {
+        let status = self.shared.status.clone();
+        async move { status.ended.notified().await }
+    }
+
     /// A client and the task that must be run for it.
     pub(crate) fn with_task<T: Transport>(transport: T, mediator: String) -> (Self, Dispatch<T>) {
         let (orders, orders_received) = mpsc::channel(MAX_ORDERS);

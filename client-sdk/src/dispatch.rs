@@ -25,7 +25,7 @@ use amber_proto::mediator::{self, reply, request};
 use amber_proto::{Device, DeviceMessage, MsgType, Packet};
 use bytes::Bytes;
 use prost::Message;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Sleep;
 use tracing::{debug, trace};
 
@@ -84,6 +84,8 @@ pub(crate) struct Status {
     pub(crate) cause: OnceLock<Arc<str>>,
     /// The mediator has ever spoken for itself.
     pub(crate) heard: AtomicBool,
+    /// Notified once, when the task has ended.
+    pub(crate) ended: Notify,
 }
 
 pub(crate) struct Dispatch<T> {
@@ -587,6 +589,7 @@ impl<T: Transport> Dispatch<T> {
                 queue.close();
             }
         }
+        self.status.ended.notify_one();
     }
 }
 

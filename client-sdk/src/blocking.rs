@@ -1,0 +1,364 @@
+//! The same without async: for scripts, tests and programs that have threads. IO.
+//!
+//! ```no_run
+//! # fn run() -> amber_client::Result<()> {
+//! let client = amber_client::blocking::Client::connect("127.0.0.1:26233")?;
+//! let dummy = client.dummy(0);
+//! dummy.message("hello")?;
+//! for update in dummy.subscribe()?.take(10) {
+//!     println!("{}", update.message);
+//! }
+//! client.close();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A thread of its own runs the client's task; it ends with the last handle.
+//! All of this panics within an async runtime: use [`crate::Client`] there.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use amber_proto::mediator::{ClientInfo, Driver, Event, Statistics};
+use amber_proto::{Device, DeviceMessage};
+use bytes::Bytes;
+use tokio::runtime::{Builder, Handle};
+
+use crate::client::{self, Announcement};
+use crate::error::{Error, Result};
+use crate::proxy::{self, DummyStatus};
+use crate::subscription::{self, Update};
+
+/// A connection to a mediator: a cheap handle that can be cloned.
+///
+/// Dropping the last handle never blocks, so a program that ends right then
+/// may end before the mediator was told: [`Client::close`] waits.
+#[derive(Clone, Debug)]
+pub struct Client {
+    client: client::Client,
+    runtime: Handle,
+}
+
+/// Any device, for messages of your own.
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    proxy: proxy::Proxy,
+    runtime: Handle,
+}
+
+/// A dummy device.
+#[derive(Clone, Debug)]
+pub struct Dummy {
+    dummy: proxy::Dummy,
+    runtime: Handle,
+}
+
+/// The mediator itself.
+#[derive(Clone, Debug)]
+pub struct Mediator {
+    mediator: proxy::Mediator,
+    runtime: Handle,
+}
+
+/// What a device publishes, as an iterator that waits; it ends when the client
+/// is closed.
+pub struct Subscription<T> {
+    subscription: subscription::Subscription<T>,
+    runtime: Handle,
+}
+
+impl Client {
+    /// Like [`crate::Client::connect`].
+    ///
+    /// # Errors
+    /// As there; and when the system gives no thread.
+    pub fn connect(mediator: impl fmt::Display) -> Result<Self> {
+        let mediator = mediator.to_string();
+        let name = mediator.clone();
+        let failed = move |error: io::Error| Error::Unreachable {
+            mediator: name,
+            source: Arc::new(error),
+        };
+        let runtime = match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return Err(failed(error)),
+        };
+        let handle = runtime.handle().clone();
+        let (connected, wait) = mpsc::channel();
+        let spawned = thread::Builder::new()
+            .name("amber-client".into())
+            .spawn(move || {
+                runtime.block_on(async {
+                    let client = client::Client::connect(mediator).await;
+                    let ended = client.as_ref().ok().map(client::Client::ended);
+                    // Whoever asked waits for this.
+                    let _ = connected.send(client);
+                    if let Some(ended) = ended {
+                        ended.await;
+                    }
+                });
+            });
+        if let Err(error) = spawned {
+            return Err(failed(error));
+        }
+        let client = wait.recv().unwrap_or_else(|_| {
+            Err(Error::Closed {
+                cause: "its thread has ended".into(),
+            })
+        })?;
+        Ok(Self {
+            client,
+            runtime: handle,
+        })
+    }
+
+    /// The device with an address, for messages of your own.
+    pub fn device(&self, device: Device) -> Proxy {
+        Proxy {
+            proxy: self.client.device(device),
+            runtime: self.runtime.clone(),
+        }
+    }
+
+    /// The dummy device with an id.
+    pub fn dummy(&self, id: i32) -> Dummy {
+        Dummy {
+            dummy: self.client.dummy(id),
+            runtime: self.runtime.clone(),
+        }
+    }
+
+    /// The mediator itself.
+    pub fn mediator(&self) -> Mediator {
+        Mediator {
+            mediator: self.client.mediator(),
+            runtime: self.runtime.clone(),
+        }
+    }
+
+    /// The same client with another deadline for what is made from it.
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self {
+            client: self.client.with_deadline(deadline),
+            runtime: self.runtime,
+        }
+    }
+
+    /// Whether the mediator has ever spoken for itself.
+    pub fn announcement(&self) -> Announcement {
+        self.client.announcement()
+    }
+
+    /// Says good-bye and ends this client with all its clones.
+    pub fn close(self) {
+        self.runtime.block_on(self.client.close());
+    }
+}
+
+impl Proxy {
+    /// Like [`crate::Proxy::request`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn request<M: DeviceMessage>(&self, request: M) -> Result<M> {
+        self.runtime.block_on(self.proxy.request(request))
+    }
+
+    /// Like [`crate::Proxy::request_raw`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn request_raw(&self, request: Bytes) -> Result<Bytes> {
+        self.runtime.block_on(self.proxy.request_raw(request))
+    }
+
+    /// Like [`crate::Proxy::send`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send<M: DeviceMessage>(&self, message: M) -> Result<()> {
+        self.runtime.block_on(self.proxy.send(message))
+    }
+
+    /// Like [`crate::Proxy::send_raw`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send_raw(&self, message: Bytes) -> Result<()> {
+        self.runtime.block_on(self.proxy.send_raw(message))
+    }
+
+    /// Like [`crate::Proxy::ping`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ping(&self) -> Result<Duration> {
+        self.runtime.block_on(self.proxy.ping())
+    }
+
+    /// Like [`crate::Proxy::subscribe`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn subscribe<M: DeviceMessage + 'static>(&self) -> Result<Subscription<M>> {
+        let subscription = self.runtime.block_on(self.proxy.subscribe())?;
+        Ok(Subscription::new(subscription, &self.runtime))
+    }
+
+    /// Like [`crate::Proxy::subscribe_raw`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn subscribe_raw(&self) -> Result<Subscription<Bytes>> {
+        let subscription = self.runtime.block_on(self.proxy.subscribe_raw())?;
+        Ok(Subscription::new(subscription, &self.runtime))
+    }
+}
+
+impl Dummy {
+    /// Like [`crate::Dummy::enable`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn enable(&self, enable: bool) -> Result<()> {
+        self.runtime.block_on(self.dummy.enable(enable))
+    }
+
+    /// Like [`crate::Dummy::message`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn message(&self, text: impl Into<String>) -> Result<()> {
+        self.runtime.block_on(self.dummy.message(text))
+    }
+
+    /// Like [`crate::Dummy::status`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn status(&self) -> Result<DummyStatus> {
+        self.runtime.block_on(self.dummy.status())
+    }
+
+    /// Like [`crate::Dummy::subscribe`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn subscribe(&self) -> Result<Subscription<String>> {
+        let subscription = self.runtime.block_on(self.dummy.subscribe())?;
+        Ok(Subscription::new(subscription, &self.runtime))
+    }
+}
+
+impl Mediator {
+    /// Like [`crate::Mediator::ping`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ping(&self) -> Result<Duration> {
+        self.runtime.block_on(self.mediator.ping())
+    }
+
+    /// Like [`crate::Mediator::drivers`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn drivers(&self) -> Result<Vec<Driver>> {
+        self.runtime.block_on(self.mediator.drivers())
+    }
+
+    /// Like [`crate::Mediator::driver`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn driver(&self, device: Device) -> Result<Driver> {
+        self.runtime.block_on(self.mediator.driver(device))
+    }
+
+    /// Like [`crate::Mediator::clients`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn clients(&self) -> Result<Vec<ClientInfo>> {
+        self.runtime.block_on(self.mediator.clients())
+    }
+
+    /// Like [`crate::Mediator::statistics`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn statistics(&self) -> Result<Statistics> {
+        self.runtime.block_on(self.mediator.statistics())
+    }
+
+    /// Like [`crate::Mediator::start`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start(&self, device: Device) -> Result<String> {
+        self.runtime.block_on(self.mediator.start(device))
+    }
+
+    /// Like [`crate::Mediator::stop`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stop(&self, device: Device) -> Result<String> {
+        self.runtime.block_on(self.mediator.stop(device))
+    }
+
+    /// Like [`crate::Mediator::restart`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn restart(&self, device: Device) -> Result<String> {
+        self.runtime.block_on(self.mediator.restart(device))
+    }
+
+    /// Like [`crate::Mediator::events`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn events(&self) -> Result<Subscription<Event>> {
+        let subscription = self.runtime.block_on(self.mediator.events())?;
+        Ok(Subscription::new(subscription, &self.runtime))
+    }
+}
+
+impl<T> Subscription<T> {
+    fn new(subscription: subscription::Subscription<T>, runtime: &Handle) -> Self {
+        Self {
+            subscription,
+            runtime: runtime.clone(),
+        }
+    }
+
+    /// The next message or interruption; `None` when the client has ended.
+    pub fn next_event(&mut self) -> Option<subscription::Event<T>> {
+        self.runtime.block_on(self.subscription.next_event())
+    }
+
+    /// The next message, if one comes within a time.
+    pub fn next_within(&mut self, patience: Duration) -> Option<Update<T>> {
+        let next = async { tokio::time::timeout(patience, self.subscription.next()).await };
+        self.runtime.block_on(next).ok().flatten()
+    }
+}
+
+impl<T> Iterator for Subscription<T> {
+    type Item = Update<T>;
+
+    fn next(&mut self) -> Option<Update<T>> {
+        self.runtime.block_on(self.subscription.next())
+    }
+}
+
+impl<T> fmt::Debug for Subscription<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.subscription.fmt(f)
+    }
+}

@@ -1,0 +1,275 @@
+//! The client verbs of the command line. IO.
+//!
+//! Each verb computes one value, which [`output`] shows to people or, with
+//! `--json`, to programs. Data goes to stdout and everything else to stderr.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::time::Duration;
+
+use amber_proto::Device;
+use clap::{Args, Subcommand};
+
+use crate::client::Client;
+
+mod call;
+mod change;
+mod devices;
+mod events;
+mod failure;
+mod output;
+mod ping;
+mod reflect;
+mod status;
+mod watch;
+
+pub use failure::{Failure, exit_code};
+pub use output::{note, print};
+
+/// The port of a mediator unless something else is said.
+pub const DEFAULT_PORT: u16 = 26_233;
+
+/// What all verbs have in common.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
+    /// The mediator to talk to
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "HOST[:PORT]",
+        env = "AMBER_MEDIATOR",
+        default_value_t
+    )]
+    pub mediator: MediatorAddress,
+    /// Print JSON: one object, or one per line
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What a client can do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Verb {
+    /// Show which devices there are and how their drivers are
+    #[command(after_help = "Example:\n  amber devices")]
+    Devices,
+    /// Show all about the mediator, or about the driver of one device
+    #[command(
+        after_help = "Examples:\n  amber status\n  amber status hokuyo\n  amber status --json"
+    )]
+    Status {
+        /// Which device, e.g. hokuyo, hokuyo:0 or 4:0
+        device: Option<Device>,
+    },
+    /// Show what happens to drivers and clients, until Ctrl-C
+    #[command(after_help = "Example:\n  amber events")]
+    Events,
+    /// Measure how long a message takes to a driver and back
+    #[command(after_help = "Examples:\n  amber ping dummy\n  amber ping mediator -c 5 -i 0.2")]
+    Ping(ping::Options),
+    /// Show what a device publishes, until Ctrl-C
+    #[command(after_help = "Examples:\n  amber watch dummy\n  amber watch hokuyo --rate")]
+    Watch(watch::Options),
+    /// Send one request to a device and show the answer
+    #[command(after_help = call::HELP)]
+    Call(call::Options),
+    /// Start the driver of a device
+    #[command(after_help = "Example:\n  amber start dummy:0")]
+    Start {
+        /// Which device
+        device: Device,
+    },
+    /// Stop the driver of a device
+    #[command(after_help = "Example:\n  amber stop dummy:0")]
+    Stop {
+        /// Which device
+        device: Device,
+    },
+    /// Restart the driver of a device
+    #[command(after_help = "Example:\n  amber restart dummy:0")]
+    Restart {
+        /// Which device
+        device: Device,
+    },
+    /// Make the mediator read its configuration again
+    #[command(after_help = "Example:\n  amber reload")]
+    Reload,
+    /// Change what the mediator logs
+    #[command(after_help = "Example:\n  amber log-level debug")]
+    LogLevel {
+        /// A level, or levels per module as in amber_mediator=trace
+        filter: String,
+    },
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// The answer is no, or the request was wrong.
+pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+    runtime.block_on(async {
+        // Wrong requests are found before anybody is bothered.
+        let verb = match verb {
+            Verb::Call(call) => Verb::Call(call.checked()?),
+            verb => verb,
+        };
+        let client = Client::connect(options.mediator.to_string()).await?;
+        let done = carry_out(verb, &client, options.json).await;
+        client.close().await;
+        done
+    })
+}
+
+async fn carry_out(verb: Verb, client: &Client, json: bool) -> Result<(), Failure> {
+    let mediator = client.mediator();
+    match verb {
+        Verb::Devices => devices::run(&mediator, json).await,
+        Verb::Status { device: None } => status::mediator(&mediator, json).await,
+        Verb::Status {
+            device: Some(Device::MEDIATOR),
+        } => status::mediator(&mediator, json).await,
+        Verb::Status {
+            device: Some(device),
+        } => status::driver(&mediator, device, json).await,
+        Verb::Events => until_interrupt(events::run(&mediator, json)).await,
+        Verb::Ping(options) => ping::run(client, options, json).await,
+        Verb::Watch(options) => until_interrupt(watch::run(client, options, json)).await,
+        Verb::Call(options) => call::run(client, options, json).await,
+        Verb::Start { device } => change::show(mediator.start(device).await, json),
+        Verb::Stop { device } => change::show(mediator.stop(device).await, json),
+        Verb::Restart { device } => change::show(mediator.restart(device).await, json),
+        Verb::Reload => change::show(mediator.reload().await, json),
+        Verb::LogLevel { filter } => change::show(mediator.set_log_level(filter).await, json),
+    }
+}
+
+/// Ctrl-C is how one ends what has no end: that is a success.
+async fn until_interrupt(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    tokio::select! {
+        done = work => done,
+        _ = interrupt() => Ok(()),
+    }
+}
+
+/// Resolves at Ctrl-C.
+async fn interrupt() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+/// Where a mediator is: `HOST`, `HOST:PORT`, `IPV6` or `[IPV6]:PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediatorAddress {
+    host: String,
+    port: u16,
+}
+
+impl Default for MediatorAddress {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".into(),
+            port: DEFAULT_PORT,
+        }
+    }
+}
+
+impl FromStr for MediatorAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, rest) = rest.split_once(']').ok_or("a ']' is missing")?;
+                match rest.strip_prefix(':') {
+                    Some(port) => (host, Some(port)),
+                    None if rest.is_empty() => (host, None),
+                    None => return Err(format!("'{rest}' behind ']' is no port")),
+                }
+            }
+            // More than one colon: an IPv6 address without brackets.
+            None if text.matches(':').count() > 1 => (text, None),
+            None => match text.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            },
+        };
+        if host.is_empty() {
+            return Err("the host is missing".into());
+        }
+        let port = match port {
+            None => DEFAULT_PORT,
+            Some(port) => port.parse().map_err(|_| format!("'{port}' is no port"))?,
+        };
+        Ok(Self {
+            host: host.into(),
+            port,
+        })
+    }
+}
+
+impl fmt::Display for MediatorAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// Reads seconds such as `0.2`.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| "not a time above 0".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mediators_are_read_with_and_without_port() {
+        for (text, read) in [
+            ("robot", "robot:26233"),
+            ("robot:1", "robot:1"),
+            ("10.0.0.1:80", "10.0.0.1:80"),
+            ("::1", "[::1]:26233"),
+            ("[::1]", "[::1]:26233"),
+            ("[fe80::1]:7", "[fe80::1]:7"),
+        ] {
+            assert_eq!(text.parse::<MediatorAddress>().unwrap().to_string(), read);
+        }
+        for text in [
+            "",
+            ":1",
+            "robot:",
+            "robot:x",
+            "robot:70000",
+            "[::1",
+            "[::1]7",
+            "[]:1",
+        ] {
+            assert!(text.parse::<MediatorAddress>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_verbs_are_well_formed() {
+        #[derive(clap::Parser)]
+        struct Cli {
+            #[command(flatten)]
+            _options: Options,
+            #[command(subcommand)]
+            _verb: Verb,
+        }
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

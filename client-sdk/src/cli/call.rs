@@ -1,0 +1,293 @@
+//! `amber call`: one request, typed per device. IO.
+
+use amber_proto::{Device, DeviceMessage, DeviceType, dummy};
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::Failure;
+use super::output::{self, Human, fields, note};
+use super::reflect::Schemas;
+use super::watch::Shown;
+use crate::client::{Announcement, Client};
+use crate::error::Error;
+use crate::proxy::DummyStatus;
+
+pub(super) const HELP: &str = "\
+Examples:
+  amber call dummy status
+  amber call dummy enable true
+  amber call dummy message hello
+  amber call 77:3 raw 1001b00601";
+
+/// Which device, and what to ask of it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Which device, e.g. hokuyo, hokuyo:0 or 4:0
+    device: Device,
+    /// What to ask; a wrong name shows what there is
+    request: String,
+    /// What goes with the request
+    args: Vec<String>,
+}
+
+/// A request that some kind of device knows.
+struct Known {
+    device_type: DeviceType,
+    name: &'static str,
+    args: &'static str,
+    /// `None` when the arguments do not fit.
+    read: fn(&[String]) -> Option<Request>,
+}
+
+/// Any device can be sent bytes.
+const RAW: &str = "raw";
+
+const KNOWN: [Known; 3] = [
+    Known {
+        device_type: DeviceType::DUMMY,
+        name: "status",
+        args: "",
+        read: |args| args.is_empty().then_some(Request::DummyStatus),
+    },
+    Known {
+        device_type: DeviceType::DUMMY,
+        name: "enable",
+        args: "true|false",
+        read: |args| {
+            let enable = only(args)?.parse().ok()?;
+            Some(Request::Dummy(dummy::DriverMsg {
+                enable: Some(enable),
+                ..dummy::DriverMsg::data()
+            }))
+        },
+    },
+    Known {
+        device_type: DeviceType::DUMMY,
+        name: "message",
+        args: "TEXT",
+        read: |args| {
+            Some(Request::Dummy(dummy::DriverMsg {
+                message: Some(only(args)?.to_owned()),
+                ..dummy::DriverMsg::data()
+            }))
+        },
+    },
+];
+
+/// A request whose arguments have been read.
+enum Request {
+    Raw(Bytes),
+    DummyStatus,
+    Dummy(dummy::DriverMsg),
+}
+
+impl Options {
+    /// Finds out what is wrong before anybody is asked.
+    pub(super) fn checked(self) -> Result<Self, Failure> {
+        self.read().map(|_| self)
+    }
+
+    fn read(&self) -> Result<Request, Failure> {
+        if self.request == RAW {
+            let hex = only(&self.args).ok_or_else(|| self.usage("HEX"))?;
+            return read_hex(hex).map(Request::Raw);
+        }
+        let mut known = KNOWN.iter().filter(|known| self.is_for(known));
+        let known = known.find(|known| known.name == self.request);
+        let known = known.ok_or_else(|| self.unknown())?;
+        (known.read)(&self.args).ok_or_else(|| self.usage(known.args))
+    }
+
+    fn is_for(&self, known: &Known) -> bool {
+        known.device_type == self.device.device_type
+    }
+
+    fn usage(&self, args: &str) -> Failure {
+        let usage = format!("amber call {} {} {args}", self.device, self.request);
+        Failure::wrong(format!("wrong arguments for request '{}'", self.request))
+            .hint(format!("`{}`", usage.trim_end()))
+    }
+
+    fn unknown(&self) -> Failure {
+        let known = KNOWN.iter().filter(|known| self.is_for(known));
+        let names: Vec<_> = known.map(|known| known.name).chain([RAW]).collect();
+        let distance = |name: &str| strsim::damerau_levenshtein(&self.request, name);
+        let nearest = names.iter().min_by_key(|name| distance(name));
+        let all = names.join(", ");
+        let hint = match nearest {
+            Some(name) if distance(name) <= 1 + name.len() / 3 => {
+                format!("did you mean '{name}'? there are: {all}")
+            }
+            _ => format!("there are: {all}"),
+        };
+        let device_type = self.device.device_type;
+        Failure::wrong(format!("{device_type} has no request '{}'", self.request)).hint(hint)
+    }
+}
+
+pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
+    let device = options.device;
+    match options.read()? {
+        Request::Raw(bytes) => {
+            let answer = client.device(device).request_raw(bytes).await?;
+            output::show(&Shown::answer(device, &answer, &Schemas::load()?), json)
+        }
+        Request::DummyStatus => {
+            let status = client.dummy(device.id.0).status().await?;
+            output::show(&Status::from(status), json)
+        }
+        Request::Dummy(message) => tell(client, device, message, json).await,
+    }
+}
+
+/// Sends what the device does not answer, and waits until it is clear that
+/// there is a driver for it: the mediator says at once when there is none, and
+/// what it was asked later it answers later.
+async fn tell(
+    client: &Client,
+    device: Device,
+    message: impl DeviceMessage,
+    json: bool,
+) -> Result<(), Failure> {
+    let bytes: Bytes = message.encode_to_vec().into();
+    if client.announcement() == Announcement::Silent {
+        client.device(device).send_raw(bytes).await?;
+        return shown(device, json);
+    }
+    let proxy = client.device(device);
+    let mediator = client.mediator();
+    tokio::select! {
+        biased;
+        answer = proxy.request_raw(bytes) => match answer {
+            Ok(_) | Err(Error::TimedOut { .. }) => {}
+            Err(error) => return Err(error.into()),
+        },
+        _ = mediator.ping() => {}
+    }
+    shown(device, json)
+}
+
+fn shown(device: Device, json: bool) -> Result<(), Failure> {
+    match json {
+        true => output::show(&Sent { sent: true }, json),
+        false => {
+            note(format!("sent; {device} does not answer this"));
+            Ok(())
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Sent {
+    sent: bool,
+}
+
+impl Human for Sent {
+    fn human(&self) -> String {
+        String::new()
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Status {
+    enable: bool,
+    message: String,
+}
+
+impl From<DummyStatus> for Status {
+    fn from(status: DummyStatus) -> Self {
+        Self {
+            enable: status.enable,
+            message: status.message,
+        }
+    }
+}
+
+impl Human for Status {
+    fn human(&self) -> String {
+        fields(&[
+            ("enable", Some(self.enable.to_string())),
+            ("message", Some(self.message.clone())),
+        ])
+    }
+}
+
+fn only(args: &[String]) -> Option<&str> {
+    match args {
+        [argument] => Some(argument),
+        _ => None,
+    }
+}
+
+fn read_hex(text: &str) -> Result<Bytes, Failure> {
+    let digits: Option<Vec<_>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+    match digits {
+        Some(digits) if digits.len().is_multiple_of(2) => Ok(digits
+            .chunks(2)
+            .map(|pair| (pair[0] << 4 | pair[1]) as u8)
+            .collect()),
+        _ => Err(Failure::wrong(format!("'{text}' is no hex"))
+            .hint("two digits per byte, e.g. 1001 for an empty DATA message")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(request: &str, args: &[&str]) -> Options {
+        Options {
+            device: Device::new(DeviceType::DUMMY, 0),
+            request: request.into(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn good_requests_are_read() {
+        for (request, args) in [
+            ("status", &[][..]),
+            ("enable", &["true"]),
+            ("message", &["hello"]),
+            ("raw", &["1001B00601"]),
+        ] {
+            assert!(options(request, args).read().is_ok(), "{request}");
+        }
+        assert_eq!(read_hex("10fF").unwrap(), &b"\x10\xff"[..]);
+    }
+
+    #[test]
+    fn wrong_requests_say_what_there_is() {
+        let wrong = |request: &str, args: &[&str]| options(request, args).read().err();
+        assert_eq!(
+            wrong("stats", &[]),
+            Some(
+                Failure::wrong("dummy has no request 'stats'")
+                    .hint("did you mean 'status'? there are: status, enable, message, raw")
+            )
+        );
+        assert_eq!(
+            wrong("fly", &[]),
+            Some(
+                Failure::wrong("dummy has no request 'fly'")
+                    .hint("there are: status, enable, message, raw")
+            )
+        );
+        assert_eq!(
+            wrong("enable", &["maybe"]),
+            Some(
+                Failure::wrong("wrong arguments for request 'enable'")
+                    .hint("`amber call dummy:0 enable true|false`")
+            )
+        );
+        for (request, args) in [
+            ("status", &["x"][..]),
+            ("message", &[]),
+            ("message", &["a", "b"]),
+            ("raw", &["1"]),
+            ("raw", &["xy"]),
+        ] {
+            assert!(wrong(request, args).is_some(), "{request} {args:?}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `amber devices`: what runs, in a table. IO.
+
+use amber_proto::mediator::{Device as WireDevice, Driver, DriverState};
+use amber_proto::{Device, DeviceType};
+use serde::Serialize;
+
+use super::Failure;
+use super::output::{self, Human, millis, table};
+use crate::proxy::Mediator;
+
+pub(super) async fn run(mediator: &Mediator, json: bool) -> Result<(), Failure> {
+    let drivers = mediator.drivers().await?;
+    output::show(&Devices::new(&drivers), json)
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Devices {
+    devices: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    device: String,
+    state: &'static str,
+    pid: Option<u32>,
+    restarts: u32,
+    state_ms: u64,
+    next_start_ms: Option<u64>,
+    last_exit: Option<String>,
+    reason: Option<String>,
+}
+
+impl Devices {
+    pub(super) fn new(drivers: &[Driver]) -> Self {
+        let rows = drivers.iter().flat_map(|driver| {
+            driver.devices.iter().map(|device| Row {
+                device: name(device),
+                state: state_name(driver.state()),
+                pid: driver.pid,
+                restarts: driver.restarts(),
+                state_ms: driver.state_ms(),
+                next_start_ms: driver.next_start_ms,
+                last_exit: driver.last_exit.clone(),
+                reason: driver.reason.clone(),
+            })
+        });
+        Self {
+            devices: rows.collect(),
+        }
+    }
+}
+
+impl Human for Devices {
+    fn human(&self) -> String {
+        if self.devices.is_empty() {
+            return "no driver is configured\n".into();
+        }
+        let rows: Vec<_> = self
+            .devices
+            .iter()
+            .map(|row| {
+                [
+                    row.device.clone(),
+                    row.state.into(),
+                    row.pid.map_or_else(|| "-".into(), |pid| pid.to_string()),
+                    row.restarts.to_string(),
+                    millis(row.state_ms),
+                    row.last_exit.clone().unwrap_or_else(|| "-".into()),
+                ]
+            })
+            .collect();
+        table(
+            ["DEVICE", "STATE", "PID", "RESTARTS", "SINCE", "LAST EXIT"],
+            &rows,
+        )
+    }
+}
+
+pub(super) fn name(device: &WireDevice) -> String {
+    Device::new(DeviceType(device.r#type), device.id).to_string()
+}
+
+pub(super) fn state_name(state: DriverState) -> &'static str {
+    match state {
+        DriverState::Down => "down",
+        DriverState::Starting => "starting",
+        DriverState::Up => "up",
+        DriverState::Stopping => "stopping",
+        DriverState::Backoff => "backoff",
+        DriverState::Failed => "failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_and_its_json() {
+        let driver = Driver {
+            devices: vec![
+                WireDevice { r#type: 5, id: 0 },
+                WireDevice { r#type: 77, id: 3 },
+            ],
+            state: DriverState::Up.into(),
+            pid: Some(42),
+            state_ms: Some(192_000),
+            restarts: Some(1),
+            last_exit: Some("killed by signal 9 (SIGKILL)".into()),
+            ..Driver::default()
+        };
+        let devices = Devices::new(&[driver]);
+        assert_eq!(
+            devices.human(),
+            "\
+DEVICE   STATE  PID  RESTARTS  SINCE   LAST EXIT
+dummy:0  up     42   1         3m 12s  killed by signal 9 (SIGKILL)
+77:3     up     42   1         3m 12s  killed by signal 9 (SIGKILL)
+"
+        );
+        let json = serde_json::to_value(&devices).unwrap();
+        assert_eq!(json["devices"][1]["device"], "77:3");
+        assert_eq!(json["devices"][1]["state_ms"], 192_000);
+    }
+
+    #[test]
+    fn no_drivers_is_said_in_words() {
+        assert_eq!(Devices::new(&[]).human(), "no driver is configured\n");
+    }
+}

@@ -1,0 +1,135 @@
+//! Results as text for people or as JSON for programs. IO.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Failure;
+
+/// A result as people want to read it; lines end with a line end.
+pub(crate) trait Human {
+    fn human(&self) -> String;
+}
+
+/// Shows a result on stdout, with JSON as one line.
+pub(crate) fn show(result: &(impl Serialize + Human), json: bool) -> Result<(), Failure> {
+    match json {
+        true => {
+            let line = serde_json::to_string(result);
+            let line = line.map_err(|error| Failure::new(format!("no JSON: {error}")))?;
+            print(format!("{line}\n").as_bytes())
+        }
+        false => print(result.human().as_bytes()),
+    }
+}
+
+/// Writes data to stdout at once.
+///
+/// # Errors
+/// It cannot be written. A closed pipe gives a failure that shows nothing and
+/// ends with exit code 0.
+pub fn print(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::nobody_reads()),
+        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+    }
+}
+
+/// Writes a remark to stderr.
+pub fn note(text: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Rows in aligned columns under a heading.
+pub(crate) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
+    let mut widths = heading.map(str::len);
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut out = String::new();
+    for row in std::iter::once(&heading.map(String::from)).chain(rows) {
+        let mut line = String::new();
+        for (width, cell) in widths.iter().zip(row) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// Names and values, one to a line; those without a value are left out.
+pub(crate) fn fields(fields: &[(&str, Option<String>)]) -> String {
+    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 1;
+    let mut out = String::new();
+    for (name, value) in fields {
+        if let Some(value) = value {
+            let _ = writeln!(out, "{:width$} {value}", format!("{name}:"));
+        }
+    }
+    out
+}
+
+/// `3m 12s`: the two largest units.
+pub(crate) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes, seconds) {
+        (1.., ..) => format!("{days}d {hours}h"),
+        (0, 1.., ..) => format!("{hours}h {minutes}m"),
+        (0, 0, 1.., _) => format!("{minutes}m {}s", seconds % 60),
+        (0, 0, 0, 10..) => format!("{seconds}s"),
+        (0, 0, 0, _) => format!("{:.1}s", duration.as_secs_f64()),
+    }
+}
+
+pub(crate) fn millis(ms: u64) -> String {
+    duration(Duration::from_millis(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_readable() {
+        for (ms, text) in [
+            (0, "0.0s"),
+            (1_234, "1.2s"),
+            (59_999, "59s"),
+            (192_000, "3m 12s"),
+            (3_720_000, "1h 2m"),
+            (90_000_000, "1d 1h"),
+        ] {
+            assert_eq!(millis(ms), text);
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned_and_lines_not_padded() {
+        let rows = [
+            ["dummy:0".to_owned(), "up".to_owned(), String::new()],
+            ["x".to_owned(), "backoff".to_owned(), "why".to_owned()],
+        ];
+        assert_eq!(
+            table(["DEVICE", "STATE", "LAST"], &rows),
+            "DEVICE   STATE    LAST\ndummy:0  up\nx        backoff  why\n"
+        );
+    }
+
+    #[test]
+    fn fields_without_value_are_left_out() {
+        let shown = fields(&[
+            ("state", Some("up".into())),
+            ("pid", None),
+            ("restarts", Some("2".into())),
+        ]);
+        assert_eq!(shown, "state:    up\nrestarts: 2\n");
+    }
+}

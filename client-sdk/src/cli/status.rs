@@ -1,0 +1,244 @@
+//! `amber status`: the mediator with its counters, or all about one driver. IO.
+
+use std::collections::BTreeMap;
+
+use amber_proto::Device;
+use amber_proto::mediator::{Counter, Driver, DriverCounters, Statistics};
+use serde::Serialize;
+
+use super::Failure;
+use super::devices::{Devices, name, state_name};
+use super::output::{self, Human, fields, millis};
+use crate::proxy::Mediator;
+
+pub(super) async fn mediator(mediator: &Mediator, json: bool) -> Result<(), Failure> {
+    let statistics = mediator.statistics().await?;
+    let drivers = mediator.drivers().await?;
+    output::show(&MediatorStatus::new(statistics, &drivers), json)
+}
+
+pub(super) async fn driver(mediator: &Mediator, device: Device, json: bool) -> Result<(), Failure> {
+    let driver = mediator.driver(device).await?;
+    output::show(&DriverStatus::new(driver), json)
+}
+
+#[derive(Debug, Serialize)]
+struct MediatorStatus {
+    version: Option<String>,
+    uptime_ms: u64,
+    listening: Vec<String>,
+    clients: u32,
+    counters: BTreeMap<String, u64>,
+    dropped: BTreeMap<String, u64>,
+    #[serde(flatten)]
+    devices: Devices,
+}
+
+impl MediatorStatus {
+    fn new(statistics: Statistics, drivers: &[Driver]) -> Self {
+        Self {
+            uptime_ms: statistics.uptime_ms(),
+            clients: statistics.clients(),
+            version: statistics.version,
+            listening: statistics.listening,
+            counters: by_name(statistics.counters),
+            dropped: by_name(statistics.dropped),
+            devices: Devices::new(drivers),
+        }
+    }
+}
+
+impl Human for MediatorStatus {
+    fn human(&self) -> String {
+        let mut out = fields(&[
+            ("version", self.version.clone()),
+            ("uptime", Some(millis(self.uptime_ms))),
+            ("listening", Some(self.listening.join(", "))),
+            ("clients", Some(self.clients.to_string())),
+        ]);
+        for (title, counters) in [("counted", &self.counters), ("dropped", &self.dropped)] {
+            // What never happened is noise to people; programs get it.
+            let counters: Vec<_> = counters.iter().filter(|(_, value)| **value > 0).collect();
+            if counters.is_empty() {
+                out.push_str(&format!("\n{title}: nothing\n"));
+                continue;
+            }
+            let width = counters
+                .iter()
+                .map(|(name, _)| name.len())
+                .max()
+                .unwrap_or(0);
+            out.push_str(&format!("\n{title}:\n"));
+            for (name, value) in counters {
+                out.push_str(&format!("  {name:width$}  {value}\n"));
+            }
+        }
+        format!("{out}\n{}", self.devices.human())
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct DriverStatus {
+    devices: Vec<String>,
+    state: &'static str,
+    state_ms: u64,
+    pid: Option<u32>,
+    restarts: u32,
+    restart_policy: Option<String>,
+    answers_ping: Option<bool>,
+    command: Vec<String>,
+    last_exit: Option<String>,
+    next_start_ms: Option<u64>,
+    reason: Option<String>,
+    hint: Option<String>,
+    counters: BTreeMap<&'static str, u64>,
+    last_words: Vec<String>,
+}
+
+impl DriverStatus {
+    fn new(driver: Driver) -> Self {
+        Self {
+            devices: driver.devices.iter().map(name).collect(),
+            state: state_name(driver.state()),
+            state_ms: driver.state_ms(),
+            pid: driver.pid,
+            restarts: driver.restarts(),
+            restart_policy: driver.restart_policy,
+            answers_ping: driver.answers_ping,
+            command: driver.command,
+            last_exit: driver.last_exit,
+            next_start_ms: driver.next_start_ms,
+            reason: driver.reason,
+            hint: driver.hint,
+            counters: driver.counters.as_ref().map(counters).unwrap_or_default(),
+            last_words: driver.last_words,
+        }
+    }
+}
+
+impl Human for DriverStatus {
+    fn human(&self) -> String {
+        let counters = self.counters.iter().filter(|(_, value)| **value > 0);
+        let counters: Vec<_> = counters
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        let list = |list: &[String], between| (!list.is_empty()).then(|| list.join(between));
+        let mut out = fields(&[
+            ("device", list(&self.devices, ", ")),
+            (
+                "state",
+                Some(format!("{} for {}", self.state, millis(self.state_ms))),
+            ),
+            ("next start in", self.next_start_ms.map(millis)),
+            ("reason", self.reason.clone()),
+            ("hint", self.hint.clone()),
+            ("pid", self.pid.map(|pid| pid.to_string())),
+            ("command", list(&self.command, " ")),
+            ("restarts", Some(self.restarts.to_string())),
+            ("restart policy", self.restart_policy.clone()),
+            ("last exit", self.last_exit.clone()),
+            ("counted", list(&counters, ", ")),
+        ]);
+        if !self.last_words.is_empty() {
+            out.push_str("last words:\n");
+            for line in &self.last_words {
+                out.push_str(&format!("  {line}\n"));
+            }
+        }
+        out
+    }
+}
+
+fn by_name(counters: Vec<Counter>) -> BTreeMap<String, u64> {
+    counters
+        .into_iter()
+        .map(|counter| (counter.name, counter.value))
+        .collect()
+}
+
+fn counters(counters: &DriverCounters) -> BTreeMap<&'static str, u64> {
+    BTreeMap::from([
+        ("frames_in", counters.frames_in()),
+        ("bytes_in", counters.bytes_in()),
+        ("frames_out", counters.frames_out()),
+        ("bytes_out", counters.bytes_out()),
+        ("dropped_full", counters.dropped_full()),
+        ("dropped_down", counters.dropped_down()),
+        ("queued", counters.queued()),
+        ("stderr_lines", counters.stderr_lines()),
+        ("stderr_dropped", counters.stderr_dropped()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::mediator::{Device as WireDevice, DriverState};
+
+    use super::*;
+
+    #[test]
+    fn counters_are_objects_keyed_by_name() {
+        let counter = |name: &str, value| Counter {
+            name: name.into(),
+            value,
+        };
+        let statistics = Statistics {
+            version: Some("0.1.0".into()),
+            uptime_ms: Some(61_000),
+            listening: vec!["127.0.0.1:26233".into()],
+            clients: Some(1),
+            drivers: Some(0),
+            counters: vec![counter("from_clients", 7)],
+            dropped: vec![counter("empty", 0), counter("trailing", 2)],
+        };
+        let status = MediatorStatus::new(statistics, &[]);
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json["dropped"]["empty"], 0);
+        assert_eq!(json["devices"], serde_json::json!([]));
+        assert_eq!(
+            status.human(),
+            "\
+version:   0.1.0
+uptime:    1m 1s
+listening: 127.0.0.1:26233
+clients:   1
+
+counted:
+  from_clients  7
+
+dropped:
+  trailing  2
+
+no driver is configured
+"
+        );
+    }
+
+    #[test]
+    fn a_failed_driver_says_why_and_what_to_do() {
+        let status = DriverStatus::new(Driver {
+            devices: vec![WireDevice { r#type: 4, id: 0 }],
+            state: DriverState::Failed.into(),
+            state_ms: Some(5_000),
+            restarts: Some(9),
+            reason: Some("died 10 times within 60 s".into()),
+            hint: Some("`amber start hokuyo:0` brings it back".into()),
+            command: vec!["amber".into(), "driver".into(), "hokuyo".into()],
+            last_words: vec!["no such port".into()],
+            ..Driver::default()
+        });
+        assert_eq!(
+            status.human(),
+            "\
+device:         hokuyo:0
+state:          failed for 5.0s
+reason:         died 10 times within 60 s
+hint:           `amber start hokuyo:0` brings it back
+command:        amber driver hokuyo
+restarts:       9
+last words:
+  no such port
+"
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! The client against a mediator played here, over real sockets on loopback.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests, which clippy does not see as such.
+
+use std::net::SocketAddr;
+use std::net::UdpSocket as StdSocket;
+
+use amber_client::proto::{Device, DeviceMessage, MsgType, Packet, dummy, mediator};
+use amber_client::{Announcement, Client, Error};
+use bytes::Bytes;
+use prost::Message;
+use tokio::net::UdpSocket;
+
+/// A mediator with one dummy device.
+struct Mediator {
+    socket: UdpSocket,
+}
+
+impl Mediator {
+    async fn new() -> (Self, SocketAddr) {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        (Self { socket }, address)
+    }
+
+    async fn receive(&self) -> (Packet, dummy::DriverMsg, SocketAddr) {
+        let mut buffer = [0; 2000];
+        let (length, client) = self.socket.recv_from(&mut buffer).await.unwrap();
+        let packet = Packet::from_datagram(&Bytes::copy_from_slice(&buffer[..length])).unwrap();
+        let message = dummy::DriverMsg::decode(packet.message.clone()).unwrap();
+        (packet, message, client)
+    }
+
+    async fn answer(&self, to: SocketAddr, asked: &Packet, message: impl Message) {
+        let packet = Packet {
+            header: asked.header.clone(),
+            message: message.encode_to_vec().into(),
+        };
+        self.socket
+            .send_to(&packet.encode().unwrap(), to)
+            .await
+            .unwrap();
+    }
+
+    /// Plays until the client leaves; gives what it was sent.
+    async fn play(self) -> Vec<(MsgType, Option<i32>)> {
+        let mut seen = Vec::new();
+        loop {
+            let (packet, message, client) = self.receive().await;
+            let kind = message.kind().unwrap();
+            seen.push((kind, packet.header.device_type));
+            let mut reply = dummy::DriverMsg::data();
+            reply.ack_num = message.syn_num;
+            match kind {
+                MsgType::Ping => {
+                    reply.set_kind(MsgType::Pong);
+                    self.answer(client, &packet, reply).await;
+                }
+                MsgType::Data if message.get_status.is_some() => {
+                    reply.enable = Some(true);
+                    reply.message = Some("hello".into());
+                    self.answer(client, &packet, reply).await;
+                }
+                MsgType::Subscribe => {
+                    for k in 1..=3 {
+                        let mut data = dummy::DriverMsg::data();
+                        data.ack_num = Some(0);
+                        data.message = Some(format!("Response {k}"));
+                        self.answer(client, &packet, data).await;
+                    }
+                }
+                MsgType::Data if packet.header.device_type == Some(0) => {
+                    let mut reply = mediator::DriverMsg::data();
+                    reply.ack_num = message.syn_num;
+                    self.answer(client, &packet, reply).await;
+                }
+                MsgType::ClientDied => return seen,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn connect_ask_listen_leave() {
+    let (mediator, address) = Mediator::new().await;
+    let mediator = tokio::spawn(mediator.play());
+    let client = Client::connect(address).await.unwrap();
+    assert_eq!(client.announcement(), Announcement::Answered);
+    let dummy = client.dummy(0);
+    let status = dummy.status().await.unwrap();
+    assert_eq!((status.enable, status.message.as_str()), (true, "hello"));
+    let mut updates = dummy.subscribe().await.unwrap();
+    for k in 1..=3 {
+        let update = updates.next().await.unwrap();
+        assert_eq!(
+            (update.message, update.missed),
+            (format!("Response {k}"), 0)
+        );
+    }
+    // The last handles go one after the other.
+    drop((updates, dummy, client));
+    let seen = mediator.await.unwrap();
+    assert_eq!(seen.first(), Some(&(MsgType::Ping, Some(0))));
+    assert_eq!(seen.last(), Some(&(MsgType::ClientDied, Some(0))));
+    let subscribes = seen.iter().filter(|(kind, _)| *kind == MsgType::Subscribe);
+    assert_eq!(subscribes.count(), 1);
+}
+
+#[tokio::test]
+async fn a_mediator_that_never_answers_is_no_error_but_is_known() {
+    let (_mediator, address) = Mediator::new().await;
+    let client = Client::connect(address).await.unwrap();
+    assert_eq!(client.announcement(), Announcement::Silent);
+}
+
+#[tokio::test]
+async fn nobody_there_is_a_clear_error() {
+    let address = StdSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    match Client::connect(address).await {
+        Err(error @ Error::Unreachable { .. }) => {
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(&format!("no mediator at {address}: "))
+            );
+            assert!(error.hint().is_some());
+        }
+        other => panic!("{other:?}"),
+    }
+    match Client::connect("neither host nor port").await {
+        Err(Error::UnknownHost { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_call_in_flight_fails_when_the_mediator_goes() {
+    let (mediator, address) = Mediator::new().await;
+    let connect = tokio::spawn(Client::connect(address));
+    let (packet, message, from) = mediator.receive().await;
+    let mut pong = dummy::DriverMsg::of_kind(MsgType::Pong);
+    pong.ack_num = message.syn_num;
+    mediator.answer(from, &packet, pong).await;
+    let client = connect.await.unwrap().unwrap();
+    drop(mediator);
+    match client.dummy(0).status().await {
+        Err(Error::Unreachable { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn without_async() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (mediator, address) = runtime.block_on(Mediator::new());
+    let mediator = runtime.spawn(mediator.play());
+    let client = amber_client::blocking::Client::connect(address).unwrap();
+    assert_eq!(client.dummy(0).status().unwrap().message, "hello");
+    let updates = client.dummy(0).subscribe().unwrap();
+    let messages: Vec<_> = updates.take(3).map(|update| update.message).collect();
+    assert_eq!(messages, ["Response 1", "Response 2", "Response 3"]);
+    assert!(client.device(Device::MEDIATOR).ping().is_ok());
+    client.close();
+    let seen = runtime.block_on(mediator).unwrap();
+    assert_eq!(seen.last(), Some(&(MsgType::ClientDied, Some(0))));
+}
