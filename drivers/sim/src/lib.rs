@@ -23,5 +23,9 @@
 //! Units are metres, radians and seconds inside; angles are counter-clockwise
 //! with x ahead and y to the left. What devices speak stands in their modules.
 
+pub mod geometry;
+pub mod map;
+pub mod pty;
 pub mod roboclaw;
 pub mod wheels;
+pub mod world;
