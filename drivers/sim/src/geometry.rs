@@ -492,7 +492,8 @@ mod tests {
             let pose = Pose { at: Point::default(), heading };
             if let Some(way) = OUTLINE.way_off(pose, &wall) {
                 let at = way.times(1.0 + 1e-6);
-                prop_assert!(OUTLINE.way_off(Pose { at, heading }, &wall).is_none());
+                let after = Pose { at, heading };
+                prop_assert!(OUTLINE.way_off(after, &wall).is_none());
             }
         }
     }

@@ -23,9 +23,15 @@
 //! Units are metres, radians and seconds inside; angles are counter-clockwise
 //! with x ahead and y to the left. What devices speak stands in their modules.
 
+pub mod cli;
+pub mod control;
 pub mod geometry;
+pub mod hokuyo;
 pub mod map;
 pub mod pty;
 pub mod roboclaw;
+pub mod robot;
+pub mod simulator;
+pub mod tcp;
 pub mod wheels;
 pub mod world;

@@ -65,9 +65,9 @@ impl Pty {
         )?;
         point(link, &device)?;
         Ok(Self {
-            controller: AsyncFd::register_with_interest(controller, Interest::READABLE)?,
+            controller: readable(controller)?,
             port,
-            watch: AsyncFd::register_with_interest(watch, Interest::READABLE)?,
+            watch: readable(watch)?,
             users: 0,
             link: link.to_owned(),
             device,
@@ -173,6 +173,15 @@ fn point(link: &Path, device: &Path) -> io::Result<()> {
     let _ = fs::remove_file(&fresh);
     symlink(device, &fresh)?;
     fs::rename(&fresh, link)
+}
+
+/// Registers a file with the runtime.
+#[expect(
+    deprecated,
+    reason = "the newer way is unsafe code; an owned file stays open"
+)]
+fn readable(file: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(file, Interest::READABLE)
 }
 
 fn make_raw(port: &OwnedFd) -> rustix::io::Result<()> {

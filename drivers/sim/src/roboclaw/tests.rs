@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+const NOTHING: [u8; 0] = [];
+
 /// The bytes of `80 25 00*8 FA`: two hexadecimal digits each, `*n` repeats.
 fn hex(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -296,9 +298,9 @@ fn a_packet_in_pieces_is_one_packet_unless_there_is_a_pause() {
     assert_eq!(reply, [0xFF]);
 
     let mut bench = Bench::new(Crc16);
-    assert_eq!(bench.send(&packet[..7]), []);
+    assert_eq!(bench.send(&packet[..7]), NOTHING);
     bench.wait(Duration::from_millis(11));
-    assert_eq!(bench.send(&packet[7..]), []);
+    assert_eq!(bench.send(&packet[7..]), NOTHING);
     bench.wait(Duration::from_millis(11));
     assert_eq!(bench.send(&packet), [0xFF]);
 }
@@ -313,7 +315,7 @@ fn what_is_wrong_or_for_others_is_passed_over_in_silence() {
         "12 34 56",                            // no address
     ] {
         let mut bench = Bench::new(Crc16);
-        assert_eq!(bench.exchange(request), [], "{request}");
+        assert_eq!(bench.exchange(request), NOTHING, "{request}");
         assert_eq!(bench.bus.drives(), [Drive::RELEASED; 4]);
         assert_eq!(
             bench.exchange("80 5A"),
@@ -326,7 +328,7 @@ fn what_is_wrong_or_for_others_is_passed_over_in_silence() {
     let request = "82 25 00*8 00 00 80 5A";
     assert_eq!(bench.exchange(request), hex("00*4 87 BC"));
     // Nobody knows how long an unknown one is.
-    assert_eq!(bench.exchange("81 F0 80 5A"), []);
+    assert_eq!(bench.exchange("81 F0 80 5A"), NOTHING);
 }
 
 #[test]
@@ -365,13 +367,13 @@ fn mixed_commands_wait_for_drive_and_turn() {
 fn a_reset_loses_what_was_not_saved() {
     let mut bench = Bench::new(Crc16);
     bench.write(0x80, 92, &[1]);
-    assert_eq!(bench.write(0x80, 94, &[0; 4]), [], "wrong key");
+    assert_eq!(bench.write(0x80, 94, &[0; 4]), NOTHING, "wrong key");
     assert_eq!(bench.write(0x80, 94, &hex("E2 2E AB 7A")), [0xFF]);
     bench.write(0x80, 93, &[1]);
     bench.write(0x80, 37, &[0, 0, 1, 0, 0, 0, 1, 0]);
     bench.bus.handle_reset(bench.now);
     assert_eq!(bench.bus.drives(), [Drive::RELEASED; 4]);
-    assert_eq!(bench.exchange("80 5B"), [], "mute");
+    assert_eq!(bench.exchange("80 5B"), NOTHING, "mute");
     bench.wait(Duration::from_millis(250));
     assert_eq!(bench.read(0x80, 91), [1, 0]);
 }
@@ -453,7 +455,7 @@ fn averages_are_over_a_second() {
 fn replies_can_be_spoilt() {
     let mut bench = Bench::new(Crc16);
     bench.bus.spoil_next(Spoil::Drop);
-    assert_eq!(bench.exchange("80 5A"), []);
+    assert_eq!(bench.exchange("80 5A"), NOTHING);
     bench.bus.spoil_next(Spoil::Corrupt);
     let wrong = bench.exchange("80 5A");
     assert_eq!(wrong.len(), 6);
@@ -461,7 +463,7 @@ fn replies_can_be_spoilt() {
     bench
         .bus
         .spoil_next(Spoil::Delay(Duration::from_millis(50)));
-    assert_eq!(bench.exchange("80 5A"), []);
+    assert_eq!(bench.exchange("80 5A"), NOTHING);
     assert_eq!(
         bench.bus.next_timeout(),
         Some(bench.now + Duration::from_millis(50))
@@ -476,7 +478,7 @@ fn every_known_command_is_answered_as_its_form_says() {
         for command in 0..=255 {
             let mut bench = Bench::new(firmware);
             match firmware.form(command) {
-                None => assert_eq!(bench.exchange(&format!("80 {command:02X}")), []),
+                None => assert_eq!(bench.exchange(&format!("80 {command:02X}")), NOTHING),
                 Some(Form::Read) => assert!(!bench.read(0x80, command).is_empty()),
                 // The key of the settings is tested elsewhere.
                 Some(Form::Write(4)) if command == 94 => {}
