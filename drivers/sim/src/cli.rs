@@ -353,7 +353,7 @@ fn request(verb: &Verb) -> Result<Request, Failure> {
                 .map(|value| value.get_name().to_owned())
                 .unwrap_or_default();
             Fault::parse(&fault, about.as_deref()).map_err(|error| wrong(&error.to_string()))?;
-            if seconds.is_some_and(|seconds| !(seconds >= 0.0)) {
+            if seconds.is_some_and(|seconds| seconds.is_nan() || seconds < 0.0) {
                 return Err(wrong("a fault cannot last less than no time"));
             }
             Request::Fault {

@@ -299,10 +299,7 @@ impl Walls {
             *axis = if forward {
                 *axis + 1
             } else {
-                match axis.checked_sub(1) {
-                    Some(before) => before,
-                    None => return None,
-                }
+                axis.checked_sub(1)?
             };
             if *axis >= count {
                 return None;

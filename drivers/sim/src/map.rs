@@ -162,7 +162,7 @@ impl Line {
         };
         if [from.x, from.y, to.x, to.y]
             .into_iter()
-            .any(|number| !(number.abs() <= MAX_EXTENT_M))
+            .any(|number| number.is_nan() || number.abs() > MAX_EXTENT_M)
         {
             return Err(MapError::Coordinates(self.id.unwrap_or_default()));
         }
