@@ -29,6 +29,7 @@ pub mod geometry;
 pub mod hokuyo;
 pub mod map;
 pub mod pty;
+mod reset_line;
 pub mod roboclaw;
 pub mod robot;
 pub mod simulator;

@@ -176,10 +176,14 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use std::f64::consts::FRAC_PI_2;
+    use std::fs;
+    use std::io::{self, Write};
+    use std::path::Path;
 
     use proptest::prelude::*;
 
     use super::*;
+    use crate::world::find_start;
 
     const WALL: &str = r#"{"from": {"x": 0, "y": 1}, "to": {"x": 3, "y": 1.5}}"#;
 
@@ -250,6 +254,38 @@ mod tests {
         assert_eq!(map.robots.len(), 1);
         for gate in &map.gates {
             assert!(gate.to.minus(gate.from).length() >= 0.8, "{gate:?}");
+        }
+    }
+
+    #[test]
+    fn old_maps_load() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/maps");
+        if !folder.is_dir() {
+            let _ = writeln!(io::stderr(), "SKIP maps: {} is not there", folder.display());
+            return;
+        }
+        for (name, walls, gates, robots) in [
+            ("Test7", 7, 0, 1),
+            ("MazeRoboLabFullMap", 30, 0, 0),
+            ("MazeRoboLabSplitIntoRooms8", 29, 9, 0),
+        ] {
+            let text = fs::read_to_string(folder.join(format!("{name}.roson"))).unwrap();
+            let map = Map::parse(&text).expect(name);
+            let counts = (map.walls.len(), map.gates.len(), map.robots.len());
+            assert_eq!(counts, (walls, gates, robots), "{name}");
+            let nodes = map.nodes.iter().map(|at| Pose {
+                at: *at,
+                heading: 0.0,
+            });
+            let candidates: Vec<_> = map.robots.iter().copied().chain(nodes).collect();
+            let start = find_start(&map.walls, &candidates).expect(name);
+            let (x, y, _) = to_map(start);
+            assert!(
+                (0.0..3.0).contains(&x) && (0.0..4.9).contains(&y),
+                "{name}: {x} {y}"
+            );
+            // What the laboratory has outside of its maze.
+            assert!(x < 2.35 || y > 3.26 || name == "Test7", "{name}: {x} {y}");
         }
     }
 

@@ -24,11 +24,14 @@ use crate::control::{Answer, Control, Request, State, Wheels};
 use crate::hokuyo::Model;
 use crate::map::{Map, from_map, to_map};
 use crate::pty::Pty;
+use crate::reset_line::ResetLine;
 use crate::roboclaw;
 use crate::robot::{self, Device, Fault, Robot};
 use crate::tcp::{TcpEvent, TcpPort};
 use crate::world::{StartError, find_start};
 
+/// The pipe in the folder that stands for the reset line of the motor controllers.
+pub const RESET_LINE: &str = "reset";
 /// The file that says that a folder is in use.
 const LOCK: &str = "lock";
 /// No speed is larger.
@@ -106,6 +109,7 @@ pub struct Simulator {
     hokuyo: Option<Pty>,
     tcp: Option<TcpPort>,
     control: Control,
+    reset_line: ResetLine,
     _lock: File,
 }
 
@@ -114,6 +118,7 @@ enum Event {
     Bytes(Device, usize),
     HungUp(Device),
     Order(crate::control::Order),
+    Reset,
     Time,
     End,
 }
@@ -160,6 +165,8 @@ impl Simulator {
         };
         let control = Control::open(&folder)
             .map_err(|error| failed(format!("no control socket in {}", folder.display()), error))?;
+        let reset_line = ResetLine::open(&folder.join(RESET_LINE))
+            .map_err(|error| failed(format!("no reset line in {}", folder.display()), error))?;
         Ok(Self {
             robot,
             map: config.map.name,
@@ -169,6 +176,7 @@ impl Simulator {
             hokuyo: Some(open_pty(&folder, Device::Hokuyo)?),
             tcp,
             control,
+            reset_line,
             folder,
             _lock: lock,
         })
@@ -208,6 +216,10 @@ impl Simulator {
                     TcpEvent::Bytes(count) => Event::Bytes(Device::HokuyoTcp, count),
                     TcpEvent::HungUp => Event::HungUp(Device::HokuyoTcp),
                 },
+                pulled = self.reset_line.pulled() => {
+                    pulled.map_err(|error| failed("the reset line".to_owned(), error))?;
+                    Event::Reset
+                }
                 () = sleep_until(self.began, self.speed, due) => Event::Time,
             };
             let now = self.now();
@@ -215,6 +227,7 @@ impl Simulator {
             match event {
                 Event::End => return Ok(()),
                 Event::Time => {}
+                Event::Reset => self.robot.reset_roboclaws(now),
                 Event::HungUp(device) => self.robot.handle_hang_up(device),
                 Event::Order((request, answer)) => {
                     // Whoever asked may be gone.
@@ -402,3 +415,6 @@ async fn sleep_until(began: Instant, speed: f64, due: Option<Duration>) {
         None => pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;
