@@ -106,8 +106,10 @@ impl Pty {
                         rustix::io::read(fd, &mut *buffer).map_err(io::Error::from)
                     });
                     match read {
-                        Ok(Ok(0)) | Err(_) => {}
+                        Ok(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
                         Ok(result) => return result,
+                        // Not ready after all.
+                        Err(_) => {}
                     }
                 }
             }

@@ -19,8 +19,8 @@ use crate::world::{STEP, StartError, World};
 const NAP: Duration = Duration::from_millis(50);
 /// The voltage of a battery that is low.
 const LOW_BATTERY_V: f64 = 10.0;
-/// With the fault `corrupt`, one of so many bytes has a wrong bit.
-const CORRUPT_ONE_IN: usize = 40;
+/// With the fault `corrupt`, about one of so many replies or scans has a wrong bit.
+const CORRUPT_ONE_IN: usize = 4;
 
 /// A device that somebody can be connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,12 +236,10 @@ impl Robot {
             if self.has(Fault::Stall(device)) || self.has(Fault::Unplug(device)) {
                 continue;
             }
-            if self.has(Fault::Corrupt(device)) {
-                for byte in &mut bytes {
-                    if self.random.usize(..CORRUPT_ONE_IN) == 0 {
-                        *byte ^= 1 << self.random.u32(..8);
-                    }
-                }
+            let corrupt = self.has(Fault::Corrupt(device)) && !bytes.is_empty();
+            if corrupt && self.random.usize(..CORRUPT_ONE_IN) == 0 {
+                let place = self.random.usize(..bytes.len());
+                bytes[place] ^= 1 << self.random.u32(..8);
             }
             return Some(bytes);
         }
@@ -404,12 +402,16 @@ mod tests {
     const NOTHING: [u8; 0] = [];
 
     fn robot() -> Robot {
+        robot_with(1)
+    }
+
+    fn robot_with(seed: u64) -> Robot {
         let map = Map::flat();
         let start = find_start(&map.walls, &map.robots).unwrap();
         Robot::new(Config {
             walls: map.walls,
             start,
-            seed: 1,
+            seed,
             roboclaw: roboclaw::Config::default(),
             model: Model::Urg04Lx,
         })
@@ -461,14 +463,42 @@ mod tests {
         let before = robot.scans();
         robot.advance(MS * 2000);
         assert_eq!(robot.scans(), before, "nobody asked");
-        let reply = exchange(&mut robot, MS * 2000, Device::Hokuyo, b"GD0384038401\n");
-        assert_eq!(robot.scans(), before + 1);
-        let lines: Vec<_> = reply.split(|byte| *byte == b'\n').collect();
-        let value = lines[3][..3]
-            .iter()
-            .fold(0, |value, byte| value * 64 + u32::from(byte - 0x30));
-        // From the middle of the hall to its end.
-        assert!((3_400..3_600).contains(&value), "{value}");
+        // From the middle of the hall to its end; through the door of the bath
+        // on the left; to the wall on the right.
+        for (step, expected_mm) in [(384, 3_500), (640, 2_600), (128, 600)] {
+            let request = format!("GD{step:04}{step:04}01\n");
+            let reply = exchange(&mut robot, MS * 2000, Device::Hokuyo, request.as_bytes());
+            let lines: Vec<_> = reply.split(|byte| *byte == b'\n').collect();
+            let value = lines[3][..3]
+                .iter()
+                .fold(0, |value, byte| value * 64 + u32::from(byte - 0x30));
+            assert!(value.abs_diff(expected_mm) < 70, "step {step}: {value}");
+        }
+        assert_eq!(robot.scans(), before + 1, "one turn is measured once");
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_robot() {
+        let run = |seed| {
+            let mut robot = robot_with(seed);
+            drive(&mut robot, MS * 1000, 700);
+            let scans = b"MD0044072501000\n";
+            let mut all = exchange(&mut robot, MS * 1000, Device::Hokuyo, scans);
+            for time in 10..40 {
+                robot.advance(MS * 100 * time);
+                all.extend(sent(&mut robot, MS * 100 * time, Device::Hokuyo));
+                let speed = [0x80, 18];
+                all.extend(exchange(
+                    &mut robot,
+                    MS * 100 * time,
+                    Device::Roboclaw,
+                    &speed,
+                ));
+            }
+            all
+        };
+        assert_eq!(run(1), run(1));
+        assert_ne!(run(1), run(2));
     }
 
     #[test]
