@@ -1,6 +1,7 @@
 //! Frames find their way through real sockets and pipes, and nothing that comes
 //! in stops them.
 
+use std::io::Write;
 use std::thread;
 
 use crate::common::{Mediator, device, frame};
@@ -95,7 +96,10 @@ fn a_listener_on_ipv6() {
     command.args(["mediator", "--listen", "[::1]:0", "--driver", ECHO]);
     let has_ipv6 = std::net::UdpSocket::bind("[::1]:0").is_ok();
     if !has_ipv6 {
-        eprintln!("SKIP a_listener_on_ipv6: this machine has no IPv6");
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP a_listener_on_ipv6: this machine has no IPv6"
+        );
         return;
     }
     let mediator = Mediator::run(command);
