@@ -1,1 +1,60 @@
-//! TBD
+//! The drivers that come with Amber, each run as `amber driver <name>` in a
+//! process of its own.
+//!
+//! A new driver is a module with an `Options` struct, and one variant of
+//! [`BuiltIn`] whose doc comment is its line in the list.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+pub mod dummy;
+
+/// A built-in driver and its options.
+#[derive(Clone, Debug, Subcommand)]
+pub enum BuiltIn {
+    /// No hardware: a flag and a text, for trying things out
+    Dummy(dummy::Options),
+}
+
+impl BuiltIn {
+    /// Serves on stdin and stdout until stdin ends.
+    pub fn run(self) -> ExitCode {
+        match self {
+            Self::Dummy(options) => amber_driver::serve(dummy::Dummy::new(options)),
+        }
+    }
+
+    /// Name and one line about each, as `amber driver --list` shows them.
+    pub fn list() -> Vec<(String, String)> {
+        let all = Self::augment_subcommands(clap::Command::new("driver"));
+        let line = |driver: &clap::Command| {
+            let about = driver
+                .get_about()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            (driver.get_name().to_owned(), about)
+        };
+        all.get_subcommands().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_driver_has_a_line_in_the_list() {
+        let list = BuiltIn::list();
+        assert_eq!(list[0].0, "dummy");
+        for (name, about) in list {
+            assert!(!about.is_empty(), "{name}");
+            assert!(!about.contains('\n') && about.len() < 60, "{name}: {about}");
+        }
+    }
+
+    #[test]
+    fn the_options_are_well_formed() {
+        BuiltIn::augment_subcommands(clap::Command::new("driver")).debug_assert();
+    }
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A client in Python: asks a Dummy device and listens to it.
+
+    python3 dummy_client.py [HOST[:PORT]] [DEVICE_ID]
+"""
+
+import itertools
+import socket
+import struct
+import sys
+
+import drivermsg_pb2 as amber
+import dummy_pb2 as dummy
+
+DUMMY = 5  # the device type
+
+
+class Client:
+    """One device, over a UDP socket of its own."""
+
+    def __init__(self, host, port, device_type, device_id):
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        self.socket = socket.socket(family, kind)
+        self.socket.connect(address)
+        self.header = amber.DriverHdr(deviceType=device_type, deviceID=device_id)
+        self.numbers = itertools.count(1)
+
+    def send(self, message):
+        frame = b""
+        for part in (self.header.SerializeToString(), message.SerializeToString()):
+            frame += struct.pack(">H", len(part)) + part
+        self.socket.send(frame)
+
+    def receive(self, seconds):
+        """The next message from the device. Raises TimeoutError."""
+        self.socket.settimeout(seconds)
+        frame = self.socket.recv(65536)
+        (length,) = struct.unpack_from(">H", frame)
+        return amber.DriverMsg.FromString(frame[2 + length + 2 :])
+
+    def ask(self, message, seconds=1.0):
+        """Sends a request and returns its answer. UDP may lose either."""
+        message.synNum = next(self.numbers)
+        self.send(message)
+        while True:
+            answer = self.receive(seconds)
+            if answer.ackNum == message.synNum:
+                return answer
+
+
+def main():
+    host, _, port = (sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1").partition(":")
+    device_id = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    client = Client(host, int(port or 26233), DUMMY, device_id)
+
+    change = amber.DriverMsg(type=amber.DriverMsg.DATA)
+    change.Extensions[dummy.message] = "hello from Python"
+    client.send(change)
+
+    ask = amber.DriverMsg(type=amber.DriverMsg.DATA)
+    ask.Extensions[dummy.get_status] = True
+    status = client.ask(ask)
+    print("enable:", status.Extensions[dummy.enable])
+    print("message:", status.Extensions[dummy.message])
+
+    client.send(amber.DriverMsg(type=amber.DriverMsg.SUBSCRIBE))
+    try:
+        for _ in range(10):
+            print(client.receive(1.0).Extensions[dummy.message])
+    finally:
+        client.send(amber.DriverMsg(type=amber.DriverMsg.CLIENT_DIED))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except OSError as error:  # TimeoutError, too
+        sys.exit("error: no answer (%s); does a mediator with a dummy run there?" % error)

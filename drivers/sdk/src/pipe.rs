@@ -1,0 +1,405 @@
+//! A driver between two byte streams. IO.
+//!
+//! One task does everything. While a handler of the driver waits for
+//! something, the same task goes on reading and writing: it answers PINGs,
+//! takes down subscribers, and lets requests wait their turn.
+
+use std::future::{pending, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use amber_client::Client;
+use amber_client::transport::{ChannelTransport, Role};
+use amber_proto::{Device, FrameCodec, Packet};
+use bytes::{BufMut, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::codec::{Decoder, Encoder};
+use tokio_util::io::{poll_read_buf, poll_write_buf};
+
+use crate::link::{Command, Link};
+use crate::queue::{MAX_REQUESTS, Work};
+use crate::session::{MessageTooLong, Session};
+use crate::{Driver, ServeError};
+
+/// How much may wait to be written before the driver has to: several times
+/// what a pipe holds.
+const MAX_OUTPUT: usize = 256 * 1024;
+
+/// How many handlers are called before what they said is written: enough to
+/// share a write, too few to delay it.
+const MAX_BATCH: usize = 16;
+
+/// How much is read at once, in bytes: fewer requests (of at least 9 bytes)
+/// than may wait, so that none is dropped while the handlers are quick.
+const READ: usize = 8 * 1024;
+const _: () = assert!(READ / 9 < MAX_REQUESTS);
+
+/// How many packets may wait on their way to and from other devices.
+const MAX_PACKETS: usize = 256;
+
+/// How long reading may rest while there is work to be done: handlers that
+/// never wait, but compute, must not keep PINGs waiting.
+const MAX_READ_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long the requests that wait may take after the end of the stream.
+const LAST_REQUESTS: Duration = Duration::from_secs(1);
+
+/// How long the mediator may take to read what we say last.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Serves until the reader ends, and then shuts the driver down.
+///
+/// # Errors
+/// The driver could not start, the reader delivers what is no frame, or one of
+/// the streams fails. The driver has been shut down then, too.
+pub async fn serve_on<D: Driver>(
+    driver: D,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+) -> Result<(), ServeError> {
+    serve_until(pending(), driver, reader, writer).await
+}
+
+/// Serves until the reader ends or `stop` is ready, and then shuts the driver
+/// down. `stop` also cancels a handler that runs, the end of the reader leaves
+/// it a second.
+///
+/// # Errors
+/// As [`serve_on`].
+pub async fn serve_until<D: Driver>(
+    stop: impl Future<Output = ()>,
+    mut driver: D,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+) -> Result<(), ServeError> {
+    let (mut pipe, link, ended) = Pipe::new(reader, writer);
+    let overtime = async {
+        if ended.await.is_ok() {
+            sleep(LAST_REQUESTS).await;
+        }
+    };
+    let served = tokio::select! {
+        served = pipe.serve(&mut driver, link) => served,
+        () = stop => Ok(()),
+        () = overtime => Ok(()),
+    };
+    match served.and(pipe.shut_down(&mut driver).await) {
+        // Nobody hears us any more: the mediator has gone first.
+        Err(ServeError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+struct Pipe<D: Driver, R, W> {
+    session: Session<D::Message>,
+    reader: R,
+    writer: W,
+    input: BytesMut,
+    last_read: Instant,
+    output: BytesMut,
+    /// Files and the like have buffers of their own.
+    flushed: bool,
+    /// Taken at the end of the reader.
+    ended: Option<oneshot::Sender<()>>,
+    commands: mpsc::Receiver<Command<D::Message>>,
+    subscriptions: watch::Sender<usize>,
+    to_devices: mpsc::Receiver<Packet>,
+    from_devices: mpsc::Sender<Packet>,
+}
+
+impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
+    fn new(reader: R, writer: W) -> (Self, Link<D::Message>, oneshot::Receiver<()>) {
+        let (requests, to_devices) = mpsc::channel(MAX_PACKETS);
+        let (from_devices, answers) = mpsc::channel(MAX_PACKETS);
+        let client = Client::over(ChannelTransport::new(requests, answers, Role::Driver));
+        let (subscriptions, watched) = watch::channel(0);
+        let (link, commands) = Link::new(client, watched);
+        let (ended, end) = oneshot::channel();
+        let pipe = Self {
+            session: Session::default(),
+            reader,
+            writer,
+            input: BytesMut::new(),
+            last_read: Instant::now(),
+            output: BytesMut::new(),
+            flushed: true,
+            ended: Some(ended),
+            commands,
+            subscriptions,
+            to_devices,
+            from_devices,
+        };
+        (pipe, link, end)
+    }
+
+    async fn serve(&mut self, driver: &mut D, link: Link<D::Message>) -> Result<(), ServeError> {
+        self.during(driver.start(link))
+            .await?
+            .map_err(ServeError::Start)?;
+        let mut batch = 0;
+        let mut has_published = false;
+        loop {
+            let period = driver.period();
+            if self.output.len() >= MAX_OUTPUT {
+                // What is due is late anyway; better late than without bound.
+                self.exchange().await?;
+                continue;
+            }
+            if batch == MAX_BATCH {
+                batch = 0;
+                self.exchange_now().await?;
+                // Other tasks of the driver want to run, too.
+                tokio::task::yield_now().await;
+            }
+            batch += 1;
+            // A driver that publishes all the time must still be asked, and end.
+            let may_publish = self.ended.is_some() && !(has_published && self.session.has_work());
+            let period = period.filter(|_| may_publish);
+            let now = Instant::now().into_std();
+            has_published = false;
+            if let Some(device) = period.and_then(|period| self.session.take_due(now, period)) {
+                has_published = true;
+                self.publish(driver, device).await?;
+            } else if let Some(work) = self.session.poll_work() {
+                self.work(driver, work).await?;
+            } else if self.ended.is_none() {
+                return Ok(());
+            } else {
+                batch = 0;
+                let due = period.and_then(|_| self.session.next_due());
+                tokio::select! {
+                    exchanged = self.exchange() => exchanged?,
+                    () = until(due) => {}
+                }
+            }
+        }
+    }
+
+    /// Whatever is broken, the driver gets to its end.
+    async fn shut_down(&mut self, driver: &mut D) -> Result<(), ServeError> {
+        let mut shutdown = pin!(driver.shutdown());
+        let broken = tokio::select! {
+            biased;
+            () = &mut shutdown => None,
+            broken = async {
+                loop {
+                    if let Err(error) = self.exchange().await {
+                        break error;
+                    }
+                }
+            } => Some(broken),
+        };
+        if let Some(error) = broken {
+            shutdown.await;
+            return Err(error);
+        }
+        timeout(LAST_WORDS, self.flush()).await.unwrap_or(Ok(()))
+    }
+
+    async fn publish(&mut self, driver: &mut D, device: Option<Device>) -> Result<(), ServeError> {
+        let message = match device {
+            Some(device) => self.during(driver.publish_for(device)).await?,
+            None => self.during(driver.publish()).await?,
+        };
+        if let Some(message) = message {
+            complain(self.session.publish(device, message));
+        }
+        self.encode_outputs();
+        Ok(())
+    }
+
+    async fn work(&mut self, driver: &mut D, work: Work<D::Message>) -> Result<(), ServeError> {
+        match work {
+            Work::Subscribed(client) => self.during(driver.subscribed(client)).await?,
+            Work::ClientDied(client) => self.during(driver.client_died(client)).await?,
+            Work::Request(request) => {
+                let origin = request.origin.clone();
+                if let Some(answer) = self.during(driver.request(request)).await? {
+                    complain(self.session.answer(&origin, answer));
+                }
+            }
+        }
+        self.encode_outputs();
+        Ok(())
+    }
+
+    /// Reads and writes while a handler is at work.
+    async fn during<T>(&mut self, handler: impl Future<Output = T>) -> Result<T, ServeError> {
+        let mut handler = pin!(handler);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut handler => return Ok(done),
+                exchanged = self.exchange() => exchanged?,
+            }
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), ServeError> {
+        // What was sent just before the end still waits in the channels.
+        self.exchange_now().await?;
+        while !self.output.is_empty() || !self.flushed {
+            self.exchange().await?;
+        }
+        Ok(())
+    }
+
+    /// Reads and writes what can be read and written, but at least something.
+    async fn exchange(&mut self) -> Result<(), ServeError> {
+        poll_fn(|cx| self.poll_exchange(cx)).await
+    }
+
+    /// Writes what can be written now. Reads only if there is nothing to do,
+    /// or it was not done for long: requests wait better in the pipe than here,
+    /// where there is an end to them.
+    async fn exchange_now(&mut self) -> Result<(), ServeError> {
+        let reads = !self.session.has_work() || self.last_read.elapsed() > MAX_READ_PAUSE;
+        poll_fn(|cx| {
+            let _ = self.poll_commands(cx);
+            if let Poll::Ready(Err(error)) = self.poll_write(cx) {
+                return Poll::Ready(Err(ServeError::Write(error)));
+            }
+            match reads.then(|| self.poll_read(cx)) {
+                Some(Poll::Ready(Err(error))) => Poll::Ready(Err(ServeError::Read(error))),
+                _ => Poll::Ready(Ok(())),
+            }
+        })
+        .await
+    }
+
+    fn poll_exchange(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ServeError>> {
+        let commanded = self.poll_commands(cx);
+        let written = self.poll_write(cx).map_err(ServeError::Write)?;
+        let read = self.poll_read(cx).map_err(ServeError::Read)?;
+        if commanded.is_ready() || written.is_ready() || read.is_ready() {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// What links and calls to other devices want to have written.
+    fn poll_commands(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut progress = Poll::Pending;
+        while self.output.len() < MAX_OUTPUT {
+            if let Poll::Ready(Some(command)) = self.commands.poll_recv(cx) {
+                complain(match command {
+                    Command::Answer(origin, message) => self.session.answer(&origin, message),
+                    Command::Publish(message) => self.session.publish_everywhere(message),
+                    Command::PublishFor(device, message) => {
+                        self.session.publish(Some(device), message)
+                    }
+                    Command::PublishTo(origin, message) => {
+                        self.session.publish_to(&origin, message)
+                    }
+                });
+                self.encode_outputs();
+            } else if let Poll::Ready(Some(packet)) = self.to_devices.poll_recv(cx) {
+                self.encode(packet);
+            } else {
+                break;
+            }
+            progress = Poll::Ready(());
+        }
+        progress
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut progress = Poll::Pending;
+        while !self.output.is_empty() {
+            match poll_write_buf(Pin::new(&mut self.writer), cx, &mut self.output)? {
+                Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(_) => self.flushed = false,
+                Poll::Pending => return progress,
+            }
+            progress = Poll::Ready(Ok(()));
+        }
+        if !self.flushed && Pin::new(&mut self.writer).poll_flush(cx)?.is_ready() {
+            self.flushed = true;
+            progress = Poll::Ready(Ok(()));
+        }
+        progress
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let read = self.poll_frames(cx);
+        if let Poll::Ready(Err(_)) = read {
+            // There is no next frame behind what is none.
+            self.ended = None;
+        }
+        read
+    }
+
+    fn poll_frames(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let has_room = self.output.len() < MAX_OUTPUT && !self.session.is_full();
+        if self.ended.is_none() || !has_room {
+            return Poll::Pending;
+        }
+        self.last_read = Instant::now();
+        self.input.reserve(READ);
+        let read = poll_read_buf(
+            Pin::new(&mut self.reader),
+            cx,
+            &mut (&mut self.input).limit(READ),
+        )?;
+        if read.is_pending() {
+            return Poll::Pending;
+        }
+        if read == Poll::Ready(0) {
+            if !self.input.is_empty() {
+                tracing::warn!(
+                    bytes = self.input.len(),
+                    "the mediator's last frame is cut off"
+                );
+            }
+            self.ended.take().map(|ended| ended.send(()));
+        }
+        let now = self.last_read.into_std();
+        while let Some(packet) = FrameCodec.decode(&mut self.input)? {
+            self.session.handle_packet(now, packet);
+            while let Some(packet) = self.session.poll_from_device() {
+                if self.from_devices.try_send(packet).is_err() {
+                    tracing::debug!("dropped what another device said: too much waits");
+                }
+            }
+        }
+        self.encode_outputs();
+        self.subscriptions.send_if_modified(|count| {
+            let before = std::mem::replace(count, self.session.subscriptions());
+            *count != before
+        });
+        Poll::Ready(Ok(()))
+    }
+
+    fn encode_outputs(&mut self) {
+        while let Some(packet) = self.session.poll_output() {
+            self.encode(packet);
+        }
+    }
+
+    fn encode(&mut self, packet: Packet) {
+        if let Err(error) = FrameCodec.encode(packet, &mut self.output) {
+            tracing::error!("a message was not sent: {error}");
+        }
+    }
+}
+
+async fn until(due: Option<std::time::Instant>) {
+    match due {
+        Some(due) => sleep_until(due.into()).await,
+        None => pending().await,
+    }
+}
+
+fn complain(sent: Result<(), MessageTooLong>) {
+    if let Err(error) = sent {
+        tracing::error!("not sent: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,301 @@
+//! The part of the protocol that every driver has in common: frames from the
+//! mediator in, frames to the mediator and work for the driver out. PURE.
+//!
+//! After each change, drain [`Session::poll_output`] and
+//! [`Session::poll_from_device`]; take from [`Session::poll_work`] whenever the
+//! driver is free.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use amber_proto::limits::MAX_PART;
+use amber_proto::{ClientId, Device, DeviceId, DeviceMessage, DeviceType, DriverHdr};
+use amber_proto::{MsgType, Packet, SynNum};
+use bytes::Bytes;
+
+use crate::queue::{Queue, Work};
+use crate::request::{Origin, Request};
+use crate::subscribers::Subscribers;
+
+/// The longest list of ids that we write into one header, in bytes; more
+/// clients than that are served by several frames.
+///
+/// With a device the header stays below `limits::SURE_HEADER`, up to which
+/// nobody can take it for text, and a frame below the 4096 bytes that a pipe
+/// takes whole.
+const MAX_IDS_BYTES: usize = 2_000;
+
+/// A message is longer than a frame may be; it was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message of {0} bytes is longer than {MAX_PART}")]
+pub struct MessageTooLong(pub usize);
+
+/// Who is subscribed, what waits for the driver, and what is to be written.
+#[derive(Debug)]
+pub struct Session<M> {
+    subscribers: Subscribers,
+    queue: Queue<M>,
+    outputs: VecDeque<Packet>,
+    from_devices: VecDeque<Packet>,
+    complaints: Complaints,
+}
+
+impl<M> Default for Session<M> {
+    fn default() -> Self {
+        Self {
+            subscribers: Subscribers::default(),
+            queue: Queue::default(),
+            outputs: VecDeque::new(),
+            from_devices: VecDeque::new(),
+            complaints: Complaints::default(),
+        }
+    }
+}
+
+impl<M: DeviceMessage> Session<M> {
+    /// A frame from the mediator.
+    pub fn handle_packet(&mut self, now: Instant, packet: Packet) {
+        let device = device_of(&packet.header);
+        if packet.header.client_ids.is_empty() && device.is_some() {
+            self.from_devices.push_back(packet);
+            return;
+        }
+        let Ok(message) = M::decode(packet.message.clone()) else {
+            return self.complaints.about(Complaint::NoDriverMsg);
+        };
+        let clients: Vec<_> = packet
+            .header
+            .client_ids
+            .iter()
+            .copied()
+            .map(ClientId)
+            .collect();
+        match message.kind() {
+            Some(MsgType::Ping) => self.pong(packet.header, message.syn()),
+            Some(MsgType::Data) if clients.is_empty() => {
+                self.complaints.about(Complaint::RequestFromNobody);
+            }
+            Some(MsgType::Data) => {
+                let syn = message.syn();
+                let origin = Origin {
+                    clients,
+                    device,
+                    syn,
+                };
+                self.push(Work::Request(Request { message, origin }));
+            }
+            Some(MsgType::Subscribe) => {
+                for client in clients {
+                    if self.subscribers.subscribe(device, client, now) {
+                        self.push(Work::Subscribed(client));
+                    }
+                }
+            }
+            Some(MsgType::Unsubscribe) => {
+                for client in clients {
+                    self.subscribers.unsubscribe(device, client);
+                }
+            }
+            Some(MsgType::ClientDied) => {
+                // Whichever device the header names: the client is gone for all.
+                for client in clients {
+                    self.subscribers.remove(client);
+                    self.push(Work::ClientDied(client));
+                }
+            }
+            Some(MsgType::Pong | MsgType::DriverDied) => {}
+            None => self.complaints.about(Complaint::UnknownType),
+        }
+    }
+
+    /// What the mediator is to get.
+    pub fn poll_output(&mut self) -> Option<Packet> {
+        self.outputs.pop_front()
+    }
+
+    /// What another device, or the mediator itself, has answered or published.
+    pub fn poll_from_device(&mut self) -> Option<Packet> {
+        self.from_devices.pop_front()
+    }
+
+    /// What the driver is to do next.
+    pub fn poll_work(&mut self) -> Option<Work<M>> {
+        self.queue.pop()
+    }
+
+    /// Whether the driver has something to do.
+    pub fn has_work(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Whether nothing more should be read until work has been taken.
+    pub fn is_full(&self) -> bool {
+        self.queue.is_full()
+    }
+
+    /// Answers a request; without a number it cannot be answered.
+    ///
+    /// # Errors
+    /// The message is too long.
+    pub fn answer(&mut self, origin: &Origin, mut message: M) -> Result<(), MessageTooLong> {
+        let Some(syn) = origin.syn else {
+            self.complaints.about(Complaint::RequestWithoutNumber);
+            return Ok(());
+        };
+        message.set_kind(MsgType::Data);
+        message.set_syn(None);
+        message.set_ack(Some(syn));
+        self.send(origin.device, &origin.clients, &message)
+    }
+
+    /// Publishes to the subscribers of a device.
+    ///
+    /// # Errors
+    /// The message is too long.
+    pub fn publish(&mut self, device: Option<Device>, message: M) -> Result<(), MessageTooLong> {
+        let clients: Vec<_> = self.subscribers.of(device).collect();
+        self.send(device, &clients, &published(message))
+    }
+
+    /// Publishes to the subscribers of every device.
+    ///
+    /// # Errors
+    /// The message is too long.
+    pub fn publish_everywhere(&mut self, message: M) -> Result<(), MessageTooLong>
+    where
+        M: Clone,
+    {
+        let devices: Vec<_> = self.subscribers.devices().collect();
+        for device in devices {
+            self.publish(device, message.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Publishes to the clients of an origin, whatever they are subscribed to.
+    ///
+    /// # Errors
+    /// The message is too long.
+    pub fn publish_to(&mut self, origin: &Origin, message: M) -> Result<(), MessageTooLong> {
+        self.send(origin.device, &origin.clients, &published(message))
+    }
+
+    /// When something is to be published next; `None` while nobody listens.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.subscribers.next_due()
+    }
+
+    /// A device for which something is to be published now.
+    pub fn take_due(&mut self, now: Instant, period: Duration) -> Option<Option<Device>> {
+        self.subscribers.take_due(now, period)
+    }
+
+    /// How many subscriptions there are.
+    pub fn subscriptions(&self) -> usize {
+        self.subscribers.count()
+    }
+
+    fn pong(&mut self, header: DriverHdr, syn: Option<SynNum>) {
+        let mut message = M::of_kind(MsgType::Pong);
+        message.set_ack(syn);
+        let message = message.encode_to_vec().into();
+        self.outputs.push_back(Packet { header, message });
+    }
+
+    fn push(&mut self, work: Work<M>) {
+        if self.queue.push(work).is_some() {
+            self.complaints.about(Complaint::TooManyRequests);
+        }
+    }
+
+    fn send(
+        &mut self,
+        device: Option<Device>,
+        clients: &[ClientId],
+        message: &M,
+    ) -> Result<(), MessageTooLong> {
+        let message: Bytes = message.encode_to_vec().into();
+        if message.len() > MAX_PART {
+            return Err(MessageTooLong(message.len()));
+        }
+        for client_ids in lists(clients) {
+            let header = DriverHdr {
+                device_type: device.map(|device| device.device_type.0),
+                device_id: device.map(|device| device.id.0),
+                client_ids,
+            };
+            let message = message.clone();
+            self.outputs.push_back(Packet { header, message });
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with what came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Complaint {
+    NoDriverMsg,
+    UnknownType,
+    RequestFromNobody,
+    RequestWithoutNumber,
+    TooManyRequests,
+}
+
+/// Complains once about each thing, so that nobody can flood the log.
+#[derive(Debug, Default)]
+struct Complaints {
+    made: Vec<Complaint>,
+}
+
+impl Complaints {
+    fn about(&mut self, complaint: Complaint) {
+        let text = match complaint {
+            Complaint::NoDriverMsg => "ignored a message that is no DriverMsg",
+            Complaint::UnknownType => "ignored a message without a known type",
+            Complaint::RequestFromNobody => "ignored a request that comes from no client",
+            Complaint::RequestWithoutNumber => "did not answer a request without synNum",
+            Complaint::TooManyRequests => "too many requests wait, the oldest is dropped",
+        };
+        if self.made.contains(&complaint) {
+            tracing::debug!("{text}");
+        } else {
+            self.made.push(complaint);
+            tracing::warn!("{text} (logged once)");
+        }
+    }
+}
+
+fn published<M: DeviceMessage>(mut message: M) -> M {
+    message.set_kind(MsgType::Data);
+    message.set_syn(None);
+    message.set_ack(Some(SynNum(0)));
+    message
+}
+
+fn device_of(header: &DriverHdr) -> Option<Device> {
+    Some(Device {
+        device_type: DeviceType(header.device_type?),
+        id: DeviceId(header.device_id?),
+    })
+}
+
+/// The ids in lists that are short enough for a header each.
+fn lists(clients: &[ClientId]) -> Vec<Vec<i32>> {
+    let mut lists: Vec<Vec<i32>> = Vec::new();
+    let mut room = 0;
+    for client in clients {
+        let length = prost::length_delimiter_len(client.0 as usize);
+        if room < length {
+            lists.push(Vec::new());
+            room = MAX_IDS_BYTES;
+        }
+        room -= length;
+        if let Some(list) = lists.last_mut() {
+            list.push(client.0);
+        }
+    }
+    lists
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! A driver as a process: stdin, stdout, signals and the log. IO.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::{io, panic, process};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::pipe::serve_until;
+use crate::{Driver, ServeError};
+
+/// Serves on stdin and stdout until stdin ends or the process is asked to
+/// terminate (SIGTERM, SIGINT); the whole of a driver's `main`.
+///
+/// Sets up the log with [`init_logging`]. From here on stdout belongs to the
+/// protocol: what is printed to it goes to stderr instead (on Unix). A panic,
+/// in whichever thread or task, ends the process, so that the mediator starts
+/// it again.
+pub fn serve<D: Driver>(driver: D) -> ExitCode {
+    init_logging();
+    die_of_panics();
+    match run(driver) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{}", with_sources(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes what is logged with `tracing` to stderr, from level `info` on.
+///
+/// The environment variable `AMBER_LOG` changes that, e.g.
+/// `AMBER_LOG=debug,amber_driver=trace`. Does nothing when the program has set
+/// up a log of its own before.
+pub fn init_logging() {
+    let filter = tracing_subscriber::EnvFilter::builder()
+        .with_default_directive(tracing::Level::INFO.into())
+        .with_env_var("AMBER_LOG")
+        .from_env_lossy();
+    // The mediator adds the time.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .without_time()
+        .try_init();
+}
+
+fn run<D: Driver>(driver: D) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(ServeError::Runtime)?;
+    let served = runtime.block_on(async {
+        let terminated = terminated().map_err(ServeError::Runtime)?;
+        let reader = stdin().map_err(ServeError::Read)?;
+        let writer = stdout().map_err(ServeError::Write)?;
+        serve_until(terminated, driver, reader, writer).await
+    });
+    // A thread that waits for a key press must not keep the process alive.
+    runtime.shutdown_background();
+    served
+}
+
+fn die_of_panics() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        report(info);
+        // What `main` would end with. Not left to unwinding, because a task
+        // that panics would otherwise just be missing.
+        #[allow(clippy::exit)]
+        process::exit(101);
+    }));
+}
+
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(unix)]
+fn terminated() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn terminated() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}
+
+/// A pipe is read without a thread in between; anything else (a terminal, a
+/// file) by way of one.
+#[cfg(unix)]
+fn stdin() -> io::Result<Box<dyn AsyncRead + Unpin>> {
+    use std::os::fd::AsFd;
+    use tokio::net::unix::pipe;
+
+    let stdin = io::stdin().as_fd().try_clone_to_owned()?;
+    Ok(match pipe::Receiver::from_owned_fd(stdin) {
+        Ok(pipe) => Box::new(pipe),
+        Err(_) => Box::new(tokio::io::stdin()),
+    })
+}
+
+/// Keeps stdout for itself and lets everybody else's go to stderr.
+#[cfg(unix)]
+fn stdout() -> io::Result<Box<dyn AsyncWrite + Unpin>> {
+    use std::os::fd::AsFd;
+    use tokio::net::unix::pipe;
+
+    let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+    nix::unistd::dup2_stdout(io::stderr().as_fd())?;
+    let file = std::fs::File::from(stdout.try_clone()?);
+    Ok(match pipe::Sender::from_owned_fd(stdout) {
+        Ok(pipe) => Box::new(pipe),
+        Err(_) => Box::new(tokio::fs::File::from_std(file)),
+    })
+}
+
+#[cfg(not(unix))]
+fn stdin() -> io::Result<Box<dyn AsyncRead + Unpin>> {
+    Ok(Box::new(tokio::io::stdin()))
+}
+
+#[cfg(not(unix))]
+fn stdout() -> io::Result<Box<dyn AsyncWrite + Unpin>> {
+    Ok(Box::new(tokio::io::stdout()))
+}

@@ -1,0 +1,98 @@
+//! Who is subscribed, and when they are to hear something. PURE.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use amber_proto::{ClientId, Device};
+
+/// The shortest period at which a driver publishes.
+const MIN_PERIOD: Duration = Duration::from_millis(1);
+
+/// The subscribers of one process, apart for each device that it serves.
+///
+/// The device is `None` in a process that serves one device only.
+#[derive(Debug, Default)]
+pub struct Subscribers {
+    topics: BTreeMap<Option<Device>, Topic>,
+}
+
+#[derive(Debug)]
+struct Topic {
+    clients: BTreeSet<ClientId>,
+    due: Instant,
+}
+
+impl Subscribers {
+    /// Adds a subscriber; `false` if it was one before.
+    ///
+    /// The first one hears something at once, unless others did less than a
+    /// period ago.
+    pub fn subscribe(&mut self, device: Option<Device>, client: ClientId, now: Instant) -> bool {
+        let topic = self.topics.entry(device).or_insert_with(|| Topic {
+            clients: BTreeSet::new(),
+            due: now,
+        });
+        if topic.clients.is_empty() {
+            topic.due = topic.due.max(now);
+        }
+        topic.clients.insert(client)
+    }
+
+    /// Removes a subscriber; `false` if it was none.
+    pub fn unsubscribe(&mut self, device: Option<Device>, client: ClientId) -> bool {
+        (self.topics.get_mut(&device)).is_some_and(|topic| topic.clients.remove(&client))
+    }
+
+    /// Removes a subscriber from every device.
+    pub fn remove(&mut self, client: ClientId) {
+        for topic in self.topics.values_mut() {
+            topic.clients.remove(&client);
+        }
+    }
+
+    /// The subscribers of one device.
+    pub fn of(&self, device: Option<Device>) -> impl Iterator<Item = ClientId> + '_ {
+        (self.topics.get(&device).into_iter()).flat_map(|topic| topic.clients.iter().copied())
+    }
+
+    /// The devices that have subscribers.
+    pub fn devices(&self) -> impl Iterator<Item = Option<Device>> + '_ {
+        self.listened().map(|(device, _)| *device)
+    }
+
+    /// How many subscriptions there are.
+    pub fn count(&self) -> usize {
+        self.topics.values().map(|topic| topic.clients.len()).sum()
+    }
+
+    /// When something is to be published next; `None` while nobody listens.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.listened().map(|(_, topic)| topic.due).min()
+    }
+
+    /// A device for which something is to be published now. Its next turn is
+    /// a period later; turns that were missed are left out, not made up for.
+    pub fn take_due(&mut self, now: Instant, period: Duration) -> Option<Option<Device>> {
+        let period = period.max(MIN_PERIOD);
+        let (device, topic) = (self.topics.iter_mut())
+            .filter(|(_, topic)| !topic.clients.is_empty() && topic.due <= now)
+            .min_by_key(|(_, topic)| topic.due)?;
+        let missed = now.duration_since(topic.due).as_nanos() / period.as_nanos();
+        // Keeps the phase, so that small delays do not add up to a lower rate.
+        topic.due += period.saturating_mul(u32::try_from(missed).unwrap_or(u32::MAX));
+        topic.due += period;
+        if topic.due <= now {
+            topic.due = now + period;
+        }
+        Some(*device)
+    }
+
+    fn listened(&self) -> impl Iterator<Item = (&Option<Device>, &Topic)> {
+        self.topics
+            .iter()
+            .filter(|(_, topic)| !topic.clients.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Drivers as processes: how they end, and what they leave on stdout.
+//!
+//! This program is the test and, called with an argument, a driver: a test
+//! harness would print to the wire.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Output, Stdio};
+use std::{env, error, fs, io, thread};
+
+use amber_driver::proto::dummy::DriverMsg;
+use amber_driver::{Driver, Link, Request};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// PING and PONG of client 5 with number 7.
+const PING: &[u8] = b"\0\x03\x1a\x01\x05\0\x04\x10\x02\x18\x07";
+const PONG: &[u8] = b"\0\x03\x1a\x01\x05\0\x04\x10\x03\x20\x07";
+/// Asks for the status, and the answer of a Dummy that is new.
+const ASK: &[u8] = b"\0\x03\x1a\x01\x05\0\x07\x10\x01\x18\x08\xa0\x03\x01";
+const STATUS: &[u8] = b"\0\x03\x1a\x01\x05\0\x11\x10\x01\x20\x08\x90\x03\0\x9a\x03\x07Message";
+
+fn main() -> ExitCode {
+    match env::args().nth(1).as_deref() {
+        Some("chatty") => return amber_driver::serve(Chatty),
+        Some("panics") => return amber_driver::serve(Panics),
+        Some("panics in a task") => return amber_driver::serve(PanicsInATask),
+        _ => {}
+    }
+    the_documented_dummy_answers();
+    files_do_as_well_as_pipes();
+    a_driver_that_is_asked_to_terminate_ends_well();
+    the_end_of_stdin_is_a_good_end_even_if_nobody_reads();
+    what_is_no_frame_is_a_bad_end();
+    what_is_printed_is_not_in_the_way();
+    a_panic_ends_the_process();
+    ExitCode::SUCCESS
+}
+
+fn the_documented_dummy_answers() {
+    let output = run(dummy(), &[PING, ASK].concat());
+    assert_eq!(output.stdout, [PONG, STATUS].concat());
+    assert!(output.status.success());
+}
+
+fn files_do_as_well_as_pipes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+    fs::write(&input, [PING, ASK].concat()).unwrap();
+    let status = dummy()
+        .stdin(fs::File::open(input).unwrap())
+        .stdout(fs::File::create(&output).unwrap())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(fs::read(output).unwrap(), [PONG, STATUS].concat());
+}
+
+fn a_driver_that_is_asked_to_terminate_ends_well() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let (mut child, mut stdin, mut stdout) = start(dummy());
+        stdin.write_all(PING).unwrap();
+        let mut pong = vec![0; PONG.len()];
+        stdout.read_exact(&mut pong).unwrap();
+        assert_eq!(pong, PONG);
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success(), "{signal}: {status}");
+    }
+}
+
+fn the_end_of_stdin_is_a_good_end_even_if_nobody_reads() {
+    let (mut child, mut stdin, stdout) = start(dummy());
+    drop(stdout);
+    // The driver may have gone before this is written.
+    let _ = stdin.write_all(PING);
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+fn what_is_no_frame_is_a_bad_end() {
+    let output = run(dummy(), b"Hello, driver!\n");
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.contains("cannot read from the mediator: "), "{log}");
+}
+
+fn what_is_printed_is_not_in_the_way() {
+    let output = run(this("chatty"), PING);
+    assert_eq!(output.stdout, PONG);
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.contains("printed") && log.contains("logged"), "{log}");
+}
+
+fn a_panic_ends_the_process() {
+    for driver in ["panics", "panics in a task"] {
+        let (child, mut stdin, _stdout) = start(this(driver));
+        stdin.write_all(ASK).unwrap();
+        // stdin stays open: it is not its end that ends the driver.
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(101));
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert!(log.contains("the motor is on fire"), "{log}");
+    }
+}
+
+struct Chatty;
+
+impl Driver for Chatty {
+    type Message = DriverMsg;
+
+    async fn start(
+        &mut self,
+        _: Link<DriverMsg>,
+    ) -> Result<(), Box<dyn error::Error + Send + Sync>> {
+        writeln!(io::stdout(), "printed")?;
+        tracing::info!("logged");
+        Ok(())
+    }
+
+    async fn request(&mut self, _: Request<DriverMsg>) -> Option<DriverMsg> {
+        None
+    }
+}
+
+struct Panics;
+
+impl Driver for Panics {
+    type Message = DriverMsg;
+
+    async fn request(&mut self, _: Request<DriverMsg>) -> Option<DriverMsg> {
+        panic!("the motor is on fire");
+    }
+}
+
+struct PanicsInATask;
+
+impl Driver for PanicsInATask {
+    type Message = DriverMsg;
+
+    async fn request(&mut self, _: Request<DriverMsg>) -> Option<DriverMsg> {
+        tokio::spawn(async { panic!("the motor is on fire") });
+        None
+    }
+}
+
+/// The Dummy of the documentation: `cargo test` builds the examples first, if
+/// it is not told to build a certain test only.
+fn dummy() -> Command {
+    let this = env::current_exe().unwrap();
+    let folder: PathBuf = this.ancestors().nth(2).unwrap().join("examples");
+    let program = folder.join(format!("dummy{}", env::consts::EXE_SUFFIX));
+    assert!(program.exists(), "run `cargo build --examples` first");
+    Command::new(program)
+}
+
+fn this(driver: &str) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.arg(driver);
+    command
+}
+
+fn start(mut driver: Command) -> (Child, ChildStdin, ChildStdout) {
+    let mut child = driver
+        .env_remove("AMBER_LOG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    (child, stdin, stdout)
+}
+
+/// Runs a driver with this and no more on its stdin.
+fn run(driver: Command, input: &[u8]) -> Output {
+    let (child, mut stdin, mut stdout) = start(driver);
+    let input = input.to_vec();
+    let writer = thread::spawn(move || stdin.write_all(&input).unwrap());
+    let mut written = Vec::new();
+    stdout.read_to_end(&mut written).unwrap();
+    writer.join().unwrap();
+    let mut output = child.wait_with_output().unwrap();
+    output.stdout = written;
+    output
+}

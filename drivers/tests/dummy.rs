@@ -1,0 +1,20 @@
+//! The built-in Dummy does what a Dummy must do.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
+mod common;
+
+use amber_drivers::dummy::{Dummy, Options};
+use tokio::io::duplex;
+
+#[tokio::test(start_paused = true)]
+async fn the_dummy_keeps_its_contract() {
+    let (to_driver, reader) = duplex(4096);
+    let (writer, from_driver) = duplex(4096);
+    let dummy = Dummy::new(Options { period_ms: 100 });
+    let (served, ()) = tokio::join!(
+        amber_driver::serve_on(dummy, reader, writer),
+        common::check_dummy(from_driver, to_driver),
+    );
+    served.unwrap();
+}

@@ -1,0 +1,105 @@
+//! The command line: what all verbs have in common, and who carries them out. IO.
+
+mod demo;
+mod mediator;
+
+use std::io;
+use std::process::ExitCode;
+
+use amber_client::cli as client;
+use amber_client::cli::Failure;
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+/// Talk to the devices of a robot, and run the mediator and drivers that serve them.
+#[derive(Parser)]
+#[command(
+    name = "amber",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "Begin with `amber demo` in one terminal and `amber devices` in another."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    options: client::Options,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run a mediator with simulated devices, on this machine only
+    Demo(demo::Options),
+    /// Run the mediator
+    Mediator(mediator::Options),
+    /// Run a built-in driver on stdin and stdout, as the mediator does
+    #[command(after_help = "Example:\n  amber mediator --driver 'dummy:0=amber driver dummy'")]
+    Driver(DriverOptions),
+    #[command(flatten)]
+    Client(client::Verb),
+    /// Print a script that completes commands in your shell
+    #[command(
+        after_help = "Example:\n  amber completions bash > ~/.local/share/bash-completion/completions/amber"
+    )]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// End drivers when the mediator was killed; started by the mediator itself
+    #[command(hide = true)]
+    Guard,
+}
+
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+struct DriverOptions {
+    /// Show the drivers that there are
+    #[arg(long)]
+    list: bool,
+    #[command(subcommand)]
+    driver: Option<amber_drivers::BuiltIn>,
+}
+
+impl Cli {
+    /// Does what was asked and says how it went.
+    pub(crate) fn run(self) -> ExitCode {
+        let options = self.options;
+        let result = match self.verb {
+            Verb::Demo(demo) => demo.run(&options),
+            Verb::Mediator(mediator) => mediator.run(&options),
+            Verb::Driver(DriverOptions {
+                driver: Some(driver),
+                ..
+            }) => return driver.run(),
+            Verb::Driver(DriverOptions { driver: None, .. }) => list_drivers(&options),
+            Verb::Client(verb) => client::run(verb, &options),
+            Verb::Completions { shell } => {
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Self::command(), "amber", &mut script);
+                client::print(&script)
+            }
+            Verb::Guard => return amber_mediator::shell::guard(),
+        };
+        client::exit_code(result)
+    }
+}
+
+fn list_drivers(options: &client::Options) -> Result<(), Failure> {
+    let drivers = amber_drivers::BuiltIn::list();
+    let mut out = String::new();
+    for (name, about) in drivers {
+        if options.json {
+            let line = serde_json::json!({ "name": name, "about": about });
+            out.push_str(&format!("{line}\n"));
+        } else {
+            out.push_str(&format!("{name:12} {about}\n"));
+        }
+    }
+    client::print(out.as_bytes())
+}
+
+/// An error of the system, with what was tried.
+fn failed(what: &str, error: &io::Error) -> Failure {
+    Failure::new(format!("{what}: {error}"))
+}

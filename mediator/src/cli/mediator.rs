@@ -1,0 +1,161 @@
+//! `amber mediator`. IO.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{io, process};
+
+use amber_client::cli::{self as client, Failure};
+use amber_mediator::config::{Config, ConfigError};
+use amber_mediator::log::{Format, Log};
+use amber_mediator::shell::{BindError, Hooks, Mediator, this_program};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::failed;
+
+/// The runtime may take so long to end what hangs in it.
+const RUNTIME_END: Duration = Duration::from_millis(200);
+
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "\
+Examples:
+  amber mediator --driver 'dummy:0=amber driver dummy'
+  amber mediator -c amber.toml --listen 127.0.0.1:26233
+
+It prints `listening on ADDRESS:PORT`, one line for each address, to stdout and
+logs to stderr. Ctrl-C or SIGTERM ends it and all drivers; SIGHUP or
+`amber reload` reads the configuration again.")]
+pub(crate) struct Options {
+    /// Read the configuration from FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Listen here instead of on all addresses, port 26233 (may be given several times; port 0 picks one)
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Vec<SocketAddr>,
+    /// Run a driver: split like a shell would, without a shell (may be given several times)
+    #[arg(long, value_name = "DEVICE=COMMAND ARGS...")]
+    pub(crate) driver: Vec<String>,
+    /// What to log, such as `warn`, `debug` or `amber_mediator=trace`
+    #[arg(long, value_name = "FILTER", default_value = "info", env = "AMBER_LOG")]
+    pub(crate) log: String,
+    /// Show the whole configuration as it would be used, and end
+    #[arg(long)]
+    pub(crate) print_config: bool,
+}
+
+impl Options {
+    pub(crate) fn run(self, options: &client::Options) -> Result<(), Failure> {
+        if self.print_config {
+            let config = self.effective().map_err(|error| wrong(&error))?;
+            return client::print(config.to_toml().as_bytes());
+        }
+        self.serve(options, |addresses| {
+            for address in addresses {
+                writeln!(io::stdout(), "listening on {address}")?;
+            }
+            io::stdout().flush()
+        })
+    }
+
+    /// Runs the mediator; `ready` is called when it listens.
+    pub(crate) fn serve(
+        self,
+        options: &client::Options,
+        ready: impl FnOnce(&[SocketAddr]) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let format = if options.json {
+            Format::Json
+        } else {
+            Format::Text
+        };
+        let log = Log::start(&self.log, format).map_err(|error| {
+            Failure::wrong(format!("--log {}: {error}", self.log)).hint("try `--log debug`")
+        })?;
+        let config = self.effective().map_err(|error| wrong(&error))?;
+        if config.drivers.is_empty() {
+            tracing::warn!(
+                "no drivers: add --driver 'dummy:0=amber driver dummy', or [[driver]] to a file"
+            );
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| failed("cannot start", &error))?;
+        let hooks = Hooks {
+            reload: Box::new(move || self.effective()),
+            set_log_level: Box::new(log.level()),
+            log_lines_lost: Box::new(log.lost()),
+            amber: this_program().map_err(|error| failed("cannot find this program", &error))?,
+        };
+        let mediator = Mediator::bind(config, hooks).map_err(|error| cannot_listen(&error))?;
+        // A reader that has gone away is no reason not to serve.
+        let _ = ready(mediator.addresses());
+        let served = runtime.block_on(async { mediator.run(end_signal()?).await });
+        runtime.shutdown_timeout(RUNTIME_END);
+        served.map_err(|error| failed("cannot run", &error))
+    }
+
+    /// What the file and the command line say together.
+    fn effective(&self) -> Result<Config, ConfigError> {
+        let mut config = match &self.config {
+            Some(path) => Config::read(path)?,
+            None => Config::default(),
+        };
+        if !self.listen.is_empty() {
+            config.listen.clone_from(&self.listen);
+        }
+        for driver in &self.driver {
+            config.add_driver(driver)?;
+        }
+        Ok(config)
+    }
+}
+
+/// Ready at the first SIGTERM or SIGINT. The second one ends at once; drivers
+/// are ended by the guard then.
+fn end_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut next = async move || {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    Ok(async move {
+        next().await;
+        tracing::info!("ending; a second signal ends at once");
+        tokio::task::spawn_local(async move {
+            next().await;
+            #[allow(clippy::exit)]
+            process::exit(1);
+        });
+    })
+}
+
+fn wrong(error: &ConfigError) -> Failure {
+    let failure = Failure::wrong(error.to_string());
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn cannot_listen(error: &BindError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error {
+        BindError::InUse { address, .. } => failure.hint(format!(
+            "another mediator may be running: `amber devices` shows; \
+             `amber demo --port 0` or `amber mediator --listen {}:0` picks a free port",
+            if address.is_ipv6() {
+                "[::1]"
+            } else {
+                "127.0.0.1"
+            },
+        )),
+        BindError::Other(..) | BindError::Nothing => {
+            failure.hint("`--listen 127.0.0.1:26233` serves programs on this machine only")
+        }
+    }
+}

@@ -1,0 +1,161 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, Path::new("/robot/amber.toml"))
+}
+
+/// The error and its hint on one line.
+#[track_caller]
+fn check_error(text: &str, expected: &str) {
+    let error = parse(text).expect_err("a wrong configuration");
+    let hint = error
+        .hint()
+        .map_or(String::new(), |hint| format!(" | {hint}"));
+    assert_eq!(format!("{error}{hint}"), expected);
+}
+
+#[test]
+fn an_empty_file_is_the_default() {
+    let config = parse("").unwrap();
+    assert_eq!(
+        Config {
+            path: None,
+            ..config
+        },
+        Config::default()
+    );
+    assert_eq!(Config::default().listen, default_listen());
+}
+
+#[test]
+fn the_example_of_the_manual_is_read() {
+    let config = parse(
+        r#"
+        [mediator]
+        listen = ["127.0.0.1:0"]
+        admin = "anyone"
+
+        [[driver]]
+        device  = "hokuyo:0"
+        command = ["amber", "driver", "hokuyo", "--port", "/dev/ttyACM0"]
+
+        [[driver]]
+        devices = ["5:0", "dummy:1"]
+        command = ["python3", "-u", "my_dummy.py"]
+        restart = "on-failure"
+        env     = { MY_SETTING = "1" }
+        directory = "drivers"
+        "#,
+    )
+    .unwrap();
+    assert_eq!(config.listen, [SocketAddr::from(([127, 0, 0, 1], 0))]);
+    assert_eq!(config.admin, Admin::Anyone);
+    let [hokuyo, dummy] = &config.drivers[..] else {
+        panic!("two drivers")
+    };
+    assert_eq!(hokuyo.devices, [Device::new(DeviceType::HOKUYO, 0)]);
+    assert_eq!(hokuyo.directory.as_deref(), Some(Path::new("/robot")));
+    assert_eq!(dummy.devices.len(), 2);
+    assert_eq!(dummy.policy.restart, Restart::OnFailure);
+    assert_eq!(dummy.env["MY_SETTING"], "1");
+    assert_eq!(
+        dummy.directory.as_deref(),
+        Some(Path::new("/robot/drivers"))
+    );
+}
+
+#[test]
+fn what_is_printed_means_the_same() {
+    let mut config = parse("[[driver]]\ndevice = '77:3'\ncommand = ['x']\n").unwrap();
+    config
+        .add_driver("5:0,5:1=python3 -u 'my driver.py'")
+        .unwrap();
+    let again = parse(&config.to_toml()).unwrap();
+    assert_eq!(again.listen, config.listen);
+    assert_eq!(again.limits, config.limits);
+    // The one from the command line had no file to be relative to.
+    config.drivers[1].directory = Some("/robot".into());
+    assert_eq!(again.drivers, config.drivers);
+}
+
+#[test]
+fn wrong_files_say_where_and_what_to_do() {
+    check_error(
+        "\n[[driver]]\ndevise = \"5:0\"\n",
+        "/robot/amber.toml:3:1: unknown field `devise`, expected one of `device`, `devices`, \
+         `command`, `directory`, `restart`, `backoff_min_ms`, `backoff_max_ms`, `deaths`, \
+         `deaths_window_s`, `grace_ms`, `ping_interval_ms`, `env` | did you mean `device`?",
+    );
+    check_error(
+        "[mediator]\nlisten = [\"here\"]\n",
+        "/robot/amber.toml:2:11: invalid socket address syntax",
+    );
+    check_error(
+        "[mediator",
+        "/robot/amber.toml:1:10: unclosed table, expected `]`",
+    );
+    check_error(
+        "[[driver]]\ndevice = \"hokujo:0\"\ncommand = [\"x\"]",
+        "/robot/amber.toml: [[driver]] number 1: device 'hokujo:0': no device type is called \
+         'hokujo'; did you mean 'hokuyo'? | write a name and an id such as 'hokuyo:0', or \
+         numbers: '4:0'",
+    );
+    check_error(
+        "[[driver]]\ndevice = \"5:0\"\n",
+        "/robot/amber.toml: [[driver]] number 1: `command` is missing | \
+         command = [\"amber\", \"driver\", \"dummy\"]",
+    );
+    check_error(
+        "[[driver]]\ncommand = [\"x\"]\n",
+        "/robot/amber.toml: [[driver]] number 1: `device` is missing | device = \"hokuyo:0\"",
+    );
+    check_error(
+        "[[driver]]\ndevice='5:0'\ncommand=['x']\n[[driver]]\ndevice='dummy'\ncommand=['y']\n",
+        "device dummy:0: is served by two drivers | give one of them another id, such as ':1'",
+    );
+    check_error(
+        "[[driver]]\ndevice='5:0'\ncommand=['x']\nbackoff_min_ms=0\n",
+        "/robot/amber.toml: [[driver]] number 1: backoff_min_ms = 0 and backoff_max_ms = 10000 \
+         | the first must be above 0 and at most the second",
+    );
+    check_error(
+        "[[driver]]\ndevice='0:0'\ncommand=['x']\n",
+        "/robot/amber.toml: [[driver]] number 1: device type 0 is the mediator itself",
+    );
+    check_error(
+        "[limits]\nclients = 0\n",
+        "/robot/amber.toml: [limits] clients: must be above 0",
+    );
+}
+
+#[test]
+fn commands_are_split_like_a_shell_would() {
+    let mut config = Config::default();
+    for (i, (text, words)) in [
+        ("amber driver dummy", vec!["amber", "driver", "dummy"]),
+        (
+            "python3 -u 'my driver.py' \"a b\"",
+            vec!["python3", "-u", "my driver.py", "a b"],
+        ),
+        (r"a\ b ''", vec!["a b", ""]),
+        ("echo $HOME; rm *", vec!["echo", "$HOME;", "rm", "*"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        config.add_driver(&format!("77:{i}={text}")).unwrap();
+        assert_eq!(config.drivers[i].command, words);
+    }
+    for (text, expected) in [
+        (
+            "dummy",
+            "--driver 'dummy': there is no '=' between device and command",
+        ),
+        ("78:0='x", "--driver '78:0='x': a quote is not closed"),
+        ("78:0=", "--driver '78:0=': `command` is missing"),
+        ("77:0=x", "device 77:0: is served by two drivers"),
+    ] {
+        let mut config = config.clone();
+        assert_eq!(config.add_driver(text).unwrap_err().to_string(), expected);
+    }
+}

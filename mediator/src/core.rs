@@ -1,0 +1,528 @@
+//! Everything that the mediator decides, in one value without IO. PURE.
+//!
+//! The [shell](crate::shell) tells it what happens, through the `handle_`-like
+//! methods that take `now`, and afterwards drains what there is to do, until
+//! nothing is left:
+//!
+//! - [`Core::poll_action`]: processes to start and end,
+//! - [`Core::poll_order`]: work that needs files or the log,
+//! - [`Router::poll_dirty`]: queues with something for a driver's pipe,
+//! - [`Core::outbox`]: datagrams to send.
+//!
+//! [`Core::next_timeout`] says when [`Core::timeout`] is due;
+//! [`Core::poll_timers_changed`] says that it may be due earlier than it was.
+
+mod control;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Instant, SystemTime};
+
+use amber_proto::frame::{Frame, StreamError, check_prefix};
+use amber_proto::mediator::{self, Event as Notice, event::Kind};
+use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType, SynNum};
+use prost::Message;
+use tracing::{error, info, warn};
+
+use self::words::Words;
+use crate::config::{Admin, Config, DriverConfig};
+use crate::counters::Count;
+use crate::limits;
+use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Silence};
+use crate::supervise::{Action, Event, Exit, State, Supervisor};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Core {
+    /// Who gets what.
+    pub router: Router,
+    /// What is to be sent to clients.
+    pub outbox: Outbox,
+    drivers: BTreeMap<DriverKey, Driver>,
+    next_key: u32,
+    actions: VecDeque<(DriverKey, Action)>,
+    orders: VecDeque<Order>,
+    /// Who wants to hear of events.
+    listeners: BTreeSet<ClientId>,
+    notices: u64,
+    admin: Admin,
+    listening: Vec<String>,
+    started: Instant,
+    wall_clock: fn() -> SystemTime,
+    random: fastrand::Rng,
+    /// When silent clients are looked for.
+    client_tick: Option<Instant>,
+    timers_changed: bool,
+    stopping: bool,
+}
+
+/// What needs files or the log, and so is the shell's.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// Read the configuration again; answer with [`Core::apply`] and [`Core::answer`].
+    Reload(Ticket),
+    /// Log something else; answer with [`Core::answer`].
+    SetLogLevel(Ticket, String),
+}
+
+/// Who waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ticket {
+    to: Sender,
+    syn: SynNum,
+}
+
+#[derive(Debug)]
+struct Driver {
+    config: DriverConfig,
+    supervisor: Supervisor,
+    words: Words,
+    /// Its clients have been told that it cannot be used.
+    gone: bool,
+    /// What to check, after it ended badly.
+    hint: Option<String>,
+    /// It is no longer configured, and forgotten when it has ended.
+    obsolete: bool,
+    /// It is started with these rules when it has ended.
+    next_config: Option<DriverConfig>,
+}
+
+impl Core {
+    /// A mediator with its drivers down; [`Core::start`] starts them.
+    ///
+    /// `seed` is for the jitter of waits, `wall_clock` for the time of events.
+    pub fn new(now: Instant, config: &Config, seed: u64, wall_clock: fn() -> SystemTime) -> Self {
+        let mut core = Self {
+            router: Router::new(config.limits.clients, config.limits.queue),
+            outbox: Outbox::default(),
+            drivers: BTreeMap::new(),
+            next_key: 0,
+            actions: VecDeque::new(),
+            orders: VecDeque::new(),
+            listeners: BTreeSet::new(),
+            notices: 0,
+            admin: config.admin,
+            listening: Vec::new(),
+            started: now,
+            wall_clock,
+            random: fastrand::Rng::with_seed(seed),
+            client_tick: None,
+            timers_changed: false,
+            stopping: false,
+        };
+        for driver in &config.drivers {
+            core.add_driver(now, driver.clone());
+        }
+        core
+    }
+
+    /// Starts all drivers. `listening` is shown by `amber status`.
+    pub fn start(&mut self, now: Instant, listening: Vec<String>) {
+        self.listening = listening;
+        for key in self.keys() {
+            self.driver_event(now, key, Event::Start);
+        }
+    }
+
+    /// Ends all drivers; [`Core::is_finished`] says when that is done.
+    pub fn shut_down(&mut self, now: Instant) {
+        self.stopping = true;
+        for key in self.keys() {
+            self.driver_event(now, key, Event::Stop);
+        }
+    }
+
+    /// Whether all drivers have ended.
+    pub fn is_finished(&self) -> bool {
+        self.drivers
+            .values()
+            .all(|driver| driver.supervisor.is_at_rest())
+    }
+
+    /// Another configuration: drivers that stand there unchanged do not notice.
+    /// Returns what was done, in words.
+    pub fn apply(&mut self, now: Instant, config: &Config) -> String {
+        self.admin = config.admin;
+        let (mut changed, mut unchanged, mut added) = (0, 0, 0);
+        let mut keep = BTreeSet::new();
+        for driver in &config.drivers {
+            let known = driver
+                .devices
+                .iter()
+                .find_map(|device| self.router.driver_of(*device));
+            let same_devices = known.filter(|key| {
+                self.drivers
+                    .get(key)
+                    .is_some_and(|known| known.config.devices == driver.devices && !known.obsolete)
+            });
+            let Some(key) = same_devices else { continue };
+            keep.insert(key);
+            let Some(known) = self.drivers.get_mut(&key) else {
+                continue;
+            };
+            let current = known.next_config.as_ref().unwrap_or(&known.config);
+            if current == driver {
+                unchanged += 1;
+            } else {
+                changed += 1;
+                known.next_config = Some(driver.clone());
+                self.driver_event(now, key, Event::Restart);
+            }
+        }
+        let obsolete: Vec<_> = self
+            .keys()
+            .into_iter()
+            .filter(|key| !keep.contains(key))
+            .collect();
+        for key in &obsolete {
+            self.driver_event(now, *key, Event::Stop);
+            if let Some(driver) = self.drivers.get_mut(key) {
+                driver.obsolete = true;
+            }
+            // Its devices are free at once, for a driver that takes them over.
+            self.router.release_devices(*key);
+            self.forget_if_at_rest(*key);
+        }
+        for driver in &config.drivers {
+            if driver
+                .devices
+                .iter()
+                .all(|device| self.router.driver_of(*device).is_none())
+            {
+                added += 1;
+                let key = self.add_driver(now, driver.clone());
+                self.driver_event(now, key, Event::Start);
+            }
+        }
+        let removed = obsolete.len();
+        let text = format!(
+            "configuration read; drivers unchanged: {unchanged}, restarted: {changed}, \
+             added: {added}, removed: {removed}"
+        );
+        info!("{text}");
+        self.notify(Notice {
+            text: Some(text.clone()),
+            ..notice(Kind::ConfigurationReloaded)
+        });
+        text
+    }
+
+    /// A datagram has come.
+    pub fn datagram(&mut self, now: Instant, from: ClientAddress, bytes: &[u8]) {
+        if let Some(message) = self.router.datagram(now, from, bytes, &mut self.outbox) {
+            self.for_mediator(now, message);
+        }
+    }
+
+    /// A driver has written a frame. Says whether it is one; if not, the driver
+    /// is being ended.
+    pub fn driver_frame(&mut self, now: Instant, key: DriverKey, frame: Frame<'_>) -> bool {
+        let header = match Header::parse(frame.header) {
+            Ok(header) => header,
+            Err(error) => {
+                self.bad_framing(now, key, frame.header, error.into());
+                return false;
+            }
+        };
+        let Some(driver) = self.drivers.get_mut(&key) else {
+            return true;
+        };
+        if !driver.supervisor.heard() {
+            self.driver_event(now, key, Event::Frame);
+        }
+        let message = self
+            .router
+            .driver_frame(key, &header, frame, &mut self.outbox);
+        if let Some(message) = message {
+            self.for_mediator(now, message);
+        }
+        true
+    }
+
+    /// A driver has written the beginning of something. Says whether it can
+    /// become a frame; if not, the driver is being ended.
+    pub fn driver_prefix(&mut self, now: Instant, key: DriverKey, bytes: &[u8]) -> bool {
+        match check_prefix(bytes) {
+            Ok(()) => true,
+            Err(error) => {
+                self.bad_framing(now, key, bytes, error);
+                false
+            }
+        }
+    }
+
+    /// A driver has written half a frame and nothing more for a long time.
+    pub fn driver_stalled(&mut self, now: Instant, key: DriverKey, bytes: &[u8]) {
+        let seconds = limits::PARTIAL_FRAME.as_secs();
+        let what = format!(
+            "half a frame, then nothing for {seconds} s: {}",
+            show_bytes(bytes)
+        );
+        self.framing_event(now, key, what);
+    }
+
+    /// A driver could not be started.
+    pub fn spawn_failed(&mut self, now: Instant, key: DriverKey, error: String, hint: String) {
+        if let Some(driver) = self.drivers.get_mut(&key) {
+            driver.hint = Some(hint);
+        }
+        self.driver_event(now, key, Event::SpawnFailed(error));
+    }
+
+    /// The process of a driver has ended.
+    pub fn exited(&mut self, now: Instant, key: DriverKey, exit: Exit) {
+        if let Some(driver) = self.drivers.get_mut(&key) {
+            let at_once = *driver.supervisor.state() == State::Starting;
+            driver.hint = at_once.then(|| {
+                let command = shell_words::join(&driver.config.command);
+                format!("it ended right after its start; run it by hand to see why: {command}")
+            });
+        }
+        self.driver_event(now, key, Event::Exited(exit));
+        self.forget_if_at_rest(key);
+    }
+
+    /// A driver has written a line to stderr.
+    pub fn driver_said(&mut self, now: Instant, key: DriverKey, line: &str) {
+        let Some(driver) = self.drivers.get_mut(&key) else {
+            return;
+        };
+        let device = driver.config.devices[0];
+        driver
+            .words
+            .say(now, device, line, &mut self.router.counters);
+    }
+
+    /// Something has happened to a driver.
+    pub fn driver_event(&mut self, now: Instant, key: DriverKey, event: Event) {
+        let Some(driver) = self.drivers.get_mut(&key) else {
+            return;
+        };
+        self.timers_changed = true;
+        if let Event::Spawned { pid } = event {
+            driver.gone = false;
+            driver.hint = None;
+            self.router.driver_up(key);
+            self.router.counters.count(Count::DriverStarts);
+            info!(driver = %driver.config.devices[0], pid, "started");
+        }
+        if matches!(event, Event::Exited(_)) && !driver.supervisor.is_asked_to_end() {
+            self.router.counters.count(Count::DriverDeaths);
+        }
+        for action in driver.supervisor.step(now, self.random.f64(), event) {
+            self.act(key, action);
+        }
+    }
+
+    /// The time of [`Core::next_timeout`] has come.
+    pub fn timeout(&mut self, now: Instant) {
+        for key in self.keys() {
+            let due = |driver: &Driver| driver.supervisor.next_timeout().is_some_and(|t| t <= now);
+            if self.drivers.get(&key).is_some_and(due) {
+                self.driver_event(now, key, Event::Timer);
+            }
+        }
+        if self.client_tick.is_some_and(|tick| tick <= now) {
+            self.look_for_silent_clients(now);
+        }
+    }
+
+    /// When [`Core::timeout`] is due.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let drivers = self
+            .drivers
+            .values()
+            .filter_map(|driver| driver.supervisor.next_timeout());
+        drivers.chain(self.client_tick).min()
+    }
+
+    /// Whether [`Core::next_timeout`] may have changed since this was asked last.
+    pub fn poll_timers_changed(&mut self) -> bool {
+        std::mem::take(&mut self.timers_changed)
+    }
+
+    /// The next thing to do with a process.
+    pub fn poll_action(&mut self) -> Option<(DriverKey, Action)> {
+        self.actions.pop_front()
+    }
+
+    /// The next thing to do with files or the log.
+    pub fn poll_order(&mut self) -> Option<Order> {
+        self.orders.pop_front()
+    }
+
+    /// What a driver is started with.
+    pub fn driver_config(&mut self, key: DriverKey) -> Option<&DriverConfig> {
+        let driver = self.drivers.get_mut(&key)?;
+        if let Some(config) = driver.next_config.take() {
+            driver.supervisor.set_policy(config.policy);
+            driver.config = config;
+        }
+        Some(&driver.config)
+    }
+
+    fn keys(&self) -> Vec<DriverKey> {
+        self.drivers.keys().copied().collect()
+    }
+
+    fn add_driver(&mut self, now: Instant, config: DriverConfig) -> DriverKey {
+        let key = DriverKey(self.next_key);
+        self.next_key += 1;
+        self.router.add_driver(key, config.devices.clone());
+        let supervisor = Supervisor::new(now, config.policy);
+        let driver = Driver {
+            config,
+            supervisor,
+            words: Words::new(now),
+            gone: false,
+            hint: None,
+            obsolete: false,
+            next_config: None,
+        };
+        self.drivers.insert(key, driver);
+        key
+    }
+
+    fn forget_if_at_rest(&mut self, key: DriverKey) {
+        let forget = |driver: &Driver| driver.obsolete && driver.supervisor.is_at_rest();
+        if self.drivers.get(&key).is_some_and(forget) {
+            self.drivers.remove(&key);
+            self.router.remove_driver(key);
+        }
+    }
+
+    fn bad_framing(&mut self, now: Instant, key: DriverKey, bytes: &[u8], error: StreamError) {
+        self.framing_event(now, key, format!("{} ({error})", show_bytes(bytes)));
+    }
+
+    fn framing_event(&mut self, now: Instant, key: DriverKey, what: String) {
+        if let Some(driver) = self.drivers.get_mut(&key) {
+            let hint = "stdout is the wire: whatever prints there must print to stderr instead";
+            driver.hint = Some(hint.into());
+        }
+        self.driver_event(now, key, Event::BadFraming(what));
+    }
+
+    fn act(&mut self, key: DriverKey, action: Action) {
+        let Some(driver) = self.drivers.get_mut(&key) else {
+            return;
+        };
+        let devices = driver.config.devices.clone();
+        match action {
+            Action::Ping { syn_num } => {
+                let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
+                ping.set_syn(Some(SynNum(syn_num)));
+                self.router
+                    .reply(Sender::Driver(key), &ping.encode_to_vec(), &mut self.outbox);
+            }
+            Action::Up => {
+                info!(driver = %devices[0], "up");
+                for device in &devices {
+                    self.notify(device_notice(Kind::DeviceUp, *device, None));
+                }
+            }
+            Action::Gone { reason } => {
+                if !std::mem::replace(&mut driver.gone, true) {
+                    if driver.supervisor.is_asked_to_end() {
+                        info!(driver = %devices[0], "stopping");
+                    } else {
+                        warn!(driver = %devices[0], hint = driver.hint, "{reason}");
+                    }
+                    self.router.driver_down(key, &mut self.outbox);
+                    for device in &devices {
+                        self.notify(device_notice(Kind::DeviceDown, *device, Some(&reason)));
+                    }
+                }
+            }
+            Action::GiveUp { reason } => {
+                let device = devices[0];
+                error!(
+                    driver = %device,
+                    last_words = driver.words.last(3).join(" | "),
+                    hint = driver.hint,
+                    "given up: {reason}; `amber start {device}` brings it back"
+                );
+                for device in &devices {
+                    self.notify(device_notice(Kind::DeviceFailed, *device, Some(&reason)));
+                }
+            }
+            Action::Spawn | Action::CloseInput | Action::Terminate | Action::Kill => {
+                self.actions.push_back((key, action));
+            }
+        }
+    }
+
+    fn look_for_silent_clients(&mut self, now: Instant) {
+        self.timers_changed = true;
+        for (id, silence) in self.router.clients.silent(now) {
+            match silence {
+                Silence::Ping => {
+                    let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
+                    ping.set_syn(Some(SynNum(1)));
+                    self.router
+                        .tell_client(id, &ping.encode_to_vec(), &mut self.outbox);
+                }
+                Silence::Lost => self.client_gone(id, "does not answer any more"),
+            }
+        }
+        self.client_tick =
+            (self.router.clients.any_announced()).then(|| now + limits::CLIENT_PING_INTERVAL);
+    }
+
+    fn client_gone(&mut self, id: ClientId, why: &str) {
+        self.listeners.remove(&id);
+        if let Some(client) = self.router.client_gone(id) {
+            info!(client = %client.address.address, id = id.0, "client gone: {why}");
+            self.notify(Notice {
+                client_id: Some(id.0),
+                text: Some(format!("{}: {why}", client.address.address)),
+                ..notice(Kind::ClientGone)
+            });
+        }
+    }
+
+    /// Tells everybody who listens to events.
+    fn notify(&mut self, mut notice: Notice) {
+        self.notices += 1;
+        if self.listeners.is_empty() {
+            return;
+        }
+        let since_epoch = (self.wall_clock)().duration_since(SystemTime::UNIX_EPOCH);
+        notice.number = Some(self.notices);
+        notice.time_ms = since_epoch
+            .ok()
+            .and_then(|time| time.as_millis().try_into().ok());
+        let mut message = mediator::DriverMsg::data();
+        message.set_ack(Some(SynNum(0)));
+        message.event = Some(notice);
+        let message = message.encode_to_vec();
+        let router = &mut self.router;
+        // An evicted client is found out here.
+        self.listeners
+            .retain(|id| router.tell_client(*id, &message, &mut self.outbox));
+    }
+}
+
+fn notice(kind: Kind) -> Notice {
+    Notice {
+        kind: kind.into(),
+        ..Notice::default()
+    }
+}
+
+fn device_notice(kind: Kind, device: Device, text: Option<&str>) -> Notice {
+    Notice {
+        device: Some(control::wire_device(device)),
+        text: text.map(str::to_owned),
+        ..notice(kind)
+    }
+}
+
+/// The first bytes of something, as hex and as text.
+fn show_bytes(bytes: &[u8]) -> String {
+    let bytes = &bytes[..bytes.len().min(32)];
+    let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{} {:?}", hex.join(" "), String::from_utf8_lossy(bytes))
+}

@@ -1,0 +1,361 @@
+//! The mediator as a device: what it answers when it is spoken to. PURE.
+//!
+//! Who says anything valid here is *announced*: from then on the mediator may
+//! speak to it on its own account. Old programs never do, and so never see a
+//! datagram that the original would not have sent.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use amber_proto::mediator::{
+    self, Counter, DriverList, DriverState, Refusal, Reply, Statistics, change_driver, refusal,
+    reply, request,
+};
+use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType};
+use prost::Message;
+use tracing::info;
+
+use super::{Core, Driver, Order, Ticket};
+use crate::config::Admin;
+use crate::counters::{Count, Drop};
+use crate::limits;
+use crate::router::{Client, DriverKey, ForMediator, Sender};
+use crate::supervise::{Event, Restart, State};
+
+impl Core {
+    /// Somebody speaks to the mediator itself.
+    pub(super) fn for_mediator(&mut self, now: Instant, said: ForMediator<'_>) {
+        self.router.counters.count(Count::ForMediator);
+        let message = mediator::DriverMsg::decode(said.message).ok();
+        let kind = message.as_ref().and_then(DeviceMessage::kind);
+        let (Some(message), Some(kind)) = (message, kind) else {
+            return self.router.counters.drop(Drop::MediatorMessage);
+        };
+        match (said.from, kind) {
+            (from, MsgType::Ping) => {
+                if !matches!(from, Sender::Driver(_)) {
+                    self.announce(now, from);
+                }
+                let mut pong = mediator::DriverMsg::of_kind(MsgType::Pong);
+                pong.set_ack(message.syn());
+                self.router
+                    .reply(from, &pong.encode_to_vec(), &mut self.outbox);
+            }
+            (Sender::Driver(key), MsgType::Pong) => self.driver_event(now, key, Event::Pong),
+            (Sender::Driver(key), MsgType::DriverDied) => {
+                self.router.driver_says_dead(key, &mut self.outbox);
+            }
+            (from @ Sender::Client(_), MsgType::Pong) => {
+                if let Some(id) = self.router.id_of(now, from)
+                    && let Some(client) = self.router.clients.client_mut(id)
+                {
+                    client.answered_ping();
+                }
+            }
+            (from @ Sender::Client(_), MsgType::ClientDied) => {
+                if let Some(id) = self.router.id_of(now, from) {
+                    self.client_gone(id, "said so");
+                }
+            }
+            (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Subscribe) => {
+                if let Some(id) = self.announce(now, said.from) {
+                    self.listeners.insert(id);
+                }
+            }
+            (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Unsubscribe) => {
+                if let Some(id) = self.announce(now, said.from) {
+                    self.listeners.remove(&id);
+                }
+            }
+            (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Data) => {
+                self.announce(now, said.from);
+                let Some(syn) = message.syn() else {
+                    // There is no way to answer.
+                    return self.router.counters.drop(Drop::MediatorMessage);
+                };
+                let ticket = Ticket { to: said.from, syn };
+                match self.carry_out(now, ticket, message.request.and_then(|r| r.what)) {
+                    Ok(Some(reply)) => self.reply(ticket, reply),
+                    Ok(None) => {}
+                    Err(refusal) => self.reply(ticket, reply::What::Refused(refusal)),
+                }
+            }
+            (Sender::Driver(_), MsgType::Data | MsgType::Subscribe | MsgType::Unsubscribe)
+            | (Sender::DriverAsClient(_), MsgType::Pong)
+            | (Sender::Driver(_) | Sender::DriverAsClient(_), MsgType::ClientDied)
+            | (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::DriverDied) => {
+                self.router.counters.drop(Drop::MediatorMessage);
+            }
+        }
+    }
+
+    /// Answers an [`Order`].
+    pub fn answer(&mut self, ticket: Ticket, outcome: Result<String, (String, Option<String>)>) {
+        let reply = match outcome {
+            Ok(done) => reply::What::Done(done),
+            Err((message, hint)) => {
+                let reason = refusal::Reason::Failed.into();
+                reply::What::Refused(Refusal {
+                    reason,
+                    message,
+                    hint,
+                })
+            }
+        };
+        self.reply(ticket, reply);
+    }
+
+    fn announce(&mut self, now: Instant, from: Sender) -> Option<ClientId> {
+        if self.client_tick.is_none() {
+            self.client_tick = Some(now + limits::CLIENT_PING_INTERVAL);
+            self.timers_changed = true;
+        }
+        self.router.announce(now, from)
+    }
+
+    fn carry_out(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        what: Option<request::What>,
+    ) -> Result<Option<reply::What>, Refusal> {
+        let Some(what) = what else {
+            let message = "the request asks for nothing that this mediator knows";
+            return Err(refuse(refusal::Reason::BadRequest, message, None));
+        };
+        Ok(Some(match what {
+            request::What::ListDrivers(page) => {
+                let all = self.drivers.values().filter(|driver| !driver.obsolete);
+                let total = all.clone().count() as u32;
+                let drivers = all.map(|driver| self.describe(now, driver, Detail::Brief));
+                let drivers = page_of(drivers, page.skip());
+                reply::What::Drivers(DriverList { drivers, total })
+            }
+            request::What::DescribeDriver(device) => {
+                let key = self.key_of(&device)?;
+                reply::What::Driver(self.describe(now, &self.drivers[&key], Detail::Full))
+            }
+            request::What::ListClients(page) => {
+                let all = self.router.clients.sorted();
+                let total = all.len() as u32;
+                let clients = all
+                    .into_iter()
+                    .map(|(id, client)| self.client_info(now, id, client));
+                let clients = page_of(clients, page.skip());
+                reply::What::Clients(mediator::ClientList { clients, total })
+            }
+            request::What::GetStatistics(_) => reply::What::Statistics(self.statistics(now)),
+            request::What::ChangeDriver(change) => {
+                self.check_admin(ticket.to)?;
+                let key = self.key_of(&change.device)?;
+                let device = self.drivers[&key].config.devices[0];
+                let (event, done) = match change.action() {
+                    change_driver::Action::Start => (Event::Start, "starting"),
+                    change_driver::Action::Stop => (Event::Stop, "stopping"),
+                    change_driver::Action::Restart => (Event::Restart, "restarting"),
+                };
+                if self.stopping && event != Event::Stop {
+                    let message = "the mediator is shutting down";
+                    return Err(refuse(refusal::Reason::Failed, message, None));
+                }
+                info!(driver = %device, "{done}, as asked");
+                self.driver_event(now, key, event);
+                reply::What::Done(format!("{device}: {done}"))
+            }
+            request::What::Reload(_) => {
+                self.check_admin(ticket.to)?;
+                self.orders.push_back(Order::Reload(ticket));
+                return Ok(None);
+            }
+            request::What::SetLogLevel(level) => {
+                self.check_admin(ticket.to)?;
+                self.orders
+                    .push_back(Order::SetLogLevel(ticket, level.filter));
+                return Ok(None);
+            }
+        }))
+    }
+
+    fn reply(&mut self, ticket: Ticket, what: reply::What) {
+        let mut message = mediator::DriverMsg::data();
+        message.set_ack(Some(ticket.syn));
+        message.reply = Some(Reply { what: Some(what) });
+        self.router
+            .reply(ticket.to, &message.encode_to_vec(), &mut self.outbox);
+    }
+
+    fn check_admin(&self, from: Sender) -> Result<(), Refusal> {
+        let local = match from {
+            Sender::Client(client) => is_loopback(client.address.ip()),
+            Sender::Driver(_) | Sender::DriverAsClient(_) => true,
+        };
+        if local || self.admin == Admin::Anyone {
+            return Ok(());
+        }
+        Err(refuse(
+            refusal::Reason::NotAllowed,
+            "changing things is allowed from the mediator's own machine only",
+            Some("run the command there, or set `admin = \"anyone\"` under [mediator]"),
+        ))
+    }
+
+    fn key_of(&self, device: &mediator::Device) -> Result<DriverKey, Refusal> {
+        let device = Device::new(DeviceType(device.r#type), device.id);
+        self.router
+            .driver_of(device)
+            .filter(|key| self.drivers.contains_key(key))
+            .ok_or_else(|| {
+                let message = format!("no driver serves {device}");
+                let hint = Some("`amber devices` shows what there is");
+                refuse(refusal::Reason::NoSuchDevice, &message, hint)
+            })
+    }
+
+    fn describe(&self, now: Instant, driver: &Driver, detail: Detail) -> mediator::Driver {
+        let supervisor = &driver.supervisor;
+        let (state, next_start, reason) = match supervisor.state() {
+            State::Down => (DriverState::Down, None, None),
+            State::Starting => (DriverState::Starting, None, None),
+            State::Up => (DriverState::Up, None, None),
+            State::Stopping { .. } => (DriverState::Stopping, None, None),
+            State::Backoff { until, reason } => (DriverState::Backoff, Some(*until), Some(reason)),
+            State::Failed { reason } => (DriverState::Failed, None, Some(reason)),
+        };
+        let key = self.router.driver_of(driver.config.devices[0]);
+        let counters = key.and_then(|key| self.router.route(key)).map(|route| {
+            let traffic = &route.traffic;
+            mediator::DriverCounters {
+                frames_in: Some(traffic.frames_in),
+                bytes_in: Some(traffic.bytes_in),
+                frames_out: Some(traffic.frames_out),
+                bytes_out: Some(traffic.bytes_out),
+                dropped_full: Some(route.queue.dropped()),
+                dropped_down: Some(traffic.dropped_down),
+                queued: Some(route.queue.len() as u64),
+                stderr_lines: Some(driver.words.lines()),
+                stderr_dropped: Some(driver.words.dropped()),
+            }
+        });
+        let mut description = mediator::Driver {
+            devices: driver
+                .config
+                .devices
+                .iter()
+                .map(|device| wire_device(*device))
+                .collect(),
+            state: state.into(),
+            pid: supervisor.pid(),
+            state_ms: Some(millis(now.duration_since(supervisor.since()))),
+            restarts: Some(supervisor.restarts()),
+            last_exit: supervisor.last_exit().map(shorten),
+            next_start_ms: next_start.map(|at| millis(at.saturating_duration_since(now))),
+            reason: reason.map(|reason| shorten(reason)),
+            hint: driver.hint.as_deref().map(shorten),
+            counters,
+            answers_ping: Some(supervisor.answers_ping()),
+            ..mediator::Driver::default()
+        };
+        if detail == Detail::Full {
+            description.command = driver
+                .config
+                .command
+                .iter()
+                .map(|word| shorten(word))
+                .collect();
+            description.last_words = driver.words.last(limits::LAST_WORDS);
+            description.restart_policy = Some(
+                match driver.config.policy.restart {
+                    Restart::Always => "always",
+                    Restart::OnFailure => "on-failure",
+                    Restart::Never => "never",
+                }
+                .into(),
+            );
+        }
+        description
+    }
+
+    fn client_info(&self, now: Instant, id: ClientId, client: &Client) -> mediator::ClientInfo {
+        let used = client.used.iter().filter_map(|key| self.router.route(*key));
+        mediator::ClientInfo {
+            id: id.0,
+            address: client.address.address.to_string(),
+            announced: Some(client.announced),
+            silent_ms: Some(millis(now.duration_since(client.heard))),
+            frames_received: Some(client.received),
+            frames_sent: Some(client.sent),
+            devices: used
+                .flat_map(|route| &route.devices)
+                .map(|d| wire_device(*d))
+                .collect(),
+        }
+    }
+
+    fn statistics(&self, now: Instant) -> Statistics {
+        let counters = &self.router.counters;
+        let counter = |name: &str, value| Counter {
+            name: name.into(),
+            value,
+        };
+        Statistics {
+            version: Some(env!("CARGO_PKG_VERSION").into()),
+            uptime_ms: Some(millis(now.duration_since(self.started))),
+            listening: self.listening.clone(),
+            clients: Some(self.router.clients.len() as u32),
+            drivers: Some(self.drivers.len() as u32),
+            counters: (Count::ALL.iter())
+                .map(|count| counter(count.name(), counters.counted(*count)))
+                .collect(),
+            dropped: (Drop::ALL.iter())
+                .map(|drop| counter(drop.name(), counters.dropped(*drop)))
+                .collect(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Detail {
+    Brief,
+    Full,
+}
+
+pub(super) fn wire_device(device: Device) -> mediator::Device {
+    mediator::Device {
+        r#type: device.device_type.0,
+        id: device.id.0,
+    }
+}
+
+/// As many as fit into one answer, and at least one.
+fn page_of<T: Message>(all: impl Iterator<Item = T>, skip: u32) -> Vec<T> {
+    let mut bytes = 0;
+    all.skip(skip as usize)
+        .take_while(|item| {
+            let first = bytes == 0;
+            bytes += item.encoded_len();
+            first || bytes <= limits::LIST_BYTES
+        })
+        .collect()
+}
+
+fn refuse(reason: refusal::Reason, message: &str, hint: Option<&str>) -> Refusal {
+    let (message, hint) = (message.to_owned(), hint.map(str::to_owned));
+    Refusal {
+        reason: reason.into(),
+        message,
+        hint,
+    }
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+fn millis(duration: Duration) -> u64 {
+    duration.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+/// Keeps answers within a datagram.
+fn shorten(text: &str) -> String {
+    text[..text.floor_char_boundary(limits::TEXT_BYTES)].to_owned()
+}

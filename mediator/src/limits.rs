@@ -1,0 +1,93 @@
+//! Every maximum and every time of the mediator, each with its reason.
+//!
+//! The defaults fit a Raspberry Pi. What a user may want to change can be set
+//! in the configuration and starts from here.
+
+use std::time::Duration;
+
+/// Clients known at once. An entry takes some 300 bytes, so this is one megabyte.
+pub const CLIENTS: usize = 4096;
+
+/// Frames that wait for one driver, beyond what its pipe holds.
+pub const QUEUE_FRAMES: usize = 1024;
+
+/// Bytes that wait for one driver, beyond what its pipe holds: as much again
+/// as a few pipes of 64 KiB, or a hundred of the longest usual messages.
+pub const QUEUE_BYTES: usize = 512 * 1024;
+
+/// Bytes offered to a driver's pipe in one system call: what a pipe holds.
+pub const WRITE_BYTES: usize = 64 * 1024;
+
+/// Datagrams taken from a socket before others have their turn.
+pub const DATAGRAMS_PER_TURN: usize = 64;
+
+/// Bytes read from a driver before others have their turn: what a pipe holds.
+pub const READ_BYTES: usize = 64 * 1024;
+
+/// What we ask the system to hold for us while we are busy. A receive buffer
+/// of 32 KiB was the cause of all losses of the original mediator.
+pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
+/// Unknown-device answers to one client in a second; a program that is so far
+/// off does not need more to notice.
+pub const REFUSALS_PER_SECOND: u32 = 200;
+
+/// Lines of a driver's stderr that are logged in a second.
+pub const STDERR_LINES_PER_SECOND: u32 = 100;
+
+/// The longest line of stderr, in bytes; the rest becomes the next line.
+pub const STDERR_LINE_BYTES: usize = 4096;
+
+/// The last lines of stderr that are kept, for `amber status`.
+pub const LAST_WORDS: usize = 20;
+
+/// Lines of our own log that may wait for a slow terminal or disk.
+pub const LOG_QUEUE_LINES: usize = 1024;
+
+/// An incomplete frame on a driver's stdout that does not grow for so long is
+/// taken for noise. The original waited 100 ms and lost frames of slow drivers.
+pub const PARTIAL_FRAME: Duration = Duration::from_secs(5);
+
+/// A client is PINGed after being silent for so long.
+pub const CLIENT_PING_INTERVAL: Duration = Duration::from_secs(1);
+
+/// PINGs to a client that may stay unanswered before it counts as lost; and
+/// the PINGs that one that never answered gets at all.
+pub const CLIENT_PINGS: u8 = 3;
+
+/// A driver is PINGed so often. Ten idle drivers cause four wake-ups a second.
+pub const DRIVER_PING_INTERVAL: Duration = Duration::from_secs(5);
+
+/// PINGs that a driver may leave unanswered, while it says nothing else
+/// either, before it counts as hung; and the PINGs that one that never answered
+/// gets at all.
+pub const DRIVER_PINGS: u8 = 3;
+
+/// PINGs that a driver may leave unanswered while it sends other frames. Its
+/// input may be full of requests that take long, which come before our PING.
+pub const DRIVER_PINGS_BUSY: u8 = 12;
+
+/// A driver that has lived for so long works, even if it says nothing.
+pub const SETTLED: Duration = Duration::from_secs(1);
+
+/// A driver that has worked for so long has earned a short first backoff again.
+pub const USEFUL: Duration = Duration::from_secs(10);
+
+/// The first and the longest wait before a driver is started again.
+pub const BACKOFF_MIN: Duration = Duration::from_millis(100);
+/// See [`BACKOFF_MIN`].
+pub const BACKOFF_MAX: Duration = Duration::from_secs(10);
+
+/// So many deaths within [`DEATHS_WINDOW`], and a driver is given up.
+pub const DEATHS: usize = 10;
+/// See [`DEATHS`].
+pub const DEATHS_WINDOW: Duration = Duration::from_secs(60);
+
+/// The wait between closing stdin, SIGTERM and SIGKILL.
+pub const GRACE: Duration = Duration::from_secs(1);
+
+/// The list in one answer, in bytes: old receivers have 16 384 for all of it.
+pub const LIST_BYTES: usize = 12_000;
+
+/// The longest text in an answer, in bytes, such as a reason or a word of a command.
+pub const TEXT_BYTES: usize = 400;

@@ -1,0 +1,457 @@
+//! Where the core meets the world. IO.
+//!
+//! One thread, one [`Core`], and a few tasks that tell it what happens: one per
+//! socket, three per driver, one for timers. Each of them, after it has told
+//! the core, calls [`Shell::settle`], which does what there is to do until
+//! nothing is left. There are no locks and no hand-overs: the core is borrowed
+//! only between two awaits.
+
+mod child;
+mod guard;
+mod spawn;
+mod udp;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::{self, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Instant, SystemTime};
+use std::{env, future, io};
+
+use nix::sys::signal::Signal;
+use tokio::net::UdpSocket;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+use tokio::task::{LocalSet, spawn_local};
+use tracing::{debug, error, warn};
+
+use self::child::Child;
+use self::guard::Guard;
+pub use self::guard::guard;
+use crate::config::{Config, ConfigError};
+use crate::core::{Core, Order};
+use crate::counters::Drop;
+use crate::router::{ClientAddress, DriverKey};
+use crate::supervise::{Action, Event};
+
+/// A mediator that has its sockets.
+pub struct Mediator {
+    config: Config,
+    sockets: Vec<net::UdpSocket>,
+    addresses: Vec<SocketAddr>,
+    hooks: Hooks,
+}
+
+/// What the mediator cannot do without its program.
+pub struct Hooks {
+    /// Reads the configuration again.
+    pub reload: Box<dyn Fn() -> Result<Config, ConfigError>>,
+    /// Changes what is logged; the error says what is wrong with the filter.
+    pub set_log_level: SetLogLevel,
+    /// Lines of the log that were lost so far.
+    pub log_lines_lost: Box<dyn Fn() -> u64>,
+    /// The program that `amber` stands for in commands; it is also run as
+    /// `amber guard`.
+    pub amber: PathBuf,
+}
+
+/// See [`Hooks`].
+pub type SetLogLevel = Box<dyn Fn(&str) -> Result<(), String>>;
+
+/// Why the mediator cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Somebody else listens there.
+    #[error("{address} is in use{}", by(holder.as_deref()))]
+    InUse {
+        /// Where.
+        address: SocketAddr,
+        /// Who, as far as can be seen.
+        holder: Option<String>,
+    },
+    /// Something else is wrong.
+    #[error("cannot listen on {0}: {1}")]
+    Other(SocketAddr, io::Error),
+    /// The configuration names no address.
+    #[error("no address to listen on")]
+    Nothing,
+}
+
+fn by(holder: Option<&str>) -> String {
+    holder.map_or(String::new(), |holder| format!(" by {holder}"))
+}
+
+impl Mediator {
+    /// Takes the addresses of the configuration.
+    ///
+    /// # Errors
+    /// One of them cannot be had. An address family that the machine lacks is
+    /// skipped with a line in the log, unless nothing else is left.
+    pub fn bind(config: Config, hooks: Hooks) -> Result<Self, BindError> {
+        let mut sockets = Vec::new();
+        let mut addresses = Vec::new();
+        let mut skipped = None;
+        for address in &config.listen {
+            let bound = udp::bind(*address).and_then(|socket| Ok((socket.local_addr()?, socket)));
+            match bound {
+                Ok((local, socket)) => {
+                    addresses.push(local);
+                    sockets.push(socket);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    let holder = port_holder(address.port());
+                    return Err(BindError::InUse {
+                        address: *address,
+                        holder,
+                    });
+                }
+                Err(error) if address.ip().is_unspecified() && lacks_family(&error) => {
+                    warn!(%address, %error, "skipped");
+                    skipped = Some(BindError::Other(*address, error));
+                }
+                Err(error) => return Err(BindError::Other(*address, error)),
+            }
+        }
+        match sockets.is_empty() {
+            true => Err(skipped.unwrap_or(BindError::Nothing)),
+            false => Ok(Self {
+                config,
+                sockets,
+                addresses,
+                hooks,
+            }),
+        }
+    }
+
+    /// Where it listens, with the ports that it got.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Routes and supervises until `shutdown` is ready and all drivers have
+    /// ended. Needs a current-thread runtime, because drivers are tied to the
+    /// life of the thread that starts them. SIGHUP reads the configuration again.
+    ///
+    /// Cancelling ends all drivers with SIGKILL.
+    ///
+    /// # Errors
+    /// The system refuses what the mediator needs to begin with.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        LocalSet::new().run_until(self.run_local(shutdown)).await
+    }
+
+    async fn run_local(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        let sockets: io::Result<Vec<_>> =
+            self.sockets.into_iter().map(UdpSocket::from_std).collect();
+        let sockets = sockets?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        let core = Core::new(
+            Instant::now(),
+            &self.config,
+            fastrand::u64(..),
+            SystemTime::now,
+        );
+        let shell = Rc::new(Shell {
+            core: RefCell::new(core),
+            receiver: RefCell::new(udp::Receiver::new()),
+            sender: RefCell::new(udp::Sender::new()),
+            children: RefCell::default(),
+            for_drivers: for_drivers(self.addresses[0]),
+            guard: Guard::start(self.hooks.amber.clone()),
+            hooks: self.hooks,
+            log_lines_lost: RefCell::new(0),
+            timers_changed: Notify::new(),
+            settled: Notify::new(),
+            sockets,
+        });
+        for index in 0..shell.sockets.len() {
+            spawn_local(receive(shell.clone(), index));
+        }
+        spawn_local(keep_time(shell.clone()));
+
+        let listening = self.addresses.iter().map(ToString::to_string).collect();
+        shell.core.borrow_mut().start(Instant::now(), listening);
+        shell.settle();
+
+        let reload_on_hangup = async {
+            while hangup.recv().await.is_some() {
+                // The outcome is in the log.
+                let _ = shell.reload();
+                shell.settle();
+            }
+            future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = shutdown => {}
+            () = reload_on_hangup => {}
+        }
+        shell.core.borrow_mut().shut_down(Instant::now());
+        shell.settle();
+        while !shell.core.borrow().is_finished() {
+            shell.settled.notified().await;
+        }
+        Ok(())
+    }
+}
+
+/// See the [module](self).
+struct Shell {
+    core: RefCell<Core>,
+    sockets: Vec<UdpSocket>,
+    receiver: RefCell<udp::Receiver>,
+    sender: RefCell<udp::Sender>,
+    children: RefCell<HashMap<DriverKey, Child>>,
+    /// Where drivers reach us.
+    for_drivers: SocketAddr,
+    guard: Rc<Guard>,
+    hooks: Hooks,
+    log_lines_lost: RefCell<u64>,
+    timers_changed: Notify,
+    settled: Notify,
+}
+
+impl Shell {
+    /// Does all that the core has decided.
+    fn settle(self: &Rc<Self>) {
+        loop {
+            let dirty = self.core.borrow_mut().router.poll_dirty();
+            if let Some(key) = dirty {
+                self.write(key);
+                continue;
+            }
+            let action = self.core.borrow_mut().poll_action();
+            if let Some((key, action)) = action {
+                self.act(key, action);
+                continue;
+            }
+            let order = self.core.borrow_mut().poll_order();
+            if let Some(order) = order {
+                self.carry_out(order);
+                continue;
+            }
+            break;
+        }
+        let core = &mut *self.core.borrow_mut();
+        if !core.outbox.is_empty() {
+            let counters = &mut core.router.counters;
+            self.sender
+                .borrow_mut()
+                .send(&self.sockets, &core.outbox, counters);
+            core.outbox.clear();
+        }
+        if core.poll_timers_changed() {
+            self.timers_changed.notify_one();
+            self.settled.notify_one();
+            let (lost, known) = (
+                (self.hooks.log_lines_lost)(),
+                &mut *self.log_lines_lost.borrow_mut(),
+            );
+            core.router
+                .counters
+                .drop_many(Drop::LogLines, lost - *known);
+            *known = lost;
+        }
+    }
+
+    /// Writes what waits for a driver.
+    fn write(&self, key: DriverKey) {
+        let core = &mut *self.core.borrow_mut();
+        let Some(queue) = core.router.queue_mut(key) else {
+            return;
+        };
+        let (full, gone) = match self.children.borrow().get(&key) {
+            Some(child) => child.write(queue),
+            None => (0, queue.clear()),
+        };
+        core.router.counters.drop_many(Drop::QueueFull, full);
+        core.router.counters.drop_many(Drop::DriverGone, gone);
+    }
+
+    fn act(self: &Rc<Self>, key: DriverKey, action: Action) {
+        match action {
+            Action::Spawn => self.spawn(key),
+            Action::CloseInput => self.with_child(key, Child::close_input),
+            Action::Terminate => self.with_child(key, |child| child.signal(Signal::SIGTERM)),
+            Action::Kill => self.with_child(key, |child| child.signal(Signal::SIGKILL)),
+            // The core does these itself.
+            Action::Ping { .. } | Action::Up | Action::Gone { .. } | Action::GiveUp { .. } => {}
+        }
+    }
+
+    fn with_child(&self, key: DriverKey, act: impl FnOnce(&mut Child)) {
+        if let Some(child) = self.children.borrow_mut().get_mut(&key) {
+            act(child);
+        }
+    }
+
+    fn spawn(self: &Rc<Self>, key: DriverKey) {
+        let config = self.core.borrow_mut().driver_config(key).cloned();
+        let Some(config) = config else { return };
+        let child = spawn::spawn(&config, &self.hooks.amber, self.for_drivers, &self.guard)
+            .and_then(|process| {
+                Child::new(self, key, process).map_err(|error| spawn::SpawnError {
+                    error: error.to_string(),
+                    hint: "the system may have no file descriptors left: see `ulimit -n`".into(),
+                })
+            });
+        let now = Instant::now();
+        match child {
+            Ok(child) => {
+                let pid = child.pid;
+                self.guard.watch(pid);
+                self.children.borrow_mut().insert(key, child);
+                self.core
+                    .borrow_mut()
+                    .driver_event(now, key, Event::Spawned { pid });
+            }
+            Err(spawn::SpawnError { error, hint }) => {
+                self.core.borrow_mut().spawn_failed(now, key, error, hint);
+            }
+        }
+    }
+
+    /// The process of a driver has ended.
+    fn gone(&self, key: DriverKey, pid: u32) {
+        self.guard.forget(pid);
+        if let Some(mut child) = self.children.borrow_mut().remove(&key) {
+            child.close_input();
+        }
+    }
+
+    fn carry_out(&self, order: Order) {
+        match order {
+            Order::Reload(ticket) => {
+                let outcome = self.reload();
+                self.core.borrow_mut().answer(ticket, outcome);
+            }
+            Order::SetLogLevel(ticket, filter) => {
+                let outcome = (self.hooks.set_log_level)(&filter)
+                    .map(|()| format!("log level: {filter}"))
+                    .map_err(|error| {
+                        let hint = "try `info`, `debug` or `amber_mediator=trace`";
+                        (error, Some(hint.to_owned()))
+                    });
+                self.core.borrow_mut().answer(ticket, outcome);
+            }
+        }
+    }
+
+    fn reload(&self) -> Result<String, (String, Option<String>)> {
+        match (self.hooks.reload)() {
+            Ok(config) => Ok(self.core.borrow_mut().apply(Instant::now(), &config)),
+            Err(error) => {
+                error!(hint = error.hint(), "configuration not changed: {error}");
+                Err((error.to_string(), error.hint()))
+            }
+        }
+    }
+}
+
+/// Takes datagrams from one socket.
+async fn receive(shell: Rc<Shell>, index: usize) {
+    let io = &shell.sockets[index];
+    let socket = index as u8;
+    loop {
+        let received = udp::receive(io, || {
+            let core = &mut *shell.core.borrow_mut();
+            let now = Instant::now();
+            shell.receiver.borrow_mut().receive(io, |address, bytes| {
+                core.datagram(now, ClientAddress { socket, address }, bytes);
+            })
+        })
+        .await;
+        if let Err(error) = received {
+            // Such as a pending ICMP error: it is taken by being seen.
+            debug!(%error, "receiving failed");
+            tokio::task::yield_now().await;
+        }
+        shell.settle();
+    }
+}
+
+/// Tells the core when its time has come.
+async fn keep_time(shell: Rc<Shell>) {
+    loop {
+        let due = shell.core.borrow().next_timeout();
+        let sleep = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = sleep => {
+                shell.core.borrow_mut().timeout(Instant::now());
+                shell.settle();
+            }
+            () = shell.timers_changed.notified() => {}
+        }
+    }
+}
+
+/// The address under which a program on this machine reaches us.
+fn for_drivers(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, v4.port()).into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => (Ipv6Addr::LOCALHOST, v6.port()).into(),
+        address => address,
+    }
+}
+
+fn lacks_family(error: &io::Error) -> bool {
+    use nix::errno::Errno;
+    let code = error.raw_os_error().map(Errno::from_raw);
+    matches!(code, Some(Errno::EAFNOSUPPORT | Errno::EADDRNOTAVAIL))
+}
+
+/// Who holds a UDP port, as far as /proc lets us see.
+fn port_holder(port: u16) -> Option<String> {
+    let inodes: Vec<String> = ["/proc/net/udp", "/proc/net/udp6"]
+        .iter()
+        .filter_map(|table| std::fs::read_to_string(table).ok())
+        .flat_map(|table| {
+            table
+                .lines()
+                .skip(1)
+                .filter_map(|line| {
+                    let fields: Vec<&str> = line.split_whitespace().collect();
+                    let local = fields.get(1)?.rsplit(':').next()?;
+                    let inode = fields.get(9)?;
+                    (u16::from_str_radix(local, 16) == Ok(port))
+                        .then(|| format!("socket:[{inode}]"))
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    for process in std::fs::read_dir("/proc").ok()?.flatten() {
+        let Ok(files) = std::fs::read_dir(process.path().join("fd")) else {
+            continue;
+        };
+        let holds = files.flatten().any(|file| {
+            std::fs::read_link(file.path()).is_ok_and(|target| {
+                inodes
+                    .iter()
+                    .any(|inode| target.as_os_str() == inode.as_str())
+            })
+        });
+        if holds {
+            let name = std::fs::read_to_string(process.path().join("comm")).ok()?;
+            let pid = process.file_name();
+            return Some(format!(
+                "'{}' (process {})",
+                name.trim(),
+                pid.to_string_lossy()
+            ));
+        }
+    }
+    None
+}
+
+/// The running program, for [`Hooks::amber`].
+///
+/// # Errors
+/// The system does not say.
+pub fn this_program() -> io::Result<PathBuf> {
+    env::current_exe()
+}

@@ -1,0 +1,120 @@
+//! Starting the process of a driver. IO.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::{getpid, getppid, write};
+use tokio::process::{Child, Command};
+
+use super::guard::{Guard, watch_line};
+use crate::config::DriverConfig;
+
+/// Why a driver could not be started, and what to check.
+pub(super) struct SpawnError {
+    pub(super) error: String,
+    pub(super) hint: String,
+}
+
+/// Starts a driver in a process group of its own, with pipes to all three of
+/// its standard streams.
+pub(super) fn spawn(
+    config: &DriverConfig,
+    amber: &Path,
+    mediator: SocketAddr,
+    guard: &Guard,
+) -> Result<Child, SpawnError> {
+    let directory = config.directory.as_deref();
+    let program = program(&config.command[0], directory, amber);
+    if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+        return Err(SpawnError {
+            error: format!("there is no directory {}", directory.display()),
+            hint: "check `directory` of this driver in the configuration".into(),
+        });
+    }
+    let device = config.devices[0];
+    let devices: Vec<String> = config.devices.iter().map(ToString::to_string).collect();
+    let mut command = Command::new(&program);
+    command
+        .args(&config.command[1..])
+        .env("AMBER_DEVICE", devices.join(","))
+        .env("AMBER_DEVICE_TYPE", device.device_type.0.to_string())
+        .env("AMBER_DEVICE_ID", device.id.to_string())
+        .env("AMBER_MEDIATOR", mediator.to_string())
+        .envs(&config.env)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    if let Some(directory) = directory {
+        command.current_dir(directory);
+    }
+    die_with_parent(&mut command, guard.announce_to());
+    command.spawn().map_err(|error| explain(&error, &program))
+}
+
+/// `amber` is this very binary; paths are relative to the driver's directory;
+/// plain names are looked up by the system.
+fn program(word: &str, directory: Option<&Path>, amber: &Path) -> PathBuf {
+    match directory {
+        _ if word == "amber" => amber.to_owned(),
+        Some(directory) if word.contains('/') => directory.join(word),
+        _ => word.into(),
+    }
+}
+
+fn explain(error: &io::Error, program: &Path) -> SpawnError {
+    let path = program.display();
+    let is_path = program.components().count() > 1;
+    let (what, hint) = match error.kind() {
+        ErrorKind::NotFound if is_path => (
+            format!("there is no file {path}"),
+            "check the path".to_owned(),
+        ),
+        ErrorKind::NotFound => (
+            format!("there is no program {path}"),
+            "check the name; it is looked up in PATH as the mediator sees it".to_owned(),
+        ),
+        ErrorKind::PermissionDenied => (
+            format!("{path} is not executable"),
+            format!("try `chmod +x {path}`"),
+        ),
+        _ => (
+            format!("{path}: {error}"),
+            "run the command by hand to see more".to_owned(),
+        ),
+    };
+    SpawnError { error: what, hint }
+}
+
+/// A driver gets SIGTERM when we die, even if we are killed; and the guard
+/// knows it before its program runs.
+#[allow(unsafe_code)]
+fn die_with_parent(command: &mut Command, guard: Option<RawFd>) {
+    let parent = getpid();
+    let in_child = move || {
+        set_pdeathsig(Signal::SIGTERM)?;
+        if getppid() != parent {
+            // We died before the signal was set up.
+            return Err(io::Error::from(ErrorKind::BrokenPipe));
+        }
+        if let Some(guard) = guard {
+            let mut line = [0; 16];
+            // SAFETY: the guard's pipe is open: the parent, of which this is a
+            // copy, held it when it started us, and nothing here closes it.
+            let guard = unsafe { BorrowedFd::borrow_raw(guard) };
+            // A guard that is gone is no reason not to start.
+            let _ = write(guard, watch_line(getpid().as_raw() as u32, &mut line));
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only prctl(2), getppid(2), getpid(2) and
+    // write(2) are called, which are safe there, and no memory is allocated:
+    // both errors are codes without a heap value.
+    unsafe { command.pre_exec(in_child) };
+}

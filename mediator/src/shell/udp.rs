@@ -1,0 +1,188 @@
+//! Datagrams in and out, many with one system call. IO.
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::AsRawFd;
+
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
+use socket2::{Domain, Protocol, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tracing::debug;
+
+use crate::counters::{Count, Counters, Drop};
+use crate::limits::{DATAGRAMS_PER_TURN, SOCKET_BUFFER_BYTES};
+use crate::router::Outbox;
+
+/// Room for any datagram.
+const BUFFER: usize = 1 << 16;
+
+/// A socket that is bound, but not watched yet.
+pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    let socket = socket2::Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
+    if address.is_ipv6() {
+        // IPv4 has a socket of its own.
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    // The system grants what it allows; less than asked for is no error.
+    socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
+    socket.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+/// Waits for datagrams and hands a batch of them to `batch`, which returns how
+/// many it took.
+///
+/// Cancelling loses nothing: what was not handed over is still in the socket.
+pub(super) async fn receive(
+    socket: &UdpSocket,
+    batch: impl FnOnce() -> io::Result<usize>,
+) -> io::Result<()> {
+    socket.readable().await?;
+    let received = socket.try_io(Interest::READABLE, || match batch()? {
+        // A short batch has emptied the socket, which is as good as an error
+        // that says so, and saves asking. What comes next wakes us again.
+        count if count < DATAGRAMS_PER_TURN => Err(ErrorKind::WouldBlock.into()),
+        _ => Ok(()),
+    });
+    match received {
+        Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What a batch is received into.
+pub(super) struct Receiver {
+    buffers: Vec<u8>,
+    headers: MultiHeaders<SockaddrStorage>,
+}
+
+impl Receiver {
+    pub(super) fn new() -> Self {
+        // Zeroed pages cost nothing until a datagram needs them.
+        let buffers = vec![0; DATAGRAMS_PER_TURN * BUFFER];
+        Self {
+            buffers,
+            headers: MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None),
+        }
+    }
+
+    /// Takes what is there, at most [`DATAGRAMS_PER_TURN`].
+    pub(super) fn receive(
+        &mut self,
+        socket: &UdpSocket,
+        mut each: impl FnMut(SocketAddr, &[u8]),
+    ) -> io::Result<usize> {
+        let mut slices: Vec<_> = self
+            .buffers
+            .chunks_exact_mut(BUFFER)
+            .map(|chunk| [IoSliceMut::new(chunk)])
+            .collect();
+        let fd = socket.as_raw_fd();
+        let flags = MsgFlags::MSG_DONTWAIT;
+        let mut count = 0;
+        for message in recvmmsg(fd, &mut self.headers, &mut slices, flags, None)? {
+            count += 1;
+            let bytes = message.iovs().next().unwrap_or_default();
+            if let Some(from) = message.address.and_then(|address| to_std(&address)) {
+                each(from, bytes);
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// Sends batches.
+pub(super) struct Sender {
+    headers: MultiHeaders<SockaddrStorage>,
+    addresses: Vec<Option<SockaddrStorage>>,
+}
+
+impl Sender {
+    pub(super) fn new() -> Self {
+        let headers = MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None);
+        Self {
+            headers,
+            addresses: Vec::with_capacity(DATAGRAMS_PER_TURN),
+        }
+    }
+
+    /// Sends everything, in order per socket, and never waits: what the system
+    /// does not take is dropped and counted.
+    pub(super) fn send(&mut self, sockets: &[UdpSocket], outbox: &Outbox, counters: &mut Counters) {
+        let mut slices = Vec::with_capacity(outbox.datagrams().len().min(DATAGRAMS_PER_TURN));
+        for (i, socket) in sockets.iter().enumerate() {
+            let mut datagrams = outbox
+                .datagrams()
+                .filter(|(to, _)| usize::from(to.socket) == i)
+                .map(|(to, frame)| (to.address, frame));
+            loop {
+                slices.clear();
+                self.addresses.clear();
+                for (address, frame) in datagrams.by_ref().take(DATAGRAMS_PER_TURN) {
+                    slices.push([IoSlice::new(frame)]);
+                    self.addresses.push(Some(address.into()));
+                }
+                if slices.is_empty() {
+                    break;
+                }
+                self.send_batch(socket, &slices, counters);
+            }
+        }
+    }
+
+    fn send_batch(
+        &mut self,
+        socket: &UdpSocket,
+        slices: &[[IoSlice<'_>; 1]],
+        counters: &mut Counters,
+    ) {
+        let mut done = 0;
+        while done < slices.len() {
+            let sent = sendmmsg(
+                socket.as_raw_fd(),
+                &mut self.headers,
+                &slices[done..],
+                &self.addresses[done..],
+                [],
+                MsgFlags::MSG_DONTWAIT,
+            )
+            .map(Iterator::count);
+            match sent {
+                Ok(sent) => {
+                    counters.count_many(Count::DatagramsSent, sent as u64);
+                    done += sent.max(1);
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN | Errno::ENOBUFS) => {
+                    counters.drop_many(Drop::SendBufferFull, (slices.len() - done) as u64);
+                    return;
+                }
+                // One address cannot be reached; the others can.
+                Err(error) => {
+                    counters.drop(Drop::SendFailed);
+                    debug!(%error, "a datagram could not be sent");
+                    done += 1;
+                }
+            }
+        }
+    }
+}
+
+fn to_std(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address
+        .as_sockaddr_in()
+        .map(|v4| SocketAddrV4::from(*v4).into());
+    v4.or_else(|| {
+        address
+            .as_sockaddr_in6()
+            .map(|v6| SocketAddrV6::from(*v6).into())
+    })
+}

@@ -1,0 +1,666 @@
+//! The life of one driver process, as a state machine. PURE.
+//!
+//! What is *wanted* (up or down) and what *is* (the [`State`]) are apart.
+//! Everything that happens is an [`Event`]; [`Supervisor::step`] answers each
+//! in every state, with [`Action`]s for the shell. Time and chance are arguments.
+//!
+//! ```text
+//!             start                frame, PONG, or alive for a second
+//!   Down ---------------> Starting ----------------------------------> Up
+//!    ^  ^                  |    ^                                       |
+//!    |  | stopped          |    | wait over                             |
+//!    |  +---- Stopping <---|----|---------------------------------------+
+//!    |         ^  asked, or bad framing, hang, stdout closed            |
+//!    |         |           |    |                                       |
+//!    |         |           +--> Backoff <-------------------------------+
+//!    |         | ended as asked |      exited, could not be started
+//!    |                          v
+//!    +---- stop ------------- Failed   too many deaths in too short a time
+//! ```
+//!
+//! - Start failure, exit, hang and bad framing are four different events under
+//!   one policy. A start failure waits the longest backoff at once: what is
+//!   missing rarely appears within milliseconds.
+//! - The backoff doubles from death to death and starts anew only when the
+//!   driver has worked for a while.
+//! - A stop closes stdin, then sends SIGTERM, then SIGKILL to the process
+//!   group, each after a grace time. A driver at fault gets SIGTERM at once.
+//!   Nothing is started while stopping.
+//! - Whether a driver answers PINGs is learned. One that has answered and then
+//!   leaves three of them unanswered hangs. One that leaves the first three
+//!   unanswered is never asked again.
+
+mod backoff;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+pub use self::backoff::{Backoff, BadBackoff};
+use crate::limits;
+
+/// When a driver that has ended is started again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// However it ended.
+    #[default]
+    Always,
+    /// Unless it ended by itself with exit code 0.
+    OnFailure,
+    /// Not at all.
+    Never,
+}
+
+/// The rules for one driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// When to start it again.
+    pub restart: Restart,
+    /// How long to wait before that.
+    pub backoff: Backoff,
+    /// So many deaths within `deaths_window`, and it is given up.
+    pub deaths: usize,
+    /// See `deaths`.
+    pub deaths_window: Duration,
+    /// The wait between closing stdin, SIGTERM and SIGKILL.
+    pub grace: Duration,
+    /// How often it is PINGed.
+    pub ping_interval: Duration,
+}
+
+/// What is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No process, none wanted.
+    Down,
+    /// The process has been started and has not shown yet that it works.
+    Starting,
+    /// It works.
+    Up,
+    /// It is being ended.
+    Stopping {
+        /// On whose account.
+        why: Stop,
+        /// What has been tried.
+        rung: Rung,
+        /// When the next thing is tried.
+        until: Instant,
+    },
+    /// It has ended and will be started again.
+    Backoff {
+        /// When.
+        until: Instant,
+        /// Why it ended.
+        reason: String,
+    },
+    /// It is given up.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// On whose account a driver is ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody asked.
+    Asked,
+    /// It misbehaved.
+    Fault(String),
+}
+
+/// The ladder of a stop: what has been done last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rung {
+    /// Its stdin is closed.
+    InputClosed,
+    /// It got SIGTERM.
+    Terminated,
+    /// It got SIGKILL.
+    Killed,
+}
+
+/// What happens to a driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Somebody wants it up.
+    Start,
+    /// Somebody wants it down.
+    Stop,
+    /// Somebody wants it ended and started again.
+    Restart,
+    /// The process runs.
+    Spawned {
+        /// Its process id.
+        pid: u32,
+    },
+    /// The process could not be started.
+    SpawnFailed(String),
+    /// It wrote a valid frame.
+    Frame,
+    /// It answered a PING.
+    Pong,
+    /// It wrote bytes that are no frame.
+    BadFraming(String),
+    /// It closed its stdout, and lives.
+    OutputClosed,
+    /// The process ended.
+    Exited(Exit),
+    /// The time of [`Supervisor::next_timeout`] has come.
+    Timer,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// In words, such as "exited with code 1".
+    pub text: String,
+    /// It ended by itself with exit code 0.
+    pub success: bool,
+}
+
+/// What the shell has to do, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Start the process; answer with `Spawned` or `SpawnFailed`.
+    Spawn,
+    /// Close its stdin.
+    CloseInput,
+    /// Send SIGTERM to its process group.
+    Terminate,
+    /// Send SIGKILL to its process group.
+    Kill,
+    /// Send it a PING.
+    Ping {
+        /// The number that its PONG repeats.
+        syn_num: u32,
+    },
+    /// It works: tell who listens to events.
+    Up,
+    /// It cannot be used any more: tell its clients.
+    Gone {
+        /// Why.
+        reason: String,
+    },
+    /// It is given up: tell who listens to events.
+    GiveUp {
+        /// Why.
+        reason: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Up,
+    Down,
+}
+
+/// The life of one driver.
+#[derive(Debug)]
+pub struct Supervisor {
+    policy: Policy,
+    wanted: Wanted,
+    state: State,
+    since: Instant,
+    pid: Option<u32>,
+    attempt: u32,
+    deaths: VecDeque<Instant>,
+    starts: u32,
+    last_exit: Option<String>,
+    watch: Watch,
+}
+
+/// Whether the driver answers, and still does.
+#[derive(Debug, Default)]
+struct Watch {
+    /// `None`: never again.
+    next: Option<Instant>,
+    pings: u32,
+    answers: bool,
+    /// PINGs without a PONG since the last PONG.
+    unanswered: u8,
+    /// Of those, the last ones during which nothing at all was heard.
+    silent: u8,
+    heard: bool,
+}
+
+impl Supervisor {
+    /// A driver that is down.
+    pub fn new(now: Instant, policy: Policy) -> Self {
+        Self {
+            policy,
+            wanted: Wanted::Down,
+            state: State::Down,
+            since: now,
+            pid: None,
+            attempt: 0,
+            deaths: VecDeque::new(),
+            starts: 0,
+            last_exit: None,
+            watch: Watch::default(),
+        }
+    }
+
+    /// Something has happened. `jitter` from 0 to 1 varies the backoff.
+    pub fn step(&mut self, now: Instant, jitter: f64, event: Event) -> Vec<Action> {
+        match event {
+            Event::Start => self.start(now),
+            Event::Stop => self.stop(now),
+            Event::Restart => self.restart(now),
+            Event::Spawned { pid } => self.spawned(now, pid),
+            Event::SpawnFailed(error) => self.spawn_failed(now, error),
+            Event::Frame => self.works(now),
+            Event::Pong => {
+                self.watch.answered(now + self.policy.ping_interval);
+                self.works(now)
+            }
+            Event::BadFraming(what) => self.fault(now, format!("wrote no frame: {what}")),
+            Event::OutputClosed => self.fault(now, "closed its stdout".into()),
+            Event::Exited(exit) => self.exited(now, jitter, exit),
+            Event::Timer => self.timer(now),
+        }
+    }
+
+    /// When `Event::Timer` is due.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Down | State::Failed { .. } => None,
+            State::Starting => {
+                let settled = self.since + limits::SETTLED;
+                Some(self.watch.next.map_or(settled, |ping| ping.min(settled)))
+            }
+            State::Up => self.watch.next,
+            State::Stopping { until, .. } | State::Backoff { until, .. } => Some(until),
+        }
+    }
+
+    /// What is.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Since when.
+    pub fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// The process id, while there is a process.
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// How often it was started again.
+    pub fn restarts(&self) -> u32 {
+        self.starts.saturating_sub(1)
+    }
+
+    /// How it last ended.
+    pub fn last_exit(&self) -> Option<&str> {
+        self.last_exit.as_deref()
+    }
+
+    /// Whether its process has answered a PING, and so is expected to.
+    pub fn answers_ping(&self) -> bool {
+        self.watch.answers
+    }
+
+    /// Whether frames need no [`Supervisor::step`], because they change nothing
+    /// but the time when it was last heard: for every frame, so it is cheap.
+    pub fn heard(&mut self) -> bool {
+        self.watch.heard = true;
+        !matches!(self.state, State::Starting)
+    }
+
+    /// Other rules, from the next event on.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    /// Whether it was asked to end.
+    pub fn is_asked_to_end(&self) -> bool {
+        matches!(
+            self.state,
+            State::Stopping {
+                why: Stop::Asked,
+                ..
+            }
+        )
+    }
+
+    /// Whether there is nothing left to do after a stop.
+    pub fn is_at_rest(&self) -> bool {
+        matches!(self.state, State::Down | State::Failed { .. })
+    }
+
+    fn start(&mut self, now: Instant) -> Vec<Action> {
+        self.wanted = Wanted::Up;
+        match self.state {
+            State::Down | State::Backoff { .. } | State::Failed { .. } => self.start_anew(now),
+            // A stopping one is started when it has ended.
+            State::Starting | State::Up | State::Stopping { .. } => vec![],
+        }
+    }
+
+    fn stop(&mut self, now: Instant) -> Vec<Action> {
+        self.wanted = Wanted::Down;
+        match &mut self.state {
+            State::Down => vec![],
+            State::Backoff { .. } | State::Failed { .. } => {
+                self.enter(now, State::Down);
+                vec![]
+            }
+            State::Starting | State::Up => self.end(now),
+            State::Stopping { why, .. } => {
+                *why = Stop::Asked;
+                vec![]
+            }
+        }
+    }
+
+    fn restart(&mut self, now: Instant) -> Vec<Action> {
+        self.wanted = Wanted::Up;
+        match &mut self.state {
+            State::Down | State::Backoff { .. } | State::Failed { .. } => self.start_anew(now),
+            State::Starting | State::Up => self.end(now),
+            State::Stopping { why, .. } => {
+                *why = Stop::Asked;
+                vec![]
+            }
+        }
+    }
+
+    /// Starts with a clean slate, because somebody asked.
+    fn start_anew(&mut self, now: Instant) -> Vec<Action> {
+        self.attempt = 0;
+        self.deaths.clear();
+        self.spawn(now)
+    }
+
+    fn spawn(&mut self, now: Instant) -> Vec<Action> {
+        self.starts += 1;
+        self.watch = Watch::default();
+        self.enter(now, State::Starting);
+        vec![Action::Spawn]
+    }
+
+    fn spawned(&mut self, now: Instant, pid: u32) -> Vec<Action> {
+        match self.state {
+            State::Starting => {
+                self.pid = Some(pid);
+                // Its PONG is the earliest sign that it works.
+                self.ping(now)
+            }
+            State::Down
+            | State::Up
+            | State::Stopping { .. }
+            | State::Backoff { .. }
+            | State::Failed { .. } => vec![],
+        }
+    }
+
+    fn spawn_failed(&mut self, now: Instant, error: String) -> Vec<Action> {
+        match self.state {
+            State::Starting => {
+                let reason = format!("could not be started: {error}");
+                self.last_exit = Some(reason.clone());
+                if self.policy.restart == Restart::Never {
+                    return self.give_up(now, reason);
+                }
+                let until = now + self.policy.backoff.max();
+                self.enter(
+                    now,
+                    State::Backoff {
+                        until,
+                        reason: reason.clone(),
+                    },
+                );
+                vec![Action::Gone { reason }]
+            }
+            State::Down
+            | State::Up
+            | State::Stopping { .. }
+            | State::Backoff { .. }
+            | State::Failed { .. } => vec![],
+        }
+    }
+
+    fn works(&mut self, now: Instant) -> Vec<Action> {
+        self.watch.heard = true;
+        match self.state {
+            State::Starting => {
+                self.enter(now, State::Up);
+                vec![Action::Up]
+            }
+            State::Down
+            | State::Up
+            | State::Stopping { .. }
+            | State::Backoff { .. }
+            | State::Failed { .. } => vec![],
+        }
+    }
+
+    /// Ends it because somebody asked: first politely.
+    fn end(&mut self, now: Instant) -> Vec<Action> {
+        let until = now + self.policy.grace;
+        self.enter(
+            now,
+            State::Stopping {
+                why: Stop::Asked,
+                rung: Rung::InputClosed,
+                until,
+            },
+        );
+        vec![
+            Action::Gone {
+                reason: "stopped".into(),
+            },
+            Action::CloseInput,
+        ]
+    }
+
+    /// Ends it because it misbehaves.
+    fn fault(&mut self, now: Instant, reason: String) -> Vec<Action> {
+        match self.state {
+            State::Starting | State::Up => {
+                let until = now + self.policy.grace;
+                let why = Stop::Fault(reason.clone());
+                self.forgive_if_useful(now);
+                self.enter(
+                    now,
+                    State::Stopping {
+                        why,
+                        rung: Rung::Terminated,
+                        until,
+                    },
+                );
+                vec![
+                    Action::Gone { reason },
+                    Action::CloseInput,
+                    Action::Terminate,
+                ]
+            }
+            State::Down | State::Stopping { .. } | State::Backoff { .. } | State::Failed { .. } => {
+                vec![]
+            }
+        }
+    }
+
+    fn exited(&mut self, now: Instant, jitter: f64, exit: Exit) -> Vec<Action> {
+        self.pid = None;
+        match &self.state {
+            State::Starting | State::Up => {
+                self.forgive_if_useful(now);
+                self.last_exit = Some(exit.text.clone());
+                self.died(now, jitter, exit.text, exit.success)
+            }
+            State::Stopping {
+                why: Stop::Fault(fault),
+                ..
+            } => {
+                let reason = fault.clone();
+                self.last_exit = Some(format!("{reason}; {}", exit.text));
+                self.died(now, jitter, reason, false)
+            }
+            State::Stopping {
+                why: Stop::Asked, ..
+            } => {
+                self.last_exit = Some(format!("stopped; {}", exit.text));
+                match self.wanted {
+                    Wanted::Up => self.start_anew(now),
+                    Wanted::Down => {
+                        self.enter(now, State::Down);
+                        vec![]
+                    }
+                }
+            }
+            State::Down | State::Backoff { .. } | State::Failed { .. } => vec![],
+        }
+    }
+
+    fn died(&mut self, now: Instant, jitter: f64, reason: String, success: bool) -> Vec<Action> {
+        match self.policy.restart {
+            Restart::Never | Restart::OnFailure if success => {
+                self.wanted = Wanted::Down;
+                self.enter(now, State::Down);
+                return vec![Action::Gone { reason }];
+            }
+            Restart::Never => return self.give_up(now, reason),
+            Restart::OnFailure | Restart::Always => {}
+        }
+        self.deaths.push_back(now);
+        let window = self.policy.deaths_window;
+        self.deaths
+            .retain(|death| now.duration_since(*death) < window);
+        if self.deaths.len() >= self.policy.deaths {
+            let (deaths, window_s) = (self.deaths.len(), window.as_secs());
+            let reason = format!("died {deaths} times within {window_s} s, last: {reason}");
+            return self.give_up(now, reason);
+        }
+        let until = now + self.policy.backoff.delay(self.attempt, jitter);
+        self.attempt = self.attempt.saturating_add(1);
+        self.enter(
+            now,
+            State::Backoff {
+                until,
+                reason: reason.clone(),
+            },
+        );
+        vec![Action::Gone { reason }]
+    }
+
+    fn give_up(&mut self, now: Instant, reason: String) -> Vec<Action> {
+        self.enter(
+            now,
+            State::Failed {
+                reason: reason.clone(),
+            },
+        );
+        vec![
+            Action::Gone {
+                reason: reason.clone(),
+            },
+            Action::GiveUp { reason },
+        ]
+    }
+
+    fn timer(&mut self, now: Instant) -> Vec<Action> {
+        match &mut self.state {
+            State::Down | State::Failed { .. } => vec![],
+            State::Starting => {
+                let mut actions = self.ping(now);
+                if now >= self.since + limits::SETTLED {
+                    self.enter(now, State::Up);
+                    actions.push(Action::Up);
+                }
+                actions
+            }
+            State::Up => self.ping(now),
+            State::Backoff { until, .. } if now < *until => vec![],
+            State::Backoff { .. } => self.spawn(now),
+            State::Stopping { until, .. } if now < *until => vec![],
+            State::Stopping { rung, until, .. } => {
+                *until = now + self.policy.grace;
+                match rung {
+                    Rung::InputClosed => {
+                        *rung = Rung::Terminated;
+                        vec![Action::Terminate]
+                    }
+                    // Nothing but the end of the process leads on from here.
+                    Rung::Terminated | Rung::Killed => {
+                        *rung = Rung::Killed;
+                        vec![Action::Kill]
+                    }
+                }
+            }
+        }
+    }
+
+    /// PINGs when it is time, and notices when answers stay out.
+    fn ping(&mut self, now: Instant) -> Vec<Action> {
+        match self.watch.due(now, self.policy.ping_interval) {
+            Due::Nothing => vec![],
+            Due::Ping(syn_num) => vec![Action::Ping { syn_num }],
+            Due::Hung => {
+                let reason = match self.watch.silent {
+                    0 => format!("has not answered {} PINGs", self.watch.unanswered),
+                    silent => format!("has not answered {silent} PINGs nor said anything else"),
+                };
+                self.fault(now, reason)
+            }
+        }
+    }
+
+    fn forgive_if_useful(&mut self, now: Instant) {
+        if self.state == State::Up && now.duration_since(self.since) >= limits::USEFUL {
+            self.attempt = 0;
+        }
+    }
+
+    fn enter(&mut self, now: Instant, state: State) {
+        self.state = state;
+        self.since = now;
+    }
+}
+
+enum Due {
+    Nothing,
+    Ping(u32),
+    Hung,
+}
+
+impl Watch {
+    fn due(&mut self, now: Instant, interval: Duration) -> Due {
+        let first = self.pings == 0;
+        if !first && self.next.is_none_or(|next| now < next) {
+            return Due::Nothing;
+        }
+        if !first && self.unanswered > 0 {
+            self.silent = if self.heard { 0 } else { self.silent + 1 };
+            let hung =
+                self.silent >= limits::DRIVER_PINGS || self.unanswered >= limits::DRIVER_PINGS_BUSY;
+            if self.answers && hung {
+                self.next = None;
+                return Due::Hung;
+            }
+            if !self.answers && self.pings >= u32::from(limits::DRIVER_PINGS) {
+                self.next = None;
+                return Due::Nothing;
+            }
+        }
+        self.pings += 1;
+        self.unanswered += 1;
+        self.heard = false;
+        self.next = Some(now + interval);
+        Due::Ping(self.pings)
+    }
+
+    fn answered(&mut self, next: Instant) {
+        self.answers = true;
+        self.unanswered = 0;
+        self.silent = 0;
+        // It may have been slow to start, and given up on.
+        self.next.get_or_insert(next);
+    }
+}

@@ -1,0 +1,325 @@
+//! A mediator process, and peers that speak raw datagrams with it.
+
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_proto::mediator::{self, DriverState, Reply, Request, reply, request};
+use amber_proto::{Device, DeviceMessage, Frame, HeaderBytes, MsgType, SynNum};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use prost::Message;
+
+/// Longer than anything takes, even on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub const AMBER: &str = env!("CARGO_BIN_EXE_amber");
+
+/// The top folder of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Asks until the answer is there.
+#[track_caller]
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "waited {PATIENCE:?} in vain for {what}"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub fn is_running(pid: u32) -> bool {
+    // A zombie has ended, and waits only for somebody to take note.
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        !stat
+            .rsplit(") ")
+            .next()
+            .is_some_and(|rest| rest.starts_with('Z'))
+    })
+}
+
+pub fn signal(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(pid as i32), signal).unwrap();
+}
+
+/// `amber mediator`, or something else that prints where it listens.
+pub struct Mediator {
+    child: Child,
+    pub address: SocketAddr,
+    output: Arc<Mutex<Vec<String>>>,
+}
+
+impl Mediator {
+    /// Starts `amber mediator` with these drivers.
+    pub fn start(drivers: &[&str]) -> Self {
+        let mut command = Command::new(AMBER);
+        command.args(["mediator", "--listen", "127.0.0.1:0"]);
+        for driver in drivers {
+            command.args(["--driver", driver]);
+        }
+        Self::run(command)
+    }
+
+    /// Starts any command that prints `listening on ADDRESS`.
+    pub fn run(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = Arc::new(Mutex::new(Vec::new()));
+        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let collect = |stream: Box<dyn std::io::Read + Send>| {
+            let output = output.clone();
+            thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    output.lock().unwrap().push(line);
+                }
+            })
+        };
+        collect(Box::new(stdout));
+        collect(Box::new(stderr));
+        let mut mediator = Self {
+            child,
+            address: ([0, 0, 0, 0], 0).into(),
+            output,
+        };
+        let line = mediator.wait_for_line("listening on ");
+        mediator.address = line.trim_start_matches("listening on ").parse().unwrap();
+        mediator
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has printed, on both streams.
+    pub fn output(&self) -> Vec<String> {
+        self.output.lock().unwrap().clone()
+    }
+
+    /// Waits for a line with this text and returns the line.
+    #[track_caller]
+    pub fn wait_for_line(&self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(line) = self.output().into_iter().find(|line| line.contains(text)) {
+                return line;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "no '{text}' in:\n{}",
+                self.output().join("\n")
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        wait_for("the end of the mediator", || self.child.try_wait().unwrap())
+    }
+
+    pub fn peer(&self) -> Peer {
+        Peer::new(self.address)
+    }
+
+    /// Runs `amber` as a client of this mediator.
+    pub fn amber(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(AMBER);
+        command
+            .args(args)
+            .env("AMBER_MEDIATOR", self.address.to_string())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn describe(&self, device: &str) -> mediator::Driver {
+        let device: Device = device.parse().unwrap();
+        let device = mediator::Device {
+            r#type: device.device_type.0,
+            id: device.id.0,
+        };
+        match self.peer().ask(request::What::DescribeDriver(device)) {
+            reply::What::Driver(driver) => driver,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until a driver is in a state.
+    #[track_caller]
+    pub fn wait_for_state(&self, device: &str, state: DriverState) -> mediator::Driver {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let driver = self.describe(device);
+            if driver.state() == state {
+                return driver;
+            }
+            let log = || self.output().join("\n");
+            assert!(
+                Instant::now() < deadline,
+                "{device} is not {state:?}: {driver:?}\n{}",
+                log()
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn statistics(&self) -> mediator::Statistics {
+        match self
+            .peer()
+            .ask(request::What::GetStatistics(mediator::GetStatistics {}))
+        {
+            reply::What::Statistics(statistics) => statistics,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn dropped(&self, name: &str) -> u64 {
+        let statistics = self.statistics();
+        statistics
+            .dropped
+            .iter()
+            .find(|counter| counter.name == name)
+            .unwrap()
+            .value
+    }
+
+    pub fn reload(&self) -> reply::What {
+        self.peer().ask(request::What::Reload(mediator::Reload {}))
+    }
+}
+
+impl Drop for Mediator {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            signal(self.pid(), Signal::SIGTERM);
+            self.wait();
+        }
+        if thread::panicking() {
+            eprintln!("the mediator printed:\n{}", self.output().join("\n"));
+        }
+    }
+}
+
+/// A client that speaks raw datagrams, and only what a test makes it say.
+pub struct Peer {
+    socket: UdpSocket,
+}
+
+impl Peer {
+    fn new(mediator: SocketAddr) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(mediator).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { socket }
+    }
+
+    pub fn send_datagram(&self, bytes: &[u8]) {
+        self.socket.send(bytes).unwrap();
+    }
+
+    pub fn send(&self, device: Device, message: &[u8]) {
+        self.send_datagram(&frame(Some(device), message));
+    }
+
+    /// The next datagram.
+    #[track_caller]
+    pub fn receive(&self) -> Vec<u8> {
+        let mut buffer = vec![0; 1 << 16];
+        let length = self.socket.recv(&mut buffer).expect("a datagram");
+        buffer.truncate(length);
+        buffer
+    }
+
+    /// Whether a datagram waits.
+    pub fn has_datagram(&self) -> bool {
+        self.socket.set_nonblocking(true).unwrap();
+        let waits = self.socket.peek(&mut [0]).is_ok();
+        self.socket.set_nonblocking(false).unwrap();
+        waits
+    }
+
+    /// Sends the same until an echo comes back: a driver may still be starting.
+    #[track_caller]
+    pub fn wait_for_echo(&self, device: Device, message: &[u8]) {
+        let expected = frame(Some(device), message);
+        wait_for("an echo", || {
+            self.send(device, message);
+            self.socket
+                .set_read_timeout(Some(Duration::from_millis(200)))
+                .unwrap();
+            let mut buffer = vec![0; 1 << 16];
+            let answer = self
+                .socket
+                .recv(&mut buffer)
+                .ok()
+                .map(|n| buffer[..n].to_vec());
+            self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            answer.filter(|answer| *answer == expected)
+        });
+        // Late echoes of earlier tries.
+        while self.has_datagram() {
+            self.receive();
+        }
+    }
+
+    /// Asks the mediator itself.
+    #[track_caller]
+    pub fn ask(&self, what: request::What) -> reply::What {
+        let mut message = mediator::DriverMsg::data();
+        message.set_syn(Some(SynNum(7)));
+        message.request = Some(Request { what: Some(what) });
+        self.send(Device::MEDIATOR, &message.encode_to_vec());
+        loop {
+            let datagram = self.receive();
+            let frame = Frame::from_datagram(&datagram).unwrap();
+            let message = mediator::DriverMsg::decode(frame.message).unwrap();
+            if let Some(Reply { what: Some(what) }) = message.reply {
+                return what;
+            }
+        }
+    }
+
+    /// From now on the mediator may speak to it.
+    pub fn announce(&self) {
+        self.send(Device::MEDIATOR, &message(MsgType::Ping));
+        assert_eq!(
+            self.receive(),
+            frame(Some(Device::MEDIATOR), &message(MsgType::Pong))
+        );
+    }
+}
+
+pub fn frame(device: Option<Device>, message: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let header = HeaderBytes::new(device, None);
+    Frame {
+        header: header.as_slice(),
+        message,
+    }
+    .encode(&mut bytes)
+    .unwrap();
+    bytes
+}
+
+pub fn message(kind: MsgType) -> Vec<u8> {
+    mediator::DriverMsg::of_kind(kind).encode_to_vec()
+}
+
+pub fn device(text: &str) -> Device {
+    text.parse().unwrap()
+}

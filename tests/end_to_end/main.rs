@@ -1,0 +1,15 @@
+//! End to end: real processes over loopback, one file per promise.
+//!
+//! Every mediator listens on port 0. Nothing here sleeps and hopes: tests wait
+//! for a condition, and fail with the log of the mediator when it does not come.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub)]
+
+mod common;
+
+mod configuration;
+mod no_survivors;
+mod old_clients;
+mod restart;
+mod routing;
+mod tidy;

@@ -1,0 +1,179 @@
+//! Whatever a driver does, the mediator goes on, says what is wrong and what to
+//! check, and brings it back.
+
+use std::fs;
+use std::process::Command;
+
+use amber_proto::mediator::{ChangeDriver, DriverState, change_driver, reply, request};
+use nix::sys::signal::Signal;
+
+use crate::common::{AMBER, Mediator, device, signal, wait_for};
+
+#[test]
+fn a_killed_driver_comes_back_and_others_do_not_notice() {
+    let mediator = Mediator::start(&["5:0=cat", "77:3=cat"]);
+    let peer = mediator.peer();
+    peer.wait_for_echo(device("5:0"), b"x");
+    let (first, other) = (
+        mediator.describe("5:0").pid(),
+        mediator.describe("77:3").pid(),
+    );
+    for _ in 0..3 {
+        let pid = mediator.wait_for_state("5:0", DriverState::Up).pid();
+        signal(pid, Signal::SIGKILL);
+        wait_for("the death", || {
+            (mediator.describe("5:0").pid() != pid).then_some(())
+        });
+    }
+    let back = mediator.wait_for_state("5:0", DriverState::Up);
+    assert_ne!(back.pid(), first);
+    assert_eq!(back.restarts(), 3);
+    assert_eq!(back.last_exit(), "killed by signal 9 (SIGKILL)");
+    assert_eq!(mediator.describe("77:3").pid(), other);
+    peer.wait_for_echo(device("5:0"), b"y");
+}
+
+#[test]
+fn drivers_that_cannot_start_say_what_to_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("driver.py");
+    fs::write(&script, "print('hello')\n").unwrap();
+    let script = script.to_str().unwrap();
+    let not_executable = format!("80:1={script}");
+    let mediator = Mediator::start(&[
+        "80:0=no-such-program-anywhere",
+        &not_executable,
+        "80:2=/no/such/path",
+        "77:3=cat",
+    ]);
+    for (name, reason, hint) in [
+        (
+            "80:0",
+            "there is no program no-such-program-anywhere",
+            "looked up in PATH",
+        ),
+        ("80:1", "is not executable", "chmod +x"),
+        ("80:2", "there is no file /no/such/path", "check the path"),
+    ] {
+        let driver = mediator.wait_for_state(name, DriverState::Backoff);
+        assert!(
+            driver.reason().starts_with("could not be started: "),
+            "{}",
+            driver.reason()
+        );
+        assert!(driver.reason().contains(reason), "{}", driver.reason());
+        assert!(driver.hint().contains(hint), "{}", driver.hint());
+        let line = mediator.wait_for_line(reason);
+        assert!(line.contains(hint) && line.contains(name), "{line}");
+    }
+    mediator.peer().wait_for_echo(device("77:3"), b"goes on");
+}
+
+#[test]
+fn a_driver_that_dies_at_once_is_shown_with_its_last_words_and_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("amber.toml");
+    let text = "[[driver]]\ndevice = '80:0'\ndeaths = 3\nbackoff_min_ms = 300\n\
+                command = ['sh', '-c', 'echo no such port >&2; exit 3']\n\
+                [[driver]]\ndevice = '77:3'\ncommand = ['cat']\n";
+    fs::write(&file, text).unwrap();
+    let mut command = Command::new(AMBER);
+    command
+        .args(["mediator", "--listen", "127.0.0.1:0", "-c"])
+        .arg(&file);
+    let mediator = Mediator::run(command);
+    let driver = mediator.wait_for_state("80:0", DriverState::Backoff);
+    assert_eq!(driver.reason(), "exited with code 3");
+    assert!(
+        driver.hint().contains("run it by hand to see why: sh -c"),
+        "{}",
+        driver.hint()
+    );
+    assert_eq!(driver.last_words[0], "no such port");
+    mediator.wait_for_line("no such port");
+
+    let driver = mediator.wait_for_state("80:0", DriverState::Failed);
+    assert!(
+        driver
+            .reason()
+            .starts_with("died 3 times within 60 s, last: exited with code 3")
+    );
+    let line = mediator.wait_for_line("given up");
+    assert!(line.contains("`amber start 80:0` brings it back"), "{line}");
+    assert!(line.contains("no such port"), "{line}");
+    mediator.peer().wait_for_echo(device("77:3"), b"goes on");
+}
+
+#[test]
+fn who_prints_to_stdout_is_told_so() {
+    let mediator = Mediator::start(&["80:0=sh -c 'echo Starting up; exec cat'"]);
+    let line = mediator.wait_for_line("stdout is the wire");
+    assert!(line.contains("Starting up"), "{line}");
+    assert!(line.contains("53 74 61 72 74"), "{line}");
+    let driver = mediator.wait_for_state("80:0", DriverState::Backoff);
+    assert!(
+        driver.reason().starts_with("wrote no frame"),
+        "{}",
+        driver.reason()
+    );
+}
+
+#[test]
+fn a_driver_that_closes_its_stdout_is_started_again() {
+    let mediator = Mediator::start(&["80:0=sh -c 'exec >&-; sleep 1000'"]);
+    mediator.wait_for_line("closed its stdout");
+    wait_for("the restart", || {
+        (mediator.describe("80:0").restarts() > 0).then_some(())
+    });
+}
+
+#[test]
+fn stopping_goes_from_polite_to_firm() {
+    // This one ends neither at the end of stdin nor at SIGTERM.
+    let mediator = Mediator::start(&["80:0=sh -c 'trap \"\" TERM; while :; do sleep 1; done'"]);
+    let pid = mediator.wait_for_state("80:0", DriverState::Up).pid();
+    assert!(matches!(
+        change(&mediator, "80:0", change_driver::Action::Stop),
+        reply::What::Done(_)
+    ));
+    let driver = mediator.wait_for_state("80:0", DriverState::Down);
+    assert!(
+        driver.last_exit().contains("killed by signal 9"),
+        "{}",
+        driver.last_exit()
+    );
+    wait_for("the end", || {
+        (!crate::common::is_running(pid)).then_some(())
+    });
+    assert!(matches!(
+        change(&mediator, "80:0", change_driver::Action::Start),
+        reply::What::Done(_)
+    ));
+    mediator.wait_for_state("80:0", DriverState::Up);
+}
+
+#[test]
+fn a_driver_knows_who_it_is() {
+    let mediator = Mediator::start(&["hokuyo:2=sh -c 'env | grep ^AMBER_ >&2; exec cat'"]);
+    for line in [
+        "AMBER_DEVICE=hokuyo:2",
+        "AMBER_DEVICE_TYPE=4",
+        "AMBER_DEVICE_ID=2",
+    ] {
+        mediator.wait_for_line(line);
+    }
+    mediator.wait_for_line(&format!("AMBER_MEDIATOR={}", mediator.address));
+}
+
+fn change(mediator: &Mediator, name: &str, action: change_driver::Action) -> reply::What {
+    let device = device(name);
+    let device = amber_proto::mediator::Device {
+        r#type: device.device_type.0,
+        id: device.id.0,
+    };
+    let change = ChangeDriver {
+        device,
+        action: action.into(),
+    };
+    mediator.peer().ask(request::What::ChangeDriver(change))
+}

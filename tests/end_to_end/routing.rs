@@ -1,0 +1,111 @@
+//! Frames find their way through real sockets and pipes, and nothing that comes
+//! in stops them.
+
+use std::thread;
+
+use crate::common::{Mediator, device, frame};
+
+/// `cat` is an echo driver: what comes on stdin goes to stdout.
+const ECHO: &str = "77:3=cat";
+
+#[test]
+fn an_echo_of_every_size() {
+    let mediator = Mediator::start(&[ECHO]);
+    let peer = mediator.peer();
+    for size in [0, 1, 100, 3000, 20_000, 32_767] {
+        let message: Vec<u8> = (0..size).map(|i| (i * 7) as u8).collect();
+        peer.send(device("77:3"), &message);
+        assert!(
+            peer.receive() == frame(Some(device("77:3")), &message),
+            "{size} bytes"
+        );
+    }
+}
+
+#[test]
+fn many_clients_at_once_each_get_their_own_answers() {
+    let mediator = Mediator::start(&[ECHO]);
+    thread::scope(|scope| {
+        for client in 0u32..8 {
+            let peer = mediator.peer();
+            scope.spawn(move || {
+                for number in 0u32..200 {
+                    let message = [client.to_be_bytes(), number.to_be_bytes()].concat();
+                    peer.send(device("77:3"), &message);
+                    assert_eq!(peer.receive(), frame(Some(device("77:3")), &message));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn malformed_datagrams_change_nothing_but_counters() {
+    let mediator = Mediator::start(&[ECHO]);
+    let (good, bad) = (mediator.peer(), mediator.peer());
+    good.wait_for_echo(device("77:3"), b"before");
+    let malformed: [(&str, &[u8]); 7] = [
+        ("datagram_empty", b""),
+        ("datagram_short", b"\x01"),
+        ("datagram_short", b"\0\x04\x08"),
+        ("datagram_header_length", b"\xff\xff\x08\x4d\x10\x03\0\0"),
+        (
+            "datagram_message_length_too_long",
+            b"\0\x04\x08\x4d\x10\x03\0\x09x",
+        ),
+        (
+            "datagram_message_length_too_short",
+            b"\0\x04\x08\x4d\x10\x03\0\x01xyz",
+        ),
+        (
+            "datagram_header_unreadable",
+            b"\0\x04\xff\xff\xff\xff\0\x01x",
+        ),
+    ];
+    let sum = |mediator: &Mediator| -> u64 {
+        let dropped = mediator.statistics().dropped;
+        dropped
+            .iter()
+            .filter(|c| c.name.starts_with("datagram_"))
+            .map(|c| c.value)
+            .sum()
+    };
+    for (name, bytes) in malformed {
+        let (before, all) = (mediator.dropped(name), sum(&mediator));
+        for _ in 0..10 {
+            bad.send_datagram(bytes);
+        }
+        good.wait_for_echo(device("77:3"), b"still here");
+        assert_eq!(mediator.dropped(name) - before, 10, "{name}");
+        assert_eq!(sum(&mediator) - all, 10, "{name}: and no other");
+    }
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..300 {
+        let junk: Vec<u8> = (0..random.usize(0..2000)).map(|_| random.u8(..)).collect();
+        bad.send_datagram(&junk);
+    }
+    good.wait_for_echo(device("77:3"), b"after");
+    assert!(!bad.has_datagram());
+    assert_eq!(mediator.describe("77:3").restarts(), 0);
+}
+
+#[test]
+fn a_listener_on_ipv6() {
+    let mut command = std::process::Command::new(crate::common::AMBER);
+    command.args(["mediator", "--listen", "[::1]:0", "--driver", ECHO]);
+    let has_ipv6 = std::net::UdpSocket::bind("[::1]:0").is_ok();
+    if !has_ipv6 {
+        eprintln!("SKIP a_listener_on_ipv6: this machine has no IPv6");
+        return;
+    }
+    let mediator = Mediator::run(command);
+    let socket = std::net::UdpSocket::bind("[::1]:0").unwrap();
+    socket.connect(mediator.address).unwrap();
+    socket.send(&frame(Some(device("77:3")), b"six")).unwrap();
+    socket
+        .set_read_timeout(Some(crate::common::PATIENCE))
+        .unwrap();
+    let mut buffer = [0; 100];
+    let length = socket.recv(&mut buffer).unwrap();
+    assert_eq!(&buffer[..length], frame(Some(device("77:3")), b"six"));
+}

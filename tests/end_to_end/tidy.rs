@@ -1,0 +1,76 @@
+//! House rules that the compiler does not know.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::root;
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for folder in ["client-sdk", "drivers", "mediator", "proto"] {
+        collect(&root().join(folder), &mut found);
+    }
+    assert!(found.len() > 30, "the sources are here");
+    found
+}
+
+fn collect(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push((path.clone(), fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+/// The code of a file without its tests.
+fn code(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {")
+        .next()
+        .unwrap_or(text)
+}
+
+#[test]
+fn pure_modules_have_no_io() {
+    let mut pure = 0;
+    for (path, text) in sources() {
+        let is_pure = text
+            .lines()
+            .take_while(|line| line.starts_with("//!"))
+            .any(|line| line.ends_with(" PURE.") || line.contains(" PURE, but for"));
+        if !is_pure {
+            continue;
+        }
+        pure += 1;
+        for forbidden in [
+            "tokio::",
+            "Instant::now",
+            "SystemTime::now",
+            "std::process",
+            "println!",
+        ] {
+            assert!(
+                !code(&text).contains(forbidden),
+                "{}: {forbidden}",
+                path.display()
+            );
+        }
+    }
+    assert!(pure >= 10, "only {pure} pure modules found");
+}
+
+#[test]
+fn unsafe_code_stands_in_one_small_module() {
+    for (path, text) in sources() {
+        if text.contains("unsafe {") {
+            assert!(
+                path.ends_with("mediator/src/shell/spawn.rs"),
+                "{}",
+                path.display()
+            );
+            assert!(text.contains("// SAFETY: "));
+        }
+    }
+}
