@@ -223,7 +223,7 @@ async fn when_the_transport_ends_everybody_is_told() {
     let listened = client.device(DUMMY);
     let mut subscribe = Box::pin(listened.subscribe_raw());
     assert!(poll(subscribe.as_mut()).is_pending());
-    drop((bench.incoming, bench.sent));
+    drop(bench.incoming);
     bench.dispatch.run().await;
     let cause = "the client is closed: the way from the mediator is closed";
     assert_eq!(call.await.unwrap_err().to_string(), cause);
