@@ -50,31 +50,31 @@ fn a_subscription_goes_on_when_the_driver_is_back() {
         loop {
             match updates.next_event().await.unwrap() {
                 Event::Interrupted(_) => interrupted = true,
-                Event::Update(_) if interrupted => break,
+                Event::Message(_) if interrupted => break,
                 _ => {}
             }
         }
         client.close().await;
     });
-    wait_for("its goodbye", || {
-        (mediator.statistics().clients() <= 1).then_some(())
-    });
+    mediator.wait_for_line("client gone: said so");
 }
 
 #[test]
-fn a_client_that_goes_unsubscribes() {
+fn a_client_that_goes_is_missed_by_nobody() {
     let mediator = Mediator::start(&[DUMMY]);
+    let frames = || mediator.describe("dummy:0").counters.unwrap().frames_out();
     run(async {
         let client = Client::connect(mediator.address).await.unwrap();
         let mut updates = client.dummy(0).subscribe().await.unwrap();
         updates.next().await.unwrap();
+        client.close().await;
     });
-    // The Dummy publishes to nobody: what comes out of it stands still.
-    let count = || mediator.describe("dummy:0").counters.unwrap().frames_out();
+    mediator.wait_for_line("client gone: said so");
+    // The driver was told, too, and publishes to nobody: 10 frames a second end.
     wait_for("silence", || {
-        let before = count();
-        std::thread::sleep(Duration::from_millis(250));
-        (count() == before).then_some(())
+        let before = frames();
+        std::thread::sleep(Duration::from_millis(350));
+        (frames() <= before + 1).then_some(())
     });
 }
 
@@ -106,7 +106,8 @@ fn devices_of_ones_own_take_raw_bytes() {
             .send_raw(message.clone())
             .await
             .unwrap();
-        while all.next().await.unwrap().message != message {}
+        // The number that every request gets stands behind it.
+        while !all.next().await.unwrap().message.starts_with(&message) {}
         client.close().await;
     });
     mediator.wait_for_state("77:3", DriverState::Up);
