@@ -269,6 +269,7 @@ impl Core {
             driver.hint = Some(hint);
         }
         self.driver_event(now, key, Event::SpawnFailed(error));
+        self.forget_if_at_rest(key);
     }
 
     /// The process of a driver has ended.
@@ -302,9 +303,12 @@ impl Core {
         };
         self.timers_changed = true;
         if let Event::Spawned { pid } = event {
-            driver.gone = false;
-            driver.hint = None;
-            self.router.driver_up(key);
+            // One that was to be ended before it was there takes no frames.
+            if *driver.supervisor.state() == State::Starting {
+                driver.gone = false;
+                driver.hint = None;
+                self.router.driver_up(key);
+            }
             self.router.counters.count(Count::DriverStarts);
             info!(driver = %driver.config.devices[0], pid, "started");
         }

@@ -529,6 +529,22 @@ fn changes_are_for_programs_on_the_same_machine() {
 }
 
 #[test]
+fn a_driver_that_is_stopped_before_it_is_started_is_down_for_its_clients() {
+    let mut world = World::new(&[]);
+    world.announce(local(1));
+    world.core.apply(world.now, &config(&["5:0=x"]));
+    // Before anybody has carried out what that calls for.
+    world.core.driver_event(world.now, DUMMY, Event::Stop);
+    world.settle();
+    world.exits(DUMMY, 0);
+    assert_eq!(world.describe(dummy()).state(), DriverState::Down);
+    world.take(local(1));
+    world.send(local(1), dummy(), b"\x10\x01\x18\x07");
+    let answers = world.take(local(1));
+    assert_eq!(decode(&answers[0]).kind(), Some(MsgType::DriverDied));
+}
+
+#[test]
 fn questions_that_make_no_sense_are_refused_with_a_reason() {
     let mut world = World::new(&["5:0=x"]);
     let device = mediator::Device { r#type: 9, id: 9 };
