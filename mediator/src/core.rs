@@ -275,11 +275,12 @@ impl Core {
     /// The process of a driver has ended.
     pub fn exited(&mut self, now: Instant, key: DriverKey, exit: Exit) {
         if let Some(driver) = self.drivers.get_mut(&key) {
-            let at_once = *driver.supervisor.state() == State::Starting;
-            driver.hint = at_once.then(|| {
+            if *driver.supervisor.state() == State::Starting {
                 let command = shell_words::join(&driver.config.command);
-                format!("it ended right after its start; run it by hand to see why: {command}")
-            });
+                driver.hint = Some(format!(
+                    "it ended right after its start; run it by hand to see why: {command}"
+                ));
+            }
         }
         self.driver_event(now, key, Event::Exited(exit));
         self.forget_if_at_rest(key);

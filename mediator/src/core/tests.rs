@@ -381,6 +381,11 @@ fn text_on_stdout_is_bad_framing_with_a_hint() {
         "{}",
         driver.reason()
     );
+    assert!(
+        driver.hint().contains("stdout is the wire"),
+        "{}",
+        driver.hint()
+    );
 }
 
 #[test]
