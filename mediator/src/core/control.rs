@@ -154,9 +154,8 @@ impl Core {
                     change_driver::Action::Stop => (Event::Stop, "stopping"),
                     change_driver::Action::Restart => (Event::Restart, "restarting"),
                 };
-                if self.stopping && event != Event::Stop {
-                    let message = "the mediator is shutting down";
-                    return Err(refuse(refusal::Reason::Failed, message, None));
+                if event != Event::Stop {
+                    self.check_not_stopping()?;
                 }
                 info!(driver = %device, "{done}, as asked");
                 self.driver_event(now, key, event);
@@ -164,6 +163,7 @@ impl Core {
             }
             request::What::Reload(_) => {
                 self.check_admin(ticket.to)?;
+                self.check_not_stopping()?;
                 self.orders.push_back(Order::Reload(ticket));
                 return Ok(None);
             }
@@ -197,6 +197,14 @@ impl Core {
             "changing things is allowed from the mediator's own machine only",
             Some("run the command there, or set `admin = \"anyone\"` under [mediator]"),
         ))
+    }
+
+    fn check_not_stopping(&self) -> Result<(), Refusal> {
+        if !self.stopping {
+            return Ok(());
+        }
+        let message = "the mediator is shutting down";
+        Err(refuse(refusal::Reason::Failed, message, None))
     }
 
     fn key_of(&self, device: &mediator::Device) -> Result<DriverKey, Refusal> {

@@ -671,6 +671,12 @@ fn a_shut_down_ends_all_drivers_and_starts_none() {
     world.core.shut_down(world.now);
     world.settle();
     assert!(!world.core.is_finished());
+    let reload = request::What::Reload(mediator::Reload {});
+    assert!(matches!(
+        world.ask(local(1), reload),
+        reply::What::Refused(_)
+    ));
+    assert_eq!(world.core.poll_order(), None);
     world.advance(SECOND * 3);
     let ladder: Vec<_> = world
         .actions
