@@ -488,6 +488,16 @@ impl Core {
         }
     }
 
+    /// Clients that made room for others are found out when they are told of
+    /// something, or here when there are too many of them.
+    fn forget_listeners_that_are_gone(&mut self) {
+        let known = self.router.clients.len() + self.drivers.len();
+        if self.listeners.len() > 2 * known {
+            let router = &self.router;
+            self.listeners.retain(|id| router.knows(*id));
+        }
+    }
+
     /// Tells everybody who listens to events.
     fn notify(&mut self, mut notice: Notice) {
         self.notices += 1;

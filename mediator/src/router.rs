@@ -378,6 +378,11 @@ impl Router {
         }
     }
 
+    /// Whether somebody has this id.
+    pub fn knows(&self, id: ClientId) -> bool {
+        self.running.contains_key(&id) || self.clients.client(id).is_some()
+    }
+
     /// One driver.
     pub fn route(&self, key: DriverKey) -> Option<&Route> {
         self.routes.get(&key)
@@ -628,7 +633,7 @@ impl Router {
         loop {
             let id = ClientId(self.next_id);
             self.next_id = self.next_id.checked_add(1).unwrap_or(1);
-            if !self.running.contains_key(&id) && self.clients.client(id).is_none() {
+            if !self.knows(id) {
                 return id;
             }
         }

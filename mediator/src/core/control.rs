@@ -60,6 +60,7 @@ impl Core {
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Subscribe) => {
                 if let Some(id) = self.announce(now, said.from) {
                     self.listeners.insert(id);
+                    self.forget_listeners_that_are_gone();
                 }
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Unsubscribe) => {

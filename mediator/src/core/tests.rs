@@ -326,6 +326,18 @@ fn events_tell_of_deaths_and_returns() {
 }
 
 #[test]
+fn listeners_that_made_room_for_others_are_forgotten() {
+    let mut world = World::new(&["5:0=x"]);
+    world.core.router.clients = crate::router::Clients::new(10.try_into().unwrap());
+    for port in 1..1000 {
+        world.send(local(port), Device::MEDIATOR, &plain(MsgType::Subscribe));
+        assert!(world.core.listeners.len() <= 2 * (10 + 1));
+    }
+    world.exits(DUMMY, 1);
+    assert_eq!(world.events(local(999)), [Kind::DeviceDown]);
+}
+
+#[test]
 fn a_driver_that_dies_too_often_is_given_up_and_brought_back_by_name() {
     let mut world = World::new(&["5:0=x"]);
     world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
