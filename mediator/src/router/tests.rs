@@ -184,6 +184,23 @@ fn one_copy_per_entry_in_order_with_duplicates_and_without_the_unknown() {
 }
 
 #[test]
+fn a_frame_for_nobody_does_not_stay() {
+    let mut world = World::new(&["dummy:0"]);
+    let header = header(None, Some(99));
+    let parsed = Header::parse(&header).unwrap();
+    let frame = Frame {
+        header: &header,
+        message: b"x",
+    };
+    let key = world.keys[0];
+    world
+        .router
+        .driver_frame(key, &parsed, frame, &mut world.out);
+    assert_eq!(world.out.datagrams().len(), 0);
+    assert!(!world.out.is_empty(), "whoever sends it knows to clear it");
+}
+
+#[test]
 fn drivers_ask_drivers_over_stdio() {
     let mut world = World::new(&["5:0", "77:3"]);
     let asked = world.write(1, &header(Some(device("5:0")), None), b"ask");
