@@ -419,8 +419,7 @@ impl Core {
             Action::Ping { syn_num } => {
                 let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
                 ping.set_syn(Some(SynNum(syn_num)));
-                self.router
-                    .reply(Sender::Driver(key), &ping.encode_to_vec(), &mut self.outbox);
+                self.router.ping_driver(key, &ping.encode_to_vec());
             }
             Action::Up => {
                 info!(driver = %devices[0], "up");

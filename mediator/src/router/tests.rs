@@ -419,6 +419,21 @@ fn an_announced_driver_learns_of_deaths_and_of_what_is_not_there() {
 }
 
 #[test]
+fn a_driver_that_asks_the_mediator_without_reading_fills_no_memory() {
+    let mut world = World::new(&["dummy:0"]);
+    let key = world.keys[0];
+    world.router.ping_driver(key, b"");
+    world.router.queue_mut(key).unwrap().wrote(0);
+    for from in [Sender::Driver(key), Sender::DriverAsClient(key)] {
+        for _ in 0..2 * limits::QUEUE_FRAMES {
+            world.router.reply(from, b"pong", &mut world.out);
+        }
+    }
+    let queue = world.router.queue_mut(key).unwrap();
+    assert_eq!(queue.len(), limits::QUEUE_FRAMES + 1);
+}
+
+#[test]
 fn a_client_that_goes_is_told_to_each_driver_that_it_used() {
     let mut world = World::new(&["5:0", "77:3", "6:0,6:1"]);
     world.request(A, "5:0", b"");
