@@ -1,7 +1,7 @@
 //! What waits for one driver. PURE.
 //!
 //! While the pipe takes everything, frames are gathered in one buffer and
-//! written at once. When it is full the rest waits per client: clients take
+//! written at once. When either is full the rest waits per client: clients take
 //! turns, so that none of them fills the driver alone, and beyond the bounds
 //! the *oldest* frame of whoever has most waiting is dropped, because a stale
 //! motion command is worse than none. Life-cycle frames (a client died, PING)
@@ -77,7 +77,8 @@ impl Queue {
     /// # Errors
     /// A part is longer than 32 767 bytes; the queue is as it was.
     pub fn push(&mut self, lane: Lane, frame: Frame<'_>) -> Result<u64, PartTooLong> {
-        if !self.blocked && self.turns.is_empty() && self.life_cycle.is_empty() {
+        let room = !self.blocked && self.batch.len() < limits::WRITE_BYTES;
+        if room && self.turns.is_empty() && self.life_cycle.is_empty() {
             frame.encode(&mut self.batch)?;
             self.ends.push((lane, self.batch.len()));
             return Ok(0);
@@ -393,6 +394,18 @@ mod tests {
         }
         assert_eq!(queue.dropped(), 3);
         assert_eq!(messages(&drain(&mut queue)), b"x12341234");
+    }
+
+    #[test]
+    fn bytes_are_bounded_before_the_pipe_is_known_to_be_full() {
+        let mut queue = Queue::default();
+        let message = [7; 1000];
+        for _ in 0..2000 {
+            push(&mut queue, A, &message);
+        }
+        let most = limits::WRITE_BYTES + limits::QUEUE_BYTES + 1004;
+        assert!(queue.len() * 1004 <= most, "{} frames", queue.len());
+        assert_eq!(queue.len() as u64 + queue.dropped(), 2000);
     }
 
     #[test]
