@@ -254,7 +254,14 @@ impl Queue {
     fn enforce(&mut self) -> u64 {
         let mut dropped = 0;
         while self.frames > self.bounds.frames || self.bytes > self.bounds.bytes {
-            let longest = self.clients.iter().max_by_key(|(_, waiting)| waiting.len());
+            let too_many = self.frames > self.bounds.frames;
+            let longest = self.clients.iter().max_by_key(|(_, waiting)| {
+                if too_many {
+                    waiting.len()
+                } else {
+                    waiting.iter().map(|frame| frame.len()).sum()
+                }
+            });
             let Some((&client, _)) = longest else { break };
             self.take_oldest(client);
             if !self.clients.contains_key(&client) {
@@ -394,6 +401,23 @@ mod tests {
         }
         assert_eq!(queue.dropped(), 3);
         assert_eq!(messages(&drain(&mut queue)), b"x12341234");
+    }
+
+    #[test]
+    fn too_many_bytes_are_taken_from_whoever_has_most_bytes() {
+        let mut queue = blocked(Bounds {
+            frames: 100,
+            bytes: 1000,
+        });
+        for _ in 0..5 {
+            push(&mut queue, A, b"a");
+        }
+        for _ in 0..3 {
+            push(&mut queue, B, &[b'b'; 400]);
+        }
+        assert_eq!(queue.dropped(), 1);
+        let out = messages(&drain(&mut queue));
+        assert_eq!(out.iter().filter(|byte| **byte == b'a').count(), 5);
     }
 
     #[test]
