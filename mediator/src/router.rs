@@ -626,7 +626,7 @@ impl Router {
                     .collect(),
             };
             for header in headers {
-                self.tell_driver(*key, Lane::LifeCycle, header, &message);
+                self.tell_driver(*key, Lane::ClientDied(id), header, &message);
             }
         }
     }
