@@ -58,7 +58,8 @@ pub(super) async fn receive(
     }
 }
 
-/// What a batch is received into.
+/// What a batch is received into: one for each socket, because the system is
+/// not told anew how long an address may be, and those of IPv6 are longer.
 pub(super) struct Receiver {
     buffers: Vec<u8>,
     headers: MultiHeaders<SockaddrStorage>,
