@@ -304,6 +304,7 @@ impl Shell {
                     .driver_event(now, key, Event::Spawned { pid });
             }
             Err(spawn::SpawnError { error, hint }) => {
+                self.guard.forget_what_is_gone();
                 self.core.borrow_mut().spawn_failed(now, key, error, hint);
             }
         }
