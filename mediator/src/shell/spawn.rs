@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::process::Stdio;
 
 use nix::sys::prctl::set_pdeathsig;
@@ -63,7 +63,11 @@ pub(super) fn spawn(
 fn program(word: &str, directory: Option<&Path>, amber: &Path) -> PathBuf {
     match directory {
         _ if word == "amber" => amber.to_owned(),
-        Some(directory) if word.contains('/') => directory.join(word),
+        // The new process changes its directory before it looks for the program.
+        Some(directory) if word.contains('/') => {
+            let program = directory.join(word);
+            absolute(&program).unwrap_or(program)
+        }
         _ => word.into(),
     }
 }
