@@ -478,6 +478,12 @@ fn a_full_table_makes_room_by_forgetting_who_was_silent_longest() {
 }
 
 #[test]
+fn a_limit_beyond_all_measure_takes_no_memory() {
+    let mut world = World::with_clients(&["dummy:0"], usize::MAX);
+    assert_eq!(world.request(A, "dummy:0", b"x").drivers.len(), 1);
+}
+
+#[test]
 fn ids_go_upwards_and_around_and_are_never_taken_twice() {
     let mut world = World::with_clients(&["5:0"], 3);
     world.router.next_id = i32::MAX;
