@@ -93,14 +93,11 @@ impl Core {
     /// Answers an [`Order`].
     pub fn answer(&mut self, ticket: Ticket, outcome: Result<String, (String, Option<String>)>) {
         let reply = match outcome {
-            Ok(done) => reply::What::Done(done),
+            Ok(done) => reply::What::Done(shorten(&done)),
             Err((message, hint)) => {
-                let reason = refusal::Reason::Failed.into();
-                reply::What::Refused(Refusal {
-                    reason,
-                    message,
-                    hint,
-                })
+                let hint = hint.as_deref().map(shorten);
+                let reason = refusal::Reason::Failed;
+                reply::What::Refused(refuse(reason, &shorten(&message), hint.as_deref()))
             }
         };
         self.reply(ticket, reply);
@@ -265,11 +262,13 @@ impl Core {
             ..mediator::Driver::default()
         };
         if detail == Detail::Full {
-            description.command = driver
-                .config
-                .command
-                .iter()
+            let mut bytes = 0;
+            description.command = (driver.config.command.iter())
                 .map(|word| shorten(word))
+                .take_while(|word| {
+                    bytes += word.len() + 2;
+                    bytes <= limits::COMMAND_BYTES
+                })
                 .collect();
             description.last_words = driver.words.last(limits::LAST_WORDS);
             description.restart_policy = Some(

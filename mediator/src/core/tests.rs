@@ -583,6 +583,31 @@ fn questions_that_make_no_sense_are_refused_with_a_reason() {
 }
 
 #[test]
+fn answers_fit_into_a_datagram_whatever_was_configured() {
+    let command = format!("5:0={}", "word ".repeat(10_000));
+    let mut world = World::new(&[&command]);
+    for _ in 0..limits::LAST_WORDS {
+        world
+            .core
+            .driver_said(world.now, DUMMY, &"x".repeat(limits::STDERR_LINE_BYTES));
+    }
+    assert!(world.describe(dummy()).command.len() > 100);
+
+    let ticket = Ticket {
+        to: Sender::Client(ClientAddress {
+            socket: 0,
+            address: local(1),
+        }),
+        syn: SynNum(1),
+    };
+    let long = || "x".repeat(40_000);
+    world.core.answer(ticket, Ok(long()));
+    world.core.answer(ticket, Err((long(), Some(long()))));
+    world.settle();
+    assert_eq!(world.take(local(1)).len(), 2);
+}
+
+#[test]
 fn long_lists_come_in_pages_that_fit() {
     let mut config = Config::default();
     for i in 0..300 {
