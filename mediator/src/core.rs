@@ -174,7 +174,7 @@ impl Core {
         let obsolete: Vec<_> = self
             .keys()
             .into_iter()
-            .filter(|key| !keep.contains(key))
+            .filter(|key| !keep.contains(key) && !self.drivers[key].obsolete)
             .collect();
         for key in &obsolete {
             self.driver_event(now, *key, Event::Stop);

@@ -687,6 +687,15 @@ fn a_reload_leaves_unchanged_drivers_alone() {
         "configuration read; drivers unchanged: 1, restarted: 1, added: 1, removed: 1"
     );
     world.settle();
+    // The old ones are still ending.
+    let text = world
+        .core
+        .apply(world.now, &config(&["5:0=same", "77:3=new", "8:0=comes"]));
+    assert_eq!(
+        text,
+        "configuration read; drivers unchanged: 3, restarted: 0, added: 0, removed: 0"
+    );
+    world.settle();
     world.exits(OTHER, 0);
     world.exits(DriverKey(2), 0);
     world.settle();
