@@ -174,7 +174,7 @@ impl Core {
         let obsolete: Vec<_> = self
             .keys()
             .into_iter()
-            .filter(|key| !keep.contains(key))
+            .filter(|key| !keep.contains(key) && !self.drivers[key].obsolete)
             .collect();
         for key in &obsolete {
             self.driver_event(now, *key, Event::Stop);
@@ -269,16 +269,18 @@ impl Core {
             driver.hint = Some(hint);
         }
         self.driver_event(now, key, Event::SpawnFailed(error));
+        self.forget_if_at_rest(key);
     }
 
     /// The process of a driver has ended.
     pub fn exited(&mut self, now: Instant, key: DriverKey, exit: Exit) {
         if let Some(driver) = self.drivers.get_mut(&key) {
-            let at_once = *driver.supervisor.state() == State::Starting;
-            driver.hint = at_once.then(|| {
+            if *driver.supervisor.state() == State::Starting {
                 let command = shell_words::join(&driver.config.command);
-                format!("it ended right after its start; run it by hand to see why: {command}")
-            });
+                driver.hint = Some(format!(
+                    "it ended right after its start; run it by hand to see why: {command}"
+                ));
+            }
         }
         self.driver_event(now, key, Event::Exited(exit));
         self.forget_if_at_rest(key);
@@ -302,9 +304,12 @@ impl Core {
         };
         self.timers_changed = true;
         if let Event::Spawned { pid } = event {
-            driver.gone = false;
-            driver.hint = None;
-            self.router.driver_up(key);
+            // One that was to be ended before it was there takes no frames.
+            if *driver.supervisor.state() == State::Starting {
+                driver.gone = false;
+                driver.hint = None;
+                self.router.driver_up(key);
+            }
             self.router.counters.count(Count::DriverStarts);
             info!(driver = %driver.config.devices[0], pid, "started");
         }
@@ -414,8 +419,7 @@ impl Core {
             Action::Ping { syn_num } => {
                 let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
                 ping.set_syn(Some(SynNum(syn_num)));
-                self.router
-                    .reply(Sender::Driver(key), &ping.encode_to_vec(), &mut self.outbox);
+                self.router.ping_driver(key, &ping.encode_to_vec());
             }
             Action::Up => {
                 info!(driver = %devices[0], "up");
@@ -480,6 +484,16 @@ impl Core {
                 text: Some(format!("{}: {why}", client.address.address)),
                 ..notice(Kind::ClientGone)
             });
+        }
+    }
+
+    /// Clients that made room for others are found out when they are told of
+    /// something, or here when there are too many of them.
+    fn forget_listeners_that_are_gone(&mut self) {
+        let known = self.router.clients.len() + self.drivers.len();
+        if self.listeners.len() > 2 * known {
+            let router = &self.router;
+            self.listeners.retain(|id| router.knows(*id));
         }
     }
 

@@ -154,7 +154,6 @@ impl Mediator {
         );
         let shell = Rc::new(Shell {
             core: RefCell::new(core),
-            receiver: RefCell::new(udp::Receiver::new()),
             sender: RefCell::new(udp::Sender::new()),
             children: RefCell::default(),
             for_drivers: for_drivers(self.addresses[0]),
@@ -199,7 +198,6 @@ impl Mediator {
 struct Shell {
     core: RefCell<Core>,
     sockets: Vec<UdpSocket>,
-    receiver: RefCell<udp::Receiver>,
     sender: RefCell<udp::Sender>,
     children: RefCell<HashMap<DriverKey, Child>>,
     /// Where drivers reach us.
@@ -306,6 +304,7 @@ impl Shell {
                     .driver_event(now, key, Event::Spawned { pid });
             }
             Err(spawn::SpawnError { error, hint }) => {
+                self.guard.forget_what_is_gone();
                 self.core.borrow_mut().spawn_failed(now, key, error, hint);
             }
         }
@@ -352,11 +351,12 @@ impl Shell {
 async fn receive(shell: Rc<Shell>, index: usize) {
     let io = &shell.sockets[index];
     let socket = index as u8;
+    let mut receiver = udp::Receiver::new();
     loop {
         let received = udp::receive(io, || {
             let core = &mut *shell.core.borrow_mut();
             let now = Instant::now();
-            shell.receiver.borrow_mut().receive(io, |address, bytes| {
+            receiver.receive(io, |address, bytes| {
                 core.datagram(now, ClientAddress { socket, address }, bytes);
             })
         })
