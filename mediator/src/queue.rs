@@ -478,8 +478,8 @@ mod tests {
         push(&mut queue, A, b"a");
         push(&mut queue, B, b"b");
         push(&mut queue, A_DIED, b"!");
-        assert_eq!(queue.dropped(), 1);
-        assert_eq!(messages(&drain(&mut queue)), b"x!b");
+        assert_eq!(queue.dropped(), 2);
+        assert_eq!(messages(&drain(&mut queue)), b"!b");
 
         // Before the pipe is found full: one frame is begun, the next is not.
         let mut queue = Queue::default();
