@@ -481,7 +481,7 @@ impl Core {
             info!(client = %client.address.address, id = id.0, "client gone: {why}");
             self.notify(Notice {
                 client_id: Some(id.0),
-                text: Some(format!("{}: {why}", client.address.address)),
+                text: Some(format!("{} {why}", client.address.address)),
                 ..notice(Kind::ClientGone)
             });
         }
