@@ -2,7 +2,7 @@
 //!
 //! One thread, one [`Core`], and a few tasks that tell it what happens: one per
 //! socket, three per driver, one for timers. Each of them, after it has told
-//! the core, calls [`Shell::settle`], which does what there is to do until
+//! the core, calls `Shell::settle`, which does what there is to do until
 //! nothing is left. There are no locks and no hand-overs: the core is borrowed
 //! only between two awaits.
 

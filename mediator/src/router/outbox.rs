@@ -18,7 +18,7 @@ pub struct ClientAddress {
     pub address: SocketAddr,
 }
 
-/// See the [module](self).
+/// Datagrams on their way out.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
