@@ -274,13 +274,13 @@ impl Core {
 
     /// The process of a driver has ended.
     pub fn exited(&mut self, now: Instant, key: DriverKey, exit: Exit) {
-        if let Some(driver) = self.drivers.get_mut(&key) {
-            if *driver.supervisor.state() == State::Starting {
-                let command = shell_words::join(&driver.config.command);
-                driver.hint = Some(format!(
-                    "it ended right after its start; run it by hand to see why: {command}"
-                ));
-            }
+        if let Some(driver) = self.drivers.get_mut(&key)
+            && *driver.supervisor.state() == State::Starting
+        {
+            let command = shell_words::join(&driver.config.command);
+            driver.hint = Some(format!(
+                "it ended right after its start; run it by hand to see why: {command}"
+            ));
         }
         self.driver_event(now, key, Event::Exited(exit));
         self.forget_if_at_rest(key);
