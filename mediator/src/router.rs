@@ -11,7 +11,7 @@
 //! | client | no device, or type 0    | the mediator                                   |
 //! | driver | `clientIDs`             | each of them, in order, from the driver's device |
 //! | driver | a device, no clients    | that device's driver, `clientIDs` = the sender |
-//! | driver | neither, or type 0      | the mediator                                   |
+//! | driver | neither, or type 0, or its own device | the mediator                     |
 //!
 //! Clients and drivers share one number space. A driver has an id while its
 //! process runs; the next process gets a new one.
@@ -310,6 +310,11 @@ impl Router {
         }
         match (header.device_type, header.device()) {
             (None, _) => Some(ForMediator {
+                from: Sender::Driver(key),
+                message: frame.message,
+            }),
+            // About itself; nobody asks himself.
+            (_, Some(device)) if route.devices.contains(&device) => Some(ForMediator {
                 from: Sender::Driver(key),
                 message: frame.message,
             }),

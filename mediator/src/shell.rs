@@ -362,7 +362,7 @@ async fn receive(shell: Rc<Shell>, index: usize) {
         })
         .await;
         if let Err(error) = received {
-            // Such as a pending ICMP error: it is taken by being seen.
+            // An error of the socket is taken by being seen.
             debug!(%error, "receiving failed");
             tokio::task::yield_now().await;
         }

@@ -313,6 +313,11 @@ impl Supervisor {
         !matches!(self.state, State::Starting)
     }
 
+    /// Whether somebody wants it up.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted == Wanted::Up
+    }
+
     /// Other rules, from the next event on.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;

@@ -204,6 +204,7 @@ fn ping_call_and_watch() {
 #[test]
 fn watch_goes_on_when_the_driver_is_back_and_events_tell_of_it() {
     let mediator = Mediator::start(&[DUMMY]);
+    mediator.wait_for_state("dummy:0", DriverState::Up);
     let mut events = Running::start(&mediator, &["events", "--json"]);
     let mut watch = Running::start(&mediator, &["watch", "dummy", "--json"]);
     let number = |line: &str| -> u64 {

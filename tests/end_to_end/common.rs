@@ -198,6 +198,16 @@ impl Mediator {
             .value
     }
 
+    /// How many clients have left.
+    pub fn gone(&self) -> u64 {
+        let counters = self.statistics().counters;
+        counters
+            .iter()
+            .find(|counter| counter.name == "clients_gone")
+            .unwrap()
+            .value
+    }
+
     pub fn reload(&self) -> reply::What {
         self.peer().ask(request::What::Reload(mediator::Reload {}))
     }

@@ -58,6 +58,13 @@ fn every_command_that_the_demo_shows_works() {
 }
 
 #[test]
+fn the_demo_ends_with_its_terminal() {
+    let mut demo = demo();
+    signal(demo.pid(), Signal::SIGHUP);
+    assert!(demo.wait().success());
+}
+
+#[test]
 fn the_python_example_takes_part() {
     let has_python = Command::new("python3")
         .args(["-c", "import google.protobuf"])

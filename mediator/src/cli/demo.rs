@@ -44,6 +44,7 @@ impl Options {
                 format!("dummy:1={second}"),
             ],
             log: "info".into(),
+            hangup: mediator::Hangup::End,
             ..mediator::Options::default()
         };
         mediator.serve(options, |addresses| {

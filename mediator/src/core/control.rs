@@ -54,7 +54,7 @@ impl Core {
             }
             (from @ Sender::Client(_), MsgType::ClientDied) => {
                 if let Some(id) = self.router.id_of(now, from) {
-                    self.client_gone(id, "said so");
+                    self.client_gone(id, super::Gone::SaidSo);
                 }
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Subscribe) => {

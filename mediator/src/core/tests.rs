@@ -712,6 +712,51 @@ fn a_reload_leaves_unchanged_drivers_alone() {
 }
 
 #[test]
+fn a_driver_that_takes_devices_over_waits_for_the_end_of_the_old_one() {
+    let mut world = World::new(&["5:0=x"]);
+    world.core.apply(world.now, &config(&["5:0,5:1=x"]));
+    world.settle();
+    assert_eq!(
+        world.running.keys().collect::<Vec<_>>(),
+        [&DUMMY],
+        "the serial port is taken"
+    );
+    world.exits(DUMMY, 0);
+    assert_eq!(world.running.keys().collect::<Vec<_>>(), [&OTHER]);
+    assert_eq!(world.describe(dummy()).devices.len(), 2);
+}
+
+#[test]
+fn a_driver_that_somebody_has_stopped_stays_so_when_its_configuration_changes() {
+    let mut world = World::new(&["5:0=old"]);
+    world.core.driver_event(world.now, DUMMY, Event::Stop);
+    world.settle();
+    world.exits(DUMMY, 0);
+    world.core.apply(world.now, &config(&["5:0=new"]));
+    world.settle();
+    assert!(world.running.is_empty());
+    world.core.driver_event(world.now, DUMMY, Event::Start);
+    world.settle();
+    assert_eq!(world.core.driver_config(DUMMY).unwrap().command, ["new"]);
+}
+
+#[test]
+fn a_driver_that_speaks_of_itself_speaks_to_the_mediator() {
+    let mut world = World::new(&["5:0,5:1=x"]);
+    world.drivers_got.clear();
+    let own = HeaderBytes::new(Some(dummy()), None);
+    let pong = plain(MsgType::Pong);
+    let frame = Frame {
+        header: own.as_slice(),
+        message: &pong,
+    };
+    world.core.driver_frame(world.now, DUMMY, frame);
+    world.settle();
+    assert!(world.drivers_got.is_empty(), "it is no request to itself");
+    assert_eq!(world.core.router.counters.dropped(Drop::MediatorMessage), 0);
+}
+
+#[test]
 fn a_shut_down_ends_all_drivers_and_starts_none() {
     let mut world = World::new(&["5:0=x", "77:3=y"]);
     world.exits(OTHER, 1);
