@@ -103,9 +103,14 @@ impl Options {
             amber: this_program().map_err(|error| failed("cannot find this program", &error))?,
         };
         let mediator = Mediator::bind(config, hooks).map_err(|error| cannot_listen(&error))?;
+        // Whoever reads the line may send a signal at once.
+        let end = {
+            let _context = runtime.enter();
+            end_signal(hangup).map_err(|error| failed("cannot run", &error))?
+        };
         // A reader that has gone away is no reason not to serve.
         let _ = ready(mediator.addresses());
-        let served = runtime.block_on(async { mediator.run(end_signal(hangup)?).await });
+        let served = runtime.block_on(mediator.run(end));
         runtime.shutdown_timeout(RUNTIME_END);
         served.map_err(|error| failed("cannot run", &error))
     }
