@@ -14,6 +14,7 @@ use std::fs::{self, File, TryLockError};
 use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -363,7 +364,12 @@ fn candidates(map: &Map) -> Vec<crate::geometry::Pose> {
 /// Makes the folder ours as long as the file is open.
 fn lock(folder: &Path) -> Result<File, Error> {
     let what = || format!("cannot use {}", folder.display());
-    fs::create_dir_all(folder).map_err(|error| failed(what(), error))?;
+    // A folder that we make is for nobody else: who can write here has the robot.
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder);
+    made.map_err(|error| failed(what(), error))?;
     let file = File::options()
         .create(true)
         .truncate(false)
