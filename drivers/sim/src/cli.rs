@@ -450,3 +450,124 @@ fn wrong(message: &str) -> Failure {
         wrong_request: true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn parse(line: &str) -> Options {
+        Cli::try_parse_from(line.split(' ')).expect(line).options
+    }
+
+    /// What is asked of a running simulation by a command line, or why not.
+    fn check(line: &str, expected: Result<Request, &str>) {
+        let verb = parse(line).verb.expect("a verb");
+        let found = request(&verb);
+        match (found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{line}"),
+            (Err(failure), Err(message)) => {
+                assert_eq!(failure.to_string(), message, "{line}");
+                assert!(failure.wrong_request);
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn fault(name: &str, about: Option<&str>, seconds: Option<f64>) -> Request {
+        Request::Fault {
+            fault: name.to_owned(),
+            about: about.map(str::to_owned),
+            seconds,
+        }
+    }
+
+    #[test]
+    fn the_options_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn command_lines_are_requests() {
+        check("sim state", Ok(Request::State));
+        check("sim reset", Ok(Request::Reset));
+        check("sim fault clear", Ok(Request::Clear));
+        check(
+            "sim fault low-battery",
+            Ok(fault("low-battery", None, None)),
+        );
+        check(
+            "sim fault unplug hokuyo --for 10",
+            Ok(fault("unplug", Some("hokuyo"), Some(10.0))),
+        );
+        check(
+            "sim fault stuck-wheel rear-left",
+            Ok(fault("stuck-wheel", Some("rear-left"), None)),
+        );
+        check(
+            "sim place -1,2.5,-90",
+            Ok(Request::Place {
+                x_m: -1.0,
+                y_m: 2.5,
+                heading_deg: -90.0,
+            }),
+        );
+        check(
+            "sim fault stall",
+            Err("stall needs to know what: name a device"),
+        );
+        check(
+            "sim fault replug",
+            Err("replug needs to know what: name a device"),
+        );
+        check(
+            "sim fault low-battery --for nan",
+            Err("a fault cannot last less than no time"),
+        );
+    }
+
+    #[test]
+    fn options_are_a_configuration() {
+        let line = "sim --dir /here --start 1,2 --roboclaw legacy --hokuyo utm-30lx --speed 5";
+        let config = parse(line).config().unwrap();
+        assert_eq!(config.folder, Path::new("/here"));
+        assert_eq!(config.start, Some((1.0, 2.0, 0.0)));
+        assert_eq!(config.roboclaw, Firmware::Legacy);
+        assert_eq!(config.hokuyo, Model::Utm30Lx);
+        assert_eq!(config.speed, 5.0);
+        assert_eq!(config.map.name, "flat");
+        assert_eq!(parse("sim state --dir /there").dir, Path::new("/there"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("bad.roson");
+        std::fs::write(&file, "{}").unwrap();
+        for (file, message) in [
+            (file, "bad.roson: not a .roson map: missing field `walls`"),
+            (folder.path().join("none"), "none: No such file"),
+        ] {
+            let line = format!("sim --map {}", file.display());
+            let failure = parse(&line).config().unwrap_err();
+            assert!(failure.message.contains(message), "{failure}");
+            assert!(failure.wrong_request);
+        }
+        assert!(Cli::try_parse_from(["sim", "--start", "1,x"]).is_err());
+    }
+
+    #[test]
+    fn nobody_to_ask_is_said_with_a_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        let failure = ask(folder.path(), Request::State).unwrap_err();
+        assert!(failure.message.starts_with("no simulation runs in "));
+        assert!(failure.hint.is_some() && !failure.wrong_request);
+    }
+}
