@@ -192,7 +192,10 @@ impl FromStr for MediatorAddress {
             }
             // More than one colon: an IPv6 address without brackets.
             None if text.matches(':').count() > 1 => (text, None),
+            // What `--port` took.
+            None if text.parse::<u16>().is_ok() => ("127.0.0.1", Some(text)),
             None => match text.split_once(':') {
+                Some(("", port)) => ("127.0.0.1", Some(port)),
                 Some((host, port)) => (host, Some(port)),
                 None => (text, None),
             },
@@ -241,6 +244,8 @@ mod tests {
             ("robot", "robot:26233"),
             ("robot:1", "robot:1"),
             ("10.0.0.1:80", "10.0.0.1:80"),
+            ("27777", "127.0.0.1:27777"),
+            (":27777", "127.0.0.1:27777"),
             ("::1", "[::1]:26233"),
             ("[::1]", "[::1]:26233"),
             ("[fe80::1]:7", "[fe80::1]:7"),
@@ -249,7 +254,6 @@ mod tests {
         }
         for text in [
             "",
-            ":1",
             "robot:",
             "robot:x",
             "robot:70000",

@@ -94,7 +94,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoSuchDevice { .. } => {
-                Some("`amber devices` shows which drivers there are and how they are".into())
+                Some("`amber devices` shows what there is, and `amber status DEVICE` why it does not run".into())
             }
             Self::DriverDied { device, .. } => {
                 Some(format!("`amber status {device}` shows its last words"))

@@ -36,6 +36,8 @@ enum Verb {
     /// Run a built-in driver on stdin and stdout, as the mediator does
     #[command(after_help = "Example:\n  amber mediator --driver 'dummy:0=amber driver dummy'")]
     Driver(DriverOptions),
+    /// Run a simulated robot, whose devices any program can open
+    Sim(amber_sim::cli::Options),
     #[command(flatten)]
     Client(client::Verb),
     /// Print a script that completes commands in your shell
@@ -73,6 +75,16 @@ impl Cli {
                 ..
             }) => return driver.run(),
             Verb::Driver(DriverOptions { driver: None, .. }) => list_drivers(&options),
+            Verb::Sim(sim) => amber_sim::cli::run(&sim, options.json).map_err(|failure| {
+                let text = failure.to_string();
+                let wrong = failure.wrong_request;
+                let shown = if wrong {
+                    Failure::wrong(text)
+                } else {
+                    Failure::new(text)
+                };
+                failure.hint.into_iter().fold(shown, Failure::hint)
+            }),
             Verb::Client(verb) => client::run(verb, &options),
             Verb::Completions { shell } => {
                 let mut script = Vec::new();

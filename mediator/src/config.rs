@@ -452,15 +452,30 @@ fn file_error(error: &toml::de::Error, text: &str, path: &Path) -> ConfigError {
         line: before.matches('\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
         message: error.message().lines().collect::<Vec<_>>().join(" "),
-        hint: nearest_key(error.message()),
+        hint: file_hint(error.message()),
     }
 }
 
-/// The known key that an unknown one resembles, from the words of the error:
-/// "unknown field `a`, expected one of `b`, `c`".
-fn nearest_key(message: &str) -> Option<String> {
+/// What to write instead, from the words of the error.
+fn file_hint(message: &str) -> Option<String> {
+    let hint = if message.starts_with("invalid type: map, expected a sequence") {
+        "write [[driver]], with two brackets"
+    } else if message.starts_with("invalid type: string") && message.ends_with("a sequence") {
+        "write a list, such as [\"amber\", \"driver\", \"dummy\"]"
+    } else if message.starts_with("invalid socket address") {
+        "write an address and a port, such as \"127.0.0.1:26233\""
+    } else {
+        return nearest(message);
+    };
+    Some(hint.into())
+}
+
+/// The known name that an unknown one resembles: "unknown field `a`, expected
+/// one of `b`, `c`".
+fn nearest(message: &str) -> Option<String> {
     let mut quoted = message
-        .strip_prefix("unknown field ")?
+        .strip_prefix("unknown field ")
+        .or_else(|| message.strip_prefix("unknown variant "))?
         .split('`')
         .skip(1)
         .step_by(2);

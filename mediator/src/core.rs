@@ -168,6 +168,10 @@ impl Core {
             let current = known.next_config.as_ref().unwrap_or(&known.config);
             if current == driver {
                 unchanged += 1;
+                // Whoever asks for a reload has mended something.
+                if matches!(known.supervisor.state(), State::Failed { .. }) {
+                    self.driver_event(now, key, Event::Start);
+                }
             } else {
                 changed += 1;
                 known.next_config = Some(driver.clone());
@@ -572,7 +576,7 @@ enum Gone {
 impl fmt::Display for Gone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::SaidSo => "said so",
+            Self::SaidSo => "left",
             Self::Lost => "does not answer any more",
         })
     }

@@ -11,6 +11,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::time::Duration;
 use std::{env, thread};
 
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
@@ -114,6 +115,13 @@ impl Drop for Log {
 }
 
 fn parse(filter: &str) -> Result<EnvFilter, String> {
+    // A bare word that is no level would be a module, and silence all others.
+    let bare = filter.split(',').map(str::trim).find(|part| {
+        !part.contains('=') && !part.contains('[') && part.parse::<LevelFilter>().is_err()
+    });
+    if let Some(word) = bare {
+        return Err(format!("'{word}' is no log level"));
+    }
     EnvFilter::builder()
         .parse(filter)
         .map_err(|error| error.to_string())

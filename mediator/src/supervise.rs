@@ -508,7 +508,7 @@ impl Supervisor {
                 ..
             } => {
                 let reason = fault.clone();
-                self.last_exit = Some(format!("{reason}; {}", exit.text));
+                self.last_exit = Some(format!("{reason}; the mediator ended it ({})", exit.text));
                 self.died(now, jitter, reason, false)
             }
             State::Stopping {

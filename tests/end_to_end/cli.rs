@@ -87,6 +87,7 @@ fn the_help_of_every_command() {
         "mediator",
         "driver",
         "driver dummy",
+        "sim",
         "devices",
         "status",
         "events",
@@ -258,8 +259,11 @@ fn drivers_are_stopped_and_started_by_name() {
     let out = ok(&mediator, &["reload"]);
     assert!(out.contains("unchanged: 1, restarted: 0"), "{out}");
     ok(&mediator, &["log-level", "debug"]);
-    let (code, _, err) = amber(&mediator, &["log-level", "=="]);
-    assert_ne!(code, 0, "{err}");
+    for wrong in ["==", "silly"] {
+        let (code, _, err) = amber(&mediator, &["log-level", wrong]);
+        assert_ne!(code, 0, "{err}");
+        assert!(err.contains("hint: "), "{err}");
+    }
 }
 
 #[test]

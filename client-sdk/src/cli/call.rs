@@ -17,7 +17,7 @@ Examples:
   amber call dummy status
   amber call dummy enable true
   amber call dummy message hello
-  amber call 77:3 raw 1001b00601";
+  amber call dummy raw 1001a00301";
 
 /// Which device, and what to ask of it.
 #[derive(Clone, Debug, clap::Args)]
@@ -171,7 +171,7 @@ fn shown(device: Device, json: bool) -> Result<(), Failure> {
     match json {
         true => output::show(&Sent { sent: true }, json),
         false => {
-            note(format!("sent; {device} does not answer this"));
+            note("sent (this request has no answer)");
             Ok(())
         }
     }

@@ -88,7 +88,18 @@ fn wrong_files_say_where_and_what_to_do() {
     );
     check_error(
         "[mediator]\nlisten = [\"here\"]\n",
-        "/robot/amber.toml:2:11: invalid socket address syntax",
+        "/robot/amber.toml:2:11: invalid socket address syntax | write an address and a port, such \
+         as \"127.0.0.1:26233\"",
+    );
+    check_error(
+        "[driver]\ndevice = \"5:0\"\n",
+        "/robot/amber.toml:1:1: invalid type: map, expected a sequence | write [[driver]], with \
+         two brackets",
+    );
+    check_error(
+        "[[driver]]\ndevice = '5:0'\nrestart = 'allways'\n",
+        "/robot/amber.toml:3:11: unknown variant `allways`, expected one of `always`, \
+         `on-failure`, `never` | did you mean `always`?",
     );
     check_error(
         "[mediator",

@@ -242,6 +242,18 @@ impl Core {
                 stderr_dropped: Some(driver.words.dropped()),
             }
         });
+        let hint = match (supervisor.state(), &driver.hint) {
+            (State::Failed { .. }, hint) => {
+                let device = driver.config.devices[0];
+                let check = hint
+                    .as_ref()
+                    .map_or(String::new(), |hint| format!("{hint}; "));
+                Some(format!(
+                    "{check}when that is mended: `amber start {device}`"
+                ))
+            }
+            (_, hint) => hint.clone(),
+        };
         let mut description = mediator::Driver {
             devices: driver
                 .config
@@ -256,7 +268,7 @@ impl Core {
             last_exit: supervisor.last_exit().map(shorten),
             next_start_ms: next_start.map(|at| millis(at.saturating_duration_since(now))),
             reason: reason.map(|reason| shorten(reason)),
-            hint: driver.hint.as_deref().map(shorten),
+            hint: hint.map(|hint| shorten(&hint)),
             counters,
             answers_ping: Some(supervisor.answers_ping()),
             ..mediator::Driver::default()

@@ -262,7 +262,7 @@ fn bad_framing_ends_the_driver_at_once_and_counts_as_a_death() {
     life.check(exit(1), &[gone(reason)]);
     assert_eq!(
         life.supervisor.last_exit(),
-        Some("wrote no frame: 48 65 6c; exited with code 1")
+        Some("wrote no frame: 48 65 6c; the mediator ended it (exited with code 1)")
     );
     life.timer(100, &[Action::Spawn]);
 }
