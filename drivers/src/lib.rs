@@ -16,6 +16,7 @@ use self::options::OptionsError;
 
 pub mod connection;
 pub mod dummy;
+pub mod hokuyo;
 pub mod options;
 mod retry;
 pub mod roboclaw;
@@ -25,6 +26,8 @@ pub mod roboclaw;
 pub enum BuiltIn {
     /// No hardware: a flag and a text, for trying things out
     Dummy(dummy::Options),
+    /// A Hokuyo laser scanner
+    Hokuyo(Box<hokuyo::Options>),
     /// Two RoboClaw motor controllers with four wheels
     Roboclaw(Box<roboclaw::Options>),
 }
@@ -34,6 +37,7 @@ impl BuiltIn {
     pub fn run(self) -> ExitCode {
         match self {
             Self::Dummy(options) => amber_driver::serve(dummy::Dummy::new(options)),
+            Self::Hokuyo(options) => serve(options.driver()),
             Self::Roboclaw(options) => serve(options.driver()),
         }
     }
