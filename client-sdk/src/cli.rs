@@ -1,6 +1,6 @@
 //! The client verbs of the command line. IO.
 //!
-//! Each verb computes one value, which [`output`] shows to people or, with
+//! Each verb computes one value, which is shown to people or, with
 //! `--json`, to programs. Data goes to stdout and everything else to stderr.
 
 use std::fmt;

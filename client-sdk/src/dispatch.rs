@@ -484,7 +484,13 @@ impl<T: Transport> Dispatch<T> {
     fn send(&mut self, device: Device, message: Bytes, sent: Option<oneshot::Sender<Result<()>>>) {
         trace!(%device, bytes = message.len(), "sends");
         if device != Device::MEDIATOR {
+            let first = self.used.is_empty();
             self.used.insert(device);
+            if first && self.transport.role() == Role::Driver {
+                // From now on the mediator says when a device is not there.
+                let ping = Envelope::new(MsgType::Ping, None, None).bytes();
+                self.send(Device::MEDIATOR, ping, None);
+            }
         }
         self.outbox.push_back(Outgoing {
             packet: packet(device, message),

@@ -29,7 +29,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run a mediator with simulated devices, on this machine only
+    /// Run a mediator with two drivers to play with, on this machine only
     Demo(demo::Options),
     /// Run the mediator
     Mediator(mediator::Options),

@@ -18,13 +18,14 @@ mod tests;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use std::time::{Instant, SystemTime};
 
 use amber_proto::frame::{Frame, StreamError, check_prefix};
 use amber_proto::mediator::{self, Event as Notice, event::Kind};
 use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType, SynNum};
 use prost::Message;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use self::words::Words;
 use crate::config::{Admin, Config, DriverConfig};
@@ -87,6 +88,8 @@ struct Driver {
     obsolete: bool,
     /// It is started with these rules when it has ended.
     next_config: Option<DriverConfig>,
+    /// It is started when this one has ended, whose devices it takes over.
+    after: Option<DriverKey>,
 }
 
 impl Core {
@@ -168,13 +171,16 @@ impl Core {
             } else {
                 changed += 1;
                 known.next_config = Some(driver.clone());
-                self.driver_event(now, key, Event::Restart);
+                // One that somebody has stopped stays so.
+                if known.supervisor.is_wanted() {
+                    self.driver_event(now, key, Event::Restart);
+                }
             }
         }
         let obsolete: Vec<_> = self
             .keys()
             .into_iter()
-            .filter(|key| !keep.contains(key))
+            .filter(|key| !keep.contains(key) && !self.drivers[key].obsolete)
             .collect();
         for key in &obsolete {
             self.driver_event(now, *key, Event::Stop);
@@ -183,7 +189,7 @@ impl Core {
             }
             // Its devices are free at once, for a driver that takes them over.
             self.router.release_devices(*key);
-            self.forget_if_at_rest(*key);
+            self.forget_if_at_rest(now, *key);
         }
         for driver in &config.drivers {
             if driver
@@ -192,8 +198,12 @@ impl Core {
                 .all(|device| self.router.driver_of(*device).is_none())
             {
                 added += 1;
+                let before = self.still_ending(&driver.devices);
                 let key = self.add_driver(now, driver.clone());
-                self.driver_event(now, key, Event::Start);
+                match (self.drivers.get_mut(&key), before) {
+                    (Some(driver), Some(before)) => driver.after = Some(before),
+                    _ => self.driver_event(now, key, Event::Start),
+                }
             }
         }
         let removed = obsolete.len();
@@ -269,19 +279,21 @@ impl Core {
             driver.hint = Some(hint);
         }
         self.driver_event(now, key, Event::SpawnFailed(error));
+        self.forget_if_at_rest(now, key);
     }
 
     /// The process of a driver has ended.
     pub fn exited(&mut self, now: Instant, key: DriverKey, exit: Exit) {
-        if let Some(driver) = self.drivers.get_mut(&key) {
-            let at_once = *driver.supervisor.state() == State::Starting;
-            driver.hint = at_once.then(|| {
-                let command = shell_words::join(&driver.config.command);
-                format!("it ended right after its start; run it by hand to see why: {command}")
-            });
+        if let Some(driver) = self.drivers.get_mut(&key)
+            && *driver.supervisor.state() == State::Starting
+        {
+            let command = shell_words::join(&driver.config.command);
+            driver.hint = Some(format!(
+                "it ended right after its start; run it by hand to see why: {command}"
+            ));
         }
         self.driver_event(now, key, Event::Exited(exit));
-        self.forget_if_at_rest(key);
+        self.forget_if_at_rest(now, key);
     }
 
     /// A driver has written a line to stderr.
@@ -302,9 +314,12 @@ impl Core {
         };
         self.timers_changed = true;
         if let Event::Spawned { pid } = event {
-            driver.gone = false;
-            driver.hint = None;
-            self.router.driver_up(key);
+            // One that was to be ended before it was there takes no frames.
+            if *driver.supervisor.state() == State::Starting {
+                driver.gone = false;
+                driver.hint = None;
+                self.router.driver_up(key);
+            }
             self.router.counters.count(Count::DriverStarts);
             info!(driver = %driver.config.devices[0], pid, "started");
         }
@@ -380,16 +395,44 @@ impl Core {
             hint: None,
             obsolete: false,
             next_config: None,
+            after: None,
         };
         self.drivers.insert(key, driver);
         key
     }
 
-    fn forget_if_at_rest(&mut self, key: DriverKey) {
+    /// A driver that is no longer configured, still runs, and holds hardware
+    /// that one of these devices needs.
+    fn still_ending(&self, devices: &[Device]) -> Option<DriverKey> {
+        let holds = |driver: &Driver| {
+            driver.obsolete
+                && driver
+                    .config
+                    .devices
+                    .iter()
+                    .any(|held| devices.contains(held))
+        };
+        self.drivers
+            .iter()
+            .find(|(_, driver)| holds(driver))
+            .map(|(key, _)| *key)
+    }
+
+    fn forget_if_at_rest(&mut self, now: Instant, key: DriverKey) {
         let forget = |driver: &Driver| driver.obsolete && driver.supervisor.is_at_rest();
-        if self.drivers.get(&key).is_some_and(forget) {
-            self.drivers.remove(&key);
-            self.router.remove_driver(key);
+        if !self.drivers.get(&key).is_some_and(forget) {
+            return;
+        }
+        self.drivers.remove(&key);
+        self.router.remove_driver(key);
+        for next in self.keys() {
+            let Some(driver) = self.drivers.get_mut(&next).filter(|d| d.after == Some(key)) else {
+                continue;
+            };
+            driver.after = None;
+            if !self.stopping && !driver.obsolete {
+                self.driver_event(now, next, Event::Start);
+            }
         }
     }
 
@@ -414,8 +457,7 @@ impl Core {
             Action::Ping { syn_num } => {
                 let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
                 ping.set_syn(Some(SynNum(syn_num)));
-                self.router
-                    .reply(Sender::Driver(key), &ping.encode_to_vec(), &mut self.outbox);
+                self.router.ping_driver(key, &ping.encode_to_vec());
             }
             Action::Up => {
                 info!(driver = %devices[0], "up");
@@ -464,22 +506,37 @@ impl Core {
                     self.router
                         .tell_client(id, &ping.encode_to_vec(), &mut self.outbox);
                 }
-                Silence::Lost => self.client_gone(id, "does not answer any more"),
+                Silence::Lost => self.client_gone(id, Gone::Lost),
             }
         }
         self.client_tick =
             (self.router.clients.any_announced()).then(|| now + limits::CLIENT_PING_INTERVAL);
     }
 
-    fn client_gone(&mut self, id: ClientId, why: &str) {
+    fn client_gone(&mut self, id: ClientId, why: Gone) {
         self.listeners.remove(&id);
         if let Some(client) = self.router.client_gone(id) {
-            info!(client = %client.address.address, id = id.0, "client gone: {why}");
+            let address = client.address.address;
+            match why {
+                // Every command does so at its end.
+                Gone::SaidSo => debug!(client = %address, id = id.0, "client gone: {why}"),
+                Gone::Lost => info!(client = %address, id = id.0, "client gone: {why}"),
+            }
             self.notify(Notice {
                 client_id: Some(id.0),
-                text: Some(format!("{}: {why}", client.address.address)),
+                text: Some(format!("{address} {why}")),
                 ..notice(Kind::ClientGone)
             });
+        }
+    }
+
+    /// Clients that made room for others are found out when they are told of
+    /// something, or here when there are too many of them.
+    fn forget_listeners_that_are_gone(&mut self) {
+        let known = self.router.clients.len() + self.drivers.len();
+        if self.listeners.len() > 2 * known {
+            let router = &self.router;
+            self.listeners.retain(|id| router.knows(*id));
         }
     }
 
@@ -502,6 +559,22 @@ impl Core {
         // An evicted client is found out here.
         self.listeners
             .retain(|id| router.tell_client(*id, &message, &mut self.outbox));
+    }
+}
+
+/// Why a client is gone.
+#[derive(Clone, Copy, Debug)]
+enum Gone {
+    SaidSo,
+    Lost,
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SaidSo => "said so",
+            Self::Lost => "does not answer any more",
+        })
     }
 }
 

@@ -89,5 +89,9 @@ pub const GRACE: Duration = Duration::from_secs(1);
 /// The list in one answer, in bytes: old receivers have 16 384 for all of it.
 pub const LIST_BYTES: usize = 12_000;
 
+/// The words of a command in an answer, in bytes: what [`LAST_WORDS`] of
+/// [`TEXT_BYTES`] each leave of 16 384.
+pub const COMMAND_BYTES: usize = 4_000;
+
 /// The longest text in an answer, in bytes, such as a reason or a word of a command.
 pub const TEXT_BYTES: usize = 400;

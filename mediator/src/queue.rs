@@ -1,12 +1,13 @@
 //! What waits for one driver. PURE.
 //!
 //! While the pipe takes everything, frames are gathered in one buffer and
-//! written at once. When it is full the rest waits per client: clients take
+//! written at once. When either is full the rest waits per client: clients take
 //! turns, so that none of them fills the driver alone, and beyond the bounds
 //! the *oldest* frame of whoever has most waiting is dropped, because a stale
 //! motion command is worse than none. Life-cycle frames (a client died, PING)
-//! go before all others and are never dropped. A frame of which the pipe has
-//! taken a part is always finished.
+//! go before all others and are never dropped. What still waits from a client
+//! that died is dropped: nothing of it comes after the news of its death. A
+//! frame of which the pipe has taken a part is always finished.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,6 +21,8 @@ use crate::limits;
 pub enum Lane {
     /// From the mediator itself: first in line, never dropped.
     LifeCycle,
+    /// The same, and says that this client died.
+    ClientDied(ClientId),
     /// From a client, or from another driver.
     Client(ClientId),
 }
@@ -54,7 +57,7 @@ pub struct Queue {
     written: usize,
     /// The pipe is full: wait until it says otherwise.
     blocked: bool,
-    life_cycle: VecDeque<Box<[u8]>>,
+    life_cycle: VecDeque<(Lane, Box<[u8]>)>,
     clients: HashMap<ClientId, VecDeque<Box<[u8]>>>,
     /// Clients with frames, in the order of their turns.
     turns: VecDeque<ClientId>,
@@ -77,15 +80,15 @@ impl Queue {
     /// # Errors
     /// A part is longer than 32 767 bytes; the queue is as it was.
     pub fn push(&mut self, lane: Lane, frame: Frame<'_>) -> Result<u64, PartTooLong> {
-        if !self.blocked && self.turns.is_empty() && self.life_cycle.is_empty() {
+        let room = !self.blocked && self.batch.len() < limits::WRITE_BYTES;
+        if room && self.turns.is_empty() && self.life_cycle.is_empty() {
             frame.encode(&mut self.batch)?;
             self.ends.push((lane, self.batch.len()));
             return Ok(0);
         }
         let mut bytes = Vec::with_capacity(frame.wire_len());
         frame.encode(&mut bytes)?;
-        self.wait(lane, bytes.into());
-        Ok(self.enforce())
+        Ok(self.wait(lane, bytes.into()) + self.enforce())
     }
 
     /// What to write now; empty when there is nothing to do, or when the pipe
@@ -110,8 +113,7 @@ impl Queue {
             return 0;
         }
         self.blocked = true;
-        self.set_rest_aside();
-        self.enforce()
+        self.set_rest_aside() + self.enforce()
     }
 
     /// The pipe takes bytes again.
@@ -146,7 +148,7 @@ impl Queue {
         let in_batch = self
             .ends
             .iter()
-            .filter(|(lane, _)| *lane != Lane::LifeCycle)
+            .filter(|(lane, _)| matches!(lane, Lane::Client(_)))
             .count();
         let lost = (in_batch + self.frames) as u64;
         *self = Self {
@@ -158,8 +160,8 @@ impl Queue {
     }
 
     /// Moves the frames of the batch that the pipe has not begun to take back
-    /// to where they can be overtaken and dropped.
-    fn set_rest_aside(&mut self) {
+    /// to where they can be overtaken and dropped. Returns how many were.
+    fn set_rest_aside(&mut self) -> u64 {
         let begun = self.ends.partition_point(|(_, end)| *end <= self.written);
         let starts = |i: usize| if i == 0 { 0 } else { self.ends[i - 1].1 };
         // The first frame that is not written at all.
@@ -184,11 +186,35 @@ impl Queue {
         for (lane, frame) in rest.into_iter().rev() {
             self.wait_first(lane, frame);
         }
+        // The news of a death has overtaken what that client sent before.
+        let died = |(lane, _): &(Lane, _)| match lane {
+            Lane::ClientDied(client) => Some(*client),
+            Lane::LifeCycle | Lane::Client(_) => None,
+        };
+        let dead: Vec<ClientId> = self.life_cycle.iter().filter_map(died).collect();
+        dead.into_iter().map(|client| self.forget(client)).sum()
     }
 
-    fn wait(&mut self, lane: Lane, frame: Box<[u8]>) {
+    /// Drops all that waits from a client. Returns how many frames that were.
+    fn forget(&mut self, client: ClientId) -> u64 {
+        let Some(waiting) = self.clients.remove(&client) else {
+            return 0;
+        };
+        self.turns.retain(|turn| *turn != client);
+        self.frames -= waiting.len();
+        self.bytes -= waiting.iter().map(|frame| frame.len()).sum::<usize>();
+        self.dropped += waiting.len() as u64;
+        waiting.len() as u64
+    }
+
+    /// Adds a frame to those that wait. Returns how many were dropped for it.
+    fn wait(&mut self, lane: Lane, frame: Box<[u8]>) -> u64 {
         match lane {
-            Lane::LifeCycle => self.life_cycle.push_back(frame),
+            Lane::LifeCycle => self.life_cycle.push_back((lane, frame)),
+            Lane::ClientDied(client) => {
+                self.life_cycle.push_back((lane, frame));
+                return self.forget(client);
+            }
             Lane::Client(client) => {
                 self.frames += 1;
                 self.bytes += frame.len();
@@ -199,11 +225,12 @@ impl Queue {
                 waiting.push_back(frame);
             }
         }
+        0
     }
 
     fn wait_first(&mut self, lane: Lane, frame: Box<[u8]>) {
         match lane {
-            Lane::LifeCycle => self.life_cycle.push_front(frame),
+            Lane::LifeCycle | Lane::ClientDied(_) => self.life_cycle.push_front((lane, frame)),
             Lane::Client(client) => {
                 self.frames += 1;
                 self.bytes += frame.len();
@@ -227,8 +254,8 @@ impl Queue {
     }
 
     fn next(&mut self) -> Option<(Lane, Box<[u8]>)> {
-        if let Some(frame) = self.life_cycle.pop_front() {
-            return Some((Lane::LifeCycle, frame));
+        if let Some(first) = self.life_cycle.pop_front() {
+            return Some(first);
         }
         let client = self.turns.pop_front()?;
         let frame = self.take_oldest(client)?;
@@ -253,7 +280,14 @@ impl Queue {
     fn enforce(&mut self) -> u64 {
         let mut dropped = 0;
         while self.frames > self.bounds.frames || self.bytes > self.bounds.bytes {
-            let longest = self.clients.iter().max_by_key(|(_, waiting)| waiting.len());
+            let too_many = self.frames > self.bounds.frames;
+            let longest = self.clients.iter().max_by_key(|(_, waiting)| {
+                if too_many {
+                    waiting.len()
+                } else {
+                    waiting.iter().map(|frame| frame.len()).sum()
+                }
+            });
             let Some((&client, _)) = longest else { break };
             self.take_oldest(client);
             if !self.clients.contains_key(&client) {
@@ -396,6 +430,35 @@ mod tests {
     }
 
     #[test]
+    fn too_many_bytes_are_taken_from_whoever_has_most_bytes() {
+        let mut queue = blocked(Bounds {
+            frames: 100,
+            bytes: 1000,
+        });
+        for _ in 0..5 {
+            push(&mut queue, A, b"a");
+        }
+        for _ in 0..3 {
+            push(&mut queue, B, &[b'b'; 400]);
+        }
+        assert_eq!(queue.dropped(), 1);
+        let out = messages(&drain(&mut queue));
+        assert_eq!(out.iter().filter(|byte| **byte == b'a').count(), 5);
+    }
+
+    #[test]
+    fn bytes_are_bounded_before_the_pipe_is_known_to_be_full() {
+        let mut queue = Queue::default();
+        let message = [7; 1000];
+        for _ in 0..2000 {
+            push(&mut queue, A, &message);
+        }
+        let most = limits::WRITE_BYTES + limits::QUEUE_BYTES + 1004;
+        assert!(queue.len() * 1004 <= most, "{} frames", queue.len());
+        assert_eq!(queue.len() as u64 + queue.dropped(), 2000);
+    }
+
+    #[test]
     fn life_cycle_frames_are_never_dropped() {
         let mut queue = blocked(bounds(1));
         for _ in 0..100 {
@@ -405,6 +468,35 @@ mod tests {
         let out = messages(&drain(&mut queue));
         assert_eq!(out.iter().filter(|byte| **byte == b'!').count(), 100);
         assert_eq!(out.len(), 101);
+    }
+
+    #[test]
+    fn nothing_of_a_client_comes_after_the_news_of_its_death() {
+        const A_DIED: Lane = Lane::ClientDied(ClientId(1));
+        // While the pipe is full.
+        let mut queue = blocked(bounds(10));
+        push(&mut queue, A, b"a");
+        push(&mut queue, B, b"b");
+        push(&mut queue, A_DIED, b"!");
+        assert_eq!(queue.dropped(), 2);
+        assert_eq!(messages(&drain(&mut queue)), b"!b");
+
+        // Before the pipe is found full: one frame is begun, the next is not.
+        let mut queue = Queue::default();
+        push(&mut queue, A, b"1");
+        push(&mut queue, A, b"2");
+        push(&mut queue, B, b"b");
+        push(&mut queue, A_DIED, b"!");
+        let mut out = queue.chunk()[..3].to_vec();
+        assert_eq!(queue.wrote(3), 1);
+        out.extend(drain(&mut queue));
+        assert_eq!(messages(&out), b"1!b");
+
+        // With a pipe that takes everything nothing is lost.
+        let mut queue = Queue::default();
+        push(&mut queue, A, b"a");
+        push(&mut queue, A_DIED, b"!");
+        assert_eq!(messages(&drain(&mut queue)), b"a!");
     }
 
     #[test]

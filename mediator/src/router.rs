@@ -11,7 +11,7 @@
 //! | client | no device, or type 0    | the mediator                                   |
 //! | driver | `clientIDs`             | each of them, in order, from the driver's device |
 //! | driver | a device, no clients    | that device's driver, `clientIDs` = the sender |
-//! | driver | neither, or type 0      | the mediator                                   |
+//! | driver | neither, or type 0, or its own device | the mediator                     |
 //!
 //! Clients and drivers share one number space. A driver has an id while its
 //! process runs; the next process gets a new one.
@@ -35,6 +35,11 @@ pub use self::clients::{Client, Clients, Silence};
 pub use self::outbox::{ClientAddress, Outbox, Written};
 use crate::counters::{Count, Counters, Drop};
 use crate::queue::{Bounds, Lane, Queue};
+
+/// What the mediator answers to a driver waits like the answers of others, and
+/// gives way like them: a driver may ask without end and never read. No client
+/// has this id.
+const ANSWERS: Lane = Lane::Client(ClientId(0));
 
 /// A configured driver, whether it runs or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -308,6 +313,11 @@ impl Router {
                 from: Sender::Driver(key),
                 message: frame.message,
             }),
+            // About itself; nobody asks himself.
+            (_, Some(device)) if route.devices.contains(&device) => Some(ForMediator {
+                from: Sender::Driver(key),
+                message: frame.message,
+            }),
             (Some(_), Some(device)) if device.device_type != DeviceType::MEDIATOR => {
                 self.ask_other(key, id, device, frame.message);
                 None
@@ -324,10 +334,18 @@ impl Router {
         match to {
             Sender::Client(address) => self.send(address, Device::MEDIATOR, message, out),
             Sender::DriverAsClient(key) => {
-                self.tell_driver(key, HeaderBytes::new(Some(Device::MEDIATOR), None), message);
+                let header = HeaderBytes::new(Some(Device::MEDIATOR), None);
+                self.tell_driver(key, ANSWERS, header, message);
             }
-            Sender::Driver(key) => self.tell_driver(key, HeaderBytes::new(None, None), message),
+            Sender::Driver(key) => {
+                self.tell_driver(key, ANSWERS, HeaderBytes::new(None, None), message);
+            }
         }
+    }
+
+    /// Asks a driver whether it is there.
+    pub fn ping_driver(&mut self, key: DriverKey, ping: &[u8]) {
+        self.tell_driver(key, Lane::LifeCycle, HeaderBytes::new(None, None), ping);
     }
 
     /// Sends a message of the mediator itself to a client, or a driver that is
@@ -376,6 +394,11 @@ impl Router {
             Sender::Client(address) => self.clients.heard(now, &address).map(|(id, _)| id),
             Sender::Driver(key) | Sender::DriverAsClient(key) => self.routes.get(&key)?.id,
         }
+    }
+
+    /// Whether somebody has this id.
+    pub fn knows(&self, id: ClientId) -> bool {
+        self.running.contains_key(&id) || self.clients.client(id).is_some()
     }
 
     /// One driver.
@@ -462,7 +485,7 @@ impl Router {
             Some(other) => route.used.push(other),
             None if route.announced => {
                 let answer = driver_died(syn_num(message));
-                self.tell_driver(key, HeaderBytes::new(Some(device), None), &answer);
+                self.tell_driver(key, ANSWERS, HeaderBytes::new(Some(device), None), &answer);
             }
             None => {}
         }
@@ -493,7 +516,7 @@ impl Router {
     }
 
     /// Sends a driver something on the mediator's own account.
-    fn tell_driver(&mut self, key: DriverKey, header: HeaderBytes, message: &[u8]) {
+    fn tell_driver(&mut self, key: DriverKey, lane: Lane, header: HeaderBytes, message: &[u8]) {
         if self
             .routes
             .get(&key)
@@ -503,7 +526,7 @@ impl Router {
                 header: header.as_slice(),
                 message,
             };
-            self.push(key, Lane::LifeCycle, frame);
+            self.push(key, lane, frame);
         }
     }
 
@@ -581,7 +604,8 @@ impl Router {
         }
         for asker in askers {
             for device in devices {
-                self.tell_driver(asker, HeaderBytes::new(Some(*device), None), &message);
+                let header = HeaderBytes::new(Some(*device), None);
+                self.tell_driver(asker, Lane::LifeCycle, header, &message);
             }
         }
     }
@@ -607,7 +631,7 @@ impl Router {
                     .collect(),
             };
             for header in headers {
-                self.tell_driver(*key, header, &message);
+                self.tell_driver(*key, Lane::ClientDied(id), header, &message);
             }
         }
     }
@@ -628,7 +652,7 @@ impl Router {
         loop {
             let id = ClientId(self.next_id);
             self.next_id = self.next_id.checked_add(1).unwrap_or(1);
-            if !self.running.contains_key(&id) && self.clients.client(id).is_none() {
+            if !self.knows(id) {
                 return id;
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! One thread, one [`Core`], and a few tasks that tell it what happens: one per
 //! socket, three per driver, one for timers. Each of them, after it has told
-//! the core, calls [`Shell::settle`], which does what there is to do until
+//! the core, calls `Shell::settle`, which does what there is to do until
 //! nothing is left. There are no locks and no hand-overs: the core is borrowed
 //! only between two awaits.
 
@@ -154,7 +154,6 @@ impl Mediator {
         );
         let shell = Rc::new(Shell {
             core: RefCell::new(core),
-            receiver: RefCell::new(udp::Receiver::new()),
             sender: RefCell::new(udp::Sender::new()),
             children: RefCell::default(),
             for_drivers: for_drivers(self.addresses[0]),
@@ -199,7 +198,6 @@ impl Mediator {
 struct Shell {
     core: RefCell<Core>,
     sockets: Vec<UdpSocket>,
-    receiver: RefCell<udp::Receiver>,
     sender: RefCell<udp::Sender>,
     children: RefCell<HashMap<DriverKey, Child>>,
     /// Where drivers reach us.
@@ -306,6 +304,7 @@ impl Shell {
                     .driver_event(now, key, Event::Spawned { pid });
             }
             Err(spawn::SpawnError { error, hint }) => {
+                self.guard.forget_what_is_gone();
                 self.core.borrow_mut().spawn_failed(now, key, error, hint);
             }
         }
@@ -352,17 +351,18 @@ impl Shell {
 async fn receive(shell: Rc<Shell>, index: usize) {
     let io = &shell.sockets[index];
     let socket = index as u8;
+    let mut receiver = udp::Receiver::new();
     loop {
         let received = udp::receive(io, || {
             let core = &mut *shell.core.borrow_mut();
             let now = Instant::now();
-            shell.receiver.borrow_mut().receive(io, |address, bytes| {
+            receiver.receive(io, |address, bytes| {
                 core.datagram(now, ClientAddress { socket, address }, bytes);
             })
         })
         .await;
         if let Err(error) = received {
-            // Such as a pending ICMP error: it is taken by being seen.
+            // An error of the socket is taken by being seen.
             debug!(%error, "receiving failed");
             tokio::task::yield_now().await;
         }

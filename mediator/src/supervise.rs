@@ -250,7 +250,7 @@ impl Supervisor {
             Event::Stop => self.stop(now),
             Event::Restart => self.restart(now),
             Event::Spawned { pid } => self.spawned(now, pid),
-            Event::SpawnFailed(error) => self.spawn_failed(now, error),
+            Event::SpawnFailed(error) => self.spawn_failed(now, jitter, error),
             Event::Frame => self.works(now),
             Event::Pong => {
                 self.watch.answered(now + self.policy.ping_interval);
@@ -311,6 +311,11 @@ impl Supervisor {
     pub fn heard(&mut self) -> bool {
         self.watch.heard = true;
         !matches!(self.state, State::Starting)
+    }
+
+    /// Whether somebody wants it up.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted == Wanted::Up
     }
 
     /// Other rules, from the next event on.
@@ -392,15 +397,16 @@ impl Supervisor {
                 // Its PONG is the earliest sign that it works.
                 self.ping(now)
             }
-            State::Down
-            | State::Up
-            | State::Stopping { .. }
-            | State::Backoff { .. }
-            | State::Failed { .. } => vec![],
+            // It was to be ended before it was there.
+            State::Stopping { .. } => {
+                self.pid = Some(pid);
+                vec![]
+            }
+            State::Down | State::Up | State::Backoff { .. } | State::Failed { .. } => vec![],
         }
     }
 
-    fn spawn_failed(&mut self, now: Instant, error: String) -> Vec<Action> {
+    fn spawn_failed(&mut self, now: Instant, jitter: f64, error: String) -> Vec<Action> {
         match self.state {
             State::Starting => {
                 let reason = format!("could not be started: {error}");
@@ -418,11 +424,13 @@ impl Supervisor {
                 );
                 vec![Action::Gone { reason }]
             }
-            State::Down
-            | State::Up
-            | State::Stopping { .. }
-            | State::Backoff { .. }
-            | State::Failed { .. } => vec![],
+            // It was to be ended before it was there: no exit will follow.
+            State::Stopping { .. } => {
+                let text = format!("could not be started: {error}");
+                let success = false;
+                self.exited(now, jitter, Exit { text, success })
+            }
+            State::Down | State::Up | State::Backoff { .. } | State::Failed { .. } => vec![],
         }
     }
 

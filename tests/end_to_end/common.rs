@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use prost::Message;
 
 /// Longer than anything takes, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub const AMBER: &str = env!("CARGO_BIN_EXE_amber");
 
@@ -194,6 +194,16 @@ impl Mediator {
             .dropped
             .iter()
             .find(|counter| counter.name == name)
+            .unwrap()
+            .value
+    }
+
+    /// How many clients have left.
+    pub fn gone(&self) -> u64 {
+        let counters = self.statistics().counters;
+        counters
+            .iter()
+            .find(|counter| counter.name == "clients_gone")
             .unwrap()
             .value
     }

@@ -88,6 +88,16 @@ fn paths_are_relative_to_the_file() {
     fs::write(&script, "#!/bin/sh\ntest -f \"$1\" && exec cat\n").unwrap();
     executable(&script);
     folder.start().peer().wait_for_echo(device("5:0"), b"x");
+
+    // Also when the path of the file is relative itself.
+    let name = folder.folder.path().file_name().unwrap();
+    let mut command = Command::new(AMBER);
+    command
+        .current_dir(folder.folder.path().parent().unwrap())
+        .args(["mediator", "-c"])
+        .arg(Path::new(name).join("amber.toml"));
+    let mediator = Mediator::run(command);
+    mediator.peer().wait_for_echo(device("5:0"), b"x");
 }
 
 #[test]

@@ -7,9 +7,12 @@
 
 mod common;
 
+mod cli;
 mod configuration;
+mod demo;
 mod no_survivors;
 mod old_clients;
 mod restart;
 mod routing;
+mod sdk;
 mod tidy;

@@ -6,7 +6,7 @@ use amber_proto::mediator::DriverState;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::common::{Mediator, is_running, signal, wait_for};
+use crate::common::{Mediator, device, is_running, signal, wait_for};
 
 /// A mediator with a driver that has started children of its own, one of which
 /// ignores SIGTERM; and the pids of all of them.
@@ -68,4 +68,38 @@ fn children_of_a_driver_end_with_it() {
         });
     }
     mediator.wait_for_state("80:0", DriverState::Up);
+}
+
+#[test]
+fn a_guard_that_was_killed_is_no_reason_not_to_start() {
+    let mediator = Mediator::start(&["5:0=cat"]);
+    mediator.wait_for_state("5:0", DriverState::Up);
+    let guard = guard_of(&mediator);
+    signal(guard, Signal::SIGKILL);
+    wait_for("the end of the guard", || {
+        (!is_running(guard)).then_some(())
+    });
+    // Before another guard is there.
+    let pid = mediator.describe("5:0").pid();
+    signal(pid, Signal::SIGKILL);
+    wait_for("the restart", || {
+        (mediator.describe("5:0").restarts() > 0).then_some(())
+    });
+    mediator.peer().wait_for_echo(device("5:0"), b"x");
+    assert_eq!(
+        mediator.describe("5:0").last_exit(),
+        "killed by signal 9 (SIGKILL)"
+    );
+}
+
+fn guard_of(mediator: &Mediator) -> u32 {
+    let pid = mediator.pid();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let is_guard = |child: &u32| {
+        fs::read(format!("/proc/{child}/cmdline")).is_ok_and(|line| line.ends_with(b"\0guard\0"))
+    };
+    let mut children = children
+        .split_whitespace()
+        .map(|child| child.parse().unwrap());
+    children.find(is_guard).unwrap()
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use amber_proto::mediator::{ChangeDriver, DriverState, change_driver, reply, request};
 use nix::sys::signal::Signal;
+use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, device, signal, wait_for};
 
@@ -71,17 +72,11 @@ fn drivers_that_cannot_start_say_what_to_check() {
 
 #[test]
 fn a_driver_that_dies_at_once_is_shown_with_its_last_words_and_given_up() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("amber.toml");
-    let text = "[[driver]]\ndevice = '80:0'\ndeaths = 3\nbackoff_min_ms = 300\n\
-                command = ['sh', '-c', 'echo no such port >&2; exit 3']\n\
-                [[driver]]\ndevice = '77:3'\ncommand = ['cat']\n";
-    fs::write(&file, text).unwrap();
-    let mut command = Command::new(AMBER);
-    command
-        .args(["mediator", "--listen", "127.0.0.1:0", "-c"])
-        .arg(&file);
-    let mediator = Mediator::run(command);
+    let (mediator, _folder) = with_file(
+        "[[driver]]\ndevice = '80:0'\ndeaths = 3\nbackoff_min_ms = 300\n\
+         command = ['sh', '-c', 'echo no such port >&2; exit 3']\n\
+         [[driver]]\ndevice = '77:3'\ncommand = ['cat']\n",
+    );
     let driver = mediator.wait_for_state("80:0", DriverState::Backoff);
     assert_eq!(driver.reason(), "exited with code 3");
     assert!(
@@ -128,6 +123,28 @@ fn a_driver_that_closes_its_stdout_is_started_again() {
 }
 
 #[test]
+fn a_driver_that_hangs_is_started_again() {
+    let (mediator, _folder) = with_file(
+        "[[driver]]\ndevice = 'dummy:0'\ncommand = ['amber', 'driver', 'dummy']\n\
+         ping_interval_ms = 100\n",
+    );
+    wait_for("its first PONG", || {
+        mediator.describe("dummy:0").answers_ping.filter(|a| *a)
+    });
+    let pid = mediator.describe("dummy:0").pid();
+    signal(pid, Signal::SIGSTOP);
+    mediator.wait_for_line("has not answered 3 PINGs nor said anything else");
+    // SIGTERM does not reach a stopped process: SIGKILL does.
+    wait_for("another process", || {
+        (mediator.describe("dummy:0").pid() != pid).then_some(())
+    });
+    mediator.wait_for_state("dummy:0", DriverState::Up);
+    wait_for("the end", || {
+        (!crate::common::is_running(pid)).then_some(())
+    });
+}
+
+#[test]
 fn stopping_goes_from_polite_to_firm() {
     // This one ends neither at the end of stdin nor at SIGTERM.
     let mediator = Mediator::start(&["80:0=sh -c 'trap \"\" TERM; while :; do sleep 1; done'"]);
@@ -163,6 +180,18 @@ fn a_driver_knows_who_it_is() {
         mediator.wait_for_line(line);
     }
     mediator.wait_for_line(&format!("AMBER_MEDIATOR={}", mediator.address));
+}
+
+/// A mediator with this configuration, and the folder where it lies.
+fn with_file(text: &str) -> (Mediator, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("amber.toml");
+    fs::write(&file, text).unwrap();
+    let mut command = Command::new(AMBER);
+    command
+        .args(["mediator", "--listen", "127.0.0.1:0", "-c"])
+        .arg(&file);
+    (Mediator::run(command), folder)
 }
 
 fn change(mediator: &Mediator, name: &str, action: change_driver::Action) -> reply::What {

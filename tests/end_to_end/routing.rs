@@ -1,7 +1,10 @@
 //! Frames find their way through real sockets and pipes, and nothing that comes
 //! in stops them.
 
+use std::io::Write;
 use std::thread;
+
+use amber_proto::mediator::{self, reply, request};
 
 use crate::common::{Mediator, device, frame};
 
@@ -90,12 +93,46 @@ fn malformed_datagrams_change_nothing_but_counters() {
 }
 
 #[test]
+fn addresses_of_both_families_are_kept_apart() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("SKIP addresses_of_both_families_are_kept_apart: this machine has no IPv6");
+        return;
+    }
+    let mut command = std::process::Command::new(crate::common::AMBER);
+    command.args(["mediator", "--listen", "127.0.0.1:0"]);
+    command.args(["--listen", "[::1]:0", "--driver", ECHO]);
+    let mediator = Mediator::run(command);
+    mediator.peer().wait_for_echo(device("77:3"), b"four");
+    let line = mediator.wait_for_line("listening on [::1]");
+    let socket = std::net::UdpSocket::bind("[::1]:0").unwrap();
+    socket
+        .connect(line.trim_start_matches("listening on "))
+        .unwrap();
+    socket.send(&frame(Some(device("77:3")), b"six")).unwrap();
+    socket
+        .set_read_timeout(Some(crate::common::PATIENCE))
+        .unwrap();
+    socket.recv(&mut [0; 100]).unwrap();
+
+    let list = request::What::ListClients(mediator::ListClients::default());
+    let reply::What::Clients(list) = mediator.peer().ask(list) else {
+        panic!("clients")
+    };
+    let address = socket.local_addr().unwrap().to_string();
+    let known: Vec<_> = list.clients.iter().map(|client| &client.address).collect();
+    assert!(known.contains(&&address), "{address} is not in {known:?}");
+}
+
+#[test]
 fn a_listener_on_ipv6() {
     let mut command = std::process::Command::new(crate::common::AMBER);
     command.args(["mediator", "--listen", "[::1]:0", "--driver", ECHO]);
     let has_ipv6 = std::net::UdpSocket::bind("[::1]:0").is_ok();
     if !has_ipv6 {
-        eprintln!("SKIP a_listener_on_ipv6: this machine has no IPv6");
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP a_listener_on_ipv6: this machine has no IPv6"
+        );
         return;
     }
     let mediator = Mediator::run(command);

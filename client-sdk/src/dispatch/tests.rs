@@ -217,24 +217,6 @@ async fn a_deadline_is_kept_also_when_nothing_can_be_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_transport_ends_everybody_is_told() {
-    let (client, bench) = Bench::new();
-    call!(call, client);
-    let listened = client.device(DUMMY);
-    let mut subscribe = Box::pin(listened.subscribe_raw());
-    assert!(poll(subscribe.as_mut()).is_pending());
-    drop((bench.incoming, bench.sent));
-    bench.dispatch.run().await;
-    let cause = "the client is closed: the way from the mediator is closed";
-    assert_eq!(call.await.unwrap_err().to_string(), cause);
-    assert_eq!(subscribe.await.unwrap_err().to_string(), cause);
-    assert_eq!(
-        client.dummy(0).status().await.unwrap_err().to_string(),
-        cause
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_ping_of_the_mediator_is_answered() {
     let (_client, mut bench) = Bench::new();
     let ping = Envelope::new(MsgType::Ping, Some(SynNum(77)), None);
@@ -425,6 +407,23 @@ fn statistics(bench: &Bench, ack: u32, uptime_ms: u64) {
     };
     let packet = packet(Device::MEDIATOR, message.encode_to_vec().into());
     bench.incoming.try_send(packet).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_transport_ends_everybody_is_told() {
+    let (client, mut bench) = Bench::new();
+    call!(call, client);
+    bench.settle();
+    subscribe!(updates, client, bench, FIRST);
+    drop(bench.incoming);
+    bench.dispatch.run().await;
+    let cause = "the client is closed: the way from the mediator is closed";
+    assert_eq!(call.await.unwrap_err().to_string(), cause);
+    assert_eq!(updates.next().await, None);
+    assert_eq!(
+        client.dummy(0).status().await.unwrap_err().to_string(),
+        cause
+    );
 }
 
 #[tokio::test(start_paused = true)]

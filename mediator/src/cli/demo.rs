@@ -44,6 +44,7 @@ impl Options {
                 format!("dummy:1={second}"),
             ],
             log: "info".into(),
+            hangup: mediator::Hangup::End,
             ..mediator::Options::default()
         };
         mediator.serve(options, |addresses| {
@@ -70,7 +71,7 @@ fn introduce(addresses: &[SocketAddr], second: &str, missing: Option<String>) ->
         writeln!(out, "            (not the Python example: {missing})")?;
     }
     writeln!(out, "\nType in another terminal:")?;
-    for (command, what) in [
+    let commands = [
         ("devices", "what runs"),
         ("ping dummy", "how long a message takes"),
         ("call dummy message hello", "tell a device something"),
@@ -80,8 +81,15 @@ fn introduce(addresses: &[SocketAddr], second: &str, missing: Option<String>) ->
             "events",
             "then kill a driver, by the pid that `devices` shows",
         ),
-    ] {
-        writeln!(out, "  {:44} # {what}", format!("{amber}{to} {command}"))?;
+    ]
+    .map(|(command, what)| (format!("{amber}{to} {command}"), what));
+    let width = commands
+        .iter()
+        .map(|(command, _)| command.len())
+        .max()
+        .unwrap_or(0);
+    for (command, what) in commands {
+        writeln!(out, "  {command:width$}   # {what}")?;
     }
     writeln!(
         out,

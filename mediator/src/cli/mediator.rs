@@ -42,6 +42,19 @@ pub(crate) struct Options {
     /// Show the whole configuration as it would be used, and end
     #[arg(long)]
     pub(crate) print_config: bool,
+    /// What the end of the terminal means.
+    #[arg(skip)]
+    pub(crate) hangup: Hangup,
+}
+
+/// What SIGHUP means, which comes when a terminal is closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Hangup {
+    /// Read the configuration again, as services do.
+    #[default]
+    Reload,
+    /// The end.
+    End,
 }
 
 impl Options {
@@ -64,6 +77,7 @@ impl Options {
         options: &client::Options,
         ready: impl FnOnce(&[SocketAddr]) -> io::Result<()>,
     ) -> Result<(), Failure> {
+        let hangup = self.hangup;
         let format = if options.json {
             Format::Json
         } else {
@@ -89,9 +103,14 @@ impl Options {
             amber: this_program().map_err(|error| failed("cannot find this program", &error))?,
         };
         let mediator = Mediator::bind(config, hooks).map_err(|error| cannot_listen(&error))?;
+        // Whoever reads the line may send a signal at once.
+        let end = {
+            let _context = runtime.enter();
+            end_signal(hangup).map_err(|error| failed("cannot run", &error))?
+        };
         // A reader that has gone away is no reason not to serve.
         let _ = ready(mediator.addresses());
-        let served = runtime.block_on(async { mediator.run(end_signal()?).await });
+        let served = runtime.block_on(mediator.run(end));
         runtime.shutdown_timeout(RUNTIME_END);
         served.map_err(|error| failed("cannot run", &error))
     }
@@ -112,15 +131,17 @@ impl Options {
     }
 }
 
-/// Ready at the first SIGTERM or SIGINT. The second one ends at once; drivers
+/// Ready at the first SIGTERM or SIGINT, or SIGHUP where that is an end. The second one ends at once; drivers
 /// are ended by the guard then.
-fn end_signal() -> io::Result<impl Future<Output = ()>> {
+fn end_signal(hangup: Hangup) -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut closed = signal(SignalKind::hangup())?;
     let mut next = async move || {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            _ = closed.recv(), if hangup == Hangup::End => {}
         }
     };
     Ok(async move {

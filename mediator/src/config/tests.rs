@@ -128,6 +128,15 @@ fn wrong_files_say_where_and_what_to_do() {
     );
 }
 
+proptest::proptest! {
+    #[test]
+    fn any_text_in_never_a_panic(text in "[\\[\\]{}='\"\\\\.#\na0é€😀driver]{0,40}") {
+        let _ = parse(&text);
+        let _ = parse(&format!("[[driver]]\ndevice = {text}\n"));
+        let _ = Config::default().add_driver(&text);
+    }
+}
+
 #[test]
 fn commands_are_split_like_a_shell_would() {
     let mut config = Config::default();

@@ -54,12 +54,13 @@ impl Core {
             }
             (from @ Sender::Client(_), MsgType::ClientDied) => {
                 if let Some(id) = self.router.id_of(now, from) {
-                    self.client_gone(id, "said so");
+                    self.client_gone(id, super::Gone::SaidSo);
                 }
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Subscribe) => {
                 if let Some(id) = self.announce(now, said.from) {
                     self.listeners.insert(id);
+                    self.forget_listeners_that_are_gone();
                 }
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Unsubscribe) => {
@@ -92,14 +93,11 @@ impl Core {
     /// Answers an [`Order`].
     pub fn answer(&mut self, ticket: Ticket, outcome: Result<String, (String, Option<String>)>) {
         let reply = match outcome {
-            Ok(done) => reply::What::Done(done),
+            Ok(done) => reply::What::Done(shorten(&done)),
             Err((message, hint)) => {
-                let reason = refusal::Reason::Failed.into();
-                reply::What::Refused(Refusal {
-                    reason,
-                    message,
-                    hint,
-                })
+                let hint = hint.as_deref().map(shorten);
+                let reason = refusal::Reason::Failed;
+                reply::What::Refused(refuse(reason, &shorten(&message), hint.as_deref()))
             }
         };
         self.reply(ticket, reply);
@@ -154,9 +152,8 @@ impl Core {
                     change_driver::Action::Stop => (Event::Stop, "stopping"),
                     change_driver::Action::Restart => (Event::Restart, "restarting"),
                 };
-                if self.stopping && event != Event::Stop {
-                    let message = "the mediator is shutting down";
-                    return Err(refuse(refusal::Reason::Failed, message, None));
+                if event != Event::Stop {
+                    self.check_not_stopping()?;
                 }
                 info!(driver = %device, "{done}, as asked");
                 self.driver_event(now, key, event);
@@ -164,6 +161,7 @@ impl Core {
             }
             request::What::Reload(_) => {
                 self.check_admin(ticket.to)?;
+                self.check_not_stopping()?;
                 self.orders.push_back(Order::Reload(ticket));
                 return Ok(None);
             }
@@ -197,6 +195,14 @@ impl Core {
             "changing things is allowed from the mediator's own machine only",
             Some("run the command there, or set `admin = \"anyone\"` under [mediator]"),
         ))
+    }
+
+    fn check_not_stopping(&self) -> Result<(), Refusal> {
+        if !self.stopping {
+            return Ok(());
+        }
+        let message = "the mediator is shutting down";
+        Err(refuse(refusal::Reason::Failed, message, None))
     }
 
     fn key_of(&self, device: &mediator::Device) -> Result<DriverKey, Refusal> {
@@ -256,11 +262,13 @@ impl Core {
             ..mediator::Driver::default()
         };
         if detail == Detail::Full {
-            description.command = driver
-                .config
-                .command
-                .iter()
+            let mut bytes = 0;
+            description.command = (driver.config.command.iter())
                 .map(|word| shorten(word))
+                .take_while(|word| {
+                    bytes += word.len() + 2;
+                    bytes <= limits::COMMAND_BYTES
+                })
                 .collect();
             description.last_words = driver.words.last(limits::LAST_WORDS);
             description.restart_policy = Some(

@@ -326,6 +326,19 @@ fn events_tell_of_deaths_and_returns() {
 }
 
 #[test]
+fn listeners_that_made_room_for_others_are_forgotten() {
+    let mut world = World::new(&["5:0=x"]);
+    world.core.router.clients =
+        crate::router::Clients::new(std::num::NonZeroUsize::new(10).unwrap());
+    for port in 1..1000 {
+        world.send(local(port), Device::MEDIATOR, &plain(MsgType::Subscribe));
+        assert!(world.core.listeners.len() <= 2 * (10 + 1));
+    }
+    world.exits(DUMMY, 1);
+    assert_eq!(world.events(local(999)), [Kind::DeviceDown]);
+}
+
+#[test]
 fn a_driver_that_dies_too_often_is_given_up_and_brought_back_by_name() {
     let mut world = World::new(&["5:0=x"]);
     world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
@@ -380,6 +393,11 @@ fn text_on_stdout_is_bad_framing_with_a_hint() {
         driver.reason().contains("starting up"),
         "{}",
         driver.reason()
+    );
+    assert!(
+        driver.hint().contains("stdout is the wire"),
+        "{}",
+        driver.hint()
     );
 }
 
@@ -529,6 +547,22 @@ fn changes_are_for_programs_on_the_same_machine() {
 }
 
 #[test]
+fn a_driver_that_is_stopped_before_it_is_started_is_down_for_its_clients() {
+    let mut world = World::new(&[]);
+    world.announce(local(1));
+    world.core.apply(world.now, &config(&["5:0=x"]));
+    // Before anybody has carried out what that calls for.
+    world.core.driver_event(world.now, DUMMY, Event::Stop);
+    world.settle();
+    world.exits(DUMMY, 0);
+    assert_eq!(world.describe(dummy()).state(), DriverState::Down);
+    world.take(local(1));
+    world.send(local(1), dummy(), b"\x10\x01\x18\x07");
+    let answers = world.take(local(1));
+    assert_eq!(decode(&answers[0]).kind(), Some(MsgType::DriverDied));
+}
+
+#[test]
 fn questions_that_make_no_sense_are_refused_with_a_reason() {
     let mut world = World::new(&["5:0=x"]);
     let device = mediator::Device { r#type: 9, id: 9 };
@@ -547,6 +581,31 @@ fn questions_that_make_no_sense_are_refused_with_a_reason() {
         panic!("refused")
     };
     assert_eq!(refusal.reason(), refusal::Reason::BadRequest);
+}
+
+#[test]
+fn answers_fit_into_a_datagram_whatever_was_configured() {
+    let command = format!("5:0={}", "word ".repeat(10_000));
+    let mut world = World::new(&[&command]);
+    for _ in 0..limits::LAST_WORDS {
+        world
+            .core
+            .driver_said(world.now, DUMMY, &"x".repeat(limits::STDERR_LINE_BYTES));
+    }
+    assert!(world.describe(dummy()).command.len() > 100);
+
+    let ticket = Ticket {
+        to: Sender::Client(ClientAddress {
+            socket: 0,
+            address: local(1),
+        }),
+        syn: SynNum(1),
+    };
+    let long = || "x".repeat(40_000);
+    world.core.answer(ticket, Ok(long()));
+    world.core.answer(ticket, Err((long(), Some(long()))));
+    world.settle();
+    assert_eq!(world.take(local(1)).len(), 2);
 }
 
 #[test]
@@ -629,6 +688,15 @@ fn a_reload_leaves_unchanged_drivers_alone() {
         "configuration read; drivers unchanged: 1, restarted: 1, added: 1, removed: 1"
     );
     world.settle();
+    // The old ones are still ending.
+    let text = world
+        .core
+        .apply(world.now, &config(&["5:0=same", "77:3=new", "8:0=comes"]));
+    assert_eq!(
+        text,
+        "configuration read; drivers unchanged: 3, restarted: 0, added: 0, removed: 0"
+    );
+    world.settle();
     world.exits(OTHER, 0);
     world.exits(DriverKey(2), 0);
     world.settle();
@@ -644,12 +712,63 @@ fn a_reload_leaves_unchanged_drivers_alone() {
 }
 
 #[test]
+fn a_driver_that_takes_devices_over_waits_for_the_end_of_the_old_one() {
+    let mut world = World::new(&["5:0=x"]);
+    world.core.apply(world.now, &config(&["5:0,5:1=x"]));
+    world.settle();
+    assert_eq!(
+        world.running.keys().collect::<Vec<_>>(),
+        [&DUMMY],
+        "the serial port is taken"
+    );
+    world.exits(DUMMY, 0);
+    assert_eq!(world.running.keys().collect::<Vec<_>>(), [&OTHER]);
+    assert_eq!(world.describe(dummy()).devices.len(), 2);
+}
+
+#[test]
+fn a_driver_that_somebody_has_stopped_stays_so_when_its_configuration_changes() {
+    let mut world = World::new(&["5:0=old"]);
+    world.core.driver_event(world.now, DUMMY, Event::Stop);
+    world.settle();
+    world.exits(DUMMY, 0);
+    world.core.apply(world.now, &config(&["5:0=new"]));
+    world.settle();
+    assert!(world.running.is_empty());
+    world.core.driver_event(world.now, DUMMY, Event::Start);
+    world.settle();
+    assert_eq!(world.core.driver_config(DUMMY).unwrap().command, ["new"]);
+}
+
+#[test]
+fn a_driver_that_speaks_of_itself_speaks_to_the_mediator() {
+    let mut world = World::new(&["5:0,5:1=x"]);
+    world.drivers_got.clear();
+    let own = HeaderBytes::new(Some(dummy()), None);
+    let pong = plain(MsgType::Pong);
+    let frame = Frame {
+        header: own.as_slice(),
+        message: &pong,
+    };
+    world.core.driver_frame(world.now, DUMMY, frame);
+    world.settle();
+    assert!(world.drivers_got.is_empty(), "it is no request to itself");
+    assert_eq!(world.core.router.counters.dropped(Drop::MediatorMessage), 0);
+}
+
+#[test]
 fn a_shut_down_ends_all_drivers_and_starts_none() {
     let mut world = World::new(&["5:0=x", "77:3=y"]);
     world.exits(OTHER, 1);
     world.core.shut_down(world.now);
     world.settle();
     assert!(!world.core.is_finished());
+    let reload = request::What::Reload(mediator::Reload {});
+    assert!(matches!(
+        world.ask(local(1), reload),
+        reply::What::Refused(_)
+    ));
+    assert_eq!(world.core.poll_order(), None);
     world.advance(SECOND * 3);
     let ladder: Vec<_> = world
         .actions

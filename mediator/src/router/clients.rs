@@ -133,7 +133,8 @@ impl Clients {
     /// Room for so many.
     pub fn new(limit: NonZeroUsize) -> Self {
         Self {
-            ids: LruCache::new(limit),
+            // Takes no memory for clients that may never come.
+            ids: LruCache::sparse(limit),
             clients: HashMap::new(),
             announced: BTreeSet::new(),
         }

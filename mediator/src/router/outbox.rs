@@ -18,7 +18,7 @@ pub struct ClientAddress {
     pub address: SocketAddr,
 }
 
-/// See the [module](self).
+/// Datagrams on their way out.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -52,9 +52,10 @@ impl Outbox {
             .map(|(to, range)| (*to, &self.bytes[range.clone()]))
     }
 
-    /// Whether there is nothing to send.
+    /// Whether there is nothing to send and nothing to forget: a frame may have
+    /// been written for clients that turned out to be unknown.
     pub fn is_empty(&self) -> bool {
-        self.datagrams.is_empty()
+        self.bytes.is_empty()
     }
 
     /// Forgets everything, once it is sent.

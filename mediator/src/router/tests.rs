@@ -184,6 +184,23 @@ fn one_copy_per_entry_in_order_with_duplicates_and_without_the_unknown() {
 }
 
 #[test]
+fn a_frame_for_nobody_does_not_stay() {
+    let mut world = World::new(&["dummy:0"]);
+    let header = header(None, Some(99));
+    let parsed = Header::parse(&header).unwrap();
+    let frame = Frame {
+        header: &header,
+        message: b"x",
+    };
+    let key = world.keys[0];
+    world
+        .router
+        .driver_frame(key, &parsed, frame, &mut world.out);
+    assert_eq!(world.out.datagrams().len(), 0);
+    assert!(!world.out.is_empty(), "whoever sends it knows to clear it");
+}
+
+#[test]
 fn drivers_ask_drivers_over_stdio() {
     let mut world = World::new(&["5:0", "77:3"]);
     let asked = world.write(1, &header(Some(device("5:0")), None), b"ask");
@@ -402,6 +419,21 @@ fn an_announced_driver_learns_of_deaths_and_of_what_is_not_there() {
 }
 
 #[test]
+fn a_driver_that_asks_the_mediator_without_reading_fills_no_memory() {
+    let mut world = World::new(&["dummy:0"]);
+    let key = world.keys[0];
+    world.router.ping_driver(key, b"");
+    world.router.queue_mut(key).unwrap().wrote(0);
+    for from in [Sender::Driver(key), Sender::DriverAsClient(key)] {
+        for _ in 0..2 * limits::QUEUE_FRAMES {
+            world.router.reply(from, b"pong", &mut world.out);
+        }
+    }
+    let queue = world.router.queue_mut(key).unwrap();
+    assert_eq!(queue.len(), limits::QUEUE_FRAMES + 1);
+}
+
+#[test]
 fn a_client_that_goes_is_told_to_each_driver_that_it_used() {
     let mut world = World::new(&["5:0", "77:3", "6:0,6:1"]);
     world.request(A, "5:0", b"");
@@ -443,6 +475,12 @@ fn a_full_table_makes_room_by_forgetting_who_was_silent_longest() {
     );
     assert_eq!(world.router.clients.len(), 2);
     assert_eq!(world.router.counters.counted(Count::ClientsEvicted), 1);
+}
+
+#[test]
+fn a_limit_beyond_all_measure_takes_no_memory() {
+    let mut world = World::with_clients(&["dummy:0"], usize::MAX);
+    assert_eq!(world.request(A, "dummy:0", b"x").drivers.len(), 1);
 }
 
 #[test]

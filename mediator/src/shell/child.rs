@@ -188,9 +188,11 @@ async fn read_frames(shell: Rc<Shell>, key: DriverKey, pid: u32, mut stdout: Chi
         } else {
             Ok(read.await)
         };
+        let mut more = false;
         let sane = match read {
             Ok(Ok(count)) if count > 0 => {
                 buffer.end += count;
+                more = count >= READ_BYTES;
                 hand_over(&shell.core, key, &mut buffer)
             }
             Ok(_) => {
@@ -209,6 +211,10 @@ async fn read_frames(shell: Rc<Shell>, key: DriverKey, pid: u32, mut stdout: Chi
         shell.settle();
         if !sane {
             return;
+        }
+        if more {
+            // Others have their turn.
+            tokio::task::yield_now().await;
         }
     }
 }

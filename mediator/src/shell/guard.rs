@@ -69,6 +69,12 @@ impl Guard {
         self.tell(&format!("-{group}\n"));
     }
 
+    /// A driver could not be started. It may have announced itself, and its
+    /// number is anybody's now.
+    pub(super) fn forget_what_is_gone(&self) {
+        self.tell("?\n");
+    }
+
     fn tell(&self, line: &str) {
         if let Some(stdin) = &*self.stdin.borrow() {
             // A guard that is gone is noticed by who waits for it. Lines are
@@ -139,22 +145,16 @@ pub fn guard() -> ExitCode {
     let _ = setsid();
     let mut groups = BTreeSet::new();
     for line in io::stdin().lock().lines().map_while(Result::ok) {
-        let group = line.get(1..).and_then(|group| group.parse::<i32>().ok());
-        match (line.as_bytes().first(), group) {
-            (Some(b'+'), Some(group)) if group > 1 => groups.insert(Pid::from_raw(group)),
-            (Some(b'-'), Some(group)) => groups.remove(&Pid::from_raw(group)),
-            _ => false,
-        };
+        take_note(&mut groups, &line, has_members);
     }
     for group in &groups {
         let _ = killpg(*group, Signal::SIGTERM);
     }
     let deadline = Instant::now() + GRACE;
-    // A group without members is an error.
-    groups.retain(|group| killpg(*group, None).is_ok());
+    groups.retain(has_members);
     while !groups.is_empty() && Instant::now() < deadline {
         thread::sleep(POLL);
-        groups.retain(|group| killpg(*group, None).is_ok());
+        groups.retain(has_members);
     }
     for group in &groups {
         let _ = killpg(*group, Signal::SIGKILL);
@@ -162,9 +162,41 @@ pub fn guard() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// One line of the mediator: a group to end, one that has ended, or `?` when
+/// some may have ended without being named.
+fn take_note(groups: &mut BTreeSet<Pid>, line: &str, is_there: impl FnMut(&Pid) -> bool) {
+    let group = line.get(1..).and_then(|group| group.parse::<i32>().ok());
+    match (line.as_bytes().first(), group) {
+        (Some(b'+'), Some(group)) if group > 1 => {
+            groups.insert(Pid::from_raw(group));
+        }
+        (Some(b'-'), Some(group)) => {
+            groups.remove(&Pid::from_raw(group));
+        }
+        (Some(b'?'), _) => groups.retain(is_there),
+        _ => {}
+    }
+}
+
+fn has_members(group: &Pid) -> bool {
+    // No signal is sent: a group without members is an error.
+    killpg(*group, None).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_that_ended_in_silence_are_forgotten_when_asked() {
+        let mut groups = BTreeSet::new();
+        for line in ["+7", "+8", "+9", "-9", "+1", "+-5", "+x", ""] {
+            take_note(&mut groups, line, |_| false);
+        }
+        assert_eq!(groups, [7, 8].map(Pid::from_raw).into());
+        take_note(&mut groups, "?", |group| group.as_raw() == 7);
+        assert_eq!(groups, [Pid::from_raw(7)].into());
+    }
 
     #[test]
     fn lines_are_written_without_allocating() {

@@ -3,11 +3,11 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::process::Stdio;
 
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{getpid, getppid, write};
 use tokio::process::{Child, Command};
 
@@ -63,7 +63,11 @@ pub(super) fn spawn(
 fn program(word: &str, directory: Option<&Path>, amber: &Path) -> PathBuf {
     match directory {
         _ if word == "amber" => amber.to_owned(),
-        Some(directory) if word.contains('/') => directory.join(word),
+        // The new process changes its directory before it looks for the program.
+        Some(directory) if word.contains('/') => {
+            let program = directory.join(word);
+            absolute(&program).unwrap_or(program)
+        }
         _ => word.into(),
     }
 }
@@ -109,12 +113,16 @@ fn die_with_parent(command: &mut Command, guard: Option<RawFd>) {
             // copy, held it when it started us, and nothing here closes it.
             let guard = unsafe { BorrowedFd::borrow_raw(guard) };
             // A guard that is gone is no reason not to start.
+            // SAFETY: ignoring a signal runs no code.
+            unsafe { signal(Signal::SIGPIPE, SigHandler::SigIgn)? };
             let _ = write(guard, watch_line(getpid().as_raw() as u32, &mut line));
+            // SAFETY: the same for what the system does by itself.
+            unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl)? };
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only prctl(2), getppid(2), getpid(2) and
-    // write(2) are called, which are safe there, and no memory is allocated:
-    // both errors are codes without a heap value.
+    // SAFETY: between fork and exec only prctl(2), getppid(2), getpid(2),
+    // signal(2) and write(2) are called, which are safe there, and no memory is
+    // allocated: all errors are codes without a heap value.
     unsafe { command.pre_exec(in_child) };
 }

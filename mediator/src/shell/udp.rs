@@ -38,7 +38,8 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
 }
 
 /// Waits for datagrams and hands a batch of them to `batch`, which returns how
-/// many it took.
+/// many it took. After a full batch others have their turn: a socket that is
+/// never empty is always ready, and awaiting that gives way to nobody.
 ///
 /// Cancelling loses nothing: what was not handed over is still in the socket.
 pub(super) async fn receive(
@@ -53,12 +54,17 @@ pub(super) async fn receive(
         _ => Ok(()),
     });
     match received {
-        Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
-        _ => Ok(()),
+        Ok(()) => {
+            tokio::task::yield_now().await;
+            Ok(())
+        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
-/// What a batch is received into.
+/// What a batch is received into: one for each socket, because the system is
+/// not told anew how long an address may be, and those of IPv6 are longer.
 pub(super) struct Receiver {
     buffers: Vec<u8>,
     headers: MultiHeaders<SockaddrStorage>,
@@ -185,4 +191,44 @@ fn to_std(address: &SockaddrStorage) -> Option<SocketAddr> {
             .as_sockaddr_in6()
             .map(|v6| SocketAddrV6::from(*v6).into())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use tokio::task::{LocalSet, spawn_local};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_is_never_empty_gives_way_to_others() {
+        LocalSet::new()
+            .run_until(async {
+                let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
+                let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+                for _ in 0..3 * DATAGRAMS_PER_TURN {
+                    peer.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+                }
+                let socket = UdpSocket::from_std(socket).unwrap();
+                let batches = Rc::new(Cell::new(0));
+                let counted = batches.clone();
+                spawn_local(async move {
+                    let mut receiver = Receiver::new();
+                    loop {
+                        let batch = || receiver.receive(&socket, |_, _| {});
+                        receive(&socket, batch).await.unwrap();
+                        counted.set(counted.get() + 1);
+                    }
+                });
+                let mut seen = Vec::new();
+                while batches.get() < 3 {
+                    seen.push(batches.get());
+                    tokio::task::yield_now().await;
+                }
+                assert!(seen.contains(&1) && seen.contains(&2), "{seen:?}");
+            })
+            .await;
+    }
 }

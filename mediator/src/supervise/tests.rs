@@ -186,6 +186,27 @@ fn the_stop_ladder() {
 }
 
 #[test]
+fn a_stop_before_the_process_is_there_ends_it_when_it_is() {
+    let mut life = Life::new(policy());
+    life.check(Event::Start, &[Action::Spawn]);
+    life.check(Event::Stop, &[gone("stopped"), Action::CloseInput]);
+    life.check(Event::Spawned { pid: 7 }, &[]);
+    assert_eq!(life.supervisor.pid(), Some(7));
+    life.timer(1000, &[Action::Terminate]);
+    life.check(exit(0), &[]);
+    assert_eq!(life.supervisor.state, State::Down);
+
+    life.check(Event::Start, &[Action::Spawn]);
+    life.check(Event::Stop, &[gone("stopped"), Action::CloseInput]);
+    life.check(Event::SpawnFailed("no file".into()), &[]);
+    assert_eq!(life.supervisor.state, State::Down);
+
+    life.check(Event::Start, &[Action::Spawn]);
+    life.check(Event::Restart, &[gone("stopped"), Action::CloseInput]);
+    life.check(Event::SpawnFailed("no file".into()), &[Action::Spawn]);
+}
+
+#[test]
 fn a_restart_starts_when_the_old_process_has_ended() {
     let mut life = Life::up(policy());
     life.check(Event::Restart, &[gone("stopped"), Action::CloseInput]);

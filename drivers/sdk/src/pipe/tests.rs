@@ -196,6 +196,16 @@ impl Mediator {
         assert_eq!(self.hear().await, (vec![client], message));
     }
 
+    /// The first request to another device; the driver announces itself before.
+    async fn read_first_call(&mut self) -> Packet {
+        let ping = self.read().await.unwrap();
+        let mediator = (ping.header.device_type, ping.header.device_id);
+        assert_eq!(mediator, (Some(0), Some(0)));
+        let ping = DriverMsg::decode(ping.message).unwrap();
+        assert_eq!(ping.kind(), Some(MsgType::Ping));
+        self.read().await.unwrap()
+    }
+
     async fn expect_pong(&mut self, syn: u32) {
         let mut message = DriverMsg::of_kind(MsgType::Pong);
         message.set_ack(Some(SynNum(syn)));
@@ -412,7 +422,7 @@ fn a_handler_calls_another_device_and_pings_are_answered_meanwhile() {
     run(async {
         let mut mediator = Mediator::start(Probe::default());
         mediator.ask(1, "call").await;
-        let call = mediator.read().await.unwrap();
+        let call = mediator.read_first_call().await;
         let other = DriverHdr {
             device_type: Some(5),
             device_id: Some(1),
@@ -448,7 +458,7 @@ fn a_call_to_a_device_that_has_died_fails() {
     run(async {
         let mut mediator = Mediator::start(Probe::default());
         mediator.ask(1, "call").await;
-        let call = mediator.read().await.unwrap();
+        let call = mediator.read_first_call().await;
         let packet = Packet {
             header: call.header,
             message: DriverMsg::of_kind(MsgType::DriverDied)

@@ -1,0 +1,573 @@
+//! The verb `amber sim`. IO.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::{Args, Subcommand, ValueEnum};
+use tokio::io::AsyncReadExt;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::control::{self, Answer, Request, State};
+use crate::hokuyo::Model;
+use crate::map::Map;
+use crate::roboclaw::Firmware;
+use crate::robot::Fault;
+use crate::simulator::{self, Simulator};
+
+/// `amber sim`, and what can be done to a simulation that runs.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  amber sim
+  amber sim --map lab.roson --start 1.5,2,90
+  amber sim state
+  amber sim fault unplug hokuyo --for 10")]
+pub struct Options {
+    /// The folder for the links to the devices, and for the control socket
+    #[arg(long, value_name = "FOLDER", env = "AMBER_SIM_DIR", default_value_os_t = default_folder(), global = true)]
+    pub dir: PathBuf,
+    #[command(flatten)]
+    start: Start,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Args, Clone, Debug)]
+struct Start {
+    /// A map in the .roson format; a small flat if absent
+    #[arg(long, value_name = "FILE")]
+    map: Option<PathBuf>,
+    /// Where the robot begins, as in the map: metres with y down, degrees clockwise
+    #[arg(long, value_name = "X,Y,HEADING", allow_hyphen_values = true)]
+    start: Option<Place>,
+    /// The seed of all noise
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// What the motor controllers speak
+    #[arg(long, value_enum, default_value_t = RoboclawKind::Crc16)]
+    roboclaw: RoboclawKind,
+    /// Which laser scanner
+    #[arg(long, value_enum, default_value_t = HokuyoKind::Urg04Lx)]
+    hokuyo: HokuyoKind,
+    /// Another laser scanner that listens on TCP
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    hokuyo_tcp: Option<SocketAddr>,
+    /// How much faster than real time
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    speed: f64,
+    /// End when stdin ends, as for a program that was started by another one
+    #[arg(long)]
+    until_eof: bool,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Verb {
+    /// Show the truth: where the robot is, and what it touched
+    #[command(after_help = "Example:\n  amber sim state")]
+    State,
+    /// Make something go wrong, or right again
+    #[command(after_help = "Examples:
+  amber sim fault unplug hokuyo --for 10
+  amber sim fault stuck-wheel front-left
+  amber sim fault clear")]
+    Fault {
+        /// What
+        kind: FaultKind,
+        /// Which device (roboclaw, hokuyo, hokuyo-tcp) or wheel (front-left and so on)
+        about: Option<String>,
+        /// End it after so many simulated seconds
+        #[arg(long = "for", value_name = "SECONDS")]
+        seconds: Option<f64>,
+    },
+    /// Pull the reset line of the motor controllers
+    #[command(after_help = "Example:\n  amber sim reset")]
+    Reset,
+    /// Put the robot somewhere else
+    #[command(after_help = "Example:\n  amber sim place 1.2,1,90")]
+    Place {
+        /// As in the map: metres with y down, degrees clockwise
+        #[arg(value_name = "X,Y,HEADING", allow_hyphen_values = true)]
+        place: Place,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum FaultKind {
+    /// Pull the plug of a device
+    Unplug,
+    /// Put it in again
+    Replug,
+    /// A device neither hears nor answers
+    Stall,
+    /// A device sends wrong bits
+    Corrupt,
+    /// The battery is almost empty
+    LowBattery,
+    /// A wheel does not turn
+    StuckWheel,
+    /// Nothing is wrong any more
+    Clear,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RoboclawKind {
+    /// 7-bit sums, writes are not acknowledged
+    Legacy,
+    /// 7-bit sums, writes are acknowledged when bit 7 of the sum asks for it
+    LegacyAck,
+    /// CRC16, with a status of two bytes as in 4.1.x
+    Crc16Short,
+    /// CRC16, with a status of four bytes
+    Crc16,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum HokuyoKind {
+    /// 240 degrees, 5.6 m, 10 scans per second
+    #[value(name = "urg-04lx")]
+    Urg04Lx,
+    /// 270 degrees, 60 m, 40 scans per second
+    #[value(name = "utm-30lx")]
+    Utm30Lx,
+}
+
+/// A place as in a map.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Place {
+    x_m: f64,
+    y_m: f64,
+    heading_deg: f64,
+}
+
+/// Why it was not done.
+#[derive(Debug)]
+pub struct Failure {
+    /// What happened, in lower case.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Whether what was asked makes no sense, whatever runs.
+    pub wrong_request: bool,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<simulator::Error> for Failure {
+    fn from(error: simulator::Error) -> Self {
+        use simulator::Error::{InUse, Io};
+        Self {
+            message: error.to_string(),
+            hint: error.hint().map(str::to_owned),
+            wrong_request: !matches!(error, InUse(_) | Io { .. }),
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Vec<f64> = text
+            .split(',')
+            .map(|number| {
+                number
+                    .trim()
+                    .parse()
+                    .ok()
+                    .filter(|number: &f64| number.is_finite())
+            })
+            .collect::<Option<_>>()
+            .unwrap_or_default();
+        match numbers[..] {
+            [x_m, y_m] => Ok(Self {
+                x_m,
+                y_m,
+                heading_deg: 0.0,
+            }),
+            [x_m, y_m, heading_deg] => Ok(Self {
+                x_m,
+                y_m,
+                heading_deg,
+            }),
+            _ => Err("two or three numbers are needed, as in 1.5,2,90".to_owned()),
+        }
+    }
+}
+
+impl Options {
+    /// What to simulate, with the map read.
+    ///
+    /// # Errors
+    /// The map cannot be read, or is none.
+    pub fn config(&self) -> Result<simulator::Config, Failure> {
+        let start = &self.start;
+        Ok(simulator::Config {
+            map: start
+                .map
+                .as_deref()
+                .map_or_else(|| Ok(Map::flat()), read_map)?,
+            folder: self.dir.clone(),
+            start: start
+                .start
+                .map(|place| (place.x_m, place.y_m, place.heading_deg)),
+            seed: start.seed,
+            speed: start.speed,
+            roboclaw: match start.roboclaw {
+                RoboclawKind::Legacy => Firmware::Legacy,
+                RoboclawKind::LegacyAck => Firmware::LegacyAck,
+                RoboclawKind::Crc16Short => Firmware::Crc16Short,
+                RoboclawKind::Crc16 => Firmware::Crc16,
+            },
+            hokuyo: match start.hokuyo {
+                HokuyoKind::Urg04Lx => Model::Urg04Lx,
+                HokuyoKind::Utm30Lx => Model::Utm30Lx,
+            },
+            hokuyo_tcp: start.hokuyo_tcp,
+        })
+    }
+}
+
+/// Does what was asked: runs a simulation until Ctrl-C, or asks the one that
+/// runs. What is for programs goes to stdout: `json` makes it JSON.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(options: &Options, json: bool) -> Result<(), Failure> {
+    let Some(verb) = &options.verb else {
+        return simulate(options, json);
+    };
+    match ask(&options.dir, request(verb)?)? {
+        Answer::Error(message) => Err(Failure {
+            message,
+            hint: None,
+            wrong_request: true,
+        }),
+        Answer::Done if json => print("{}\n"),
+        Answer::Done => Ok(()),
+        Answer::State(state) if json => {
+            let text = serde_json::to_string(&state).map_err(|error| failure(error.to_string()))?;
+            print(&format!("{text}\n"))
+        }
+        Answer::State(state) => print(&people(&state)),
+    }
+}
+
+/// The folder if none is named: one per user.
+#[must_use]
+pub fn default_folder() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(folder) if !folder.is_empty() => Path::new(&folder).join("amber-sim"),
+        _ => {
+            let user = rustix::process::getuid().as_raw();
+            PathBuf::from(format!("/tmp/amber-sim-{user}"))
+        }
+    }
+}
+
+fn simulate(options: &Options, json: bool) -> Result<(), Failure> {
+    let config = options.config()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| failure(format!("cannot start: {error}")))?;
+    let result = runtime.block_on(async {
+        let end = end(options.start.until_eof)?;
+        let simulator = Simulator::open(config).await?;
+        let mut text = String::new();
+        for (device, path) in simulator.devices() {
+            if json {
+                let line = serde_json::json!({ "device": device.name(), "path": path });
+                text.push_str(&format!("{line}\n"));
+            } else {
+                text.push_str(&format!("{device} {path}\n"));
+            }
+        }
+        print(&text)?;
+        Ok(simulator.run(end).await?)
+    });
+    // A thread may still read from stdin.
+    runtime.shutdown_background();
+    result
+}
+
+/// Done at Ctrl-C, SIGTERM and SIGHUP, and at the end of stdin if that counts.
+fn end(until_eof: bool) -> Result<impl Future<Output = ()>, Failure> {
+    let on =
+        |kind| signal(kind).map_err(|error| failure(format!("cannot wait for signals: {error}")));
+    let mut interrupt = on(SignalKind::interrupt())?;
+    let mut terminate = on(SignalKind::terminate())?;
+    let mut hang_up = on(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+            () = end_of_stdin(), if until_eof => {}
+        }
+    })
+}
+
+async fn end_of_stdin() {
+    let mut stdin = tokio::io::stdin();
+    let mut buffer = [0; 256];
+    while stdin.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
+}
+
+fn request(verb: &Verb) -> Result<Request, Failure> {
+    Ok(match verb {
+        Verb::State => Request::State,
+        Verb::Reset => Request::Reset,
+        Verb::Place { place } => Request::Place {
+            x_m: place.x_m,
+            y_m: place.y_m,
+            heading_deg: place.heading_deg,
+        },
+        Verb::Fault {
+            kind: FaultKind::Clear,
+            ..
+        } => Request::Clear,
+        Verb::Fault {
+            kind: FaultKind::Replug,
+            about,
+            ..
+        } => Request::Replug {
+            device: about
+                .clone()
+                .ok_or_else(|| wrong("replug needs to know what: name a device"))?,
+        },
+        Verb::Fault {
+            kind,
+            about,
+            seconds,
+        } => {
+            let fault = kind
+                .to_possible_value()
+                .map(|value| value.get_name().to_owned())
+                .unwrap_or_default();
+            Fault::parse(&fault, about.as_deref()).map_err(|error| wrong(&error.to_string()))?;
+            if seconds.is_some_and(|seconds| seconds.is_nan() || seconds < 0.0) {
+                return Err(wrong("a fault cannot last less than no time"));
+            }
+            Request::Fault {
+                fault,
+                about: about.clone(),
+                seconds: *seconds,
+            }
+        }
+    })
+}
+
+fn ask(folder: &Path, request: Request) -> Result<Answer, Failure> {
+    control::ask(folder, &request).map_err(|error| {
+        let nobody = matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+        );
+        if nobody {
+            Failure {
+                message: format!("no simulation runs in {}", folder.display()),
+                hint: Some("start one with `amber sim`, or name its folder with --dir".to_owned()),
+                wrong_request: false,
+            }
+        } else {
+            failure(format!(
+                "the simulation in {} does not answer: {error}",
+                folder.display()
+            ))
+        }
+    })
+}
+
+fn read_map(file: &Path) -> Result<Map, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| wrong(&format!("cannot read {}: {error}", file.display())))?;
+    Map::parse(&text).map_err(|error| wrong(&format!("{}: {error}", file.display())))
+}
+
+/// The truth as text.
+fn people(state: &State) -> String {
+    let wheels = state.wheels_mm_per_s;
+    let mut text = format!(
+        "time       {:.1} s\n\
+         pose       x {:.3} m, y {:.3} m, heading {:.1} deg (map: y down, clockwise)\n\
+         wheels     front {:.0} {:.0}, rear {:.0} {:.0} mm/s (left, right)\n\
+         travelled  {:.3} m\n\
+         contacts   {}{}\n\
+         clearance  {:.3} m\n\
+         scans      {}, laser {}\n",
+        state.time_s,
+        state.x_m,
+        state.y_m,
+        state.heading_deg,
+        wheels.front_left,
+        wheels.front_right,
+        wheels.rear_left,
+        wheels.rear_right,
+        state.travelled_m,
+        state.contacts,
+        if state.touching { ", touching now" } else { "" },
+        state.clearance_m,
+        state.scans,
+        if state.laser_on { "on" } else { "off" },
+    );
+    for fault in &state.faults {
+        text.push_str(&format!("fault      {fault}\n"));
+    }
+    text
+}
+
+/// Data for whoever reads stdout; that nobody does any more is no error.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(failure(format!("cannot write: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn failure(message: String) -> Failure {
+    Failure {
+        message,
+        hint: None,
+        wrong_request: false,
+    }
+}
+
+fn wrong(message: &str) -> Failure {
+    Failure {
+        message: message.to_owned(),
+        hint: None,
+        wrong_request: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn parse(line: &str) -> Options {
+        Cli::try_parse_from(line.split(' ')).expect(line).options
+    }
+
+    /// What is asked of a running simulation by a command line, or why not.
+    fn check(line: &str, expected: Result<Request, &str>) {
+        let verb = parse(line).verb.expect("a verb");
+        let found = request(&verb);
+        match (found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{line}"),
+            (Err(failure), Err(message)) => {
+                assert_eq!(failure.to_string(), message, "{line}");
+                assert!(failure.wrong_request);
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn fault(name: &str, about: Option<&str>, seconds: Option<f64>) -> Request {
+        Request::Fault {
+            fault: name.to_owned(),
+            about: about.map(str::to_owned),
+            seconds,
+        }
+    }
+
+    #[test]
+    fn the_options_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn command_lines_are_requests() {
+        check("sim state", Ok(Request::State));
+        check("sim reset", Ok(Request::Reset));
+        check("sim fault clear", Ok(Request::Clear));
+        check(
+            "sim fault low-battery",
+            Ok(fault("low-battery", None, None)),
+        );
+        check(
+            "sim fault unplug hokuyo --for 10",
+            Ok(fault("unplug", Some("hokuyo"), Some(10.0))),
+        );
+        check(
+            "sim fault stuck-wheel rear-left",
+            Ok(fault("stuck-wheel", Some("rear-left"), None)),
+        );
+        check(
+            "sim place -1,2.5,-90",
+            Ok(Request::Place {
+                x_m: -1.0,
+                y_m: 2.5,
+                heading_deg: -90.0,
+            }),
+        );
+        check(
+            "sim fault stall",
+            Err("stall needs to know what: name a device"),
+        );
+        check(
+            "sim fault replug",
+            Err("replug needs to know what: name a device"),
+        );
+        check(
+            "sim fault low-battery --for nan",
+            Err("a fault cannot last less than no time"),
+        );
+    }
+
+    #[test]
+    fn options_are_a_configuration() {
+        let line = "sim --dir /here --start 1,2 --roboclaw legacy --hokuyo utm-30lx --speed 5";
+        let config = parse(line).config().unwrap();
+        assert_eq!(config.folder, Path::new("/here"));
+        assert_eq!(config.start, Some((1.0, 2.0, 0.0)));
+        assert_eq!(config.roboclaw, Firmware::Legacy);
+        assert_eq!(config.hokuyo, Model::Utm30Lx);
+        assert_eq!(config.speed, 5.0);
+        assert_eq!(config.map.name, "flat");
+        assert_eq!(parse("sim state --dir /there").dir, Path::new("/there"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("bad.roson");
+        std::fs::write(&file, "{}").unwrap();
+        for (file, message) in [
+            (file, "bad.roson: not a .roson map: missing field `walls`"),
+            (folder.path().join("none"), "none: No such file"),
+        ] {
+            let line = format!("sim --map {}", file.display());
+            let failure = parse(&line).config().unwrap_err();
+            assert!(failure.message.contains(message), "{failure}");
+            assert!(failure.wrong_request);
+        }
+        assert!(Cli::try_parse_from(["sim", "--start", "1,x"]).is_err());
+    }
+
+    #[test]
+    fn nobody_to_ask_is_said_with_a_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        let failure = ask(folder.path(), Request::State).unwrap_err();
+        assert!(failure.message.starts_with("no simulation runs in "));
+        assert!(failure.hint.is_some() && !failure.wrong_request);
+    }
+}

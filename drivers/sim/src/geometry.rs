@@ -1,0 +1,497 @@
+//! Points, walls, beams and the outline of a robot on the plane. PURE.
+//!
+//! Metres and radians; x to the right, y up, angles counter-clockwise.
+
+use std::f64::consts::PI;
+
+/// What counts as touching nothing: a millionth of a millimetre of overlap.
+const TOLERANCE_M: f64 = 1e-9;
+/// The side of a cell of [`Walls`].
+const CELL_M: f64 = 0.25;
+/// No map has more cells than this; larger ones get larger cells.
+const MAX_CELLS: f64 = 250_000.0;
+
+/// A place, or a way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// To the right.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+}
+
+/// A straight wall without thickness.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    /// One end.
+    pub from: Point,
+    /// The other end.
+    pub to: Point,
+}
+
+/// Where a robot is and whither it looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pose {
+    /// The centre of the robot.
+    pub at: Point,
+    /// The heading, counter-clockwise from x; not wrapped.
+    pub heading: f64,
+}
+
+/// A rectangle with the robot's pose at its centre.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outline {
+    /// Half of its length, along the heading.
+    pub half_length_m: f64,
+    /// Half of its width.
+    pub half_width_m: f64,
+}
+
+/// Walls, sorted into cells so that only few are looked at.
+#[derive(Clone, Debug)]
+pub struct Walls {
+    segments: Vec<Segment>,
+    low: Point,
+    cell_m: f64,
+    columns: usize,
+    rows: usize,
+    cells: Vec<Vec<usize>>,
+}
+
+impl Point {
+    /// A point by its coordinates.
+    #[must_use]
+    pub const fn new(x: f64, y: f64) -> Self {
+        Self { x, y }
+    }
+
+    /// The way from another point to this one.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self::new(self.x - other.x, self.y - other.y)
+    }
+
+    /// This point, moved.
+    #[must_use]
+    pub fn plus(self, way: Self) -> Self {
+        Self::new(self.x + way.x, self.y + way.y)
+    }
+
+    /// A way so many times as long.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self::new(self.x * factor, self.y * factor)
+    }
+
+    /// The length of a way.
+    #[must_use]
+    pub fn length(self) -> f64 {
+        self.x.hypot(self.y)
+    }
+
+    /// This way, turned counter-clockwise.
+    #[must_use]
+    pub fn turned(self, angle: f64) -> Self {
+        let (sin, cos) = angle.sin_cos();
+        Self::new(self.x * cos - self.y * sin, self.x * sin + self.y * cos)
+    }
+
+    fn cross(self, other: Self) -> f64 {
+        self.x * other.y - self.y * other.x
+    }
+
+    fn dot(self, other: Self) -> f64 {
+        self.x * other.x + self.y * other.y
+    }
+}
+
+impl Pose {
+    /// A pose by its numbers.
+    #[must_use]
+    pub const fn new(x: f64, y: f64, heading: f64) -> Self {
+        let at = Point::new(x, y);
+        Self { at, heading }
+    }
+
+    /// A place in the frame of this pose: x ahead, y to the left.
+    fn local(self, place: Point) -> Point {
+        place.minus(self.at).turned(-self.heading)
+    }
+}
+
+/// An angle as its equal in (-pi, pi].
+#[must_use]
+pub fn wrap(angle: f64) -> f64 {
+    let turned = angle.rem_euclid(2.0 * PI);
+    if turned > PI {
+        turned - 2.0 * PI
+    } else {
+        turned
+    }
+}
+
+impl Segment {
+    /// How far along a beam this wall is, in units of `way`.
+    fn hit(&self, origin: Point, way: Point) -> Option<f64> {
+        let wall = self.to.minus(self.from);
+        let spread = way.cross(wall);
+        if spread == 0.0 {
+            return None;
+        }
+        let offset = self.from.minus(origin);
+        let along_beam = offset.cross(wall) / spread;
+        let along_wall = offset.cross(way) / spread;
+        (along_beam >= 0.0 && (0.0..=1.0).contains(&along_wall)).then_some(along_beam)
+    }
+
+    /// The nearest distance of a point to this wall.
+    #[must_use]
+    pub fn distance(&self, point: Point) -> f64 {
+        let wall = self.to.minus(self.from);
+        let square = wall.dot(wall);
+        let part = if square == 0.0 {
+            0.0
+        } else {
+            (point.minus(self.from).dot(wall) / square).clamp(0.0, 1.0)
+        };
+        point.minus(self.from.plus(wall.times(part))).length()
+    }
+}
+
+impl Outline {
+    /// The distance of its corners from its centre.
+    #[must_use]
+    pub fn radius_m(&self) -> f64 {
+        self.half_length_m.hypot(self.half_width_m)
+    }
+
+    /// The shortest way that takes a robot at this pose off the wall, if it
+    /// stands on it.
+    fn way_off(&self, pose: Pose, wall: &Segment) -> Option<Point> {
+        let (from, to) = (pose.local(wall.from), pose.local(wall.to));
+        let along = to.minus(from);
+        let length = along.length();
+        let mut axes = vec![
+            (Point::new(1.0, 0.0), self.half_length_m),
+            (Point::new(0.0, 1.0), self.half_width_m),
+        ];
+        if length > 0.0 {
+            let normal = Point::new(-along.y, along.x).times(1.0 / length);
+            let reach = self.half_length_m * normal.x.abs() + self.half_width_m * normal.y.abs();
+            axes.push((normal, reach));
+        }
+        let mut shortest: Option<Point> = None;
+        for (axis, reach) in axes {
+            let (a, b) = (from.dot(axis), to.dot(axis));
+            // To get the robot wholly below the wall, or wholly above it.
+            let (down, up) = (a.min(b) - reach, a.max(b) + reach);
+            if down >= -TOLERANCE_M || up <= TOLERANCE_M {
+                return None;
+            }
+            let way = axis.times(if -down < up { down } else { up });
+            if shortest.is_none_or(|other| way.length() < other.length()) {
+                shortest = Some(way);
+            }
+        }
+        shortest.map(|way| way.turned(pose.heading))
+    }
+}
+
+impl Walls {
+    /// Sorts the walls.
+    #[must_use]
+    pub fn new(segments: Vec<Segment>) -> Self {
+        let ends = || segments.iter().flat_map(|wall| [wall.from, wall.to]);
+        let low = ends().fold(Point::new(f64::MAX, f64::MAX), |low, end| {
+            Point::new(low.x.min(end.x), low.y.min(end.y))
+        });
+        let high = ends().fold(Point::new(f64::MIN, f64::MIN), |high, end| {
+            Point::new(high.x.max(end.x), high.y.max(end.y))
+        });
+        if segments.is_empty() {
+            let (low, cells) = (Point::default(), vec![Vec::new()]);
+            return Self {
+                segments,
+                low,
+                cell_m: CELL_M,
+                columns: 1,
+                rows: 1,
+                cells,
+            };
+        }
+        let size = high.minus(low);
+        let cell_m = CELL_M
+            .max((size.x * size.y / MAX_CELLS).sqrt())
+            .max(size.x.max(size.y) / 1e4);
+        let count = |length: f64| (length / cell_m).floor() as usize + 1;
+        let (columns, rows) = (count(size.x), count(size.y));
+        let mut new = Self {
+            segments: Vec::new(),
+            low,
+            cell_m,
+            columns,
+            rows,
+            cells: vec![Vec::new(); columns * rows],
+        };
+        for (index, wall) in segments.iter().enumerate() {
+            let (first, last) = (new.cell_of(wall.from), new.cell_of(wall.to));
+            for column in first.0.min(last.0)..=first.0.max(last.0) {
+                for row in first.1.min(last.1)..=first.1.max(last.1) {
+                    if new.crosses_cell(wall, column, row) {
+                        new.cells[row * columns + column].push(index);
+                    }
+                }
+            }
+        }
+        new.segments = segments;
+        new
+    }
+
+    /// All walls.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The lower left corner of all walls, and the upper right one.
+    #[must_use]
+    pub fn bounds(&self) -> (Point, Point) {
+        let size = Point::new(self.columns as f64, self.rows as f64).times(self.cell_m);
+        (self.low, self.low.plus(size))
+    }
+
+    /// How far a beam goes until it meets a wall, if that is within the limit.
+    #[must_use]
+    pub fn cast(&self, origin: Point, angle: f64, limit_m: f64) -> Option<f64> {
+        let way = Point::new(angle.cos(), angle.sin());
+        // Into the grid first, if it begins outside.
+        let (low, high) = self.bounds();
+        let (enter_x, leave_x) = slab(origin.x, way.x, low.x, high.x);
+        let (enter_y, leave_y) = slab(origin.y, way.y, low.y, high.y);
+        let mut at_m = enter_x.max(enter_y).max(0.0);
+        let end_m = leave_x.min(leave_y).min(limit_m);
+        if at_m > end_m {
+            return None;
+        }
+        let (mut column, mut row) = self.cell_of(origin.plus(way.times(at_m)));
+        loop {
+            let cell = &self.cells[row * self.columns + column];
+            let nearest = cell
+                .iter()
+                .filter_map(|index| self.segments[*index].hit(origin, way))
+                .min_by(f64::total_cmp);
+            let next_x = self.edge(origin.x, way.x, self.low.x, column);
+            let next_y = self.edge(origin.y, way.y, self.low.y, row);
+            let next_m = next_x.min(next_y);
+            // A wall may reach into this cell and be met only in a later one.
+            if let Some(hit_m) = nearest.filter(|hit_m| *hit_m <= next_m + TOLERANCE_M) {
+                return (hit_m <= limit_m).then_some(hit_m);
+            }
+            at_m = next_m;
+            if at_m > end_m {
+                return None;
+            }
+            let (axis, forward, count) = if next_x <= next_y {
+                (&mut column, way.x > 0.0, self.columns)
+            } else {
+                (&mut row, way.y > 0.0, self.rows)
+            };
+            *axis = if forward {
+                *axis + 1
+            } else {
+                axis.checked_sub(1)?
+            };
+            if *axis >= count {
+                return None;
+            }
+        }
+    }
+
+    /// Whether a robot can stand there without standing on a wall.
+    #[must_use]
+    pub fn is_free(&self, outline: Outline, pose: Pose) -> bool {
+        self.way_off(outline, pose).is_none()
+    }
+
+    /// Whether a straight way meets no wall.
+    #[must_use]
+    pub fn is_open(&self, from: Point, to: Point) -> bool {
+        let way = to.minus(from);
+        let length = way.length();
+        length == 0.0 || self.cast(from, way.y.atan2(way.x), length).is_none()
+    }
+
+    /// The way off one of the walls that a robot stands on.
+    pub(crate) fn way_off(&self, outline: Outline, pose: Pose) -> Option<Point> {
+        self.near(pose.at, outline.radius_m())
+            .find_map(|wall| outline.way_off(pose, wall))
+    }
+
+    /// How far away the nearest wall is.
+    #[must_use]
+    pub fn clearance_m(&self, point: Point) -> f64 {
+        self.segments
+            .iter()
+            .map(|wall| wall.distance(point))
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    /// The walls around a place, some of them more than once.
+    fn near(&self, place: Point, radius_m: f64) -> impl Iterator<Item = &Segment> {
+        let reach = Point::new(radius_m, radius_m);
+        let first = self.cell_of(place.minus(reach));
+        let last = self.cell_of(place.plus(reach));
+        (first.1..=last.1)
+            .flat_map(move |row| (first.0..=last.0).map(move |column| row * self.columns + column))
+            .flat_map(|cell| &self.cells[cell])
+            .map(|index| &self.segments[*index])
+    }
+
+    /// The cell of a place, or the nearest to it.
+    fn cell_of(&self, place: Point) -> (usize, usize) {
+        let index = |offset: f64, count: usize| {
+            ((offset / self.cell_m).floor().max(0.0) as usize).min(count - 1)
+        };
+        let offset = place.minus(self.low);
+        (index(offset.x, self.columns), index(offset.y, self.rows))
+    }
+
+    fn crosses_cell(&self, wall: &Segment, column: usize, row: usize) -> bool {
+        let half = self.cell_m / 2.0;
+        let centre = Point::new(column as f64, row as f64)
+            .times(self.cell_m)
+            .plus(Point::new(half, half))
+            .plus(self.low);
+        // A little larger, so that walls on an edge belong to both sides.
+        let square = Outline {
+            half_length_m: half + 1e-6,
+            half_width_m: half + 1e-6,
+        };
+        let pose = Pose::new(centre.x, centre.y, 0.0);
+        square.way_off(pose, wall).is_some()
+    }
+
+    /// Where a beam leaves a cell along one axis.
+    fn edge(&self, origin: f64, way: f64, low: f64, index: usize) -> f64 {
+        let index = index as f64 + if way > 0.0 { 1.0 } else { 0.0 };
+        if way == 0.0 {
+            f64::INFINITY
+        } else {
+            (low + index * self.cell_m - origin) / way
+        }
+    }
+}
+
+/// Where a beam enters and leaves what is between two parallels.
+fn slab(origin: f64, way: f64, low: f64, high: f64) -> (f64, f64) {
+    if way == 0.0 {
+        let inside = (low..=high).contains(&origin);
+        return if inside {
+            (f64::NEG_INFINITY, f64::INFINITY)
+        } else {
+            (f64::INFINITY, f64::NEG_INFINITY)
+        };
+    }
+    let (a, b) = ((low - origin) / way, (high - origin) / way);
+    (a.min(b), a.max(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OUTLINE: Outline = Outline {
+        half_length_m: 0.2,
+        half_width_m: 0.1,
+    };
+
+    fn wall(from_x: f64, from_y: f64, to_x: f64, to_y: f64) -> Segment {
+        Segment {
+            from: Point::new(from_x, from_y),
+            to: Point::new(to_x, to_y),
+        }
+    }
+
+    #[test]
+    fn a_beam_ends_at_the_first_wall() {
+        let walls = Walls::new(vec![wall(2.0, -1.0, 2.0, 1.0), wall(3.0, -1.0, 3.0, 1.0)]);
+        let origin = Point::default();
+        assert_eq!(walls.cast(origin, 0.0, 9.0), Some(2.0));
+        assert_eq!(walls.cast(origin, 0.0, 1.9), None);
+        assert_eq!(walls.cast(origin, PI, 9.0), None);
+        assert_eq!(walls.cast(Point::new(9.0, 0.0), PI, 9.0), Some(6.0));
+        let slanted = walls.cast(origin, PI / 8.0, 9.0).unwrap();
+        assert!((slanted - 2.0 / (PI / 8.0).cos()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_robot_beside_a_wall_is_free_and_one_on_it_is_not() {
+        let walls = Walls::new(vec![wall(1.0, -5.0, 1.0, 5.0)]);
+        assert!(walls.is_free(OUTLINE, Pose::new(0.79, 0.0, 0.0)));
+        assert!(!walls.is_free(OUTLINE, Pose::new(0.81, 0.0, 0.0)));
+        assert!(walls.is_free(OUTLINE, Pose::new(0.89, 0.0, PI / 2.0)));
+        let way = walls.way_off(OUTLINE, Pose::new(0.81, 0.0, 0.0)).unwrap();
+        assert!((way.x + 0.01).abs() < 1e-9 && way.y.abs() < 1e-9, "{way:?}");
+    }
+
+    #[test]
+    fn no_walls_are_no_trouble() {
+        let walls = Walls::new(Vec::new());
+        assert_eq!(walls.cast(Point::new(3.0, 4.0), 1.0, 10.0), None);
+        assert!(walls.is_free(OUTLINE, Pose::default()));
+    }
+
+    #[test]
+    fn angles_wrap() {
+        for (angle, wrapped) in [
+            (0.0, 0.0),
+            (PI, PI),
+            (-PI, PI),
+            (3.0 * PI, PI),
+            (-0.5, -0.5),
+        ] {
+            assert!((wrap(angle) - wrapped).abs() < 1e-9, "{angle}");
+        }
+    }
+
+    fn place() -> impl Strategy<Value = Point> {
+        (-4.0..4.0, -4.0..4.0).prop_map(|(x, y)| Point::new(x, y))
+    }
+
+    proptest! {
+        #[test]
+        fn cells_change_nothing(
+            ends in prop::collection::vec((place(), place()), 0..20),
+            origin in place(),
+            angle in -PI..PI,
+        ) {
+            let segments: Vec<_> =
+                ends.into_iter().map(|(from, to)| Segment { from, to }).collect();
+            let way = Point::new(angle.cos(), angle.sin());
+            let expected = segments
+                .iter()
+                .filter_map(|wall| wall.hit(origin, way))
+                .filter(|hit_m| *hit_m <= 5.0)
+                .min_by(f64::total_cmp);
+            let found = Walls::new(segments).cast(origin, angle, 5.0);
+            match (expected, found) {
+                (Some(expected), Some(found)) => prop_assert!((expected - found).abs() < 1e-6),
+                (None, None) => {}
+                other => prop_assert!(false, "{other:?}"),
+            }
+        }
+
+        #[test]
+        fn the_way_off_a_wall_leads_off_it(from in place(), to in place(), heading in -PI..PI) {
+            let wall = Segment { from, to };
+            let pose = Pose { at: Point::default(), heading };
+            if let Some(way) = OUTLINE.way_off(pose, &wall) {
+                let at = way.times(1.0 + 1e-6);
+                let after = Pose { at, heading };
+                prop_assert!(OUTLINE.way_off(after, &wall).is_none());
+            }
+        }
+    }
+}

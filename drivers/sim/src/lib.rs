@@ -1,0 +1,38 @@
+//! A simulated robot: a flat world with walls, and the robot's devices behind
+//! pseudo-terminals, for whoever has no robot at hand.
+//!
+//! ```text
+//!            any program that speaks to the real devices
+//!                 |  serial bytes            |  serial bytes, or TCP
+//!           +-----v------+            +------v------+
+//!   IO      | pty        |            | pty / tcp   |
+//!           +-----+------+            +------+------+
+//!   PURE    | roboclaw   |            | hokuyo      |   protocol machines:
+//!           +-----+------+            +------+------+   bytes and time in, bytes out
+//!                 | what motors shall do     | where beams end
+//!           +-----v--------------------------v------+
+//!   PURE    | world: robot, motors, walls, contacts |
+//!           +---------------------------------------+
+//! ```
+//!
+//! The machines and the world know no clock; `simulator` has the only loop.
+//! It brings the world up to date before each byte that arrives, so a device
+//! never answers with old measurements, and sleeps while nothing moves and
+//! nobody measures.
+//!
+//! Units are metres, radians and seconds inside; angles are counter-clockwise
+//! with x ahead and y to the left. What devices speak stands in their modules.
+
+pub mod cli;
+pub mod control;
+pub mod geometry;
+pub mod hokuyo;
+pub mod map;
+pub mod pty;
+mod reset_line;
+pub mod roboclaw;
+pub mod robot;
+pub mod simulator;
+pub mod tcp;
+pub mod wheels;
+pub mod world;

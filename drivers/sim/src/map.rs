@@ -1,0 +1,298 @@
+//! Maps in the `.roson` format: JSON with walls, gates, nodes and robots. PURE.
+//!
+//! In a file x goes to the right, **y down**, and angles are clockwise. A
+//! [`Map`] has turned that into the frame of the simulation, with y up and
+//! angles counter-clockwise; [`to_map`] and [`from_map`] go between the two.
+//!
+//! Only `walls` must be there. What a simulation does not need is not looked
+//! at, so files with other keys, references that lead nowhere, or both kinds
+//! of line ends load as well.
+
+use serde::Deserialize;
+
+use crate::geometry::{Point, Pose, Segment, wrap};
+
+/// The flat that comes with the simulation.
+const FLAT: &str = include_str!("../maps/flat.roson");
+
+/// No map is larger than this.
+const MAX_EXTENT_M: f64 = 10_000.0;
+/// No map has more walls than this.
+const MAX_WALLS: usize = 100_000;
+/// A gate that is blocked more than this is a wall.
+const BLOCKED: f64 = 0.5;
+
+/// What a simulation needs of a map.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Map {
+    /// The name in the file, or nothing.
+    pub name: String,
+    /// Walls, and gates that are closed.
+    pub walls: Vec<Segment>,
+    /// Gates that are open.
+    pub gates: Vec<Segment>,
+    /// Where robots begin.
+    pub robots: Vec<Pose>,
+    /// Places inside of rooms.
+    pub nodes: Vec<Point>,
+}
+
+/// Why a text is no map.
+#[derive(Debug, thiserror::Error)]
+pub enum MapError {
+    /// It is not JSON, or not of this form.
+    #[error("not a .roson map: {0}")]
+    Form(#[from] serde_json::Error),
+    /// There is nothing to drive between.
+    #[error("a map without walls")]
+    NoWalls,
+    /// A number is not one that a map can have.
+    #[error("wall {0:?}: coordinates must be numbers of at most {MAX_EXTENT_M} m")]
+    Coordinates(String),
+    /// There are too many walls.
+    #[error("more than {MAX_WALLS} walls: {0}")]
+    TooMany(usize),
+}
+
+impl Map {
+    /// Reads a map.
+    ///
+    /// # Errors
+    /// The text is not such a map; the error says where.
+    pub fn parse(text: &str) -> Result<Self, MapError> {
+        let file: File = serde_json::from_str(text.trim_start_matches('\u{feff}'))?;
+        if file.walls.len() > MAX_WALLS {
+            return Err(MapError::TooMany(file.walls.len()));
+        }
+        let mut map = Self {
+            name: file.name.unwrap_or_default(),
+            ..Self::default()
+        };
+        for wall in file.walls {
+            map.walls.extend(wall.segment()?);
+        }
+        for gate in file.gates.unwrap_or_default() {
+            let closed = gate.blocked.unwrap_or_default() > BLOCKED;
+            let segments = if closed {
+                &mut map.walls
+            } else {
+                &mut map.gates
+            };
+            segments.extend(gate.segment()?);
+        }
+        if map.walls.is_empty() {
+            return Err(MapError::NoWalls);
+        }
+        let robots = file.robots.unwrap_or_default().into_iter();
+        map.robots = robots
+            .filter_map(|robot| robot.location)
+            .map(|place| from_map(place.x, place.y, place.alpha.unwrap_or_default()))
+            .collect();
+        let nodes = file.nodes.unwrap_or_default().into_iter();
+        map.nodes = nodes
+            .filter(|node| node.kind.as_deref() != Some("gateNode"))
+            .filter_map(|node| node.position)
+            .map(|place| from_map(place.x, place.y, 0.0).at)
+            .collect();
+        Ok(map)
+    }
+
+    /// A small flat with several rooms, always at hand.
+    ///
+    /// # Panics
+    /// Never: a test loads it.
+    #[must_use]
+    pub fn flat() -> Self {
+        Self::parse(FLAT).expect("the map that is part of the program")
+    }
+}
+
+/// A pose of a file: metres and radians, y down, clockwise.
+#[must_use]
+pub fn from_map(x: f64, y: f64, alpha: f64) -> Pose {
+    Pose::new(x, -y, -alpha)
+}
+
+/// x, y and the angle in (-pi, pi] as in a file.
+#[must_use]
+pub fn to_map(pose: Pose) -> (f64, f64, f64) {
+    (pose.at.x, 0.0 - pose.at.y, wrap(-pose.heading))
+}
+
+#[derive(Deserialize)]
+struct File {
+    name: Option<String>,
+    walls: Vec<Line>,
+    gates: Option<Vec<Line>>,
+    robots: Option<Vec<Robot>>,
+    nodes: Option<Vec<Node>>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    id: Option<String>,
+    blocked: Option<f64>,
+    from: Option<Place>,
+    to: Option<Place>,
+}
+
+#[derive(Deserialize)]
+struct Robot {
+    location: Option<Place>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    kind: Option<String>,
+    position: Option<Place>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct Place {
+    x: f64,
+    y: f64,
+    alpha: Option<f64>,
+}
+
+impl Line {
+    /// The wall, unless it has no ends.
+    fn segment(self) -> Result<Option<Segment>, MapError> {
+        let (Some(from), Some(to)) = (self.from, self.to) else {
+            return Ok(None);
+        };
+        if [from.x, from.y, to.x, to.y]
+            .into_iter()
+            .any(|number| number.is_nan() || number.abs() > MAX_EXTENT_M)
+        {
+            return Err(MapError::Coordinates(self.id.unwrap_or_default()));
+        }
+        Ok(Some(Segment {
+            from: from_map(from.x, from.y, 0.0).at,
+            to: from_map(to.x, to.y, 0.0).at,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::FRAC_PI_2;
+    use std::fs;
+    use std::io::{self, Write};
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::world::find_start;
+
+    const WALL: &str = r#"{"from": {"x": 0, "y": 1}, "to": {"x": 3, "y": 1.5}}"#;
+
+    #[test]
+    fn the_y_of_a_file_goes_down_and_its_angles_are_clockwise() {
+        let text = format!(
+            r#"{{"name": "m", "walls": [{WALL}], "robots": [
+                {{"id": "r", "location": {{"x": 1, "y": 2, "z": 1.0, "alpha": 1.5707963267948966}}}}
+            ]}}"#
+        );
+        let map = Map::parse(&text).unwrap();
+        assert_eq!(map.name, "m");
+        assert_eq!(map.walls[0].to, Point::new(3.0, -1.5));
+        assert_eq!(map.robots, [Pose::new(1.0, -2.0, -FRAC_PI_2)]);
+        assert_eq!(to_map(map.robots[0]), (1.0, 2.0, FRAC_PI_2));
+    }
+
+    #[test]
+    fn what_is_not_needed_may_be_missing_or_odd() {
+        for text in [
+            format!(r#"{{"walls": [{WALL}]}}"#),
+            format!("{{\r\n\"walls\": [{WALL}]\r\n}}\r\n"),
+            format!("\u{feff}{{\"walls\": [{WALL}]}}"),
+            format!(r#"{{"walls": [{WALL}, {{"from": null, "to": null}}], "gates": null}}"#),
+            format!(r#"{{"walls": [{WALL}], "sofas": 3, "space-walls": [{{"wallId": "gone"}}]}}"#),
+            format!(r#"{{"walls": [{WALL}], "nodes": [{{"id": "n", "position": null}}]}}"#),
+        ] {
+            assert_eq!(Map::parse(&text).expect(&text).walls.len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_closed_gate_is_a_wall() {
+        for (blocked, walls, open) in [("0.0", 1, 1), ("1.0", 2, 0)] {
+            let gate = WALL.replacen('{', &format!("{{\"blocked\": {blocked}, "), 1);
+            let text = format!(r#"{{"walls": [{WALL}], "gates": [{gate}]}}"#);
+            let map = Map::parse(&text).expect(&text);
+            assert_eq!((map.walls.len(), map.gates.len()), (walls, open), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        for (text, error) in [
+            (
+                "",
+                "not a .roson map: EOF while parsing a value at line 1 column 0",
+            ),
+            (
+                "{}",
+                "not a .roson map: missing field `walls` at line 1 column 2",
+            ),
+            (r#"{"walls": []}"#, "a map without walls"),
+            (
+                r#"{"walls": [{"id": "W7", "from": {"x": 1e9, "y": 0}, "to": {"x": 0, "y": 0}}]}"#,
+                "wall \"W7\": coordinates must be numbers of at most 10000 m",
+            ),
+        ] {
+            assert_eq!(Map::parse(text).unwrap_err().to_string(), error);
+        }
+    }
+
+    #[test]
+    fn the_flat_has_rooms_and_a_robot() {
+        let map = Map::flat();
+        assert!(map.walls.len() > 15);
+        assert!(map.gates.len() >= 4);
+        assert_eq!(map.robots.len(), 1);
+        for gate in &map.gates {
+            assert!(gate.to.minus(gate.from).length() >= 0.8, "{gate:?}");
+        }
+    }
+
+    #[test]
+    fn old_maps_load() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/maps");
+        if !folder.is_dir() {
+            let _ = writeln!(io::stderr(), "SKIP maps: {} is not there", folder.display());
+            return;
+        }
+        for (name, walls, gates, robots) in [
+            ("Test7", 7, 0, 1),
+            ("MazeRoboLabFullMap", 30, 0, 0),
+            ("MazeRoboLabSplitIntoRooms8", 29, 9, 0),
+        ] {
+            let text = fs::read_to_string(folder.join(format!("{name}.roson"))).unwrap();
+            let map = Map::parse(&text).expect(name);
+            let counts = (map.walls.len(), map.gates.len(), map.robots.len());
+            assert_eq!(counts, (walls, gates, robots), "{name}");
+            let nodes = map.nodes.iter().map(|at| Pose {
+                at: *at,
+                heading: 0.0,
+            });
+            let candidates: Vec<_> = map.robots.iter().copied().chain(nodes).collect();
+            let start = find_start(&map.walls, &candidates).expect(name);
+            let (x, y, _) = to_map(start);
+            assert!(
+                (0.0..3.0).contains(&x) && (0.0..4.9).contains(&y),
+                "{name}: {x} {y}"
+            );
+            // What the laboratory has outside of its maze.
+            assert!(x < 2.35 || y > 3.26 || name == "Test7", "{name}: {x} {y}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_does_harm(text in ".{0,200}") {
+            let _ = Map::parse(&text);
+        }
+    }
+}

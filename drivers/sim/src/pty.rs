@@ -1,0 +1,284 @@
+//! A pseudo-terminal that looks like a serial port, at a path that stays. IO.
+//!
+//! The path is a symbolic link, replaced in one step, so that a program can
+//! open it again after the device was unplugged. Dropping a [`Pty`] is
+//! unplugging: who has the port open sees a hang-up.
+//!
+//! The other end is kept open here too. Otherwise Linux reports a hang-up
+//! whenever no program has the port open, and leaves what such a program did
+//! to the port (exclusive use, unread bytes) to the next one, unlike a serial
+//! port. So the opening and closing of others is watched with inotify.
+
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{self, OptionalActions, QueueSelector};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// One end of a pseudo-terminal; programs open the other by its path.
+#[derive(Debug)]
+pub struct Pty {
+    controller: AsyncFd<OwnedFd>,
+    port: OwnedFd,
+    watch: AsyncFd<OwnedFd>,
+    users: usize,
+    link: PathBuf,
+    device: PathBuf,
+}
+
+impl Pty {
+    /// Makes a pseudo-terminal and points `link` at it, replacing what is
+    /// there if it is a link too.
+    ///
+    /// # Errors
+    /// There are no more pseudo-terminals, or the link cannot be made.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with IO.
+    pub fn open(link: &Path) -> io::Result<Self> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let controller = openpt(flags)?;
+        grantpt(&controller)?;
+        unlockpt(&controller)?;
+        let device = ptsname(&controller, Vec::new())?;
+        let device = PathBuf::from(device.to_string_lossy().into_owned());
+        let flags =
+            rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+        let port = rustix::fs::open(&device, flags, rustix::fs::Mode::empty())?;
+        make_raw(&port)?;
+        rustix::io::ioctl_fionbio(&controller, true)?;
+
+        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+        inotify::add_watch(
+            &watch,
+            &device,
+            inotify::WatchFlags::OPEN
+                | inotify::WatchFlags::CLOSE_WRITE
+                | inotify::WatchFlags::CLOSE_NOWRITE,
+        )?;
+        point(link, &device)?;
+        Ok(Self {
+            controller: readable(controller)?,
+            port,
+            watch: readable(watch)?,
+            users: 0,
+            link: link.to_owned(),
+            device,
+        })
+    }
+
+    /// The path that stays.
+    #[must_use]
+    pub fn link(&self) -> &Path {
+        &self.link
+    }
+
+    /// The terminal behind it, another one after each [`Pty::open`].
+    #[must_use]
+    pub fn device(&self) -> &Path {
+        &self.device
+    }
+
+    /// Waits for bytes that a program wrote; at least one, at most the buffer.
+    ///
+    /// Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// The system refuses; this does not happen because programs come and go.
+    pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            tokio::select! {
+                biased;
+                ready = self.watch.readable() => {
+                    ready?.clear_ready();
+                    self.note_users();
+                }
+                ready = self.controller.readable() => {
+                    let mut ready = ready?;
+                    let read = ready.try_io(|fd| {
+                        rustix::io::read(fd, &mut *buffer).map_err(io::Error::from)
+                    });
+                    match read {
+                        Ok(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                        Ok(result) => return result,
+                        // Not ready after all.
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands bytes to whoever has the port open. Like on a real line, what
+    /// nobody takes in time is lost; the answer is how many bytes are not.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while written < bytes.len() {
+            match rustix::io::write(&self.controller, &bytes[written..]) {
+                Ok(0) | Err(rustix::io::Errno::AGAIN) => break,
+                Ok(count) => written += count,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(written)
+    }
+
+    /// Notices who opened and closed the port; a new user finds it fresh.
+    fn note_users(&mut self) {
+        let mut buffer = [MaybeUninit::uninit(); 1024];
+        let mut events = inotify::Reader::new(&self.watch, &mut buffer);
+        while let Ok(event) = events.next() {
+            if event.events().contains(inotify::ReadFlags::OPEN) {
+                self.users += 1;
+            } else {
+                self.users = self.users.saturating_sub(1);
+            }
+            if self.users == 0 {
+                // None of these can fail in a way that matters to the next user.
+                let _ = termios::ioctl_tiocnxcl(&self.port);
+                let _ = termios::tcflush(&self.port, QueueSelector::IFlush);
+                let _ = make_raw(&self.port);
+            }
+        }
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        // The link may be somebody else's by now.
+        if fs::read_link(&self.link).is_ok_and(|target| target == self.device) {
+            let _ = fs::remove_file(&self.link);
+        }
+    }
+}
+
+/// Makes the link, or replaces it, in one step.
+fn point(link: &Path, device: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(link).is_ok_and(|found| !found.is_symlink()) {
+        let text = format!("{}: there is something that is not a link", link.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+    }
+    let mut name = link.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let fresh = link.with_file_name(name);
+    let _ = fs::remove_file(&fresh);
+    symlink(device, &fresh)?;
+    fs::rename(&fresh, link)
+}
+
+/// Registers a file with the runtime.
+#[expect(
+    deprecated,
+    reason = "the newer way is unsafe code; an owned file stays open"
+)]
+fn readable(file: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(file, Interest::READABLE)
+}
+
+fn make_raw(port: &OwnedFd) -> rustix::io::Result<()> {
+    let mut settings = termios::tcgetattr(port)?;
+    settings.make_raw();
+    termios::tcsetattr(port, OptionalActions::Now, &settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::io::{ErrorKind, Read, Write};
+    use std::os::unix::fs::OpenOptionsExt;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn open(path: &Path) -> fs::File {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags((rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::NONBLOCK).bits() as i32)
+            .open(path)
+            .unwrap()
+    }
+
+    async fn received(pty: &mut Pty) -> Vec<u8> {
+        let mut buffer = [0; 100];
+        let read = tokio::time::timeout(Duration::from_secs(10), pty.read(&mut buffer));
+        let count = read.await.expect("bytes in time").unwrap();
+        buffer[..count].to_vec()
+    }
+
+    #[tokio::test]
+    async fn bytes_go_both_ways_unchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pty = Pty::open(&folder.path().join("port")).unwrap();
+        let all: Vec<u8> = (0..=255).collect();
+        let mut file = open(pty.link());
+        file.write_all(&all[..90]).unwrap();
+        assert_eq!(received(&mut pty).await, &all[..90]);
+        assert_eq!(pty.write(&all).unwrap(), 256);
+        let mut buffer = [0; 256];
+        let count = file.read(&mut buffer).unwrap();
+        assert_eq!(&buffer[..count], &all[..count]);
+        assert!(count > 0);
+    }
+
+    #[tokio::test]
+    async fn the_next_user_finds_a_fresh_port() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pty = Pty::open(&folder.path().join("port")).unwrap();
+        let first = open(pty.link());
+        termios::ioctl_tiocexcl(&first).unwrap();
+        pty.write(b"nobody reads this").unwrap();
+        drop(first);
+        pty.note_users();
+        let mut second = open(pty.link());
+        let error = second.read(&mut [0; 10]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_reads_is_lost_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pty = Pty::open(&folder.path().join("port")).unwrap();
+        let _idle = open(pty.link());
+        let block = [b'x'; 4000];
+        let lost = (0..100).any(|_| pty.write(&block).unwrap() < block.len());
+        assert!(lost);
+    }
+
+    #[tokio::test]
+    async fn dropping_it_is_unplugging_and_the_path_can_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("port");
+        let pty = Pty::open(&link).unwrap();
+        let mut file = open(&link);
+        drop(pty);
+        assert!(!link.exists());
+        // Linux answers a hang-up with nothing, or an error.
+        assert!(matches!(file.read(&mut [0; 10]), Ok(0) | Err(_)));
+        assert!(file.write(b"x").is_err());
+
+        let mut pty = Pty::open(&link).unwrap();
+        open(&link).write_all(b"again").unwrap();
+        assert_eq!(received(&mut pty).await, b"again");
+    }
+
+    #[tokio::test]
+    async fn other_peoples_files_are_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("port");
+        fs::write(&path, "precious").unwrap();
+        assert!(Pty::open(&path).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+}

@@ -1,0 +1,336 @@
+//! Two RoboClaw motor controllers on one serial bus, as a machine: bytes in,
+//! bytes out. PURE.
+//!
+//! The rear controller has address 0x80 and the front one 0x81; on each, M1 is
+//! the right wheel and M2 the left one. Both hear every byte, and answer only
+//! what is addressed to them and has a right check.
+//!
+//! Time is a [`Duration`] since the simulation began and never goes back.
+//! After each `handle_*`, drain [`Roboclaws::poll_output`] until `None`; give
+//! [`Roboclaws::drives`] to the world, and its measurements back through
+//! [`Roboclaws::handle_readings`] before the next bytes.
+
+mod packet;
+#[cfg(test)]
+mod tests;
+mod unit;
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use self::packet::Form;
+pub use self::packet::{Firmware, crc16, sum7};
+pub use self::unit::Faults;
+use self::unit::Unit;
+use crate::wheels::{Drive, Reading, Wheel};
+
+/// The address of the rear controller; the front one has the next.
+pub const REAR_ADDRESS: u8 = 0x80;
+
+/// What can begin a packet on a bus like this.
+const ADDRESSES: RangeInclusive<u8> = 0x80..=0x87;
+
+/// A packet with a pause longer than this in it is dropped.
+pub const PACKET_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long the controllers are deaf after a reset.
+const RESET_MUTE: Duration = Duration::from_millis(250);
+/// The battery when it is full.
+const FULL_BATTERY_V: f64 = 12.6;
+/// How fast an idle battery falls.
+const IDLE_DRAIN_V_PER_S: f64 = 0.000_05;
+/// What an ampere takes from the battery per second.
+const DRAIN_V_PER_AS: f64 = 0.000_02;
+/// The resistance between the battery and the controllers.
+const BATTERY_OHM: f64 = 0.05;
+/// The temperature of the room.
+const AMBIENT_C: f64 = 25.0;
+/// How much warmer a controller gets by an ampere.
+const HEATING_C_PER_A: f64 = 0.5;
+/// How slowly it gets so.
+const HEATING_LAG_S: f64 = 60.0;
+
+/// How the controllers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// What both of them run.
+    pub firmware: Firmware,
+    /// How long a reply takes.
+    pub latency: Duration,
+    /// The pause after which half a packet is dropped. Real ones have
+    /// [`PACKET_PAUSE`]; a simulation that is faster than real time needs more.
+    pub packet_pause: Duration,
+}
+
+/// Two controllers on one bus.
+#[derive(Clone, Debug)]
+pub struct Roboclaws {
+    config: Config,
+    rear: Unit,
+    front: Unit,
+    partial: Vec<u8>,
+    /// Nothing is understood until the next pause.
+    lost: bool,
+    last_byte: Duration,
+    mute_until: Duration,
+    replies: VecDeque<Reply>,
+    spoil_next: Option<Spoil>,
+    battery_v: f64,
+    battery_override_v: Option<f64>,
+    temperatures_c: [f64; 2],
+    temperature_override_c: Option<f64>,
+    measured: Duration,
+}
+
+/// What goes wrong with a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoil {
+    /// It is not sent.
+    Drop,
+    /// One bit of it is wrong.
+    Corrupt,
+    /// It comes so much later.
+    Delay(Duration),
+}
+
+#[derive(Clone, Debug)]
+struct Reply {
+    due: Duration,
+    bytes: Vec<u8>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            firmware: Firmware::Crc16,
+            latency: Duration::ZERO,
+            packet_pause: PACKET_PAUSE,
+        }
+    }
+}
+
+impl Roboclaws {
+    /// Controllers that were just switched on.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let mut new = Self {
+            config,
+            rear: Unit::new(config.firmware),
+            front: Unit::new(config.firmware),
+            partial: Vec::new(),
+            lost: false,
+            last_byte: Duration::ZERO,
+            mute_until: Duration::ZERO,
+            replies: VecDeque::new(),
+            spoil_next: None,
+            battery_v: FULL_BATTERY_V,
+            battery_override_v: None,
+            temperatures_c: [AMBIENT_C; 2],
+            temperature_override_c: None,
+            measured: Duration::ZERO,
+        };
+        new.show_surroundings(0.0);
+        new
+    }
+
+    /// Bytes from the host.
+    pub fn handle_bytes(&mut self, now: Duration, bytes: &[u8]) {
+        if now < self.mute_until {
+            return;
+        }
+        if now > self.last_byte + self.config.packet_pause {
+            self.partial.clear();
+            self.lost = false;
+        }
+        self.last_byte = now;
+        if self.lost {
+            return;
+        }
+        for byte in bytes {
+            // Between packets only an address means something.
+            if self.partial.is_empty() && !ADDRESSES.contains(byte) {
+                continue;
+            }
+            self.partial.push(*byte);
+            if !self.try_packet(now) {
+                self.partial.clear();
+                self.lost = true;
+                return;
+            }
+        }
+    }
+
+    /// The next reply that is due, in one piece.
+    pub fn poll_output(&mut self, now: Duration) -> Option<Vec<u8>> {
+        if self.replies.front()?.due > now {
+            return None;
+        }
+        self.replies.pop_front().map(|reply| reply.bytes)
+    }
+
+    /// When something happens even if nothing comes in.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Duration> {
+        [
+            self.replies.front().map(|reply| reply.due),
+            self.rear.timeout(),
+            self.front.timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// What the motors are asked, per [`Wheel`].
+    #[must_use]
+    pub fn drives(&self) -> [Drive; 4] {
+        let [front_right, front_left] = self.front.drives();
+        let [rear_right, rear_left] = self.rear.drives();
+        [front_left, front_right, rear_left, rear_right]
+    }
+
+    /// Measurements, per [`Wheel`].
+    pub fn handle_readings(&mut self, now: Duration, readings: [Reading; 4]) {
+        let of = |wheel: Wheel| readings[wheel.index()];
+        let front = [of(Wheel::FrontRight), of(Wheel::FrontLeft)];
+        let rear = [of(Wheel::RearRight), of(Wheel::RearLeft)];
+        let amperes = [rear, front].map(|pair| pair[0].current_a + pair[1].current_a);
+        let total_a = amperes[0] + amperes[1];
+
+        let seconds = now.saturating_sub(self.measured).as_secs_f64();
+        self.measured = now;
+        self.battery_v -= seconds * (IDLE_DRAIN_V_PER_S + DRAIN_V_PER_AS * total_a);
+        // A simulated robot can be left alone for days.
+        self.battery_v = self.battery_v.max(11.5);
+        for (temperature, amperes) in self.temperatures_c.iter_mut().zip(amperes) {
+            let target = AMBIENT_C + HEATING_C_PER_A * amperes;
+            *temperature += (target - *temperature) * (1.0 - (-seconds / HEATING_LAG_S).exp());
+        }
+        self.show_surroundings(total_a);
+        self.rear.handle_readings(now, rear);
+        self.front.handle_readings(now, front);
+    }
+
+    /// Whether measurements are needed often, because a move ends by them.
+    #[must_use]
+    pub fn has_moves(&self) -> bool {
+        self.rear.has_moves() || self.front.has_moves()
+    }
+
+    /// The reset line was pulled: outputs, encoders and unsaved settings are
+    /// gone, and nothing is heard for a while.
+    pub fn handle_reset(&mut self, now: Duration) {
+        self.rear.reset(now);
+        self.front.reset(now);
+        self.partial.clear();
+        self.replies.clear();
+        self.mute_until = now + RESET_MUTE;
+    }
+
+    /// The bus was cut off, or connected again: half packets are gone. The
+    /// controllers go on, as real ones have their own power.
+    pub fn handle_unplug(&mut self) {
+        self.partial.clear();
+        self.replies.clear();
+    }
+
+    /// Something will be wrong with the next reply.
+    pub fn spoil_next(&mut self, spoil: Spoil) {
+        self.spoil_next = Some(spoil);
+    }
+
+    /// Sets the voltage of the battery, or lets it be what it would be.
+    pub fn set_battery_v(&mut self, volts: Option<f64>) {
+        self.battery_override_v = volts;
+        self.show_surroundings(0.0);
+    }
+
+    /// Sets the temperature of both controllers, or lets it be what it would be.
+    pub fn set_temperature_c(&mut self, celsius: Option<f64>) {
+        self.temperature_override_c = celsius;
+        self.show_surroundings(0.0);
+    }
+
+    /// Sets faults of both controllers beyond those that are measured.
+    pub fn force_faults(&mut self, faults: Faults) {
+        self.rear.force(faults);
+        self.front.force(faults);
+    }
+
+    fn show_surroundings(&mut self, total_a: f64) {
+        let sagging_v = self.battery_v - BATTERY_OHM * total_a;
+        let volts = self.battery_override_v.unwrap_or(sagging_v);
+        let [rear_c, front_c] = self.temperatures_c;
+        self.rear.set_battery_v(volts);
+        self.front.set_battery_v(volts);
+        let forced_c = self.temperature_override_c;
+        self.rear.set_temperature_c(forced_c.unwrap_or(rear_c));
+        self.front.set_temperature_c(forced_c.unwrap_or(front_c));
+    }
+
+    /// Carries out the packet that was received, once it is complete; false if
+    /// nobody can know how long it is.
+    fn try_packet(&mut self, now: Duration) -> bool {
+        let &[address, command, ref rest @ ..] = self.partial.as_slice() else {
+            return true;
+        };
+        let firmware = self.config.firmware;
+        match firmware.form(command) {
+            None => return false,
+            Some(Form::Read) => {
+                if let Some(unit) = self.unit(address) {
+                    unit.hear(now);
+                    let data = unit.read(command);
+                    let mut bytes = [&[address, command], data.as_slice()].concat();
+                    let check = firmware.check(&bytes);
+                    bytes.extend(check);
+                    self.reply(now, bytes.split_off(2));
+                }
+            }
+            Some(Form::Write(len)) => {
+                if rest.len() < len + firmware.check_len() {
+                    return true;
+                }
+                let packet = std::mem::take(&mut self.partial);
+                let (body, check) = packet.split_at(2 + len);
+                if !firmware.accepts(body, check) {
+                    return true;
+                }
+                if let Some(unit) = self.unit(address) {
+                    unit.hear(now);
+                    if unit.write(command, &body[2..]) && firmware.acknowledges(check) {
+                        self.reply(now, vec![0xFF]);
+                    }
+                }
+            }
+        }
+        self.partial.clear();
+        true
+    }
+
+    fn unit(&mut self, address: u8) -> Option<&mut Unit> {
+        match address.checked_sub(REAR_ADDRESS)? {
+            0 => Some(&mut self.rear),
+            1 => Some(&mut self.front),
+            _ => None,
+        }
+    }
+
+    fn reply(&mut self, now: Duration, mut bytes: Vec<u8>) {
+        let mut due = now + self.config.latency;
+        match self.spoil_next.take() {
+            Some(Spoil::Drop) => return,
+            Some(Spoil::Corrupt) => {
+                if let Some(byte) = bytes.last_mut() {
+                    *byte ^= 0x10;
+                }
+            }
+            Some(Spoil::Delay(longer)) => due += longer,
+            None => {}
+        }
+        // One wire: nothing overtakes.
+        due = due.max(self.replies.back().map_or(due, |reply| reply.due));
+        self.replies.push_back(Reply { due, bytes });
+    }
+}

@@ -1,0 +1,139 @@
+//! Packets of the RoboClaw: check sums, and how long each command is. PURE.
+
+/// What firmware a controller runs; this decides the form of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Firmware {
+    /// 7-bit sums, writes are never acknowledged, status of one byte.
+    Legacy,
+    /// As [`Firmware::Legacy`], but a write whose sum has bit 7 set is acknowledged.
+    LegacyAck,
+    /// CRC16, writes are acknowledged, status of two bytes (4.1.x).
+    Crc16Short,
+    /// CRC16, writes are acknowledged, status of four bytes.
+    Crc16,
+}
+
+/// What a command is, with the length of its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Two bytes, no check; answered with data.
+    Read,
+    /// So many bytes of data and a check.
+    Write(usize),
+}
+
+impl Firmware {
+    /// Whether packets end in a CRC16, and not in a 7-bit sum.
+    #[must_use]
+    pub fn has_crc(self) -> bool {
+        matches!(self, Self::Crc16Short | Self::Crc16)
+    }
+
+    /// How many bytes the check of a packet has.
+    pub(crate) fn check_len(self) -> usize {
+        if self.has_crc() { 2 } else { 1 }
+    }
+
+    /// The form of a command, if this firmware knows it.
+    pub(crate) fn form(self, command: u8) -> Option<Form> {
+        let acceleration = if self.has_crc() { 4 } else { 2 };
+        let key = if self == Self::Crc16 { 4 } else { 0 };
+        Some(match command {
+            0..=14 | 26 | 27 | 92 | 93 => Form::Write(1),
+            20 | 95 => Form::Write(0),
+            22 | 23 | 34 | 35 | 36 | 57 | 58 => Form::Write(4),
+            28 | 29 | 50 => Form::Write(16),
+            32 | 33 => Form::Write(2),
+            37..=39 => Form::Write(8),
+            40 => Form::Write(12),
+            41 | 42 => Form::Write(9),
+            43 | 65 | 66 => Form::Write(17),
+            44 | 45 => Form::Write(13),
+            46 => Form::Write(21),
+            51 => Form::Write(25),
+            52 | 53 => Form::Write(2 + acceleration),
+            54 => Form::Write(2 * (2 + acceleration)),
+            61 | 62 => Form::Write(28),
+            67 => Form::Write(33),
+            94 => Form::Write(key),
+            15..=19 | 21 | 24 | 25 | 30 | 31 | 47..=49 | 55 | 56 | 59 | 60 | 63 | 64 => Form::Read,
+            78 | 79 | 82 | 83 | 90 | 91 | 108 => Form::Read,
+            _ => return None,
+        })
+    }
+
+    /// The check after these bytes.
+    pub(crate) fn check(self, bytes: &[u8]) -> Vec<u8> {
+        if self.has_crc() {
+            crc16(bytes).to_be_bytes().to_vec()
+        } else {
+            vec![sum7(bytes)]
+        }
+    }
+
+    /// Whether the check of a write packet is right.
+    pub(crate) fn accepts(self, body: &[u8], check: &[u8]) -> bool {
+        if self.has_crc() {
+            check == crc16(body).to_be_bytes()
+        } else {
+            check.len() == 1 && check[0] & 0x7F == sum7(body)
+        }
+    }
+
+    /// Whether a write packet with this check is to be acknowledged.
+    pub(crate) fn acknowledges(self, check: &[u8]) -> bool {
+        match self {
+            Self::Legacy => false,
+            Self::LegacyAck => check.first().is_some_and(|sum| sum & 0x80 != 0),
+            Self::Crc16Short | Self::Crc16 => true,
+        }
+    }
+}
+
+/// The sum of older firmware.
+#[must_use]
+pub fn sum7(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) & 0x7F
+}
+
+/// The CRC of newer firmware: polynomial 0x1021, start 0, nothing reflected.
+#[must_use]
+pub fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                (crc << 1) ^ 0x1021
+            }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crc_of_the_usual_text() {
+        assert_eq!(crc16(b"123456789"), 0x31C3);
+    }
+
+    #[test]
+    fn a_sum_has_seven_bits() {
+        assert_eq!(sum7(&[0x80, 0x10, 0, 0, 0, 6, 0x80]), 0x16);
+    }
+
+    #[test]
+    fn bit_seven_of_a_sum_only_asks_for_an_answer() {
+        let body = [0x81, 0x25, 0, 0, 5, 0xCC, 0xFF, 0xFF, 0xFA, 0x34];
+        for firmware in [Firmware::Legacy, Firmware::LegacyAck] {
+            assert!(firmware.accepts(&body, &[0x23]));
+            assert!(firmware.accepts(&body, &[0xA3]));
+            assert!(!firmware.accepts(&body, &[0x24]));
+        }
+        assert!(Firmware::LegacyAck.acknowledges(&[0xA3]));
+        assert!(!Firmware::LegacyAck.acknowledges(&[0x23]));
+        assert!(!Firmware::Legacy.acknowledges(&[0xA3]));
+    }
+}

@@ -1,0 +1,396 @@
+//! The robot with its devices and what is wrong with them, in one piece. PURE.
+//!
+//! Time is a [`Duration`] since the simulation began and never goes back. Call
+//! [`Robot::advance`] before anything else that comes with a time; afterwards
+//! drain [`Robot::poll_output`] of each device. [`Robot::next_timeout`] says
+//! when to come again if nothing else happens: never, while all is at rest.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::geometry::{Pose, Segment};
+use crate::hokuyo::{self, Hokuyo, Link, Model, Sweep};
+use crate::roboclaw::{self, Roboclaws};
+use crate::wheels::{UnknownWheel, Wheel};
+use crate::world::{STEP, StartError, World};
+
+/// How long a moving world is left alone.
+const NAP: Duration = Duration::from_millis(50);
+/// The voltage of a battery that is low.
+const LOW_BATTERY_V: f64 = 10.0;
+/// With the fault `corrupt`, about one of so many replies or scans has a wrong bit.
+const CORRUPT_ONE_IN: usize = 4;
+
+/// A device that somebody can be connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// The bus of the motor controllers.
+    Roboclaw,
+    /// The laser scanner.
+    Hokuyo,
+    /// The laser scanner that is connected by TCP.
+    HokuyoTcp,
+}
+
+/// What can be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The plug of a device is out.
+    Unplug(Device),
+    /// A device neither hears nor says anything.
+    Stall(Device),
+    /// Some bits that a device sends are wrong.
+    Corrupt(Device),
+    /// The main battery is almost empty.
+    LowBattery,
+    /// A wheel does not turn.
+    StuckWheel(Wheel),
+}
+
+/// How a robot is made.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What it drives between.
+    pub walls: Vec<Segment>,
+    /// Where it begins.
+    pub start: Pose,
+    /// The seed of all noise.
+    pub seed: u64,
+    /// The motor controllers.
+    pub roboclaw: roboclaw::Config,
+    /// The laser scanner.
+    pub model: Model,
+}
+
+/// The robot.
+#[derive(Clone, Debug)]
+pub struct Robot {
+    world: World,
+    roboclaws: Roboclaws,
+    scanner: Hokuyo,
+    ethernet_scanner: Hokuyo,
+    faults: Vec<(Fault, Option<Duration>)>,
+    random: fastrand::Rng,
+    scans: u64,
+}
+
+impl Device {
+    /// All devices.
+    pub const ALL: [Self; 3] = [Self::Roboclaw, Self::Hokuyo, Self::HokuyoTcp];
+
+    /// The name that people write.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Roboclaw => "roboclaw",
+            Self::Hokuyo => "hokuyo",
+            Self::HokuyoTcp => "hokuyo-tcp",
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Device {
+    type Err = UnknownDevice;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDevice> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|device| device.name() == name)
+            .ok_or_else(|| UnknownDevice(name.to_owned()))
+    }
+}
+
+/// No device has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such device (roboclaw, hokuyo, hokuyo-tcp): {0:?}")]
+pub struct UnknownDevice(String);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unplug(device) => write!(f, "unplug {device}"),
+            Self::Stall(device) => write!(f, "stall {device}"),
+            Self::Corrupt(device) => write!(f, "corrupt {device}"),
+            Self::LowBattery => f.write_str("low-battery"),
+            Self::StuckWheel(wheel) => write!(f, "stuck-wheel {wheel}"),
+        }
+    }
+}
+
+/// A fault is written as its name and, where it has one, what it is about.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownFault {
+    /// There is no such fault.
+    #[error("no such fault (unplug, stall, corrupt, low-battery, stuck-wheel): {0:?}")]
+    Name(String),
+    /// There is no such device.
+    #[error(transparent)]
+    Device(#[from] UnknownDevice),
+    /// There is no such wheel.
+    #[error(transparent)]
+    Wheel(#[from] UnknownWheel),
+    /// It must be said which one.
+    #[error("{0} needs to know what: name a {1}")]
+    Missing(&'static str, &'static str),
+}
+
+impl Fault {
+    /// A fault by its name and what it is about.
+    ///
+    /// # Errors
+    /// One of them is not known, or missing.
+    pub fn parse(name: &str, about: Option<&str>) -> Result<Self, UnknownFault> {
+        let device = |name: &'static str| -> Result<Device, UnknownFault> {
+            Ok(about
+                .ok_or(UnknownFault::Missing(name, "device"))?
+                .parse()?)
+        };
+        Ok(match name {
+            "unplug" => Self::Unplug(device("unplug")?),
+            "stall" => Self::Stall(device("stall")?),
+            "corrupt" => Self::Corrupt(device("corrupt")?),
+            "low-battery" => Self::LowBattery,
+            "stuck-wheel" => {
+                let missing = UnknownFault::Missing("stuck-wheel", "wheel");
+                Self::StuckWheel(about.ok_or(missing)?.parse()?)
+            }
+            _ => return Err(UnknownFault::Name(name.to_owned())),
+        })
+    }
+}
+
+impl Robot {
+    /// A robot that was just switched on.
+    ///
+    /// # Errors
+    /// It cannot stand where it should begin.
+    pub fn new(config: Config) -> Result<Self, StartError> {
+        let mut random = fastrand::Rng::with_seed(config.seed);
+        Ok(Self {
+            world: World::new(config.walls, config.start, random.u64(..))?,
+            roboclaws: Roboclaws::new(config.roboclaw),
+            scanner: Hokuyo::new(config.model, Link::Serial, Duration::ZERO),
+            ethernet_scanner: Hokuyo::new(config.model, Link::Ethernet, Duration::ZERO),
+            faults: Vec::new(),
+            random,
+            scans: 0,
+        })
+    }
+
+    /// Brings everything up to a time.
+    pub fn advance(&mut self, now: Duration) {
+        while let Some(ends) = self.next_fault_end().filter(|ends| *ends <= now) {
+            self.move_world(ends);
+            for index in (0..self.faults.len()).rev() {
+                if self.faults[index].1.is_some_and(|until| until <= ends) {
+                    let (fault, _) = self.faults.remove(index);
+                    self.end(fault);
+                }
+            }
+        }
+        self.move_world(now);
+        for device in [Device::Hokuyo, Device::HokuyoTcp] {
+            while let Some(sweep) = self.scanner_mut(device).and_then(|it| it.poll_sweep(now)) {
+                let scan = self.measure(sweep);
+                self.scans += 1;
+                if let Some(scanner) = self.scanner_mut(device) {
+                    scanner.handle_scan(now, sweep, scan);
+                }
+            }
+        }
+    }
+
+    /// Bytes for a device.
+    pub fn handle_bytes(&mut self, now: Duration, device: Device, bytes: &[u8]) {
+        if self.has(Fault::Stall(device)) || self.has(Fault::Unplug(device)) {
+            return;
+        }
+        match self.scanner_mut(device) {
+            Some(scanner) => scanner.handle_bytes(now, bytes),
+            None => self.roboclaws.handle_bytes(now, bytes),
+        }
+        self.advance(now);
+    }
+
+    /// Whoever was connected to a device is gone.
+    pub fn handle_hang_up(&mut self, device: Device) {
+        match self.scanner_mut(device) {
+            Some(scanner) => scanner.handle_hang_up(),
+            None => self.roboclaws.handle_unplug(),
+        }
+    }
+
+    /// The next bytes that a device sends.
+    pub fn poll_output(&mut self, now: Duration, device: Device) -> Option<Vec<u8>> {
+        loop {
+            let mut bytes = match self.scanner_mut(device) {
+                Some(scanner) => scanner.poll_output()?,
+                None => self.roboclaws.poll_output(now)?,
+            };
+            if self.has(Fault::Stall(device)) || self.has(Fault::Unplug(device)) {
+                continue;
+            }
+            let corrupt = self.has(Fault::Corrupt(device)) && !bytes.is_empty();
+            if corrupt && self.random.usize(..CORRUPT_ONE_IN) == 0 {
+                let place = self.random.usize(..bytes.len());
+                bytes[place] ^= 1 << self.random.u32(..8);
+            }
+            return Some(bytes);
+        }
+    }
+
+    /// When something happens even if nothing comes in.
+    #[must_use]
+    pub fn next_timeout(&self, now: Duration) -> Option<Duration> {
+        let resting = self.world.is_at_rest(self.roboclaws.drives());
+        [
+            (!resting).then_some(now + NAP),
+            self.roboclaws.next_timeout(),
+            self.scanner.next_timeout(),
+            self.ethernet_scanner.next_timeout(),
+            self.next_fault_end(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// The world as it truly is.
+    #[must_use]
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Puts the robot somewhere else.
+    ///
+    /// # Errors
+    /// A wall is there; nothing has changed.
+    pub fn place(&mut self, pose: Pose) -> Result<(), StartError> {
+        self.world.place(pose)
+    }
+
+    /// How many scans were measured.
+    #[must_use]
+    pub fn scans(&self) -> u64 {
+        self.scans
+    }
+
+    /// Whether the laser of a scanner is on.
+    #[must_use]
+    pub fn is_laser_on(&self) -> bool {
+        self.scanner.is_laser_on() || self.ethernet_scanner.is_laser_on()
+    }
+
+    /// Whether the plug of a device is in.
+    #[must_use]
+    pub fn is_plugged(&self, device: Device) -> bool {
+        !self.has(Fault::Unplug(device))
+    }
+
+    /// What is wrong now.
+    pub fn faults(&self) -> impl Iterator<Item = Fault> {
+        self.faults.iter().map(|(fault, _)| *fault)
+    }
+
+    /// Something goes wrong, for some time or until it is ended.
+    pub fn begin(&mut self, now: Duration, fault: Fault, length: Option<Duration>) {
+        self.faults.retain(|(other, _)| *other != fault);
+        self.faults.push((fault, length.map(|length| now + length)));
+        match fault {
+            Fault::LowBattery => self.roboclaws.set_battery_v(Some(LOW_BATTERY_V)),
+            Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, true),
+            Fault::Unplug(device) => self.handle_hang_up(device),
+            Fault::Stall(_) | Fault::Corrupt(_) => {}
+        }
+    }
+
+    /// The plug of a device is in again.
+    pub fn replug(&mut self, device: Device) {
+        self.stop(Fault::Unplug(device));
+    }
+
+    /// Nothing is wrong any more.
+    pub fn clear(&mut self) {
+        for (fault, _) in std::mem::take(&mut self.faults) {
+            self.end(fault);
+        }
+    }
+
+    /// The reset line of the motor controllers was pulled.
+    pub fn reset_roboclaws(&mut self, now: Duration) {
+        self.roboclaws.handle_reset(now);
+    }
+
+    fn stop(&mut self, fault: Fault) {
+        let before = self.faults.len();
+        self.faults.retain(|(other, _)| *other != fault);
+        if self.faults.len() < before {
+            self.end(fault);
+        }
+    }
+
+    fn end(&mut self, fault: Fault) {
+        match fault {
+            Fault::LowBattery => self.roboclaws.set_battery_v(None),
+            Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, false),
+            Fault::Unplug(device) => {
+                // A scanner gets its power by the same plug, so it begins anew.
+                let now = self.world.now();
+                if let Some(scanner) = self.scanner_mut(device) {
+                    *scanner = scanner.restarted(now);
+                }
+            }
+            Fault::Stall(_) | Fault::Corrupt(_) => {}
+        }
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.faults.iter().any(|(other, _)| *other == fault)
+    }
+
+    fn next_fault_end(&self) -> Option<Duration> {
+        self.faults.iter().filter_map(|(_, until)| *until).min()
+    }
+
+    fn move_world(&mut self, now: Duration) {
+        while self.world.now() + STEP <= now {
+            let drives = self.roboclaws.drives();
+            if self.world.is_at_rest(drives) {
+                self.world.rest_until(now);
+            } else {
+                self.world.step(drives);
+            }
+            let readings = self.world.readings();
+            self.roboclaws.handle_readings(self.world.now(), readings);
+        }
+    }
+
+    fn measure(&mut self, sweep: Sweep) -> hokuyo::Scan {
+        let model = self.scanner.model();
+        let limit_m = f64::from(model.max_mm()) / 1000.0;
+        let distances: Vec<_> = (0..=model.last_step())
+            .map(|step| {
+                let time = model.beam_time(sweep, step);
+                self.world.beam(time, model.angle(step), limit_m)
+            })
+            .collect();
+        model.measure(&distances, &mut self.random)
+    }
+
+    fn scanner_mut(&mut self, device: Device) -> Option<&mut Hokuyo> {
+        match device {
+            Device::Roboclaw => None,
+            Device::Hokuyo => Some(&mut self.scanner),
+            Device::HokuyoTcp => Some(&mut self.ethernet_scanner),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,426 @@
+//! The one loop of a running simulation: bytes, time and requests go to the
+//! robot, and what it sends goes out. IO.
+//!
+//! ```text
+//! ptys, TCP, control socket --> one task: Robot::advance to now, then handle --> drain all outputs
+//!                                  ^                                                |
+//!                                  +---- sleeps until next_timeout, or for ever <---+
+//! ```
+//!
+//! Simulated time is real time multiplied by the speed. There is no tick: a
+//! resting robot that nobody talks to costs nothing.
+
+use std::fs::{self, File, TryLockError};
+use std::future::{Future, pending};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::info;
+
+use crate::control::{Answer, Control, Request, State, Wheels};
+use crate::hokuyo::Model;
+use crate::map::{Map, from_map, to_map};
+use crate::pty::Pty;
+use crate::reset_line::ResetLine;
+use crate::roboclaw;
+use crate::robot::{self, Device, Fault, Robot};
+use crate::tcp::{TcpEvent, TcpPort};
+use crate::world::{StartError, find_start};
+
+/// The pipe in the folder that stands for the reset line of the motor controllers.
+pub const RESET_LINE: &str = "reset";
+/// The file that says that a folder is in use.
+const LOCK: &str = "lock";
+/// No speed is larger.
+const MAX_SPEED: f64 = 1_000.0;
+
+/// What to simulate, and where.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The walls.
+    pub map: Map,
+    /// Where the links of the devices and the control socket are; it is made
+    /// if it is not there.
+    pub folder: PathBuf,
+    /// Where the robot begins, as in the map: metres with y down, and degrees
+    /// clockwise from x. A place in the map, or found between the walls, if absent.
+    pub start: Option<(f64, f64, f64)>,
+    /// The seed of all noise.
+    pub seed: u64,
+    /// How much faster than real time.
+    pub speed: f64,
+    /// The motor controllers.
+    pub roboclaw: roboclaw::Firmware,
+    /// The model of laser scanner.
+    pub hokuyo: Model,
+    /// Where a second laser scanner listens, if there shall be one.
+    pub hokuyo_tcp: Option<SocketAddr>,
+}
+
+/// Why a simulation did not begin, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The folder is in use.
+    #[error("another simulation runs in {0}")]
+    InUse(PathBuf),
+    /// A file, socket or pseudo-terminal could not be made.
+    #[error("{what}: {error}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The robot cannot begin there.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The speed makes no sense.
+    #[error("the speed must be more than 0 and at most {MAX_SPEED}: {0}")]
+    Speed(f64),
+    /// A number that is none.
+    #[error("the start must be three finite numbers")]
+    Place,
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::InUse(_) => Some("stop it, or choose another folder with --dir"),
+            Self::Start(_) => Some("choose another place with --start X,Y,HEADING"),
+            Self::Io { .. } | Self::Speed(_) | Self::Place => None,
+        }
+    }
+}
+
+/// A simulation that is ready: its devices can be opened.
+#[derive(Debug)]
+pub struct Simulator {
+    robot: Robot,
+    map: String,
+    speed: f64,
+    began: Instant,
+    folder: PathBuf,
+    roboclaw: Option<Pty>,
+    hokuyo: Option<Pty>,
+    tcp: Option<TcpPort>,
+    control: Control,
+    reset_line: ResetLine,
+    _lock: File,
+}
+
+/// What woke the loop.
+enum Event {
+    Bytes(Device, usize),
+    HungUp(Device),
+    Order(crate::control::Order),
+    Reset,
+    Time,
+    End,
+}
+
+impl Simulator {
+    /// Makes the devices. Nothing happens to what is sent to them until
+    /// [`Simulator::run`].
+    ///
+    /// # Errors
+    /// See [`Error`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with IO and time.
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        if !(config.speed > 0.0 && config.speed <= MAX_SPEED) {
+            return Err(Error::Speed(config.speed));
+        }
+        let start = match config.start {
+            Some((x, y, degrees)) if [x, y, degrees].into_iter().all(f64::is_finite) => {
+                from_map(x, y, degrees.to_radians())
+            }
+            Some(_) => return Err(Error::Place),
+            None => find_start(&config.map.walls, &candidates(&config.map))?,
+        };
+        let robot = Robot::new(robot::Config {
+            walls: config.map.walls,
+            start,
+            seed: config.seed,
+            roboclaw: roboclaw::Config {
+                firmware: config.roboclaw,
+                latency: Duration::ZERO,
+                packet_pause: roboclaw::PACKET_PAUSE.mul_f64(config.speed.max(1.0)),
+            },
+            model: config.hokuyo,
+        })?;
+        let folder = config.folder;
+        let lock = lock(&folder)?;
+        let tcp = match config.hokuyo_tcp {
+            None => None,
+            Some(address) => {
+                let port = TcpPort::open(address).await;
+                Some(port.map_err(|error| failed(format!("cannot listen on {address}"), error))?)
+            }
+        };
+        let control = Control::open(&folder)
+            .map_err(|error| failed(format!("no control socket in {}", folder.display()), error))?;
+        let reset_line = ResetLine::open(&folder.join(RESET_LINE))
+            .map_err(|error| failed(format!("no reset line in {}", folder.display()), error))?;
+        Ok(Self {
+            robot,
+            map: config.map.name,
+            speed: config.speed,
+            began: Instant::now(),
+            roboclaw: Some(open_pty(&folder, Device::Roboclaw)?),
+            hokuyo: Some(open_pty(&folder, Device::Hokuyo)?),
+            tcp,
+            control,
+            reset_line,
+            folder,
+            _lock: lock,
+        })
+    }
+
+    /// The devices that there are, and where.
+    #[must_use]
+    pub fn devices(&self) -> Vec<(Device, String)> {
+        let serial = [Device::Roboclaw, Device::Hokuyo]
+            .map(|device| (device, self.path(device).display().to_string()));
+        let tcp = self.tcp.as_ref().and_then(|port| port.address().ok());
+        let tcp = tcp.map(|address| (Device::HokuyoTcp, address.to_string()));
+        serial.into_iter().chain(tcp).collect()
+    }
+
+    /// Simulates until the other future is done. Dropping it is as good.
+    ///
+    /// # Errors
+    /// The system refuses what it allowed before.
+    pub async fn run(mut self, end: impl Future<Output = ()>) -> Result<(), Error> {
+        tokio::pin!(end);
+        self.began = Instant::now();
+        let mut buffers = [[0; 4_096]; 3];
+        loop {
+            let due = self.robot.next_timeout(self.now());
+            let [roboclaw, hokuyo, tcp] = &mut buffers;
+            let event = tokio::select! {
+                () = &mut end => Event::End,
+                Some(order) = self.control.next() => Event::Order(order),
+                bytes = read_pty(&mut self.roboclaw, roboclaw) => {
+                    Event::Bytes(Device::Roboclaw, told(Device::Roboclaw, bytes)?)
+                }
+                bytes = read_pty(&mut self.hokuyo, hokuyo) => {
+                    Event::Bytes(Device::Hokuyo, told(Device::Hokuyo, bytes)?)
+                }
+                event = read_tcp(&mut self.tcp, tcp) => match told(Device::HokuyoTcp, event)? {
+                    TcpEvent::Bytes(count) => Event::Bytes(Device::HokuyoTcp, count),
+                    TcpEvent::HungUp => Event::HungUp(Device::HokuyoTcp),
+                },
+                pulled = self.reset_line.pulled() => {
+                    pulled.map_err(|error| failed("the reset line".to_owned(), error))?;
+                    Event::Reset
+                }
+                () = sleep_until(self.began, self.speed, due) => Event::Time,
+            };
+            let now = self.now();
+            self.robot.advance(now);
+            match event {
+                Event::End => return Ok(()),
+                Event::Time => {}
+                Event::Reset => self.robot.reset_roboclaws(now),
+                Event::HungUp(device) => self.robot.handle_hang_up(device),
+                Event::Order((request, answer)) => {
+                    // Whoever asked may be gone.
+                    let _ = answer.send(self.obey(now, request));
+                }
+                Event::Bytes(device, count) => {
+                    let index = Device::ALL.iter().position(|other| *other == device);
+                    let buffer = &buffers[index.unwrap_or_default()];
+                    self.robot.handle_bytes(now, device, &buffer[..count]);
+                }
+            }
+            self.settle(now)?;
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed().mul_f64(self.speed)
+    }
+
+    fn path(&self, device: Device) -> PathBuf {
+        self.folder.join(device.name())
+    }
+
+    /// Plugs in and out, and sends what is to be sent.
+    fn settle(&mut self, now: Duration) -> Result<(), Error> {
+        for device in Device::ALL {
+            let plugged = self.robot.is_plugged(device);
+            let pty = match device {
+                Device::Roboclaw => &mut self.roboclaw,
+                Device::Hokuyo => &mut self.hokuyo,
+                Device::HokuyoTcp => {
+                    if let (false, Some(tcp)) = (plugged, &mut self.tcp) {
+                        tcp.hang_up();
+                    }
+                    while let Some(bytes) = self.robot.poll_output(now, device) {
+                        if let Some(tcp) = &mut self.tcp {
+                            tcp.write(&bytes);
+                        }
+                    }
+                    continue;
+                }
+            };
+            if plugged && pty.is_none() {
+                *pty = Some(open_pty(&self.folder, device)?);
+                info!(%device, "plugged in");
+            } else if !plugged && pty.take().is_some() {
+                info!(%device, "unplugged");
+            }
+            while let Some(bytes) = self.robot.poll_output(now, device) {
+                if let Some(pty) = pty {
+                    told(device, pty.write(&bytes))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, now: Duration, request: Request) -> Answer {
+        let result: Result<(), String> = match request {
+            Request::State => return Answer::State(self.state(now)),
+            Request::Clear => {
+                self.robot.clear();
+                Ok(())
+            }
+            Request::Reset => {
+                self.robot.reset_roboclaws(now);
+                Ok(())
+            }
+            Request::Replug { device } => device
+                .parse()
+                .map(|device| self.robot.replug(device))
+                .map_err(|error: robot::UnknownDevice| error.to_string()),
+            Request::Fault {
+                fault,
+                about,
+                seconds,
+            } => Fault::parse(&fault, about.as_deref())
+                .map_err(|error| error.to_string())
+                .and_then(|fault| Ok((fault, seconds.map(duration).transpose()?)))
+                .map(|(fault, length)| {
+                    info!(%fault, ?seconds, "fault");
+                    self.robot.begin(now, fault, length);
+                }),
+            Request::Place {
+                x_m,
+                y_m,
+                heading_deg,
+            } => self
+                .robot
+                .place(from_map(x_m, y_m, heading_deg.to_radians()))
+                .map_err(|error| error.to_string()),
+        };
+        result.map_or_else(Answer::Error, |()| Answer::Done)
+    }
+
+    fn state(&self, now: Duration) -> State {
+        let world = self.robot.world();
+        let (x_m, y_m, heading) = to_map(world.pose());
+        let [front_left, front_right, rear_left, rear_right] =
+            world.wheel_speeds().map(|speed| speed * 1000.0);
+        State {
+            time_s: now.as_secs_f64(),
+            map: self.map.clone(),
+            x_m,
+            y_m,
+            heading_deg: heading.to_degrees(),
+            wheels_mm_per_s: Wheels {
+                front_left,
+                front_right,
+                rear_left,
+                rear_right,
+            },
+            contacts: world.contacts(),
+            touching: world.is_touching(),
+            clearance_m: world.clearance_m(),
+            travelled_m: world.travelled_m(),
+            scans: self.robot.scans(),
+            laser_on: self.robot.is_laser_on(),
+            faults: self.robot.faults().map(|fault| fault.to_string()).collect(),
+        }
+    }
+}
+
+/// Where a robot may begin, best first.
+fn candidates(map: &Map) -> Vec<crate::geometry::Pose> {
+    let nodes = map.nodes.iter().map(|at| crate::geometry::Pose {
+        at: *at,
+        heading: 0.0,
+    });
+    map.robots.iter().copied().chain(nodes).collect()
+}
+
+/// Makes the folder ours as long as the file is open.
+fn lock(folder: &Path) -> Result<File, Error> {
+    let what = || format!("cannot use {}", folder.display());
+    // A folder that we make is for nobody else: who can write here has the robot.
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder);
+    made.map_err(|error| failed(what(), error))?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(folder.join(LOCK))
+        .map_err(|error| failed(what(), error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(failed(what(), error)),
+    }
+}
+
+fn open_pty(folder: &Path, device: Device) -> Result<Pty, Error> {
+    Pty::open(&folder.join(device.name()))
+        .map_err(|error| failed(format!("no pseudo-terminal for {device}"), error))
+}
+
+fn failed(what: String, error: io::Error) -> Error {
+    Error::Io { what, error }
+}
+
+fn told<T>(device: Device, result: io::Result<T>) -> Result<T, Error> {
+    result.map_err(|error| failed(device.to_string(), error))
+}
+
+fn duration(seconds: f64) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(seconds).map_err(|error| format!("{error}: {seconds}"))
+}
+
+async fn read_pty(pty: &mut Option<Pty>, buffer: &mut [u8]) -> io::Result<usize> {
+    match pty {
+        Some(pty) => pty.read(buffer).await,
+        None => pending().await,
+    }
+}
+
+async fn read_tcp(port: &mut Option<TcpPort>, buffer: &mut [u8]) -> io::Result<TcpEvent> {
+    match port {
+        Some(port) => port.read(buffer).await,
+        None => pending().await,
+    }
+}
+
+/// Sleeps until a simulated time, or for ever.
+async fn sleep_until(began: Instant, speed: f64, due: Option<Duration>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(began + due.div_f64(speed)).await,
+        None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! A device behind a TCP port, for one peer at a time. IO.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::{TcpListener, TcpStream};
+
+/// A peer for which this much waits does not read any more, and is let go.
+const MAX_UNSENT: usize = 1 << 20;
+
+/// A listening port and whoever is connected to it.
+#[derive(Debug)]
+pub struct TcpPort {
+    listener: TcpListener,
+    peer: Option<Peer>,
+}
+
+/// What happened on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpEvent {
+    /// So many bytes came.
+    Bytes(usize),
+    /// The peer is gone.
+    HungUp,
+}
+
+#[derive(Debug)]
+struct Peer {
+    stream: TcpStream,
+    unsent: Vec<u8>,
+}
+
+impl TcpPort {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address is not ours, or in use.
+    pub async fn open(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let peer = None;
+        Ok(Self { listener, peer })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Waits for something from the peer, whom it lets in first if there is
+    /// none. A second one is turned away at once.
+    ///
+    /// Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// The system refuses; this does not happen because peers come and go.
+    pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<TcpEvent> {
+        loop {
+            let Some(peer) = &mut self.peer else {
+                let (stream, _) = self.listener.accept().await?;
+                stream.set_nodelay(true)?;
+                let unsent = Vec::new();
+                self.peer = Some(Peer { stream, unsent });
+                continue;
+            };
+            tokio::select! {
+                second = self.listener.accept() => drop(second?),
+                ready = peer.stream.writable(), if !peer.unsent.is_empty() => {
+                    if ready.is_err() || peer.flush().is_err() {
+                        self.hang_up();
+                        return Ok(TcpEvent::HungUp);
+                    }
+                }
+                ready = peer.stream.readable() => {
+                    let read = ready.and_then(|()| peer.stream.try_read(buffer));
+                    match read {
+                        Ok(count) if count > 0 => return Ok(TcpEvent::Bytes(count)),
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        _ => {
+                            self.hang_up();
+                            return Ok(TcpEvent::HungUp);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends bytes to the peer, if there is one, at once or in the course of
+    /// [`TcpPort::read`].
+    pub fn write(&mut self, bytes: &[u8]) {
+        let Some(peer) = &mut self.peer else { return };
+        peer.unsent.extend(bytes);
+        if peer.flush().is_err() || peer.unsent.len() > MAX_UNSENT {
+            self.hang_up();
+        }
+    }
+
+    /// Lets the peer go.
+    pub fn hang_up(&mut self) {
+        self.peer = None;
+    }
+}
+
+impl Peer {
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            match self.stream.try_write(&self.unsent) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_peer_at_a_time() {
+        let mut port = TcpPort::open(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let address = port.address().unwrap();
+        let mut buffer = [0; 100];
+
+        let mut first = TcpStream::connect(address).await.unwrap();
+        first.write_all(b"hello").await.unwrap();
+        assert_eq!(port.read(&mut buffer).await.unwrap(), TcpEvent::Bytes(5));
+        port.write(b"answer");
+        let mut answer = [0; 6];
+        first.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"answer");
+
+        let mut second = TcpStream::connect(address).await.unwrap();
+        let mut byte = [0; 1];
+        tokio::select! {
+            turned_away = second.read(&mut byte) => assert!(matches!(turned_away, Ok(0) | Err(_))),
+            event = port.read(&mut buffer) => panic!("{event:?}"),
+        }
+        drop(first);
+        assert_eq!(port.read(&mut buffer).await.unwrap(), TcpEvent::HungUp);
+        let mut third = TcpStream::connect(address).await.unwrap();
+        third.write_all(b"again").await.unwrap();
+        assert_eq!(port.read(&mut buffer).await.unwrap(), TcpEvent::Bytes(5));
+    }
+
+    #[tokio::test]
+    async fn much_is_sent_in_the_course_of_time() {
+        let mut port = TcpPort::open(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let mut peer = TcpStream::connect(port.address().unwrap()).await.unwrap();
+        peer.write_all(b"x").await.unwrap();
+        let mut buffer = [0; 10];
+        port.read(&mut buffer).await.unwrap();
+        let much = vec![7; MAX_UNSENT];
+        port.write(&much);
+        let mut received = vec![0; much.len()];
+        tokio::select! {
+            read = peer.read_exact(&mut received) => drop(read.unwrap()),
+            event = port.read(&mut buffer) => panic!("{event:?}"),
+        }
+        assert_eq!(received, much);
+    }
+}

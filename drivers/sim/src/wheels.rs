@@ -1,0 +1,338 @@
+//! The four wheels of the robot: their names, their units, and how a motor
+//! follows what is asked of it. PURE.
+//!
+//! Speeds are in encoder pulses per second (qpps), positive forward, as the
+//! motor controllers count them; [`metres_per_second`] makes metres of them.
+
+use std::f64::consts::PI;
+use std::fmt;
+use std::str::FromStr;
+
+/// Encoder pulses per turn of a wheel.
+pub const PULSES_PER_TURN: f64 = 1865.0;
+/// The radius of a wheel in metres.
+pub const WHEEL_RADIUS_M: f64 = 0.06;
+/// The fastest that a motor turns, in pulses per second.
+pub const MAX_QPPS: f64 = 13_800.0;
+
+/// How hard a motor speeds up when nothing else is asked, in qpps per second:
+/// 2 m/s².
+const ACCELERATION_QPPS2: f64 = 9_894.0;
+/// Braking is this much stronger than speeding up.
+const BRAKING: f64 = 1.5;
+/// The lag of a motor under speed control.
+const LAG_S: f64 = 0.1;
+/// The lag of a motor that only gets a voltage, or none.
+const OPEN_LOOP_LAG_S: f64 = 0.3;
+/// Slower than this a motor without power stands, in qpps.
+const STANDSTILL_QPPS: f64 = 4.0;
+/// What a motor draws that is held still with power on, at full duty.
+const STALL_CURRENT_A: f64 = 12.0;
+
+/// One of the four wheels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wheel {
+    /// Ahead on the left.
+    FrontLeft,
+    /// Ahead on the right.
+    FrontRight,
+    /// Behind on the left.
+    RearLeft,
+    /// Behind on the right.
+    RearRight,
+}
+
+/// What a controller asks of a motor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Drive {
+    /// A part of the full voltage, -1 to 1; 0 lets the wheel run out.
+    Duty(f64),
+    /// A speed that the controller holds.
+    Speed {
+        /// The speed, in pulses per second.
+        qpps: f64,
+        /// How fast to get there, in qpps per second; the motor's own limit if absent.
+        acceleration_qpps2: Option<f64>,
+    },
+}
+
+/// What a controller can measure of a motor.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// The speed with measuring noise; exactly 0 at rest.
+    pub speed_qpps: i32,
+    /// Pulses since the world began, forward minus backward.
+    pub pulses: i64,
+    /// The current through the motor.
+    pub current_a: f64,
+    /// The voltage on the motor as a part of the full one, -1 to 1.
+    pub duty: f64,
+}
+
+/// A motor and its wheel.
+#[derive(Clone, Debug, Default)]
+pub struct Motor {
+    speed_qpps: f64,
+    pulses: f64,
+    current_a: f64,
+    duty: f64,
+    stuck: bool,
+}
+
+impl Wheel {
+    /// All wheels, in the order of all arrays of wheels.
+    pub const ALL: [Self; 4] = [
+        Self::FrontLeft,
+        Self::FrontRight,
+        Self::RearLeft,
+        Self::RearRight,
+    ];
+
+    /// Where this wheel stands in arrays of wheels.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name that people write.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FrontLeft => "front-left",
+            Self::FrontRight => "front-right",
+            Self::RearLeft => "rear-left",
+            Self::RearRight => "rear-right",
+        }
+    }
+}
+
+impl fmt::Display for Wheel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Wheel {
+    type Err = UnknownWheel;
+
+    fn from_str(name: &str) -> Result<Self, UnknownWheel> {
+        Self::ALL
+            .into_iter()
+            .find(|wheel| wheel.name() == name)
+            .ok_or_else(|| UnknownWheel(name.to_owned()))
+    }
+}
+
+/// No wheel has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such wheel (front-left, front-right, rear-left, rear-right): {0:?}")]
+pub struct UnknownWheel(String);
+
+impl Drive {
+    /// No voltage.
+    pub const RELEASED: Self = Self::Duty(0.0);
+
+    /// Whether nothing is asked.
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        match self {
+            Self::Duty(duty) => duty == 0.0,
+            Self::Speed { qpps, .. } => qpps == 0.0,
+        }
+    }
+}
+
+impl Motor {
+    /// Lets time pass.
+    pub fn step(&mut self, dt_s: f64, drive: Drive) {
+        let before = self.speed_qpps;
+        let (target, lag_s, acceleration) = match drive {
+            Drive::Duty(duty) => (
+                duty.clamp(-1.0, 1.0) * MAX_QPPS,
+                OPEN_LOOP_LAG_S,
+                ACCELERATION_QPPS2,
+            ),
+            Drive::Speed {
+                qpps,
+                acceleration_qpps2,
+            } => (
+                qpps.clamp(-MAX_QPPS, MAX_QPPS),
+                LAG_S,
+                acceleration_qpps2
+                    .unwrap_or(ACCELERATION_QPPS2)
+                    .clamp(0.0, ACCELERATION_QPPS2),
+            ),
+        };
+        if self.stuck {
+            self.speed_qpps = 0.0;
+            self.duty = stalled_duty(drive, target);
+            self.current_a = STALL_CURRENT_A * self.duty.abs();
+            return;
+        }
+        let braking = before * (target - before) < 0.0;
+        let limit = acceleration * if braking { BRAKING } else { 1.0 };
+        // The exact answer of a first-order lag to a step, so that a long step is harmless.
+        let wanted = (target - before) * (1.0 - (-dt_s / lag_s).exp());
+        self.speed_qpps += wanted.clamp(-limit * dt_s, limit * dt_s);
+        if target == 0.0 && self.speed_qpps.abs() < STANDSTILL_QPPS {
+            self.speed_qpps = 0.0;
+        }
+        self.pulses += (before + self.speed_qpps) / 2.0 * dt_s;
+        let acceleration_m_s2 = metres_per_second((self.speed_qpps - before) / dt_s);
+        self.current_a = match drive {
+            _ if self.speed_qpps == 0.0 => 0.0,
+            Drive::Duty(0.0) => 0.0,
+            _ => {
+                let speed = metres_per_second(self.speed_qpps).abs();
+                0.2 + 0.3 * speed + 0.8 * acceleration_m_s2.abs()
+            }
+        };
+        self.duty = match drive {
+            Drive::Duty(duty) => duty,
+            Drive::Speed { .. } => (self.speed_qpps / MAX_QPPS).clamp(-1.0, 1.0),
+        };
+    }
+
+    /// The wheel can turn no more, or it can again.
+    pub fn set_stuck(&mut self, stuck: bool) {
+        self.stuck = stuck;
+    }
+
+    /// The true speed.
+    #[must_use]
+    pub fn speed_qpps(&self) -> f64 {
+        self.speed_qpps
+    }
+
+    /// Whether neither speed nor current will change while this is asked.
+    #[must_use]
+    pub fn is_at_rest(&self, drive: Drive) -> bool {
+        self.speed_qpps == 0.0 && drive.is_zero() && self.current_a == 0.0
+    }
+
+    /// What a controller sees.
+    pub fn reading(&self, random: &mut fastrand::Rng) -> Reading {
+        let speed = self.speed_qpps;
+        let sigma = (speed.abs() * 0.005).max(3.0);
+        let noise = if speed == 0.0 {
+            0.0
+        } else {
+            sigma * gaussian(random)
+        };
+        Reading {
+            speed_qpps: (speed + noise).round() as i32,
+            pulses: self.pulses.floor() as i64,
+            current_a: self.current_a,
+            duty: self.duty,
+        }
+    }
+}
+
+/// The speed of a wheel's rim.
+#[must_use]
+pub fn metres_per_second(qpps: f64) -> f64 {
+    qpps / PULSES_PER_TURN * 2.0 * PI * WHEEL_RADIUS_M
+}
+
+/// A number of mean 0 and standard deviation 1.
+pub(crate) fn gaussian(random: &mut fastrand::Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+    radius * (2.0 * PI * random.f64()).cos()
+}
+
+/// A controller that sees no movement turns the voltage up.
+fn stalled_duty(drive: Drive, target: f64) -> f64 {
+    match drive {
+        Drive::Duty(duty) => duty,
+        Drive::Speed { .. } if target == 0.0 => 0.0,
+        Drive::Speed { .. } => target.signum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP_S: f64 = 0.005;
+
+    fn after(motor: &mut Motor, seconds: f64, drive: Drive) {
+        for _ in 0..(seconds / STEP_S).round() as usize {
+            motor.step(STEP_S, drive);
+        }
+    }
+
+    fn speed(qpps: f64) -> Drive {
+        Drive::Speed {
+            qpps,
+            acceleration_qpps2: None,
+        }
+    }
+
+    #[test]
+    fn a_pulse_is_a_fifth_of_a_millimetre() {
+        assert!((metres_per_second(4.947_066) - 0.001).abs() < 1e-9);
+        assert!((metres_per_second(13_800.0) - 2.7895).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_motor_reaches_its_speed_without_jumping() {
+        let mut motor = Motor::default();
+        motor.step(STEP_S, speed(4947.0));
+        assert!(motor.speed_qpps() <= ACCELERATION_QPPS2 * STEP_S + 1e-9);
+        after(&mut motor, 2.0, speed(4947.0));
+        assert!((motor.speed_qpps() - 4947.0).abs() < 1.0);
+        after(&mut motor, 3.0, speed(0.0));
+        assert!(motor.is_at_rest(speed(0.0)));
+        assert_eq!(
+            motor.reading(&mut fastrand::Rng::with_seed(1)).speed_qpps,
+            0
+        );
+    }
+
+    #[test]
+    fn an_asked_acceleration_is_kept() {
+        let mut motor = Motor::default();
+        let drive = Drive::Speed {
+            qpps: 2000.0,
+            acceleration_qpps2: Some(1000.0),
+        };
+        after(&mut motor, 1.0, drive);
+        assert!((motor.speed_qpps() - 1000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_stuck_wheel_stands_and_draws_current() {
+        let mut motor = Motor::default();
+        after(&mut motor, 1.0, speed(1000.0));
+        motor.set_stuck(true);
+        motor.step(STEP_S, speed(1000.0));
+        let reading = motor.reading(&mut fastrand::Rng::with_seed(1));
+        assert_eq!(reading.speed_qpps, 0);
+        assert!(reading.current_a > 5.0);
+        motor.set_stuck(false);
+        after(&mut motor, 1.0, speed(1000.0));
+        assert!((motor.speed_qpps() - 1000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn the_noise_is_small() {
+        let mut motor = Motor::default();
+        after(&mut motor, 2.0, speed(1484.0));
+        let mut random = fastrand::Rng::with_seed(7);
+        let sum: f64 = (0..1000)
+            .map(|_| f64::from(motor.reading(&mut random).speed_qpps) - 1484.0)
+            .map(|error| error * error)
+            .sum();
+        let sigma = (sum / 1000.0).sqrt();
+        assert!((6.0..9.0).contains(&sigma), "{sigma}");
+    }
+
+    #[test]
+    fn wheels_have_names() {
+        for wheel in Wheel::ALL {
+            assert_eq!(wheel.name().parse(), Ok(wheel));
+            assert_eq!(Wheel::ALL[wheel.index()], wheel);
+        }
+        assert!("front".parse::<Wheel>().is_err());
+    }
+}

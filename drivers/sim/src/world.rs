@@ -1,0 +1,336 @@
+//! The Capo robot between walls: its motion, its contacts, and what a laser
+//! on it would see. PURE.
+//!
+//! Metres, radians and seconds; x to the right, y up, angles counter-clockwise.
+//! Time is a [`Duration`] since the simulation began. The same seed and the
+//! same calls give the same world.
+//!
+//! Four wheels, two on each side. The robot turns by skidding, as if its
+//! wheels stood [`TRACK_M`] apart. It never stands on a wall: what would lead
+//! there becomes sliding along it, or nothing, and counts as a contact.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::geometry::{Outline, Point, Pose, Segment, Walls};
+use crate::wheels::{Drive, Motor, Reading, Wheel, metres_per_second};
+
+/// The distance between left and right wheels that describes how it turns.
+pub const TRACK_M: f64 = 0.42;
+
+/// What touches walls: wheelbase and two radii, by the outer width.
+pub const OUTLINE: Outline = Outline {
+    half_length_m: 0.185,
+    half_width_m: 0.165,
+};
+
+/// The world moves in steps of this length.
+pub const STEP: Duration = Duration::from_millis(5);
+
+/// A touch that follows this soon upon another one is the same contact.
+const SAME_CONTACT_S: f64 = 0.25;
+/// How long past poses are remembered.
+const MEMORY_S: f64 = 0.6;
+/// How often a robot is pushed off walls before the move is given up.
+const MAX_PUSHES: usize = 8;
+/// How much farther than needed it is pushed.
+const PUSH_MARGIN_M: f64 = 1e-6;
+/// Where a robot without a place in the map is tried to be put, this far apart.
+const SEARCH_STEP_M: f64 = 0.1;
+
+/// The robot and what is around it.
+#[derive(Clone, Debug)]
+pub struct World {
+    walls: Walls,
+    motors: [Motor; 4],
+    readings: [Reading; 4],
+    pose: Pose,
+    past: VecDeque<(f64, Pose)>,
+    now: Duration,
+    contacts: u64,
+    last_touch_s: Option<f64>,
+    travelled_m: f64,
+    random: fastrand::Rng,
+}
+
+/// The robot cannot stand where it should begin.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum StartError {
+    /// A wall is there.
+    #[error("a robot cannot stand there: a wall is closer than {radius_m:.2} m", radius_m = OUTLINE.radius_m())]
+    OnWall,
+    /// Nowhere between the walls is room for it.
+    #[error("no room for a robot between the walls")]
+    NoRoom,
+}
+
+impl World {
+    /// A robot at rest.
+    ///
+    /// # Errors
+    /// It would stand on a wall.
+    pub fn new(walls: Vec<Segment>, start: Pose, seed: u64) -> Result<Self, StartError> {
+        let walls = Walls::new(walls);
+        if !walls.is_free(OUTLINE, start) {
+            return Err(StartError::OnWall);
+        }
+        Ok(Self {
+            walls,
+            motors: Default::default(),
+            readings: [Reading::default(); 4],
+            pose: start,
+            past: VecDeque::from([(0.0, start)]),
+            now: Duration::ZERO,
+            contacts: 0,
+            last_touch_s: None,
+            travelled_m: 0.0,
+            random: fastrand::Rng::with_seed(seed),
+        })
+    }
+
+    /// One step of [`STEP`], with this asked of the motors.
+    pub fn step(&mut self, drives: [Drive; 4]) {
+        self.now += STEP;
+        let dt_s = STEP.as_secs_f64();
+        for (motor, drive) in self.motors.iter_mut().zip(drives) {
+            motor.step(dt_s, drive);
+        }
+        for (reading, motor) in self.readings.iter_mut().zip(&self.motors) {
+            *reading = motor.reading(&mut self.random);
+        }
+        let (speed, turn) = self.body_speed();
+        if speed != 0.0 || turn != 0.0 {
+            let wanted = arc(self.pose, speed * dt_s, turn * dt_s);
+            let next = self.slide(wanted);
+            if next != wanted {
+                self.touch();
+            }
+            self.travelled_m += next.at.minus(self.pose.at).length();
+            self.pose = next;
+        }
+        self.remember();
+    }
+
+    /// Lets time pass in which nothing moves.
+    pub fn rest_until(&mut self, now: Duration) {
+        self.now = self.now.max(now);
+        self.remember();
+    }
+
+    /// Whether nothing will move while this is asked of the motors.
+    #[must_use]
+    pub fn is_at_rest(&self, drives: [Drive; 4]) -> bool {
+        let mut pairs = self.motors.iter().zip(drives);
+        pairs.all(|(motor, drive)| motor.is_at_rest(drive))
+    }
+
+    /// How long the world has existed.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// Where the robot truly is.
+    #[must_use]
+    pub fn pose(&self) -> Pose {
+        self.pose
+    }
+
+    /// Where it was, within the last half second.
+    #[must_use]
+    pub fn pose_at(&self, time: Duration) -> Pose {
+        let time_s = time.as_secs_f64();
+        let after = self.past.partition_point(|(at_s, _)| *at_s <= time_s);
+        let (Some(before), Some(next)) =
+            (self.past.get(after.saturating_sub(1)), self.past.get(after))
+        else {
+            return self.pose;
+        };
+        let part = ((time_s - before.0) / (next.0 - before.0)).clamp(0.0, 1.0);
+        let way = next.1.at.minus(before.1.at);
+        let turn = next.1.heading - before.1.heading;
+        Pose {
+            at: before.1.at.plus(way.times(part)),
+            heading: before.1.heading + turn * part,
+        }
+    }
+
+    /// Puts the robot somewhere else.
+    ///
+    /// # Errors
+    /// A wall is there; nothing has changed.
+    pub fn place(&mut self, pose: Pose) -> Result<(), StartError> {
+        if !self.walls.is_free(OUTLINE, pose) {
+            return Err(StartError::OnWall);
+        }
+        self.pose = pose;
+        self.past.clear();
+        self.remember();
+        Ok(())
+    }
+
+    /// What the controllers can measure, per [`Wheel`].
+    #[must_use]
+    pub fn readings(&self) -> [Reading; 4] {
+        self.readings
+    }
+
+    /// The true speeds of the wheels in metres per second, per [`Wheel`].
+    #[must_use]
+    pub fn wheel_speeds(&self) -> [f64; 4] {
+        let speed = |motor: &Motor| metres_per_second(motor.speed_qpps());
+        let [a, b, c, d] = &self.motors;
+        [speed(a), speed(b), speed(c), speed(d)]
+    }
+
+    /// How often the robot began to touch a wall.
+    #[must_use]
+    pub fn contacts(&self) -> u64 {
+        self.contacts
+    }
+
+    /// Whether it touches one now.
+    #[must_use]
+    pub fn is_touching(&self) -> bool {
+        let now_s = self.now.as_secs_f64();
+        self.last_touch_s
+            .is_some_and(|touch_s| now_s - touch_s < SAME_CONTACT_S)
+    }
+
+    /// The length of its way so far, turning on the spot apart.
+    #[must_use]
+    pub fn travelled_m(&self) -> f64 {
+        self.travelled_m
+    }
+
+    /// The distance from its centre to the nearest wall.
+    #[must_use]
+    pub fn clearance_m(&self) -> f64 {
+        self.walls.clearance_m(self.pose.at)
+    }
+
+    /// How far a beam from its centre goes, sent at some time within the last
+    /// half second, at an angle counter-clockwise from ahead.
+    #[must_use]
+    pub fn beam(&self, time: Duration, angle: f64, limit_m: f64) -> Option<f64> {
+        let pose = self.pose_at(time);
+        self.walls.cast(pose.at, pose.heading + angle, limit_m)
+    }
+
+    /// A wheel turns no more, or again.
+    pub fn set_stuck(&mut self, wheel: Wheel, stuck: bool) {
+        self.motors[wheel.index()].set_stuck(stuck);
+    }
+
+    /// Metres per second ahead, radians per second counter-clockwise.
+    fn body_speed(&self) -> (f64, f64) {
+        let [front_left, front_right, rear_left, rear_right] = self.wheel_speeds();
+        let left = (front_left + rear_left) / 2.0;
+        let right = (front_right + rear_right) / 2.0;
+        ((left + right) / 2.0, (right - left) / TRACK_M)
+    }
+
+    /// The pose that walls allow instead of the wanted one.
+    fn slide(&self, wanted: Pose) -> Pose {
+        let straight = Pose {
+            at: wanted.at,
+            heading: self.pose.heading,
+        };
+        let turned = Pose {
+            at: self.pose.at,
+            heading: wanted.heading,
+        };
+        [wanted, straight, turned]
+            .into_iter()
+            .find_map(|pose| self.pushed_off(pose))
+            .unwrap_or(self.pose)
+    }
+
+    /// A free pose beside the walls that this one stands on.
+    fn pushed_off(&self, mut pose: Pose) -> Option<Pose> {
+        // Pushing may not do more than undo a step and the turn in it.
+        let way = pose.at.minus(self.pose.at).length();
+        let turn = (pose.heading - self.pose.heading).abs();
+        let reach = 2.0 * (way + turn * OUTLINE.radius_m()) + 2.0 * PUSH_MARGIN_M;
+        for _ in 0..MAX_PUSHES {
+            let Some(push) = self.walls.way_off(OUTLINE, pose) else {
+                let near = pose.at.minus(self.pose.at).length() <= reach;
+                let open = self.walls.is_open(self.pose.at, pose.at);
+                return (near && open).then_some(pose);
+            };
+            let length = push.length();
+            pose.at = pose.at.plus(push.times((length + PUSH_MARGIN_M) / length));
+        }
+        None
+    }
+
+    fn touch(&mut self) {
+        if !self.is_touching() {
+            self.contacts += 1;
+        }
+        self.last_touch_s = Some(self.now.as_secs_f64());
+    }
+
+    fn remember(&mut self) {
+        let now_s = self.now.as_secs_f64();
+        self.past.push_back((now_s, self.pose));
+        while self.past.len() > 2 && self.past[1].0 < now_s - MEMORY_S {
+            self.past.pop_front();
+        }
+    }
+}
+
+/// A place for a robot in a map that names none: among the given ones, or the
+/// one with most room that is surrounded by walls.
+///
+/// # Errors
+/// There is no room.
+pub fn find_start(walls: &[Segment], candidates: &[Pose]) -> Result<Pose, StartError> {
+    let walls = Walls::new(walls.to_vec());
+    let free = |pose: &Pose| walls.is_free(OUTLINE, *pose);
+    if let Some(pose) = candidates.iter().copied().find(free) {
+        return Ok(pose);
+    }
+    let (low, high) = walls.bounds();
+    // Large maps are searched more coarsely.
+    let step_m = SEARCH_STEP_M.max((high.x - low.x).max(high.y - low.y) / 100.0);
+    let count = |length: f64| (length / step_m).ceil() as usize;
+    let (columns, rows) = (count(high.x - low.x), count(high.y - low.y));
+    (0..columns * rows)
+        .map(|index| {
+            let (column, row) = (index % columns, index / columns);
+            let offset = Point::new(column as f64 + 0.5, row as f64 + 0.5);
+            low.plus(offset.times(step_m))
+        })
+        .map(|at| Pose { at, heading: 0.0 })
+        .filter(|pose| walls.is_free(OUTLINE, *pose) && is_inside(&walls, pose.at))
+        .max_by(|a, b| walls.clearance_m(a.at).total_cmp(&walls.clearance_m(b.at)))
+        .ok_or(StartError::NoRoom)
+}
+
+/// Whether walls can be seen all around.
+fn is_inside(walls: &Walls, place: Point) -> bool {
+    (0..36).all(|ray| {
+        let angle = f64::from(ray) * 10f64.to_radians() + 0.01;
+        walls.cast(place, angle, f64::INFINITY).is_some()
+    })
+}
+
+/// Where a robot is after driving and turning at the same time.
+fn arc(pose: Pose, way_m: f64, turn: f64) -> Pose {
+    let half = turn / 2.0;
+    let chord = if half.abs() < 1e-9 {
+        way_m
+    } else {
+        way_m * half.sin() / half
+    };
+    Pose {
+        at: pose
+            .at
+            .plus(Point::new(chord, 0.0).turned(pose.heading + half)),
+        heading: pose.heading + turn,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Drives, contacts and beams.
+
+use std::f64::consts::PI;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::map::Map;
+
+fn speeds(left_mm_s: f64, right_mm_s: f64) -> [Drive; 4] {
+    [left_mm_s, right_mm_s, left_mm_s, right_mm_s].map(|speed| Drive::Speed {
+        qpps: speed * 4.947_066,
+        acceleration_qpps2: None,
+    })
+}
+
+fn run(world: &mut World, seconds: f64, drives: [Drive; 4]) {
+    for _ in 0..(seconds / STEP.as_secs_f64()).round() as usize {
+        world.step(drives);
+    }
+}
+
+fn box_of(size_m: f64) -> Vec<Segment> {
+    let half = size_m / 2.0;
+    let corners =
+        [(-half, -half), (half, -half), (half, half), (-half, half)].map(|(x, y)| Point::new(x, y));
+    (0..4)
+        .map(|index| Segment {
+            from: corners[index],
+            to: corners[(index + 1) % 4],
+        })
+        .collect()
+}
+
+fn in_box(size_m: f64) -> World {
+    World::new(box_of(size_m), Pose::default(), 1).unwrap()
+}
+
+#[test]
+fn three_seconds_at_300_mm_per_second_are_900_mm() {
+    let mut world = in_box(10.0);
+    run(&mut world, 3.0, speeds(300.0, 300.0));
+    assert!((world.wheel_speeds()[0] - 0.3).abs() < 0.003);
+    run(&mut world, 2.0, speeds(0.0, 0.0));
+    let pose = world.pose();
+    assert!((pose.at.x - 0.9).abs() < 0.027, "{pose:?}");
+    assert!(pose.at.y.abs() < 1e-9);
+    assert!((world.travelled_m() - pose.at.x).abs() < 1e-6);
+    assert_eq!(world.contacts(), 0);
+    assert!(world.is_at_rest(speeds(0.0, 0.0)));
+}
+
+#[test]
+fn the_right_wheels_being_faster_is_a_turn_to_the_left() {
+    let mut world = in_box(10.0);
+    run(&mut world, 2.0, speeds(-100.0, 100.0));
+    run(&mut world, 1.0, speeds(0.0, 0.0));
+    let pose = world.pose();
+    let expected = 2.0 * 0.2 / TRACK_M;
+    assert!((pose.heading / expected - 1.0).abs() < 0.03, "{pose:?}");
+    assert!(pose.at.length() < 1e-6);
+}
+
+#[test]
+fn a_robot_in_front_of_a_wall_stands_and_that_is_one_contact() {
+    let mut world = in_box(3.0);
+    run(&mut world, 10.0, speeds(500.0, 500.0));
+    assert!((world.pose().at.x - (1.5 - OUTLINE.half_length_m)).abs() < 1e-4);
+    assert_eq!(world.contacts(), 1);
+    assert!(world.is_touching());
+    run(&mut world, 1.0, speeds(-500.0, -500.0));
+    assert!(!world.is_touching());
+    run(&mut world, 3.0, speeds(500.0, 500.0));
+    assert_eq!(world.contacts(), 2);
+}
+
+#[test]
+fn a_robot_slides_along_a_wall() {
+    let start = Pose::new(0.0, 0.0, -0.3);
+    let mut world = World::new(box_of(4.0), start, 1).unwrap();
+    run(&mut world, 10.0, speeds(300.0, 300.0));
+    let pose = world.pose();
+    assert!(pose.at.x > 1.5, "{pose:?}");
+    assert!(world.contacts() > 0);
+}
+
+#[test]
+fn beams_are_sent_from_where_the_robot_was() {
+    let mut world = in_box(10.0);
+    run(&mut world, 1.0, speeds(0.0, 0.0));
+    assert_eq!(world.beam(world.now(), 0.0, 30.0), Some(5.0));
+    run(&mut world, 1.0, speeds(500.0, 500.0));
+    let before = world.now();
+    let ahead = world.beam(before, 0.0, 30.0).unwrap();
+    assert!((ahead - (5.0 - world.pose().at.x)).abs() < 1e-9);
+    run(&mut world, 0.2, speeds(500.0, 500.0));
+    assert!((world.beam(before, 0.0, 30.0).unwrap() - ahead).abs() < 1e-9);
+    assert!(world.beam(world.now(), 0.0, 30.0).unwrap() < ahead - 0.08);
+    assert_eq!(world.beam(world.now(), 0.0, 1.0), None);
+}
+
+#[test]
+fn the_same_seed_is_the_same_world() {
+    let drive = |seed| {
+        let mut world = World::new(box_of(5.0), Pose::default(), seed).unwrap();
+        run(&mut world, 1.0, speeds(200.0, 250.0));
+        world.readings().map(|reading| reading.speed_qpps)
+    };
+    assert_eq!(drive(7), drive(7));
+    assert_ne!(drive(7), drive(8));
+}
+
+#[test]
+fn a_robot_does_not_begin_on_a_wall() {
+    let on_wall = Pose::new(1.4, 0.0, 0.0);
+    let error = World::new(box_of(3.0), on_wall, 1).unwrap_err();
+    assert_eq!(error, StartError::OnWall);
+    let mut world = in_box(3.0);
+    assert_eq!(world.place(on_wall), Err(StartError::OnWall));
+    world.place(Pose::new(1.0, 1.0, PI)).unwrap();
+    assert_eq!(world.pose(), Pose::new(1.0, 1.0, PI));
+}
+
+#[test]
+fn a_start_is_found_inside() {
+    assert!(find_start(&box_of(3.0), &[]).unwrap().at.length() < 0.2);
+    let given = Pose::new(0.5, 0.5, 1.0);
+    assert_eq!(find_start(&box_of(3.0), &[given]), Ok(given));
+    assert_eq!(find_start(&box_of(0.3), &[]), Err(StartError::NoRoom));
+    // A corner that is open on two sides has more room, but is not inside.
+    let mut walls = box_of(3.0);
+    walls.push(Segment {
+        from: Point::new(9.0, -9.0),
+        to: Point::new(9.0, -8.0),
+    });
+    assert!(find_start(&walls, &[]).unwrap().at.length() < 0.2);
+}
+
+proptest! {
+    #[test]
+    fn nothing_drives_through_walls(
+        seed in any::<u64>(),
+        drives in prop::collection::vec((-2800.0..2800.0, -2800.0..2800.0, 0.05..1.0), 1..25),
+    ) {
+        let map = Map::flat();
+        let start = find_start(&map.walls, &map.robots).unwrap();
+        let mut world = World::new(map.walls.clone(), start, seed).unwrap();
+        let walls = Walls::new(map.walls);
+        for (left, right, seconds) in drives {
+            for _ in 0..(seconds / STEP.as_secs_f64()) as usize {
+                let before = world.pose();
+                world.step(speeds(left, right));
+                let after = world.pose();
+                prop_assert!(walls.is_free(OUTLINE, after), "{after:?}");
+                prop_assert!(walls.is_open(before.at, after.at), "{before:?} {after:?}");
+                prop_assert!(after.at.minus(before.at).length() < 0.1);
+            }
+        }
+        let at = world.pose().at;
+        prop_assert!((0.0..7.0).contains(&at.x) && (-5.6..0.0).contains(&at.y));
+    }
+}

@@ -1,0 +1,124 @@
+//! Other people's libraries against the simulated devices.
+//!
+//! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0`;
+//! what is missing is skipped with a line that begins with `SKIP`.
+
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use amber_sim::hokuyo::Model;
+use amber_sim::map::Map;
+use amber_sim::roboclaw::Firmware;
+use amber_sim::robot::Device;
+use amber_sim::simulator::{Config, Simulator};
+use tokio::sync::oneshot;
+
+#[test]
+fn basicmicro_drives_the_roboclaws() {
+    check(
+        "basicmicro",
+        "foreign_basicmicro.py",
+        Model::Urg04Lx,
+        |devices| vec![of(devices, Device::Roboclaw)],
+    );
+}
+
+#[test]
+fn tcr_roboclaw_drives_the_roboclaws() {
+    check(
+        "tcr_roboclaw",
+        "foreign_tcr_roboclaw.py",
+        Model::Urg04Lx,
+        |devices| vec![of(devices, Device::Roboclaw)],
+    );
+}
+
+#[test]
+fn hokuyolx_reads_the_scanners() {
+    for model in [Model::Utm30Lx, Model::Urg04Lx] {
+        check("hokuyolx", "foreign_hokuyolx.py", model, |devices| {
+            let address = of(devices, Device::HokuyoTcp);
+            let (_, port) = address.rsplit_once(':').expect("an address with a port");
+            vec![port.to_owned(), model.name().to_owned()]
+        });
+    }
+}
+
+/// Runs a script that imports a package against a simulation of its own.
+fn check(
+    package: &str,
+    script: &str,
+    hokuyo: Model,
+    arguments: impl Fn(&[(Device, String)]) -> Vec<String>,
+) {
+    if let Err(reason) = import(package) {
+        // Not by eprintln!, which a passing test does not show.
+        let _ = writeln!(std::io::stderr(), "SKIP foreign {package}: {reason}");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("the test is set up");
+    let config = Config {
+        map: Map::flat(),
+        folder: folder.path().to_owned(),
+        start: None,
+        seed: 1,
+        speed: 1.0,
+        roboclaw: Firmware::Crc16,
+        hokuyo,
+        hokuyo_tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
+    };
+    let (end, ended) = oneshot::channel::<()>();
+    let (ready, devices) = std::sync::mpsc::channel();
+    let simulation = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("the test is set up");
+        runtime.block_on(async {
+            let simulator = Simulator::open(config).await.expect("the test is set up");
+            ready.send(simulator.devices()).expect("the test is set up");
+            let end = async { drop(ended.await) };
+            simulator.run(end).await.expect("the test is set up");
+        });
+    });
+    let devices = devices.recv().expect("the test is set up");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(script);
+    let output = Command::new("python3")
+        .arg("-B")
+        .arg(path)
+        .args(arguments(&devices))
+        .stdin(Stdio::null())
+        .output()
+        .expect("the test is set up");
+    drop(end);
+    simulation.join().expect("the test is set up");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}: {said}{complaints}");
+    assert_eq!(said.trim_end(), "ok", "{complaints}");
+}
+
+/// Whether Python has the package.
+fn import(package: &str) -> Result<(), String> {
+    let output = Command::new("python3")
+        .args(["-B", "-c", &format!("import {package}")])
+        .output()
+        .map_err(|error| format!("python3: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(text.lines().last().unwrap_or("import failed").to_owned())
+}
+
+fn of(devices: &[(Device, String)], wanted: Device) -> String {
+    let found = devices.iter().find(|(device, _)| *device == wanted);
+    found
+        .map(|(_, path)| path.clone())
+        .expect("the device is there")
+}

@@ -1,0 +1,317 @@
+//! The command line: what people see, what programs read, and how it ends.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use amber_proto::mediator::DriverState;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::common::{AMBER, Mediator, PATIENCE, signal, wait_for};
+
+const DUMMY: &str = "dummy:0=amber driver dummy";
+
+fn run(command: &mut Command) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap(), text(stdout), text(stderr))
+}
+
+fn amber(mediator: &Mediator, args: &[&str]) -> (i32, String, String) {
+    run(&mut mediator.amber(args))
+}
+
+/// A command that must work; what it prints.
+#[track_caller]
+fn ok(mediator: &Mediator, args: &[&str]) -> String {
+    let (code, out, err) = amber(mediator, args);
+    assert_eq!(code, 0, "{args:?}: {err}");
+    out
+}
+
+#[track_caller]
+fn json(mediator: &Mediator, args: &[&str]) -> Value {
+    let out = ok(mediator, &[args, &["--json"]].concat());
+    assert_eq!(out.lines().count(), 1, "one object: {out}");
+    serde_json::from_str(&out).unwrap()
+}
+
+/// A command that goes on, and its lines.
+struct Running {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    fn start(mediator: &Mediator, args: &[&str]) -> Self {
+        let mut command = mediator.amber(args);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        // Ends, and closes the pipe, when nobody wants lines any more.
+        thread::spawn(move || {
+            let mut lines = stdout.lines().map_while(Result::ok);
+            lines.try_for_each(|line| sender.send(line))
+        });
+        Self { child, lines }
+    }
+
+    #[track_caller]
+    fn line(&mut self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a line")
+    }
+
+    /// Ctrl-C.
+    fn interrupt(mut self) {
+        signal(self.child.id(), Signal::SIGINT);
+        let status = wait_for("its end", || self.child.try_wait().unwrap());
+        assert!(status.success(), "{status}");
+    }
+}
+
+#[test]
+fn the_help_of_every_command() {
+    let verbs = [
+        "",
+        "demo",
+        "mediator",
+        "driver",
+        "driver dummy",
+        "devices",
+        "status",
+        "events",
+        "ping",
+        "watch",
+        "call",
+        "start",
+        "stop",
+        "restart",
+        "reload",
+        "log-level",
+        "completions",
+    ];
+    let mut all = String::new();
+    for verb in verbs {
+        let args: Vec<&str> = verb.split_whitespace().chain(["--help"]).collect();
+        let mut command = Command::new(AMBER);
+        command
+            .args(&args)
+            .env_remove("AMBER_MEDIATOR")
+            .env_remove("AMBER_LOG");
+        let (code, out, err) = run(&mut command);
+        assert_eq!((code, err.as_str()), (0, ""), "{verb}");
+        let has_example = verb.is_empty() || verb == "driver dummy" || out.contains("Example");
+        assert!(has_example, "no example in:\n{out}");
+        all += &format!("$ amber {}\n{out}\n", args.join(" "));
+    }
+    insta::assert_snapshot!("help", all);
+}
+
+#[test]
+fn a_mistyped_command_is_pointed_out() {
+    let (code, out, err) = run(Command::new(AMBER).arg("devises"));
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.contains("'devices'"), "{err}");
+    let (code, _, err) = run(Command::new(AMBER).args(["ping", "hokujo"]));
+    assert_eq!(code, 2);
+    assert!(err.contains("did you mean 'hokuyo'?"), "{err}");
+}
+
+#[test]
+fn no_mediator_is_an_error_with_a_hint() {
+    let (code, out, err) = run(Command::new(AMBER).args(["devices", "-m", "127.0.0.1:9"]));
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.starts_with("error: "), "{err}");
+    assert!(err.contains("\nhint: "), "{err}");
+}
+
+#[test]
+fn devices_and_status() {
+    let mediator = Mediator::start(&[DUMMY, "77:3=sh -c 'echo last words >&2; exec cat'"]);
+    mediator.wait_for_state("dummy:0", DriverState::Up);
+    mediator.wait_for_line("last words");
+    let out = ok(&mediator, &["devices"]);
+    assert!(
+        out.contains("dummy:0") && out.contains("77:3") && out.contains("up"),
+        "{out}"
+    );
+
+    let devices = json(&mediator, &["devices"]);
+    assert_eq!(devices["devices"][0]["device"], "dummy:0");
+    assert_eq!(devices["devices"][0]["state"], "up");
+    assert!(devices["devices"][0]["pid"].as_u64().unwrap() > 1);
+
+    let status = ok(&mediator, &["status", "77:3"]);
+    assert!(
+        status.contains("last words") && status.contains("exec cat"),
+        "{status}"
+    );
+
+    mediator.peer().send_datagram(b"\x01");
+    let short = || json(&mediator, &["status"])["dropped"]["datagram_short"].as_u64();
+    wait_for("the counter", || short().filter(|count| *count == 1));
+
+    let (code, _, err) = amber(&mediator, &["status", "hokuyo"]);
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("no driver serves hokuyo:0") && err.contains("hint: "),
+        "{err}"
+    );
+}
+
+#[test]
+fn ping_call_and_watch() {
+    let mediator = Mediator::start(&[DUMMY]);
+    let out = ok(&mediator, &["ping", "dummy", "-c", "3", "-i", "0.01"]);
+    assert!(out.contains("3 sent, 3 received"), "{out}");
+    assert!(ok(&mediator, &["ping", "mediator", "-c", "1"]).contains("1 received"));
+
+    ok(&mediator, &["call", "dummy", "message", "hello"]);
+    ok(&mediator, &["call", "dummy", "enable", "true"]);
+    let status = json(&mediator, &["call", "dummy", "status"]);
+    assert_eq!(
+        status,
+        serde_json::json!({ "enable": true, "message": "hello" })
+    );
+
+    let (code, _, err) = amber(&mediator, &["call", "dummy", "statu"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("did you mean 'status'?"), "{err}");
+    let (code, _, err) = amber(&mediator, &["ping", "hokuyo", "-c", "1"]);
+    assert_eq!(code, 1, "{err}");
+
+    let mut watch = Running::start(&mediator, &["watch", "dummy"]);
+    assert_eq!(watch.line(), "message: \"Response 1\"");
+    assert_eq!(watch.line(), "message: \"Response 2\"");
+    watch.interrupt();
+    // It has unsubscribed and left.
+    wait_for("its goodbye", || {
+        let clients = json(&mediator, &["status"])["clients"].as_u64()?;
+        (clients <= 1).then_some(())
+    });
+}
+
+#[test]
+fn watch_goes_on_when_the_driver_is_back_and_events_tell_of_it() {
+    let mediator = Mediator::start(&[DUMMY]);
+    mediator.wait_for_state("dummy:0", DriverState::Up);
+    let mut events = Running::start(&mediator, &["events", "--json"]);
+    let mut watch = Running::start(&mediator, &["watch", "dummy", "--json"]);
+    let number = |line: &str| -> u64 {
+        let (_, number) = line.split_once("Response ").expect("a response");
+        number.split('"').next().unwrap().parse().unwrap()
+    };
+    let mut last = number(&watch.line());
+    // Its subscription is known when another event has come through.
+    wait_for("the listener", || {
+        let all = json(&mediator, &["status"])["clients"].as_u64()?;
+        (all >= 3).then_some(())
+    });
+    signal(mediator.describe("dummy:0").pid(), Signal::SIGKILL);
+    loop {
+        let now = number(&watch.line());
+        if now <= last {
+            break;
+        }
+        last = now;
+    }
+    watch.interrupt();
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        seen.push(events.line());
+        seen.retain(|line| line.contains("dummy:0"));
+    }
+    assert!(
+        seen[0].contains("down") && seen[0].contains("SIGKILL"),
+        "{seen:?}"
+    );
+    assert!(seen[1].contains("up"), "{seen:?}");
+    events.interrupt();
+}
+
+#[test]
+fn drivers_are_stopped_and_started_by_name() {
+    let mediator = Mediator::start(&[DUMMY]);
+    ok(&mediator, &["stop", "dummy"]);
+    mediator.wait_for_state("dummy:0", DriverState::Down);
+    let (code, _, err) = amber(&mediator, &["call", "dummy", "status"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("dummy:0"), "{err}");
+    ok(&mediator, &["start", "dummy"]);
+    let first = mediator.wait_for_state("dummy:0", DriverState::Up).pid();
+    ok(&mediator, &["restart", "dummy"]);
+    wait_for("another process", || {
+        (mediator.describe("dummy:0").pid() != first).then_some(())
+    });
+    mediator.wait_for_state("dummy:0", DriverState::Up);
+    // It was started without a file: a reload changes nothing.
+    let out = ok(&mediator, &["reload"]);
+    assert!(out.contains("unchanged: 1, restarted: 0"), "{out}");
+    ok(&mediator, &["log-level", "debug"]);
+    let (code, _, err) = amber(&mediator, &["log-level", "=="]);
+    assert_ne!(code, 0, "{err}");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mediator = Mediator::start(&[DUMMY]);
+    let mut watch = Running::start(&mediator, &["watch", "dummy"]);
+    watch.line();
+    let Running { mut child, lines } = watch;
+    drop(lines);
+    let status = wait_for("its end", || child.try_wait().unwrap());
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn logs_are_json_on_request_and_the_address_stays_on_a_line_of_its_own() {
+    let mut command = Command::new(AMBER);
+    command.args([
+        "mediator",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+        "--driver",
+        DUMMY,
+    ]);
+    let mediator = Mediator::run(command);
+    let line = mediator.wait_for_line("started");
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line["fields"]["driver"], "dummy:0");
+    assert_eq!(line["level"], "INFO");
+}
+
+#[test]
+fn an_address_that_is_taken_is_explained() {
+    let mediator = Mediator::start(&[]);
+    let port = mediator.address.port().to_string();
+    let (code, _, err) = run(Command::new(AMBER).args(["demo", "--port", &port]));
+    assert_eq!(code, 1);
+    assert!(
+        err.contains(&format!("127.0.0.1:{port} is in use by 'amber' (process ")),
+        "{err}"
+    );
+    assert!(err.contains("hint: ") && err.contains("--port"), "{err}");
+}
+
+#[test]
+fn the_built_in_drivers_are_listed_and_completions_are_printed() {
+    let (code, out, _) = run(Command::new(AMBER).args(["driver", "--list"]));
+    assert_eq!(code, 0);
+    assert!(out.starts_with("dummy "), "{out}");
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, out, _) = run(Command::new(AMBER).args(["completions", shell]));
+        assert_eq!(code, 0);
+        assert!(out.contains("devices"), "{shell}");
+    }
+}

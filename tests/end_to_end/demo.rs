@@ -1,0 +1,104 @@
+//! `amber demo` shows what to type, and what it shows works.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::Signal;
+
+use crate::common::{AMBER, Mediator, root, signal};
+
+fn demo() -> Mediator {
+    let mut command = Command::new(AMBER);
+    command.args(["demo", "--port", "0"]).current_dir(root());
+    Mediator::run(command)
+}
+
+#[test]
+fn every_command_that_the_demo_shows_works() {
+    let mut demo = demo();
+    demo.wait_for_line("up driver=dummy:0");
+    demo.wait_for_line("up driver=dummy:1");
+    let lines = demo.output();
+    let mut tried = 0;
+    for line in lines.iter().filter(|line| line.contains(" -m 127.0.0.1:")) {
+        let command = line.split('#').next().unwrap();
+        let words = shell_words::split(command).unwrap();
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .current_dir(root())
+            .stdin(Stdio::null());
+        if line.contains(" ping ") {
+            command.args(["-c", "1"]);
+        }
+        if line.contains(" watch ") || line.contains(" events") {
+            // These go on until Ctrl-C.
+            let mut child = command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut first = [0];
+            let stream: &mut dyn std::io::Read = match line.contains(" watch ") {
+                true => child.stdout.as_mut().unwrap(),
+                false => child.stderr.as_mut().unwrap(),
+            };
+            stream.read_exact(&mut first).unwrap();
+            signal(child.id(), Signal::SIGINT);
+            assert!(child.wait().unwrap().success(), "{line}");
+        } else {
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{line}: {output:?}");
+        }
+        tried += 1;
+    }
+    assert_eq!(tried, 6, "{lines:?}");
+    signal(demo.pid(), Signal::SIGINT);
+    assert!(demo.wait().success());
+}
+
+#[test]
+fn the_demo_ends_with_its_terminal() {
+    let mut demo = demo();
+    signal(demo.pid(), Signal::SIGHUP);
+    assert!(demo.wait().success());
+}
+
+#[test]
+fn the_python_example_takes_part() {
+    let has_python = Command::new("python3")
+        .args(["-c", "import google.protobuf"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !has_python {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP python in the demo: no python3 with protobuf"
+        );
+        return;
+    }
+    let demo = demo();
+    demo.wait_for_line("dummy:1   python3 -u ");
+    demo.wait_for_line("up driver=dummy:1");
+    for words in [
+        &["call", "dummy:1", "message", "hi"][..],
+        &["call", "dummy:1", "status"],
+    ] {
+        let output = demo.amber(words).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let output = demo.amber(&["call", "dummy:1", "status"]).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("message: hi"),
+        "{output:?}"
+    );
+
+    // The client of the example, against the mediator.
+    let mut client = Command::new("python3");
+    client
+        .arg("drivers/examples/python/dummy_client.py")
+        .arg(demo.address.to_string());
+    let output = client.current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
