@@ -8,9 +8,10 @@
 //! - Angles are degrees, positive to the right, ascending; distances are
 //!   millimetres in the same order. Small numbers are the scanner's own codes
 //!   for "nothing seen" and are passed on.
-//! - An answer is a scan that was read after the question, with the time when
-//!   it was read. When there is no scanner there is no answer, never an old
-//!   scan, and nothing is published.
+//! - An answer is read from the scanner after the question, with the time when
+//!   it was read; the scanner gives the last scan that it has finished. When
+//!   there is no scanner there is no answer, never an old scan, and nothing is
+//!   published.
 //! - While somebody is subscribed the scanner sends by itself, and all
 //!   subscribers get the same message, at most one in `publish_ms`.
 //! - The laser is off until somebody wants a scan, and `laser_idle_ms` after
