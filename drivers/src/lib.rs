@@ -3,18 +3,33 @@
 //!
 //! A new driver is a module with an `Options` struct, and one variant of
 //! [`BuiltIn`] whose doc comment is its line in the list.
+//!
+//! Drivers of hardware share `connection` (the way to a device), `retry` (when
+//! it is tried again) and `options` (a TOML file below the command line).
 
 use std::process::ExitCode;
 
+use amber_driver::Driver;
 use clap::Subcommand;
 
+use self::options::OptionsError;
+
+pub mod connection;
 pub mod dummy;
+pub mod hokuyo;
+pub mod options;
+mod retry;
+pub mod roboclaw;
 
 /// A built-in driver and its options.
 #[derive(Clone, Debug, Subcommand)]
 pub enum BuiltIn {
     /// No hardware: a flag and a text, for trying things out
     Dummy(dummy::Options),
+    /// A Hokuyo laser scanner
+    Hokuyo(Box<hokuyo::Options>),
+    /// Two RoboClaw motor controllers with four wheels
+    Roboclaw(Box<roboclaw::Options>),
 }
 
 impl BuiltIn {
@@ -22,6 +37,8 @@ impl BuiltIn {
     pub fn run(self) -> ExitCode {
         match self {
             Self::Dummy(options) => amber_driver::serve(dummy::Dummy::new(options)),
+            Self::Hokuyo(options) => serve(options.driver()),
+            Self::Roboclaw(options) => serve(options.driver()),
         }
     }
 
@@ -36,6 +53,20 @@ impl BuiltIn {
             (driver.get_name().to_owned(), about)
         };
         all.get_subcommands().map(line).collect()
+    }
+}
+
+fn serve<D: Driver>(driver: Result<D, OptionsError>) -> ExitCode {
+    amber_driver::init_logging();
+    match driver {
+        Ok(driver) => amber_driver::serve(driver),
+        Err(error) => {
+            tracing::error!("{error}");
+            if let Some(hint) = error.hint() {
+                tracing::error!("hint: {hint}");
+            }
+            ExitCode::from(2)
+        }
     }
 }
 

@@ -1,0 +1,146 @@
+//! The way to a device: a serial port or a TCP connection. IO.
+//!
+//! Drivers take a [`Connect`], so that they run over anything that carries
+//! bytes, such as a pipe of a test.
+
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use serial2_tokio::SerialPort;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// How long a TCP connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Bytes to and from a device.
+pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
+
+/// Opens the way to a device, again and again.
+pub trait Connect: Send + 'static {
+    /// Opens it anew.
+    ///
+    /// Dropping the future gives up.
+    fn connect(&mut self) -> impl Future<Output = io::Result<Box<dyn Connection>>> + Send;
+}
+
+impl<F> Connect for F
+where
+    F: FnMut() -> io::Result<Box<dyn Connection>> + Send + 'static,
+{
+    async fn connect(&mut self) -> io::Result<Box<dyn Connection>> {
+        self()
+    }
+}
+
+/// Where a device is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At a serial port, such as `/dev/ttyACM0`.
+    Serial {
+        /// The file of the port.
+        path: PathBuf,
+        /// Bits per second.
+        baud: u32,
+    },
+    /// At a TCP server, `HOST:PORT`.
+    Tcp(String),
+}
+
+impl Connect for Place {
+    async fn connect(&mut self) -> io::Result<Box<dyn Connection>> {
+        match self {
+            Self::Serial { path, baud } => Ok(Box::new(Serial::open(path, *baud)?)),
+            Self::Tcp(address) => {
+                let connecting = TcpStream::connect(address.as_str());
+                let stream = timeout(CONNECT_TIMEOUT, connecting)
+                    .await
+                    .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream))
+            }
+        }
+    }
+}
+
+/// A raw serial port: 8N1, no echo, no flow control, and ours alone.
+struct Serial {
+    port: SerialPort,
+    /// Locked as long as it is open, so that a second driver that is started
+    /// by mistake does not mix its bytes into ours.
+    _lock: std::fs::File,
+}
+
+impl Serial {
+    fn open(path: &Path, baud: u32) -> io::Result<Self> {
+        let lock = lock(path)?;
+        let port = SerialPort::open(path, baud)?;
+        // What was sent before anybody listened means nothing now.
+        port.discard_buffers()?;
+        Ok(Self { port, _lock: lock })
+    }
+}
+
+fn lock(path: &Path) -> io::Result<std::fs::File> {
+    let mut options = std::fs::File::options();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    {
+        use nix::fcntl::OFlag;
+        use std::os::unix::fs::OpenOptionsExt;
+        // A terminal must neither block us until a modem answers nor become ours.
+        options.custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
+    }
+    let file = options.open(path)?;
+    file.try_lock().map_err(|error| match error {
+        std::fs::TryLockError::WouldBlock => {
+            io::Error::new(io::ErrorKind::ResourceBusy, "another program uses it")
+        }
+        std::fs::TryLockError::Error(error) => error,
+    })?;
+    Ok(file)
+}
+
+impl AsyncRead for Serial {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.port).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Serial {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.port).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.port).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.port).poll_shutdown(cx)
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Serial { path, baud } => write!(f, "{} at {baud} baud", path.display()),
+            Self::Tcp(address) => write!(f, "tcp {address}"),
+        }
+    }
+}

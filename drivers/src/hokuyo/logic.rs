@@ -1,0 +1,679 @@
+//! What to do with the scanner, and when. PURE.
+//!
+//! Tell [`Logic`] what happens, then drain [`Logic::poll_output`] after every
+//! change and carry out what comes; call [`Logic::handle_timeout`] at
+//! [`Logic::wake_at`].
+//!
+//! ```text
+//!  Absent --opened--> Waking --silence--> Setting --all answered--> Ready
+//!    ^                  |                    |                        |
+//!    +------------------+---- no answer -----+------------------------+
+//! ```
+//!
+//! In `Ready`, who asks gets a scan of its own (`GD`), and while somebody is
+//! subscribed the scanner sends by itself (`MD`), and whoever asks gets the
+//! next one of those. When nobody has wanted anything for a while, the laser
+//! goes off (`QT`).
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use amber_driver::Origin;
+use amber_proto::hokuyo::Scan;
+
+use super::scip::{Geometry, Parser, Reply};
+use crate::retry::Retry;
+
+/// How long the scanner may need for its first scan after the laser went on.
+const SPIN_UP: Duration = Duration::from_secs(2);
+
+/// How long bytes may come without a single good scan among them.
+const USELESS: Duration = Duration::from_secs(5);
+
+/// How long everything must be well before the next trouble is a new one.
+const STABLE: Duration = Duration::from_secs(5);
+
+/// How long somebody who asks for a scan is taken to be waiting.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How many may wait for a scan.
+const MAX_ASKERS: usize = 256;
+
+/// How often something is asked before the scanner counts as gone.
+const MAX_TRIES: u8 = 3;
+
+/// How long the scanner may talk before it must be silent.
+const MAX_WAKING: Duration = Duration::from_secs(3);
+
+/// What brings a scanner back from whatever it is doing.
+const CALM_DOWN: &str = "QT\nRS\nQT\n";
+
+/// How the scanner is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether it sees weak echoes, too.
+    pub high_sensitivity: bool,
+    /// Of the motor: 0 for the usual speed, up to 10 for slower ones, 99 for
+    /// the initial one.
+    pub motor_speed: u8,
+    /// At which angles points are said to be.
+    pub angles: Angles,
+    /// How far scans are apart that subscribers get, at least.
+    pub publish: Duration,
+    /// The laser goes off when nobody has wanted a scan for so long.
+    pub laser_idle: Option<Duration>,
+    /// The longest silence within a reply.
+    pub timeout: Duration,
+}
+
+/// At which angles points are said to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Angles {
+    /// Where the original said for an URG-04LX, up to 0.35 degrees off; exact
+    /// for other scanners
+    #[default]
+    Compatible,
+    /// Where they are
+    Exact,
+}
+
+/// Something to be done outside.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Open the way to the scanner, then call [`Logic::opened`] or
+    /// [`Logic::failed`].
+    Open,
+    /// Close it.
+    Close,
+    /// Send this to the scanner.
+    Write(String),
+    /// The answer to somebody who has asked.
+    Answer(Origin, Measured),
+    /// What all subscribers get.
+    Publish(Measured),
+    /// A line for the log.
+    Say(Note),
+    /// There is nothing more to do.
+    End,
+}
+
+/// A scan and its time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Degrees and millimetres.
+    pub scan: Scan,
+    /// When it was read, in milliseconds since 1970.
+    pub timestamp_ms: i64,
+}
+
+/// A line for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// It scans.
+    Ready(String),
+    /// The same after some trouble that lasted so long.
+    Back(Duration),
+    /// It does not.
+    Trouble(String),
+    /// The laser is on, or off.
+    Laser(bool),
+}
+
+/// How often what has happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Scans that were read.
+    pub scans: u64,
+    /// Replies that nobody waited for.
+    pub strays: u64,
+    /// Questions for a scan that nobody could answer.
+    pub unanswered: u64,
+}
+
+/// The scanner, and who wants what of it.
+#[derive(Debug)]
+pub struct Logic {
+    settings: Settings,
+    phase: Phase,
+    parser: Parser,
+    /// What the scanner has been asked and not answered yet.
+    asked: Option<Asked>,
+    /// When the scanner was last heard, or should have begun to speak.
+    heard: Instant,
+    last_scan: Instant,
+    is_lit: bool,
+    /// The first scan after the laser went on takes longer.
+    spins_up: bool,
+    streams: bool,
+    listeners: usize,
+    askers: VecDeque<(Origin, Instant)>,
+    wanted: Instant,
+    geometry: Geometry,
+    angles: Vec<f64>,
+    name: String,
+    retry: Retry,
+    trouble_since: Option<Instant>,
+    said: Vec<String>,
+    was_ready: bool,
+    outputs: VecDeque<Output>,
+    counters: Counters,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Absent {
+        until: Instant,
+    },
+    Opening,
+    Waking {
+        since: Instant,
+        is_old: bool,
+        answered: bool,
+    },
+    Setting {
+        left: VecDeque<String>,
+    },
+    Ready {
+        since: Instant,
+    },
+    Stopping {
+        until: Instant,
+    },
+    Ended,
+}
+
+#[derive(Clone, Debug)]
+struct Asked {
+    request: String,
+    tries: u8,
+    /// How many replies were spoilt before.
+    spoilt: u64,
+}
+
+impl Logic {
+    /// Begins with no way to the scanner.
+    pub fn new(settings: Settings, now: Instant) -> Self {
+        let mut logic = Self {
+            settings,
+            phase: Phase::Absent { until: now },
+            parser: Parser::default(),
+            asked: None,
+            heard: now,
+            last_scan: now,
+            is_lit: false,
+            spins_up: false,
+            streams: false,
+            listeners: 0,
+            askers: VecDeque::new(),
+            wanted: now,
+            geometry: Geometry::URG_04LX,
+            angles: Vec::new(),
+            name: String::new(),
+            retry: Retry::default(),
+            trouble_since: None,
+            said: Vec::new(),
+            was_ready: false,
+            outputs: VecDeque::new(),
+            counters: Counters::default(),
+        };
+        logic.proceed(now);
+        logic
+    }
+
+    /// Somebody wants a scan.
+    ///
+    /// Only what is read after this is an answer. When there is no scanner
+    /// there is none, and whoever asks finds out by waiting.
+    pub fn ask(&mut self, now: Instant, origin: Origin) {
+        self.forget_askers(now);
+        if self.askers.len() == MAX_ASKERS {
+            self.askers.pop_front();
+            self.counters.unanswered += 1;
+        }
+        self.askers.push_back((origin, now));
+        self.proceed(now);
+    }
+
+    /// So many are subscribed.
+    pub fn handle_listeners(&mut self, now: Instant, listeners: usize) {
+        if self.listeners != listeners {
+            self.wanted = now;
+            self.listeners = listeners;
+            self.proceed(now);
+        }
+    }
+
+    /// The way to the scanner is open.
+    pub fn opened(&mut self, now: Instant) {
+        self.parser.clear();
+        self.asked = None;
+        self.is_lit = false;
+        self.streams = false;
+        self.heard = now;
+        self.phase = Phase::Waking {
+            since: now,
+            is_old: false,
+            answered: false,
+        };
+        self.outputs.push_back(Output::Write(CALM_DOWN.into()));
+    }
+
+    /// It cannot be opened, or has failed.
+    pub fn failed(&mut self, now: Instant, reason: &str) {
+        self.give_up(now, reason.to_owned());
+    }
+
+    /// The scanner has said something; `timestamp_ms` is the time since 1970.
+    pub fn handle_bytes(&mut self, now: Instant, timestamp_ms: i64, bytes: &[u8]) {
+        self.heard = now;
+        self.parser.push(bytes);
+        if let Phase::Waking {
+            since,
+            is_old,
+            answered,
+        } = &mut self.phase
+        {
+            while let Some(reply) = self.parser.poll() {
+                *answered |= matches!(&*reply.echo, "QT" | "RS" | "SCIP2.0");
+            }
+            // What an old scanner says to a request that it does not know.
+            *is_old |= !*answered && bytes.starts_with(b"E");
+            let talks_on = now.saturating_duration_since(*since) > MAX_WAKING;
+            if talks_on {
+                self.give_up(
+                    now,
+                    "the device talks without end, as no scanner does".into(),
+                );
+            }
+            return;
+        }
+        while let Some(reply) = self.parser.poll() {
+            self.handle_reply(now, timestamp_ms, reply);
+        }
+        self.retry_spoilt(now);
+        self.proceed(now);
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.wake_at().is_none_or(|due| now < due) {
+            return;
+        }
+        match self.phase.clone() {
+            Phase::Absent { .. } | Phase::Opening | Phase::Ended => {}
+            Phase::Waking { answered: true, .. } => self.begin_setting(now),
+            Phase::Waking { is_old: true, .. } => {
+                self.phase = Phase::Waking {
+                    since: now,
+                    is_old: false,
+                    answered: false,
+                };
+                self.heard = now;
+                self.parser.clear();
+                (self.outputs).push_back(Output::Write(format!("SCIP2.0\n{CALM_DOWN}")));
+            }
+            Phase::Waking { .. } => self.give_up(now, "the scanner does not answer".into()),
+            Phase::Stopping { .. } => self.phase = Phase::Ended,
+            Phase::Setting { .. } | Phase::Ready { .. } => {
+                if self.silent_at().is_some_and(|due| now >= due) {
+                    self.ask_again(now);
+                }
+            }
+        }
+        self.proceed(now);
+    }
+
+    /// The end: the laser goes off, and then there is [`Output::End`].
+    pub fn shut_down(&mut self, now: Instant) {
+        self.asked = None;
+        self.phase = match self.phase {
+            Phase::Absent { .. } | Phase::Opening | Phase::Ended => Phase::Ended,
+            _ => {
+                self.outputs.push_back(Output::Write(CALM_DOWN.into()));
+                Phase::Stopping {
+                    until: now + self.settings.timeout,
+                }
+            }
+        };
+        self.proceed(now);
+    }
+
+    /// What is to be done outside.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Logic::handle_timeout`] is to be called, if nothing happens before.
+    pub fn wake_at(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Absent { until } | Phase::Stopping { until } => Some(*until),
+            Phase::Opening | Phase::Ended => None,
+            Phase::Waking { .. } => Some(self.heard + self.settings.timeout),
+            Phase::Setting { .. } => self.silent_at(),
+            Phase::Ready { .. } => [self.silent_at(), self.dark_at()]
+                .into_iter()
+                .flatten()
+                .min(),
+        }
+    }
+
+    /// How often what has happened.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Whether scans can be had.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready { .. })
+    }
+}
+
+/// Replies.
+impl Logic {
+    fn handle_reply(&mut self, now: Instant, timestamp_ms: i64, reply: Reply) {
+        if self.streams && self.is_of_stream(&reply) {
+            return self.handle_scan(now, timestamp_ms, &reply);
+        }
+        let Some(asked) = self.asked.take_if(|asked| asked.request == reply.echo) else {
+            self.counters.strays += 1;
+            return;
+        };
+        match (&asked.request[..2], &*reply.status) {
+            ("BM", "00" | "02") => self.light(true),
+            ("QT", "00") => {
+                self.streams = false;
+                self.light(false);
+            }
+            ("MD", "00") => {
+                self.streams = true;
+                self.last_scan = now;
+                self.light(true);
+            }
+            ("GD", "00") => self.handle_scan(now, timestamp_ms, &reply),
+            // The scanner has turned the laser off by itself.
+            ("GD", "10") if asked.tries < MAX_TRIES => self.is_lit = false,
+            ("PP", "00") => match Geometry::of(&reply) {
+                Some(geometry) => self.geometry = geometry,
+                None => self.give_up(now, "the scanner does not say how it sees".into()),
+            },
+            ("VV", "00") => {
+                let value = |key| reply.value(key).unwrap_or("?");
+                self.name = format!("{}, firmware {}", value("PROD"), value("FIRM"));
+            }
+            // Not every scanner can do this, nor needs to be told.
+            ("HS" | "CR" | "II", _) => {}
+            (request, status) => {
+                self.give_up(now, format!("the scanner answers {request} with {status}"));
+            }
+        }
+    }
+
+    fn is_of_stream(&self, reply: &Reply) -> bool {
+        // The last two digits count the scans that are left.
+        let request = self.geometry.continuous(self.skipped());
+        reply.echo.len() == request.len() && reply.echo[..13] == request[..13]
+    }
+
+    fn handle_scan(&mut self, now: Instant, timestamp_ms: i64, reply: &Reply) {
+        match &*reply.status {
+            "00" | "99" => {}
+            // It begins again after a pause.
+            "98" => return,
+            status => {
+                return self.give_up(now, format!("the scanner stops scanning with {status}"));
+            }
+        }
+        let Some((_, mut distances)) = reply.scan(self.geometry.points()) else {
+            self.counters.strays += 1;
+            return;
+        };
+        self.counters.scans += 1;
+        self.last_scan = now;
+        self.spins_up = false;
+        // The scanner counts to the left, angles grow to the right.
+        distances.reverse();
+        let measured = Measured {
+            scan: Scan {
+                angles: self.angles.clone(),
+                distances,
+            },
+            timestamp_ms,
+        };
+        self.forget_askers(now);
+        if !self.askers.is_empty() {
+            self.wanted = now;
+        }
+        for (origin, _) in self.askers.drain(..) {
+            (self.outputs).push_back(Output::Answer(origin, measured.clone()));
+        }
+        if self.streams && self.listeners > 0 {
+            self.outputs.push_back(Output::Publish(measured));
+        }
+    }
+
+    fn retry_spoilt(&mut self, now: Instant) {
+        let spoilt = self.parser.spoilt();
+        let is_spoilt = |asked: &mut Asked| asked.spoilt != spoilt && !self.streams;
+        if self.asked.as_mut().is_some_and(is_spoilt) {
+            self.ask_again(now);
+        }
+    }
+}
+
+/// Phases.
+impl Logic {
+    /// Does what can be done now.
+    fn proceed(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Absent { until } if now >= *until => {
+                self.phase = Phase::Opening;
+                self.outputs.push_back(Output::Open);
+            }
+            Phase::Ended => self.outputs.push_back(Output::End),
+            Phase::Absent { .. }
+            | Phase::Opening
+            | Phase::Waking { .. }
+            | Phase::Stopping { .. } => {}
+            Phase::Setting { left } if self.asked.is_none() => match left.pop_front() {
+                Some(request) => self.request(now, request),
+                None => self.get_ready(now),
+            },
+            Phase::Ready { .. } if self.asked.is_none() => self.proceed_ready(now),
+            Phase::Setting { .. } | Phase::Ready { .. } => {}
+        }
+    }
+
+    fn proceed_ready(&mut self, now: Instant) {
+        if self.streams && now.saturating_duration_since(self.last_scan) > USELESS {
+            return self.give_up(now, "the scanner sends nothing but wrong bytes".into());
+        }
+        self.forget_askers(now);
+        if self.listeners > 0 && !self.streams {
+            let request = self.geometry.continuous(self.skipped());
+            self.request(now, request);
+        } else if !self.askers.is_empty() && !self.streams {
+            let request = match self.is_lit {
+                true => self.geometry.single(),
+                false => "BM".into(),
+            };
+            self.request(now, request);
+        } else if self.dark_at().is_some_and(|due| now >= due) {
+            self.request(now, "QT".into());
+        }
+    }
+
+    fn begin_setting(&mut self, now: Instant) {
+        let sensitivity = u8::from(self.settings.high_sensitivity);
+        let left = [
+            "VV".to_owned(),
+            "PP".to_owned(),
+            "II".to_owned(),
+            format!("HS{sensitivity}"),
+            format!("CR{:02}", self.settings.motor_speed),
+        ];
+        self.phase = Phase::Setting { left: left.into() };
+        self.proceed(now);
+    }
+
+    fn get_ready(&mut self, now: Instant) {
+        self.phase = Phase::Ready { since: now };
+        self.wanted = now;
+        self.angles = angles(self.geometry, self.settings.angles);
+        let note = match self.trouble_since.take() {
+            Some(since) if self.was_ready => Note::Back(now.saturating_duration_since(since)),
+            _ => Note::Ready(format!("{}, {} points", self.name, self.geometry.points())),
+        };
+        self.said.clear();
+        self.was_ready = true;
+        self.outputs.push_back(Output::Say(note));
+        self.proceed(now);
+    }
+
+    fn request(&mut self, now: Instant, request: String) {
+        (self.outputs).push_back(Output::Write(format!("{request}\n")));
+        self.heard = now;
+        // The laser goes on for scans, and then it matters how often it was tried.
+        let tries = 1;
+        self.asked = Some(Asked {
+            request,
+            tries,
+            spoilt: self.parser.spoilt(),
+        });
+    }
+
+    /// Nothing right has come.
+    fn ask_again(&mut self, now: Instant) {
+        let Some(asked) = self.asked.take_if(|asked| asked.tries < MAX_TRIES) else {
+            return self.give_up(now, "the scanner does not answer".into());
+        };
+        let tries = asked.tries + 1;
+        self.request(now, asked.request);
+        if let Some(asked) = &mut self.asked {
+            asked.tries = tries;
+        }
+    }
+
+    /// Begins anew, with a line in the log unless it was said before.
+    fn give_up(&mut self, now: Instant, trouble: String) {
+        const MAX_SAID: usize = 8;
+        if let Phase::Ready { since } = self.phase
+            && now.saturating_duration_since(since) >= STABLE
+        {
+            self.retry.succeeded();
+        }
+        self.trouble_since.get_or_insert(now);
+        if self.said.len() < MAX_SAID && !self.said.contains(&trouble) {
+            self.said.push(trouble.clone());
+            (self.outputs).push_back(Output::Say(Note::Trouble(trouble)));
+        }
+        self.counters.unanswered += self.askers.len() as u64;
+        self.askers.clear();
+        self.asked = None;
+        self.streams = false;
+        self.is_lit = false;
+        self.parser.clear();
+        self.outputs.push_back(Output::Close);
+        self.phase = match self.phase {
+            Phase::Stopping { .. } | Phase::Ended => Phase::Ended,
+            _ => Phase::Absent {
+                until: now + self.retry.failed(),
+            },
+        };
+        self.proceed(now);
+    }
+
+    fn light(&mut self, is_lit: bool) {
+        if self.is_lit != is_lit {
+            self.is_lit = is_lit;
+            self.spins_up = is_lit;
+            self.outputs.push_back(Output::Say(Note::Laser(is_lit)));
+        }
+    }
+
+    /// When the scanner has been silent for too long.
+    fn silent_at(&self) -> Option<Instant> {
+        let waits = self.asked.is_some() || self.streams;
+        let period = self.period() * (u32::from(self.skipped()) + 1);
+        let longest = match self.spins_up {
+            true => SPIN_UP,
+            false => self.settings.timeout.max(3 * period),
+        };
+        waits.then_some(self.heard + longest)
+    }
+
+    /// When the laser goes off.
+    fn dark_at(&self) -> Option<Instant> {
+        let is_idle = self.listeners == 0 && self.askers.is_empty() && self.asked.is_none();
+        let idle = self.settings.laser_idle?;
+        (is_idle && (self.is_lit || self.streams)).then(|| self.wanted + idle)
+    }
+
+    /// How many scans are left out between two that are published.
+    fn skipped(&self) -> u8 {
+        let period = self.period();
+        let wanted = self.settings.publish.as_millis();
+        let apart = wanted.div_ceil(period.as_millis().max(1)).clamp(1, 10);
+        u8::try_from(apart - 1).unwrap_or(9)
+    }
+
+    fn period(&self) -> Duration {
+        Duration::from_secs(60) / u32::from(self.geometry.rpm)
+    }
+
+    fn forget_askers(&mut self, now: Instant) {
+        while let Some((_, since)) = self.askers.front() {
+            if now.saturating_duration_since(*since) < PATIENCE {
+                break;
+            }
+            self.askers.pop_front();
+            self.counters.unanswered += 1;
+        }
+    }
+}
+
+/// The angles of all points in degrees, positive to the right, ascending.
+fn angles(geometry: Geometry, angles: Angles) -> Vec<f64> {
+    /// The original's end of an URG-04LX's view, and its step.
+    const END: f64 = 119.885;
+    const STEP: f64 = 0.352_085_168_869_309_85;
+    let is_urg = Geometry {
+        rpm: Geometry::URG_04LX.rpm,
+        ..geometry
+    } == Geometry::URG_04LX;
+    let steps = (geometry.first..=geometry.last).rev();
+    match angles {
+        Angles::Compatible if is_urg => steps
+            .map(|step| END - STEP * f64::from(step - geometry.first))
+            .collect(),
+        Angles::Compatible | Angles::Exact => steps
+            .map(|step| {
+                let left = f64::from(step) - f64::from(geometry.front);
+                // Not -0 straight ahead.
+                0.0 - left * 360.0 / f64::from(geometry.steps_per_turn)
+            })
+            .collect(),
+    }
+}
+
+impl Note {
+    /// Whether somebody should look at it.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::Trouble(_))
+    }
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ready(name) => write!(f, "ready: {name}"),
+            Self::Back(after) => write!(f, "works again after {:.1} s", after.as_secs_f64()),
+            Self::Trouble(text) => write!(f, "{text}; trying again"),
+            Self::Laser(true) => f.write_str("laser on"),
+            Self::Laser(false) => f.write_str("laser off, nobody wants a scan"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! Options from a TOML file, below those of the command line. IO.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+/// Why a driver cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Something in the file is wrong.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1.
+        column: usize,
+        /// What is wrong.
+        message: String,
+        /// What to write instead.
+        hint: Option<String>,
+    },
+    /// A value makes no sense.
+    #[error("{name}: {problem}")]
+    Value {
+        /// The option, as in the file.
+        name: &'static str,
+        /// What is wrong, with the range.
+        problem: String,
+    },
+}
+
+impl OptionsError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Read { .. } => Some("--config names a TOML file; all options have defaults"),
+            Self::File { hint, .. } => hint.as_deref(),
+            Self::Value { .. } => Some("--help shows all options and their defaults"),
+        }
+    }
+}
+
+/// What a file says, or nothing where there is none.
+pub(crate) fn read<T: DeserializeOwned + Default>(path: Option<&Path>) -> Result<T, OptionsError> {
+    let Some(path) = path else {
+        return Ok(T::default());
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| OptionsError::Read {
+        path: path.into(),
+        error,
+    })?;
+    parse(&text, path)
+}
+
+fn parse<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T, OptionsError> {
+    toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start).min(text.len());
+        let before = text.get(..at).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        OptionsError::File {
+            path: path.into(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            message: error.message().lines().collect::<Vec<_>>().join(" "),
+            hint: nearest_key(error.message()),
+        }
+    })
+}
+
+/// The known key that an unknown one resembles, from the words of the error:
+/// "unknown field `a`, expected one of `b`, `c`".
+fn nearest_key(message: &str) -> Option<String> {
+    let mut quoted = (message.strip_prefix("unknown field ")?.split('`'))
+        .skip(1)
+        .step_by(2);
+    let wrong = quoted.next()?;
+    let nearest = quoted.min_by_key(|known| strsim::damerau_levenshtein(wrong, known))?;
+    Some(format!("did you mean `{nearest}`?"))
+}
+
+/// An error unless a value is within a range.
+pub(crate) fn check<T: PartialOrd + std::fmt::Display>(
+    name: &'static str,
+    value: T,
+    range: std::ops::RangeInclusive<T>,
+) -> Result<T, OptionsError> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    let problem = format!("{value} is not within {} to {}", range.start(), range.end());
+    Err(OptionsError::Value { name, problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, serde::Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    struct Example {
+        port: Option<PathBuf>,
+        baud: Option<u32>,
+    }
+
+    fn error(text: &str) -> (String, Option<String>) {
+        let error = parse::<Example>(text, Path::new("a.toml")).unwrap_err();
+        (error.to_string(), error.hint().map(str::to_owned))
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_the_nearest() {
+        let (message, hint) = error("port = \"/dev/x\"\n  buad = 3\n");
+        assert!(
+            message.starts_with("a.toml:2:3: unknown field `buad`"),
+            "{message}"
+        );
+        assert_eq!(hint.as_deref(), Some("did you mean `baud`?"));
+    }
+
+    #[test]
+    fn a_wrong_value_is_an_error_with_its_place() {
+        let (message, _) = error("port = \"/dev/x\"\nbaud = \"fast\"");
+        assert!(message.starts_with("a.toml:2:8: "), "{message}");
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_named_and_none_is_no_error() {
+        let error = read::<Example>(Some(Path::new("/nowhere/a.toml"))).unwrap_err();
+        assert!(error.to_string().starts_with("cannot read /nowhere/a.toml"));
+        let nothing = read::<Example>(None).unwrap();
+        assert_eq!((nothing.port, nothing.baud), (None, None));
+    }
+
+    #[test]
+    fn ranges_are_checked() {
+        assert!(check("baud", 5, 1..=5).is_ok());
+        let error = check("baud", 6, 1..=5).unwrap_err();
+        assert_eq!(error.to_string(), "baud: 6 is not within 1 to 5");
+    }
+}

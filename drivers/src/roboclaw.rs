@@ -1,0 +1,359 @@
+//! The driver of two RoboClaw motor controllers that share a serial bus and
+//! drive four wheels.
+//!
+//! ```text
+//!  requests --> driver --orders--> logic --packets--> protocol
+//!                 ^                  |                   |
+//!              answers <-------------+     bus (the only one at the port)
+//! ```
+//!
+//! `protocol`, `units` and `logic` are pure; `bus`, `gpio` and `driver` do what
+//! `logic` says.
+//!
+//! What clients can count on:
+//!
+//! - Speeds are mm/s per wheel, positive forward, cut off towards zero.
+//! - An answer to a question for the speeds was measured after the question.
+//!   When the controllers cannot be reached there is no answer.
+//! - A command that cannot be carried out now is dropped, never kept: after an
+//!   outage the wheels stand until somebody commands them anew.
+//! - A command with a wheel faster than `max_speed_mm_s` is dropped as a whole
+//!   and does not count as a sign of life.
+//! - The wheels stop `idle_stop_ms` after the last command, when the client
+//!   that commands them is gone, and when the driver ends. When it is killed,
+//!   the controllers stop by themselves after `watchdog_ms`.
+//! - After the controllers have reported a low battery there is no more driving
+//!   until the driver is restarted: without load the voltage recovers, so
+//!   nothing else tells a charged battery from an empty one.
+//! - While a controller has an error, or is hotter than `temperature_critical`
+//!   and has not cooled down to `temperature_drop`, there is no driving either.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use self::driver::{Roboclaw, Setup};
+use self::gpio::Gpio;
+use self::logic::{Settings, StopFor};
+use self::protocol::{Check, Pid};
+use self::units::Wheel;
+use crate::connection::Place;
+use crate::options::{OptionsError, check, read};
+
+mod bus;
+pub mod driver;
+#[cfg(test)]
+mod fake;
+pub mod gpio;
+pub mod logic;
+pub mod protocol;
+pub mod units;
+
+/// Options of the driver. Those that are absent here are taken from the file,
+/// and what is absent there has the default of the Capo robot.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// TOML file with the same options, such as `port = "/dev/ttyO3"`
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+    /// Serial port of both controllers [default: /dev/ttyO3]
+    #[arg(long, value_name = "FILE")]
+    pub port: Option<PathBuf>,
+    /// Bits per second [default: 38400]
+    #[arg(long)]
+    pub baud: Option<u32>,
+    /// Form of the packets [default: auto]
+    #[arg(long, value_enum)]
+    pub protocol: Option<Protocol>,
+    /// Address of the front controller, 128 to 135 [default: 129]
+    #[arg(long, value_name = "ADDRESS")]
+    pub front: Option<u8>,
+    /// Address of the rear controller, 128 to 135 [default: 128]
+    #[arg(long, value_name = "ADDRESS")]
+    pub rear: Option<u8>,
+    /// Radius of the wheels [default: 60]
+    #[arg(long, value_name = "MM")]
+    pub wheel_radius_mm: Option<f64>,
+    /// Encoder pulses in a turn of a wheel [default: 1865]
+    #[arg(long, value_name = "COUNT")]
+    pub pulses_per_turn: Option<f64>,
+    /// Pulses per second of a motor at full power [default: 13800]
+    #[arg(long, value_name = "QPPS")]
+    pub max_qpps: Option<u32>,
+    /// Proportional constant, times 65536 [default: 327680]
+    #[arg(long, value_name = "P")]
+    pub pid_p: Option<u32>,
+    /// Integral constant, times 65536 [default: 262144]
+    #[arg(long, value_name = "I")]
+    pub pid_i: Option<u32>,
+    /// Differential constant, times 65536 [default: 0]
+    #[arg(long, value_name = "D")]
+    pub pid_d: Option<u32>,
+    /// Drop commands with a wheel faster than this; 0 for any speed [default: 1200]
+    #[arg(long, value_name = "MM_S")]
+    pub max_speed_mm_s: Option<u32>,
+    /// Stop so long after the last command; 0 for never [default: 4000]
+    #[arg(long, value_name = "MS")]
+    pub idle_stop_ms: Option<u64>,
+    /// With a reset line: reset so long after the last command; 0 for never [default: 7000]
+    #[arg(long, value_name = "MS")]
+    pub idle_reset_ms: Option<u64>,
+    /// Whose death stops the wheels [default: commander]
+    #[arg(long, value_enum)]
+    pub stop_for: Option<StopFor>,
+    /// Let the controllers stop by themselves when they hear nothing for so
+    /// long, 300 to 25500; 0 for never [default: 1000]
+    #[arg(long, value_name = "MS")]
+    pub watchdog_ms: Option<u64>,
+    /// How long a controller may take to answer [default: 100]
+    #[arg(long, value_name = "MS")]
+    pub reply_timeout_ms: Option<u64>,
+    /// How often to look for errors; 0 for never [default: 700]
+    #[arg(long, value_name = "MS")]
+    pub error_interval_ms: Option<u64>,
+    /// How often to measure the batteries; 0 for never [default: 10000]
+    #[arg(long, value_name = "MS")]
+    pub battery_interval_ms: Option<u64>,
+    /// How often to measure the temperature; 0 for never [default: 5000]
+    #[arg(long, value_name = "MS")]
+    pub temperature_interval_ms: Option<u64>,
+    /// Stop above this, in tenths of a degree Celsius [default: 700]
+    #[arg(long, value_name = "TENTHS")]
+    pub temperature_critical: Option<i32>,
+    /// Drive again below this, in tenths of a degree Celsius [default: 600]
+    #[arg(long, value_name = "TENTHS")]
+    pub temperature_drop: Option<i32>,
+    /// How often to read again before an alarm is believed, 1 to 100 [default: 3]
+    #[arg(long, value_name = "COUNT")]
+    pub critical_repeats: Option<u8>,
+    /// File of the line that resets both controllers, active low, such as
+    /// /sys/class/gpio/gpio136/value [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub reset_gpio: Option<PathBuf>,
+    /// How long the controllers need after a reset [default: 260]
+    #[arg(long, value_name = "MS")]
+    pub reset_delay_ms: Option<u64>,
+    /// File of a green LED, active low [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub led_green: Option<PathBuf>,
+    /// File of a red LED, active low [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub led_red: Option<PathBuf>,
+}
+
+/// Form of the packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Ask the controllers
+    #[default]
+    Auto,
+    /// 7-bit sum, nothing acknowledged
+    Legacy,
+    /// 7-bit sum, writes acknowledged
+    LegacyAck,
+    /// CRC16
+    Crc16,
+}
+
+impl Options {
+    /// The driver with these options and those of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a value makes no sense.
+    pub fn driver(self) -> Result<Roboclaw<Place>, OptionsError> {
+        let file: Self = read(self.config.as_deref())?;
+        let (setup, place) = self.or(file).setup()?;
+        Ok(Roboclaw::new(setup, place))
+    }
+
+    /// What these options mean; `config` is not looked at.
+    ///
+    /// # Errors
+    /// A value makes no sense.
+    pub fn setup(self) -> Result<(Setup, Place), OptionsError> {
+        let place = Place::Serial {
+            path: self.port.unwrap_or_else(|| "/dev/ttyO3".into()),
+            baud: check("baud", self.baud.unwrap_or(38_400), 2_400..=460_800)?,
+        };
+        let front = check("front", self.front.unwrap_or(0x81), 0x80..=0x87)?;
+        let rear = check("rear", self.rear.unwrap_or(0x80), 0x80..=0x87)?;
+        if front == rear {
+            return Err(OptionsError::Value {
+                name: "front",
+                problem: format!("is {front}, as the rear one"),
+            });
+        }
+        let watchdog_ms = self.watchdog_ms.unwrap_or(1_000);
+        let watchdog_tenths = match watchdog_ms {
+            0 => None,
+            _ => Some(check("watchdog_ms", watchdog_ms, 300..=25_500)?.div_ceil(100)),
+        };
+        let critical = self.temperature_critical.unwrap_or(700);
+        let gpio = Gpio {
+            reset: self.reset_gpio,
+            green: self.led_green,
+            red: self.led_red,
+        };
+        let settings = Settings {
+            front,
+            rear,
+            check: match self.protocol.unwrap_or_default() {
+                Protocol::Auto => None,
+                Protocol::Legacy => Some(Check::Legacy),
+                Protocol::LegacyAck => Some(Check::LegacyAck),
+                Protocol::Crc16 => Some(Check::Crc16),
+            },
+            wheel: Wheel {
+                radius_mm: check(
+                    "wheel_radius_mm",
+                    self.wheel_radius_mm.unwrap_or(60.0),
+                    1.0..=10_000.0,
+                )?,
+                pulses_per_turn: check(
+                    "pulses_per_turn",
+                    self.pulses_per_turn.unwrap_or(1_865.0),
+                    1.0..=10_000_000.0,
+                )?,
+            },
+            pid: Pid {
+                p: self.pid_p.unwrap_or(327_680),
+                i: self.pid_i.unwrap_or(262_144),
+                d: self.pid_d.unwrap_or(0),
+                max_qpps: self.max_qpps.unwrap_or(13_800),
+            },
+            max_speed_mm_s: Some(self.max_speed_mm_s.unwrap_or(1_200)).filter(|max| *max > 0),
+            idle_stop: millis(self.idle_stop_ms, 4_000),
+            idle_reset: millis(self.idle_reset_ms, 7_000),
+            lines: gpio.lines(),
+            reset_delay: millis(self.reset_delay_ms, 260).unwrap_or_default(),
+            error_interval: millis(self.error_interval_ms, 700),
+            battery_interval: millis(self.battery_interval_ms, 10_000),
+            temperature_interval: millis(self.temperature_interval_ms, 5_000),
+            temperature_critical: critical,
+            temperature_drop: check(
+                "temperature_drop",
+                self.temperature_drop.unwrap_or(critical.min(600)),
+                i32::MIN..=critical,
+            )?,
+            repeats: check(
+                "critical_repeats",
+                self.critical_repeats.unwrap_or(3),
+                1..=100,
+            )?,
+            watchdog_tenths: watchdog_tenths.and_then(|tenths| u8::try_from(tenths).ok()),
+            stop_for: self.stop_for.unwrap_or_default(),
+        };
+        let reply_timeout_ms = self.reply_timeout_ms.unwrap_or(100);
+        let reply_timeout_ms = check("reply_timeout_ms", reply_timeout_ms, 1..=5_000)?;
+        let setup = Setup {
+            settings,
+            gpio,
+            reply_timeout: Duration::from_millis(reply_timeout_ms),
+        };
+        Ok((setup, place))
+    }
+
+    fn or(self, file: Self) -> Self {
+        Self {
+            config: self.config,
+            port: self.port.or(file.port),
+            baud: self.baud.or(file.baud),
+            protocol: self.protocol.or(file.protocol),
+            front: self.front.or(file.front),
+            rear: self.rear.or(file.rear),
+            wheel_radius_mm: self.wheel_radius_mm.or(file.wheel_radius_mm),
+            pulses_per_turn: self.pulses_per_turn.or(file.pulses_per_turn),
+            max_qpps: self.max_qpps.or(file.max_qpps),
+            pid_p: self.pid_p.or(file.pid_p),
+            pid_i: self.pid_i.or(file.pid_i),
+            pid_d: self.pid_d.or(file.pid_d),
+            max_speed_mm_s: self.max_speed_mm_s.or(file.max_speed_mm_s),
+            idle_stop_ms: self.idle_stop_ms.or(file.idle_stop_ms),
+            idle_reset_ms: self.idle_reset_ms.or(file.idle_reset_ms),
+            stop_for: self.stop_for.or(file.stop_for),
+            watchdog_ms: self.watchdog_ms.or(file.watchdog_ms),
+            reply_timeout_ms: self.reply_timeout_ms.or(file.reply_timeout_ms),
+            error_interval_ms: self.error_interval_ms.or(file.error_interval_ms),
+            battery_interval_ms: self.battery_interval_ms.or(file.battery_interval_ms),
+            temperature_interval_ms: (self.temperature_interval_ms)
+                .or(file.temperature_interval_ms),
+            temperature_critical: self.temperature_critical.or(file.temperature_critical),
+            temperature_drop: self.temperature_drop.or(file.temperature_drop),
+            critical_repeats: self.critical_repeats.or(file.critical_repeats),
+            reset_gpio: self.reset_gpio.or(file.reset_gpio),
+            reset_delay_ms: self.reset_delay_ms.or(file.reset_delay_ms),
+            led_green: self.led_green.or(file.led_green),
+            led_red: self.led_red.or(file.led_red),
+        }
+    }
+}
+
+fn millis(given: Option<u64>, default: u64) -> Option<Duration> {
+    let millis = given.unwrap_or(default);
+    (millis > 0).then(|| Duration::from_millis(millis))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_robot() {
+        let (setup, place) = Options::default().setup().unwrap();
+        assert_eq!(place.to_string(), "/dev/ttyO3 at 38400 baud");
+        let settings = setup.settings;
+        assert_eq!((settings.front, settings.rear), (0x81, 0x80));
+        assert_eq!(settings.max_speed_mm_s, Some(1200));
+        assert_eq!(settings.idle_stop, Some(Duration::from_secs(4)));
+        assert_eq!(settings.wheel.qpps(300), 1484);
+        assert_eq!(settings.check, None);
+        assert_eq!(setup.gpio, Gpio::default());
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("roboclaw.toml");
+        let text = "port = \"/dev/a\"\nbaud = 115200\nprotocol = \"legacy-ack\"\nfront = 0x82\n";
+        fs::write(&path, text).unwrap();
+        let flags = Options {
+            config: Some(path.clone()),
+            port: Some("/dev/b".into()),
+            ..Options::default()
+        };
+        let file: Options = read(flags.config.as_deref()).unwrap();
+        let (setup, place) = flags.or(file).setup().unwrap();
+        assert_eq!(place.to_string(), "/dev/b at 115200 baud");
+        assert_eq!(setup.settings.check, Some(Check::LegacyAck));
+        assert_eq!(setup.settings.front, 0x82);
+
+        fs::write(&path, "max_sped_mm_s = 3\n").unwrap();
+        let wrong = Options {
+            config: Some(path),
+            ..Options::default()
+        };
+        let error = wrong.driver().unwrap_err();
+        assert_eq!(error.hint(), Some("did you mean `max_speed_mm_s`?"));
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        let with = |change: fn(&mut Options)| {
+            let mut options = Options::default();
+            change(&mut options);
+            options.setup().map(|_| ()).unwrap_err().to_string()
+        };
+        let same = with(|options| options.front = Some(128));
+        assert_eq!(same, "front: is 128, as the rear one");
+        assert!(with(|options| options.rear = Some(1)).starts_with("rear: 1 is not"));
+        assert!(with(|options| options.watchdog_ms = Some(100)).starts_with("watchdog_ms"));
+        assert!(with(|options| options.wheel_radius_mm = Some(0.0)).contains("wheel_radius_mm"));
+        assert!(with(|options| options.temperature_drop = Some(701)).contains("temperature_drop"));
+    }
+}

@@ -1,0 +1,619 @@
+//! The rules, told with a clock of their own. PURE.
+
+use amber_driver::proto::SynNum;
+
+use super::*;
+use crate::roboclaw::Options;
+use crate::roboclaw::fake::{FakePair, Mood};
+
+const ALICE: ClientId = ClientId(1);
+const BOB: ClientId = ClientId(2);
+
+const AHEAD: WheelSpeeds = WheelSpeeds {
+    front_left: 300,
+    front_right: 300,
+    rear_left: 300,
+    rear_right: 300,
+};
+
+/// The logic, controllers and a clock.
+struct Robot {
+    logic: Logic,
+    pair: FakePair,
+    now: Instant,
+    plugged: bool,
+    opened: usize,
+    lines: Vec<(Line, bool)>,
+    notes: Vec<Note>,
+    answers: Vec<(Origin, WheelSpeeds)>,
+}
+
+impl Robot {
+    fn new(check: Check) -> Self {
+        Self::with(check, |_| {})
+    }
+
+    fn with(check: Check, change: impl FnOnce(&mut Settings)) -> Self {
+        let (setup, _) = Options::default().setup().unwrap();
+        let mut settings = setup.settings;
+        settings.check = Some(check).filter(|check| *check == Check::LegacyAck);
+        change(&mut settings);
+        let now = Instant::now();
+        let mut robot = Self {
+            logic: Logic::new(settings, now),
+            pair: FakePair::new(check),
+            now,
+            plugged: true,
+            opened: 0,
+            lines: Vec::new(),
+            notes: Vec::new(),
+            answers: Vec::new(),
+        };
+        robot.settle();
+        robot
+    }
+
+    /// Does all that can be done without waiting for a timer.
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            let step = self.logic.poll_step(self.now);
+            self.drain();
+            match step {
+                None | Some(Step::End) => return,
+                Some(step) => self.carry_out(step),
+            }
+            self.drain();
+        }
+        panic!("it never comes to rest");
+    }
+
+    fn carry_out(&mut self, step: Step) {
+        match step {
+            Step::Open if self.plugged => {
+                self.opened += 1;
+                self.logic.opened();
+            }
+            Step::Open => self.logic.open_failed(self.now, "no such file"),
+            Step::Close | Step::End => {}
+            Step::Set(line, active) => self.lines.push((line, active)),
+            Step::Wait(duration) => self.now += duration,
+            Step::Exchange { packet, shape } => {
+                self.now += Duration::from_millis(2);
+                let result = if self.plugged {
+                    self.exchange(&packet, shape)
+                } else {
+                    Err(ExchangeError::Port("gone".into()))
+                };
+                self.logic.exchanged(self.now, result);
+            }
+        }
+    }
+
+    fn exchange(&mut self, packet: &[u8], shape: Shape) -> Result<Vec<u8>, ExchangeError> {
+        let reply = self.pair.reply(packet);
+        let is_whole = match shape {
+            Shape::Nothing => return Ok(Vec::new()),
+            Shape::UntilSilence => !reply.is_empty(),
+            Shape::Bytes(count) => reply.len() == count,
+        };
+        if is_whole {
+            return Ok(reply);
+        }
+        self.now += Duration::from_millis(110);
+        match reply.is_empty() {
+            true => Err(ExchangeError::Silent),
+            false => Err(ExchangeError::Half),
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.logic.poll_output() {
+            match output {
+                Output::Answer(origin, speeds) => self.answers.push((origin, speeds)),
+                Output::Say(note) => self.notes.push(note),
+            }
+        }
+    }
+
+    /// Lets time pass, from timer to timer.
+    fn advance(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        self.settle();
+        while let Some(due) = self.logic.wake_at().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            self.settle();
+        }
+        self.now = self.now.max(end);
+    }
+
+    fn drive(&mut self, client: ClientId, speeds: WheelSpeeds) {
+        self.logic.drive(self.now, &[client], speeds);
+        self.settle();
+    }
+
+    fn ask(&mut self, syn: u32) {
+        let origin = Origin {
+            clients: vec![ALICE],
+            device: None,
+            syn: Some(SynNum(syn)),
+        };
+        self.logic.ask(self.now, origin);
+        self.settle();
+    }
+
+    fn turns(&self) -> bool {
+        self.pair.speeds != [[0; 2]; 2]
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let warnings = self.notes.iter().filter(|note| note.is_warning());
+        warnings.map(Note::to_string).collect()
+    }
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn at_the_start_the_wheels_are_stopped_and_everything_is_set() {
+    for (check, status_bytes) in [
+        (Check::Legacy, 1),
+        (Check::LegacyAck, 1),
+        (Check::Crc16, 2),
+        (Check::Crc16, 4),
+    ] {
+        let (setup, _) = Options::default().setup().unwrap();
+        let mut settings = setup.settings;
+        settings.check = Some(check).filter(|check| *check == Check::LegacyAck);
+        let mut robot = Robot::new(check);
+        robot.pair = FakePair::new(check);
+        robot.pair.status_bytes = status_bytes;
+        robot.pair.speeds = [[5; 2]; 2];
+        robot.logic = Logic::new(settings, robot.now);
+        robot.settle();
+        assert!(robot.logic.is_ready() && !robot.turns(), "{check:?}");
+        let heard = robot.pair.heard.iter();
+        let commands: Vec<u8> = heard.map(|(_, command, _)| *command).take(16).collect();
+        assert_eq!(
+            commands,
+            [
+                21, 21, 90, 90, 37, 37, 28, 29, 92, 93, 14, 28, 29, 92, 93, 14
+            ]
+        );
+        assert_eq!(robot.warnings(), [""; 0]);
+    }
+}
+
+#[test]
+fn commands_go_to_the_front_and_then_to_the_rear() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.pair.heard.clear();
+    let speeds = WheelSpeeds {
+        front_left: -300,
+        ..AHEAD
+    };
+    robot.drive(ALICE, speeds);
+    let both: Vec<_> = (robot.pair.take(37).into_iter())
+        .map(|(unit, _)| unit)
+        .collect();
+    assert_eq!(both, Unit::BOTH);
+    assert_eq!(robot.pair.speeds, [[1484, -1484], [1484, 1484]]);
+}
+
+#[test]
+fn of_commands_that_wait_only_the_newest_is_sent() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.pair.heard.clear();
+    for front_left in 1..=20 {
+        let speeds = WheelSpeeds {
+            front_left,
+            ..AHEAD
+        };
+        robot.logic.drive(robot.now, &[ALICE], speeds);
+    }
+    robot.settle();
+    assert_eq!(robot.pair.take(37).len(), 2);
+    assert_eq!(robot.pair.speeds[0][1], 98);
+}
+
+#[test]
+fn all_who_ask_get_what_was_measured_after_they_asked() {
+    let mut robot = Robot::new(Check::Legacy);
+    robot.drive(ALICE, AHEAD);
+    robot.pair.speeds = [[1484, -1484], [494, 0]];
+    robot.pair.heard.clear();
+    for syn in [1, 2, 3] {
+        let origin = Origin {
+            clients: vec![BOB],
+            device: None,
+            syn: Some(SynNum(syn)),
+        };
+        robot.logic.ask(robot.now, origin);
+    }
+    robot.settle();
+    assert_eq!(robot.pair.take(18).len(), 2, "read once for all");
+    let read = WheelSpeeds {
+        front_right: 299,
+        front_left: -299,
+        rear_right: 99,
+        rear_left: 0,
+    };
+    let answers: Vec<_> = (robot.answers.iter())
+        .map(|(origin, speeds)| (origin.syn.unwrap().0, *speeds))
+        .collect();
+    assert_eq!(answers, [(1, read), (2, read), (3, read)]);
+}
+
+#[test]
+fn drive_commands_without_end_leave_room_for_questions() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.ask(1);
+    robot.answers.clear();
+    let origin = Origin::default();
+    robot.logic.ask(robot.now, origin);
+    for i in 0..40 {
+        let speeds = WheelSpeeds {
+            rear_left: i,
+            ..AHEAD
+        };
+        robot.logic.drive(robot.now, &[ALICE], speeds);
+        if let Some(step) = robot.logic.poll_step(robot.now) {
+            robot.carry_out(step);
+        }
+        robot.drain();
+    }
+    assert_eq!(robot.answers.len(), 1);
+    let rear = (robot.pair.take(37).into_iter()).filter(|(unit, _)| *unit == Unit::Rear);
+    assert!(rear.count() >= 10, "both are told");
+}
+
+#[test]
+fn what_is_too_fast_is_dropped_whole_counted_and_no_sign_of_life() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.drive(ALICE, AHEAD);
+    for i in 0..395 {
+        robot.advance(Duration::from_millis(10));
+        let rear_right = if i % 2 == 0 { 1201 } else { -1201 };
+        robot.drive(
+            ALICE,
+            WheelSpeeds {
+                rear_right,
+                ..AHEAD
+            },
+        );
+    }
+    assert_eq!(robot.logic.counters().too_fast, 395);
+    assert_eq!(robot.pair.speeds, [[1484; 2]; 2]);
+    // The first at once, then one a second, with the number of those between.
+    assert_eq!(
+        robot.warnings()[..2],
+        [
+            "dropped a command: 1201 mm/s is more than max_speed_mm_s = 1200",
+            "dropped 100 commands: 1201 mm/s is more than max_speed_mm_s = 1200",
+        ]
+    );
+    assert!(robot.warnings().len() <= 5, "{:?}", robot.warnings());
+    robot.advance(Duration::from_millis(200));
+    assert!(!robot.turns(), "4 s after the last command that counts");
+    robot.drive(
+        ALICE,
+        WheelSpeeds {
+            rear_right: 1200,
+            ..AHEAD
+        },
+    );
+    assert!(robot.turns());
+}
+
+#[test]
+fn the_wheels_stop_four_seconds_after_the_last_command() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.advance(seconds(3));
+    robot.drive(ALICE, AHEAD);
+    robot.advance(Duration::from_millis(3_900));
+    assert!(robot.turns());
+    robot.drive(ALICE, AHEAD);
+    robot.advance(Duration::from_millis(3_900));
+    assert!(robot.turns());
+    robot.advance(Duration::from_millis(150));
+    assert!(!robot.turns());
+    assert!(robot.notes.contains(&Note::Stopped(StopReason::Idle)));
+    robot.pair.heard.clear();
+    robot.advance(seconds(60));
+    assert_eq!(robot.pair.take(37), [], "once");
+}
+
+#[test]
+fn the_wheels_stop_when_who_commands_them_is_gone() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.drive(ALICE, AHEAD);
+    robot.logic.client_died(BOB);
+    robot.settle();
+    assert!(robot.turns());
+    robot.drive(BOB, AHEAD);
+    robot.logic.client_died(ALICE);
+    robot.settle();
+    assert!(robot.turns(), "Bob has taken over");
+    robot.logic.client_died(BOB);
+    robot.settle();
+    assert!(!robot.turns());
+
+    let mut robot = Robot::with(Check::Crc16, |settings| settings.stop_for = StopFor::Anyone);
+    robot.drive(ALICE, AHEAD);
+    robot.logic.client_died(BOB);
+    robot.settle();
+    assert!(!robot.turns());
+}
+
+#[test]
+fn at_the_end_the_wheels_stop_and_are_let_go() {
+    for check in [Check::Legacy, Check::Crc16] {
+        let mut robot = Robot::new(check);
+        robot.drive(ALICE, AHEAD);
+        robot.pair.heard.clear();
+        robot.logic.shut_down();
+        robot.settle();
+        let commands: Vec<u8> = (robot.pair.heard.iter())
+            .map(|(_, command, _)| *command)
+            .collect();
+        assert_eq!(commands, [37, 37, 34, 34]);
+        assert!(!robot.turns());
+        assert_eq!(robot.logic.poll_step(robot.now), Some(Step::End));
+    }
+}
+
+#[test]
+fn a_silent_controller_stops_the_other_and_is_complained_of_once() {
+    for (mood, words) in [
+        (Mood::Silent, "the rear controller does not answer"),
+        (
+            Mood::Garbled,
+            "the rear controller answers with wrong bytes",
+        ),
+        (Mood::Half, "the rear controller answers half"),
+    ] {
+        let mut robot = Robot::new(Check::Crc16);
+        robot.advance(seconds(10));
+        robot.drive(ALICE, AHEAD);
+        robot.pair.mood[1] = mood;
+        robot.advance(seconds(2));
+        assert!(!robot.logic.is_ready());
+        assert_eq!(robot.pair.speeds[0], [0; 2], "{mood:?}");
+        for _ in 0..80 {
+            robot.advance(Duration::from_millis(100));
+            robot.drive(ALICE, AHEAD);
+            robot.ask(1);
+        }
+        let warnings = robot.warnings();
+        // Of unknown length, half a reply is just a wrong one.
+        let expected = if mood == Mood::Half { 2 } else { 1 };
+        assert_eq!(warnings.len(), expected, "{warnings:?}");
+        assert!(warnings[0].starts_with(words), "{warnings:?}");
+        assert_eq!(robot.answers, []);
+
+        robot.pair.mood[1] = Mood::Well;
+        robot.advance(seconds(4));
+        assert!(robot.logic.is_ready());
+        let Some(Note::Back { refused: 80, .. }) = robot.notes.last() else {
+            panic!("{:?}", robot.notes);
+        };
+        assert!(!robot.turns(), "what was commanded meanwhile is forgotten");
+        robot.answers.clear();
+        robot.ask(2);
+        assert_eq!(robot.answers.len(), 1);
+        robot.drive(ALICE, AHEAD);
+        assert!(robot.turns());
+    }
+}
+
+#[test]
+fn an_unplugged_port_is_opened_again_and_the_settings_are_sent_again() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.advance(seconds(10));
+    robot.drive(ALICE, AHEAD);
+    robot.plugged = false;
+    robot.advance(seconds(10));
+    assert_eq!(robot.warnings().len(), 2, "{:?}", robot.warnings());
+    robot.plugged = true;
+    robot.pair.heard.clear();
+    robot.advance(Duration::from_millis(2_100));
+    assert!(robot.logic.is_ready() && !robot.turns());
+    assert_eq!((robot.opened, robot.pair.take(28).len()), (2, 2));
+    robot.advance(seconds(3));
+    assert!(!robot.turns());
+}
+
+#[test]
+fn one_wrong_reply_is_read_again() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.pair.speeds = [[1484; 2]; 2];
+    let origin = Origin::default();
+    robot.logic.ask(robot.now, origin);
+    let Some(Step::Exchange { .. }) = robot.logic.poll_step(robot.now) else {
+        panic!("it reads");
+    };
+    robot.logic.exchanged(robot.now, Ok(vec![0; 7]));
+    robot.settle();
+    assert_eq!(robot.answers.len(), 1);
+    assert_eq!(robot.answers[0].1.front_right, 299);
+    assert_eq!(robot.logic.counters().bad_replies, 1);
+    assert_eq!(robot.warnings(), [""; 0]);
+}
+
+#[test]
+fn errors_are_believed_when_they_stay_bit_by_bit() {
+    let mut robot = Robot::new(Check::Legacy);
+    robot.drive(ALICE, AHEAD);
+    // For a moment only.
+    robot.pair.status = [1, 0];
+    robot.advance(Duration::from_millis(500));
+    robot.pair.status = [2, 0];
+    robot.advance(Duration::from_millis(500));
+    robot.pair.status = [0, 0];
+    robot.advance(seconds(1));
+    robot.drive(ALICE, AHEAD);
+    assert!(robot.turns());
+    assert_eq!(robot.warnings(), [""; 0]);
+
+    // One bit stays while another comes and goes.
+    for bits in [0x05, 0x04, 0x05, 0x04, 0x04, 0x04] {
+        robot.pair.status = [0, bits];
+        robot.advance(Duration::from_millis(250));
+    }
+    assert!(!robot.turns());
+    assert_eq!(robot.warnings()[0], "rear controller: emergency stop");
+    robot.drive(ALICE, AHEAD);
+    assert!(!robot.turns(), "not while it is there");
+    robot.pair.status = [0, 0];
+    robot.advance(seconds(1));
+    assert_eq!(robot.notes.last(), Some(&Note::Clean));
+    robot.drive(ALICE, AHEAD);
+    assert!(robot.turns());
+}
+
+#[test]
+fn a_low_battery_is_not_forgotten_by_a_reset_or_an_outage() {
+    let mut robot = Robot::with(Check::Legacy, |settings| settings.lines.reset = true);
+    robot.drive(ALICE, AHEAD);
+    // Together with an error, which leads to a reset.
+    robot.pair.status = [0x21, 0];
+    robot.advance(seconds(2));
+    assert!(!robot.turns());
+    assert_eq!(robot.logic.counters().resets, 1, "once in an episode");
+    robot.pair.status = [0, 0];
+    robot.advance(seconds(8));
+    assert_eq!(robot.logic.counters().resets, 2, "and when idle");
+    robot.plugged = false;
+    robot.advance(seconds(2));
+    robot.plugged = true;
+    robot.advance(seconds(3));
+    assert!(robot.logic.is_ready());
+    robot.drive(ALICE, AHEAD);
+    assert!(!robot.turns());
+    robot.ask(1);
+    assert_eq!(robot.answers.len(), 1, "questions are still answered");
+}
+
+#[test]
+fn the_bit_of_a_low_battery_depends_on_the_firmware() {
+    for (status_bytes, bits, low) in [
+        (1, 0x20, true),
+        (2, 0x20, false),
+        (2, 0x800, true),
+        (4, 0x8_0000, true),
+        (4, 0x20, false),
+    ] {
+        let check = if status_bytes == 1 {
+            Check::Legacy
+        } else {
+            Check::Crc16
+        };
+        let mut robot = Robot::new(check);
+        robot.pair.status_bytes = status_bytes;
+        robot.plugged = false;
+        robot.advance(seconds(1));
+        robot.plugged = true;
+        robot.advance(seconds(1));
+        robot.pair.status = [bits, 0];
+        robot.advance(seconds(3));
+        assert_eq!(robot.logic.battery_low, low, "{status_bytes} {bits:x}");
+    }
+}
+
+#[test]
+fn too_hot_is_confirmed_and_ends_only_when_it_is_clearly_cooler() {
+    let mut robot = Robot::new(Check::Crc16);
+    let at = |robot: &mut Robot, tenths| {
+        robot.pair.temperature = tenths;
+        robot.advance(seconds(6));
+        robot.drive(ALICE, AHEAD);
+        robot.turns()
+    };
+    assert!(at(&mut robot, 700));
+    assert!(!at(&mut robot, 701));
+    assert!(!at(&mut robot, 650));
+    assert!(!at(&mut robot, 600));
+    assert!(at(&mut robot, 599));
+    assert!(at(&mut robot, 650));
+    let temperatures = (robot.notes.iter()).filter(|note| matches!(note, Note::Temperature { .. }));
+    assert_eq!(temperatures.count(), 2);
+}
+
+#[test]
+fn a_reset_is_a_pulse_a_pause_and_the_settings_again() {
+    let mut robot = Robot::with(Check::Crc16, |settings| settings.lines.reset = true);
+    robot.drive(ALICE, AHEAD);
+    robot.pair.heard.clear();
+    let before = robot.now;
+    robot.now += seconds(7);
+    // As far as the pause.
+    while robot.lines != [(Line::Reset, true), (Line::Reset, false)] {
+        let step = robot.logic.poll_step(robot.now).unwrap();
+        robot.carry_out(step);
+    }
+    robot.drain();
+    robot.logic.drive(robot.now, &[ALICE], AHEAD);
+    robot.logic.ask(robot.now, Origin::default());
+    robot.drain();
+    assert_eq!(robot.answers.last().unwrap().1, WheelSpeeds::ZERO);
+    assert_eq!(robot.logic.counters().refused, 1);
+    robot.settle();
+    assert!(robot.now - before >= seconds(7) + Duration::from_millis(260));
+    assert_eq!(robot.pair.take(28).len(), 2);
+    assert!(robot.logic.is_ready() && !robot.turns());
+    robot.advance(seconds(15));
+    assert_eq!(robot.logic.counters().resets, 3, "every further 7 s");
+}
+
+#[test]
+fn lights_tell_how_it_is() {
+    let mut robot = Robot::with(Check::Crc16, |settings| {
+        settings.lines.green = true;
+        settings.lines.red = true;
+    });
+    assert_eq!(
+        robot.lines,
+        [
+            (Line::Green, false),
+            (Line::Red, false),
+            (Line::Green, true)
+        ]
+    );
+    robot.lines.clear();
+    robot.drive(ALICE, AHEAD);
+    assert_eq!(robot.lines, [(Line::Green, false), (Line::Green, true)]);
+    robot.lines.clear();
+    robot.plugged = false;
+    robot.advance(seconds(1));
+    assert_eq!(robot.lines, [(Line::Green, false), (Line::Red, true)]);
+}
+
+#[test]
+fn firmware_that_knows_less_is_fine() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.pair.unknown = vec![14, 82];
+    robot.plugged = false;
+    robot.advance(seconds(1));
+    robot.plugged = true;
+    robot.notes.clear();
+    robot.advance(seconds(30));
+    assert!(robot.logic.is_ready());
+    assert_eq!(
+        robot.warnings(),
+        ["the firmware does not tell the temperature"]
+    );
+    robot.drive(ALICE, AHEAD);
+    assert!(robot.turns());
+}
+
+#[test]
+fn while_nobody_asks_the_controllers_hear_something_often_enough() {
+    let mut robot = Robot::with(Check::Crc16, |settings| {
+        settings.watchdog_tenths = Some(10);
+        settings.error_interval = None;
+    });
+    robot.pair.heard.clear();
+    robot.advance(seconds(10));
+    assert!(robot.pair.take(90).len() >= 2 * 29);
+}

@@ -1,0 +1,229 @@
+//! Reading something again and again, and believing it only when it stays. PURE.
+
+use std::time::{Duration, Instant};
+
+use crate::roboclaw::protocol::{Fault, Status};
+use crate::roboclaw::units::Unit;
+
+/// How long to wait before something critical is read again.
+const REPEAT: Duration = Duration::from_millis(200);
+
+/// How often something may fail to be read before it is left alone.
+const MAX_FAILURES: u8 = 3;
+
+/// Errors and warnings of both controllers, bit by bit.
+#[derive(Debug)]
+pub(super) struct StatusWatch {
+    interval: Duration,
+    repeats: u8,
+    due: Instant,
+    /// What the front one has said in this round.
+    front: Option<Status>,
+    /// What is to be seen so many times more before it is believed.
+    suspected: Option<([Status; 2], u8)>,
+    /// What is believed.
+    known: [Option<Status>; 2],
+}
+
+/// What a round has brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing that was not known.
+    Nothing,
+    /// These are certain now.
+    New(Vec<(Unit, Fault)>),
+    /// All that there was is gone.
+    Clean,
+}
+
+impl StatusWatch {
+    pub(super) fn new(now: Instant, interval: Duration, repeats: u8) -> Self {
+        Self {
+            interval,
+            repeats,
+            due: now,
+            front: None,
+            suspected: None,
+            known: [None; 2],
+        }
+    }
+
+    /// Starts over; what is known stays until it is seen to be gone.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.due = now;
+        self.front = None;
+        self.suspected = None;
+    }
+
+    pub(super) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Who is to be asked now.
+    pub(super) fn next(&self, now: Instant) -> Option<Unit> {
+        let unit = match self.front {
+            None => Unit::Front,
+            Some(_) => Unit::Rear,
+        };
+        (now >= self.due).then_some(unit)
+    }
+
+    /// Somebody has answered.
+    pub(super) fn read(&mut self, now: Instant, unit: Unit, status: Status) -> Verdict {
+        let Some(front) = self.front.take() else {
+            if unit == Unit::Front {
+                self.front = Some(status);
+            }
+            return Verdict::Nothing;
+        };
+        self.round(now, [front, status])
+    }
+
+    /// Whether there is something that forbids driving.
+    pub(super) fn has_errors(&self) -> bool {
+        let known = self.known.iter().flatten();
+        known
+            .flat_map(|status| status.faults())
+            .any(|fault| matches!(fault, Fault::Error(_)))
+    }
+
+    /// Nothing is believed.
+    pub(super) fn forget(&mut self) {
+        self.known = [None; 2];
+        self.suspected = None;
+    }
+
+    fn round(&mut self, now: Instant, seen: [Status; 2]) -> Verdict {
+        self.due = now + self.interval;
+        let had_any = self.known.iter().flatten().any(|known| !known.is_clean());
+        for (known, seen) in self.known.iter_mut().zip(seen) {
+            *known = known.map(|known| known.and(seen));
+        }
+        let (seen, left) = match self.suspected.take() {
+            None => (seen, self.repeats),
+            Some((before, left)) => {
+                let [front, rear] = seen;
+                ([before[0].and(front), before[1].and(rear)], left - 1)
+            }
+        };
+        let new = self.new_faults(seen);
+        if new.is_empty() {
+            let has_any = self.known.iter().flatten().any(|known| !known.is_clean());
+            return match had_any && !has_any {
+                true => Verdict::Clean,
+                false => Verdict::Nothing,
+            };
+        }
+        if left > 0 {
+            self.suspected = Some((seen, left));
+            self.due = now + REPEAT.min(self.interval);
+            return Verdict::Nothing;
+        }
+        for (known, seen) in self.known.iter_mut().zip(seen) {
+            let before = known.map_or(0, |known| known.bits);
+            *known = Some(Status {
+                bits: before | seen.bits,
+                ..seen
+            });
+        }
+        Verdict::New(new)
+    }
+
+    fn new_faults(&self, seen: [Status; 2]) -> Vec<(Unit, Fault)> {
+        let mut new = Vec::new();
+        for ((unit, seen), known) in Unit::BOTH.into_iter().zip(seen).zip(self.known) {
+            let bits = seen.bits & !known.map_or(0, |known| known.bits);
+            let status = Status { bits, ..seen };
+            new.extend(status.faults().map(|fault| (unit, fault)));
+        }
+        new
+    }
+}
+
+/// Two numbers that are read together now and then.
+#[derive(Debug)]
+pub(super) struct Watch {
+    interval: Option<Duration>,
+    due: Instant,
+    first: Option<i32>,
+    confirmed: u8,
+    failures: u8,
+    said: Option<i32>,
+}
+
+impl Watch {
+    pub(super) fn new(now: Instant, interval: Option<Duration>) -> Self {
+        Self {
+            interval,
+            due: now,
+            first: None,
+            confirmed: 0,
+            failures: 0,
+            said: None,
+        }
+    }
+
+    /// Starts over, with a device that may be able to do more.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.due = now;
+        self.first = None;
+        self.confirmed = 0;
+        self.failures = 0;
+    }
+
+    /// When to read, unless it cannot be read.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let is_on = self.interval.is_some() && self.failures < MAX_FAILURES;
+        is_on.then_some(self.due)
+    }
+
+    /// Which of the two is to be read now.
+    pub(super) fn next(&self, now: Instant) -> Option<usize> {
+        let is_due = self.due().is_some_and(|due| now >= due);
+        is_due.then_some(usize::from(self.first.is_some()))
+    }
+
+    /// One has been read; both, when it was the second.
+    pub(super) fn read(&mut self, now: Instant, value: i32) -> Option<[i32; 2]> {
+        self.failures = 0;
+        let Some(first) = self.first.take() else {
+            self.first = Some(value);
+            return None;
+        };
+        self.due = now + self.interval.unwrap_or_default();
+        Some([first, value])
+    }
+
+    /// One could not be read; whether that was the last try.
+    pub(super) fn failed(&mut self, now: Instant) -> bool {
+        self.failures += 1;
+        self.due = now + REPEAT;
+        self.failures == MAX_FAILURES
+    }
+
+    /// Whether something that is seen now has been seen often enough.
+    pub(super) fn confirms(&mut self, now: Instant, seen: bool, times: u8) -> bool {
+        if !seen {
+            self.confirmed = 0;
+            return false;
+        }
+        self.confirmed += 1;
+        if self.confirmed >= times {
+            self.confirmed = 0;
+            return true;
+        }
+        self.due = now + REPEAT;
+        false
+    }
+
+    /// Whether a value is that far from the last for which this was true.
+    pub(super) fn has_moved_by(&mut self, value: i32, distance: i32) -> bool {
+        let has = self
+            .said
+            .is_none_or(|said| (said - value).abs() >= distance);
+        if has {
+            self.said = Some(value);
+        }
+        has
+    }
+}

@@ -1,0 +1,420 @@
+//! What RoboClaw controllers say, byte by byte. PURE.
+//!
+//! There are two generations, which differ in the check at the end of a packet
+//! and in the width of the status; see [`Dialect`]. All numbers are big-endian.
+
+use std::time::Duration;
+
+/// How to speak to a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// What stands at the end of packets, and who acknowledges.
+    pub check: Check,
+    /// How many bytes the status has.
+    pub status: StatusWidth,
+}
+
+/// What stands at the end of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Check {
+    /// A 7-bit sum; writes are not acknowledged.
+    Legacy,
+    /// A 7-bit sum with bit 7 set, which asks old firmware to acknowledge writes.
+    LegacyAck,
+    /// A CRC16; writes are always acknowledged.
+    Crc16,
+}
+
+/// How many bytes the status has, which decides what its bits mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusWidth {
+    /// One byte, before the CRC.
+    U8,
+    /// Two bytes, firmware 4.1.
+    U16,
+    /// Four bytes, later firmware.
+    U32,
+}
+
+/// One of the two motors of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Motor {
+    /// The right wheel.
+    M1,
+    /// The left wheel.
+    M2,
+}
+
+/// What a controller can be told or asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// 21: which firmware it runs.
+    Version,
+    /// 90: its errors and warnings.
+    Status,
+    /// 18, 19: the speed of a motor.
+    Speed(Motor),
+    /// 24: the voltage of the main battery.
+    MainBattery,
+    /// 25: the voltage of the logic battery.
+    LogicBattery,
+    /// 82: the temperature.
+    Temperature,
+    /// 37: drive both motors at these speeds, in pulses per second.
+    Drive {
+        /// The right wheel.
+        m1: i32,
+        /// The left wheel.
+        m2: i32,
+    },
+    /// 34 with zeros: let go of both motors.
+    Release,
+    /// 28, 29: how a motor keeps its speed.
+    SetPid(Motor, Pid),
+    /// 92, 93: quadrature encoders.
+    SetQuadrature(Motor),
+    /// 14: stop when nothing was heard for so many tenths of a second.
+    SetTimeout(u8),
+}
+
+/// The constants of the control loop of a motor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pid {
+    /// Proportional, times 65536.
+    pub p: u32,
+    /// Integral, times 65536.
+    pub i: u32,
+    /// Differential, times 65536.
+    pub d: u32,
+    /// Pulses per second at full power.
+    pub max_qpps: u32,
+}
+
+/// How the reply to a packet looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// There is none.
+    Nothing,
+    /// So many bytes.
+    Bytes(usize),
+    /// Some, and then silence.
+    UntilSilence,
+}
+
+/// How long a line must be silent to be taken for the end of a reply of unknown
+/// length: longer than what an USB adapter gathers before it passes it on.
+pub const SILENCE: Duration = Duration::from_millis(30);
+
+/// A pause after which a controller drops half a packet.
+pub const PACKET_GAP: Duration = Duration::from_millis(10);
+
+/// The longest reply: the version, with its check.
+pub const MAX_REPLY: usize = 64;
+
+/// What a controller has answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It has accepted a write (or cannot say so).
+    Accepted,
+    /// Pulses per second, or tenths of a volt or of a degree.
+    Number(i32),
+    /// Errors and warnings.
+    Status(Status),
+    /// The firmware, and what stood at the end of the packet.
+    Version(String, Check),
+}
+
+/// The bytes of a reply are not right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadReply {
+    /// Its check is wrong, or it has another length.
+    #[error("answers with wrong bytes")]
+    Check,
+    /// Something else than FF came back.
+    #[error("does not acknowledge")]
+    Refused,
+}
+
+impl Command {
+    /// The whole packet.
+    pub fn encode(self, address: u8, check: Check) -> Vec<u8> {
+        let mut packet = vec![address, self.number()];
+        match self {
+            // A question has no check.
+            Self::Version
+            | Self::Status
+            | Self::Speed(_)
+            | Self::MainBattery
+            | Self::LogicBattery
+            | Self::Temperature => return packet,
+            Self::Drive { m1, m2 } => {
+                packet.extend(m1.to_be_bytes());
+                packet.extend(m2.to_be_bytes());
+            }
+            Self::Release => packet.extend([0; 4]),
+            Self::SetPid(_, pid) => {
+                for number in [pid.d, pid.p, pid.i, pid.max_qpps] {
+                    packet.extend(number.to_be_bytes());
+                }
+            }
+            Self::SetQuadrature(_) => packet.push(0),
+            Self::SetTimeout(tenths) => packet.push(tenths),
+        }
+        match check {
+            Check::Legacy => packet.push(sum7(&packet)),
+            Check::LegacyAck => packet.push(sum7(&packet) | 0x80),
+            Check::Crc16 => packet.extend(crc16(&packet).to_be_bytes()),
+        }
+        packet
+    }
+
+    /// How the reply looks; without a dialect, its end must be awaited.
+    pub fn shape(self, dialect: Option<Dialect>) -> Shape {
+        let Some(Dialect { check, status }) = dialect else {
+            return Shape::UntilSilence;
+        };
+        let check_length = if check == Check::Crc16 { 2 } else { 1 };
+        match self {
+            Self::Version => Shape::UntilSilence,
+            Self::Status => Shape::Bytes(status.bytes() + check_length),
+            Self::Speed(_) => Shape::Bytes(5 + check_length),
+            Self::MainBattery | Self::LogicBattery | Self::Temperature => {
+                Shape::Bytes(2 + check_length)
+            }
+            _ if check == Check::Legacy => Shape::Nothing,
+            _ => Shape::Bytes(1),
+        }
+    }
+
+    /// Understands the reply.
+    ///
+    /// The check covers address and command, so a late reply to another
+    /// question is not taken for this one's.
+    ///
+    /// # Errors
+    /// The bytes are not right.
+    pub fn decode(self, address: u8, check: Check, reply: &[u8]) -> Result<Reply, BadReply> {
+        match self {
+            Self::Version => {
+                let (data, check) = detect(address, self.number(), reply)?;
+                let text = String::from_utf8_lossy(data);
+                let text = text.trim_end_matches(['\0', '\n', '\r', ' ']);
+                Ok(Reply::Version(text.to_owned(), check))
+            }
+            Self::Status => {
+                let data = checked(address, self.number(), check, reply)?;
+                Status::decode(data).map(Reply::Status)
+            }
+            Self::Speed(_) => match *checked(address, self.number(), check, reply)? {
+                // The number has a sign. The direction behind it says the
+                // same once more, and applying both drives backwards.
+                [a, b, c, d, _direction] => Ok(Reply::Number(i32::from_be_bytes([a, b, c, d]))),
+                _ => Err(BadReply::Check),
+            },
+            Self::MainBattery | Self::LogicBattery | Self::Temperature => {
+                match *checked(address, self.number(), check, reply)? {
+                    [high, low] => Ok(Reply::Number(u16::from_be_bytes([high, low]).into())),
+                    _ => Err(BadReply::Check),
+                }
+            }
+            _ => match reply {
+                [] if check == Check::Legacy => Ok(Reply::Accepted),
+                [0xFF] if check != Check::Legacy => Ok(Reply::Accepted),
+                _ => Err(BadReply::Refused),
+            },
+        }
+    }
+
+    /// The number of the command.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::SetTimeout(_) => 14,
+            Self::Speed(Motor::M1) => 18,
+            Self::Speed(Motor::M2) => 19,
+            Self::Version => 21,
+            Self::MainBattery => 24,
+            Self::LogicBattery => 25,
+            Self::SetPid(Motor::M1, _) => 28,
+            Self::SetPid(Motor::M2, _) => 29,
+            Self::Release => 34,
+            Self::Drive { .. } => 37,
+            Self::Temperature => 82,
+            Self::Status => 90,
+            Self::SetQuadrature(Motor::M1) => 92,
+            Self::SetQuadrature(Motor::M2) => 93,
+        }
+    }
+}
+
+/// Errors and warnings as the controller has sent them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The bits; what they mean depends on the width.
+    pub bits: u32,
+    /// How many bytes there were.
+    pub width: StatusWidth,
+}
+
+/// What can be wrong with a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The main battery is too low to drive.
+    BatteryLow,
+    /// Something that stops the motors; the text says what.
+    Error(&'static str),
+    /// Something that people should know.
+    Warning(&'static str),
+}
+
+impl Status {
+    /// Nothing is wrong.
+    pub fn is_clean(self) -> bool {
+        self.bits == 0
+    }
+
+    /// The bits that are set in both. Of different widths there are none.
+    pub fn and(self, other: Self) -> Self {
+        let bits = if self.width == other.width {
+            self.bits & other.bits
+        } else {
+            0
+        };
+        Self { bits, ..self }
+    }
+
+    /// What the bits mean.
+    pub fn faults(self) -> impl Iterator<Item = Fault> {
+        let table: &[(u32, Fault)] = match self.width {
+            StatusWidth::U8 => FAULTS_U8,
+            StatusWidth::U16 => FAULTS_U16,
+            StatusWidth::U32 => FAULTS_U32,
+        };
+        let known = table.iter().fold(0, |known, (mask, _)| known | mask);
+        let unknown = (self.bits & !known != 0).then_some(Fault::Warning("an unknown bit"));
+        (table.iter())
+            .filter(move |(mask, _)| self.bits & mask != 0)
+            .map(|(_, fault)| *fault)
+            .chain(unknown)
+    }
+
+    fn decode(data: &[u8]) -> Result<Self, BadReply> {
+        let (bits, width) = match *data {
+            [a] => (a.into(), StatusWidth::U8),
+            [a, b] => (u16::from_be_bytes([a, b]).into(), StatusWidth::U16),
+            [a, b, c, d] => (u32::from_be_bytes([a, b, c, d]), StatusWidth::U32),
+            _ => return Err(BadReply::Check),
+        };
+        Ok(Self { bits, width })
+    }
+}
+
+/// Mind 0x20: low battery here, high battery in the next table.
+const FAULTS_U8: &[(u32, Fault)] = &[
+    (0x01, Fault::Error("M1 over-current")),
+    (0x02, Fault::Error("M2 over-current")),
+    (0x04, Fault::Error("emergency stop")),
+    (0x08, Fault::Error("temperature")),
+    (0x10, Fault::Error("main battery high")),
+    (0x20, Fault::BatteryLow),
+    (0x40, Fault::Error("logic battery high")),
+    (0x80, Fault::Error("logic battery low")),
+];
+
+const FAULTS_U16: &[(u32, Fault)] = &[
+    (0x0001, Fault::Error("M1 over-current")),
+    (0x0002, Fault::Error("M2 over-current")),
+    (0x0004, Fault::Error("emergency stop")),
+    (0x0008, Fault::Error("temperature 1")),
+    (0x0010, Fault::Error("temperature 2")),
+    (0x0020, Fault::Error("main battery high")),
+    (0x0040, Fault::Error("logic battery high")),
+    (0x0080, Fault::Error("logic battery low")),
+    (0x0100, Fault::Error("M1 driver fault")),
+    (0x0200, Fault::Error("M2 driver fault")),
+    (0x0400, Fault::Warning("main battery high")),
+    (0x0800, Fault::BatteryLow),
+    (0x1000, Fault::Warning("temperature 1")),
+    (0x2000, Fault::Warning("temperature 2")),
+];
+
+const FAULTS_U32: &[(u32, Fault)] = &[
+    (0x0000_0001, Fault::Error("emergency stop")),
+    (0x0000_0002, Fault::Error("temperature 1")),
+    (0x0000_0004, Fault::Error("temperature 2")),
+    (0x0000_0008, Fault::Error("main battery high")),
+    (0x0000_0010, Fault::Error("logic battery high")),
+    (0x0000_0020, Fault::Error("logic battery low")),
+    (0x0000_0040, Fault::Error("M1 driver fault")),
+    (0x0000_0080, Fault::Error("M2 driver fault")),
+    (0x0000_0100, Fault::Warning("M1 speed error")),
+    (0x0000_0200, Fault::Warning("M2 speed error")),
+    (0x0000_0400, Fault::Warning("M1 position error")),
+    (0x0000_0800, Fault::Warning("M2 position error")),
+    (0x0000_1000, Fault::Error("M1 over-current")),
+    (0x0000_2000, Fault::Error("M2 over-current")),
+    (0x0001_0000, Fault::Warning("M1 over-current")),
+    (0x0002_0000, Fault::Warning("M2 over-current")),
+    (0x0004_0000, Fault::Warning("main battery high")),
+    (0x0008_0000, Fault::BatteryLow),
+    (0x0010_0000, Fault::Warning("temperature 1")),
+    (0x0020_0000, Fault::Warning("temperature 2")),
+    (0x0100_0000, Fault::Warning("M1 position limit")),
+    (0x0200_0000, Fault::Warning("M2 position limit")),
+];
+
+impl StatusWidth {
+    fn bytes(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::U16 => 2,
+            Self::U32 => 4,
+        }
+    }
+}
+
+/// The data of a reply whose end tells the generation: as CRC16 first, because
+/// the last byte of that may happen to be a right sum, but hardly the reverse.
+fn detect(address: u8, command: u8, reply: &[u8]) -> Result<(&[u8], Check), BadReply> {
+    [Check::Crc16, Check::Legacy]
+        .into_iter()
+        .find_map(|check| {
+            let data = checked(address, command, check, reply).ok()?;
+            Some((data, check))
+        })
+        .ok_or(BadReply::Check)
+}
+
+/// The data of a reply with a right check.
+fn checked(address: u8, command: u8, check: Check, reply: &[u8]) -> Result<&[u8], BadReply> {
+    let tail = if check == Check::Crc16 { 2 } else { 1 };
+    let length = reply.len().checked_sub(tail).ok_or(BadReply::Check)?;
+    let (data, tail) = reply.split_at(length);
+    let all = [&[address, command], data].concat();
+    let is_right = match *tail {
+        [sum] => sum == sum7(&all),
+        [high, low] => u16::from_be_bytes([high, low]) == crc16(&all),
+        _ => false,
+    };
+    is_right.then_some(data).ok_or(BadReply::Check)
+}
+
+pub(super) fn sum7(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)) & 0x7F
+}
+
+pub(super) fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc: u16, _| {
+            let shifted = crc << 1;
+            if crc & 0x8000 == 0 {
+                shifted
+            } else {
+                shifted ^ 0x1021
+            }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

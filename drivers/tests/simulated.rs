@@ -1,0 +1,435 @@
+//! The real drivers against the simulated robot, over pseudo-terminals.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_driver::proto::{DriverHdr, FrameCodec, Packet};
+use amber_driver::{Driver, serve_on};
+use amber_drivers::{hokuyo, roboclaw};
+use amber_proto::hokuyo::DriverMsg as HokuyoMsg;
+use amber_proto::roboclaw::{DriverMsg as RoboclawMsg, MotorsSpeed};
+use amber_proto::{DeviceMessage, MsgType, SynNum};
+use amber_sim::control::{self, Answer, Request, State};
+use amber_sim::hokuyo::Model;
+use amber_sim::map::Map;
+use amber_sim::roboclaw::Firmware;
+use amber_sim::simulator::{Config, Simulator};
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+use tokio_util::codec::Decoder;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A simulation in a thread of its own.
+struct Simulation {
+    folder: tempfile::TempDir,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Simulation {
+    fn start(firmware: Firmware) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config {
+            map: Map::flat(),
+            folder: folder.path().to_owned(),
+            start: Some((3.5, 2.6, 0.0)),
+            seed: 1,
+            speed: 1.0,
+            roboclaw: firmware,
+            hokuyo: Model::Urg04Lx,
+            hokuyo_tcp: None,
+        };
+        let (end, ended) = oneshot::channel::<()>();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let simulator = Simulator::open(config).await.unwrap();
+                ready.send(()).unwrap();
+                simulator.run(async { drop(ended.await) }).await.unwrap();
+            });
+        });
+        is_ready.recv().unwrap();
+        Self {
+            folder,
+            end: Some(end),
+            thread: Some(thread),
+        }
+    }
+
+    fn ask(&self, request: &Request) -> Answer {
+        control::ask(self.folder.path(), request).unwrap()
+    }
+
+    fn state(&self) -> State {
+        match self.ask(&Request::State) {
+            Answer::State(state) => state,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn unplug(&self, device: &str) {
+        let unplug = Request::Fault {
+            fault: "unplug".into(),
+            about: Some(device.into()),
+            seconds: None,
+        };
+        assert_eq!(self.ask(&unplug), Answer::Done);
+    }
+
+    fn replug(&self, device: &str) {
+        let device = device.into();
+        assert_eq!(self.ask(&Request::Replug { device }), Answer::Done);
+    }
+
+    /// The fastest wheel in mm/s, without its sign.
+    fn fastest(&self) -> f64 {
+        let wheels = self.state().wheels_mm_per_s;
+        let all = [
+            wheels.front_left,
+            wheels.front_right,
+            wheels.rear_left,
+            wheels.rear_right,
+        ];
+        all.into_iter().map(f64::abs).fold(0.0, f64::max)
+    }
+
+    async fn until(&self, what: &str, condition: impl Fn(&Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !condition(self) {
+            assert!(Instant::now() < deadline, "{what}: {:?}", self.state());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        let ended = self.thread.take().unwrap().join();
+        assert!(ended.is_ok() || thread::panicking());
+    }
+}
+
+/// The mediator's side of a driver.
+struct Mediator {
+    to_driver: DuplexStream,
+    from_driver: DuplexStream,
+    input: BytesMut,
+}
+
+async fn serve(driver: impl Driver, scenario: impl AsyncFnOnce(&mut Mediator)) {
+    let (to_driver, reader) = duplex(4096);
+    let (writer, from_driver) = duplex(256 * 1024);
+    let mut mediator = Mediator {
+        to_driver,
+        from_driver,
+        input: BytesMut::new(),
+    };
+    let (served, ()) = tokio::join!(serve_on(driver, reader, writer), async move {
+        scenario(&mut mediator).await;
+    });
+    served.unwrap();
+}
+
+impl Mediator {
+    async fn tell<M: DeviceMessage>(&mut self, message: M) {
+        let header = DriverHdr {
+            client_ids: vec![7],
+            ..DriverHdr::default()
+        };
+        let packet = Packet {
+            header,
+            message: message.encode_to_vec().into(),
+        };
+        let frame = packet.encode().unwrap();
+        self.to_driver.write_all(&frame).await.unwrap();
+    }
+
+    async fn hear<M: DeviceMessage>(&mut self, patience: Duration) -> Option<M> {
+        let deadline = tokio::time::Instant::now() + patience;
+        loop {
+            if let Some(packet) = FrameCodec.decode(&mut self.input).unwrap() {
+                return Some(M::decode(packet.message).unwrap());
+            }
+            let read = self.from_driver.read_buf(&mut self.input);
+            let read = tokio::time::timeout_at(deadline, read).await.ok()?.unwrap();
+            assert_ne!(read, 0, "the driver has ended");
+        }
+    }
+
+    async fn drive(&mut self, left: i32, right: i32) {
+        let speeds = MotorsSpeed {
+            front_left_speed: Some(left),
+            front_right_speed: Some(right),
+            rear_left_speed: Some(left),
+            rear_right_speed: Some(right),
+        };
+        let message = RoboclawMsg {
+            motors_command: Some(speeds),
+            ..RoboclawMsg::data()
+        };
+        self.tell(message).await;
+    }
+
+    /// Asks until there is an answer.
+    async fn speeds(&mut self) -> MotorsSpeed {
+        let asking = async {
+            loop {
+                let mut ask = RoboclawMsg {
+                    current_speed_request: Some(true),
+                    ..RoboclawMsg::data()
+                };
+                ask.set_syn(Some(SynNum(5)));
+                self.tell(ask).await;
+                if let Some(answer) = self.hear::<RoboclawMsg>(Duration::from_secs(1)).await {
+                    assert_eq!(answer.ack(), Some(SynNum(5)));
+                    return answer.current_speed.unwrap();
+                }
+            }
+        };
+        timeout(PATIENCE, asking).await.expect("the speeds")
+    }
+
+    async fn scan(&mut self) -> HokuyoMsg {
+        let asking = async {
+            loop {
+                let mut ask = HokuyoMsg {
+                    get_single_scan: Some(true),
+                    ..HokuyoMsg::data()
+                };
+                ask.set_syn(Some(SynNum(6)));
+                self.tell(ask).await;
+                if let Some(answer) = self.hear::<HokuyoMsg>(Duration::from_secs(3)).await {
+                    assert_eq!(answer.ack(), Some(SynNum(6)));
+                    return answer;
+                }
+            }
+        };
+        timeout(PATIENCE, asking).await.expect("a scan")
+    }
+}
+
+fn roboclaw_of(simulation: &Simulation, protocol: roboclaw::Protocol) -> impl Driver + use<> {
+    let folder = simulation.folder.path();
+    let options = roboclaw::Options {
+        port: Some(folder.join("roboclaw")),
+        reset_gpio: Some(folder.join("reset")),
+        protocol: Some(protocol),
+        ..roboclaw::Options::default()
+    };
+    options.driver().unwrap()
+}
+
+fn hokuyo_of(simulation: &Simulation) -> impl Driver + use<> {
+    let options = hokuyo::Options {
+        port: Some(simulation.folder.path().join("hokuyo")),
+        ..hokuyo::Options::default()
+    };
+    options.driver().unwrap()
+}
+
+#[tokio::test]
+async fn wheels_turn_as_commanded_whatever_the_firmware() {
+    for (firmware, protocol) in [
+        (Firmware::Crc16, roboclaw::Protocol::Auto),
+        (Firmware::Crc16Short, roboclaw::Protocol::Auto),
+        (Firmware::Legacy, roboclaw::Protocol::Auto),
+        (Firmware::LegacyAck, roboclaw::Protocol::LegacyAck),
+    ] {
+        let simulation = Simulation::start(firmware);
+        let driver = roboclaw_of(&simulation, protocol);
+        serve(driver, async |mediator| {
+            mediator.speeds().await;
+            mediator.drive(300, -300).await;
+            simulation
+                .until("it turns at full speed", |simulation| {
+                    simulation.fastest() > 298.0
+                })
+                .await;
+            mediator.drive(300, -300).await;
+            // Readings have noise: the mean counts.
+            let mut sum = [0; 4];
+            for _ in 0..20 {
+                let speeds = mediator.speeds().await;
+                let all = [
+                    speeds.front_left_speed,
+                    speeds.rear_left_speed,
+                    speeds.front_right_speed,
+                    speeds.rear_right_speed,
+                ];
+                for (sum, speed) in sum.iter_mut().zip(all) {
+                    *sum += speed.unwrap();
+                }
+            }
+            for (sum, commanded) in sum.into_iter().zip([300, 300, -300, -300]) {
+                let mean = f64::from(sum) / 20.0;
+                let error = (mean - f64::from(commanded)).abs();
+                assert!(error <= 9.0, "{firmware:?}: {mean} of {commanded} mm/s");
+            }
+        })
+        .await;
+        // The end of the driver has stopped them.
+        simulation
+            .until("the wheels stand", |simulation| simulation.fastest() == 0.0)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn after_replugging_the_wheels_stand_until_a_new_command() {
+    let simulation = Simulation::start(Firmware::Crc16);
+    serve(
+        roboclaw_of(&simulation, roboclaw::Protocol::Auto),
+        async |mediator| {
+            mediator.speeds().await;
+            mediator.drive(300, -300).await;
+            simulation
+                .until("it turns", |simulation| simulation.fastest() > 200.0)
+                .await;
+            simulation.unplug("roboclaw");
+            // The controllers miss us and stop by themselves.
+            simulation
+                .until("it stops", |simulation| simulation.fastest() == 0.0)
+                .await;
+            mediator.drive(300, -300).await;
+            simulation.replug("roboclaw");
+            let speeds = mediator.speeds().await;
+            assert_eq!(speeds.front_left_speed, Some(0));
+            assert!(simulation.fastest() < 1.0);
+            mediator.drive(300, -300).await;
+            simulation
+                .until("it turns again", |simulation| simulation.fastest() > 200.0)
+                .await;
+            mediator
+                .tell(RoboclawMsg::of_kind(MsgType::ClientDied))
+                .await;
+            simulation
+                .until("it stops for good", |simulation| {
+                    simulation.fastest() == 0.0
+                })
+                .await;
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn idle_controllers_are_reset_by_their_line_and_set_up_again() {
+    let simulation = Simulation::start(Firmware::Crc16);
+    let folder = simulation.folder.path();
+    let options = roboclaw::Options {
+        port: Some(folder.join("roboclaw")),
+        reset_gpio: Some(folder.join("reset")),
+        idle_stop_ms: Some(200),
+        idle_reset_ms: Some(400),
+        ..roboclaw::Options::default()
+    };
+    serve(options.driver().unwrap(), async |mediator| {
+        mediator.speeds().await;
+        for _ in 0..3 {
+            sleep(Duration::from_millis(900)).await;
+            mediator.speeds().await;
+        }
+        // Commands that meet a reset are dropped: one has to be said again.
+        let turning = async {
+            while simulation.fastest() < 100.0 {
+                mediator.drive(300, -300).await;
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(PATIENCE, turning).await.expect("it turns");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_scan_is_ordered_from_left_to_right() {
+    let simulation = Simulation::start(Firmware::Crc16);
+    serve(hokuyo_of(&simulation), async |mediator| {
+        let answer = mediator.scan().await;
+        let scan = answer.scan.unwrap();
+        assert_eq!((scan.angles.len(), scan.distances.len()), (682, 682));
+        assert_eq!((scan.angles[0], scan.angles[681]), (-119.885, 119.885));
+        assert!(scan.angles.is_sorted());
+        assert!(answer.timestamp.unwrap() > 1_600_000_000_000);
+
+        // Turned to its right by a quarter, the robot has ahead what was right.
+        let right = distance_at(&scan, 90.0);
+        let left = distance_at(&scan, -90.0);
+        let ahead = distance_at(&scan, 0.0);
+        let place = Request::Place {
+            x_m: 3.5,
+            y_m: 2.6,
+            heading_deg: 90.0,
+        };
+        assert_eq!(simulation.ask(&place), Answer::Done);
+        let close = |a: f64, b: f64| (a - b).abs() < 60.0;
+        assert!(!close(right, left) && !close(right, ahead), "a dull place");
+        // The scanner has finished a scan or two of the old place.
+        let turning = async {
+            while !close(
+                distance_at(&mediator.scan().await.scan.unwrap(), 0.0),
+                right,
+            ) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, turning).await.expect("it is ahead");
+        let turned = mediator.scan().await.scan.unwrap();
+        assert!(close(distance_at(&turned, -90.0), ahead), "{ahead}");
+    })
+    .await;
+    simulation
+        .until("the laser is off", |simulation| {
+            !simulation.state().laser_on
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn publishing_goes_on_after_replugging() {
+    let simulation = Simulation::start(Firmware::Crc16);
+    serve(hokuyo_of(&simulation), async |mediator| {
+        mediator.tell(HokuyoMsg::of_kind(MsgType::Subscribe)).await;
+        let begin = Instant::now();
+        for _ in 0..10 {
+            let scan: HokuyoMsg = mediator.hear(PATIENCE).await.expect("a scan");
+            assert_eq!(scan.ack(), Some(SynNum(0)));
+        }
+        assert!(begin.elapsed() >= Duration::from_millis(900), "too often");
+        simulation.unplug("hokuyo");
+        // What was on its way comes, and then nothing.
+        let quiet = async {
+            while mediator
+                .hear::<HokuyoMsg>(Duration::from_millis(500))
+                .await
+                .is_some()
+            {}
+        };
+        timeout(PATIENCE, quiet)
+            .await
+            .expect("no scanner, no scans");
+        simulation.replug("hokuyo");
+        let scan: HokuyoMsg = mediator.hear(PATIENCE).await.expect("a scan again");
+        assert_eq!(scan.scan.unwrap().distances.len(), 682);
+    })
+    .await;
+}
+
+/// The median of the distances around an angle in degrees.
+fn distance_at(scan: &amber_proto::hokuyo::Scan, angle: f64) -> f64 {
+    let around = (scan.angles.iter().zip(&scan.distances))
+        .filter(|(at, distance)| (*at - angle).abs() < 3.0 && **distance > 50);
+    let mut distances: Vec<i32> = around.map(|(_, distance)| *distance).collect();
+    distances.sort_unstable();
+    f64::from(distances[distances.len() / 2])
+}
