@@ -30,7 +30,8 @@ use tokio::runtime::{Builder, Handle};
 
 use crate::client::{self, Announcement};
 use crate::error::{Error, Result};
-use crate::proxy::{self, DummyStatus};
+use crate::proxy::{self, DummyStatus, WheelSpeeds};
+use crate::scan::Scan;
 use crate::subscription::{self, Update};
 
 /// A connection to a mediator: a cheap handle that can be cloned.
@@ -54,6 +55,20 @@ pub struct Proxy {
 #[derive(Clone, Debug)]
 pub struct Dummy {
     dummy: proxy::Dummy,
+    runtime: Handle,
+}
+
+/// Four driven wheels.
+#[derive(Clone, Debug)]
+pub struct Roboclaw {
+    roboclaw: proxy::Roboclaw,
+    runtime: Handle,
+}
+
+/// A laser scanner.
+#[derive(Clone, Debug)]
+pub struct Hokuyo {
+    hokuyo: proxy::Hokuyo,
     runtime: Handle,
 }
 
@@ -128,6 +143,22 @@ impl Client {
     pub fn dummy(&self, id: i32) -> Dummy {
         Dummy {
             dummy: self.client.dummy(id),
+            runtime: self.runtime.clone(),
+        }
+    }
+
+    /// The four driven wheels with an id.
+    pub fn roboclaw(&self, id: i32) -> Roboclaw {
+        Roboclaw {
+            roboclaw: self.client.roboclaw(id),
+            runtime: self.runtime.clone(),
+        }
+    }
+
+    /// The laser scanner with an id.
+    pub fn hokuyo(&self, id: i32) -> Hokuyo {
+        Hokuyo {
+            hokuyo: self.client.hokuyo(id),
             runtime: self.runtime.clone(),
         }
     }
@@ -250,6 +281,67 @@ impl Dummy {
     /// As there.
     pub fn subscribe(&self) -> Result<Subscription<String>> {
         let subscription = self.runtime.block_on(self.dummy.subscribe())?;
+        Ok(Subscription::new(subscription, &self.runtime))
+    }
+}
+
+impl Roboclaw {
+    /// The same device with another deadline.
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self {
+            roboclaw: self.roboclaw.with_deadline(deadline),
+            runtime: self.runtime,
+        }
+    }
+
+    /// Like [`crate::Roboclaw::drive`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn drive(&self, speeds: WheelSpeeds) -> Result<()> {
+        self.runtime.block_on(self.roboclaw.drive(speeds))
+    }
+
+    /// Like [`crate::Roboclaw::stop`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stop(&self) -> Result<()> {
+        self.runtime.block_on(self.roboclaw.stop())
+    }
+
+    /// Like [`crate::Roboclaw::speeds`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn speeds(&self) -> Result<WheelSpeeds> {
+        self.runtime.block_on(self.roboclaw.speeds())
+    }
+}
+
+impl Hokuyo {
+    /// The same device with another deadline.
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self {
+            hokuyo: self.hokuyo.with_deadline(deadline),
+            runtime: self.runtime,
+        }
+    }
+
+    /// Like [`crate::Hokuyo::scan`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn scan(&self) -> Result<Scan> {
+        self.runtime.block_on(self.hokuyo.scan())
+    }
+
+    /// Like [`crate::Hokuyo::subscribe`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn subscribe(&self) -> Result<Subscription<Scan>> {
+        let subscription = self.runtime.block_on(self.hokuyo.subscribe())?;
         Ok(Subscription::new(subscription, &self.runtime))
     }
 }

@@ -21,6 +21,7 @@ mod failure;
 mod output;
 mod ping;
 mod reflect;
+mod scan;
 mod status;
 mod watch;
 

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::dispatch::{Cancellation, Dispatch, Order, Status};
 use crate::error::{Error, Result};
 use crate::pending::CallId;
-use crate::proxy::{Dummy, Mediator, Proxy};
+use crate::proxy::{Dummy, Hokuyo, Mediator, Proxy, Roboclaw};
 use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::ListenerId;
 use crate::transport::{Transport, UdpTransport};
@@ -125,6 +125,16 @@ impl Client {
     /// The dummy device with an id.
     pub fn dummy(&self, id: i32) -> Dummy {
         Dummy::new(self.device(Device::new(DeviceType::DUMMY, id)))
+    }
+
+    /// The four driven wheels with an id.
+    pub fn roboclaw(&self, id: i32) -> Roboclaw {
+        Roboclaw::new(self.device(Device::new(DeviceType::ROBOCLAW, id)))
+    }
+
+    /// The laser scanner with an id.
+    pub fn hokuyo(&self, id: i32) -> Hokuyo {
+        Hokuyo::new(self.device(Device::new(DeviceType::HOKUYO, id)))
     }
 
     /// The same client with another deadline for what is made from it.

@@ -50,11 +50,14 @@ pub mod blocking;
 pub mod cli;
 pub mod error;
 pub mod proxy;
+pub mod scan;
 pub mod subscription;
 pub mod transport;
 
 mod client;
 mod dispatch;
+#[cfg(test)]
+mod fake;
 mod liveness;
 mod pending;
 mod subscriptions;
@@ -63,5 +66,6 @@ mod wire;
 pub use amber_proto as proto;
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};
-pub use proxy::{Dummy, DummyStatus, Mediator, Proxy};
+pub use proxy::{Dummy, DummyStatus, Hokuyo, Mediator, Proxy, Roboclaw, WheelSpeeds};
+pub use scan::{Point, Scan, ScanError};
 pub use subscription::{Event, Interruption, Subscription, Update};

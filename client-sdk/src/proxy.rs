@@ -11,10 +11,14 @@ use crate::subscription::Subscription;
 use crate::wire::Envelope;
 
 mod dummy;
+mod hokuyo;
 mod mediator;
+pub(crate) mod roboclaw;
 
 pub use dummy::{Dummy, DummyStatus};
+pub use hokuyo::Hokuyo;
 pub use mediator::Mediator;
+pub use roboclaw::{Roboclaw, WheelSpeeds};
 
 /// Any device, for messages of your own; typed proxies are made of this.
 ///
@@ -128,7 +132,7 @@ impl Proxy {
     /// The client is closed. That the device is not there is no error: the
     /// subscription begins when it comes.
     pub async fn subscribe<M: DeviceMessage + 'static>(&self) -> Result<Subscription<M>> {
-        self.subscribe_as(|bytes| M::decode(bytes).map(Some)).await
+        self.subscribe_as(|bytes| Ok(Some(M::decode(bytes)?))).await
     }
 
     /// Like [`Proxy::subscribe`], with parameters for devices that have some:
@@ -147,7 +151,7 @@ impl Proxy {
         parameters.set_syn(None);
         let parameters = parameters.encode_to_vec().into();
         self.client
-            .subscribe(self.device, parameters, |bytes| M::decode(bytes).map(Some))
+            .subscribe(self.device, parameters, |bytes| Ok(Some(M::decode(bytes)?)))
             .await
     }
 

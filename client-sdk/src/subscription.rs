@@ -1,6 +1,7 @@
 //! What somebody listens to, as a stream. IO.
 
 use std::collections::VecDeque;
+use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -10,7 +11,6 @@ use std::task::{Context, Poll, Waker, ready};
 use amber_proto::Device;
 use bytes::Bytes;
 use futures_core::Stream;
-use prost::DecodeError;
 
 use crate::client::Client;
 use crate::dispatch::Cancellation;
@@ -41,7 +41,7 @@ pub struct Subscription<T> {
 }
 
 /// Bytes to a value; `None` when the message is about something else.
-pub(crate) type Decode<T> = fn(Bytes) -> Result<Option<T>, DecodeError>;
+pub(crate) type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
 
 /// A message and what was lost before it.
 #[derive(Clone, Debug, PartialEq, Eq)]

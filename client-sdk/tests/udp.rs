@@ -5,13 +5,15 @@
 use std::net::SocketAddr;
 use std::net::UdpSocket as StdSocket;
 
-use amber_client::proto::{Device, DeviceMessage, MsgType, Packet, dummy, mediator};
-use amber_client::{Announcement, Client, Error};
+use amber_client::proto::{
+    Device, DeviceMessage, MsgType, Packet, dummy, hokuyo, mediator, roboclaw,
+};
+use amber_client::{Announcement, Client, Error, WheelSpeeds};
 use bytes::Bytes;
 use prost::Message;
 use tokio::net::UdpSocket;
 
-/// A mediator with one dummy device.
+/// A mediator with a dummy, wheels that do as they are told, and a scanner.
 struct Mediator {
     socket: UdpSocket,
 }
@@ -45,6 +47,7 @@ impl Mediator {
     /// Plays until the client leaves; gives what it was sent.
     async fn play(self) -> Vec<(MsgType, Option<i32>)> {
         let mut seen = Vec::new();
+        let mut commanded = None;
         loop {
             let (packet, message, client) = self.receive().await;
             let kind = message.kind().unwrap();
@@ -68,6 +71,26 @@ impl Mediator {
                         data.message = Some(format!("Response {k}"));
                         self.answer(client, &packet, data).await;
                     }
+                }
+                MsgType::Data if packet.header.device_type == Some(2) => {
+                    let asked = roboclaw::DriverMsg::decode(packet.message.clone()).unwrap();
+                    if asked.current_speed_request.is_some() {
+                        let mut reply = roboclaw::DriverMsg::data();
+                        reply.ack_num = message.syn_num;
+                        reply.current_speed = commanded;
+                        self.answer(client, &packet, reply).await;
+                    } else {
+                        commanded = asked.motors_command;
+                    }
+                }
+                MsgType::Data if packet.header.device_type == Some(4) => {
+                    let mut reply = hokuyo::DriverMsg::data();
+                    reply.ack_num = message.syn_num;
+                    reply.scan = Some(hokuyo::Scan {
+                        angles: vec![-90.0, 90.0],
+                        distances: vec![1000, 2000],
+                    });
+                    self.answer(client, &packet, reply).await;
                 }
                 MsgType::Data if packet.header.device_type == Some(0) => {
                     let mut reply = mediator::DriverMsg::data();
@@ -163,6 +186,13 @@ fn without_async() {
     let updates = client.dummy(0).subscribe().unwrap();
     let messages: Vec<_> = updates.take(3).map(|update| update.message).collect();
     assert_eq!(messages, ["Response 1", "Response 2", "Response 3"]);
+    let curve = WheelSpeeds::sides(300, -200);
+    client.roboclaw(0).drive(curve).unwrap();
+    assert_eq!(client.roboclaw(0).speeds().unwrap(), curve);
+    client.roboclaw(0).stop().unwrap();
+    assert_eq!(client.roboclaw(0).speeds().unwrap(), WheelSpeeds::STOP);
+    let scan = client.hokuyo(0).scan().unwrap();
+    assert_eq!(scan.points()[1].distance_mm, 2000);
     assert!(client.device(Device::MEDIATOR).ping().is_ok());
     client.close();
     let seen = runtime.block_on(mediator).unwrap();

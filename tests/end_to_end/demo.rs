@@ -7,15 +7,18 @@ use nix::sys::signal::Signal;
 
 use crate::common::{AMBER, Mediator, root, signal};
 
-fn demo() -> Mediator {
+/// A demo, and the folder of its simulated devices.
+fn demo() -> (Mediator, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(AMBER);
+    command.env("AMBER_SIM_DIR", folder.path().join("sim"));
     command.args(["demo", "--port", "0"]).current_dir(root());
-    Mediator::run(command)
+    (Mediator::run(command), folder)
 }
 
 #[test]
 fn every_command_that_the_demo_shows_works() {
-    let mut demo = demo();
+    let (mut demo, folder) = demo();
     demo.wait_for_line("up driver=dummy:0");
     demo.wait_for_line("up driver=dummy:1");
     let lines = demo.output();
@@ -59,7 +62,7 @@ fn every_command_that_the_demo_shows_works() {
 
 #[test]
 fn the_demo_ends_with_its_terminal() {
-    let mut demo = demo();
+    let (mut demo, _folder) = demo();
     signal(demo.pid(), Signal::SIGHUP);
     assert!(demo.wait().success());
 }
@@ -78,7 +81,7 @@ fn the_python_example_takes_part() {
         );
         return;
     }
-    let demo = demo();
+    let (demo, _folder) = demo();
     demo.wait_for_line("dummy:1   python3 -u ");
     demo.wait_for_line("up driver=dummy:1");
     for words in [

@@ -7,16 +7,20 @@ use serde::Serialize;
 use super::Failure;
 use super::output::{self, Human, fields, note};
 use super::reflect::Schemas;
+use super::scan::ScanShown;
 use super::watch::Shown;
 use crate::client::{Announcement, Client};
 use crate::error::Error;
-use crate::proxy::DummyStatus;
+use crate::proxy::{DummyStatus, WheelSpeeds, roboclaw};
 
 pub(super) const HELP: &str = "\
 Examples:
   amber call dummy status
   amber call dummy enable true
   amber call dummy message hello
+  amber call roboclaw speeds
+  amber call roboclaw drive 200 -200
+  amber call hokuyo scan
   amber call dummy raw 1001a00301";
 
 /// Which device, and what to ask of it.
@@ -27,6 +31,7 @@ pub struct Options {
     /// What to ask; a wrong name shows what there is
     request: String,
     /// What goes with the request
+    #[arg(allow_negative_numbers = true)]
     args: Vec<String>,
 }
 
@@ -42,7 +47,7 @@ struct Known {
 /// Any device can be sent bytes.
 const RAW: &str = "raw";
 
-const KNOWN: [Known; 3] = [
+const KNOWN: [Known; 7] = [
     Known {
         device_type: DeviceType::DUMMY,
         name: "status",
@@ -72,6 +77,34 @@ const KNOWN: [Known; 3] = [
             }))
         },
     },
+    Known {
+        device_type: DeviceType::ROBOCLAW,
+        name: "speeds",
+        args: "",
+        read: |args| args.is_empty().then_some(Request::Speeds),
+    },
+    Known {
+        device_type: DeviceType::ROBOCLAW,
+        name: "drive",
+        args: "LEFT_MM_S RIGHT_MM_S",
+        read: |args| {
+            let [left, right] = args else { return None };
+            let speeds = WheelSpeeds::sides(left.parse().ok()?, right.parse().ok()?);
+            Some(Request::Drive(speeds))
+        },
+    },
+    Known {
+        device_type: DeviceType::ROBOCLAW,
+        name: "stop",
+        args: "",
+        read: |args| args.is_empty().then_some(Request::Drive(WheelSpeeds::STOP)),
+    },
+    Known {
+        device_type: DeviceType::HOKUYO,
+        name: "scan",
+        args: "",
+        read: |args| args.is_empty().then_some(Request::Scan),
+    },
 ];
 
 /// A request whose arguments have been read.
@@ -79,6 +112,9 @@ enum Request {
     Raw(Bytes),
     DummyStatus,
     Dummy(dummy::DriverMsg),
+    Speeds,
+    Drive(WheelSpeeds),
+    Scan,
 }
 
 impl Options {
@@ -137,6 +173,21 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             output::show(&Status::from(status), json)
         }
         Request::Dummy(message) => tell(client, device, message, json).await,
+        Request::Speeds => {
+            let speeds = client.roboclaw(device.id.0).speeds().await?;
+            output::show(&Speeds::from(speeds), json)
+        }
+        Request::Drive(speeds) => {
+            tell(client, device, roboclaw::command(speeds), json).await?;
+            if !json && speeds != WheelSpeeds::STOP {
+                note("drivers stop the wheels when a client leaves, which this one does now");
+            }
+            Ok(())
+        }
+        Request::Scan => {
+            let scan = client.hokuyo(device.id.0).scan().await?;
+            output::show(&ScanShown::from(&scan), json)
+        }
     }
 }
 
@@ -212,6 +263,38 @@ impl Human for Status {
     }
 }
 
+/// Wheel speeds as people and programs want to see them.
+#[derive(Debug, Serialize)]
+struct Speeds {
+    front_left_mm_s: i32,
+    front_right_mm_s: i32,
+    rear_left_mm_s: i32,
+    rear_right_mm_s: i32,
+}
+
+impl From<WheelSpeeds> for Speeds {
+    fn from(speeds: WheelSpeeds) -> Self {
+        Self {
+            front_left_mm_s: speeds.front_left_mm_s,
+            front_right_mm_s: speeds.front_right_mm_s,
+            rear_left_mm_s: speeds.rear_left_mm_s,
+            rear_right_mm_s: speeds.rear_right_mm_s,
+        }
+    }
+}
+
+impl Human for Speeds {
+    fn human(&self) -> String {
+        let mm_s = |speed: i32| Some(format!("{speed:>5} mm/s"));
+        fields(&[
+            ("front left", mm_s(self.front_left_mm_s)),
+            ("front right", mm_s(self.front_right_mm_s)),
+            ("rear left", mm_s(self.rear_left_mm_s)),
+            ("rear right", mm_s(self.rear_right_mm_s)),
+        ])
+    }
+}
+
 fn only(args: &[String]) -> Option<&str> {
     match args {
         [argument] => Some(argument),
@@ -234,10 +317,15 @@ fn read_hex(text: &str) -> Result<Bytes, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake::Fake;
 
     fn options(request: &str, args: &[&str]) -> Options {
+        options_for(DeviceType::DUMMY, request, args)
+    }
+
+    fn options_for(device_type: DeviceType, request: &str, args: &[&str]) -> Options {
         Options {
-            device: Device::new(DeviceType::DUMMY, 0),
+            device: Device::new(device_type, 0),
             request: request.into(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         }
@@ -254,6 +342,77 @@ mod tests {
             assert!(options(request, args).read().is_ok(), "{request}");
         }
         assert_eq!(read_hex("10fF").unwrap(), &b"\x10\xff"[..]);
+    }
+
+    #[test]
+    fn wheels_take_a_speed_for_each_side() {
+        let read = |args: &[&str]| options_for(DeviceType::ROBOCLAW, "drive", args).read();
+        match read(&["200", "-150"]) {
+            Ok(Request::Drive(speeds)) => assert_eq!(speeds, WheelSpeeds::sides(200, -150)),
+            _ => panic!("that is how it is written"),
+        }
+        for args in [
+            &[][..],
+            &["1"],
+            &["1", "2", "3"],
+            &["1", "fast"],
+            &["1", "1.5"],
+        ] {
+            assert_eq!(
+                read(args).err(),
+                Some(
+                    Failure::wrong("wrong arguments for request 'drive'")
+                        .hint("`amber call roboclaw:0 drive LEFT_MM_S RIGHT_MM_S`")
+                ),
+                "{args:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_negative_speed_is_no_option() {
+        #[derive(clap::Parser)]
+        struct Cli {
+            #[command(flatten)]
+            call: Options,
+        }
+        let line = ["amber", "roboclaw", "drive", "-200", "200"];
+        let cli = <Cli as clap::Parser>::try_parse_from(line).unwrap();
+        assert_eq!(cli.call.args, ["-200", "200"]);
+    }
+
+    #[tokio::test]
+    async fn wheels_and_scanner_are_asked_by_their_requests() {
+        for (device_type, request, args, sent) in [
+            (
+                DeviceType::ROBOCLAW,
+                "speeds",
+                &[][..],
+                &b"\xa8\x01\x01"[..],
+            ),
+            (
+                DeviceType::ROBOCLAW,
+                "drive",
+                &["1", "-1"],
+                b"\xa2\x01\x1a\x08\x01\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\
+                  \x18\x01\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            ),
+            (
+                DeviceType::ROBOCLAW,
+                "stop",
+                &[],
+                b"\xa2\x01\x08\x08\0\x10\0\x18\0\x20\0",
+            ),
+            (DeviceType::HOKUYO, "scan", &[], b"\xc0\x02\x01"),
+        ] {
+            let (client, mut fake) = Fake::new();
+            let options = options_for(device_type, request, args);
+            let run = tokio::spawn(async move { run(&client, options, true).await });
+            let asked = fake.receive().await.unwrap();
+            assert_eq!(asked.device, Device::new(device_type, 0));
+            assert_eq!(&asked.without_syn()[2..], sent, "{request}");
+            run.abort();
+        }
     }
 
     #[test]

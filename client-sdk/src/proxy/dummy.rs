@@ -100,7 +100,7 @@ impl Dummy {
     /// The client is closed.
     pub async fn subscribe(&self) -> Result<Subscription<String>> {
         self.proxy
-            .subscribe_as(|bytes| DriverMsg::decode(bytes).map(|message| message.message))
+            .subscribe_as(|bytes| Ok(DriverMsg::decode(bytes)?.message))
             .await
     }
 }

@@ -173,7 +173,7 @@ impl Mediator {
     /// The client is closed.
     pub async fn events(&self) -> Result<Subscription<Event>> {
         self.proxy
-            .subscribe_as(|bytes| DriverMsg::decode(bytes).map(|message| message.event))
+            .subscribe_as(|bytes| Ok(DriverMsg::decode(bytes)?.event))
             .await
     }
 

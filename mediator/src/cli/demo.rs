@@ -1,15 +1,20 @@
-//! `amber demo`: a mediator with something to play with. IO.
+//! `amber demo`: a mediator with a simulated robot under it. IO.
+//!
+//! Everything between a command and the wheels is what runs on a real robot:
+//! the mediator, the drivers, and serial bytes. Only what is behind the serial
+//! ports is simulated, by `amber sim` in a process of its own.
 
 use std::env;
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use amber_client::cli::{self as client, Failure};
 use amber_mediator::config::DEFAULT_PORT;
+use amber_mediator::shell::this_program;
 
-use super::mediator;
+use super::{failed, mediator};
 
 const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
 
@@ -23,38 +28,105 @@ pub(crate) struct Options {
     /// Listen on this port of the loopback address; 0 picks one
     #[arg(long, default_value_t = DEFAULT_PORT)]
     port: u16,
+    /// Where the robot drives: a map in the .roson format, instead of a small flat
+    #[arg(long, value_name = "FILE")]
+    map: Option<PathBuf>,
 }
 
 impl Options {
     pub(crate) fn run(self, options: &client::Options) -> Result<(), Failure> {
+        let robot = Robot::start(self.map.as_deref())?;
         let python = python_driver();
         let second = match &python {
-            Ok(script) => {
-                format!(
-                    "python3 -u {}",
-                    shell_words::quote(&script.to_string_lossy())
-                )
-            }
+            Ok(script) => format!("python3 -u {}", quoted(&script.to_string_lossy())),
             Err(_) => "amber driver dummy".to_owned(),
         };
+        let serial = |driver: &str, port: &str| format!("amber driver {driver} --port {port}");
+        let drivers = [
+            ("roboclaw:0", serial("roboclaw", &quoted(&robot.roboclaw))),
+            ("hokuyo:0", serial("hokuyo", &quoted(&robot.hokuyo))),
+            ("dummy:0", "amber driver dummy".to_owned()),
+            ("dummy:1", second),
+        ];
         let mediator = mediator::Options {
             listen: vec![(Ipv4Addr::LOCALHOST, self.port).into()],
-            driver: vec![
-                "dummy:0=amber driver dummy".to_owned(),
-                format!("dummy:1={second}"),
-            ],
+            driver: drivers
+                .iter()
+                .map(|(device, command)| format!("{device}={command}"))
+                .collect(),
             log: "info".into(),
             hangup: mediator::Hangup::End,
             ..mediator::Options::default()
         };
         mediator.serve(options, |addresses| {
-            introduce(addresses, &second, python.err())
+            introduce(addresses, &drivers, python.err())
         })
     }
 }
 
+/// The simulated robot, while this lives.
+struct Robot {
+    process: Child,
+    /// The serial ports of its devices.
+    roboclaw: String,
+    hokuyo: String,
+}
+
+impl Robot {
+    fn start(map: Option<&Path>) -> Result<Self, Failure> {
+        let amber = this_program().map_err(|error| failed("cannot find this program", &error))?;
+        let mut command = Command::new(amber);
+        command.args(["sim", "--until-eof"]);
+        if let Some(map) = map {
+            command.arg("--map").arg(map);
+        }
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| failed("cannot start the simulated robot", &error))?;
+        let (mut roboclaw, mut hokuyo) = (None, None);
+        let lines = process.stdout.take().map(BufReader::new);
+        for line in lines
+            .into_iter()
+            .flat_map(BufRead::lines)
+            .map_while(Result::ok)
+        {
+            match line.split_once(' ') {
+                Some(("roboclaw", port)) => roboclaw = Some(port.to_owned()),
+                Some(("hokuyo", port)) => hokuyo = Some(port.to_owned()),
+                _ => {}
+            }
+            if let (Some(roboclaw), Some(hokuyo)) = (&roboclaw, &hokuyo) {
+                let (roboclaw, hokuyo) = (roboclaw.clone(), hokuyo.clone());
+                return Ok(Self {
+                    process,
+                    roboclaw,
+                    hokuyo,
+                });
+            }
+        }
+        // It has said why on stderr.
+        let _ = process.wait();
+        Err(Failure::new("the simulated robot did not start")
+            .hint("`AMBER_SIM_DIR=/tmp/another amber demo` keeps its devices elsewhere"))
+    }
+}
+
+impl Drop for Robot {
+    fn drop(&mut self) {
+        // The end of its stdin is its end.
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
 /// Says what runs and what to type.
-fn introduce(addresses: &[SocketAddr], second: &str, missing: Option<String>) -> io::Result<()> {
+fn introduce(
+    addresses: &[SocketAddr],
+    drivers: &[(&str, String)],
+    missing: Option<String>,
+) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for address in addresses {
         writeln!(out, "listening on {address}")?;
@@ -64,25 +136,41 @@ fn introduce(addresses: &[SocketAddr], second: &str, missing: Option<String>) ->
         Some(address) if address.port() != DEFAULT_PORT => format!(" -m {address}"),
         _ => String::new(),
     };
-    writeln!(out, "\nTwo drivers run, each in a process of its own:")?;
-    writeln!(out, "  dummy:0   amber driver dummy")?;
-    writeln!(out, "  dummy:1   {second}")?;
+    writeln!(
+        out,
+        "\nA simulated robot with four wheels and a laser scanner stands in a small flat."
+    )?;
+    writeln!(out, "These drivers run, each in a process of its own:")?;
+    for (device, command) in drivers {
+        writeln!(out, "  {device:12} {command}")?;
+    }
     if let Some(missing) = missing {
-        writeln!(out, "            (not the Python example: {missing})")?;
+        writeln!(out, "               (not the Python example: {missing})")?;
     }
     writeln!(out, "\nType in another terminal:")?;
     let commands = [
-        ("devices", "what runs"),
-        ("ping dummy", "how long a message takes"),
-        ("call dummy message hello", "tell a device something"),
-        ("call dummy status", "ask it"),
-        ("watch dummy", "see what it publishes; Ctrl-C ends"),
+        (to.as_str(), "devices", "what runs"),
         (
+            &to,
+            "call roboclaw drive 300 300",
+            "drive, in mm/s left and right; stops by itself",
+        ),
+        (&to, "call roboclaw speeds", "how fast the wheels turn"),
+        (&to, "call hokuyo scan", "what the laser sees"),
+        (
+            "",
+            "sim state",
+            "the truth: where the robot is, what it touched",
+        ),
+        (&to, "watch dummy", "what a device publishes; Ctrl-C ends"),
+        (&to, "ping dummy", "how long a message takes; Ctrl-C ends"),
+        (
+            &to,
             "events",
             "then kill a driver, by the pid that `devices` shows",
         ),
     ]
-    .map(|(command, what)| (format!("{amber}{to} {command}"), what));
+    .map(|(to, command, what)| (format!("{amber}{to} {command}"), what));
     let width = commands
         .iter()
         .map(|(command, _)| command.len())
@@ -93,16 +181,19 @@ fn introduce(addresses: &[SocketAddr], second: &str, missing: Option<String>) ->
     }
     writeln!(
         out,
-        "\nCtrl-C here ends the mediator and both drivers. Its log follows.\n"
+        "\nCtrl-C here ends the mediator and all drivers. Its log follows.\n"
     )?;
     out.flush()
 }
 
+fn quoted(word: &str) -> String {
+    shell_words::quote(word).into_owned()
+}
+
 /// The Python example, or why it cannot run.
 fn python_driver() -> Result<PathBuf, String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .join(PYTHON_DRIVER);
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = manifest.parent().unwrap_or(manifest).join(PYTHON_DRIVER);
     let script = [PathBuf::from(PYTHON_DRIVER), source]
         .into_iter()
         .find(|script| script.is_file())

@@ -1,0 +1,258 @@
+//! Four driven wheels on two RoboClaw motor controllers. IO.
+
+use std::time::Duration;
+
+use amber_proto::roboclaw::{DriverMsg, MotorsSpeed};
+use amber_proto::{Device, DeviceMessage};
+
+use super::Proxy;
+use crate::error::Result;
+
+/// Four driven wheels.
+///
+/// The driver stops the wheels by itself a few seconds after the last command
+/// (4 s unless it is configured otherwise) and when a client goes away, so a
+/// program that drives repeats its command now and then.
+///
+/// Every method may be dropped at any time: a request that is still here is
+/// taken back, an answer that comes later is forgotten. **Dropping does not
+/// stop the wheels**: only [`Roboclaw::stop`] and the driver do.
+#[derive(Clone, Debug)]
+pub struct Roboclaw {
+    proxy: Proxy,
+}
+
+/// One speed per wheel in mm/s, positive = forward.
+///
+/// ```
+/// use amber_client::WheelSpeeds;
+///
+/// // The left side is faster: a curve to the right.
+/// let curve = WheelSpeeds::sides(300, 200);
+/// assert_eq!((curve.rear_left_mm_s, curve.rear_right_mm_s), (300, 200));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct WheelSpeeds {
+    /// Front left, mm/s.
+    pub front_left_mm_s: i32,
+    /// Front right, mm/s.
+    pub front_right_mm_s: i32,
+    /// Rear left, mm/s.
+    pub rear_left_mm_s: i32,
+    /// Rear right, mm/s.
+    pub rear_right_mm_s: i32,
+}
+
+impl WheelSpeeds {
+    /// All wheels stand still.
+    pub const STOP: Self = Self::all(0);
+
+    /// The same speed for all wheels: straight on, or back when negative.
+    pub const fn all(mm_s: i32) -> Self {
+        Self::sides(mm_s, mm_s)
+    }
+
+    /// One speed for each side. The robot turns to its slower side, and on the
+    /// spot with `sides(v, -v)` (to the right when `v` is positive).
+    pub const fn sides(left_mm_s: i32, right_mm_s: i32) -> Self {
+        Self {
+            front_left_mm_s: left_mm_s,
+            front_right_mm_s: right_mm_s,
+            rear_left_mm_s: left_mm_s,
+            rear_right_mm_s: right_mm_s,
+        }
+    }
+}
+
+impl From<WheelSpeeds> for MotorsSpeed {
+    fn from(speeds: WheelSpeeds) -> Self {
+        Self {
+            front_left_speed: Some(speeds.front_left_mm_s),
+            front_right_speed: Some(speeds.front_right_mm_s),
+            rear_left_speed: Some(speeds.rear_left_mm_s),
+            rear_right_speed: Some(speeds.rear_right_mm_s),
+        }
+    }
+}
+
+/// A speed that is missing is 0.
+impl From<MotorsSpeed> for WheelSpeeds {
+    fn from(speeds: MotorsSpeed) -> Self {
+        Self {
+            front_left_mm_s: speeds.front_left_speed.unwrap_or(0),
+            front_right_mm_s: speeds.front_right_speed.unwrap_or(0),
+            rear_left_mm_s: speeds.rear_left_speed.unwrap_or(0),
+            rear_right_mm_s: speeds.rear_right_speed.unwrap_or(0),
+        }
+    }
+}
+
+impl Roboclaw {
+    pub(crate) fn new(proxy: Proxy) -> Self {
+        Self { proxy }
+    }
+
+    /// Which device this is.
+    pub fn address(&self) -> Device {
+        self.proxy.address()
+    }
+
+    /// The same device with another deadline.
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self {
+            proxy: self.proxy.with_deadline(deadline),
+        }
+    }
+
+    /// How long a PING takes to the driver and back.
+    ///
+    /// # Errors
+    /// No answer within the deadline, or the news that none will come.
+    pub async fn ping(&self) -> Result<Duration> {
+        self.proxy.ping().await
+    }
+
+    /// Sets the speeds of the wheels. The device does not answer; what the
+    /// wheels really do is in [`Roboclaw::speeds`].
+    ///
+    /// The driver drops a command with any speed beyond its limit (1200 mm/s
+    /// forward or back unless it is configured otherwise), as if it had not
+    /// been sent.
+    ///
+    /// Resolves when the command has been handed to the system. Dropping the
+    /// future earlier leaves open whether it is sent.
+    ///
+    /// # Errors
+    /// It could not be sent.
+    pub async fn drive(&self, speeds: WheelSpeeds) -> Result<()> {
+        self.proxy.send(command(speeds)).await
+    }
+
+    /// Stops all wheels; the same as driving at [`WheelSpeeds::STOP`].
+    ///
+    /// Dropping the future leaves open whether it is sent.
+    ///
+    /// # Errors
+    /// It could not be sent.
+    pub async fn stop(&self) -> Result<()> {
+        self.drive(WheelSpeeds::STOP).await
+    }
+
+    /// The measured speeds of the wheels.
+    ///
+    /// # Errors
+    /// No answer within the deadline, or the news that none will come.
+    pub async fn speeds(&self) -> Result<WheelSpeeds> {
+        let request = DriverMsg {
+            current_speed_request: Some(true),
+            ..DriverMsg::data()
+        };
+        let answer = self.proxy.request(request).await?;
+        match answer.current_speed {
+            Some(speeds) => Ok(speeds.into()),
+            None => Err(self.proxy.bad_answer("there are no speeds in it")),
+        }
+    }
+}
+
+/// The message that sets the speeds of the wheels.
+pub(crate) fn command(speeds: WheelSpeeds) -> DriverMsg {
+    DriverMsg {
+        motors_command: Some(speeds.into()),
+        ..DriverMsg::data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+    use crate::error::Error;
+    use crate::fake::Fake;
+
+    /// Message bytes that the hardware sheet gives.
+    const STRAIGHT_300: &[u8] =
+        b"\x10\x01\xa2\x01\x0c\x08\xac\x02\x10\xac\x02\x18\xac\x02\x20\xac\x02";
+    const LEFT_BACK_300: &[u8] = b"\x10\x01\xa2\x01\x1c\
+        \x08\xd4\xfd\xff\xff\xff\xff\xff\xff\xff\x01\x10\xac\x02\
+        \x18\xd4\xfd\xff\xff\xff\xff\xff\xff\xff\x01\x20\xac\x02";
+    const ASK_100: &[u8] = b"\x10\x01\x18\x64\xa8\x01\x01";
+    const ANSWER_100: &[u8] = b"\x10\x01\x20\x64\xb2\x01\x1c\
+        \x08\xab\x02\x10\xab\x02\
+        \x18\xd5\xfd\xff\xff\xff\xff\xff\xff\xff\x01\
+        \x20\xd5\xfd\xff\xff\xff\xff\xff\xff\xff\x01";
+
+    #[tokio::test]
+    async fn commands_are_the_bytes_that_drivers_know() {
+        let (client, mut fake) = Fake::new();
+        let roboclaw = client.roboclaw(0);
+        roboclaw.drive(WheelSpeeds::all(300)).await.unwrap();
+        roboclaw.drive(WheelSpeeds::sides(-300, 300)).await.unwrap();
+        roboclaw.stop().await.unwrap();
+        for expected in [
+            STRAIGHT_300,
+            LEFT_BACK_300,
+            b"\x10\x01\xa2\x01\x08\x08\0\x10\0\x18\0\x20\0",
+        ] {
+            let sent = fake.receive().await.unwrap();
+            assert_eq!(sent.device.to_string(), "roboclaw:0");
+            assert_eq!(sent.without_syn(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn speeds_are_asked_for_and_read() {
+        let (client, mut fake) = Fake::new();
+        let device = tokio::spawn(async move {
+            let asked = fake.receive().await.unwrap();
+            fake.answer(&asked, ANSWER_100).await;
+            (asked, fake)
+        });
+        let speeds = client.roboclaw(0).speeds().await.unwrap();
+        let measured = WheelSpeeds {
+            front_left_mm_s: 299,
+            front_right_mm_s: 299,
+            rear_left_mm_s: -299,
+            rear_right_mm_s: -299,
+        };
+        assert_eq!(speeds, measured);
+        let (asked, _fake) = device.await.unwrap();
+        let mut expected = DriverMsg::decode(ASK_100).unwrap();
+        expected.syn_num = Some(asked.syn());
+        assert_eq!(DriverMsg::decode(asked.bytes).unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn an_absent_wheel_is_0_but_absent_speeds_are_an_error() {
+        let (client, mut fake) = Fake::new();
+        let device = tokio::spawn(async move {
+            for answer in [&b"\x10\x01\xb2\x01\x02\x08\x07"[..], b"\x10\x01"] {
+                let asked = fake.receive().await.unwrap();
+                fake.answer(&asked, answer).await;
+            }
+            fake
+        });
+        let roboclaw = client.roboclaw(0);
+        let measured = WheelSpeeds {
+            front_left_mm_s: 7,
+            ..WheelSpeeds::STOP
+        };
+        assert_eq!(roboclaw.speeds().await.unwrap(), measured);
+        match roboclaw.speeds().await {
+            Err(Error::BadAnswer { device, .. }) => assert_eq!(device, roboclaw.address()),
+            other => panic!("{other:?}"),
+        }
+        device.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_device_is_a_time_out() {
+        let (client, _fake) = Fake::new();
+        let deadline = Duration::from_millis(300);
+        match client.roboclaw(0).with_deadline(deadline).speeds().await {
+            Err(Error::TimedOut { waited, .. }) => assert!(waited >= deadline),
+            other => panic!("{other:?}"),
+        }
+    }
+}
