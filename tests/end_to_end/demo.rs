@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
+use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, root, signal};
 
@@ -19,17 +20,22 @@ fn demo() -> (Mediator, TempDir) {
 #[test]
 fn every_command_that_the_demo_shows_works() {
     let (mut demo, folder) = demo();
-    demo.wait_for_line("up driver=dummy:0");
-    demo.wait_for_line("up driver=dummy:1");
+    for device in ["roboclaw:0", "hokuyo:0", "dummy:0", "dummy:1"] {
+        demo.wait_for_line(&format!("up driver={device}"));
+    }
+    for ready in ["roboclaw::driver: ready", "hokuyo::driver: ready"] {
+        demo.wait_for_line(ready);
+    }
     let lines = demo.output();
     let mut tried = 0;
-    for line in lines.iter().filter(|line| line.contains(" -m 127.0.0.1:")) {
+    for line in lines.iter().filter(|line| line.contains("   # ")) {
         let command = line.split('#').next().unwrap();
         let words = shell_words::split(command).unwrap();
         let mut command = Command::new(&words[0]);
         command
             .args(&words[1..])
             .current_dir(root())
+            .env("AMBER_SIM_DIR", folder.path().join("sim"))
             .stdin(Stdio::null());
         if line.contains(" ping ") {
             command.args(["-c", "1"]);
@@ -55,7 +61,7 @@ fn every_command_that_the_demo_shows_works() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 6, "{lines:?}");
+    assert_eq!(tried, 7, "{lines:?}");
     signal(demo.pid(), Signal::SIGINT);
     assert!(demo.wait().success());
 }
@@ -82,7 +88,7 @@ fn the_python_example_takes_part() {
         return;
     }
     let (demo, _folder) = demo();
-    demo.wait_for_line("dummy:1   python3 -u ");
+    demo.wait_for_line("python3 -u drivers/examples/python/dummy_driver.py");
     demo.wait_for_line("up driver=dummy:1");
     for words in [
         &["call", "dummy:1", "message", "hi"][..],

@@ -203,7 +203,7 @@ async fn tell(
     let bytes: Bytes = message.encode_to_vec().into();
     if client.announcement() == Announcement::Silent {
         client.device(device).send_raw(bytes).await?;
-        return shown(device, json);
+        return shown(json);
     }
     let proxy = client.device(device);
     let mediator = client.mediator();
@@ -215,10 +215,10 @@ async fn tell(
         },
         _ = mediator.ping() => {}
     }
-    shown(device, json)
+    shown(json)
 }
 
-fn shown(device: Device, json: bool) -> Result<(), Failure> {
+fn shown(json: bool) -> Result<(), Failure> {
     match json {
         true => output::show(&Sent { sent: true }, json),
         false => {

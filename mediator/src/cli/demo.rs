@@ -150,13 +150,8 @@ fn introduce(
     writeln!(out, "\nType in another terminal:")?;
     let commands = [
         (to.as_str(), "devices", "what runs"),
-        (
-            &to,
-            "call roboclaw drive 300 300",
-            "drive, in mm/s left and right; stops by itself",
-        ),
         (&to, "call roboclaw speeds", "how fast the wheels turn"),
-        (&to, "call hokuyo scan", "what the laser sees"),
+        (&to, "scan --plot", "what the laser sees"),
         (
             "",
             "sim state",
