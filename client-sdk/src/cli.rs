@@ -75,6 +75,9 @@ pub enum Verb {
     /// Send one request to a device and show the answer
     #[command(after_help = call::HELP)]
     Call(call::Options),
+    /// Show what a laser scanner sees, as text or as a picture
+    #[command(after_help = scan::HELP)]
+    Scan(scan::Options),
     /// Start the driver of a device
     #[command(after_help = "Example:\n  amber start dummy:0")]
     Start {
@@ -117,6 +120,7 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
         // Wrong requests are found before anybody is bothered.
         let verb = match verb {
             Verb::Call(call) => Verb::Call(call.checked()?),
+            Verb::Scan(scan) => Verb::Scan(scan.checked(options.json)?),
             verb => verb,
         };
         let client = Client::connect(options.mediator.to_string()).await?;
@@ -141,6 +145,7 @@ async fn carry_out(verb: Verb, client: &Client, json: bool) -> Result<(), Failur
         Verb::Ping(options) => ping::run(client, options, json).await,
         Verb::Watch(options) => until_interrupt(watch::run(client, options, json)).await,
         Verb::Call(options) => call::run(client, options, json).await,
+        Verb::Scan(options) => until_interrupt(scan::run(client, options, json)).await,
         Verb::Start { device } => change::show(mediator.start(device).await, json),
         Verb::Stop { device } => change::show(mediator.stop(device).await, json),
         Verb::Restart { device } => change::show(mediator.restart(device).await, json),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Failure;
 use super::output::{self, Human, fields, note};
 use super::reflect::Schemas;
-use super::scan::ScanShown;
+use super::scan::{self, ScanShown};
 use super::watch::Shown;
 use crate::client::{Announcement, Client};
 use crate::error::Error;
@@ -185,7 +185,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             Ok(())
         }
         Request::Scan => {
-            let scan = client.hokuyo(device.id.0).scan().await?;
+            let scan = scan::scanner(client, device).scan().await?;
             output::show(&ScanShown::from(&scan), json)
         }
     }

@@ -1,9 +1,174 @@
 //! `amber scan`: what the laser scanner sees. IO.
 
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use amber_proto::{Device, DeviceType};
 use serde::Serialize;
 
-use super::output::{Human, fields, table};
+use self::view::View;
+use super::Failure;
+use super::output::{self, Human, fields, note, print, table};
+use super::watch;
+use crate::client::Client;
+use crate::proxy::Hokuyo;
 use crate::scan::{Point, Scan};
+
+mod picture;
+mod plot;
+mod view;
+
+pub(super) const HELP: &str = "\
+Examples:
+  amber scan
+  amber scan --plot --follow
+  amber scan --png scan.png --range 5
+  amber scan --json";
+
+/// Which device, and how to show it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Which laser scanner, e.g. hokuyo, hokuyo:0 or 4:0
+    #[arg(default_value = "hokuyo:0")]
+    device: Device,
+    /// Draw it in the terminal: straight ahead is up
+    #[arg(long)]
+    plot: bool,
+    /// Write it to a file as a picture: straight ahead is up
+    #[arg(long, value_name = "FILE")]
+    png: Option<PathBuf>,
+    /// How far pictures reach [default: as far as nearly all points]
+    #[arg(long, value_name = "METRES", value_parser = metres_from)]
+    range: Option<f64>,
+    /// Go on with every scan that is published, until Ctrl-C
+    #[arg(long)]
+    follow: bool,
+    /// End after so many scans
+    #[arg(short = 'n', long, requires = "follow", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+/// A laser that was off and a slow serial line take their time.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+impl Options {
+    /// Finds out what is wrong before anybody is asked.
+    pub(super) fn checked(self, json: bool) -> Result<Self, Failure> {
+        if self.device.device_type != DeviceType::HOKUYO {
+            return Err(
+                Failure::wrong(format!("{} is no laser scanner", self.device))
+                    .hint("`amber scan hokuyo:0`; `amber devices` shows what there is"),
+            );
+        }
+        if self.plot && json {
+            return Err(
+                Failure::wrong("--plot is for people and --json for programs")
+                    .hint("leave out one of them"),
+            );
+        }
+        Ok(self)
+    }
+}
+
+/// A laser scanner whom one waits for long enough.
+pub(super) fn scanner(client: &Client, device: Device) -> Hokuyo {
+    client.hokuyo(device.id.0).with_deadline(PATIENCE)
+}
+
+pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
+    let scanner = scanner(client, options.device);
+    if !options.follow {
+        let scan = scanner.scan().await?;
+        show(&scan, &options, Frame::Only, json)?;
+        if let Some(file) = &options.png {
+            note(format!("wrote {}", file.display()));
+        }
+        return Ok(());
+    }
+    let mut scans = scanner.subscribe().await?;
+    let mut shown = 0;
+    while options.count.is_none_or(|count| shown < count) {
+        let update = watch::next(&mut scans, options.device).await?;
+        if update.undecodable > 0 {
+            let (device, bad) = (options.device, update.undecodable);
+            note(format!("{device}: {bad} messages were no scans"));
+        }
+        let frame = match shown {
+            0 => Frame::First,
+            _ => Frame::Next,
+        };
+        show(&update.message, &options, frame, json)?;
+        shown += 1;
+    }
+    Ok(())
+}
+
+/// Which one of the scans that are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Frame {
+    Only,
+    First,
+    Next,
+}
+
+fn show(scan: &Scan, options: &Options, frame: Frame, json: bool) -> Result<(), Failure> {
+    let view = View::of(scan, options.range);
+    if let Some(file) = &options.png {
+        write_whole(file, &picture::png(scan, view)?)?;
+    }
+    match (options.plot, frame) {
+        (true, _) => print(drawing(scan, view, frame).as_bytes()),
+        // The picture is what was wanted.
+        (false, _) if options.png.is_some() && !json => Ok(()),
+        (false, Frame::Only) => output::show(&ScanShown::from(scan), json),
+        (false, _) if json => output::show(&ScanShown::from(scan), json),
+        (false, _) => print(line(scan).as_bytes()),
+    }
+}
+
+/// The scan as large as the terminal allows, with one line about it.
+fn drawing(scan: &Scan, view: View, frame: Frame) -> String {
+    let (columns, rows) = match terminal_size::terminal_size() {
+        Some((width, height)) => (width.0, height.0),
+        None => (80, 41),
+    };
+    // One row is for the line below and one for the prompt.
+    let text = plot::draw(
+        scan,
+        view,
+        columns.into(),
+        usize::from(rows).saturating_sub(2),
+    );
+    let text = format!("{text}{}", line(scan));
+    if frame == Frame::Only || !io::stdout().is_terminal() {
+        return text;
+    }
+    // In place: every line clears what was behind it, the end what was below.
+    let clear = match frame {
+        Frame::First => "\x1b[2J",
+        _ => "",
+    };
+    format!("{clear}\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
+}
+
+/// Whoever looks at the file sees the old picture or the new one.
+fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut new = file.as_os_str().to_owned();
+    new.push(".new");
+    fs::write(&new, bytes)
+        .and_then(|()| fs::rename(&new, file))
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))
+}
+
+/// Reads metres such as `5` or `0.5`.
+fn metres_from(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(metres) if (0.1..=100.0).contains(&metres) => Ok(metres),
+        _ => Err("not a number of metres from 0.1 to 100".to_owned()),
+    }
+}
 
 /// How wide the sectors are that people are told about.
 const SECTOR_DEG: f64 = 30.0;
@@ -61,6 +226,14 @@ fn summary(scan: &Scan) -> String {
         out.push_str(&table(["DEGREES", "NEAREST"], &sectors));
     }
     out
+}
+
+/// The scan in one line.
+fn line(scan: &Scan) -> String {
+    let nearest = scan.nearest(f64::NEG_INFINITY..=f64::INFINITY);
+    let nearest = nearest.map_or("nothing".to_owned(), in_words);
+    let (count, all) = (scan.valid_points().count(), scan.points().len());
+    format!("nearest: {nearest}; {count} of {all} points\n")
 }
 
 /// `0.39 m at -119.9 (left)`.

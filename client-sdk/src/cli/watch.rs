@@ -84,7 +84,10 @@ async fn rates(
 }
 
 /// The next message; interruptions are told on the way.
-async fn next(updates: &mut Subscription<Bytes>, device: Device) -> Result<Update<Bytes>, Failure> {
+pub(super) async fn next<T>(
+    updates: &mut Subscription<T>,
+    device: Device,
+) -> Result<Update<T>, Failure> {
     loop {
         match updates.next_event().await {
             Some(Event::Message(update)) => {
