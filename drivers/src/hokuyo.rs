@@ -1,5 +1,5 @@
 //! The driver of a Hokuyo laser scanner that speaks SCIP 2, such as the
-//! URG-04LX and the UTM-30LX, over a serial port, USB or TCP.
+//! URG-04LX and the UTM-30LX, over a serial port, USB or TCP. IO.
 //!
 //! `scip` and `logic` are pure; `driver` does what `logic` says.
 //!

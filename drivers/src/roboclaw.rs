@@ -1,5 +1,5 @@
 //! The driver of two RoboClaw motor controllers that share a serial bus and
-//! drive four wheels.
+//! drive four wheels. IO.
 //!
 //! ```text
 //!  requests --> driver --orders--> logic --packets--> protocol

@@ -36,7 +36,11 @@ mod note;
 mod watch;
 
 /// How often a controller may fail to answer before it counts as gone.
-const MAX_FAILURES: u8 = 3;
+const MAX_FAILURES: u32 = 3;
+
+/// How long it must have failed, too: on a noisy line several replies in a row
+/// may be wrong, but not so many.
+const GONE_AFTER: Duration = Duration::from_millis(300);
 
 /// How many may wait for the speeds.
 const MAX_ASKERS: usize = 256;
@@ -198,6 +202,8 @@ pub struct Logic {
     script: VecDeque<Action>,
     /// What the exchange that runs is for.
     current: Option<Job>,
+    /// Whether the bus is to be left alone for a moment.
+    pauses: bool,
     units: [Controller; 2],
     retry: Retry,
     trouble: Trouble,
@@ -269,7 +275,8 @@ struct Controller {
     check: Option<Check>,
     status: Option<StatusWidth>,
     version: String,
-    failures: u8,
+    failures: u32,
+    failing_since: Option<Instant>,
 }
 
 /// The speeds that have been read so far, in the order of [`WHEELS`].
@@ -298,6 +305,7 @@ impl Logic {
             port_is_open: false,
             script: VecDeque::new(),
             current: None,
+            pauses: false,
             units: Default::default(),
             retry: Retry::default(),
             trouble: Trouble::default(),
@@ -437,6 +445,9 @@ impl Logic {
     pub fn poll_step(&mut self, now: Instant) -> Option<Step> {
         if let Some(step) = self.light() {
             return Some(step);
+        }
+        if std::mem::take(&mut self.pauses) {
+            return Some(Step::Wait(PACKET_GAP));
         }
         loop {
             match self.phase {
@@ -628,6 +639,7 @@ impl Logic {
     fn succeeded(&mut self, now: Instant, job: Job, reply: Reply) {
         let (unit, _) = job.target();
         self.units[unit as usize].failures = 0;
+        self.units[unit as usize].failing_since = None;
         match (job, reply) {
             (Job::Script(..), reply) => {
                 self.script.pop_front();
@@ -668,6 +680,7 @@ impl Logic {
 
     fn failed(&mut self, now: Instant, job: Job, problem: &str) {
         self.counters.bad_replies += 1;
+        self.pauses = true;
         let (unit, _) = job.target();
         match job {
             Job::Temperature(_) if self.temperature.failed(now) => {
@@ -679,9 +692,11 @@ impl Logic {
                 self.script.pop_front();
             }
             _ => {
-                let failures = &mut self.units[unit as usize].failures;
-                *failures += 1;
-                if *failures >= MAX_FAILURES {
+                let controller = &mut self.units[unit as usize];
+                controller.failures += 1;
+                let since = *controller.failing_since.get_or_insert(now);
+                let is_long = now.saturating_duration_since(since) >= GONE_AFTER;
+                if is_long && controller.failures >= MAX_FAILURES {
                     self.complain(now, format!("the {} controller {problem}", unit.name()));
                     self.let_go(now);
                 }

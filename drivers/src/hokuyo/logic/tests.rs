@@ -1,4 +1,4 @@
-//! The rules, told with a clock of their own and a scanner as simple as can be. PURE.
+//! The rules, told with a clock of their own and a scanner as simple as can be.
 
 use amber_driver::proto::{DeviceMessage, SynNum};
 use amber_proto::hokuyo::DriverMsg;

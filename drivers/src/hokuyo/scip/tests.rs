@@ -1,4 +1,4 @@
-//! Replies against lines of real scanners. PURE.
+//! Replies against lines of real scanners.
 
 use proptest::prelude::*;
 

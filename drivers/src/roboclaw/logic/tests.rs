@@ -1,4 +1,4 @@
-//! The rules, told with a clock of their own. PURE.
+//! The rules, told with a clock of their own.
 
 use amber_driver::proto::SynNum;
 
@@ -434,6 +434,8 @@ fn one_wrong_reply_is_read_again() {
         panic!("it reads");
     };
     robot.logic.exchanged(robot.now, Ok(vec![0; 7]));
+    let step = robot.logic.poll_step(robot.now);
+    assert_eq!(step, Some(Step::Wait(PACKET_GAP)), "both sides forget");
     robot.settle();
     assert_eq!(robot.answers.len(), 1);
     assert_eq!(robot.answers[0].1.front_right, 299);

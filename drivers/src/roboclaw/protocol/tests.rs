@@ -1,4 +1,4 @@
-//! Packets against bytes of real controllers and of the vendor's library. PURE.
+//! Packets against bytes of real controllers and of the vendor's library.
 
 use proptest::prelude::*;
 
