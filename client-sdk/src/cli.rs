@@ -16,6 +16,7 @@ use crate::client::Client;
 mod call;
 mod change;
 mod devices;
+mod drive;
 mod events;
 mod failure;
 mod output;
@@ -78,6 +79,9 @@ pub enum Verb {
     /// Show what a laser scanner sees, as text or as a picture
     #[command(after_help = scan::HELP)]
     Scan(scan::Options),
+    /// Drive with the keyboard, or for a while at given speeds
+    #[command(after_help = drive::HELP)]
+    Drive(drive::Options),
     /// Start the driver of a device
     #[command(after_help = "Example:\n  amber start dummy:0")]
     Start {
@@ -120,6 +124,7 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
         // Wrong requests are found before anybody is bothered.
         let verb = match verb {
             Verb::Call(call) => Verb::Call(call.checked()?),
+            Verb::Drive(drive) => Verb::Drive(drive.checked(options.json)?),
             Verb::Scan(scan) => Verb::Scan(scan.checked(options.json)?),
             verb => verb,
         };
@@ -146,6 +151,8 @@ async fn carry_out(verb: Verb, client: &Client, json: bool) -> Result<(), Failur
         Verb::Watch(options) => until_interrupt(watch::run(client, options, json)).await,
         Verb::Call(options) => call::run(client, options, json).await,
         Verb::Scan(options) => until_interrupt(scan::run(client, options, json)).await,
+        // It has its own way to end: not before the wheels were told to stop.
+        Verb::Drive(options) => drive::run(client, options, json).await,
         Verb::Start { device } => change::show(mediator.start(device).await, json),
         Verb::Stop { device } => change::show(mediator.stop(device).await, json),
         Verb::Restart { device } => change::show(mediator.restart(device).await, json),

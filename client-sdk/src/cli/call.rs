@@ -180,7 +180,9 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         Request::Drive(speeds) => {
             tell(client, device, roboclaw::command(speeds), json).await?;
             if !json && speeds != WheelSpeeds::STOP {
-                note("drivers stop the wheels when a client leaves, which this one does now");
+                note(
+                    "drivers stop the wheels when a client leaves, as this one does; `amber drive` stays",
+                );
             }
             Ok(())
         }
