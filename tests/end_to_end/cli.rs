@@ -94,6 +94,8 @@ fn the_help_of_every_command() {
         "ping",
         "watch",
         "call",
+        "scan",
+        "drive",
         "start",
         "stop",
         "restart",

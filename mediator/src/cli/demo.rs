@@ -150,6 +150,12 @@ fn introduce(
     writeln!(out, "\nType in another terminal:")?;
     let commands = [
         (to.as_str(), "devices", "what runs"),
+        (&to, "drive", "with the arrow keys; stops when you let go"),
+        (
+            &to,
+            "drive --left 200 --right 300 --for 2",
+            "for two seconds, in mm/s",
+        ),
         (&to, "call roboclaw speeds", "how fast the wheels turn"),
         (&to, "scan --plot", "what the laser sees"),
         (
