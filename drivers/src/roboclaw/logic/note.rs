@@ -62,7 +62,7 @@ pub enum Note {
         /// What feeds the electronics.
         logic_dv: i32,
     },
-    /// The firmware cannot tell something.
+    /// Something cannot be measured, by this firmware or for now.
     Unknown(&'static str),
 }
 
@@ -171,7 +171,7 @@ impl fmt::Display for Note {
                 logic_dv / 10,
                 logic_dv % 10
             ),
-            Self::Unknown(what) => write!(f, "the firmware does not tell the {what}"),
+            Self::Unknown(what) => write!(f, "the controllers do not tell the {what}"),
         }
     }
 }

@@ -603,10 +603,15 @@ fn firmware_that_knows_less_is_fine() {
     assert!(robot.logic.is_ready());
     assert_eq!(
         robot.warnings(),
-        ["the firmware does not tell the temperature"]
+        ["the controllers do not tell the temperature"]
     );
     robot.drive(ALICE, AHEAD);
     assert!(robot.turns());
+    // It may have been the line: looking goes on.
+    robot.pair.unknown.clear();
+    robot.pair.temperature = 800;
+    robot.advance(seconds(7));
+    assert!(!robot.turns());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::roboclaw::units::Unit;
 /// How long to wait before something critical is read again.
 const REPEAT: Duration = Duration::from_millis(200);
 
-/// How often something may fail to be read before it is left alone.
+/// How often something may fail to be read before it is left for the next turn.
 const MAX_FAILURES: u8 = 3;
 
 /// Errors and warnings of both controllers, bit by bit.
@@ -148,6 +148,7 @@ pub(super) struct Watch {
     first: Option<i32>,
     confirmed: u8,
     failures: u8,
+    has_complained: bool,
     said: Option<i32>,
 }
 
@@ -159,6 +160,7 @@ impl Watch {
             first: None,
             confirmed: 0,
             failures: 0,
+            has_complained: false,
             said: None,
         }
     }
@@ -169,12 +171,12 @@ impl Watch {
         self.first = None;
         self.confirmed = 0;
         self.failures = 0;
+        self.has_complained = false;
     }
 
-    /// When to read, unless it cannot be read.
+    /// When to read.
     pub(super) fn due(&self) -> Option<Instant> {
-        let is_on = self.interval.is_some() && self.failures < MAX_FAILURES;
-        is_on.then_some(self.due)
+        self.interval.map(|_| self.due)
     }
 
     /// Which of the two is to be read now.
@@ -194,11 +196,17 @@ impl Watch {
         Some([first, value])
     }
 
-    /// One could not be read; whether that was the last try.
+    /// One could not be read; whether that is worth a line in the log. A noisy
+    /// line is no reason to stop looking, nor is old firmware worth a second line.
     pub(super) fn failed(&mut self, now: Instant) -> bool {
         self.failures += 1;
-        self.due = now + REPEAT;
-        self.failures == MAX_FAILURES
+        if self.failures < MAX_FAILURES {
+            self.due = now + REPEAT;
+            return false;
+        }
+        self.failures = 0;
+        self.due = now + self.interval.unwrap_or_default();
+        !std::mem::replace(&mut self.has_complained, true)
     }
 
     /// Whether something that is seen now has been seen often enough.
