@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo run --release -- demo                      # in one terminal
-//! cargo run -p amber-client --example wander       # in another; Ctrl-C stops
+//! cargo run --example wander                       # in another; Ctrl-C stops
 //! ```
 //!
 //! The rule is simple: go on while the way ahead is free, slower the less room
