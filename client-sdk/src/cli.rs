@@ -18,16 +18,19 @@ mod change;
 mod devices;
 mod drive;
 mod events;
+pub mod explain;
 mod failure;
 mod output;
 mod ping;
-mod reflect;
+pub mod reflect;
 mod scan;
 mod status;
 mod watch;
 
+pub use call::read_hex;
 pub use failure::{Failure, exit_code};
-pub use output::{note, print};
+pub use output::{Human, note, print, show, table};
+pub use reflect::Schemas;
 
 /// The port of a mediator unless something else is said.
 pub const DEFAULT_PORT: u16 = 26_233;

@@ -40,6 +40,8 @@ enum Verb {
     Sim(amber_sim::cli::Options),
     #[command(flatten)]
     Client(client::Verb),
+    /// See whether a driver keeps the protocol, and what to mend if not
+    Check(amber_check::cli::Options),
     /// Print a script that completes commands in your shell
     #[command(
         after_help = "Example:\n  amber completions bash > ~/.local/share/bash-completion/completions/amber"
@@ -86,6 +88,7 @@ impl Cli {
                 failure.hint.into_iter().fold(shown, Failure::hint)
             }),
             Verb::Client(verb) => client::run(verb, &options),
+            Verb::Check(check) => check.run(options.json),
             Verb::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Self::command(), "amber", &mut script);
