@@ -14,7 +14,9 @@ use clap::{Args, Subcommand};
 use crate::client::Client;
 
 mod call;
+mod capture;
 mod change;
+pub mod decode;
 mod devices;
 mod drive;
 mod events;

@@ -104,6 +104,20 @@ impl Schemas {
         (!fields.is_empty()).then_some(fields)
     }
 
+    /// All of a message by name, the base fields too; `None` when it is none.
+    pub fn values(&self, bytes: &[u8]) -> Option<Map<String, Value>> {
+        let message = DynamicMessage::decode(self.message.clone(), bytes).ok()?;
+        let base =
+            (message.fields()).map(|(field, value)| (field.name().to_owned(), field.kind(), value));
+        let extensions = (message.extensions())
+            .map(|(field, value)| (field.name().to_owned(), field.kind(), value));
+        let all = base.chain(extensions);
+        Some(
+            all.map(|(name, kind, value)| (name, value_of(&kind, value)))
+                .collect(),
+        )
+    }
+
     /// A DATA message from its extensions as JSON: the other way round.
     ///
     /// # Errors
