@@ -95,3 +95,17 @@ pub const COMMAND_BYTES: usize = 4_000;
 
 /// The longest text in an answer, in bytes, such as a reason or a word of a command.
 pub const TEXT_BYTES: usize = 400;
+
+/// Clients that may trace drivers at once: people who look, not programs.
+pub const TRACERS: usize = 16;
+
+/// Frames that wait to be shown to tracers, until the turn ends.
+pub const TRACE_WAITING: usize = 256;
+
+/// Frames that one tracer is shown in a second: more than people can read, and
+/// little beside what the mediator passes on.
+pub const TRACE_FRAMES_PER_SECOND: u32 = 1000;
+
+/// The longest part of a message that a tracer is shown, in bytes: old
+/// receivers have 16 384 for all of it.
+pub const TRACE_BYTES: usize = 12_000;

@@ -231,6 +231,9 @@ impl Shell {
             break;
         }
         let core = &mut *self.core.borrow_mut();
+        if !core.router.tap.is_empty() {
+            core.send_traced(Instant::now());
+        }
         if !core.outbox.is_empty() {
             let counters = &mut core.router.counters;
             self.sender
