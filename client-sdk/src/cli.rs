@@ -132,7 +132,13 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
     runtime.block_on(async {
         // Wrong requests are found before anybody is bothered.
         let verb = match verb {
-            Verb::Call(call) => Verb::Call(call.checked()?),
+            Verb::Call(call) => {
+                let call = call.checked()?;
+                if call.is_list() {
+                    return call.show_list(options.json);
+                }
+                Verb::Call(call)
+            }
             Verb::Drive(drive) => Verb::Drive(drive.checked(options.json)?),
             Verb::Scan(scan) => Verb::Scan(scan.checked(options.json)?),
             verb => verb,

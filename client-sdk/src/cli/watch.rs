@@ -1,5 +1,6 @@
 //! `amber watch`: what a device publishes. IO.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_proto::Device;
@@ -21,12 +22,18 @@ pub struct Options {
     /// Show how much comes per second instead of what
     #[arg(long)]
     rate: bool,
+    /// The messages of your own device (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
     /// End after so many lines [default: go on until Ctrl-C]
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
 
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
+    if options.device == Device::MEDIATOR {
+        note("`amber events` shows in words what the mediator publishes");
+    }
     let updates = client.device(options.device).subscribe_raw().await?;
     match options.rate {
         true => rates(updates, &options, json).await,
@@ -39,7 +46,7 @@ async fn messages(
     options: &Options,
     json: bool,
 ) -> Result<(), Failure> {
-    let schemas = Schemas::load()?;
+    let schemas = Schemas::with(&options.proto)?;
     let mut shown = 0;
     while options.count.is_none_or(|count| shown < count) {
         let update = next(&mut updates, options.device).await?;
