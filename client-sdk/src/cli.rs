@@ -30,7 +30,7 @@ mod status;
 mod trace;
 mod watch;
 
-pub use call::read_hex;
+pub use call::{read_fields, read_hex};
 pub use failure::{Failure, exit_code};
 pub use output::{Human, note, print, show, table};
 pub use reflect::Schemas;
@@ -253,7 +253,10 @@ impl fmt::Display for MediatorAddress {
 }
 
 /// Reads seconds such as `0.2`.
-fn seconds(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// It is no time above 0.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| "not a number of seconds".to_owned())?;

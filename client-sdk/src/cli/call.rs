@@ -171,19 +171,9 @@ impl Options {
 
     /// `FIELD=VALUE` ...: a DATA message with these extensions.
     fn read_fields(&self, first: &str) -> Result<Bytes, Failure> {
-        let mut fields = Map::new();
-        for word in [first]
-            .into_iter()
-            .chain(self.args.iter().map(String::as_str))
-        {
-            let (name, value) = word.split_once('=').ok_or_else(|| {
-                Failure::wrong(format!("'{word}' is no FIELD=VALUE")).hint("set_led=true")
-            })?;
-            // What is no JSON is a text.
-            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-            fields.insert(name.into(), value);
-        }
-        Ok(Schemas::with(&self.proto)?.encode(&fields)?.into())
+        let words = [first].into_iter();
+        let words = words.chain(self.args.iter().map(String::as_str));
+        Ok(read_fields(words, &Schemas::with(&self.proto)?)?.into())
     }
 
     fn is_for(&self, known: &Known) -> bool {
@@ -430,6 +420,26 @@ fn only(args: &[String]) -> Option<&str> {
         [argument] => Some(argument),
         _ => None,
     }
+}
+
+/// A DATA message out of `FIELD=VALUE`s.
+///
+/// # Errors
+/// What is no FIELD=VALUE, a field that no schema has, or a value that does not fit.
+pub fn read_fields<'a>(
+    words: impl IntoIterator<Item = &'a str>,
+    schemas: &Schemas,
+) -> Result<Vec<u8>, Failure> {
+    let mut fields = Map::new();
+    for word in words {
+        let (name, value) = word.split_once('=').ok_or_else(|| {
+            Failure::wrong(format!("'{word}' is no FIELD=VALUE")).hint("set_led=true")
+        })?;
+        // What is no JSON is a text.
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        fields.insert(name.into(), value);
+    }
+    schemas.encode(&fields)
 }
 
 /// A message in hex. What is no `DriverMsg` cannot get a number, so nothing

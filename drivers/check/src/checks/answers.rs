@@ -124,7 +124,7 @@ fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
 }
 
 /// A message of exactly this length, by a field that nobody knows.
-pub(super) fn filled(message: &[u8], length: usize) -> Vec<u8> {
+pub(crate) fn filled(message: &[u8], length: usize) -> Vec<u8> {
     let mut out = message.to_vec();
     // Field 150, bytes: two bytes of tag, one to three of length.
     let rest = length.saturating_sub(out.len());
