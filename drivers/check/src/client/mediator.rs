@@ -78,14 +78,14 @@ pub(super) fn serve(
     patience: Duration,
     running: &Running,
 ) -> io::Result<Heard> {
-    let client = match command {
-        Some(command) => Some(Client::start(command, socket.local_addr()?, running)?),
-        None => None,
-    };
     // What came late for the run before.
     socket.set_nonblocking(true)?;
     while socket.recv_from(&mut [0; 1]).is_ok() {}
     socket.set_nonblocking(false)?;
+    let client = match command {
+        Some(command) => Some(Client::start(command, socket.local_addr()?, running)?),
+        None => None,
+    };
     let mut run = Run {
         socket,
         mischief,
