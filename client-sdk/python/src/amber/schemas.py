@@ -13,6 +13,7 @@ and nothing clashes with generated modules that a program has besides.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pkgutil
 import shutil
@@ -113,7 +114,8 @@ def _namespace(name: str) -> Any:
         if extension.message_type is not None:
             _class(extension.message_type)
         extended = _class(extension.containing_type)
-        if hasattr(extended, "RegisterExtension"):  # until protobuf 5
+        # Only some of the implementations before protobuf 5 want to be told.
+        with contextlib.suppress(AttributeError, NotImplementedError):
             extended.RegisterExtension(extension)
         setattr(inside, extension.name, extension)
     for enum in file.enum_types_by_name.values():
