@@ -13,6 +13,7 @@ mod demo;
 mod no_survivors;
 mod old_clients;
 mod restart;
+mod robot;
 mod routing;
 mod sdk;
 mod tidy;
