@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn nothing_in_range_is_not_taken_for_free() {
         let picture = Picture::of(&Scan::new(&[0.0], &[0], None).unwrap());
-        assert_eq!(picture.at(1.0, 0.0), UNSEEN);
+        assert_eq!(picture.at(0.7, 0.0), UNSEEN);
     }
 
     #[test]
