@@ -119,9 +119,7 @@ fn unplugged_devices_come_back_without_a_restart() {
                 drives(state) && state.scans > scans
             });
         }
-        wait_for("speeds", || {
-            robot.amber(&["call", "roboclaw", "speeds"]).then_some(())
-        });
+        robot.wait_for_speeds();
         wait_for("a scan", || robot.amber(&["scan"]).then_some(()));
     });
     assert_eq!(seen.missed, 0);
@@ -163,7 +161,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// A demo whose devices are ready.
+/// A demo whose wheels can be used.
 struct Robot {
     demo: Mediator,
     folder: TempDir,
@@ -172,10 +170,16 @@ struct Robot {
 impl Robot {
     fn start() -> Self {
         let (demo, folder) = demo();
-        for ready in ["roboclaw::driver: ready", "hokuyo::driver: ready"] {
-            demo.wait_for_line(ready);
-        }
-        Self { demo, folder }
+        let robot = Self { demo, folder };
+        robot.wait_for_speeds();
+        robot
+    }
+
+    #[track_caller]
+    fn wait_for_speeds(&self) {
+        wait_for("speeds", || {
+            self.amber(&["call", "roboclaw", "speeds"]).then_some(())
+        });
     }
 
     /// Runs `amber` and says whether it worked.
