@@ -47,6 +47,8 @@ impl Shown {
             Kind::DeviceFailed => "failed",
             Kind::ClientGone => "gone",
             Kind::ConfigurationReloaded => "reloaded",
+            Kind::DeviceTrouble => "trouble",
+            Kind::DeviceRecovered => "recovered",
         };
         Self {
             time_ms: event.time_ms(),
@@ -99,5 +101,31 @@ mod tests {
             "22:23:01 dummy:0 down: killed by signal 9 (SIGKILL)\n"
         );
         assert_eq!(serde_json::to_value(&down).unwrap()["kind"], "down");
+    }
+
+    #[test]
+    fn trouble_and_recovery_are_told_with_their_text() {
+        let shown = |kind: Kind, text: &str| {
+            Shown::new(Event {
+                kind: kind.into(),
+                device: Some(WireDevice { r#type: 4, id: 0 }),
+                text: Some(text.into()),
+                time_ms: Some(0),
+                ..Event::default()
+            })
+        };
+        let trouble = shown(Kind::DeviceTrouble, "/dev/ttyACM0 is gone");
+        assert_eq!(
+            trouble.human(),
+            "00:00:00 hokuyo:0 trouble: /dev/ttyACM0 is gone\n"
+        );
+        let json = serde_json::to_value(&trouble).unwrap();
+        assert_eq!(json["kind"], "trouble");
+        assert_eq!(json["text"], "/dev/ttyACM0 is gone");
+        let recovered = shown(Kind::DeviceRecovered, "after 12.0 s");
+        assert_eq!(
+            recovered.human(),
+            "00:00:00 hokuyo:0 recovered: after 12.0 s\n"
+        );
     }
 }
