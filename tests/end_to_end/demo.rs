@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::common::{AMBER, Mediator, root, signal};
 
 /// A demo, and the folder of its simulated devices.
-fn demo() -> (Mediator, TempDir) {
+pub fn demo() -> (Mediator, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(AMBER);
     command.env("AMBER_SIM_DIR", folder.path().join("sim"));
@@ -23,7 +23,7 @@ fn every_command_that_the_demo_shows_works() {
     for device in ["roboclaw:0", "hokuyo:0", "dummy:0", "dummy:1"] {
         demo.wait_for_line(&format!("up driver={device}"));
     }
-    for ready in ["roboclaw::driver: ready", "hokuyo::driver: ready"] {
+    for ready in ["INFO ready: front '", "INFO ready: SOKUIKI"] {
         demo.wait_for_line(ready);
     }
     let lines = demo.output();

@@ -17,3 +17,4 @@ mod restart;
 mod routing;
 mod sdk;
 mod tidy;
+mod trouble;

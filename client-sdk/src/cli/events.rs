@@ -41,14 +41,16 @@ struct Shown {
 
 impl Shown {
     fn new(event: Event) -> Self {
-        let kind = match event.kind() {
-            Kind::DeviceUp => "up",
-            Kind::DeviceDown => "down",
-            Kind::DeviceFailed => "failed",
-            Kind::ClientGone => "gone",
-            Kind::ConfigurationReloaded => "reloaded",
-            Kind::DeviceTrouble => "trouble",
-            Kind::DeviceRecovered => "recovered",
+        let kind = match Kind::try_from(event.kind) {
+            Ok(Kind::DeviceUp) => "up",
+            Ok(Kind::DeviceDown) => "down",
+            Ok(Kind::DeviceFailed) => "failed",
+            Ok(Kind::DeviceTrouble) => "trouble",
+            Ok(Kind::DeviceRecovered) => "recovered",
+            Ok(Kind::ClientGone) => "gone",
+            Ok(Kind::ConfigurationReloaded) => "reloaded",
+            // Of a newer mediator.
+            Err(_) => "unknown",
         };
         Self {
             time_ms: event.time_ms(),
@@ -68,6 +70,7 @@ impl Human for Shown {
         let who = match (&self.device, self.client_id) {
             (Some(device), _) => device.clone(),
             (None, Some(client)) => format!("client {client}"),
+            (None, None) if self.kind == "unknown" => "event".into(),
             (None, None) => "configuration".into(),
         };
         let text = self.text.as_deref().filter(|text| !text.is_empty());
