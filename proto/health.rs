@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_trouble_is_one_line_without_control_characters() {
         for (text, line) in [
-            ("/dev/ttyACM0 is gone", "/dev/ttyACM0 is gone"),
+            ("/dev/ttyACM0 is not there", "/dev/ttyACM0 is not there"),
             (" two\r\nlines\t", "two lines"),
             ("\u{1b}[31mred\u{7}\u{9b}", "[31mred"),
             ("", "it does not work"),

@@ -47,7 +47,7 @@ pub(crate) async fn open(connect: &mut impl Connect) -> Result<Box<dyn Connectio
     connected.map_err(|error| {
         let place = connect.place();
         match error.kind() {
-            io::ErrorKind::NotFound => format!("{place} is not there"),
+            io::ErrorKind::NotFound => not_there(&place),
             io::ErrorKind::PermissionDenied => {
                 format!("no right to open {place}; see its group with ls -l")
             }
@@ -56,13 +56,19 @@ pub(crate) async fn open(connect: &mut impl Connect) -> Result<Box<dyn Connectio
     })
 }
 
+/// The same words whether it has just been pulled out or never was there, so
+/// that an outage is told in one line.
+fn not_there(place: &str) -> String {
+    format!("{place} is not there")
+}
+
 /// How many bytes were read, or in words why there will be no more.
 pub(crate) fn received(
     read: io::Result<usize>,
     place: impl FnOnce() -> String,
 ) -> Result<usize, String> {
     match read {
-        Ok(0) => Err(format!("{} is gone", place())),
+        Ok(0) => Err(not_there(&place())),
         Ok(length) => Ok(length),
         Err(error) => Err(format!("{} has failed: {error}", place())),
     }

@@ -8,6 +8,9 @@ use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, root, signal};
 
+/// What the drivers of wheels and scanner say when they can be used.
+pub const READY: [&str; 2] = ["INFO ready: front '", "INFO ready: SOKUIKI"];
+
 /// A demo, and the folder of its simulated devices.
 pub fn demo() -> (Mediator, TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -23,7 +26,7 @@ fn every_command_that_the_demo_shows_works() {
     for device in ["roboclaw:0", "hokuyo:0", "dummy:0", "dummy:1"] {
         demo.wait_for_line(&format!("up driver={device}"));
     }
-    for ready in ["INFO ready: front '", "INFO ready: SOKUIKI"] {
+    for ready in READY {
         demo.wait_for_line(ready);
     }
     let lines = demo.output();

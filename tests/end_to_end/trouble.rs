@@ -6,12 +6,12 @@ use std::process::Command;
 use amber_proto::mediator::DriverState;
 
 use crate::common::{AMBER, Mediator, Running, wait_for};
-use crate::demo::demo;
+use crate::demo::{READY, demo};
 
 #[test]
 fn a_device_that_is_unplugged_tells_its_story_and_comes_back() {
     let (demo, folder) = demo();
-    for ready in ["INFO ready: front '", "INFO ready: SOKUIKI"] {
+    for ready in READY {
         demo.wait_for_line(ready);
     }
     let mut events = Running::start(&demo, &["events"]);

@@ -120,7 +120,7 @@ impl<M: DeviceMessage> Link<M> {
     }
 
     /// Says that the device does not work, though the driver does, and why:
-    /// one sentence for people, such as "/dev/ttyACM0 is gone". In a process
+    /// one sentence for people, such as "/dev/ttyACM0 is not there". In a process
     /// that serves several devices it is about all of them.
     ///
     /// `amber events`, `amber devices` and `amber status` show it until

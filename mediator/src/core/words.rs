@@ -40,8 +40,10 @@ impl Words {
         if self.last.len() == limits::LAST_WORDS {
             self.last.pop_front();
         }
-        self.last
-            .push_back(line[..line.floor_char_boundary(limits::TEXT_BYTES)].to_owned());
+        let level = level_of(line);
+        let words = level.map_or(line, |_| line.trim_start());
+        let words = &words[..words.floor_char_boundary(limits::TEXT_BYTES)];
+        self.last.push_back(words.to_owned());
 
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             let unlogged = self
@@ -60,7 +62,7 @@ impl Words {
         } else {
             // What the driver logs at a lower level somebody has asked it for,
             // and would look for here in vain.
-            match level_of(line) {
+            match level {
                 Some((Level::ERROR, line)) => error!(target: "driver", driver = %device, "{line}"),
                 Some((Level::WARN, line)) => warn!(target: "driver", driver = %device, "{line}"),
                 Some((Level::INFO, line)) => info!(target: "driver", driver = %device, "{line}"),

@@ -126,7 +126,6 @@ async fn after_an_outage_subscribers_and_askers_get_scans_again() {
             assert_eq!(check_scan(&scan).ack(), Some(SynNum(0)));
         }
         mediator.port.plug(false);
-        mediator.expect_health(Some("the port is gone")).await;
         mediator.expect_health(Some("the port is not there")).await;
         for _ in 0..5 {
             assert!(!ask(mediator).await, "never an old scan");

@@ -121,7 +121,6 @@ async fn after_an_outage_the_wheels_wait_for_a_new_command() {
         mediator
             .until("it is back", |shared| shared.pair.speeds == [[0; 2]; 2])
             .await;
-        mediator.expect_health(Some("the port is gone")).await;
         mediator.expect_health(Some("the port is not there")).await;
         mediator.expect_health(None).await;
         sleep(Duration::from_secs(2)).await;
