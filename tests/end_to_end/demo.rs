@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 
-use crate::common::{demo, root, signal};
+use crate::common::{READY, demo, root, signal};
 
 #[test]
 fn every_command_that_the_demo_shows_works() {
@@ -13,7 +13,7 @@ fn every_command_that_the_demo_shows_works() {
     for device in ["roboclaw:0", "hokuyo:0", "dummy:0", "dummy:1"] {
         demo.wait_for_line(&format!("up driver={device}"));
     }
-    for ready in ["roboclaw::driver: ready", "hokuyo::driver: ready"] {
+    for ready in READY {
         demo.wait_for_line(ready);
     }
     let lines = demo.output();
