@@ -31,7 +31,7 @@ use self::words::Words;
 use crate::config::{Admin, Config, DriverConfig};
 use crate::counters::Count;
 use crate::limits;
-use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Silence};
+use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Silence, Unreachable};
 use crate::supervise::{Action, Event, Exit, State, Supervisor};
 
 /// See the [module](self).
@@ -227,6 +227,22 @@ impl Core {
     pub fn datagram(&mut self, now: Instant, from: ClientAddress, bytes: &[u8]) {
         if let Some(message) = self.router.datagram(now, from, bytes, &mut self.outbox) {
             self.for_mediator(now, message);
+        }
+    }
+
+    /// The network says that an address cannot be reached. Only addresses of
+    /// clients count to whom something was sent.
+    pub fn unreachable(&mut self, now: Instant, at: ClientAddress, how: Unreachable) {
+        let Some(id) = self.router.clients.at(&at) else {
+            return;
+        };
+        let Some(client) = self.router.clients.client_mut(id) else {
+            return;
+        };
+        self.router.counters.count(Count::AddressErrors);
+        if client.unreachable(now, how) {
+            self.router.counters.count(Count::ClientsUnreachable);
+            self.client_gone(id, Gone::Unreachable(how));
         }
     }
 
@@ -524,7 +540,9 @@ impl Core {
             match why {
                 // Every command does so at its end.
                 Gone::SaidSo => debug!(client = %address, id = id.0, "client gone: {why}"),
-                Gone::Lost => info!(client = %address, id = id.0, "client gone: {why}"),
+                Gone::Lost | Gone::Unreachable(_) => {
+                    info!(client = %address, id = id.0, "client gone: {why}")
+                }
             }
             self.notify(Notice {
                 client_id: Some(id.0),
@@ -571,6 +589,7 @@ impl Core {
 enum Gone {
     SaidSo,
     Lost,
+    Unreachable(Unreachable),
 }
 
 impl fmt::Display for Gone {
@@ -578,6 +597,8 @@ impl fmt::Display for Gone {
         f.write_str(match self {
             Self::SaidSo => "left",
             Self::Lost => "does not answer any more",
+            Self::Unreachable(Unreachable::PortClosed) => "has closed its port",
+            Self::Unreachable(Unreachable::NoRoute) => "cannot be reached any more",
         })
     }
 }

@@ -24,6 +24,16 @@ pub const DATAGRAMS_PER_TURN: usize = 64;
 /// Bytes read from a driver before others have their turn: what a pipe holds.
 pub const READ_BYTES: usize = 64 * 1024;
 
+/// How often one datagram is offered to a socket whose calls fail, usually on
+/// account of other addresses. Each failure takes one such error away; more
+/// than two in a row are about this address itself.
+pub const SEND_TRIES: u32 = 3;
+
+/// An address that can only not be reached for the moment, such as a laptop that
+/// changes from one access point to the next, counts as lost when that
+/// goes on for so long, and nothing comes from it.
+pub const UNREACHABLE: Duration = Duration::from_secs(10);
+
 /// What we ask the system to hold for us while we are busy. A receive buffer
 /// of 32 KiB was the cause of all losses of the original mediator.
 pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;

@@ -7,6 +7,7 @@
 //! only between two awaits.
 
 mod child;
+mod errors;
 mod guard;
 mod spawn;
 mod udp;
@@ -32,7 +33,7 @@ pub use self::guard::guard;
 use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
 use crate::counters::Drop;
-use crate::router::{ClientAddress, DriverKey};
+use crate::router::{ClientAddress, DriverKey, Unreachable};
 use crate::supervise::{Action, Event};
 
 /// A mediator that has its sockets.
@@ -213,6 +214,29 @@ impl Shell {
     /// Does all that the core has decided.
     fn settle(self: &Rc<Self>) {
         loop {
+            self.settle_drivers();
+            // What is learned by sending is one more thing to settle.
+            if !self.send() {
+                break;
+            }
+        }
+        let core = &mut *self.core.borrow_mut();
+        if core.poll_timers_changed() {
+            self.timers_changed.notify_one();
+            self.settled.notify_one();
+            let (lost, known) = (
+                (self.hooks.log_lines_lost)(),
+                &mut *self.log_lines_lost.borrow_mut(),
+            );
+            core.router
+                .counters
+                .drop_many(Drop::LogLines, lost - *known);
+            *known = lost;
+        }
+    }
+
+    fn settle_drivers(self: &Rc<Self>) {
+        loop {
             let dirty = self.core.borrow_mut().router.poll_dirty();
             if let Some(key) = dirty {
                 self.write(key);
@@ -230,26 +254,23 @@ impl Shell {
             }
             break;
         }
+    }
+
+    /// Sends what is to be sent; true when it turned out that somebody cannot be
+    /// reached.
+    fn send(&self) -> bool {
         let core = &mut *self.core.borrow_mut();
-        if !core.outbox.is_empty() {
-            let counters = &mut core.router.counters;
-            self.sender
-                .borrow_mut()
-                .send(&self.sockets, &core.outbox, counters);
-            core.outbox.clear();
+        if core.outbox.is_empty() {
+            return false;
         }
-        if core.poll_timers_changed() {
-            self.timers_changed.notify_one();
-            self.settled.notify_one();
-            let (lost, known) = (
-                (self.hooks.log_lines_lost)(),
-                &mut *self.log_lines_lost.borrow_mut(),
-            );
-            core.router
-                .counters
-                .drop_many(Drop::LogLines, lost - *known);
-            *known = lost;
+        let counters = &mut core.router.counters;
+        let sender = &mut *self.sender.borrow_mut();
+        let unreachable = sender.send(&self.sockets, &core.outbox, counters);
+        core.outbox.clear();
+        for address in &unreachable {
+            core.unreachable(Instant::now(), *address, Unreachable::NoRoute);
         }
+        !unreachable.is_empty()
     }
 
     /// Writes what waits for a driver.
@@ -353,7 +374,12 @@ async fn receive(shell: Rc<Shell>, index: usize) {
     let socket = index as u8;
     let mut receiver = udp::Receiver::new();
     loop {
-        let received = udp::receive(io, || {
+        let unreachable = |address, how| {
+            let from = ClientAddress { socket, address };
+            let core = &mut *shell.core.borrow_mut();
+            core.unreachable(Instant::now(), from, how);
+        };
+        let received = udp::receive(io, unreachable, || {
             let core = &mut *shell.core.borrow_mut();
             let now = Instant::now();
             receiver.receive(io, |address, bytes| {
