@@ -16,4 +16,5 @@ mod old_clients;
 mod restart;
 mod routing;
 mod sdk;
+mod service;
 mod tidy;
