@@ -17,7 +17,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, PATIENCE, device, is_running, signal, wait_for};
+use crate::common::{AMBER, Mediator, PATIENCE, device, is_running, root, signal, wait_for};
 
 /// What systemd would hear.
 struct Manager {
@@ -226,6 +226,53 @@ fn a_second_signal_ends_it_faster() {
     wait_for("the guard to end the driver", || {
         (!is_running(pid)).then_some(())
     });
+}
+
+/// A line of the unit, without its key.
+fn of_the_unit(key: &str) -> String {
+    let unit = fs::read_to_string(root().join("scripts/systemd/amber.service")).unwrap();
+    let line = unit
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    line.expect(key).to_owned()
+}
+
+#[test]
+fn systemd_understands_the_unit() {
+    let unit = fs::read_to_string(root().join("scripts/systemd/amber.service")).unwrap();
+    // There is no program at its usual place here, nor is the user.
+    let unit = unit.replace("/usr/local/bin/amber", AMBER);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("amber.service");
+    fs::write(&file, unit).unwrap();
+    let verify = Command::new("systemd-analyze")
+        .arg("verify")
+        .arg(&file)
+        .output();
+    let Ok(verify) = verify else {
+        eprintln!("SKIP systemd_understands_the_unit: no systemd-analyze here");
+        return;
+    };
+    let text = String::from_utf8_lossy(&verify.stderr);
+    let about_it: Vec<_> = text.lines().filter(|line| line.contains("amber")).collect();
+    assert!(about_it.is_empty(), "{about_it:#?}");
+}
+
+#[test]
+fn systemd_ends_it_politely() {
+    let mut mediator = Mediator::start(&["80:0=sh -c 'cat; echo bye >&2'"]);
+    mediator.wait_for_state("80:0", DriverState::Up);
+    // systemd makes one dollar sign of two.
+    let stop = shell_words::split(&of_the_unit("ExecStop").replace("$$", "$")).unwrap();
+    let mut stop = Command::new(&stop[0])
+        .args(&stop[1..])
+        .env("MAINPID", mediator.pid().to_string())
+        .spawn()
+        .unwrap();
+    assert!(mediator.wait().success());
+    assert!(stop.wait().unwrap().success());
+    // The driver had time to end by itself.
+    mediator.wait_for_line("bye");
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// What to log, such as `warn`, `debug` or `amber_mediator=trace`
     #[arg(long, value_name = "FILTER", default_value = "info", env = "AMBER_LOG")]
     pub(crate) log: String,
-    /// How lines of the log look; `--json` is short for `json` [default: `journal` when stderr goes to the journal of systemd, else `text`]
+    /// How the log looks: for people, one JSON object per line (as with --json), or with priorities for the journal of systemd (the default when stderr goes there)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
     /// Show the whole configuration as it would be used, and end
@@ -51,14 +51,11 @@ pub(crate) struct Options {
     pub(crate) hangup: Hangup,
 }
 
-/// How lines of the log look.
+// Documentation of the values would make all of the help twice as long.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people
     Text,
-    /// One JSON object per line
     Json,
-    /// For the journal of systemd: priority in front, no time
     Journal,
 }
 
