@@ -13,6 +13,7 @@ mod demo;
 mod lost_clients;
 mod no_survivors;
 mod old_clients;
+mod python_package;
 mod restart;
 mod routing;
 mod sdk;
