@@ -31,7 +31,7 @@ use amber_proto::{ClientId, Device, DeviceType, DriverMsg, Header, HeaderBytes, 
 use prost::Message;
 use tracing::warn;
 
-pub use self::clients::{Client, Clients, Silence};
+pub use self::clients::{Client, Clients, Silence, Unreachable};
 pub use self::outbox::{ClientAddress, Outbox, Written};
 use crate::counters::{Count, Counters, Drop};
 use crate::queue::{Bounds, Lane, Queue};

@@ -1,6 +1,8 @@
 //! A harness with its own clock: a core, scripted processes, clients that note
 //! every datagram.
 
+mod unreachable;
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
