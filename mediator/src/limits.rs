@@ -48,7 +48,8 @@ pub const LOG_QUEUE_LINES: usize = 1024;
 /// taken for noise. The original waited 100 ms and lost frames of slow drivers.
 pub const PARTIAL_FRAME: Duration = Duration::from_secs(5);
 
-/// A client is PINGed after being silent for so long.
+/// A client is PINGed after being silent for so long; one that is not known to
+/// answer, so often.
 pub const CLIENT_PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// PINGs to a client that may stay unanswered before it counts as lost; and

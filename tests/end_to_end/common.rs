@@ -14,6 +14,7 @@ use amber_proto::{Device, DeviceMessage, Frame, HeaderBytes, MsgType, SynNum};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use prost::Message;
+use tempfile::TempDir;
 
 /// Longer than anything takes, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -53,6 +54,18 @@ pub fn is_running(pid: u32) -> bool {
 
 pub fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid as i32), signal).unwrap();
+}
+
+/// What the drivers of wheels and scanner say when they can be used.
+pub const READY: [&str; 2] = ["INFO ready: front '", "INFO ready: SOKUIKI"];
+
+/// `amber demo`, and the folder of its simulated devices.
+pub fn demo() -> (Mediator, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(AMBER);
+    command.env("AMBER_SIM_DIR", folder.path().join("sim"));
+    command.args(["demo", "--port", "0"]).current_dir(root());
+    (Mediator::run(command), folder)
 }
 
 /// `amber mediator`, or something else that prints where it listens.

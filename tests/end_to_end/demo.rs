@@ -4,21 +4,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
-use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, root, signal};
-
-/// What the drivers of wheels and scanner say when they can be used.
-pub const READY: [&str; 2] = ["INFO ready: front '", "INFO ready: SOKUIKI"];
-
-/// A demo, and the folder of its simulated devices.
-pub fn demo() -> (Mediator, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(AMBER);
-    command.env("AMBER_SIM_DIR", folder.path().join("sim"));
-    command.args(["demo", "--port", "0"]).current_dir(root());
-    (Mediator::run(command), folder)
-}
+use crate::common::{READY, demo, root, signal};
 
 #[test]
 fn every_command_that_the_demo_shows_works() {

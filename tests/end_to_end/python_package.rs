@@ -6,8 +6,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, root};
-use crate::demo::READY;
+use crate::common::{AMBER, Mediator, READY, root};
 
 const SOURCE: &str = "client-sdk/python/src";
 

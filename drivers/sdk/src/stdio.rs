@@ -10,7 +10,7 @@ use crate::pipe::{Peer, serve_peer};
 use crate::{Driver, ServeError};
 
 /// Serves on stdin and stdout until stdin ends or the process is asked to
-/// terminate (SIGTERM, SIGINT); the whole of a driver's `main`.
+/// terminate (SIGTERM, SIGINT, SIGHUP, SIGQUIT); the whole of a driver's `main`.
 ///
 /// Sets up the log with [`init_logging`]. From here on stdout belongs to the
 /// protocol: what is printed to it goes to stderr instead (on Unix). A panic,
@@ -99,12 +99,17 @@ fn with_sources(error: &dyn std::error::Error) -> String {
 fn terminated() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
 
+    // Whatever would end us, but leaves us the time to stop the wheels.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut quit = signal(SignalKind::quit())?;
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            _ = hang_up.recv() => {}
+            _ = quit.recv() => {}
         }
     })
 }

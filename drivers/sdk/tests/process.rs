@@ -62,7 +62,12 @@ fn files_do_as_well_as_pipes() {
 }
 
 fn a_driver_that_is_asked_to_terminate_ends_well() {
-    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+    for signal in [
+        Signal::SIGTERM,
+        Signal::SIGINT,
+        Signal::SIGHUP,
+        Signal::SIGQUIT,
+    ] {
         let (mut child, mut stdin, mut stdout) = start(dummy());
         stdin.write_all(PING).unwrap();
         let mut pong = vec![0; PONG.len()];

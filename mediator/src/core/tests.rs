@@ -477,6 +477,24 @@ fn a_silent_client_that_used_to_answer_is_lost_and_its_drivers_are_told() {
 }
 
 #[test]
+fn a_client_that_never_pauses_is_lost_when_it_falls_silent_too() {
+    let mut world = World::new(&["5:0=x"]);
+    world.announce(local(1));
+    for _ in 0..50 {
+        world.advance(SECOND / 10);
+        world.send(local(1), dummy(), b"drive");
+        if !world.take(local(1)).is_empty() {
+            world.send(local(1), Device::MEDIATOR, &plain(MsgType::Pong));
+        }
+    }
+    world.drivers_got.clear();
+    world.advance(SECOND * 5);
+    let died = (DUMMY, b"\x1a\x01\x02".to_vec(), plain(MsgType::ClientDied));
+    assert_eq!(world.drivers_got, [died]);
+    assert!(world.core.router.clients.is_empty());
+}
+
+#[test]
 fn a_silent_client_that_never_answers_is_kept_and_asked_three_times() {
     let mut world = World::new(&["5:0=x"]);
     world.announce(local(1));
