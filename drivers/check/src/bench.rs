@@ -177,6 +177,15 @@ impl Bench {
         Ok(())
     }
 
+    /// Makes both pipes hold less. What waits in them may forbid that; then
+    /// there is just more to do.
+    pub(crate) fn shrink_pipes(&mut self) {
+        if let Some(stdin) = &self.stdin {
+            let _ = fcntl(stdin, FcntlArg::F_SETPIPE_SZ(limits::FLOOD_PIPE));
+        }
+        let _ = fcntl(&self.stdout, FcntlArg::F_SETPIPE_SZ(limits::FLOOD_PIPE));
+    }
+
     /// Writes as much as the pipe takes while nobody reads what the driver
     /// writes. Says how many bytes that were.
     pub(crate) fn write_without_reading(&mut self, bytes: &[u8], wait: Duration) -> usize {

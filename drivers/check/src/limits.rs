@@ -26,9 +26,13 @@ pub(crate) const QUIET: Duration = Duration::from_millis(60);
 /// drivers publish four times a second.
 pub(crate) const PUBLISHED: Duration = Duration::from_millis(1500);
 
-/// What is sent to a driver whose stdout nobody reads: several times what two
-/// pipes of 64 KiB and its own buffers hold, in questions of some 14 bytes.
+/// What is sent at most to a driver whose stdout nobody reads, in questions of
+/// some 14 bytes: more than buffers of half a megabyte hold.
 pub(crate) const FLOOD_FRAMES: u32 = 60_000;
+
+/// What each pipe holds then, in bytes: as little as there is, so that a slow
+/// driver is done soon.
+pub(crate) const FLOOD_PIPE: i32 = 4096;
 
 /// How long each write of that flood may wait for room.
 pub(crate) const FLOOD_WAIT: Duration = Duration::from_millis(300);

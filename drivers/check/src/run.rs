@@ -2,6 +2,7 @@
 //! as possible. IO.
 
 use std::io;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_client::cli::explain::spaced;
@@ -219,9 +220,10 @@ impl Run<'_> {
         if let Some(bench) = &mut self.bench {
             bench.begin();
         }
-        let result = match (check.needs_probe && self.probe.is_none(), self.life) {
+        let dead = self.life == Some("start");
+        let result = match (dead || check.needs_probe && self.probe.is_none(), self.life) {
             (true, Some(blamed)) => {
-                let why = format!("needs a driver that answers; see '{blamed}'");
+                let why = format!("not seen, because of '{blamed}'");
                 Ok(Verdict::NotApplicable(why))
             }
             (true, None) => match self.find_probe() {
@@ -291,6 +293,8 @@ impl Run<'_> {
             let surplus = frames.len().saturating_sub(limits::SHOWN_FRAMES);
             frames.drain(..surplus);
         }
+        // What it said last may still be on its way.
+        thread::sleep(limits::QUIET);
         details.stderr = bench.last_words();
         details
     }

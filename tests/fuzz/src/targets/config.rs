@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use amber_mediator::config::Config;
+use amber_mediator::config::import::import;
 
 /// A file: read, shown, read again; or an error that says where.
 pub(super) fn config(data: &[u8]) {
@@ -35,6 +36,19 @@ pub(super) fn command(data: &[u8]) {
             again(&config);
         }
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Settings of the original: what comes out is a configuration.
+pub(super) fn import_settings(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    if let Ok(imported) = import(text, None) {
+        let toml = &imported.toml;
+        let config = Config::parse(toml, Path::new("amber.toml"));
+        let config = config.unwrap_or_else(|error| panic!("{error} in\n{toml}"));
+        assert_eq!(config.drivers.len(), imported.drivers);
     }
 }
 
