@@ -10,6 +10,7 @@ mod common;
 mod cli;
 mod configuration;
 mod demo;
+mod languages;
 mod lost_clients;
 mod no_survivors;
 mod old_clients;
