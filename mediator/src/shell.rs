@@ -11,8 +11,9 @@ mod guard;
 mod spawn;
 mod udp;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{self, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -49,6 +50,8 @@ pub struct Hooks {
     pub reload: Box<dyn Fn() -> Result<Config, ConfigError>>,
     /// Changes what is logged; the error says what is wrong with the filter.
     pub set_log_level: SetLogLevel,
+    /// Changes how many lines are logged in a second at most.
+    pub set_log_rate: Box<dyn Fn(u32)>,
     /// Lines of the log that were lost so far.
     pub log_lines_lost: Box<dyn Fn() -> u64>,
     /// The program that `amber` stands for in commands; it is also run as
@@ -146,12 +149,11 @@ impl Mediator {
             self.sockets.into_iter().map(UdpSocket::from_std).collect();
         let sockets = sockets?;
         let mut hangup = signal(SignalKind::hangup())?;
-        let core = Core::new(
-            Instant::now(),
-            &self.config,
-            fastrand::u64(..),
-            SystemTime::now,
-        );
+        // Nobody can guess it: clients prove themselves with what comes of it.
+        let seed = RandomState::new().build_hasher().finish();
+        let mut core = Core::new(Instant::now(), &self.config, seed, SystemTime::now);
+        core.router.set_listening(&self.addresses);
+        (self.hooks.set_log_rate)(self.config.limits.log_lines_per_second);
         let shell = Rc::new(Shell {
             core: RefCell::new(core),
             sender: RefCell::new(udp::Sender::new()),
@@ -159,7 +161,7 @@ impl Mediator {
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::start(self.hooks.amber.clone()),
             hooks: self.hooks,
-            log_lines_lost: RefCell::new(0),
+            log_lines_lost: Cell::new(0),
             timers_changed: Notify::new(),
             settled: Notify::new(),
             sockets,
@@ -204,7 +206,7 @@ struct Shell {
     for_drivers: SocketAddr,
     guard: Rc<Guard>,
     hooks: Hooks,
-    log_lines_lost: RefCell<u64>,
+    log_lines_lost: Cell<u64>,
     timers_changed: Notify,
     settled: Notify,
 }
@@ -241,15 +243,14 @@ impl Shell {
         if core.poll_timers_changed() {
             self.timers_changed.notify_one();
             self.settled.notify_one();
-            let (lost, known) = (
-                (self.hooks.log_lines_lost)(),
-                &mut *self.log_lines_lost.borrow_mut(),
-            );
-            core.router
-                .counters
-                .drop_many(Drop::LogLines, lost - *known);
-            *known = lost;
         }
+    }
+
+    /// Takes the lines of the log that were lost into the count.
+    fn count_lost_lines(&self, core: &mut Core) {
+        let lost = (self.hooks.log_lines_lost)();
+        let known = self.log_lines_lost.replace(lost);
+        core.router.counters.drop_many(Drop::LogLines, lost - known);
     }
 
     /// Writes what waits for a driver.
@@ -258,12 +259,10 @@ impl Shell {
         let Some(queue) = core.router.queue_mut(key) else {
             return;
         };
-        let (full, gone) = match self.children.borrow().get(&key) {
+        match self.children.borrow().get(&key) {
             Some(child) => child.write(queue),
-            None => (0, queue.clear()),
-        };
-        core.router.counters.drop_many(Drop::QueueFull, full);
-        core.router.counters.drop_many(Drop::DriverGone, gone);
+            None => queue.clear(),
+        }
     }
 
     fn act(self: &Rc<Self>, key: DriverKey, action: Action) {
@@ -338,7 +337,10 @@ impl Shell {
 
     fn reload(&self) -> Result<String, (String, Option<String>)> {
         match (self.hooks.reload)() {
-            Ok(config) => Ok(self.core.borrow_mut().apply(Instant::now(), &config)),
+            Ok(config) => {
+                (self.hooks.set_log_rate)(config.limits.log_lines_per_second);
+                Ok(self.core.borrow_mut().apply(Instant::now(), &config))
+            }
             Err(error) => {
                 error!(hint = error.hint(), "configuration not changed: {error}");
                 Err((error.to_string(), error.hint()))
@@ -355,6 +357,8 @@ async fn receive(shell: Rc<Shell>, index: usize) {
     loop {
         let received = udp::receive(io, || {
             let core = &mut *shell.core.borrow_mut();
+            // Somebody may ask for it.
+            shell.count_lost_lines(core);
             let now = Instant::now();
             receiver.receive(io, |address, bytes| {
                 core.datagram(now, ClientAddress { socket, address }, bytes);
