@@ -134,9 +134,11 @@ impl Wrong {
 /// What to write instead, from the words of the error.
 fn file_hint(message: &str) -> Option<String> {
     let hint = if message.starts_with("invalid type: map, expected a sequence") {
-        "write [[driver]], with two brackets"
+        "write [[access]] or [[driver]], with two brackets"
     } else if message.starts_with("invalid type: string") && message.ends_with("a sequence") {
         "write a list, such as [\"amber\", \"driver\", \"dummy\"]"
+    } else if message == "missing field `action`" {
+        "action = \"allow\", or \"deny\""
     } else if message.starts_with("invalid socket address") {
         "write an address and a port, such as \"127.0.0.1:26233\""
     } else {

@@ -107,14 +107,17 @@ impl Exchange {
         if self.there < limits::LOOP_FRAMES {
             return None;
         }
-        let took = now.duration_since(since).max(Duration::from_millis(1));
+        let took = now
+            .duration_since(since)
+            .max(Duration::from_millis(1))
+            .as_millis() as u64;
         let (there, back) = (u64::from(self.there), u64::from(self.back));
         *self = Self {
             since: Some(now),
             there: 0,
             back: 0,
         };
-        let rate = there * 1000 / took.as_millis() as u64;
+        let rate = there * 1000 / took;
         // Most of what goes there comes back, as an answer or as a question.
         (rate >= limits::LOOP_RATE && back * 2 >= there).then_some(rate)
     }
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn only_what_goes_to_and_fro_for_long_and_fast_is_a_loop() {
         let fast = Duration::from_micros(50);
-        assert_eq!(check(limits::LOOP_FRAMES, fast, 1), [20_001]);
+        assert_eq!(check(limits::LOOP_FRAMES, fast, 1), [20_020]);
         assert_eq!(check(limits::LOOP_FRAMES - 1, fast, 1), [0; 0]);
         assert_eq!(check(3 * limits::LOOP_FRAMES, fast, 1).len(), 3);
         // A thousand requests a second is much, and may be meant.
