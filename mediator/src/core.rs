@@ -13,27 +13,28 @@
 //! [`Core::poll_timers_changed`] says that it may be due earlier than it was.
 
 mod absence;
+mod clients;
 mod control;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 use std::time::{Instant, SystemTime};
 
 use amber_proto::frame::{Frame, StreamError, check_prefix};
 use amber_proto::mediator::{self, Event as Notice, event::Kind};
 use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType, SynNum};
 use prost::Message;
-use tracing::{debug, error, info, warn};
+use tracing::{error, info, warn};
 
+use self::clients::Gone;
 use self::words::Words;
 use crate::config::{Admin, Config, DriverConfig, Limits};
-use crate::counters::{Count, Drop};
+use crate::counters::Count;
 use crate::limits;
 use crate::rate::{Digest, Gate, Rate};
-use crate::router::{Client, ClientAddress, DriverKey, Outbox, Router, Sender, Silence};
+use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender};
 use crate::supervise::{Action, Event, Exit, State, Supervisor};
 
 /// See the [module](self).
@@ -537,56 +538,6 @@ impl Core {
         }
     }
 
-    fn look_for_silent_clients(&mut self, now: Instant) {
-        self.timers_changed = true;
-        for (id, silence) in self.router.clients.silent(now) {
-            match silence {
-                Silence::Ping => self.router.ping_client(id, &mut self.outbox),
-                Silence::Lost => self.client_gone(now, id, Gone::Lost),
-            }
-        }
-        self.client_tick =
-            (self.router.clients.any_announced()).then(|| now + limits::CLIENT_PING_INTERVAL);
-    }
-
-    fn client_gone(&mut self, now: Instant, id: ClientId, why: Gone) {
-        if let Some(client) = self.router.client_gone(id) {
-            self.say_client_gone(now, &client, why);
-        }
-    }
-
-    fn say_client_gone(&mut self, now: Instant, client: &Client, why: Gone) {
-        let (id, address) = (client.id, client.address.address);
-        self.listeners.remove(&id);
-        match why {
-            // Every command does so at its end.
-            Gone::SaidSo => debug!(client = %address, id = id.0, "client gone: {why}"),
-            Gone::Lost | Gone::Unreachable => {
-                info!(client = %address, id = id.0, "client gone: {why}");
-            }
-            // Somebody may be making up thousands of addresses.
-            Gone::Evicted => {
-                if let Some(clients) = self.evictions.happened(now) {
-                    warn!(
-                        last = %address,
-                        clients,
-                        "too many clients: some made room for others; \
-                         `clients` under [limits] says how many there may be"
-                    );
-                }
-            }
-        }
-        let rate = Rate::per_second(limits::CLIENT_EVENTS_PER_SECOND);
-        if !self.client_events.pass(now, rate) {
-            return self.router.counters.drop(Drop::EventRateLimited);
-        }
-        self.notify(Notice {
-            client_id: Some(id.0),
-            text: Some(format!("{address} {why}")),
-            ..notice(Kind::ClientGone)
-        });
-    }
-
     /// What the router has found out by the way.
     fn tend(&mut self, now: Instant) {
         while let Some(client) = self.router.poll_evicted() {
@@ -640,26 +591,6 @@ impl Core {
         // An evicted client is found out here.
         self.listeners
             .retain(|id| router.tell_client(*id, &message, &mut self.outbox));
-    }
-}
-
-/// Why a client is gone.
-#[derive(Clone, Copy, Debug)]
-enum Gone {
-    SaidSo,
-    Lost,
-    Unreachable,
-    Evicted,
-}
-
-impl fmt::Display for Gone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SaidSo => "left",
-            Self::Lost => "does not answer any more",
-            Self::Unreachable => "cannot be reached any more",
-            Self::Evicted => "made room for others",
-        })
     }
 }
 

@@ -25,8 +25,8 @@
 //! - [`counters`], [`limits`]: everything that is counted, and every maximum.
 //!
 //! Four things hold always: a message that is not for the mediator is never
-//! decoded (but for the number of a request to a device that is not there);
-//! what is dropped is counted; nothing that a peer sends can make the core
+//! decoded (but for the number of a request to a device that cannot be used, and
+//! for CLIENT_DIED); what is dropped is counted; nothing that a peer sends can make the core
 //! panic; and a client that has never spoken to the mediator itself sees only
 //! what drivers send it.
 

@@ -8,6 +8,7 @@
 
 mod child;
 mod guard;
+mod panic;
 mod spawn;
 mod udp;
 
@@ -30,6 +31,7 @@ use tracing::{debug, error, warn};
 use self::child::Child;
 use self::guard::Guard;
 pub use self::guard::guard;
+pub use self::panic::abort_on_panic;
 use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
 use crate::counters::Drop;

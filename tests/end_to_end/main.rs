@@ -10,6 +10,7 @@ mod common;
 mod cli;
 mod configuration;
 mod demo;
+mod limits;
 mod no_survivors;
 mod old_clients;
 mod python_package;

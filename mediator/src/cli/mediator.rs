@@ -9,7 +9,7 @@ use std::{io, process};
 use amber_client::cli::{self as client, Failure};
 use amber_mediator::config::{Config, ConfigError};
 use amber_mediator::log::{Format, Log};
-use amber_mediator::shell::{BindError, Hooks, Mediator, this_program};
+use amber_mediator::shell::{BindError, Hooks, Mediator, abort_on_panic, this_program};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::failed;
@@ -77,6 +77,7 @@ impl Options {
         options: &client::Options,
         ready: impl FnOnce(&[SocketAddr]) -> io::Result<()>,
     ) -> Result<(), Failure> {
+        abort_on_panic();
         let hangup = self.hangup;
         let format = if options.json {
             Format::Json

@@ -16,6 +16,7 @@ use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType};
 use prost::Message;
 use tracing::info;
 
+use super::clients::Gone;
 use super::{Core, Driver, Order, Ticket, absence};
 use crate::config::Admin;
 use crate::counters::{Count, Drop};
@@ -53,7 +54,7 @@ impl Core {
             }
             (from @ Sender::Client(_), MsgType::ClientDied) => {
                 if let Some(id) = self.router.id_of(from) {
-                    self.client_gone(now, id, super::Gone::SaidSo);
+                    self.client_gone(now, id, Gone::SaidSo);
                 }
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Subscribe) => {

@@ -19,6 +19,7 @@ use amber_proto::mediator::{DriverState, Reply, Request, refusal, reply, request
 use amber_proto::{DeviceType, HeaderBytes, dummy};
 
 use super::*;
+use crate::counters::Drop;
 use crate::queue::Lane;
 
 struct World {
