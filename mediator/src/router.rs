@@ -107,6 +107,9 @@ pub struct Route {
 pub struct ForMediator<'a> {
     /// Who sent it.
     pub from: Sender,
+    /// Which of its own devices a driver speaks of; `None` for all of them, or
+    /// when it is not a driver that speaks of itself.
+    pub about: Option<Device>,
     /// An encoded `DriverMsg`, if all is well.
     pub message: &'a [u8],
     /// How long the whole datagram was.
@@ -118,7 +121,7 @@ pub struct ForMediator<'a> {
 pub enum Sender {
     /// A client, known or not.
     Client(ClientAddress),
-    /// A driver about itself: PONG, DRIVER_DIED.
+    /// A driver about itself: PONG, DRIVER_DIED, the health of its devices.
     Driver(DriverKey),
     /// A driver that uses the mediator as a device.
     DriverAsClient(DriverKey),
@@ -279,6 +282,7 @@ impl Router {
             self.counters.count(Count::ForMediator);
             return Some(ForMediator {
                 from: Sender::Client(from),
+                about: None,
                 message: frame.message,
                 bytes: bytes.len(),
             });
@@ -331,19 +335,22 @@ impl Router {
             self.deliver(key, id, header, frame.message, out);
             return None;
         }
-        let from = match (header.device_type, header.device()) {
-            (None, _) => Sender::Driver(key),
+        let (from, about) = match (header.device_type, header.device()) {
+            (None, _) => (Sender::Driver(key), None),
             // About itself; nobody asks himself.
-            (_, Some(device)) if route.devices.contains(&device) => Sender::Driver(key),
+            (_, Some(device)) if route.devices.contains(&device) => {
+                (Sender::Driver(key), Some(device))
+            }
             (Some(_), Some(device)) if device.device_type != DeviceType::MEDIATOR => {
                 self.driver_asks(now, key, id, device, frame.message);
                 return None;
             }
-            _ => Sender::DriverAsClient(key),
+            _ => (Sender::DriverAsClient(key), None),
         };
         self.counters.count(Count::ForMediator);
         Some(ForMediator {
             from,
+            about,
             message: frame.message,
             bytes: frame.wire_len(),
         })

@@ -15,6 +15,8 @@ mod no_survivors;
 mod old_clients;
 mod python_package;
 mod restart;
+mod robot;
 mod routing;
 mod sdk;
 mod tidy;
+mod trouble;

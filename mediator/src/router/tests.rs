@@ -154,6 +154,7 @@ impl World {
 fn said(from: Sender) -> ForMediator<'static> {
     ForMediator {
         from,
+        about: None,
         message: b"",
         bytes: 12,
     }

@@ -69,3 +69,21 @@ fn a_client_that_says_goodbye_is_forgotten_and_its_drivers_are_told_once() {
         "nothing is sent to one that never announced itself"
     );
 }
+
+#[test]
+fn a_client_that_never_pauses_is_lost_when_it_falls_silent_too() {
+    let mut world = World::new(&["5:0=x"]);
+    world.announce(local(1));
+    for _ in 0..50 {
+        world.advance(SECOND / 10);
+        world.send(local(1), dummy(), b"drive");
+        if !world.take(local(1)).is_empty() {
+            world.send(local(1), Device::MEDIATOR, &plain(MsgType::Pong));
+        }
+    }
+    world.drivers_got.clear();
+    world.advance(SECOND * 5);
+    let died = (DUMMY, b"\x1a\x01\x02".to_vec(), plain(MsgType::ClientDied));
+    assert_eq!(world.drivers_got, [died]);
+    assert!(world.core.router.clients.is_empty());
+}
