@@ -21,7 +21,7 @@ mod tests;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use amber_proto::frame::{Frame, StreamError, check_prefix};
 use amber_proto::mediator::{self, Event as Notice, event::Kind};
@@ -36,7 +36,7 @@ use crate::config::{Admin, Config, DriverConfig, Limits};
 use crate::counters::{Count, Drop};
 use crate::limits;
 use crate::rate::{Digest, Gate, Rate};
-use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender};
+use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Unreachable};
 use crate::supervise::{Action, Event, Exit, State, Supervisor};
 
 /// See the [module](self).
@@ -151,12 +151,46 @@ impl Core {
         }
     }
 
-    /// Ends all drivers; [`Core::is_finished`] says when that is done.
-    pub fn shut_down(&mut self, now: Instant) {
+    /// Ends all drivers; [`Core::is_finished`] says when that is done. Returns
+    /// how long it takes at most, unless a process cannot be killed.
+    pub fn shut_down(&mut self, now: Instant) -> Duration {
         self.stopping = true;
         for key in self.keys() {
             self.driver_event(now, key, Event::Stop);
         }
+        let graces = self.drivers.values().map(|d| d.config.policy.grace);
+        graces.max().unwrap_or_default() * 2 + limits::AFTER_KILL
+    }
+
+    /// Whether everything is coming to its end.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    /// The drivers that have not ended yet, for people.
+    pub fn unfinished(&self) -> String {
+        self.names_of(|driver| !driver.supervisor.is_at_rest())
+    }
+
+    /// How things are, in one line.
+    pub fn summary(&self) -> String {
+        let known = self.drivers.values().filter(|driver| !driver.obsolete);
+        let up = known.clone().filter(|d| *d.supervisor.state() == State::Up);
+        let (up, all) = (up.count(), known.count());
+        let clients = self.router.clients.len();
+        let mut text = format!("drivers up: {up} of {all}, clients: {clients}");
+        let failed =
+            self.names_of(|driver| matches!(driver.supervisor.state(), State::Failed { .. }));
+        if !failed.is_empty() {
+            text.push_str(&format!(", given up: {failed}"));
+        }
+        text
+    }
+
+    fn names_of(&self, wanted: impl Fn(&Driver) -> bool) -> String {
+        let drivers = self.drivers.values().filter(|driver| wanted(driver));
+        let names = drivers.map(|driver| driver.config.devices[0].to_string());
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// Whether all drivers have ended.
@@ -253,10 +287,19 @@ impl Core {
         self.tend(now);
     }
 
-    /// The system says that nobody is at the address of a client any more.
-    pub fn unreachable(&mut self, now: Instant, at: ClientAddress) {
-        if let Some(id) = self.router.id_of(Sender::Client(at)) {
-            self.client_gone(now, id, Gone::Unreachable);
+    /// The network says that an address cannot be reached. Only addresses of
+    /// clients count to whom something was sent.
+    pub fn unreachable(&mut self, now: Instant, at: ClientAddress, how: Unreachable) {
+        let Some(id) = self.router.id_of(Sender::Client(at)) else {
+            return;
+        };
+        let Some(client) = self.router.clients.client_mut(id) else {
+            return;
+        };
+        self.router.counters.count(Count::AddressErrors);
+        if client.unreachable(now, how) {
+            self.router.counters.count(Count::ClientsUnreachable);
+            self.client_gone(now, id, Gone::Unreachable(how));
             self.tend(now);
         }
     }

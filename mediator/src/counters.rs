@@ -70,6 +70,13 @@ kinds! {
         ClientsGone = "clients_gone",
         /// Clients that made room for others, of those gone.
         ClientsEvicted = "clients_evicted",
+        /// Clients whose address refused or could not be reached, of those gone.
+        ClientsUnreachable = "clients_unreachable",
+        /// What the network said of addresses of clients: refused, unreachable.
+        AddressErrors = "address_errors",
+        /// Datagrams that were sent again because the socket reported an error of
+        /// another address.
+        SendsRepeated = "sends_repeated",
         /// Drivers that were started.
         DriverStarts = "driver_starts",
         /// Drivers that ended without being asked to.

@@ -42,7 +42,7 @@ use amber_proto::mediator::Unavailable;
 use amber_proto::{ClientId, Device, DeviceType, Header, HeaderBytes};
 use tracing::warn;
 
-pub use self::clients::{Client, Clients, Silence};
+pub use self::clients::{Client, Clients, Silence, Unreachable};
 pub use self::outbox::{ClientAddress, Outbox, Written};
 pub use self::uses::{Use, Uses};
 use crate::access::Access;

@@ -11,14 +11,14 @@ use super::{Core, notice};
 use crate::counters::Drop;
 use crate::limits;
 use crate::rate::Rate;
-use crate::router::{Client, Silence};
+use crate::router::{Client, Silence, Unreachable};
 
 /// Why a client is gone.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gone {
     SaidSo,
     Lost,
-    Unreachable,
+    Unreachable(Unreachable),
     Evicted,
 }
 
@@ -27,7 +27,8 @@ impl fmt::Display for Gone {
         f.write_str(match self {
             Self::SaidSo => "left",
             Self::Lost => "does not answer any more",
-            Self::Unreachable => "cannot be reached any more",
+            Self::Unreachable(Unreachable::PortClosed) => "has closed its port",
+            Self::Unreachable(Unreachable::NoRoute) => "cannot be reached any more",
             Self::Evicted => "made room for others",
         })
     }
@@ -58,7 +59,7 @@ impl Core {
         match why {
             // Every command does so at its end.
             Gone::SaidSo => debug!(client = %address, id = id.0, "client gone: {why}"),
-            Gone::Lost | Gone::Unreachable => {
+            Gone::Lost | Gone::Unreachable(_) => {
                 info!(client = %address, id = id.0, "client gone: {why}");
             }
             // Somebody may be making up thousands of addresses.

@@ -10,6 +10,7 @@ mod health;
 mod proof;
 mod reload;
 mod schedules;
+mod unreachable;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

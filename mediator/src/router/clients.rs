@@ -44,6 +44,7 @@ pub struct Client {
     since: Instant,
     proof: Proof,
     keepalive: Keepalive,
+    no_route: Option<NoRoute>,
 }
 
 /// Whether somebody really is where its datagrams say that they come from.
@@ -81,6 +82,22 @@ struct Keepalive {
     pinged: Option<Instant>,
 }
 
+/// What the network says of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// Nobody listens there: the program has ended.
+    PortClosed,
+    /// It cannot be reached, for the moment or for good.
+    NoRoute,
+}
+
+/// An address cannot be reached.
+#[derive(Debug)]
+struct NoRoute {
+    since: Instant,
+    last: Instant,
+}
+
 /// What the silence of a client calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
@@ -111,6 +128,38 @@ impl Client {
                 Proof::Credit(0)
             },
             keepalive: Keepalive::default(),
+            no_route: None,
+        }
+    }
+
+    /// The network says that it is not there. Says whether it counts as lost.
+    ///
+    /// A closed port is certain. Everything else may pass, as when a laptop
+    /// changes its access point: it has to go on for a while without a word
+    /// from the client. Somebody to whom nothing was sent cannot be unreachable:
+    /// that is made up.
+    pub fn unreachable(&mut self, now: Instant, how: Unreachable) -> bool {
+        if self.sent == 0 {
+            return false;
+        }
+        if how == Unreachable::PortClosed {
+            return true;
+        }
+        let goes_on = |trouble: &&mut NoRoute| {
+            self.heard <= trouble.since && now.duration_since(trouble.last) < limits::UNREACHABLE
+        };
+        match self.no_route.as_mut().filter(goes_on) {
+            Some(trouble) => {
+                trouble.last = now;
+                now.duration_since(trouble.since) >= limits::UNREACHABLE
+            }
+            None => {
+                self.no_route = Some(NoRoute {
+                    since: now,
+                    last: now,
+                });
+                false
+            }
         }
     }
 

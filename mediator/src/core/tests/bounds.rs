@@ -190,18 +190,3 @@ fn what_cannot_be_answered_is_not_listened_to() {
     assert!(world.got.is_empty());
     assert!(world.core.router.clients.is_empty());
 }
-
-#[test]
-fn an_address_that_cannot_be_reached_any_more_is_a_lost_client() {
-    let mut world = World::new(&["5:0=x"]);
-    world.send(local(1), dummy(), b"x");
-    world.drivers_got.clear();
-    let address = local(1);
-    for _ in 0..2 {
-        let at = ClientAddress { socket: 0, address };
-        world.core.unreachable(world.now, at);
-        world.settle();
-    }
-    assert_eq!(world.drivers_got.len(), 1);
-    assert_eq!(world.drivers_got[0].2, plain(MsgType::ClientDied));
-}
