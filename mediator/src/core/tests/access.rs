@@ -26,7 +26,7 @@ fn world_with_client() -> World {
     world.send(remote(), Device::MEDIATOR, &plain(MsgType::Subscribe));
     // Long enough for a PING to be less.
     world.send(remote(), dummy(), b"a request with some bytes");
-    world.advance(SECOND);
+    world.advance(SECOND * 2);
     let ping = decode(world.take(remote()).last().expect("a PING"));
     world.send(remote(), Device::MEDIATOR, &pong(&ping));
     world.drivers_got.clear();
