@@ -3,6 +3,8 @@
 //!
 //! Everything has a default; `amber mediator --print-config` shows the whole.
 
+pub mod erlang;
+pub mod import;
 mod problem;
 mod sections;
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //!
 //! - [`Core::poll_action`]: processes to start and end,
 //! - [`Core::poll_order`]: work that needs files or the log,
+//! - [`Core::send_traced`]: frames for those who look on,
 //! - [`Router::poll_dirty`]: queues with something for a driver's pipe,
 //! - [`Core::outbox`]: datagrams to send.
 //!
@@ -18,6 +19,7 @@ mod control;
 mod health;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -52,6 +54,8 @@ pub struct Core {
     orders: VecDeque<Order>,
     /// Who wants to hear of events.
     listeners: BTreeSet<ClientId>,
+    /// Who looks on at frames.
+    tracers: Vec<trace::Tracer>,
     notices: u64,
     admin: Admin,
     limits: Limits,
@@ -122,6 +126,7 @@ impl Core {
             actions: VecDeque::new(),
             orders: VecDeque::new(),
             listeners: BTreeSet::new(),
+            tracers: Vec::new(),
             notices: 0,
             admin: config.admin,
             limits: config.limits,

@@ -152,6 +152,8 @@ kinds! {
         SendBufferFull = "send_buffer_full",
         /// A datagram that could not be sent.
         SendFailed = "send_failed",
+        /// Frames that a tracer was not shown because there were too many.
+        TraceFrames = "trace_frames_not_shown",
         /// Lines of our log that nobody read in time.
         LogLines = "log_lines",
         /// Lines that drivers wrote to stderr faster than is logged.
@@ -209,7 +211,8 @@ impl Drop {
             | Self::MediatorMessage
             | Self::LogLines
             | Self::DriverStderrLines
-            | Self::HealthEvents => Stage::Beside,
+            | Self::HealthEvents
+            | Self::TraceFrames => Stage::Beside,
         }
     }
 }

@@ -180,3 +180,17 @@ pub const HEALTH_EVENT_INTERVAL: Duration = Duration::from_secs(6);
 /// Devices of one driver whose trouble is told in an answer: what the rest of
 /// it leaves of 16 384 bytes.
 pub const TROUBLES: usize = 10;
+
+/// Clients that may trace drivers at once: people who look, not programs.
+pub const TRACERS: usize = 16;
+
+/// Frames that wait to be shown to tracers, until the turn ends.
+pub const TRACE_WAITING: usize = 256;
+
+/// Frames that one tracer is shown in a second: more than people can read, and
+/// little beside what the mediator passes on.
+pub const TRACE_FRAMES_PER_SECOND: u32 = 1000;
+
+/// The longest part of a message that a tracer is shown, in bytes: old
+/// receivers have 16 384 for all of it.
+pub const TRACE_BYTES: usize = 12_000;

@@ -26,6 +26,7 @@ mod deaths;
 mod order;
 mod outbox;
 mod requests;
+mod tap;
 #[cfg(test)]
 mod tests;
 mod uses;
@@ -44,6 +45,7 @@ use tracing::warn;
 
 pub use self::clients::{Client, Clients, Silence, Unreachable};
 pub use self::outbox::{ClientAddress, Outbox, Written};
+pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use crate::access::Access;
 use crate::counters::{Count, Counters, Drop};
@@ -100,6 +102,8 @@ pub struct Route {
     loop_named: Option<Instant>,
     /// It stands in [`Router::dirty`].
     dirty: bool,
+    /// Its frames are copied.
+    tapped: bool,
 }
 
 /// A message for the mediator itself.
@@ -134,6 +138,8 @@ pub struct Router {
     pub clients: Clients,
     /// What was counted, but for what queues count: see [`Router::totals`].
     pub counters: Counters,
+    /// Copies for those who look on.
+    pub tap: Tap,
     routes: HashMap<DriverKey, Route>,
     devices: HashMap<Device, DriverKey>,
     running: HashMap<ClientId, DriverKey>,
@@ -165,6 +171,7 @@ impl Router {
         Self {
             clients: Clients::new(clients),
             counters: Counters::default(),
+            tap: Tap::default(),
             routes: HashMap::new(),
             devices: HashMap::new(),
             running: HashMap::new(),
@@ -221,6 +228,7 @@ impl Router {
                 over_long: 0,
                 loop_named: None,
                 dirty: false,
+                tapped: false,
             },
         );
     }
@@ -317,6 +325,9 @@ impl Router {
         };
         route.traffic.frames_out += 1;
         route.traffic.bytes_out += frame.wire_len() as u64;
+        if route.tapped {
+            self.tap.copy(key, Direction::FromDriver, frame);
+        }
         let Some(id) = route.id else {
             self.counters.drop(Drop::DriverStopping);
             return None;
@@ -359,6 +370,13 @@ impl Router {
     /// Whether somebody has this id.
     pub fn knows(&self, id: ClientId) -> bool {
         self.running.contains_key(&id) || self.clients.client(id).is_some()
+    }
+
+    /// Whether the frames of a driver are copied from now on.
+    pub fn set_tapped(&mut self, key: DriverKey, tapped: bool) {
+        if let Some(route) = self.routes.get_mut(&key) {
+            route.tapped = tapped;
+        }
     }
 
     /// One driver.
@@ -501,6 +519,9 @@ impl Router {
         // are short.
         if route.queue.push(lane, frame).is_ok() {
             route.traffic.bytes_in += frame.wire_len() as u64;
+            if route.tapped {
+                self.tap.copy(key, Direction::ToDriver, frame);
+            }
         }
         if !route.dirty {
             route.dirty = true;

@@ -10,6 +10,7 @@ mod health;
 mod proof;
 mod reload;
 mod schedules;
+mod trace;
 mod unreachable;
 
 use std::collections::HashMap;
@@ -138,6 +139,7 @@ impl World {
             }
             break;
         }
+        self.core.send_traced(self.now);
         let router = &self.core.router;
         router.totals().check(router.waiting()).unwrap();
         for (to, bytes) in self.core.outbox.datagrams() {
