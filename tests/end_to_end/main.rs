@@ -11,6 +11,7 @@ mod cli;
 mod configuration;
 mod demo;
 mod languages;
+mod limits;
 mod lost_clients;
 mod no_survivors;
 mod old_clients;
