@@ -96,10 +96,15 @@ kinds! {
         SendBufferFull = "send_buffer_full",
         /// A datagram that could not be sent.
         SendFailed = "send_failed",
+        /// Frames that a tracer was not shown because there were too many.
+        TraceFrames = "trace_frames_not_shown",
         /// Lines of our log that nobody read in time.
         LogLines = "log_lines",
         /// Lines that drivers wrote to stderr faster than is logged.
         DriverStderrLines = "driver_stderr_lines",
+        /// What a driver said about the health of a device that made no event:
+        /// the same once more, or too much in a short time.
+        HealthEvents = "driver_health_events",
     }
 }
 

@@ -58,7 +58,8 @@ pub const LOG_QUEUE_LINES: usize = 1024;
 /// taken for noise. The original waited 100 ms and lost frames of slow drivers.
 pub const PARTIAL_FRAME: Duration = Duration::from_secs(5);
 
-/// A client is PINGed after being silent for so long.
+/// A client is PINGed after being silent for so long; one that is not known to
+/// answer, so often.
 pub const CLIENT_PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// PINGs to a client that may stay unanswered before it counts as lost; and
@@ -123,3 +124,28 @@ pub const COMMAND_BYTES: usize = 4_000;
 
 /// The longest text in an answer, in bytes, such as a reason or a word of a command.
 pub const TEXT_BYTES: usize = 400;
+
+/// Events about the health of one device that may follow each other at once:
+/// a device that comes and goes a few times while somebody wiggles at a plug.
+pub const HEALTH_EVENTS: u32 = 10;
+
+/// One more event about the health of a device is allowed so often, in the long run.
+pub const HEALTH_EVENT_INTERVAL: Duration = Duration::from_secs(6);
+
+/// Devices of one driver whose trouble is told in an answer: what the rest of
+/// it leaves of 16 384 bytes.
+pub const TROUBLES: usize = 10;
+
+/// Clients that may trace drivers at once: people who look, not programs.
+pub const TRACERS: usize = 16;
+
+/// Frames that wait to be shown to tracers, until the turn ends.
+pub const TRACE_WAITING: usize = 256;
+
+/// Frames that one tracer is shown in a second: more than people can read, and
+/// little beside what the mediator passes on.
+pub const TRACE_FRAMES_PER_SECOND: u32 = 1000;
+
+/// The longest part of a message that a tracer is shown, in bytes: old
+/// receivers have 16 384 for all of it.
+pub const TRACE_BYTES: usize = 12_000;

@@ -281,6 +281,9 @@ impl Shell {
     /// reached.
     fn send(&self) -> bool {
         let core = &mut *self.core.borrow_mut();
+        if !core.router.tap.is_empty() {
+            core.send_traced(Instant::now());
+        }
         if core.outbox.is_empty() {
             return false;
         }
