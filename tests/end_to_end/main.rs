@@ -12,6 +12,7 @@ mod configuration;
 mod demo;
 mod no_survivors;
 mod old_clients;
+mod python_package;
 mod restart;
 mod routing;
 mod sdk;
