@@ -32,7 +32,7 @@ use prost::Message;
 use tracing::warn;
 
 pub use self::clients::{Client, Clients, Silence};
-pub use self::outbox::{ClientAddress, Outbox, Written};
+pub use self::outbox::{ClientAddress, Outbox, Run, Written};
 use crate::counters::{Count, Counters, Drop};
 use crate::queue::{Bounds, Lane, Queue};
 

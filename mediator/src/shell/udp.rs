@@ -5,15 +5,17 @@ use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
+use nix::sys::socket::{
+    ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg, sendmsg,
+};
 use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tracing::debug;
 
 use crate::counters::{Count, Counters, Drop};
-use crate::limits::{DATAGRAMS_PER_TURN, SOCKET_BUFFER_BYTES};
-use crate::router::Outbox;
+use crate::limits::{DATAGRAMS_PER_TURN, SEGMENTS, SOCKET_BUFFER_BYTES};
+use crate::router::{Outbox, Run};
 
 /// Room for any datagram.
 const BUFFER: usize = 1 << 16;
@@ -109,45 +111,75 @@ impl Receiver {
 pub(super) struct Sender {
     headers: MultiHeaders<SockaddrStorage>,
     addresses: Vec<Option<SockaddrStorage>>,
+    /// How many datagrams the system may be given as one.
+    segments: usize,
 }
 
 impl Sender {
     pub(super) fn new() -> Self {
-        let headers = MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None);
         Self {
-            headers,
+            headers: MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None),
             addresses: Vec::with_capacity(DATAGRAMS_PER_TURN),
+            segments: SEGMENTS,
         }
     }
 
     /// Sends everything, in order per socket, and never waits: what the system
     /// does not take is dropped and counted.
     pub(super) fn send(&mut self, sockets: &[UdpSocket], outbox: &Outbox, counters: &mut Counters) {
-        let mut slices = Vec::with_capacity(outbox.datagrams().len().min(DATAGRAMS_PER_TURN));
+        let mut singles = Vec::with_capacity(outbox.datagrams().len().min(DATAGRAMS_PER_TURN));
         for (i, socket) in sockets.iter().enumerate() {
-            let mut datagrams = outbox
-                .datagrams()
-                .filter(|(to, _)| usize::from(to.socket) == i)
-                .map(|(to, frame)| (to.address, frame));
-            loop {
-                slices.clear();
-                self.addresses.clear();
-                for (address, frame) in datagrams.by_ref().take(DATAGRAMS_PER_TURN) {
-                    slices.push([IoSlice::new(frame)]);
-                    self.addresses.push(Some(address.into()));
+            let runs = outbox.runs(self.segments);
+            for run in runs.filter(|run| usize::from(run.to.socket) == i) {
+                if run.bytes.len() > run.segment {
+                    self.send_batch(socket, &mut singles, counters);
+                    if self.send_run(socket, run, counters) {
+                        continue;
+                    }
                 }
-                if slices.is_empty() {
-                    break;
+                for single in run.datagrams() {
+                    singles.push([IoSlice::new(single.bytes)]);
+                    self.addresses.push(Some(single.to.address.into()));
+                    if singles.len() == DATAGRAMS_PER_TURN {
+                        self.send_batch(socket, &mut singles, counters);
+                    }
                 }
-                self.send_batch(socket, &slices, counters);
             }
+            self.send_batch(socket, &mut singles, counters);
         }
+    }
+
+    /// Sends many datagrams to one client as one that the system cuts apart;
+    /// false when it cannot.
+    fn send_run(&mut self, socket: &UdpSocket, run: Run<'_>, counters: &mut Counters) -> bool {
+        let segment = run.segment as u16;
+        let sent = sendmsg(
+            socket.as_raw_fd(),
+            &[IoSlice::new(run.bytes)],
+            &[ControlMessage::UdpGsoSegments(&segment)],
+            MsgFlags::MSG_DONTWAIT,
+            Some(&SockaddrStorage::from(run.to.address)),
+        );
+        let count = run.datagrams().len() as u64;
+        match sent {
+            Ok(_) => counters.count_many(Count::DatagramsSent, count),
+            Err(Errno::EAGAIN | Errno::ENOBUFS) => {
+                counters.drop_many(Drop::SendBufferFull, count);
+            }
+            Err(Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE) => {
+                debug!("the system does not cut datagrams apart");
+                self.segments = 1;
+                return false;
+            }
+            Err(_) => return false,
+        }
+        true
     }
 
     fn send_batch(
         &mut self,
         socket: &UdpSocket,
-        slices: &[[IoSlice<'_>; 1]],
+        slices: &mut Vec<[IoSlice<'_>; 1]>,
         counters: &mut Counters,
     ) {
         let mut done = 0;
@@ -169,7 +201,7 @@ impl Sender {
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN | Errno::ENOBUFS) => {
                     counters.drop_many(Drop::SendBufferFull, (slices.len() - done) as u64);
-                    return;
+                    break;
                 }
                 // One address cannot be reached; the others can.
                 Err(error) => {
@@ -179,6 +211,8 @@ impl Sender {
                 }
             }
         }
+        slices.clear();
+        self.addresses.clear();
     }
 }
 
