@@ -18,6 +18,7 @@
 
 mod clients;
 mod outbox;
+mod tap;
 #[cfg(test)]
 mod tests;
 
@@ -31,8 +32,9 @@ use amber_proto::{ClientId, Device, DeviceType, DriverMsg, Header, HeaderBytes, 
 use prost::Message;
 use tracing::warn;
 
-pub use self::clients::{Client, Clients, Silence};
+pub use self::clients::{Client, Clients, Silence, Unreachable};
 pub use self::outbox::{ClientAddress, Outbox, Run, Written};
+pub use self::tap::{Copied, Direction, Tap};
 use crate::counters::{Count, Counters, Drop};
 use crate::queue::{Bounds, Lane, Queue};
 
@@ -79,6 +81,8 @@ pub struct Route {
     over_long: u64,
     /// It stands in [`Router::dirty`].
     dirty: bool,
+    /// Its frames are copied.
+    tapped: bool,
 }
 
 /// A message for the mediator itself.
@@ -86,6 +90,9 @@ pub struct Route {
 pub struct ForMediator<'a> {
     /// Who sent it.
     pub from: Sender,
+    /// Which of its own devices a driver speaks of; `None` for all of them, or
+    /// when it is not a driver that speaks of itself.
+    pub about: Option<Device>,
     /// An encoded `DriverMsg`, if all is well.
     pub message: &'a [u8],
 }
@@ -95,7 +102,7 @@ pub struct ForMediator<'a> {
 pub enum Sender {
     /// A client, known or not.
     Client(ClientAddress),
-    /// A driver about itself: PONG, DRIVER_DIED.
+    /// A driver about itself: PONG, DRIVER_DIED, the health of its devices.
     Driver(DriverKey),
     /// A driver that uses the mediator as a device.
     DriverAsClient(DriverKey),
@@ -108,6 +115,8 @@ pub struct Router {
     pub clients: Clients,
     /// What was counted.
     pub counters: Counters,
+    /// Copies for those who look on.
+    pub tap: Tap,
     routes: HashMap<DriverKey, Route>,
     devices: HashMap<Device, DriverKey>,
     running: HashMap<ClientId, DriverKey>,
@@ -123,6 +132,7 @@ impl Router {
         Self {
             clients: Clients::new(clients),
             counters: Counters::default(),
+            tap: Tap::default(),
             routes: HashMap::new(),
             devices: HashMap::new(),
             running: HashMap::new(),
@@ -150,6 +160,7 @@ impl Router {
                 warned_of_long_messages: false,
                 over_long: 0,
                 dirty: false,
+                tapped: false,
             },
         );
     }
@@ -236,6 +247,7 @@ impl Router {
         let Some(device) = other_device(&header) else {
             return Some(ForMediator {
                 from: Sender::Client(from),
+                about: None,
                 message: frame.message,
             });
         };
@@ -290,6 +302,9 @@ impl Router {
         let route = self.routes.get_mut(&key)?;
         route.traffic.frames_out += 1;
         route.traffic.bytes_out += frame.wire_len() as u64;
+        if route.tapped {
+            self.tap.copy(key, Direction::FromDriver, frame);
+        }
         let Some(id) = route.id else {
             self.counters.drop(Drop::DriverStopping);
             return None;
@@ -311,11 +326,13 @@ impl Router {
         match (header.device_type, header.device()) {
             (None, _) => Some(ForMediator {
                 from: Sender::Driver(key),
+                about: None,
                 message: frame.message,
             }),
             // About itself; nobody asks himself.
             (_, Some(device)) if route.devices.contains(&device) => Some(ForMediator {
                 from: Sender::Driver(key),
+                about: Some(device),
                 message: frame.message,
             }),
             (Some(_), Some(device)) if device.device_type != DeviceType::MEDIATOR => {
@@ -324,6 +341,7 @@ impl Router {
             }
             _ => Some(ForMediator {
                 from: Sender::DriverAsClient(key),
+                about: None,
                 message: frame.message,
             }),
         }
@@ -399,6 +417,13 @@ impl Router {
     /// Whether somebody has this id.
     pub fn knows(&self, id: ClientId) -> bool {
         self.running.contains_key(&id) || self.clients.client(id).is_some()
+    }
+
+    /// Whether the frames of a driver are copied from now on.
+    pub fn set_tapped(&mut self, key: DriverKey, tapped: bool) {
+        if let Some(route) = self.routes.get_mut(&key) {
+            route.tapped = tapped;
+        }
     }
 
     /// One driver.
@@ -540,6 +565,9 @@ impl Router {
                 self.counters.drop_many(Drop::QueueFull, dropped);
                 route.traffic.frames_in += 1;
                 route.traffic.bytes_in += frame.wire_len() as u64;
+                if route.tapped {
+                    self.tap.copy(key, Direction::ToDriver, frame);
+                }
             }
             // Messages were measured when they came in; headers of ours are short.
             Err(_) => self.counters.drop(Drop::DatagramTooLong),

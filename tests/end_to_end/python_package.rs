@@ -4,9 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tempfile::TempDir;
-
-use crate::common::{AMBER, Mediator, root};
+use crate::common::{AMBER, Mediator, READY, demo, root};
 
 const SOURCE: &str = "client-sdk/python/src";
 
@@ -53,13 +51,9 @@ fn wander_drives_the_demo_robot_and_touches_nothing() {
     if !can_run("python wander", "google.protobuf") {
         return;
     }
-    let folder = TempDir::new().unwrap();
-    let mut command = Command::new(AMBER);
-    command.env("AMBER_SIM_DIR", folder.path().join("sim"));
-    command.args(["demo", "--port", "0"]).current_dir(root());
-    let demo = Mediator::run(command);
-    for device in ["roboclaw", "hokuyo"] {
-        demo.wait_for_line(&format!("{device}::driver: ready"));
+    let (demo, folder) = demo();
+    for ready in READY {
+        demo.wait_for_line(ready);
     }
     let mut wander = python("client-sdk/python/examples/wander.py", &demo);
     wander.arg("6");

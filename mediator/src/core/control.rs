@@ -81,7 +81,15 @@ impl Core {
                     Err(refusal) => self.reply(ticket, reply::What::Refused(refusal)),
                 }
             }
-            (Sender::Driver(_), MsgType::Data | MsgType::Subscribe | MsgType::Unsubscribe)
+            (Sender::Driver(key), MsgType::Data) => {
+                match message.health.map(|health| health.trouble()) {
+                    Some(Ok(trouble)) => {
+                        self.driver_health(now, key, said.about, trouble.as_deref());
+                    }
+                    Some(Err(_)) | None => self.router.counters.drop(Drop::MediatorMessage),
+                }
+            }
+            (Sender::Driver(_), MsgType::Subscribe | MsgType::Unsubscribe)
             | (Sender::DriverAsClient(_), MsgType::Pong)
             | (Sender::Driver(_) | Sender::DriverAsClient(_), MsgType::ClientDied)
             | (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::DriverDied) => {
@@ -165,6 +173,7 @@ impl Core {
                 self.orders.push_back(Order::Reload(ticket));
                 return Ok(None);
             }
+            request::What::Trace(wanted) => reply::What::Done(self.trace(now, ticket, &wanted)?),
             request::What::SetLogLevel(level) => {
                 self.check_admin(ticket.to)?;
                 self.orders
@@ -205,7 +214,7 @@ impl Core {
         Err(refuse(refusal::Reason::Failed, message, None))
     }
 
-    fn key_of(&self, device: &mediator::Device) -> Result<DriverKey, Refusal> {
+    pub(super) fn key_of(&self, device: &mediator::Device) -> Result<DriverKey, Refusal> {
         let device = Device::new(DeviceType(device.r#type), device.id);
         self.router
             .driver_of(device)
@@ -254,7 +263,16 @@ impl Core {
             }
             (_, hint) => hint.clone(),
         };
+        let devices_and_health = driver.config.devices.iter().zip(&driver.health);
+        let troubles = devices_and_health.filter_map(|(device, health)| {
+            health.trouble().map(|trouble| mediator::Trouble {
+                device: wire_device(*device),
+                text: trouble.text.clone(),
+                since_ms: millis(now.duration_since(trouble.since)),
+            })
+        });
         let mut description = mediator::Driver {
+            troubles: troubles.take(limits::TROUBLES).collect(),
             devices: driver
                 .config
                 .devices
@@ -358,7 +376,7 @@ fn page_of<T: Message>(all: impl Iterator<Item = T>, skip: u32) -> Vec<T> {
         .collect()
 }
 
-fn refuse(reason: refusal::Reason, message: &str, hint: Option<&str>) -> Refusal {
+pub(super) fn refuse(reason: refusal::Reason, message: &str, hint: Option<&str>) -> Refusal {
     let (message, hint) = (message.to_owned(), hint.map(str::to_owned));
     Refusal {
         reason: reason.into(),
@@ -367,7 +385,7 @@ fn refuse(reason: refusal::Reason, message: &str, hint: Option<&str>) -> Refusal
     }
 }
 
-fn is_loopback(ip: IpAddr) -> bool {
+pub(super) fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 

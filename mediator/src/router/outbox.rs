@@ -41,6 +41,12 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// How many datagrams it has.
+    #[allow(clippy::len_without_is_empty)] // There is no run without one.
+    pub fn len(&self) -> usize {
+        self.bytes.len().div_ceil(self.segment)
+    }
+
     /// The datagrams, one by one.
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = Run<'a>> + use<'a> {
         let run = *self;

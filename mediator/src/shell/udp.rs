@@ -1,21 +1,17 @@
-//! Datagrams in and out, many with one system call. IO.
+//! Sockets, and datagrams in, many with one system call. IO.
 
-use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
 
-use nix::errno::Errno;
-use nix::sys::socket::{
-    ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg, sendmsg,
-};
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg};
 use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
-use tracing::debug;
 
-use crate::counters::{Count, Counters, Drop};
-use crate::limits::{DATAGRAMS_PER_TURN, SEGMENTS, SOCKET_BUFFER_BYTES};
-use crate::router::{Outbox, Run};
+use super::errors;
+use crate::limits::{DATAGRAMS_PER_TURN, SOCKET_BUFFER_BYTES};
+use crate::router::Unreachable;
 
 /// Room for any datagram.
 const BUFFER: usize = 1 << 16;
@@ -35,6 +31,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
     // The system grants what it allows; less than asked for is no error.
     socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
     socket.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
+    errors::keep(&socket, address.is_ipv6())?;
     socket.bind(&address.into())?;
     Ok(socket.into())
 }
@@ -43,12 +40,28 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
 /// many it took. After a full batch others have their turn: a socket that is
 /// never empty is always ready, and awaiting that gives way to nobody.
 ///
+/// What is known of addresses that cannot be reached goes to `unreachable`, and
+/// before the datagrams: who comes from such an address after that is new.
+///
 /// Cancelling loses nothing: what was not handed over is still in the socket.
 pub(super) async fn receive(
     socket: &UdpSocket,
+    mut unreachable: impl FnMut(SocketAddr, Unreachable),
     batch: impl FnOnce() -> io::Result<usize>,
 ) -> io::Result<()> {
-    socket.readable().await?;
+    let ready = socket.ready(Interest::READABLE | Interest::ERROR).await?;
+    if ready.is_error() {
+        let taken = socket.try_io(Interest::ERROR, || {
+            match errors::take(socket, &mut unreachable)? {
+                true => Ok(()),
+                false => Err(ErrorKind::WouldBlock.into()),
+            }
+        });
+        taken.or_else(|error| match error.kind() {
+            ErrorKind::WouldBlock => Ok(()),
+            _ => Err(error),
+        })?;
+    }
     let received = socket.try_io(Interest::READABLE, || match batch()? {
         // A short batch has emptied the socket, which is as good as an error
         // that says so, and saves asking. What comes next wakes us again.
@@ -107,116 +120,7 @@ impl Receiver {
     }
 }
 
-/// Sends batches.
-pub(super) struct Sender {
-    headers: MultiHeaders<SockaddrStorage>,
-    addresses: Vec<Option<SockaddrStorage>>,
-    /// How many datagrams the system may be given as one.
-    segments: usize,
-}
-
-impl Sender {
-    pub(super) fn new() -> Self {
-        Self {
-            headers: MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None),
-            addresses: Vec::with_capacity(DATAGRAMS_PER_TURN),
-            segments: SEGMENTS,
-        }
-    }
-
-    /// Sends everything, in order per socket, and never waits: what the system
-    /// does not take is dropped and counted.
-    pub(super) fn send(&mut self, sockets: &[UdpSocket], outbox: &Outbox, counters: &mut Counters) {
-        let mut singles = Vec::with_capacity(outbox.datagrams().len().min(DATAGRAMS_PER_TURN));
-        for (i, socket) in sockets.iter().enumerate() {
-            let runs = outbox.runs(self.segments);
-            for run in runs.filter(|run| usize::from(run.to.socket) == i) {
-                if run.bytes.len() > run.segment {
-                    self.send_batch(socket, &mut singles, counters);
-                    if self.send_run(socket, run, counters) {
-                        continue;
-                    }
-                }
-                for single in run.datagrams() {
-                    singles.push([IoSlice::new(single.bytes)]);
-                    self.addresses.push(Some(single.to.address.into()));
-                    if singles.len() == DATAGRAMS_PER_TURN {
-                        self.send_batch(socket, &mut singles, counters);
-                    }
-                }
-            }
-            self.send_batch(socket, &mut singles, counters);
-        }
-    }
-
-    /// Sends many datagrams to one client as one that the system cuts apart;
-    /// false when it cannot.
-    fn send_run(&mut self, socket: &UdpSocket, run: Run<'_>, counters: &mut Counters) -> bool {
-        let segment = run.segment as u16;
-        let sent = sendmsg(
-            socket.as_raw_fd(),
-            &[IoSlice::new(run.bytes)],
-            &[ControlMessage::UdpGsoSegments(&segment)],
-            MsgFlags::MSG_DONTWAIT,
-            Some(&SockaddrStorage::from(run.to.address)),
-        );
-        let count = run.datagrams().len() as u64;
-        match sent {
-            Ok(_) => counters.count_many(Count::DatagramsSent, count),
-            Err(Errno::EAGAIN | Errno::ENOBUFS) => {
-                counters.drop_many(Drop::SendBufferFull, count);
-            }
-            Err(Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE) => {
-                debug!("the system does not cut datagrams apart");
-                self.segments = 1;
-                return false;
-            }
-            Err(_) => return false,
-        }
-        true
-    }
-
-    fn send_batch(
-        &mut self,
-        socket: &UdpSocket,
-        slices: &mut Vec<[IoSlice<'_>; 1]>,
-        counters: &mut Counters,
-    ) {
-        let mut done = 0;
-        while done < slices.len() {
-            let sent = sendmmsg(
-                socket.as_raw_fd(),
-                &mut self.headers,
-                &slices[done..],
-                &self.addresses[done..],
-                [],
-                MsgFlags::MSG_DONTWAIT,
-            )
-            .map(Iterator::count);
-            match sent {
-                Ok(sent) => {
-                    counters.count_many(Count::DatagramsSent, sent as u64);
-                    done += sent.max(1);
-                }
-                Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN | Errno::ENOBUFS) => {
-                    counters.drop_many(Drop::SendBufferFull, (slices.len() - done) as u64);
-                    break;
-                }
-                // One address cannot be reached; the others can.
-                Err(error) => {
-                    counters.drop(Drop::SendFailed);
-                    debug!(%error, "a datagram could not be sent");
-                    done += 1;
-                }
-            }
-        }
-        slices.clear();
-        self.addresses.clear();
-    }
-}
-
-fn to_std(address: &SockaddrStorage) -> Option<SocketAddr> {
+pub(super) fn to_std(address: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = address
         .as_sockaddr_in()
         .map(|v4| SocketAddrV4::from(*v4).into());
@@ -252,7 +156,7 @@ mod tests {
                     let mut receiver = Receiver::new();
                     loop {
                         let batch = || receiver.receive(&socket, |_, _| {});
-                        receive(&socket, batch).await.unwrap();
+                        receive(&socket, |_, _| {}, batch).await.unwrap();
                         counted.set(counted.get() + 1);
                     }
                 });
