@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::subscription::Subscription;
 use crate::wire::Envelope;
 
-mod dummy;
-mod hokuyo;
+pub(crate) mod dummy;
+pub(crate) mod hokuyo;
 mod mediator;
 pub(crate) mod roboclaw;
 

@@ -60,6 +60,17 @@ pub const LIFE_CYCLE_FRAMES: usize = 16_384;
 /// Bytes offered to a driver's pipe in one system call: what a pipe holds.
 pub const WRITE_BYTES: usize = 64 * 1024;
 
+/// Datagrams for one client that the system is given as one, to cut apart
+/// itself: what every Linux that can do so takes.
+pub const SEGMENTS: usize = 64;
+
+/// The longest of those: what fits into a packet on any link, as it may not be
+/// cut again.
+pub const SEGMENT_BYTES: usize = 1232;
+
+/// All of them together, in bytes: what one UDP packet holds.
+pub const RUN_BYTES: usize = 65_507;
+
 /// Datagrams taken from a socket before others have their turn.
 pub const DATAGRAMS_PER_TURN: usize = 64;
 

@@ -44,7 +44,7 @@ use amber_proto::{ClientId, Device, DeviceType, Header, HeaderBytes};
 use tracing::warn;
 
 pub use self::clients::{Client, Clients, Silence, Unreachable};
-pub use self::outbox::{ClientAddress, Outbox, Written};
+pub use self::outbox::{ClientAddress, Outbox, Run, Written};
 pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use crate::access::Access;

@@ -10,6 +10,7 @@ mod child;
 mod errors;
 mod guard;
 mod reload;
+mod sender;
 mod service;
 mod spawn;
 mod udp;
@@ -36,6 +37,7 @@ use self::child::Child;
 use self::guard::Guard;
 pub use self::guard::guard;
 use self::reload::Reloads;
+use self::sender::Sender;
 use self::service::Service;
 use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
@@ -165,7 +167,7 @@ impl Mediator {
         let (reloads, reloads_wanted) = Reloads::new();
         let shell = Rc::new(Shell {
             core: RefCell::new(core),
-            sender: RefCell::new(udp::Sender::new()),
+            sender: RefCell::new(Sender::new()),
             children: RefCell::default(),
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::start(self.hooks.amber.clone()),
@@ -219,7 +221,7 @@ impl Mediator {
 struct Shell {
     core: RefCell<Core>,
     sockets: Vec<UdpSocket>,
-    sender: RefCell<udp::Sender>,
+    sender: RefCell<Sender>,
     children: RefCell<HashMap<DriverKey, Child>>,
     /// Where drivers reach us.
     for_drivers: SocketAddr,

@@ -7,6 +7,7 @@
 
 mod common;
 
+mod bench;
 mod cli;
 mod configuration;
 mod demo;
