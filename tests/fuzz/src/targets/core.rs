@@ -233,6 +233,7 @@ impl World {
                 break;
             }
         }
+        self.core.send_traced(self.now);
         for (to, bytes) in self.core.outbox.datagrams() {
             self.sent += 1;
             assert!(bytes.len() <= MAX_DATAGRAM);
@@ -288,7 +289,11 @@ impl World {
         }
         process.input.drain(..start);
         // One that is being ended has no use for the rest of a frame.
-        let is_up = self.core.router.route(key).is_some_and(|route| route.id.is_some());
+        let is_up = self
+            .core
+            .router
+            .route(key)
+            .is_some_and(|route| route.id.is_some());
         if process.room.is_none() && is_up {
             assert!(process.input.is_empty(), "half a frame");
         }
