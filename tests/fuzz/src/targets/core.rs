@@ -233,6 +233,7 @@ impl World {
                 break;
             }
         }
+        self.core.send_traced(self.now);
         for (to, bytes) in self.core.outbox.datagrams() {
             self.sent += 1;
             assert!(bytes.len() <= MAX_DATAGRAM);
