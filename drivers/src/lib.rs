@@ -17,7 +17,9 @@ use self::options::OptionsError;
 pub mod connection;
 pub mod dummy;
 pub mod hokuyo;
+pub mod ninedof;
 pub mod options;
+mod periodic;
 mod retry;
 pub mod roboclaw;
 
@@ -28,6 +30,8 @@ pub enum BuiltIn {
     Dummy(dummy::Options),
     /// A Hokuyo laser scanner
     Hokuyo(Box<hokuyo::Options>),
+    /// Acceleration, turn rate and magnetic field by chips on I2C
+    Ninedof(Box<ninedof::Options>),
     /// Two RoboClaw motor controllers with four wheels
     Roboclaw(Box<roboclaw::Options>),
 }
@@ -38,6 +42,7 @@ impl BuiltIn {
         match self {
             Self::Dummy(options) => amber_driver::serve(dummy::Dummy::new(options)),
             Self::Hokuyo(options) => serve(options.driver()),
+            Self::Ninedof(options) => serve(options.driver()),
             Self::Roboclaw(options) => serve(options.driver()),
         }
     }
