@@ -140,10 +140,11 @@ impl Board {
         Ok(reading)
     }
 
-    /// Whether some sensor is missing.
+    /// Whether some sensor is missing, or was a moment ago.
     pub fn is_incomplete(&self) -> bool {
-        let ready = |chip: &Chip| matches!(chip.state, State::Ready { .. });
-        !self.chips.iter().all(ready)
+        let is_well =
+            |chip: &Chip| matches!(chip.state, State::Ready { .. }) && !chip.outage.is_on();
+        !self.chips.iter().all(is_well)
     }
 
     /// What is to be logged.
@@ -203,6 +204,10 @@ impl Chip {
             (Sample::Old(_), _) => self.await_first(now),
             (Sample::Reset, _) => Err(Problem::Chip("does not keep its settings".into())),
             (Sample::Overflow, _) => {
+                self.state = State::Ready {
+                    address,
+                    fresh: now,
+                };
                 let text = "the magnetic field is beyond its range";
                 self.fails(now, text.into(), notes);
                 Ok(None)

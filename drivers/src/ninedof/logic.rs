@@ -347,7 +347,7 @@ impl Logic {
             self.retry.succeeded();
         }
         self.look_at = now
-            + match (reading.settling.is_empty(), is_incomplete) {
+            + match (reading.settling.is_empty(), is_incomplete || self.outage.is_on()) {
                 (false, _) => SETTLING,
                 (true, true) => LOOK_FOR_MISSING_EVERY,
                 (true, false) => LOOK_EVERY,
