@@ -9,9 +9,13 @@
 //! there is, and keep off what is beside; where it is not free, turn in place
 //! to the side with more room.
 
+#![allow(clippy::print_stdout)] // For people.
+
 use std::env;
+use std::time::Duration;
 
 use amber_client::{Client, Result, Scan, WheelSpeeds};
+use tokio::time::timeout;
 
 /// Half of the way that has to be free, from the middle of the robot.
 const HALF_WIDTH_MM: f64 = 260.0;
@@ -21,27 +25,49 @@ const TURN_AT_MM: f64 = 500.0;
 const FREE_MM: f64 = 900.0;
 const FASTEST_MM_S: f64 = 300.0;
 const TURN_MM_S: i32 = 120;
+/// Scans come ten times a second; after so long without any, it stands still.
+const BLIND: Duration = Duration::from_millis(500);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1:26233".into());
     let client = Client::connect(mediator).await?;
+    let mut seen = Seen::default();
+    let wandered = tokio::select! {
+        wandered = wander(&client, &mut seen) => wandered,
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    };
+    client.roboclaw(0).stop().await?;
+    client.close().await;
+    println!("{} scans, {} more were missed", seen.scans, seen.missed);
+    wandered
+}
+
+/// What has come so far.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) scans: u64,
+    /// So many scans came faster than they were looked at.
+    pub(crate) missed: u64,
+}
+
+/// Drives about until the client ends. Who drops this must stop the wheels.
+pub(crate) async fn wander(client: &Client, seen: &mut Seen) -> Result<()> {
     let (wheels, laser) = (client.roboclaw(0), client.hokuyo(0));
     let mut scans = laser.subscribe().await?;
     let mut mood = Mood::Ahead;
     loop {
-        tokio::select! {
-            scan = scans.next() => {
-                let Some(scan) = scan else { break };
+        match timeout(BLIND, scans.next()).await {
+            Ok(Some(scan)) => {
+                seen.scans += 1;
+                seen.missed += scan.missed;
                 mood = mood.next(&scan.message);
                 wheels.drive(mood.speeds(&scan.message)).await?;
             }
-            _ = tokio::signal::ctrl_c() => break,
+            Ok(None) => return Ok(()),
+            Err(_) => wheels.stop().await?,
         }
     }
-    wheels.stop().await?;
-    client.close().await;
-    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -49,6 +49,8 @@ pub mod blocking;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod error;
+#[cfg(feature = "picture")]
+pub mod picture;
 pub mod proxy;
 pub mod scan;
 pub mod subscription;

@@ -41,7 +41,6 @@ pub mod driver;
 #[cfg(test)]
 mod fake;
 pub mod logic;
-mod outage;
 pub mod registers;
 pub mod service;
 mod store;

@@ -101,7 +101,7 @@ impl Drive {
                         let mut board = std::mem::replace(&mut self.board, Board::new(gain, now));
                         let reading = board.read(now, self, wanted).unwrap();
                         self.board = board;
-                        self.logic.read(now, reading, self.board.is_incomplete());
+                        self.logic.read(now, reading, self.board.trouble());
                     }
                     Step::Store(_) => self.logic.stored(None),
                 }

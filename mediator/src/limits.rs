@@ -48,7 +48,8 @@ pub const LOG_QUEUE_LINES: usize = 1024;
 /// taken for noise. The original waited 100 ms and lost frames of slow drivers.
 pub const PARTIAL_FRAME: Duration = Duration::from_secs(5);
 
-/// A client is PINGed after being silent for so long.
+/// A client is PINGed after being silent for so long; one that is not known to
+/// answer, so often.
 pub const CLIENT_PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// PINGs to a client that may stay unanswered before it counts as lost; and
@@ -95,3 +96,14 @@ pub const COMMAND_BYTES: usize = 4_000;
 
 /// The longest text in an answer, in bytes, such as a reason or a word of a command.
 pub const TEXT_BYTES: usize = 400;
+
+/// Events about the health of one device that may follow each other at once:
+/// a device that comes and goes a few times while somebody wiggles at a plug.
+pub const HEALTH_EVENTS: u32 = 10;
+
+/// One more event about the health of a device is allowed so often, in the long run.
+pub const HEALTH_EVENT_INTERVAL: Duration = Duration::from_secs(6);
+
+/// Devices of one driver whose trouble is told in an answer: what the rest of
+/// it leaves of 16 384 bytes.
+pub const TROUBLES: usize = 10;

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use amber_proto::{Device, DeviceMessage, Frame, HeaderBytes, MsgType, SynNum};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use prost::Message;
+use tempfile::TempDir;
 
 /// Longer than anything takes, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,6 +54,18 @@ pub fn is_running(pid: u32) -> bool {
 
 pub fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid as i32), signal).unwrap();
+}
+
+/// What the drivers of wheels and scanner say when they can be used.
+pub const READY: [&str; 2] = ["INFO ready: front '", "INFO ready: SOKUIKI"];
+
+/// `amber demo`, and the folder of its simulated devices.
+pub fn demo() -> (Mediator, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(AMBER);
+    command.env("AMBER_SIM_DIR", folder.path().join("sim"));
+    command.args(["demo", "--port", "0"]).current_dir(root());
+    (Mediator::run(command), folder)
 }
 
 /// `amber mediator`, or something else that prints where it listens.
@@ -223,6 +237,70 @@ impl Drop for Mediator {
             eprintln!("the mediator printed:\n{}", self.output().join("\n"));
         }
     }
+}
+
+/// A command that goes on, and its lines.
+pub struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    notes: Receiver<String>,
+}
+
+impl Running {
+    pub fn start(mediator: &Mediator, args: &[&str]) -> Self {
+        let mut command = mediator.amber(args);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = lines_of(child.stdout.take().unwrap());
+        let notes = lines_of(child.stderr.take().unwrap());
+        Self {
+            child,
+            lines,
+            notes,
+        }
+    }
+
+    /// The next line on stderr.
+    #[track_caller]
+    pub fn note(&mut self) -> String {
+        self.notes.recv_timeout(PATIENCE).expect("a note")
+    }
+
+    /// The next line.
+    #[track_caller]
+    pub fn line(&mut self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a line")
+    }
+
+    /// Ctrl-C.
+    pub fn interrupt(mut self) {
+        signal(self.child.id(), Signal::SIGINT);
+        self.wait();
+    }
+
+    /// Nobody reads what it prints any more.
+    pub fn close_pipe(mut self) {
+        self.lines = mpsc::channel().1;
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        let status = wait_for("its end", || self.child.try_wait().unwrap());
+        assert!(status.success(), "{status}");
+    }
+}
+
+fn lines_of(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    // Ends, and closes the pipe, when nobody wants lines any more.
+    thread::spawn(move || {
+        let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+        lines.try_for_each(|line| sender.send(line))
+    });
+    lines
 }
 
 /// A client that speaks raw datagrams, and only what a test makes it say.

@@ -4,18 +4,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
-use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, root, signal};
-
-/// A demo, and the folder of its simulated devices.
-fn demo() -> (Mediator, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(AMBER);
-    command.env("AMBER_SIM_DIR", folder.path().join("sim"));
-    command.args(["demo", "--port", "0"]).current_dir(root());
-    (Mediator::run(command), folder)
-}
+use crate::common::{READY, demo, root, signal};
 
 #[test]
 fn every_command_that_the_demo_shows_works() {
@@ -23,7 +13,7 @@ fn every_command_that_the_demo_shows_works() {
     for device in ["roboclaw:0", "hokuyo:0", "dummy:0", "dummy:1"] {
         demo.wait_for_line(&format!("up driver={device}"));
     }
-    for ready in ["roboclaw::driver: ready", "hokuyo::driver: ready"] {
+    for ready in READY {
         demo.wait_for_line(ready);
     }
     let lines = demo.output();

@@ -8,17 +8,16 @@ use std::time::Duration;
 use amber_proto::{Device, DeviceType};
 use serde::Serialize;
 
-use self::view::View;
 use super::Failure;
 use super::output::{self, Human, fields, note, print, table};
 use super::watch;
 use crate::client::Client;
+use crate::picture;
+use crate::picture::view::{MAX_RANGE_M, MIN_RANGE_M, View};
 use crate::proxy::Hokuyo;
 use crate::scan::{Point, Scan};
 
-mod picture;
 mod plot;
-mod view;
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -114,12 +113,16 @@ enum Frame {
 }
 
 fn show(scan: &Scan, options: &Options, frame: Frame, json: bool) -> Result<(), Failure> {
-    let view = View::of(scan, options.range);
     if let Some(file) = &options.png {
-        write_whole(file, &picture::png(scan, view)?)?;
+        let picture = picture::png(scan, options.range)
+            .map_err(|error| Failure::new(format!("cannot make the picture: {error}")))?;
+        write_whole(file, &picture)?;
     }
     match (options.plot, frame) {
-        (true, _) => print(drawing(scan, view, frame).as_bytes()),
+        (true, _) => {
+            let view = View::of(scan, options.range);
+            print(drawing(scan, view, frame).as_bytes())
+        }
         // The picture is what was wanted.
         (false, _) if options.png.is_some() && !json => Ok(()),
         (false, Frame::Only) => output::show(&ScanShown::from(scan), json),
@@ -165,8 +168,10 @@ fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// Reads metres such as `5` or `0.5`.
 fn metres_from(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(metres) if (0.1..=100.0).contains(&metres) => Ok(metres),
-        _ => Err("not a number of metres from 0.1 to 100".to_owned()),
+        Ok(metres) if (MIN_RANGE_M..=MAX_RANGE_M).contains(&metres) => Ok(metres),
+        _ => Err(format!(
+            "not a number of metres from {MIN_RANGE_M} to {MAX_RANGE_M}"
+        )),
     }
 }
 

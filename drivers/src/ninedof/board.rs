@@ -13,13 +13,12 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::bus::{Bus, BusError};
-use super::outage::Outage;
 use super::registers::{
     ACCEL_ADDRESS, ACCEL_SETTINGS, GYRO_ADDRESSES, GYRO_SETTINGS, Gain, MAGNET_ADDRESS, MAGNET_ID,
     MAGNET_SETTINGS, MAGNET_STATUS, Raw, STATUS, Sample, Sensor, Sensors, Setting, WHO_AM_I, gyro_name,
     inertial_sample, magnet_sample, magnet_settings,
 };
-use crate::retry::Retry;
+use crate::outage::Outage;
 
 /// A chip that has no new sample for so long measures no more; it has
 /// hundreds in a second.
@@ -27,6 +26,9 @@ const STOPPED: Duration = Duration::from_millis(100);
 
 /// How long the first sample may take.
 const WARM_UP: Duration = Duration::from_secs(1);
+
+/// How long a chip must work before its trouble is over: some come and go.
+const STABLE: Duration = Duration::from_secs(2);
 
 /// How often a transfer is tried before a chip counts as missing: noise on the
 /// wires passes.
@@ -64,8 +66,9 @@ pub struct Board {
 struct Chip {
     sensor: Sensor,
     state: State,
-    retry: Retry,
     outage: Outage,
+    /// Since when it works.
+    works: Option<Instant>,
     was_ready: bool,
 }
 
@@ -90,8 +93,8 @@ impl Board {
         let chip = |sensor| Chip {
             sensor,
             state: State::Absent { until: now },
-            retry: Retry::default(),
             outage: Outage::default(),
+            works: None,
             was_ready: false,
         };
         Self {
@@ -105,7 +108,6 @@ impl Board {
     pub fn reopened(&mut self, now: Instant) {
         for chip in &mut self.chips {
             chip.state = State::Absent { until: now };
-            chip.retry.succeeded();
         }
     }
 
@@ -127,9 +129,9 @@ impl Board {
             match chip.read(now, bus, self.gain, &mut self.notes) {
                 Ok(digits) => reading.raw.set(chip.sensor, digits),
                 Err(Problem::Chip(problem)) => {
-                    let until = now + chip.retry.failed();
-                    chip.state = State::Absent { until };
                     chip.fails(now, problem, &mut self.notes);
+                    let until = chip.outage.try_again_at(now);
+                    chip.state = State::Absent { until };
                 }
                 Err(Problem::Bus(problem)) => return Err(problem),
             }
@@ -140,11 +142,14 @@ impl Board {
         Ok(reading)
     }
 
-    /// Whether some sensor is missing, or was a moment ago.
-    pub fn is_incomplete(&self) -> bool {
-        let is_well =
-            |chip: &Chip| matches!(chip.state, State::Ready { .. }) && !chip.outage.is_on();
-        !self.chips.iter().all(is_well)
+    /// What is wrong with the chips, or was a moment ago.
+    pub fn trouble(&self) -> Option<String> {
+        let troubles = self.chips.iter().filter_map(|chip| {
+            let trouble = chip.outage.trouble()?;
+            Some(format!("{}: {trouble}", chip.sensor))
+        });
+        let troubles: Vec<_> = troubles.collect();
+        (!troubles.is_empty()).then(|| troubles.join("; "))
     }
 
     /// What is to be logged.
@@ -226,16 +231,18 @@ impl Chip {
     }
 
     fn works(&mut self, now: Instant, notes: &mut VecDeque<Note>) {
-        if let Some(lasted) = self.outage.works(now) {
+        let since = *self.works.get_or_insert(now);
+        let is_stable = now.saturating_duration_since(since) >= STABLE;
+        if (is_stable || self.outage.trouble().is_none())
+            && let Some(lasted) = self.outage.over(now)
+        {
             notes.push_back(Note::Back(self.sensor, lasted));
-        }
-        if !self.outage.is_on() {
-            self.retry.succeeded();
         }
     }
 
     fn fails(&mut self, now: Instant, problem: String, notes: &mut VecDeque<Note>) {
-        if self.outage.fails(now) {
+        self.works = None;
+        if self.outage.complain(now, &problem) {
             notes.push_back(Note::Trouble(self.sensor, problem));
         }
     }

@@ -6,14 +6,12 @@
 use std::error::Error;
 use std::future::pending;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use amber_driver::{ClientId, Driver, Link, Origin, Request, SendError};
 use amber_proto::ninedof::service_request::Service;
 use amber_proto::ninedof::{DataRequest, DriverMsg, ServiceRequest, SubscribeAction};
-use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep_until;
 
 use super::board::Board;
 use super::bus::{Bus, OpenBus};
@@ -22,9 +20,7 @@ use super::logic::{Logic, Output, Settings, Step};
 use super::registers::Sensors;
 use super::service::Kind;
 use super::store;
-
-/// How many orders may wait for the end of a transfer.
-const MAX_ORDERS: usize = 64;
+use crate::desk::{Desk, Inbox, Owner, now, report, until};
 
 /// How often those are published to who are subscribed by SUBSCRIBE, which
 /// does not say how often.
@@ -32,11 +28,8 @@ const USUAL_PERIOD: Duration = Duration::from_millis(100);
 
 /// The driver of a board with accelerometer, gyroscope and magnetometer.
 #[derive(Debug)]
-pub struct NineDof<B> {
-    /// What the task needs, until it starts.
-    owner: Option<Owner<B>>,
-    orders: Option<mpsc::Sender<Order>>,
-    has_warned: bool,
+pub struct NineDof<B: OpenBus> {
+    desk: Desk<Holder<B>>,
 }
 
 /// How the driver runs, but for the bus.
@@ -48,8 +41,9 @@ pub struct Setup {
     pub calibration: Option<PathBuf>,
 }
 
+/// Who has the bus.
 #[derive(Debug)]
-struct Owner<B> {
+struct Holder<B> {
     setup: Setup,
     place: B,
 }
@@ -67,16 +61,7 @@ impl<B: OpenBus> NineDof<B> {
     /// A driver that opens its bus by `place`.
     pub fn new(setup: Setup, place: B) -> Self {
         Self {
-            owner: Some(Owner { setup, place }),
-            orders: None,
-            has_warned: false,
-        }
-    }
-
-    async fn order(&self, order: Order) {
-        if let Some(orders) = &self.orders {
-            // The task ends only with the last sender.
-            let _ = orders.send(order).await;
+            desk: Desk::new(Holder { setup, place }),
         }
     }
 }
@@ -85,11 +70,7 @@ impl<B: OpenBus> Driver for NineDof<B> {
     type Message = DriverMsg;
 
     async fn start(&mut self, link: Link<DriverMsg>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        if let Some(owner) = self.owner.take() {
-            let (orders, received) = mpsc::channel(MAX_ORDERS);
-            self.orders = Some(orders);
-            tokio::spawn(owner.run(received, link));
-        }
+        self.desk.open(link);
         Ok(())
     }
 
@@ -101,20 +82,19 @@ impl<B: OpenBus> Driver for NineDof<B> {
             || message.data_request.is_some()
             || message.service_request.is_some();
         if let Some(action) = message.subscribe_action {
-            self.order(Order::Subscribe(origin.clone(), action)).await;
+            self.desk.order(Order::Subscribe(origin.clone(), action)).await;
         }
         if let Some(asked) = message.data_request.filter(|_| can_be_answered) {
-            self.order(Order::Ask(origin.clone(), asked)).await;
+            self.desk.order(Order::Ask(origin.clone(), asked)).await;
         }
         if let Some(asked) = message.service_request.filter(|_| can_be_answered) {
             let time = asked.milliseconds.map(|ms| Duration::from_millis(ms.into()));
             if let Some(kind) = kind(&asked) {
-                self.order(Order::Serve(origin.clone(), kind, time)).await;
+                self.desk.order(Order::Serve(origin.clone(), kind, time)).await;
             }
         }
-        if !is_known && !self.has_warned {
-            self.has_warned = true;
-            tracing::warn!(client = ?origin.clients, "not a request for a ninedof (logged once)");
+        if !is_known {
+            self.desk.complain_once(&origin);
         }
         None
     }
@@ -124,31 +104,41 @@ impl<B: OpenBus> Driver for NineDof<B> {
     }
 
     async fn publish(&mut self) -> Option<DriverMsg> {
-        self.order(Order::Publish).await;
+        self.desk.order(Order::Publish).await;
         None
     }
 
     async fn client_died(&mut self, client: ClientId) {
-        self.order(Order::ClientDied(client)).await;
+        self.desk.order(Order::ClientDied(client)).await;
+    }
+
+    async fn shutdown(&mut self) {
+        self.desk.close().await;
     }
 }
 
-impl<B: OpenBus> Owner<B> {
-    async fn run(mut self, mut orders: mpsc::Receiver<Order>, link: Link<DriverMsg>) {
+impl<B: OpenBus> Owner for Holder<B> {
+    type Order = Order;
+    type Message = DriverMsg;
+
+    async fn run(mut self, mut inbox: Inbox<Order>, link: Link<DriverMsg>) {
         let calibration = load(self.setup.calibration.clone()).await;
         let settings = self.setup.settings.clone();
         let mut board = Board::new(settings.gain(), now());
         let mut logic = Logic::new(settings, calibration, now());
         let mut bus: Option<Box<dyn Bus>> = None;
-        loop {
-            while let Ok(order) = orders.try_recv() {
-                obey(&mut logic, order);
+        'orders: loop {
+            while let Some(order) = inbox.try_next() {
+                match order {
+                    Some(order) => obey(&mut logic, order),
+                    None => break 'orders,
+                }
             }
             let step = logic.poll_step(now());
             tell(&mut logic, &link);
             match step {
                 None => tokio::select! {
-                    order = orders.recv() => match order {
+                    order = inbox.next() => match order {
                         Some(order) => obey(&mut logic, order),
                         None => break,
                     },
@@ -232,7 +222,7 @@ async fn read(
         }
     }
     match result {
-        Ok(reading) => logic.read(now(), reading, board.is_incomplete()),
+        Ok(reading) => logic.read(now(), reading, board.trouble()),
         Err(why) => logic.failed(now(), &why),
     }
     (board, Some(bus))
@@ -274,6 +264,7 @@ fn obey(logic: &mut Logic, order: Order) {
 }
 
 fn tell(logic: &mut Logic, link: &Link<DriverMsg>) {
+    report(link, logic.trouble());
     while let Some(output) = logic.poll_output() {
         let sent: Result<(), SendError> = match output {
             Output::Answer(origin, message) => link.answer(&origin, message),
@@ -291,18 +282,6 @@ fn tell(logic: &mut Logic, link: &Link<DriverMsg>) {
         if let Err(error) = sent {
             tracing::debug!("a reading was not sent: {error}");
         }
-    }
-}
-
-/// The clock of tokio, which tests can stop.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
-async fn until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => sleep_until(instant.into()).await,
-        None => pending().await,
     }
 }
 

@@ -23,12 +23,11 @@ use amber_proto::ninedof::{DataRequest, DriverMsg, SensorData, SubscribeAction};
 use super::attitude::attitude;
 use super::board::Reading;
 use super::calibration::Calibration;
-use super::outage::Outage;
 use super::registers::{Gain, Raw, Sensors};
 use super::service::{self, Kind, Outcome, Service};
 use super::units::{Axes, Measured, Numbers, gyro_milli, sensor_data};
+use crate::outage::Outage;
 use crate::periodic::Periodic;
-use crate::retry::Retry;
 
 /// How long somebody who asks is taken to be waiting.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -148,8 +147,9 @@ pub struct Logic {
     look_at: Instant,
     /// When the reading was begun that is not finished yet.
     reads_at: Instant,
-    retry: Retry,
     outage: Outage,
+    /// What is wrong with the chips.
+    board_trouble: Option<String>,
     has_warned_of_motion: bool,
     outputs: VecDeque<Output>,
     counters: Counters,
@@ -197,8 +197,8 @@ impl Logic {
             measure_bias_at: measures_bias.then_some(now),
             look_at: now,
             reads_at: now,
-            retry: Retry::default(),
             outage: Outage::default(),
+            board_trouble: None,
             has_warned_of_motion: false,
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -270,6 +270,11 @@ impl Logic {
         self.outputs.pop_front()
     }
 
+    /// What is wrong with the bus or the chips, if anything.
+    pub fn trouble(&self) -> Option<&str> {
+        self.outage.trouble().or(self.board_trouble.as_deref())
+    }
+
     /// How often what has happened.
     pub fn counters(&self) -> Counters {
         self.counters
@@ -294,7 +299,7 @@ impl Logic {
         match self.phase {
             Phase::Absent { until } => (now >= until).then_some(Step::Open),
             Phase::Closing => {
-                let until = now + self.retry.failed();
+                let until = self.outage.try_again_at(now);
                 self.phase = Phase::Absent { until };
                 Some(Step::Close)
             }
@@ -331,27 +336,25 @@ impl Logic {
 
     /// The bus cannot be opened, or has failed.
     pub fn failed(&mut self, now: Instant, why: &str) {
-        if self.outage.fails(now) {
+        if self.outage.complain(now, why) {
             (self.outputs).push_back(Output::Say(Note::Trouble(why.to_owned())));
         }
         self.phase = Phase::Closing;
     }
 
-    /// The sensors were read; `is_incomplete` if some of all three are missing.
-    pub fn read(&mut self, now: Instant, reading: Reading, is_incomplete: bool) {
+    /// The sensors were read; `trouble` is what is wrong with the chips.
+    pub fn read(&mut self, now: Instant, reading: Reading, trouble: Option<String>) {
         self.counters.readings += 1;
-        if let Some(lasted) = self.outage.works(now) {
+        if let Some(lasted) = self.outage.over(now) {
             self.outputs.push_back(Output::Say(Note::Back(lasted)));
         }
-        if !self.outage.is_on() {
-            self.retry.succeeded();
-        }
         self.look_at = now
-            + match (reading.settling.is_empty(), is_incomplete || self.outage.is_on()) {
+            + match (reading.settling.is_empty(), trouble.is_some()) {
                 (false, _) => SETTLING,
                 (true, true) => LOOK_FOR_MISSING_EVERY,
                 (true, false) => LOOK_EVERY,
             };
+        self.board_trouble = trouble;
         let gain = self.settings.gain();
         let measured = Measured::of(reading.raw, gain, &self.calibration);
         self.answer(now, reading, measured);

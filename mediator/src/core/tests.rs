@@ -11,6 +11,8 @@ use amber_proto::{DeviceType, HeaderBytes, dummy};
 use super::*;
 use crate::counters::Drop;
 
+mod health;
+
 struct World {
     core: Core,
     now: Instant,
@@ -205,6 +207,16 @@ impl World {
 
     fn take(&mut self, client: SocketAddr) -> Vec<Vec<u8>> {
         self.got.remove(&client).unwrap_or_default()
+    }
+
+    /// A driver speaks of itself, or of one of its devices.
+    fn says(&mut self, key: DriverKey, about: Option<Device>, health: mediator::Health) {
+        let mut message = mediator::DriverMsg::data();
+        message.health = Some(health);
+        let (header, message) = (HeaderBytes::new(about, None), message.encode_to_vec());
+        let (header, message) = (header.as_slice(), &message[..]);
+        assert!((self.core).driver_frame(self.now, key, Frame { header, message }));
+        self.settle();
     }
 
     /// The events that a listener got.
@@ -459,6 +471,24 @@ fn a_silent_client_that_used_to_answer_is_lost_and_its_drivers_are_told() {
         usize::from(limits::CLIENT_PINGS)
     );
     // Drivers have ids, too: the first client has the second one.
+    let died = (DUMMY, b"\x1a\x01\x02".to_vec(), plain(MsgType::ClientDied));
+    assert_eq!(world.drivers_got, [died]);
+    assert!(world.core.router.clients.is_empty());
+}
+
+#[test]
+fn a_client_that_never_pauses_is_lost_when_it_falls_silent_too() {
+    let mut world = World::new(&["5:0=x"]);
+    world.announce(local(1));
+    for _ in 0..50 {
+        world.advance(SECOND / 10);
+        world.send(local(1), dummy(), b"drive");
+        if !world.take(local(1)).is_empty() {
+            world.send(local(1), Device::MEDIATOR, &plain(MsgType::Pong));
+        }
+    }
+    world.drivers_got.clear();
+    world.advance(SECOND * 5);
     let died = (DUMMY, b"\x1a\x01\x02".to_vec(), plain(MsgType::ClientDied));
     assert_eq!(world.drivers_got, [died]);
     assert!(world.core.router.clients.is_empty());

@@ -34,6 +34,8 @@ pub struct Client {
 struct Keepalive {
     answers: bool,
     unanswered: u8,
+    /// The last PING that it has not shown to have survived, or, as long as it
+    /// has never answered, when it was looked at first.
     pinged: Option<Instant>,
 }
 
@@ -99,15 +101,18 @@ impl Client {
 
     fn silence(&mut self, now: Instant) -> Option<Silence> {
         let keepalive = &mut self.keepalive;
-        if keepalive.pinged.is_some_and(|pinged| self.heard > pinged) {
-            // Anything that comes after a PING shows that it lives; but one
-            // that never answers PINGs is still not asked more than thrice.
-            keepalive.pinged = None;
-            if keepalive.answers {
+        let since = if keepalive.answers {
+            if keepalive.pinged.is_some_and(|pinged| self.heard > pinged) {
+                // Anything that comes after a PING shows that it lives.
+                keepalive.pinged = None;
                 keepalive.unanswered = 0;
             }
-        }
-        let since = keepalive.pinged.unwrap_or(self.heard);
+            keepalive.pinged.unwrap_or(self.heard)
+        } else {
+            // It is asked however much it says: the end of one that never
+            // pauses would not be noticed otherwise.
+            *keepalive.pinged.get_or_insert(now)
+        };
         if now.duration_since(since) < limits::CLIENT_PING_INTERVAL {
             return None;
         }

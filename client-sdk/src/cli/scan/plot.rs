@@ -1,6 +1,6 @@
 //! A scan drawn with characters: braille for points, dots for rings. PURE.
 
-use super::view::{View, label};
+use crate::picture::view::{View, label};
 use crate::scan::Scan;
 
 /// A braille character is two dots wide and four high, so that dots are about

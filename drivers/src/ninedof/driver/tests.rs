@@ -9,6 +9,8 @@ use tokio_util::codec::Decoder;
 
 use super::super::fake::{Fake, RESTING};
 use super::super::units::Numbers;
+use std::time::Instant;
+
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);

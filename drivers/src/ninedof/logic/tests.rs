@@ -95,8 +95,8 @@ impl Bench {
                 Step::Close => {}
                 Step::Read(wanted) => match self.board.read(self.now, &mut self.bus, wanted) {
                     Ok(reading) => {
-                        let is_incomplete = self.board.is_incomplete();
-                        self.logic.read(self.now, reading, is_incomplete);
+                        let trouble = self.board.trouble();
+                        self.logic.read(self.now, reading, trouble);
                     }
                     Err(why) => self.logic.failed(self.now, &why),
                 },
@@ -282,7 +282,9 @@ fn a_bus_that_fails_is_said_once_and_opened_again() {
     bench.bus.state().broken = Some("the bus is gone".into());
     bench.is_plugged = false;
     assert_eq!(bench.run(30_000 * MS), [], "no old values");
-    assert_eq!(bench.said, ["the bus is gone; trying again"]);
+    let said = ["the bus is gone", "there is no bus"];
+    assert_eq!(bench.said, said.map(|text| format!("{text}; trying again")));
+    assert_eq!(bench.logic.trouble(), Some(said[1]));
     let steps = bench.steps;
     bench.run(60_000 * MS);
     assert!(bench.steps - steps < 100, "it waits between");
@@ -290,8 +292,9 @@ fn a_bus_that_fails_is_said_once_and_opened_again() {
     bench.bus.state().broken = None;
     bench.is_plugged = true;
     assert!(bench.run(6_000 * MS).len() > 30);
-    assert_eq!(bench.said.len(), 2);
-    assert!(bench.said[1].starts_with("the bus works again after 9"));
+    assert_eq!(bench.said.len(), 3);
+    assert_eq!(bench.logic.trouble(), None);
+    assert!(bench.said[2].starts_with("the bus works again after 9"));
 }
 
 #[test]

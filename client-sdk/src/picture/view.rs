@@ -2,6 +2,10 @@
 
 use crate::scan::Scan;
 
+/// How far a picture reaches at least, in metres.
+pub(crate) const MIN_RANGE_M: f64 = 0.1;
+/// And at most.
+pub(crate) const MAX_RANGE_M: f64 = 100.0;
 /// At most so many rings.
 const MAX_RINGS: f64 = 4.0;
 /// The part of the points that a picture shows at least: a glance through the
@@ -10,17 +14,19 @@ const SHOWN: f64 = 0.98;
 
 /// What a picture shows: a circle around the scanner.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct View {
+pub(crate) struct View {
     /// The radius of the circle.
-    pub(super) range_m: f64,
+    pub(crate) range_m: f64,
     /// How far the rings are apart.
-    pub(super) spacing_m: f64,
+    pub(crate) spacing_m: f64,
 }
 
 impl View {
     /// One that shows nearly all points, or as far as was asked for.
-    pub(super) fn of(scan: &Scan, range_m: Option<f64>) -> Self {
+    pub(crate) fn of(scan: &Scan, range_m: Option<f64>) -> Self {
         if let Some(range_m) = range_m {
+            // `max` makes a number of what is none.
+            let range_m = range_m.max(MIN_RANGE_M).clamp(MIN_RANGE_M, MAX_RANGE_M);
             let spacing_m = spacing(range_m);
             return Self { range_m, spacing_m };
         }
@@ -37,7 +43,7 @@ impl View {
     }
 
     /// The radii of the rings in metres, from the inside.
-    pub(super) fn rings(self) -> impl Iterator<Item = f64> {
+    pub(crate) fn rings(self) -> impl Iterator<Item = f64> {
         // A bit more, for radii that are not exact.
         let count = (self.range_m / self.spacing_m * 1.001) as u32;
         (1..=count).map(move |k| f64::from(k) * self.spacing_m)
@@ -45,7 +51,7 @@ impl View {
 }
 
 /// The text at a ring.
-pub(super) fn label(ring_m: f64) -> String {
+pub(crate) fn label(ring_m: f64) -> String {
     format!("{ring_m}m")
 }
 
@@ -86,5 +92,18 @@ mod tests {
         assert_eq!(view.range_m, 2.5);
         let labels: Vec<_> = view.rings().map(label).collect();
         assert_eq!(labels, ["1m", "2m"]);
+    }
+
+    #[test]
+    fn a_range_that_makes_no_sense_becomes_the_nearest_one_that_does() {
+        let scan = Scan::new(&[], &[], None).unwrap();
+        for (wanted, range_m) in [
+            (f64::NAN, MIN_RANGE_M),
+            (-1.0, MIN_RANGE_M),
+            (0.0, MIN_RANGE_M),
+            (f64::INFINITY, MAX_RANGE_M),
+        ] {
+            assert_eq!(View::of(&scan, Some(wanted)).range_m, range_m);
+        }
     }
 }

@@ -1,8 +1,11 @@
 //! A scan as a picture: what the laser went through, what it met, rings. PURE.
 
-use super::view::{View, label};
-use crate::cli::Failure;
+use std::io;
+
+use self::view::{View, label};
 use crate::scan::{Point, Scan};
+
+pub(crate) mod view;
 
 /// Width and height.
 const SIZE: usize = 800;
@@ -22,7 +25,15 @@ const MET: Colour = [200, 40, 32];
 const ROBOT: Colour = [32, 72, 136];
 
 /// The scan as a PNG file, straight ahead upwards and the right on the right.
-pub(super) fn png(scan: &Scan, view: View) -> Result<Vec<u8>, Failure> {
+///
+/// It reaches `range_m` metres, at least 0.1 and at most 100, or as far as
+/// nearly all points if that is absent. What the laser went through is white,
+/// what it met is red; grey was not seen.
+///
+/// # Errors
+/// The file could not be made, which takes a bug or a lack of memory.
+pub fn png(scan: &Scan, range_m: Option<f64>) -> io::Result<Vec<u8>> {
+    let view = View::of(scan, range_m);
     let mut canvas = Canvas::new(view);
     canvas.free(scan);
     for ring_m in view.rings() {
@@ -35,7 +46,7 @@ pub(super) fn png(scan: &Scan, view: View) -> Result<Vec<u8>, Failure> {
     for ring_m in view.rings() {
         canvas.label(ring_m);
     }
-    encode(&canvas.pixels())
+    Ok(encode(&canvas.pixels())?)
 }
 
 /// The picture in fine dots; lengths in pixels are of the finished one.
@@ -198,19 +209,15 @@ fn beam(beams: &[Point], angle_deg: f64) -> Option<Point> {
         .filter(Point::is_valid)
 }
 
-fn encode(pixels: &[u8]) -> Result<Vec<u8>, Failure> {
+fn encode(pixels: &[u8]) -> Result<Vec<u8>, png::EncodingError> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, SIZE as u32, SIZE as u32);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
-    let written = encoder.write_header().and_then(|mut writer| {
-        writer.write_image_data(pixels)?;
-        writer.finish()
-    });
-    match written {
-        Ok(()) => Ok(file),
-        Err(error) => Err(Failure::new(format!("cannot make the picture: {error}"))),
-    }
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(pixels)?;
+    writer.finish()?;
+    Ok(file)
 }
 
 const GLYPH_WIDTH: usize = 5;
@@ -264,17 +271,14 @@ fn glyph(character: char) -> [u8; GLYPH_HEIGHT] {
 mod tests {
     use super::*;
 
-    const VIEW: View = View {
-        range_m: 2.0,
-        spacing_m: 2.0,
-    };
+    const RANGE_M: f64 = 2.0;
 
     /// A picture read again: the colour at metres to the front and right.
     struct Picture(Vec<u8>);
 
     impl Picture {
         fn of(scan: &Scan) -> Self {
-            let file = std::io::Cursor::new(png(scan, VIEW).unwrap());
+            let file = std::io::Cursor::new(png(scan, Some(RANGE_M)).unwrap());
             let mut reader = png::Decoder::new(file).read_info().unwrap();
             let mut pixels = vec![0; SIZE * SIZE * 3];
             let info = reader.next_frame(&mut pixels).unwrap();
@@ -283,7 +287,7 @@ mod tests {
         }
 
         fn at(&self, x_m: f64, y_m: f64) -> Colour {
-            let pixels_per_m = (SIZE as f64 / 2.0 - MARGIN) / 2.0;
+            let pixels_per_m = (SIZE as f64 / 2.0 - MARGIN) / RANGE_M;
             let column = (SIZE as f64 / 2.0 + y_m * pixels_per_m) as usize;
             let row = (SIZE as f64 / 2.0 - x_m * pixels_per_m) as usize;
             let start = (row * SIZE + column) * 3;
@@ -312,7 +316,7 @@ mod tests {
     #[test]
     fn nothing_in_range_is_not_taken_for_free() {
         let picture = Picture::of(&Scan::new(&[0.0], &[0], None).unwrap());
-        assert_eq!(picture.at(1.0, 0.0), UNSEEN);
+        assert_eq!(picture.at(0.7, 0.0), UNSEEN);
     }
 
     #[test]

@@ -1,0 +1,67 @@
+"""Clients and drivers for Amber, the robot mediator.
+
+=====================  =======================================================
+:class:`Client`        asks and commands devices (:mod:`amber.aio` for asyncio)
+:class:`Driver`        base class of a driver; :func:`serve` runs it
+:mod:`amber.schemas`   the messages; :func:`load_proto` reads your own
+=====================  =======================================================
+"""
+
+from . import aio, schemas
+from .client import Client, Subscription
+from .device import Device
+from .driver import Driver, Request, serve
+from .errors import (
+    AmberError,
+    BadAnswer,
+    Closed,
+    DriverDied,
+    FrameError,
+    NoAnswer,
+    Unreachable,
+)
+from .schemas import DriverMsg
+from .schemas import load as load_proto
+from .values import (
+    DriverStatus,
+    DummyStatus,
+    Fix,
+    ImuReading,
+    MapPose,
+    Point,
+    Scan,
+    Target,
+    TrajectoryPoint,
+    WheelSpeeds,
+)
+
+__version__ = "0.1.0"
+__all__ = [
+    "AmberError",
+    "BadAnswer",
+    "Client",
+    "Closed",
+    "Device",
+    "Driver",
+    "DriverDied",
+    "DriverMsg",
+    "DriverStatus",
+    "DummyStatus",
+    "Fix",
+    "FrameError",
+    "ImuReading",
+    "MapPose",
+    "NoAnswer",
+    "Point",
+    "Request",
+    "Scan",
+    "Subscription",
+    "Target",
+    "TrajectoryPoint",
+    "Unreachable",
+    "WheelSpeeds",
+    "aio",
+    "load_proto",
+    "schemas",
+    "serve",
+]

@@ -1,0 +1,527 @@
+"""A client for asyncio programs. IO.
+
+::
+
+    async with amber.aio.Client("192.168.2.201") as robot:
+        scan = await robot.hokuyo().scan()
+        async for scan in robot.hokuyo().scans():
+            ...
+
+Everything here belongs to one event loop. The same for programs without
+asyncio is in :mod:`amber.client`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import itertools
+import os
+import random
+import socket
+import time
+from collections.abc import AsyncIterator
+from typing import (
+    Any,
+    Callable,
+    Generic,
+    Protocol,
+    TypeVar,
+)
+
+from . import schemas
+from .device import MEDIATOR, Device
+from .errors import AmberError, BadAnswer, Closed, DriverDied, FrameError, NoAnswer, Unreachable
+from .frame import Frame, Header, decode, encode
+
+#: Where mediators listen.
+PORT = 26233
+#: How long an answer is waited for, in seconds.
+DEADLINE = 1.0
+#: Values that wait for a subscriber that is too slow; older ones give way.
+BUFFER = 64
+
+_LIVENESS_PERIOD = 2.0
+_MISSES_FOR_AN_OUTAGE = 2
+_CLOCK_SLACK = 0.05
+
+T = TypeVar("T")
+DriverMsg = schemas.DriverMsg
+
+
+class Transport(Protocol):
+    """The way to the mediator: UDP, or the pipe of a driver."""
+
+    def send(self, frame: bytes) -> None:
+        """Sends a frame, or loses it. Never blocks."""
+
+    def close(self) -> None:
+        """Ends it."""
+
+
+class Client:
+    """A connection to a mediator.
+
+    ``mediator`` is ``HOST`` or ``HOST:PORT`` (``AMBER_MEDIATOR`` in the
+    environment when it is not given, else this machine); ``deadline`` is how
+    many seconds an answer is waited for.
+    """
+
+    def __init__(self, mediator: str | None = None, *, deadline: float = DEADLINE) -> None:
+        self.mediator_address = mediator or os.environ.get("AMBER_MEDIATOR") or "127.0.0.1"
+        self.deadline = deadline
+        #: Answers that came when nobody waited for them any more, or twice.
+        self.late_answers = 0
+        #: Datagrams that were no frames.
+        self.malformed = 0
+        self._transport: Transport | None = None
+        self._numbers = itertools.count(random.randrange(1, 1 << 20))
+        self._pending: dict[int, tuple[Device, asyncio.Future[Any]]] = {}
+        self._subscriptions: dict[Device, list[Subscription[Any]]] = {}
+        self._used: set[Device] = set()
+        self._liveness: asyncio.Task[None] | None = None
+        self._mediator_answers = False
+        self._is_driver = False
+
+    # Connecting
+
+    async def connect(self) -> Client:
+        """Opens the socket. Nothing is waited for: a mediator may come later."""
+        if self._transport is None:
+            host, port = _host_and_port(self.mediator_address)
+            loop = asyncio.get_running_loop()
+            found: Any = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+            endpoint, _ = await loop.create_datagram_endpoint(
+                lambda: _Udp(self), remote_addr=found[0][4][:2], family=found[0][0]
+            )
+            self.over(_Endpoint(endpoint))
+        return self
+
+    def over(self, transport: Transport, is_driver: bool = False) -> Client:
+        """Uses another way than UDP; frames from there go to :meth:`handle`."""
+        self._transport = transport
+        self._is_driver = is_driver
+        # Who speaks to the mediator itself is told when drivers die.
+        self._send(MEDIATOR, DriverMsg(type=DriverMsg.PING, synNum=next(self._numbers)))
+        return self
+
+    async def close(self) -> None:
+        """Says good-bye to every device that was used, and to the mediator."""
+        if self._transport is None:
+            return
+        if not self._is_driver:
+            for device in [*(self._used - {MEDIATOR}), MEDIATOR]:
+                self._send(device, DriverMsg(type=DriverMsg.CLIENT_DIED))
+        if self._liveness is not None:
+            self._liveness.cancel()
+            await asyncio.gather(self._liveness, return_exceptions=True)
+        transport, self._transport = self._transport, None
+        transport.close()
+        self._fail_all(Closed("the client has been closed"))
+        for subscription in [s for group in self._subscriptions.values() for s in group]:
+            subscription._end()
+        self._subscriptions.clear()
+
+    async def __aenter__(self) -> Client:
+        return await self.connect()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Devices
+
+    def device(self, device: str | Device) -> Proxy:
+        """Any device, in its own messages: ``"dummy"``, ``"4:1"``."""
+        return Proxy(self, Device.parse(device))
+
+    def mediator(self) -> proxies.Mediator:
+        """The mediator itself: what runs, and how it is."""
+        return proxies.Mediator(Proxy(self, MEDIATOR))
+
+    def ninedof(self, id: int = 0) -> proxies.NineDof:
+        """Accelerometer, gyroscope and magnetometer."""
+        return proxies.NineDof(self._proxy("ninedof", id))
+
+    def roboclaw(self, id: int = 0) -> proxies.Roboclaw:
+        """Four driven wheels."""
+        return proxies.Roboclaw(self._proxy("roboclaw", id))
+
+    def stargazer(self, id: int = 0) -> proxies.Stargazer:
+        """Pose from landmarks on the ceiling."""
+        return proxies.Stargazer(self._proxy("stargazer", id))
+
+    def hokuyo(self, id: int = 0) -> proxies.Hokuyo:
+        """Laser scanner."""
+        return proxies.Hokuyo(self._proxy("hokuyo", id))
+
+    def dummy(self, id: int = 0) -> proxies.Dummy:
+        """No hardware, for trying things out."""
+        return proxies.Dummy(self._proxy("dummy", id))
+
+    def location(self, id: int = 0) -> proxies.Location:
+        """Where the robot is on its map."""
+        return proxies.Location(self._proxy("location", id))
+
+    def maestro(self, id: int = 0) -> proxies.Maestro:
+        """Hobby servos."""
+        return proxies.Maestro(self._proxy("maestro", id))
+
+    def drive_to_point(self, id: int = 0) -> proxies.DriveToPoint:
+        """Drives to targets, one after the other."""
+        return proxies.DriveToPoint(self._proxy("drive_to_point", id))
+
+    def collision_avoidance(self, id: int = 0) -> proxies.CollisionAvoidance:
+        """Drives like the Roboclaw, but not into things."""
+        return proxies.CollisionAvoidance(self._proxy("collision_avoidance", id))
+
+    def pid_follow_trajectory(self, id: int = 0) -> proxies.PidFollowTrajectory:
+        """Follows a line of points."""
+        return proxies.PidFollowTrajectory(self._proxy("pid_follow_trajectory", id))
+
+    def _proxy(self, name: str, id: int) -> Proxy:
+        return self.device(f"{name}:{id}")
+
+    # What comes in
+
+    def handle(self, frame: Frame) -> None:
+        """Takes a frame that came over a transport of one's own."""
+        device = Device(frame.header.device_type or 0, frame.header.device_id or 0)
+        message = DriverMsg()
+        try:
+            message.ParseFromString(frame.message)
+        except Exception:
+            self.malformed += 1
+            return
+        if not message.HasField("type"):  # none, or one that is not known here
+            self.malformed += 1
+            return
+        if device == MEDIATOR:
+            self._mediator_answers = True
+        if message.type == DriverMsg.PING:
+            self._send(device, DriverMsg(type=DriverMsg.PONG, ackNum=message.synNum))
+        elif message.type == DriverMsg.DRIVER_DIED:
+            self._driver_died(device, message.ackNum)
+        elif message.ackNum != 0:
+            self._answer(device, message)
+        elif message.type == DriverMsg.DATA:
+            for subscription in list(self._subscriptions.get(device, ())):
+                subscription._deliver(message)
+
+    def _handle_datagram(self, datagram: bytes) -> None:
+        try:
+            frame = decode(datagram)
+        except FrameError:
+            self.malformed += 1
+        else:
+            self.handle(frame)
+
+    def _answer(self, device: Device, message: Any) -> None:
+        asked, future = self._pending.get(message.ackNum, (None, None))
+        if asked == device and future is not None and not future.done():
+            future.set_result(message)
+        elif device != MEDIATOR:  # our first PING is not waited for
+            self.late_answers += 1
+
+    def _driver_died(self, device: Device, number: int) -> None:
+        error = DriverDied(f"{device} is not there; `amber status {device}` says why")
+        for key, (asked, future) in list(self._pending.items()):
+            if asked == device and number in (0, key) and not future.done():
+                future.set_exception(error)
+
+    def _fail_all(self, error: AmberError) -> None:
+        for _, future in self._pending.values():
+            if not future.done():
+                future.set_exception(error)
+
+    # What goes out
+
+    def _send(self, device: Device, message: Any) -> None:
+        if self._transport is None:
+            raise Closed("the client is not connected; use `async with`, or connect()")
+        header = Header(device.type, device.id)
+        self._transport.send(encode(header, message.SerializeToString()))
+
+    async def _ask(self, device: Device, message: Any, deadline: float) -> Any:
+        number = message.synNum = next(self._numbers) & 0xFFFF_FFFF
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        # Not wait_for: before Python 3.12 it may swallow a cancellation.
+        timer = loop.call_later(deadline, self._give_up, future, device, deadline)
+        self._pending[number] = (device, future)
+        if device != MEDIATOR:
+            self._used.add(device)
+        try:
+            self._send(device, message)
+            return await future
+        finally:
+            timer.cancel()
+            del self._pending[number]
+
+    def _give_up(self, future: asyncio.Future[Any], device: Device, deadline: float) -> None:
+        if not future.done():
+            future.set_exception(NoAnswer(self._no_answer(device, deadline)))
+
+    def _no_answer(self, device: Device, deadline: float) -> str:
+        text = f"no answer from {device} within {deadline:g} s"
+        if self._is_driver or self._mediator_answers:
+            return text
+        return f"{text}; does a mediator run at {self.mediator_address}?"
+
+    # Subscriptions
+
+    def _add(self, subscription: Subscription[Any]) -> None:
+        group = self._subscriptions.setdefault(subscription.device, [])
+        group.append(subscription)
+        self._used.add(subscription.device)
+        self._send(subscription.device, subscription._start)
+        if self._liveness is None:
+            self._liveness = asyncio.get_running_loop().create_task(self._watch_mediator())
+
+    def _remove(self, subscription: Subscription[Any]) -> None:
+        group = self._subscriptions.get(subscription.device, [])
+        if subscription in group:
+            group.remove(subscription)
+            if self._transport is not None:
+                # The device knows one subscription of this client: the last one
+                # ends it, any other leaves what is still listened to.
+                last = group[-1]._start if group else subscription._stop
+                self._send(subscription.device, last)
+        if not group:
+            self._subscriptions.pop(subscription.device, None)
+
+    def _subscribe_again(self, device: Device | None = None) -> None:
+        for group in self._subscriptions.values():
+            for subscription in group[-1:]:
+                if device in (None, subscription.device):
+                    self._send(subscription.device, subscription._start)
+
+    async def _watch_mediator(self) -> None:
+        """Subscribes again after a restart of the mediator or of a driver."""
+        events = self.mediator().events()
+        if self._is_driver:  # it ends with its mediator
+            await self._follow(events)
+        reader = asyncio.get_running_loop().create_task(self._follow(events.open()))
+        started: float | None = None
+        missed = 0
+        try:
+            while True:
+                try:
+                    uptime = await self._uptime()
+                except (AmberError, OSError):
+                    missed += 1
+                    await asyncio.sleep(_LIVENESS_PERIOD / 2)
+                    continue
+                now = time.monotonic() - uptime
+                restarted = started is not None and now > started + _CLOCK_SLACK + DEADLINE
+                if restarted or missed >= _MISSES_FOR_AN_OUTAGE:
+                    self._subscribe_again()
+                started, missed = now, 0
+                await asyncio.sleep(_LIVENESS_PERIOD)
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+
+    async def _uptime(self) -> float:
+        request = DriverMsg(type=DriverMsg.DATA)
+        request.Extensions[schemas.mediator.request].get_statistics.SetInParent()
+        answer = await self._ask(MEDIATOR, request, _LIVENESS_PERIOD)
+        return float(answer.Extensions[schemas.mediator.reply].statistics.uptime_ms) / 1000.0
+
+    async def _follow(self, events: Subscription[Any]) -> None:
+        async for event in events:
+            if event.kind == schemas.mediator.Event.DEVICE_UP:
+                self._subscribe_again(Device(event.device.type, event.device.id))
+
+
+class Proxy:
+    """One device, in its own messages. What the typed proxies are made of."""
+
+    def __init__(self, client: Client, device: Device, deadline: float | None = None) -> None:
+        self.client = client
+        self.device = device
+        self.deadline = client.deadline if deadline is None else deadline
+
+    def with_deadline(self, seconds: float) -> Proxy:
+        """The same device with another deadline."""
+        return Proxy(self.client, self.device, seconds)
+
+    async def ping(self) -> float:
+        """How many seconds a PING takes to the driver and back."""
+        start = time.perf_counter()
+        await self.client._ask(self.device, DriverMsg(type=DriverMsg.PING), self.deadline)
+        return time.perf_counter() - start
+
+    async def ask(self, message: Any) -> Any:
+        """Sends a request, and returns its answer. Raises NoAnswer or DriverDied.
+
+        Nothing is sent twice: only you know whether that is harmless.
+        """
+        message.type = DriverMsg.DATA
+        answer = await self.client._ask(self.device, message, self.deadline)
+        if answer.type != DriverMsg.DATA:
+            raise BadAnswer(f"{self.device} answered with a message of type {answer.type}")
+        return answer
+
+    async def send(self, message: Any) -> None:
+        """Sends a command that has no answer."""
+        message.type = DriverMsg.DATA
+        self.client._used.add(self.device)
+        self.client._send(self.device, message)
+
+    def subscription(
+        self,
+        read: Callable[[Any], T | None],
+        start: Any = None,
+        stop: Any = None,
+    ) -> Subscription[T]:
+        """What the device publishes; ``read`` makes a value of a message, or None.
+
+        ``start`` and ``stop`` are messages for devices that want others than
+        SUBSCRIBE and UNSUBSCRIBE.
+        """
+        return Subscription(
+            self.client,
+            self.device,
+            read,
+            start or DriverMsg(type=DriverMsg.SUBSCRIBE),
+            stop or DriverMsg(type=DriverMsg.UNSUBSCRIBE),
+        )
+
+    def messages(self) -> Subscription[Any]:
+        """All that the device publishes, as DriverMsg."""
+        return self.subscription(lambda message: message)
+
+
+class Subscription(Generic[T]):
+    """What a device publishes: an asynchronous iterator.
+
+    It begins with the first ``async for`` (or with ``async with``), goes on
+    after a restart of the driver or the mediator, and ends with the loop, or
+    with :meth:`close`. A reader that is too slow misses the oldest values.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        device: Device,
+        read: Callable[[Any], T | None],
+        start: Any,
+        stop: Any,
+    ) -> None:
+        self.device = device
+        #: Values that gave way because the reader was too slow.
+        self.missed = 0
+        #: Messages that did not fit the device.
+        self.unreadable = 0
+        self._client = client
+        self._read = read
+        self._start = start
+        self._stop = stop
+        self._values: collections.deque[T] = collections.deque()
+        self._changed = asyncio.Event()
+        self._open = False
+        self._ended = False
+
+    def open(self) -> Subscription[T]:
+        """Subscribes now, if that has not been done yet."""
+        if not self._open:
+            self._open = True
+            self._client._add(self)
+        return self
+
+    def close(self) -> None:
+        """Unsubscribes."""
+        if self._open and not self._ended:
+            self._client._remove(self)
+        self._end()
+
+    async def __aenter__(self) -> Subscription[T]:
+        return self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self._iterate()
+
+    async def _iterate(self) -> AsyncIterator[T]:
+        try:
+            while True:
+                value = await self.next()
+                if value is None:
+                    return
+                yield value
+        finally:
+            self.close()
+
+    async def next(self) -> T | None:
+        """The next value; None when the subscription has ended."""
+        self.open()
+        while not self._values:
+            if self._ended:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+        return self._values.popleft()
+
+    def _deliver(self, message: Any) -> None:
+        try:
+            value = self._read(message)
+        except BadAnswer:
+            self.unreadable += 1
+            return
+        if value is None:
+            return
+        if len(self._values) == BUFFER:
+            self._values.popleft()
+            self.missed += 1
+        self._values.append(value)
+        self._changed.set()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._changed.set()
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    """``HOST``, ``HOST:PORT``, ``[V6]:PORT`` or a bare IPv6 address."""
+    if text.startswith("["):
+        host, _, port = text[1:].partition("]")
+        port = port.lstrip(":")
+    elif text.count(":") > 1:
+        host, port = text, ""
+    else:
+        host, _, port = text.partition(":")
+    try:
+        return host, int(port or PORT)
+    except ValueError:
+        raise ValueError(f"{text!r} is not HOST or HOST:PORT") from None
+
+
+class _Endpoint:
+    def __init__(self, endpoint: asyncio.DatagramTransport) -> None:
+        self._endpoint = endpoint
+
+    def send(self, frame: bytes) -> None:
+        self._endpoint.sendto(frame)
+
+    def close(self) -> None:
+        self._endpoint.close()
+
+
+class _Udp(asyncio.DatagramProtocol):
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        self._client._handle_datagram(data)
+
+    def error_received(self, exc: Exception) -> None:
+        if isinstance(exc, ConnectionRefusedError):
+            where = self._client.mediator_address
+            self._client._fail_all(
+                Unreachable(f"no mediator listens at {where}; start one with `amber demo`")
+            )
+
+
+from . import proxies  # noqa: E402  (the proxies build on Proxy)

@@ -1,0 +1,50 @@
+"""Numbers and names of devices. PURE."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+#: Device types that have a name.
+TYPES = {
+    "mediator": 0,
+    "ninedof": 1,
+    "roboclaw": 2,
+    "stargazer": 3,
+    "hokuyo": 4,
+    "dummy": 5,
+    "location": 6,
+    "maestro": 7,
+    "drive_to_point": 8,
+    "collision_avoidance": 9,
+    "pid_follow_trajectory": 10,
+}
+_NAMES = {number: name for name, number in TYPES.items()}
+
+
+class Device(NamedTuple):
+    """One device: its type, and which of that type."""
+
+    type: int
+    id: int = 0
+
+    @classmethod
+    def parse(cls, text: str | Device) -> Device:
+        """``hokuyo``, ``hokuyo:1`` or ``4:1``. Raises ValueError."""
+        if isinstance(text, Device):
+            return text
+        name, _, number = text.partition(":")
+        kind = TYPES.get(name.replace("-", "_").lower())
+        try:
+            return cls(int(name) if kind is None else kind, int(number or 0))
+        except ValueError:
+            known = ", ".join(TYPES)
+            raise ValueError(
+                f"no device {text!r}; write TYPE or TYPE:ID with a number or one of {known}"
+            ) from None
+
+    def __str__(self) -> str:
+        return f"{_NAMES.get(self.type, self.type)}:{self.id}"
+
+
+#: The mediator itself.
+MEDIATOR = Device(0, 0)

@@ -1,0 +1,321 @@
+"""Drivers: programs that the mediator starts, one per device. IO.
+
+::
+
+    my = amber.load_proto("thermometer.proto")
+
+    class Thermometer(amber.Driver):
+        period = 1.0                       # seconds between two publications
+
+        def request(self, request):        # a client asks or commands
+            return self.publish()
+
+        def publish(self):                 # what subscribers get
+            message = amber.DriverMsg()
+            message.Extensions[my.celsius] = read_sensor()
+            return message
+
+    amber.serve(Thermometer())
+
+The methods of a driver are called one after the other from one thread, so they
+need no locks and may take their time: PINGs are answered meanwhile by another.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Callable
+
+from . import aio
+from .client import Client
+from .errors import FrameError
+from .frame import Frame, FrameReader, Header, encode
+from .schemas import DriverMsg
+
+#: Requests that wait while a method takes its time; older ones give way.
+WAITING = 256
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client wants."""
+
+    #: A DriverMsg of type DATA.
+    message: Any
+    #: Who asks: a number that is valid until :meth:`Driver.client_gone`.
+    client: int
+    #: Whether an answer is expected (the message has a synNum).
+    wants_answer: bool
+
+
+class Driver:
+    """Base class of a driver. Override what the device needs."""
+
+    #: Seconds between two calls of :meth:`publish`; None if it publishes by
+    #: :meth:`send_to_subscribers` only.
+    period: float | None = None
+
+    _pipe: _Pipe | None = None
+
+    def start(self) -> None:
+        """Called once, before anything else. Open the device here."""
+
+    def request(self, request: Request) -> Any:
+        """A client asks or commands. Return the DriverMsg that answers, or None."""
+        log("not a request for this device:", str(request.message).strip() or "(empty)")
+        return None
+
+    def publish(self) -> Any:
+        """What subscribers get every :attr:`period` seconds: a DriverMsg, or None.
+
+        Called only while there are subscribers.
+        """
+        return None
+
+    def client_gone(self, client: int) -> None:
+        """A client left or was lost. Stop what it has set in motion."""
+
+    def stop(self) -> None:
+        """The end: stdin was closed, or SIGTERM came. Leave the device safe."""
+
+    @property
+    def subscribers(self) -> tuple[int, ...]:
+        """The clients that have subscribed, in order of their numbers."""
+        return tuple(sorted(self._serving().subscribers))
+
+    def send_to_subscribers(self, message: Any) -> None:
+        """Publishes a message now. May be called from any thread."""
+        self._serving().publish(message)
+
+    @property
+    def robot(self) -> Client:
+        """Other devices of the same robot, asked over this driver's own pipe.
+
+        Use it from the methods of the driver or from threads of your own.
+        """
+        return self._serving().robot()
+
+    def _serving(self) -> _Pipe:
+        if self._pipe is None:
+            raise RuntimeError("the driver does not run yet; amber.serve() starts it")
+        return self._pipe
+
+
+def serve(driver: Driver) -> None:
+    """Runs a driver on stdin and stdout until its stdin ends or SIGTERM comes.
+
+    From here on ``print`` writes to stderr: stdout is the wire.
+    """
+    if sys.stdin.isatty():
+        log("this is a driver: a mediator starts it, e.g. with")
+        log(f"  amber mediator --driver '201:0=python3 {sys.argv[0]}'")
+        log(f"or check it with `amber check -- python3 {sys.argv[0]}`")
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    # Whoever writes to stdout, be it a library in C, writes to stderr.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    sys.stdout = sys.stderr
+    pipe = _Pipe(driver, out)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: pipe.end())
+        signal.signal(signal.SIGINT, lambda *_: pipe.end())
+    pipe.run(sys.stdin.fileno())
+
+
+def log(*words: object) -> None:
+    """A line for the log of the mediator."""
+    print(*words, file=sys.stderr, flush=True)
+
+
+class _Pipe:
+    """One thread reads, one calls the driver, and whoever has something writes."""
+
+    def __init__(self, driver: Driver, output: BinaryIO) -> None:
+        self.subscribers: dict[int, None] = {}
+        self.dropped = 0
+        self._driver = driver
+        self._output = output
+        self._writing = threading.Lock()
+        self._changed = threading.Condition()
+        self._work: collections.deque[tuple[bool, Callable[[], None]]] = collections.deque()
+        self._ended = False
+        self._robot: Client | None = None
+        self._robot_lock = threading.Lock()
+        driver._pipe = self
+
+    # The thread that calls the driver is the main one: signals reach it.
+
+    def run(self, input_fd: int) -> None:
+        reader = threading.Thread(target=self._read, args=(input_fd,), daemon=True)
+        try:
+            self._driver.start()
+            reader.start()
+            self._call_driver()
+        finally:
+            self._driver.stop()
+
+    def end(self) -> None:
+        # No lock: a signal may come while this thread holds it.
+        self._ended = True
+
+    def _call_driver(self) -> None:
+        due = time.monotonic() + (self._driver.period or 0.0)
+        while True:
+            with self._changed:
+                while not self._work and not self._ended:
+                    wait = self._until(due)
+                    if wait is not None and wait <= 0:
+                        break
+                    # Now and then even without work: signals only set a flag.
+                    self._changed.wait(min(0.2, wait) if wait is not None else 0.2)
+                if self._ended and not self._work:
+                    return
+                work = self._work.popleft()[1] if self._work else None
+            if work is not None:
+                self._guarded(work)
+            period = self._driver.period
+            if period is not None and time.monotonic() >= due:
+                due = max(due + period, time.monotonic())
+                if self.subscribers:
+                    self._guarded(lambda: self.publish(self._driver.publish()))
+
+    def _until(self, due: float) -> float | None:
+        if self._driver.period is None or not self.subscribers:
+            return None
+        return due - time.monotonic()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """A mistake in one request must not end the driver for all others."""
+        try:
+            work()
+        except BrokenPipeError:
+            self._ended = True
+        except Exception:
+            log(traceback.format_exc().strip())
+
+    # The thread that reads.
+
+    def _read(self, input_fd: int) -> None:
+        frames = FrameReader()
+        try:
+            while True:
+                piece = os.read(input_fd, 65536)
+                if not piece:
+                    break
+                for frame in frames.feed(piece):
+                    self._handle(frame)
+        except (FrameError, OSError) as error:
+            log("stdin:", error)
+        with self._changed:
+            self._ended = True
+            # What is not done yet is for nobody.
+            self._work.clear()
+            self._changed.notify()
+
+    def _handle(self, frame: Frame) -> None:
+        clients = frame.header.clients
+        if self._robot is not None and not clients and frame.header.device_type is not None:
+            self._robot._handle(frame)  # another device answers
+            return
+        message = DriverMsg()
+        try:
+            message.ParseFromString(frame.message)
+        except Exception as error:
+            return log("ignored what is no DriverMsg:", error)
+        if not message.HasField("type"):
+            return log("ignored a message without a known type")
+        if message.type == DriverMsg.PING:
+            pong = DriverMsg(type=DriverMsg.PONG)
+            if message.HasField("synNum"):
+                pong.ackNum = message.synNum
+            self._send(frame.header, pong)
+        elif message.type == DriverMsg.DATA:
+            self._enqueue(lambda: self._answer(frame.header, message), may_drop=True)
+        elif message.type == DriverMsg.SUBSCRIBE:
+            self._enqueue(lambda: self._subscribe(clients))
+        elif message.type == DriverMsg.UNSUBSCRIBE:
+            self._enqueue(lambda: self._unsubscribe(clients))
+        elif message.type == DriverMsg.CLIENT_DIED:
+            self._enqueue(lambda: self._forget(clients))
+
+    def _enqueue(self, work: Callable[[], None], may_drop: bool = False) -> None:
+        with self._changed:
+            if may_drop and sum(1 for droppable, _ in self._work if droppable) >= WAITING:
+                for index, (droppable, _) in enumerate(self._work):
+                    if droppable:
+                        del self._work[index]
+                        break
+                self.dropped += 1
+                if self.dropped & (self.dropped - 1) == 0:
+                    log(f"too slow: {self.dropped} requests were dropped so far")
+            self._work.append((may_drop, work))
+            self._changed.notify()
+
+    # What the reader has found, called in the main thread.
+
+    def _answer(self, header: Header, message: Any) -> None:
+        wants_answer = bool(message.HasField("synNum"))
+        client = header.clients[0] if header.clients else 0
+        answer = self._driver.request(Request(message, client, wants_answer))
+        if answer is not None and wants_answer:
+            answer.type = DriverMsg.DATA
+            answer.ackNum = message.synNum
+            self._send(header, answer)
+
+    def _subscribe(self, clients: tuple[int, ...]) -> None:
+        for client in clients:
+            self.subscribers[client] = None
+
+    def _unsubscribe(self, clients: tuple[int, ...]) -> None:
+        for client in clients:
+            self.subscribers.pop(client, None)
+
+    def _forget(self, clients: tuple[int, ...]) -> None:
+        self._unsubscribe(clients)
+        for client in clients:
+            self._driver.client_gone(client)
+
+    # Writing, from any thread.
+
+    def publish(self, message: Any) -> None:
+        clients = tuple(sorted(self.subscribers))
+        if message is not None and clients:
+            message.type = DriverMsg.DATA
+            message.ackNum = 0  # present: that marks published data
+            self._send(Header(clients=clients), message)
+
+    def _send(self, header: Header, message: Any) -> None:
+        try:
+            self.write(encode(header, message.SerializeToString()))
+        except FrameError as error:
+            log("not sent:", error)
+
+    def write(self, frame: bytes) -> None:
+        """Sends a frame; blocks while the mediator does not read."""
+        with self._writing:
+            rest = memoryview(frame)
+            while rest:
+                rest = rest[self._output.write(rest) :]
+
+    def robot(self) -> Client:
+        with self._robot_lock:
+            if self._robot is None:
+                self._robot = Client._over(_ToMediator(self))
+            return self._robot
+
+
+class _ToMediator(aio.Transport):
+    def __init__(self, pipe: _Pipe) -> None:
+        self._pipe = pipe
+
+    def send(self, frame: bytes) -> None:
+        self._pipe.write(frame)
+
+    def close(self) -> None:
+        pass

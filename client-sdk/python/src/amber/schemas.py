@@ -1,0 +1,141 @@
+"""The messages, made from the schemas of Amber when this module is imported. PURE.
+
+``DriverMsg`` is the message that all devices share. What a device adds stands
+in a namespace with its name: ``schemas.roboclaw.MotorsSpeed`` is a message,
+``schemas.roboclaw.currentSpeed`` an extension, used as
+``message.Extensions[schemas.roboclaw.currentSpeed]``.
+
+:func:`load` does the same for a ``.proto`` file of your own.
+
+The classes are made at run time, so any version of protobuf from 3.20 on does,
+and nothing clashes with generated modules that a program has besides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pkgutil
+import shutil
+import subprocess
+import sys
+import tempfile
+from types import SimpleNamespace
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_POOL = descriptor_pool.DescriptorPool()
+_FACTORY: Any = None
+if not hasattr(message_factory, "GetMessageClass"):  # before protobuf 4.22
+    _FACTORY = message_factory.MessageFactory(_POOL)
+
+
+def load(path: str) -> Any:
+    """Compiles a ``.proto`` file of your own, and returns what it declares.
+
+    ``import "drivermsg.proto";`` finds Amber's own schemas. Needs a compiler:
+    ``pip install grpcio-tools``, or ``protoc`` on the PATH.
+
+    Raises ValueError when the file has mistakes, and RuntimeError when there
+    is no compiler.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"no file {path}")
+    with tempfile.TemporaryDirectory() as temporary:
+        known = os.path.join(temporary, "known.binpb")
+        with open(known, "wb") as file:
+            file.write(_bundled())
+        made = os.path.join(temporary, "made.binpb")
+        run = subprocess.run(
+            [
+                *_compiler(),
+                f"--descriptor_set_in={known}",
+                f"-I{folder}",
+                f"--descriptor_set_out={made}",
+                name,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if run.returncode != 0:
+            raise ValueError(f"{path} cannot be compiled:\n{run.stdout.strip()}")
+        with open(made, "rb") as file:
+            names = _add(file.read())
+    return _namespace(names[-1])
+
+
+def _compiler() -> list[str]:
+    try:
+        import grpc_tools.protoc  # type: ignore[import-untyped,import-not-found,unused-ignore]  # noqa: F401
+
+        return [sys.executable, "-m", "grpc_tools.protoc"]
+    except ImportError:
+        pass
+    found = shutil.which("protoc")
+    if found is None:
+        raise RuntimeError(
+            "no compiler for .proto files; pip install grpcio-tools, or install protoc"
+        )
+    return [found]
+
+
+def _bundled() -> bytes:
+    data = pkgutil.get_data(__name__.rpartition(".")[0], "schemas.binpb")
+    assert data is not None, "schemas.binpb is a part of the package"
+    return data
+
+
+def _add(descriptor_set: bytes) -> list[str]:
+    """Adds files to the pool; their names, in order."""
+    names = []
+    for file in descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file:
+        _POOL.AddSerializedFile(file.SerializeToString())
+        names.append(file.name)
+    return names
+
+
+def _class(descriptor: Any) -> Any:
+    if _FACTORY is not None:
+        return _FACTORY.GetPrototype(descriptor)
+    return message_factory.GetMessageClass(descriptor)
+
+
+def _namespace(name: str) -> Any:
+    """All that a file declares, by name."""
+    file = _POOL.FindFileByName(name)
+    inside = SimpleNamespace()
+    for message in file.message_types_by_name.values():
+        setattr(inside, message.name, _class(message))
+    for extension in file.extensions_by_name.values():
+        if extension.message_type is not None:
+            _class(extension.message_type)
+        extended = _class(extension.containing_type)
+        # Only some of the implementations before protobuf 5 want to be told.
+        with contextlib.suppress(AttributeError, NotImplementedError):
+            extended.RegisterExtension(extension)
+        setattr(inside, extension.name, extension)
+    for enum in file.enum_types_by_name.values():
+        values = {value.name: value.number for value in enum.values}
+        setattr(inside, enum.name, SimpleNamespace(**values))
+    return inside
+
+
+_FILES = {name[: -len(".proto")]: _namespace(name) for name in _add(_bundled())}
+
+DriverHdr: Any = _FILES["drivermsg"].DriverHdr
+DriverMsg: Any = _FILES["drivermsg"].DriverMsg
+mediator: Any = _FILES["mediator"]
+ninedof: Any = _FILES["ninedof"]
+roboclaw: Any = _FILES["roboclaw"]
+stargazer: Any = _FILES["stargazer"]
+hokuyo: Any = _FILES["hokuyo"]
+dummy: Any = _FILES["dummy"]
+location: Any = _FILES["location"]
+maestro: Any = _FILES["maestro"]
+drive_to_point: Any = _FILES["drive_to_point"]
+collision_avoidance: Any = _FILES["collision_avoidance"]
+pid_follow_trajectory: Any = _FILES["pid_follow_trajectory"]

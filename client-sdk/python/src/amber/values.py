@@ -1,0 +1,246 @@
+"""What devices measure and take, with units. PURE.
+
+Angles of a scan and wheels follow Amber's frame: x to the front, y **to the
+right**, angles positive clockwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import schemas
+from .errors import BadAnswer
+
+
+@dataclass(frozen=True)
+class WheelSpeeds:
+    """One speed per wheel in mm/s, positive = forward."""
+
+    front_left_mm_s: int = 0
+    front_right_mm_s: int = 0
+    rear_left_mm_s: int = 0
+    rear_right_mm_s: int = 0
+
+    @classmethod
+    def all(cls, mm_s: float) -> WheelSpeeds:
+        """Straight on, or back when negative."""
+        return cls.sides(mm_s, mm_s)
+
+    @classmethod
+    def sides(cls, left_mm_s: float, right_mm_s: float) -> WheelSpeeds:
+        """One speed for each side; the robot turns to its slower side."""
+        left, right = round(left_mm_s), round(right_mm_s)
+        return cls(left, right, left, right)
+
+    def _write(self, message: Any) -> None:
+        message.frontLeftSpeed = self.front_left_mm_s
+        message.frontRightSpeed = self.front_right_mm_s
+        message.rearLeftSpeed = self.rear_left_mm_s
+        message.rearRightSpeed = self.rear_right_mm_s
+
+    @classmethod
+    def _read(cls, message: Any) -> WheelSpeeds:
+        return cls(
+            message.frontLeftSpeed,
+            message.frontRightSpeed,
+            message.rearLeftSpeed,
+            message.rearRightSpeed,
+        )
+
+
+@dataclass(frozen=True)
+class Point:
+    """One beam of a scan."""
+
+    #: Degrees, 0 = ahead, positive = to the right.
+    angle_deg: float
+    #: Millimetres; values outside 20..60000 mean that nothing was seen.
+    distance_mm: int
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether something is there."""
+        return 20 <= self.distance_mm <= 60_000
+
+    @property
+    def x_y_m(self) -> tuple[float, float]:
+        """Where it is in metres, x to the front and y to the right."""
+        angle = math.radians(self.angle_deg)
+        distance = self.distance_mm / 1000.0
+        return distance * math.cos(angle), distance * math.sin(angle)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One turn of a laser scanner, from left to right."""
+
+    angles_deg: Sequence[float] = field(repr=False)
+    distances_mm: Sequence[int] = field(repr=False)
+    #: When it was taken, in seconds since the Unix epoch; None if not told.
+    taken_at_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.angles_deg) != len(self.distances_mm):
+            angles, distances = len(self.angles_deg), len(self.distances_mm)
+            raise BadAnswer(f"a scan with {angles} angles and {distances} distances")
+
+    def __len__(self) -> int:
+        return len(self.distances_mm)
+
+    def __iter__(self) -> Iterator[Point]:
+        return (Point(*pair) for pair in zip(self.angles_deg, self.distances_mm))
+
+    def points(self) -> list[Point]:
+        """The beams that met something."""
+        return [point for point in self if point.is_valid]
+
+    def nearest(self, from_deg: float = -180.0, to_deg: float = 180.0) -> Point | None:
+        """The nearest thing within a sector; None when nothing is seen there."""
+        within = (point for point in self.points() if from_deg <= point.angle_deg <= to_deg)
+        return min(within, key=lambda point: point.distance_mm, default=None)
+
+    @classmethod
+    def _read(cls, message: Any, timestamp_ms: int | None = None) -> Scan:
+        taken = timestamp_ms / 1000.0 if timestamp_ms else None
+        return cls(tuple(message.angles), tuple(message.distances), taken)
+
+
+Vector = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class ImuReading:
+    """What was asked for of an inertial measurement unit; the rest is None."""
+
+    #: Acceleration x, y, z in thousandths of g.
+    acceleration_mg: Vector | None = None
+    #: Turn rate about x, y, z in degrees per second.
+    rate_deg_s: Vector | None = None
+    #: Magnetic field x, y, z in thousandths of gauss.
+    field_mgauss: Vector | None = None
+    #: Milliseconds since the driver started.
+    timestamp_ms: int | None = None
+
+    @classmethod
+    def _read(cls, message: Any) -> ImuReading:
+        def vector(name: str) -> Vector | None:
+            if not message.HasField(name):
+                return None
+            axes = getattr(message, name)
+            return (axes.xAxis, axes.yAxis, axes.zAxis)
+
+        time_ms = message.timestamp if message.HasField("timestamp") else None
+        return cls(vector("accel"), vector("gyro"), vector("magnet"), time_ms)
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A pose from a landmark on the ceiling."""
+
+    #: Position in centimetres.
+    x_cm: float
+    y_cm: float
+    z_cm: float
+    #: Heading in degrees.
+    heading_deg: float
+    marker: int
+    #: Milliseconds since the driver started.
+    timestamp_ms: int | None = None
+
+    @classmethod
+    def _read(cls, message: Any) -> Fix:
+        time_ms = message.timestamp if message.HasField("timestamp") else None
+        return cls(
+            message.xPos, message.yPos, message.zPos, message.angle, message.markerID, time_ms
+        )
+
+
+@dataclass(frozen=True)
+class MapPose:
+    """Where the robot is on its map: metres, x to the right, y down."""
+
+    x_m: float
+    y_m: float
+    #: Heading in radians, positive clockwise.
+    heading_rad: float
+    #: Quality from 0 to 1.
+    quality: float
+    #: Seconds since the Unix epoch; None if not told.
+    taken_at_s: float | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """All zero means that the robot does not know yet where it is."""
+        return any((self.x_m, self.y_m, self.heading_rad, self.quality))
+
+    @classmethod
+    def _read(cls, message: Any) -> MapPose:
+        taken = message.timeStamp / 1000.0 if message.timeStamp else None
+        return cls(message.x, message.y, message.alfa, message.p, taken)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A place to drive to, in the frame of the map."""
+
+    x_m: float
+    y_m: float
+    #: It is reached when it is nearer than this.
+    radius_m: float = 0.2
+
+    @classmethod
+    def _read_all(cls, message: Any) -> list[Target]:
+        return [cls(*t) for t in zip(message.longitudes, message.latitudes, message.radiuses)]
+
+
+@dataclass(frozen=True)
+class TrajectoryPoint:
+    """A point of a line to follow, in the frame of the map."""
+
+    x_m: float
+    y_m: float
+    #: Milliseconds from the start.
+    time_ms: int
+
+    @classmethod
+    def _read_all(cls, message: Any) -> list[TrajectoryPoint]:
+        # In this device's messages latitude is x.
+        return [cls(*t) for t in zip(message.latitudes, message.longitudes, message.times)]
+
+
+@dataclass(frozen=True)
+class DummyStatus:
+    """The flag and the text of a Dummy."""
+
+    enable: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class DriverStatus:
+    """A driver, as the mediator sees it."""
+
+    #: The devices that it serves, as ``hokuyo:0``.
+    devices: tuple[str, ...]
+    #: ``up``, ``starting``, ``backoff``, ``failed``, ``stopping`` or ``down``.
+    state: str
+    pid: int | None
+    restarts: int
+    #: Why it is not up, in words.
+    reason: str | None
+
+    @classmethod
+    def _read(cls, message: Any) -> DriverStatus:
+        from .device import Device
+
+        names = {number: name for name, number in vars(schemas.mediator.DriverState).items()}
+        return cls(
+            tuple(str(Device(device.type, device.id)) for device in message.devices),
+            names.get(message.state, str(message.state)).lower(),
+            message.pid if message.HasField("pid") else None,
+            message.restarts,
+            message.reason or None,
+        )

@@ -1,0 +1,249 @@
+"""A client against a mediator of our own on the loopback."""
+
+import asyncio
+import queue
+import socket
+import threading
+import unittest
+
+import amber
+from amber import schemas
+from amber.frame import Header, decode, encode
+from amber.schemas import DriverMsg
+
+PATIENCE = 20  # seconds after which a test gives up
+
+
+class FakeMediator:
+    """Keeps what comes in, and answers as it is told."""
+
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.settimeout(PATIENCE)
+        self.address = f"127.0.0.1:{self.socket.getsockname()[1]}"
+        self.seen = queue.Queue()
+        self.answers = {}
+        self.uptime_ms = 1000
+        self.client = None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while True:
+            try:
+                datagram, self.client = self.socket.recvfrom(65536)
+            except OSError:
+                return
+            frame = decode(datagram)
+            message = DriverMsg.FromString(frame.message)
+            device = (frame.header.device_type, frame.header.device_id)
+            if device == (0, 0) and message.HasExtension(schemas.mediator.request):
+                reply = DriverMsg(type=DriverMsg.DATA, ackNum=message.synNum)
+                statistics = reply.Extensions[schemas.mediator.reply].statistics
+                statistics.uptime_ms = self.uptime_ms
+                self.send(device, reply)
+                continue
+            self.seen.put((device, message))
+            for reply in self.answers.get(device, lambda _: ())(message):
+                self.send(device, reply)
+
+    def send(self, device, message):
+        self.socket.sendto(encode(Header(*device), message.SerializeToString()), self.client)
+
+    def wait_for(self, device, kind):
+        while True:
+            seen, message = self.seen.get(timeout=PATIENCE)
+            if seen == device and message.type == kind:
+                return message
+
+    def close(self):
+        self.socket.close()
+
+
+def speeds(number, value):
+    message = DriverMsg(type=DriverMsg.DATA, ackNum=number)
+    message.Extensions[schemas.roboclaw.currentSpeed].frontLeftSpeed = value
+    return message
+
+
+def scan(distance):
+    message = DriverMsg(type=DriverMsg.DATA, ackNum=0)
+    message.Extensions[schemas.hokuyo.scan].angles.append(0.0)
+    message.Extensions[schemas.hokuyo.scan].distances.append(distance)
+    return message
+
+
+class Clients(unittest.TestCase):
+    def setUp(self):
+        self.mediator = FakeMediator()
+        self.addCleanup(self.mediator.close)
+        self.robot = amber.Client(self.mediator.address, deadline=PATIENCE)
+        self.addCleanup(self.robot.close)
+
+    def test_it_announces_itself(self):
+        self.mediator.wait_for((0, 0), DriverMsg.PING)
+
+    def test_an_answer_finds_its_question(self):
+        # A late one, one twice, and one of another device are not it.
+        self.mediator.answers[(2, 0)] = lambda ask: [
+            speeds(ask.synNum + 1000, 1),
+            speeds(ask.synNum, 2),
+            speeds(ask.synNum, 3),
+        ]
+        self.assertEqual(self.robot.roboclaw().speeds().front_left_mm_s, 2)
+        self.assertEqual(self.robot.roboclaw().speeds().front_left_mm_s, 2)
+        self.assertGreaterEqual(self.robot.late_answers, 3)
+
+    def test_no_answer(self):
+        with self.assertRaisesRegex(amber.NoAnswer, "roboclaw:0 within 0.05 s"):
+            self.robot.roboclaw().with_deadline(0.05).speeds()
+
+    def test_a_driver_that_died(self):
+        self.mediator.answers[(2, 1)] = lambda ask: [DriverMsg(type=DriverMsg.DRIVER_DIED)]
+        with self.assertRaises(amber.DriverDied):
+            self.robot.roboclaw(1).speeds()
+
+    def test_a_death_that_names_a_question_is_for_that_one(self):
+        self.mediator.answers[(2, 1)] = lambda ask: [
+            DriverMsg(type=DriverMsg.DRIVER_DIED, ackNum=ask.synNum + 500),
+            speeds(ask.synNum, 4),
+        ]
+        self.assertEqual(self.robot.roboclaw(1).speeds().front_left_mm_s, 4)
+
+    def test_an_answer_that_does_not_fit(self):
+        self.mediator.answers[(4, 0)] = lambda ask: [speeds(ask.synNum, 1)]
+        with self.assertRaises(amber.BadAnswer):
+            self.robot.hokuyo().scan()
+
+    def test_it_answers_the_mediator(self):
+        self.mediator.wait_for((0, 0), DriverMsg.PING)
+        self.mediator.send((0, 0), DriverMsg(type=DriverMsg.PING, synNum=42))
+        self.assertEqual(self.mediator.wait_for((0, 0), DriverMsg.PONG).ackNum, 42)
+
+    def test_garbage_is_counted(self):
+        self.mediator.wait_for((0, 0), DriverMsg.PING)
+        self.mediator.socket.sendto(b"\xff\xff\xff", self.mediator.client)
+        self.mediator.socket.sendto(encode(Header(2, 0), b"\xff"), self.mediator.client)
+        self.mediator.answers[(2, 0)] = lambda ask: [speeds(ask.synNum, 2)]
+        self.robot.roboclaw().speeds()
+        self.assertEqual(self.robot._aio.malformed, 2)
+
+    def test_a_subscription_begins_and_ends(self):
+        self.mediator.answers[(4, 0)] = lambda ask: (
+            [scan(500), scan(600)] if ask.type == DriverMsg.SUBSCRIBE else []
+        )
+        found = []
+        for one in self.robot.hokuyo().scans():
+            found.append(one.nearest().distance_mm)
+            if len(found) == 2:
+                break
+        self.assertEqual(found, [500, 600])
+        self.mediator.wait_for((4, 0), DriverMsg.UNSUBSCRIBE)
+
+    def test_two_listeners_are_one_subscription(self):
+        one = self.robot.hokuyo().scans().open()
+        two = self.robot.hokuyo().scans().open()
+        self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
+        self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
+        self.mediator.send((4, 0), scan(700))
+        for listener in (one, two):
+            self.assertEqual(listener.next(PATIENCE).nearest().distance_mm, 700)
+        one.close()
+        self.mediator.send((4, 0), scan(800))
+        self.assertEqual(two.next(PATIENCE).nearest().distance_mm, 800)
+        two.close()
+        self.mediator.wait_for((4, 0), DriverMsg.UNSUBSCRIBE)
+
+    def test_a_slow_reader_misses_the_oldest(self):
+        scans = self.robot.hokuyo().scans().open()
+        self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
+        for number in range(amber.aio.BUFFER + 5):
+            self.mediator.send((4, 0), scan(1000 + number))
+        self.mediator.answers[(2, 0)] = lambda ask: [speeds(ask.synNum, 2)]
+        self.robot.roboclaw().speeds()  # so all scans are here
+        self.assertEqual(scans.next(PATIENCE).nearest().distance_mm, 1005)
+        self.assertEqual(scans.missed, 5)
+
+    def test_a_driver_that_is_back_is_subscribed_again(self):
+        self.robot.hokuyo().scans().open()
+        self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
+        self.mediator.wait_for((0, 0), DriverMsg.SUBSCRIBE)
+        event = DriverMsg(type=DriverMsg.DATA, ackNum=0)
+        up = event.Extensions[schemas.mediator.event]
+        up.kind = schemas.mediator.Event.DEVICE_UP
+        up.device.type, up.device.id = 4, 0
+        self.mediator.send((0, 0), event)
+        self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
+
+    def test_closing_says_good_bye(self):
+        self.mediator.answers[(2, 0)] = lambda ask: [speeds(ask.synNum, 2)]
+        self.robot.roboclaw().speeds()
+        self.robot.close()
+        self.mediator.wait_for((2, 0), DriverMsg.CLIENT_DIED)
+        self.mediator.wait_for((0, 0), DriverMsg.CLIENT_DIED)
+        with self.assertRaises(amber.Closed):
+            self.robot.roboclaw().speeds()
+
+    def test_periods_are_in_the_message(self):
+        self.robot.ninedof().readings(50, magnetometer=False).open()
+        order = self.mediator.wait_for((1, 0), DriverMsg.DATA)
+        action = order.Extensions[schemas.ninedof.subscribeAction]
+        self.assertEqual((action.freq, action.accel, action.magnet), (50, True, False))
+
+    def test_asyncio(self):
+        self.mediator.answers[(2, 0)] = lambda ask: [speeds(ask.synNum, 2)]
+        self.mediator.answers[(4, 0)] = lambda ask: (
+            [scan(500)] if ask.type == DriverMsg.SUBSCRIBE else []
+        )
+
+        async def work():
+            async with amber.aio.Client(self.mediator.address, deadline=PATIENCE) as robot:
+                asked = [robot.roboclaw().speeds() for _ in range(10)]
+                for answer in await asyncio.gather(*asked):
+                    self.assertEqual(answer.front_left_mm_s, 2)
+                async for one in robot.hokuyo().scans():
+                    return one.nearest().distance_mm
+
+        self.assertEqual(asyncio.run(asyncio.wait_for(work(), PATIENCE)), 500)
+
+
+class Addresses(unittest.TestCase):
+    def test_host_and_port(self):
+        for text, expected in [
+            ("robot", ("robot", 26233)),
+            ("robot:1", ("robot", 1)),
+            ("[::1]:7", ("::1", 7)),
+            ("[::1]", ("::1", 26233)),
+            ("::1", ("::1", 26233)),
+        ]:
+            self.assertEqual(amber.aio._host_and_port(text), expected)
+        with self.assertRaises(ValueError):
+            amber.aio._host_and_port("robot:x")
+
+    def test_nobody_listens(self):
+        unused = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        unused.close()
+        with amber.Client(f"127.0.0.1:{port}", deadline=PATIENCE) as robot:
+            with self.assertRaises(amber.Unreachable):
+                robot.dummy().status()
+
+
+class Values(unittest.TestCase):
+    def test_scans(self):
+        one = amber.Scan((-90.0, 0.0, 90.0), (300, 0, 400))
+        self.assertEqual([p.distance_mm for p in one.points()], [300, 400])
+        self.assertEqual(one.nearest().angle_deg, -90.0)
+        self.assertEqual(one.nearest(0, 180).distance_mm, 400)
+        self.assertIsNone(one.nearest(-10, 10))
+        x, y = one.nearest(0, 180).x_y_m
+        self.assertAlmostEqual(x, 0.0)
+        self.assertAlmostEqual(y, 0.4)  # to the right
+        with self.assertRaises(amber.BadAnswer):
+            amber.Scan((1.0,), ())
+
+
+if __name__ == "__main__":
+    unittest.main()

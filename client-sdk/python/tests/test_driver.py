@@ -1,0 +1,198 @@
+"""Drivers as the mediator runs them: a process, its stdin and stdout."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+from amber import schemas
+from amber.frame import FrameReader, Header, encode
+from amber.schemas import DriverMsg
+
+PATIENCE = 20
+SOURCE = os.path.join(os.path.dirname(__file__), "..", "src")
+
+DRIVER = """
+import sys, time
+import amber
+from amber import schemas
+
+class Test(amber.Driver):
+    period = 0.05
+    count = 0
+
+    def request(self, request):
+        text = request.message.Extensions[schemas.dummy.message]
+        if text == "crash":
+            raise ValueError("a mistake")
+        if text == "slow":
+            time.sleep(1.0)
+        if text == "print":
+            print("a stray line")
+        if text == "laser":
+            text = str(self.robot.hokuyo().scan().nearest().distance_mm)
+        answer = amber.DriverMsg()
+        answer.Extensions[schemas.dummy.message] = f"{text} from {request.client}"
+        return answer
+
+    def publish(self):
+        self.count += 1
+        message = amber.DriverMsg()
+        message.Extensions[schemas.dummy.message] = f"number {self.count}"
+        return message
+
+    def client_gone(self, client):
+        print("gone", client, file=sys.stderr, flush=True)
+
+    def stop(self):
+        print("stopped", file=sys.stderr, flush=True)
+
+amber.serve(Test())
+"""
+
+
+class Bench:
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": SOURCE},
+        )
+        self.guard = threading.Timer(PATIENCE, self.process.kill)
+        self.guard.start()
+        self.reader = FrameReader()
+        self.frames = []
+
+    def send(self, message, clients=(7,), header=None):
+        frame = encode(header or Header(clients=clients), message.SerializeToString())
+        self.process.stdin.write(frame)
+        self.process.stdin.flush()
+
+    def receive(self):
+        while not self.frames:
+            piece = os.read(self.process.stdout.fileno(), 65536)
+            if not piece:
+                raise EOFError("the driver has ended")
+            self.frames += self.reader.feed(piece)
+        frame = self.frames.pop(0)
+        return frame.header, DriverMsg.FromString(frame.message)
+
+    def ask(self, text, number=1, clients=(7,)):
+        message = DriverMsg(type=DriverMsg.DATA, synNum=number)
+        message.Extensions[schemas.dummy.message] = text
+        self.send(message, clients)
+
+    def end(self):
+        self.process.stdin.close()
+        words = self.process.stderr.read().decode()
+        self.process.stdout.close()
+        code = self.process.wait(PATIENCE)
+        self.guard.cancel()
+        self.process.stderr.close()
+        return code, words
+
+
+def text(message):
+    return message.Extensions[schemas.dummy.message]
+
+
+class Drivers(unittest.TestCase):
+    def setUp(self):
+        self.bench = Bench()
+
+    def tearDown(self):
+        self.bench.guard.cancel()
+        self.bench.process.kill()
+        self.bench.process.wait()
+        for stream in ("stdin", "stdout", "stderr"):
+            getattr(self.bench.process, stream).close()
+
+    def test_answers(self):
+        self.bench.ask("hello", 5, (7, 9))
+        header, message = self.bench.receive()
+        self.assertEqual(header, Header(clients=(7, 9)))
+        self.assertEqual((message.type, message.ackNum), (DriverMsg.DATA, 5))
+        self.assertEqual(text(message), "hello from 7")
+
+    def test_no_number_no_answer(self):
+        message = DriverMsg(type=DriverMsg.DATA)
+        message.Extensions[schemas.dummy.message] = "quiet"
+        self.bench.send(message)
+        self.bench.ask("next", 6)
+        self.assertEqual(self.bench.receive()[1].ackNum, 6)
+
+    def test_ping_is_answered_while_a_request_takes_long(self):
+        self.bench.ask("slow", 1)
+        self.bench.send(DriverMsg(type=DriverMsg.PING, synNum=2))
+        self.bench.send(DriverMsg(type=DriverMsg.PING))
+        numbers = []
+        for _ in range(3):
+            message = self.bench.receive()[1]
+            numbers.append((message.type, message.ackNum, message.HasField("ackNum")))
+        self.assertEqual(
+            numbers,
+            [(DriverMsg.PONG, 2, True), (DriverMsg.PONG, 0, False), (DriverMsg.DATA, 1, True)],
+        )
+
+    def test_mistakes_and_garbage_do_not_end_it(self):
+        self.bench.ask("crash", 1)
+        self.bench.process.stdin.write(encode(Header(clients=(7,)), b"\xff\xff"))
+        self.bench.process.stdin.write(encode(Header(clients=(7,)), b"\x10\x63"))
+        self.bench.process.stdin.write(encode(Header(clients=(7,)), b""))
+        self.bench.ask("print", 2)
+        self.assertEqual(self.bench.receive()[1].ackNum, 2)
+        code, words = self.bench.end()
+        self.assertEqual(code, 0)
+        self.assertIn("ValueError: a mistake", words)
+        self.assertIn("a stray line", words)
+
+    def test_subscribers(self):
+        self.bench.send(DriverMsg(type=DriverMsg.SUBSCRIBE), (7,))
+        self.bench.send(DriverMsg(type=DriverMsg.SUBSCRIBE), (9,))
+        while True:
+            header, message = self.bench.receive()
+            self.assertTrue(message.HasField("ackNum"))
+            self.assertEqual(message.ackNum, 0)
+            if header.clients == (7, 9):
+                break
+        self.bench.send(DriverMsg(type=DriverMsg.CLIENT_DIED), (7,))
+        while self.bench.receive()[0].clients != (9,):
+            pass
+        self.bench.send(DriverMsg(type=DriverMsg.UNSUBSCRIBE), (9,))
+        self.bench.ask("last", 3)
+        while self.bench.receive()[1].ackNum != 3:
+            pass
+        code, words = self.bench.end()
+        self.assertEqual((code, words.split()), (0, ["gone", "7", "stopped"]))
+
+    def test_it_asks_other_devices_over_its_own_pipe(self):
+        self.bench.ask("laser", 4)
+        header, message = self.bench.receive()
+        self.assertEqual((header.device_type, message.type), (0, DriverMsg.PING))
+        header, message = self.bench.receive()
+        self.assertEqual(header, Header(4, 0))
+        answer = DriverMsg(type=DriverMsg.DATA, ackNum=message.synNum)
+        answer.Extensions[schemas.hokuyo.scan].angles.append(0.0)
+        answer.Extensions[schemas.hokuyo.scan].distances.append(321)
+        self.bench.send(answer, header=Header(4, 0))
+        header, message = self.bench.receive()
+        self.assertEqual(text(message), "321 from 7")
+
+    def test_the_end_of_stdin_is_the_end(self):
+        self.bench.ask("hello", 1)
+        self.bench.receive()
+        self.assertEqual(self.bench.end(), (0, "stopped\n"))
+
+    def test_sigterm(self):
+        self.bench.ask("hello", 1)
+        self.bench.receive()
+        self.bench.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.bench.process.wait(PATIENCE), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

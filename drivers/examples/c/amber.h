@@ -1,0 +1,91 @@
+/* What a driver or a client of Amber needs, in C, without any library.
+ *
+ * A frame is   u16 length | DriverHdr | u16 length | DriverMsg   (big-endian lengths)
+ * on stdin, on stdout and in a datagram alike. Both parts are protobuf messages:
+ * fields one after the other, each a key (number * 8 + wire type) and a value.
+ */
+#ifndef AMBER_H
+#define AMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { AMBER_MAX_PART = 32767, AMBER_MAX_CLIENTS = 1024 };
+
+/* DriverMsg.type */
+enum {
+    AMBER_DATA = 1,
+    AMBER_PING,
+    AMBER_PONG,
+    AMBER_CLIENT_DIED,
+    AMBER_DRIVER_DIED,
+    AMBER_SUBSCRIBE,
+    AMBER_UNSUBSCRIBE
+};
+
+/* Field numbers of DriverMsg. */
+enum { AMBER_TYPE = 2, AMBER_SYN_NUM = 3, AMBER_ACK_NUM = 4 };
+
+/* Bytes that belong to somebody else. */
+typedef struct {
+    const uint8_t *data;
+    size_t length;
+} amber_bytes;
+
+/* A message in the making. */
+typedef struct {
+    uint8_t data[AMBER_MAX_PART];
+    size_t length;
+    bool overflow; /* it did not fit */
+} amber_buffer;
+
+/* One field of a message. */
+typedef struct {
+    uint32_t number;
+    uint64_t value;    /* of a number or a flag; the bits of a double or float */
+    amber_bytes bytes; /* of a text, bytes, or a message inside */
+} amber_field;
+
+/* Takes the next field off `rest`. False at the end, and when the bytes are no
+ * protobuf: then `rest->length` is not 0. */
+bool amber_next(amber_bytes *rest, amber_field *field);
+
+/* Finds the last field with a number, as protobuf wants it. False if there is
+ * none, or if the message is no protobuf. */
+bool amber_find(amber_bytes message, uint32_t number, amber_field *field);
+
+void amber_put_number(amber_buffer *to, uint32_t number, uint64_t value);
+void amber_put_double(amber_buffer *to, uint32_t number, double value);
+void amber_put_bytes(amber_buffer *to, uint32_t number, const void *data, size_t length);
+void amber_put_text(amber_buffer *to, uint32_t number, const char *text);
+
+/* A line for the log of the mediator, which reads stderr. */
+void amber_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A driver. Every function may be NULL. They are called one after the other. */
+typedef struct {
+    /* Milliseconds between two publications; 0 = none. */
+    int period_ms;
+    /* A client asks or commands. Put the fields of the answer, and return true,
+     * or return false if there is none. Type and ackNum are put already. */
+    bool (*request)(amber_bytes message, int32_t client, amber_buffer *answer);
+    /* The fields that subscribers get; false = nothing this time. */
+    bool (*publish)(amber_buffer *message);
+    /* A client left or was lost. Stop what it has set in motion. */
+    void (*client_gone)(int32_t client);
+    /* The end. Leave the device safe. */
+    void (*stop)(void);
+} amber_driver;
+
+/* Serves stdin and stdout until stdin ends or SIGTERM comes. What main returns. */
+int amber_serve(const amber_driver *driver);
+
+/* The frame of a client: a device and a message. Its length; 0 if it is too long. */
+size_t amber_client_frame(uint8_t *frame, size_t size, int32_t device_type, int32_t device_id,
+                          const amber_buffer *message);
+
+/* The message within a datagram. False if the bytes are no frame. */
+bool amber_open_datagram(const uint8_t *datagram, size_t length, amber_bytes *message);
+
+#endif

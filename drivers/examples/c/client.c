@@ -1,0 +1,94 @@
+/* A client in C: asks a Dummy and a thermometer, whichever is there.
+ *
+ *     ./client [HOST [PORT]]
+ */
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "amber.h"
+
+static int connect_to(const char *host, const char *port) {
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
+    int error = getaddrinfo(host, port, &hints, &found);
+    if (error != 0) {
+        fprintf(stderr, "error: %s: %s\n", host, gai_strerror(error));
+        return -1;
+    }
+    int s = socket(found->ai_family, SOCK_DGRAM, 0);
+    struct timeval patience = {.tv_sec = 1};
+    if (s < 0 || connect(s, found->ai_addr, found->ai_addrlen) != 0 ||
+        setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0) {
+        perror("error");
+        s = -1;
+    }
+    freeaddrinfo(found);
+    return s;
+}
+
+static void send_message(int s, int32_t device_type, const amber_buffer *message) {
+    uint8_t frame[256];
+    size_t length = amber_client_frame(frame, sizeof frame, device_type, 0, message);
+    if (length > 0 && send(s, frame, length, 0) < 0) perror("error");
+}
+
+/* Asks with a flag, and waits for the answer with the same number. */
+static bool ask(int s, int32_t device_type, uint32_t flag, amber_bytes *answer) {
+    static amber_buffer question;
+    static uint8_t datagram[65536];
+    static uint32_t last_number;
+    question.length = 0;
+    amber_put_number(&question, AMBER_TYPE, AMBER_DATA);
+    amber_put_number(&question, AMBER_SYN_NUM, ++last_number);
+    amber_put_number(&question, flag, true);
+    send_message(s, device_type, &question);
+    ssize_t length;
+    while ((length = recv(s, datagram, sizeof datagram, 0)) >= 0) {
+        amber_field field;
+        if (!amber_open_datagram(datagram, (size_t)length, answer)) continue;
+        if (amber_find(*answer, AMBER_ACK_NUM, &field) && field.value == last_number) return true;
+    }
+    return false; /* UDP may lose either; or nobody is there */
+}
+
+static void say_goodbye(int s, int32_t device_type) {
+    static amber_buffer message;
+    message.length = 0;
+    amber_put_number(&message, AMBER_TYPE, AMBER_CLIENT_DIED);
+    send_message(s, device_type, &message);
+}
+
+int main(int count, char **arguments) {
+    int s = connect_to(count > 1 ? arguments[1] : "127.0.0.1", count > 2 ? arguments[2] : "26233");
+    if (s < 0) return 1;
+    int answers = 0;
+    amber_bytes answer;
+    amber_field field;
+
+    if (ask(s, 5, 52, &answer)) { /* the Dummy: get_status */
+        answers++;
+        if (amber_find(answer, 51, &field))
+            printf("the dummy says: %.*s\n", (int)field.bytes.length, (const char *)field.bytes.data);
+        say_goodbye(s, 5);
+    }
+    if (ask(s, 201, 110, &answer)) { /* the thermometer: get_temperature */
+        answers++;
+        if (amber_find(answer, 111, &field)) {
+            amber_field celsius;
+            double degrees;
+            if (amber_find(field.bytes, 1, &celsius)) {
+                memcpy(&degrees, &celsius.value, sizeof degrees);
+                printf("the thermometer says: %.1f degrees\n", degrees);
+            } else {
+                printf("the thermometer has no sensor\n");
+            }
+        }
+        say_goodbye(s, 201);
+    }
+    close(s);
+    if (answers == 0) fprintf(stderr, "error: no answer; does a mediator with a dummy or a thermometer run there?\n");
+    return answers > 0 ? 0 : 1;
+}

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Makes the classes: build.sh [FOLDER]. Needs a JDK from 17 on, protoc, and protobuf.jar
+# (Debian: openjdk-17-jdk-headless protobuf-compiler libprotobuf-java).
+set -eu
+cd "$(dirname "$0")"
+out=${1:-classes}
+jar=${PROTOBUF_JAR:-/usr/share/java/protobuf.jar}
+
+mkdir -p "$out/source"
+protoc -I../../../proto -I.. --java_out="$out/source" drivermsg.proto dummy.proto thermometer.proto
+javac -cp "$jar" -d "$out" $(find "$out/source" -name '*.java') ./*.java

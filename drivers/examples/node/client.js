@@ -1,0 +1,70 @@
+#!/usr/bin/env node
+'use strict';
+// Asks a Dummy and a thermometer, whichever is there.
+//
+//     node client.js [HOST [PORT]]
+
+const dgram = require('dgram');
+const path = require('path');
+const amber = require('./amber');
+
+const proto = path.join(__dirname, '..', '..', '..', 'proto');
+const schema = amber.load(path.join(proto, 'dummy.proto'), path.join(__dirname, '..', 'thermometer.proto'));
+const { DriverHdr, DriverMsg, Type } = schema;
+const [host = '127.0.0.1', port = '26233'] = process.argv.slice(2);
+
+const socket = dgram.createSocket('udp4');
+const waiting = new Map(); // answers that are waited for, by their number
+let lastNumber = 0;
+
+function send(deviceType, fields) {
+  const header = DriverHdr.encode({ deviceType, deviceID: 0 }).finish();
+  socket.send(amber.encodeFrame(header, DriverMsg.encode(fields).finish()));
+}
+
+/** Sends a request; its answer, or null after a second: UDP may lose either. */
+function ask(deviceType, fields) {
+  const synNum = ++lastNumber;
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(null), 1000);
+    waiting.set(synNum, (answer) => {
+      clearTimeout(timer);
+      resolve(answer);
+    });
+    send(deviceType, { ...fields, type: Type.DATA, synNum });
+  }).finally(() => waiting.delete(synNum));
+}
+
+socket.on('message', (datagram) => {
+  const frame = amber.splitFrame(datagram);
+  if (frame === null || frame.end !== datagram.length) return;
+  const message = DriverMsg.decode(frame.message);
+  const found = waiting.get(message.ackNum);
+  if (found) found(message);
+});
+socket.on('error', () => {}); // nobody listens there: the timers say so
+
+async function main() {
+  await new Promise((resolve) => socket.connect(Number(port), host, resolve));
+  let answers = 0;
+  const dummy = await ask(5, { '.amber.dummy_proto.get_status': true });
+  if (dummy) {
+    answers += 1;
+    console.log('the dummy says:', dummy['.amber.dummy_proto.message']);
+    send(5, { type: Type.CLIENT_DIED });
+  }
+  const thermometer = await ask(201, { '.thermometer.get_temperature': true });
+  if (thermometer) {
+    answers += 1;
+    const { celsius } = thermometer['.thermometer.temperature'];
+    console.log('the thermometer says:', celsius ? `${celsius.toFixed(1)} degrees` : 'no sensor');
+    send(201, { type: Type.CLIENT_DIED });
+  }
+  setImmediate(() => socket.close());
+  if (answers === 0) {
+    console.error('error: no answer; does a mediator with a dummy or a thermometer run there?');
+    process.exitCode = 1;
+  }
+}
+
+main();

@@ -1,0 +1,52 @@
+#!/usr/bin/env node
+'use strict';
+// A driver for a device of one's own: the warmest sensor of this computer.
+//
+//     amber mediator --driver '201:0=node thermometer_driver.js'
+//
+// Its messages are in ../thermometer.proto.
+
+const fs = require('fs');
+const path = require('path');
+const amber = require('./amber');
+
+const schema = amber.load(path.join(__dirname, '..', 'thermometer.proto'));
+const ZONES = '/sys/class/thermal';
+
+function readLine(...parts) {
+  return fs.readFileSync(path.join(ZONES, ...parts), 'utf8').trim();
+}
+
+/** All that Linux knows, as { celsius, sensor }. */
+function readings() {
+  let zones = [];
+  try {
+    zones = fs.readdirSync(ZONES).filter((name) => name.startsWith('thermal_zone'));
+  } catch {
+    return []; // no such folder: no sensors
+  }
+  return zones.flatMap((zone) => {
+    try {
+      const celsius = Number(readLine(zone, 'temp')) / 1000; // the kernel counts in thousandths
+      return Number.isFinite(celsius) ? [{ celsius, sensor: readLine(zone, 'type') }] : [];
+    } catch {
+      return []; // a sensor that is switched off
+    }
+  });
+}
+
+const thermometer = {
+  periodMs: 1000,
+
+  request(message, client) {
+    if (Object.hasOwn(message, '.thermometer.get_temperature')) return this.publish();
+    amber.log('not a request for a thermometer, from client', client);
+  },
+
+  publish() {
+    const warmest = readings().sort((a, b) => b.celsius - a.celsius)[0];
+    return { '.thermometer.temperature': warmest || {} };
+  },
+};
+
+amber.serve(thermometer, schema);

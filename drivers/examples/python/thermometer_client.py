@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Asks a thermometer, and listens to it for some seconds.
+
+    python3 thermometer_client.py [HOST[:PORT]]
+"""
+
+import os
+import sys
+
+import amber
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+thermometer = amber.load_proto(os.path.join(HERE, "..", "thermometer.proto"))
+
+
+def show(message):
+    temperature = message.Extensions[thermometer.temperature]
+    if temperature.HasField("celsius"):
+        print(f"{temperature.celsius:.1f} degrees ({temperature.sensor})")
+    else:
+        print("no sensor")
+
+
+def main():
+    with amber.Client(sys.argv[1] if len(sys.argv) > 1 else None) as robot:
+        device = robot.device("201:0")
+        question = amber.DriverMsg()
+        question.Extensions[thermometer.get_temperature] = True
+        show(device.ask(question))
+        with device.messages() as published:
+            for _ in range(3):
+                show(published.next(timeout=5.0))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (amber.AmberError, TimeoutError) as error:
+        sys.exit(f"error: {error}")

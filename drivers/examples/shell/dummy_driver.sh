@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# A complete driver in bash, for the fun of it: the Dummy device.
+#
+#     amber mediator --driver 'dummy:0=bash dummy_driver.sh'
+#
+# Bytes are kept as hexadecimal text, because bash cannot hold a zero byte.
+# Every frame costs a few processes, so this is no driver for a laser scanner.
+set -u
+
+enable=0
+message=$(printf Message | od -An -v -tx1 | tr -d ' \n')
+responses=0
+subscribers=() # client numbers
+
+# N bytes from stdin as hex; fails at the end of stdin.
+take() {
+  local hex
+  hex=$(head -c "$1" | od -An -v -tx1 | tr -d ' \n')
+  [ ${#hex} -eq $(($1 * 2)) ] && printf '%s' "$hex"
+}
+
+# The next part of a frame (a length and as many bytes), in $part.
+take_part() {
+  local length
+  part=
+  length=$(take 2) || return 1
+  ((16#$length == 0)) || part=$(take $((16#$length)))
+}
+
+# One varint off the front of $rest, in $value.
+take_varint() {
+  local shift=0 byte
+  value=0
+  while [ -n "$rest" ]; do
+    byte=$((16#${rest:0:2}))
+    rest=${rest:2}
+    value=$((value | (byte & 127) << shift))
+    ((byte < 128)) && return 0
+    ((shift += 7, shift < 70)) || return 1
+  done
+  return 1
+}
+
+# The fields of the message $1, in the map `fields`: numbers as they are, bytes as hex.
+read_fields() {
+  local rest=$1 value key size
+  fields=()
+  while [ -n "$rest" ]; do
+    take_varint || return 1
+    key=$value
+    case $((key & 7)) in
+      0) take_varint || return 1; fields[key >> 3]=$value ;;
+      1 | 5)
+        size=$(((key & 7) == 1 ? 16 : 8))
+        ((${#rest} >= size)) || return 1
+        fields[key >> 3]=${rest:0:size}
+        rest=${rest:size}
+        ;;
+      2)
+        take_varint || return 1
+        size=$((value * 2))
+        ((${#rest} >= size)) || return 1
+        fields[key >> 3]=${rest:0:size}
+        rest=${rest:size}
+        ;;
+      *) return 1 ;;
+    esac
+  done
+}
+
+# The client numbers in the header $1, in `clients`. They are packed into one
+# field by everybody who sends to a driver.
+read_clients() {
+  local rest value
+  local -a fields
+  clients=()
+  read_fields "$1" || return 0
+  rest=${fields[3]:-}
+  while [ -n "$rest" ]; do
+    take_varint || return 0
+    clients+=("$value")
+  done
+}
+
+varint() {
+  local value=$1
+  while ((value > 127)); do
+    printf '%02x' $((value & 127 | 128))
+    ((value >>= 7))
+  done
+  printf '%02x' "$value"
+}
+
+number() { varint $(($1 << 3)); varint "$2"; }             # field, value
+bytes() { varint $(($1 << 3 | 2)); varint $((${#2} / 2)); printf '%s' "$2"; } # field, hex
+
+# A frame of a header and a message, both as hex, in one write.
+send() {
+  local hex
+  hex=$(printf '%04x%s%04x%s' $((${#1} / 2)) "$1" $((${#2} / 2)) "$2")
+  printf '%b' "$(sed 's/../\\x&/g' <<<"$hex")"
+}
+
+handle() { # header, message
+  local header=$1 client ack=
+  local -a fields
+  local clients
+  if ! read_fields "$2" || [ -z "${fields[2]+there}" ]; then
+    echo "ignored what is no DriverMsg: $2" >&2
+    return
+  fi
+  read_clients "$header"
+  [ -z "${fields[3]+there}" ] || ack=$(number 4 "${fields[3]}")
+  case ${fields[2]} in
+    2) send "$header" "$(number 2 3)$ack" ;; # PING: PONG
+    1)                                       # DATA
+      if [ -n "${fields[50]+there}" ]; then
+        enable=${fields[50]}
+      elif [ -n "${fields[51]+there}" ]; then
+        message=${fields[51]}
+      elif [ -n "${fields[52]+there}" ]; then
+        [ -z "$ack" ] || send "$header" "$(number 2 1)$ack$(number 50 "$enable")$(bytes 51 "$message")"
+      else
+        echo "not a request for a dummy" >&2
+      fi
+      ;;
+    6) # SUBSCRIBE
+      for client in "${clients[@]}"; do
+        forget "$client"
+        subscribers+=("$client")
+      done
+      ;;
+    4 | 7) # CLIENT_DIED, UNSUBSCRIBE
+      for client in "${clients[@]}"; do forget "$client"; done
+      ;;
+  esac
+}
+
+forget() {
+  local left=() one
+  for one in "${subscribers[@]}"; do
+    [ "$one" = "$1" ] || left+=("$one")
+  done
+  subscribers=("${left[@]}")
+}
+
+publish() {
+  local packed= one text
+  ((++responses))
+  for one in "${subscribers[@]}"; do packed+=$(varint "$one"); done
+  text=$(printf 'Response %d' "$responses" | od -An -v -tx1 | tr -d ' \n')
+  # ackNum is there, and 0: that marks published data.
+  send "$(bytes 3 "$packed")" "$(number 2 1)$(number 4 0)$(bytes 51 "$text")"
+}
+
+trap 'exit 0' TERM INT
+
+while :; do
+  # Only looks whether there is something (or the end); reads nothing.
+  if ((${#subscribers[@]} > 0)) && ! read -r -t 0; then
+    publish
+    sleep 0.1
+    continue
+  fi
+  take_part || exit 0 # the end of stdin is the end of the driver
+  header=$part
+  take_part || exit 0
+  handle "$header" "$part"
+done

@@ -1,0 +1,283 @@
+//! The demo's robot drives, sees and stops as it should. What is true is asked
+//! of the simulated world; everything between it and the clients is the real thing.
+
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_client::{Client, Roboclaw, WheelSpeeds};
+use amber_sim::control::State;
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use self::wander::Seen;
+use crate::common::{Mediator, demo, signal, wait_for};
+
+#[allow(dead_code)] // The test has a main of its own.
+#[path = "../../client-sdk/examples/wander.rs"]
+mod wander;
+
+/// How long the wheels turn without a command, in simulated seconds, and some
+/// more for a busy machine.
+const IDLE_STOP_S: f64 = 4.0 + 4.0;
+/// Braking, and some more; much less than what a loss is noticed in.
+const AT_ONCE_S: f64 = 1.5;
+/// The part by which distances and speeds may be off.
+const TOLERANCE: f64 = 0.03;
+
+#[test]
+fn wandering_touches_no_wall_and_gets_every_scan() {
+    const SCANS_PER_S: f64 = 10.0;
+    let robot = Robot::start();
+    let at_first = robot.state();
+    let ((begin, end, at_last), seen) = robot.while_wandering(|| {
+        let begin = robot.until("a scan", |state| state.scans > at_first.scans);
+        let end = robot.until("20 seconds", |state| state.time_s > begin.time_s + 20.0);
+        // No scans any more: whoever wanders is blind, and stands still, with
+        // all that there were delivered.
+        assert!(robot.amber(&["stop", "hokuyo:0"]));
+        (begin, end, robot.until("it stands", stands))
+    });
+    assert_eq!(at_last.contacts, 0);
+    let way_m = at_last.travelled_m - at_first.travelled_m;
+    assert!(way_m > 1.0, "only {way_m} m in 20 s");
+
+    assert_eq!(seen.missed, 0);
+    let measured = at_last.scans - at_first.scans;
+    // The laser may have been stopped half way through one or two.
+    assert!(
+        seen.scans <= measured && seen.scans + 2 >= measured,
+        "{} of {measured} scans came",
+        seen.scans
+    );
+    let expected = |from: &State, to: &State| (to.time_s - from.time_s) * SCANS_PER_S;
+    let (least, most) = (expected(&begin, &end) - 3.0, expected(&at_first, &at_last));
+    let scans = seen.scans as f64;
+    assert!(
+        least <= scans && scans <= most,
+        "{scans} scans, not {least} to {most}"
+    );
+}
+
+#[test]
+fn three_seconds_at_300_mm_per_s_are_90_cm() {
+    let robot = Robot::start();
+    let runtime = runtime();
+    runtime.block_on(async {
+        let client = Client::connect(robot.demo.address).await.unwrap();
+        // A busy machine may hold up a command; a robot that is wrong stays wrong.
+        let mut problems = Vec::new();
+        while let Err(problem) = robot.try_900_mm(&client.roboclaw(0)).await {
+            problems.push(problem);
+            assert!(problems.len() < 4, "{problems:?}");
+        }
+        client.close().await;
+    });
+}
+
+#[test]
+fn wheels_stop_when_whoever_drives_them_is_killed() {
+    let robot = Robot::start();
+    let mut driver = robot.turning();
+    driver.kill().unwrap();
+    let killed = robot.state();
+    driver.wait().unwrap();
+    let stood = robot.until("it stands", stands);
+    let took_s = stood.time_s - killed.time_s;
+    assert!(took_s < IDLE_STOP_S, "{took_s} s");
+}
+
+#[test]
+fn wheels_stop_at_once_when_whoever_drives_them_ends() {
+    let robot = Robot::start();
+    for how in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let mut driver = robot.turning();
+        signal(driver.id(), how);
+        let told = robot.state();
+        let stood = robot.until("it stands", stands);
+        let took_s = stood.time_s - told.time_s;
+        assert!(took_s < AT_ONCE_S, "{how}: {took_s} s");
+        driver.wait().unwrap();
+    }
+}
+
+#[test]
+fn unplugged_devices_come_back_without_a_restart() {
+    const DRIVERS: [&str; 2] = ["roboclaw:0", "hokuyo:0"];
+    let robot = Robot::start();
+    let pids = DRIVERS.map(|driver| robot.demo.describe(driver).pid());
+    let ((), seen) = robot.while_wandering(|| {
+        robot.until("it drives", drives);
+        // Without wheels the controllers stop them, without eyes the program.
+        for device in ["roboclaw", "hokuyo"] {
+            assert!(robot.sim(&["fault", "unplug", device]));
+            robot.until("it stands", stands);
+            assert!(robot.sim(&["fault", "replug", device]));
+            let scans = robot.state().scans;
+            robot.until("it drives and sees again", |state| {
+                drives(state) && state.scans > scans
+            });
+        }
+        robot.wait_for_speeds();
+        wait_for("a scan", || robot.amber(&["scan"]).then_some(()));
+    });
+    assert_eq!(seen.missed, 0);
+    for (driver, pid) in DRIVERS.into_iter().zip(pids) {
+        let now = robot.demo.describe(driver);
+        assert_eq!((now.pid(), now.restarts()), (pid, 0), "{driver}");
+    }
+    // The log tells the story in a few lines.
+    for driver in DRIVERS {
+        let lines = robot.demo.output();
+        let story = lines.iter().filter(|line| line.contains(driver)).count();
+        assert!(story < 30, "{driver}: {lines:#?}");
+    }
+}
+
+fn fastest(state: &State) -> f64 {
+    let wheels = state.wheels_mm_per_s;
+    let all = [
+        wheels.front_left,
+        wheels.front_right,
+        wheels.rear_left,
+        wheels.rear_right,
+    ];
+    all.into_iter().map(f64::abs).fold(0.0, f64::max)
+}
+
+fn stands(state: &State) -> bool {
+    fastest(state) == 0.0
+}
+
+fn drives(state: &State) -> bool {
+    fastest(state) > 50.0
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// A demo whose wheels can be used.
+struct Robot {
+    demo: Mediator,
+    folder: TempDir,
+}
+
+impl Robot {
+    fn start() -> Self {
+        let (demo, folder) = demo();
+        let robot = Self { demo, folder };
+        robot.wait_for_speeds();
+        robot
+    }
+
+    #[track_caller]
+    fn wait_for_speeds(&self) {
+        wait_for("speeds", || {
+            self.amber(&["call", "roboclaw", "speeds"]).then_some(())
+        });
+    }
+
+    /// Runs `amber` and says whether it worked.
+    fn amber(&self, args: &[&str]) -> bool {
+        let output = self.demo.amber(args).output().unwrap();
+        output.status.success()
+    }
+
+    /// Runs `amber sim`.
+    fn sim(&self, args: &[&str]) -> bool {
+        let mut command = self.demo.amber(&["sim", "--dir"]);
+        command.arg(self.folder.path().join("sim")).args(args);
+        command.status().unwrap().success()
+    }
+
+    fn state(&self) -> State {
+        let mut command = self.demo.amber(&["sim", "state", "--json", "--dir"]);
+        let output = command.arg(self.folder.path().join("sim")).output();
+        serde_json::from_slice(&output.unwrap().stdout).unwrap()
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, is_true: impl Fn(&State) -> bool) -> State {
+        wait_for(what, || Some(self.state()).filter(&is_true))
+    }
+
+    /// Does something while the example wanders about.
+    fn while_wandering<T>(&self, action: impl FnOnce() -> T) -> (T, Seen) {
+        let (enough, has_enough) = oneshot::channel::<()>();
+        thread::scope(|scope| {
+            let wandering = scope.spawn(|| runtime().block_on(self.wander(has_enough)));
+            let done = action();
+            drop(enough);
+            (done, wandering.join().unwrap())
+        })
+    }
+
+    async fn wander(&self, has_enough: oneshot::Receiver<()>) -> Seen {
+        let client = Client::connect(self.demo.address).await.unwrap();
+        let mut seen = Seen::default();
+        tokio::select! {
+            wandered = wander::wander(&client, &mut seen) => wandered.unwrap(),
+            _ = has_enough => {}
+        }
+        client.roboclaw(0).stop().await.unwrap();
+        client.close().await;
+        seen
+    }
+
+    /// A process that makes the robot turn on the spot for a long time.
+    fn turning(&self) -> Child {
+        let mut command = self.demo.amber(&["drive", "--for", "600s"]);
+        let child = command
+            .args(["--left", "250", "--right", "-250"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        self.until("it turns", |state| fastest(state) > 240.0);
+        child.unwrap()
+    }
+
+    /// Drives along the corridor, and says what was not as it should be.
+    async fn try_900_mm(&self, wheels: &Roboclaw) -> Result<(), String> {
+        const MM_S: i32 = 300;
+        const TIME: Duration = Duration::from_secs(3);
+        assert!(self.sim(&["place", "1.5,2.6,0"]));
+        let begin = self.state();
+        let mut settled = Vec::new();
+        let started = Instant::now();
+        while let left = TIME.saturating_sub(started.elapsed())
+            && !left.is_zero()
+        {
+            wheels.drive(WheelSpeeds::all(MM_S)).await.unwrap();
+            if left < TIME / 2 {
+                settled.push(wheels.speeds().await.unwrap());
+            }
+            tokio::time::sleep(left.min(Duration::from_millis(100))).await;
+        }
+        wheels.stop().await.unwrap();
+        let expected_m = started.elapsed().as_secs_f64() * f64::from(MM_S) / 1000.0;
+        let end = self.until("it stands", stands);
+
+        let is_off = |is: f64, should: f64| (is - should).abs() > should * TOLERANCE;
+        let moved_m = (end.x_m - begin.x_m).hypot(end.y_m - begin.y_m);
+        if is_off(moved_m, expected_m) {
+            return Err(format!("moved {moved_m} m instead of {expected_m} m"));
+        }
+        for speeds in settled {
+            let all = [
+                speeds.front_left_mm_s,
+                speeds.front_right_mm_s,
+                speeds.rear_left_mm_s,
+                speeds.rear_right_mm_s,
+            ];
+            if (all.into_iter()).any(|speed| is_off(speed.into(), MM_S.into())) {
+                return Err(format!("measured {speeds:?} mm/s"));
+            }
+        }
+        Ok(())
+    }
+}
