@@ -19,6 +19,7 @@ mod devices;
 mod drive;
 mod events;
 mod failure;
+mod ninedof;
 mod output;
 mod ping;
 mod reflect;
@@ -71,7 +72,7 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  amber ping dummy\n  amber ping mediator -c 5 -i 0.2")]
     Ping(ping::Options),
     /// Show what a device publishes, until Ctrl-C
-    #[command(after_help = "Examples:\n  amber watch dummy\n  amber watch hokuyo --rate")]
+    #[command(after_help = watch::HELP)]
     Watch(watch::Options),
     /// Send one request to a device and show the answer
     #[command(after_help = call::HELP)]
@@ -126,6 +127,7 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
             Verb::Call(call) => Verb::Call(call.checked()?),
             Verb::Drive(drive) => Verb::Drive(drive.checked(options.json)?),
             Verb::Scan(scan) => Verb::Scan(scan.checked(options.json)?),
+            Verb::Watch(watch) => Verb::Watch(watch.checked()?),
             verb => verb,
         };
         let client = Client::connect(options.mediator.to_string()).await?;
