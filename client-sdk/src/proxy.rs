@@ -168,10 +168,7 @@ impl Proxy {
         self.subscribe_as(|bytes| Ok(Some(bytes))).await
     }
 
-    pub(crate) async fn subscribe_as<T>(
-        &self,
-        decode: Decode<T>,
-    ) -> Result<Subscription<T>> {
+    pub(crate) async fn subscribe_as<T>(&self, decode: Decode<T>) -> Result<Subscription<T>> {
         let subscribe = Envelope::new(MsgType::Subscribe, None, None).bytes();
         self.subscribe_by(usual_terms(subscribe), decode).await
     }

@@ -134,7 +134,8 @@ mod tests {
     #[test]
     fn the_command_line_wins_over_the_file() {
         let file: Options =
-            toml::from_str("bus = \"sim:/tmp/x\"\ncompat = true\ncalibration = \"a.toml\"\n").unwrap();
+            toml::from_str("bus = \"sim:/tmp/x\"\ncompat = true\ncalibration = \"a.toml\"\n")
+                .unwrap();
         let flags = Options {
             bus: Some("/dev/i2c-1".into()),
             ..Options::default()

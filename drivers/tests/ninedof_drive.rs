@@ -2,6 +2,8 @@
 //! The robot, its chips and the driver share a clock of their own, so this
 //! takes no time, and a seed gives the same drive again.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
 use std::time::{Duration, Instant};
 
 use amber_driver::{ClientId, Origin};
@@ -9,6 +11,7 @@ use amber_drivers::ninedof::board::Board;
 use amber_drivers::ninedof::bus::{Bus, BusError};
 use amber_drivers::ninedof::calibration::Calibration;
 use amber_drivers::ninedof::logic::{Logic, Output, Settings, Step};
+use amber_drivers::ninedof::registers::Gain;
 use amber_drivers::ninedof::service::Kind;
 use amber_drivers::ninedof::units::Numbers;
 use amber_proto::SynNum;
@@ -97,8 +100,8 @@ impl Drive {
                     Step::Open => self.logic.opened(now),
                     Step::Close => {}
                     Step::Read(wanted) => {
-                        let gain = amber_drivers::ninedof::registers::Gain::Fine;
-                        let mut board = std::mem::replace(&mut self.board, Board::new(gain, now));
+                        let none = Board::new(Gain::Fine, now);
+                        let mut board = std::mem::replace(&mut self.board, none);
                         let reading = board.read(now, self, wanted).unwrap();
                         self.board = board;
                         self.logic.read(now, reading, self.board.trouble());
@@ -208,7 +211,10 @@ fn gravity_is_true_within_2_percent() {
             let (mut sum, mut count) = ([0.0; 3], 0.0);
             drive.run(500 * MS, |_, data| {
                 let accel = data.accel.unwrap();
-                for (sum, axis) in sum.iter_mut().zip([accel.x_axis, accel.y_axis, accel.z_axis]) {
+                for (sum, axis) in sum
+                    .iter_mut()
+                    .zip([accel.x_axis, accel.y_axis, accel.z_axis])
+                {
                     *sum += f64::from(axis);
                 }
                 count += 1.0;
@@ -265,7 +271,9 @@ fn after_a_calibration_the_heading_is_true_within_2_degrees() {
                 let heading = f64::from(attitude.heading_deg()).to_radians();
                 sin += heading.sin();
                 cos += heading.cos();
-                tilt = tilt.max(attitude.pitch_deg().abs()).max(attitude.roll_deg().abs());
+                tilt = tilt
+                    .max(attitude.pitch_deg().abs())
+                    .max(attitude.roll_deg().abs());
             });
             let seen = sin.atan2(cos).to_degrees();
             // North is up on the map, from which the truth counts the other way.

@@ -157,7 +157,7 @@ impl Options {
     fn read(&self) -> Result<Request, Failure> {
         if self.request == RAW {
             let hex = only(&self.args).ok_or_else(|| self.usage("HEX"))?;
-            return read_hex(hex).map(Request::Raw);
+            return read_hex(hex).map(Bytes::from).map(Request::Raw);
         }
         let mut known = KNOWN.iter().filter(|known| self.is_for(known));
         let known = known.find(|known| known.name == self.request);
@@ -336,8 +336,17 @@ fn only(args: &[String]) -> Option<&str> {
     }
 }
 
-fn read_hex(text: &str) -> Result<Bytes, Failure> {
-    let digits: Option<Vec<_>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+/// Bytes that are written as hex; blanks, colons, commas and `0x` between them
+/// do not count.
+///
+/// # Errors
+/// It is no hex, or half a byte is missing.
+pub fn read_hex(text: &str) -> Result<Vec<u8>, Failure> {
+    let bare = text.replace("0x", "").replace("\\x", "");
+    let bare = bare
+        .chars()
+        .filter(|c| !c.is_whitespace() && !matches!(c, ':' | ',' | '_' | '-' | '|'));
+    let digits: Option<Vec<_>> = bare.map(|digit| digit.to_digit(16)).collect();
     match digits {
         Some(digits) if digits.len().is_multiple_of(2) => Ok(digits
             .chunks(2)

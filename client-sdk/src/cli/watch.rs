@@ -47,10 +47,11 @@ impl Options {
     pub(super) fn checked(self) -> Result<Self, Failure> {
         let is_ninedof = self.device.device_type == DeviceType::NINEDOF;
         match !is_ninedof && (self.period.is_some() || self.sensors.is_some()) {
-            true => Err(
-                Failure::wrong(format!("{} has no period and no sensors to choose", self.device))
-                    .hint("--period and --sensors are for ninedof"),
-            ),
+            true => Err(Failure::wrong(format!(
+                "{} has no period and no sensors to choose",
+                self.device
+            ))
+            .hint("--period and --sensors are for ninedof")),
             false => Ok(self),
         }
     }
@@ -63,7 +64,9 @@ fn period(text: &str) -> Result<Duration, String> {
         (None, Some(number)) => (number, 1.0),
         (None, None) => return Err("a unit is missing, as in 100ms or 1.5s".to_owned()),
     };
-    let number: f64 = number.parse().map_err(|_| format!("'{number}' is no number"))?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("'{number}' is no number"))?;
     Duration::try_from_secs_f64(number * unit_s)
         .ok()
         .filter(|period| (MIN_PERIOD..=MAX_PERIOD).contains(period))
@@ -240,7 +243,12 @@ mod tests {
 
     #[test]
     fn periods_have_units() {
-        for (text, ms) in [("100ms", 100.0), ("1.5s", 1500.0), ("0.5ms", f64::NAN), ("2h", f64::NAN)] {
+        for (text, ms) in [
+            ("100ms", 100.0),
+            ("1.5s", 1500.0),
+            ("0.5ms", f64::NAN),
+            ("2h", f64::NAN),
+        ] {
             let read = period(text).map(|period| period.as_secs_f64() * 1000.0);
             assert_eq!(read.ok(), Some(ms).filter(|ms| !ms.is_nan()), "{text}");
         }

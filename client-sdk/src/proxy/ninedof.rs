@@ -482,7 +482,10 @@ mod tests {
         for text in ["accel", "gyro,magnet", "accel,gyro,magnet"] {
             assert_eq!(text.parse::<Sensors>().unwrap().to_string(), text);
         }
-        assert_eq!("magnet, accel".parse::<Sensors>().unwrap().to_string(), "accel,magnet");
+        assert_eq!(
+            "magnet, accel".parse::<Sensors>().unwrap().to_string(),
+            "accel,magnet"
+        );
         for text in ["", "sonar", "accel,"] {
             assert!(text.parse::<Sensors>().is_err(), "{text}");
         }

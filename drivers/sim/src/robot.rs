@@ -82,12 +82,7 @@ pub struct Robot {
 
 impl Device {
     /// All devices.
-    pub const ALL: [Self; 4] = [
-        Self::Roboclaw,
-        Self::Hokuyo,
-        Self::HokuyoTcp,
-        Self::NineDof,
-    ];
+    pub const ALL: [Self; 4] = [Self::Roboclaw, Self::Hokuyo, Self::HokuyoTcp, Self::NineDof];
 
     /// The name that people write.
     #[must_use]

@@ -45,7 +45,11 @@ mod tests {
             magnet_mgauss: Some(magnet_mgauss),
         };
         let attitude = attitude(measured)?;
-        Some((attitude.heading_deg?, attitude.pitch_deg?, attitude.roll_deg?))
+        Some((
+            attitude.heading_deg?,
+            attitude.pitch_deg?,
+            attitude.roll_deg?,
+        ))
     }
 
     /// Of a robot with this heading, pitch and roll, in this order.

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use super::bus::{Bus, BusError};
 use super::registers::{
     ACCEL_ADDRESS, ACCEL_SETTINGS, GYRO_ADDRESSES, GYRO_SETTINGS, Gain, MAGNET_ADDRESS, MAGNET_ID,
-    MAGNET_SETTINGS, MAGNET_STATUS, Raw, STATUS, Sample, Sensor, Sensors, Setting, WHO_AM_I, gyro_name,
-    inertial_sample, magnet_sample, magnet_settings,
+    MAGNET_SETTINGS, MAGNET_STATUS, Raw, STATUS, Sample, Sensor, Sensors, Setting, WHO_AM_I,
+    gyro_name, inertial_sample, magnet_sample, magnet_settings,
 };
 use crate::outage::Outage;
 
@@ -313,11 +313,7 @@ fn sample(bus: &mut dyn Bus, sensor: Sensor, address: u8, gain: Gain) -> Result<
     })
 }
 
-fn read<const N: usize>(
-    bus: &mut dyn Bus,
-    address: u8,
-    register: u8,
-) -> Result<[u8; N], Problem> {
+fn read<const N: usize>(bus: &mut dyn Bus, address: u8, register: u8) -> Result<[u8; N], Problem> {
     let mut bytes = [0; N];
     transfer(bus, address, &[register], &mut bytes)?;
     Ok(bytes)
@@ -352,7 +348,11 @@ impl std::fmt::Display for Note {
         match self {
             Self::Ready(sensor, name) => write!(f, "ready: {sensor} {name}"),
             Self::Back(sensor, after) => {
-                write!(f, "{sensor}: works again after {:.1} s", after.as_secs_f64())
+                write!(
+                    f,
+                    "{sensor}: works again after {:.1} s",
+                    after.as_secs_f64()
+                )
             }
             Self::Trouble(sensor, text) => write!(f, "{sensor}: {text}; trying again"),
         }

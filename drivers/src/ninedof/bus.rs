@@ -8,6 +8,8 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::connection::in_words;
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(unix)]
@@ -39,15 +41,15 @@ pub trait OpenBus: Send + 'static {
     /// Opens it anew. May block as a transfer may.
     ///
     /// # Errors
-    /// It is not there.
-    fn open(&mut self) -> io::Result<Box<dyn Bus>>;
+    /// In words, when it is not there.
+    fn open(&mut self) -> Result<Box<dyn Bus>, String>;
 }
 
 impl<F> OpenBus for F
 where
-    F: FnMut() -> io::Result<Box<dyn Bus>> + Send + 'static,
+    F: FnMut() -> Result<Box<dyn Bus>, String> + Send + 'static,
 {
-    fn open(&mut self) -> io::Result<Box<dyn Bus>> {
+    fn open(&mut self) -> Result<Box<dyn Bus>, String> {
         self()
     }
 }
@@ -89,7 +91,14 @@ impl fmt::Display for Place {
 }
 
 impl OpenBus for Place {
-    fn open(&mut self) -> io::Result<Box<dyn Bus>> {
+    fn open(&mut self) -> Result<Box<dyn Bus>, String> {
+        self.try_open()
+            .map_err(|error| in_words(&error, &self.to_string()))
+    }
+}
+
+impl Place {
+    fn try_open(&self) -> io::Result<Box<dyn Bus>> {
         match self {
             #[cfg(target_os = "linux")]
             Self::System(path) => Ok(Box::new(linux::LinuxBus::open(path)?)),
@@ -129,8 +138,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none");
         for mut place in [Place::System(path.clone()), Place::Simulated(path)] {
-            let error = place.open().err().expect("nothing is there");
-            assert_eq!(error.kind(), io::ErrorKind::NotFound, "{place}");
+            let error = place.open().err();
+            assert_eq!(error, Some(format!("{place} is not there")));
         }
     }
 }

@@ -92,7 +92,11 @@ impl Calibration {
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let calibration: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         let numbers = [calibration.gyro_deg_s(), calibration.magnet_mgauss()];
-        match numbers.as_flattened().iter().all(|number| number.is_finite()) {
+        match numbers
+            .as_flattened()
+            .iter()
+            .all(|number| number.is_finite())
+        {
             true => Ok(calibration),
             false => Err("not all numbers are finite".into()),
         }

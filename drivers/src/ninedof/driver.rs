@@ -82,15 +82,21 @@ impl<B: OpenBus> Driver for NineDof<B> {
             || message.data_request.is_some()
             || message.service_request.is_some();
         if let Some(action) = message.subscribe_action {
-            self.desk.order(Order::Subscribe(origin.clone(), action)).await;
+            self.desk
+                .order(Order::Subscribe(origin.clone(), action))
+                .await;
         }
         if let Some(asked) = message.data_request.filter(|_| can_be_answered) {
             self.desk.order(Order::Ask(origin.clone(), asked)).await;
         }
         if let Some(asked) = message.service_request.filter(|_| can_be_answered) {
-            let time = asked.milliseconds.map(|ms| Duration::from_millis(ms.into()));
+            let time = asked
+                .milliseconds
+                .map(|ms| Duration::from_millis(ms.into()));
             if let Some(kind) = kind(&asked) {
-                self.desk.order(Order::Serve(origin.clone(), kind, time)).await;
+                self.desk
+                    .order(Order::Serve(origin.clone(), kind, time))
+                    .await;
             }
         }
         if !is_known {
@@ -153,9 +159,7 @@ impl<B: OpenBus> Owner for Holder<B> {
                             board.reopened(now());
                             logic.opened(now());
                         }
-                        Err(error) => {
-                            logic.failed(now(), &format!("cannot open the bus: {error}"));
-                        }
+                        Err(why) => logic.failed(now(), &why),
                     }
                 }
                 Some(Step::Close) => bus = None,
@@ -211,9 +215,8 @@ async fn read(
         return (board, bus);
     };
     let begun = now();
-    let transfers = move |(board, bus): &mut (Board, Box<dyn Bus>)| {
-        board.read(begun, bus.as_mut(), wanted)
-    };
+    let transfers =
+        move |(board, bus): &mut (Board, Box<dyn Bus>)| board.read(begun, bus.as_mut(), wanted);
     let ((mut board, bus), result) = on_a_thread((board, bus), transfers).await;
     while let Some(note) = board.poll_note() {
         match note.is_warning() {

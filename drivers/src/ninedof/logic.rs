@@ -564,7 +564,9 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Trouble(text) => write!(f, "{text}; trying again"),
-            Self::Back(after) => write!(f, "the bus works again after {:.1} s", after.as_secs_f64()),
+            Self::Back(after) => {
+                write!(f, "the bus works again after {:.1} s", after.as_secs_f64())
+            }
             Self::Bias([x, y, z]) => write!(
                 f,
                 "the gyroscope says {x:.2} {y:.2} {z:.2} deg/s at rest, which is taken off"

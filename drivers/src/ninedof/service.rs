@@ -151,7 +151,8 @@ pub(super) fn calibration_report(
         Kind::Magnet => ("magnet", "milligauss"),
         Kind::Gyro | Kind::SelfTest => ("gyro", "deg/s"),
     };
-    let text = |[x, y, z]: Axes| format!("x {x:.2}, y {y:.2}, z {z:.2} {unit} taken off from now on");
+    let text =
+        |[x, y, z]: Axes| format!("x {x:.2}, y {y:.2}, z {z:.2} {unit} taken off from now on");
     let measured = finding(about, found.map(text));
     let stored = stored.map(|stored| finding("file", stored));
     ServiceReport {

@@ -27,7 +27,10 @@ pub(super) fn save(path: &Path, calibration: &Calibration) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&fresh, path)?;
     // The name is in the folder, which has a buffer of its own.
-    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+    match path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
         Some(folder) => File::open(folder)?.sync_all(),
         None => File::open(".")?.sync_all(),
     }

@@ -188,6 +188,9 @@ mod tests {
         let calibration = Calibration::new(Some([1.0, 2.0, -3.5]), Some([10.0, 0.0, -20.0]));
         let measured = Measured::of(RAW, Gain::Coarse, &calibration);
         assert_eq!(gyro_milli(measured).unwrap().z_axis, 103_495);
-        assert_eq!(measured.magnet_mgauss.unwrap().map(f64::round), [190.0, -100.0, -380.0]);
+        assert_eq!(
+            measured.magnet_mgauss.unwrap().map(f64::round),
+            [190.0, -100.0, -380.0]
+        );
     }
 }

@@ -48,7 +48,10 @@ impl Options {
         let serial = |driver: &str, port: &str| format!("amber driver {driver} --port {port}");
         let bus = format!("sim:{}", robot.at("ninedof"));
         let drivers = [
-            ("roboclaw:0", serial("roboclaw", &quoted(robot.at("roboclaw")))),
+            (
+                "roboclaw:0",
+                serial("roboclaw", &quoted(robot.at("roboclaw"))),
+            ),
             ("hokuyo:0", serial("hokuyo", &quoted(robot.at("hokuyo")))),
             (
                 "ninedof:0",

@@ -49,7 +49,11 @@ impl Bench {
             self.pass(10 * MS);
             raw = self.read(Sensors::ALL).raw;
         }
-        (raw.accel.is_some(), raw.gyro.is_some(), raw.magnet.is_some())
+        (
+            raw.accel.is_some(),
+            raw.gyro.is_some(),
+            raw.magnet.is_some(),
+        )
     }
 
     fn notes(&mut self) -> Vec<String> {
@@ -95,7 +99,10 @@ fn only_what_is_wanted_is_touched() {
     bench.read(gyro);
     bench.pass(300 * MS);
     let raw = bench.read(gyro).raw;
-    assert_eq!((raw.accel, raw.gyro, raw.magnet), (None, Some([0; 3]), None));
+    assert_eq!(
+        (raw.accel, raw.gyro, raw.magnet),
+        (None, Some([0; 3]), None)
+    );
     let state = bench.bus.state();
     assert!(state.written.iter().all(|(address, _)| *address == 0x6B));
 }
@@ -111,15 +118,30 @@ fn the_latest_sample_is_given_again_until_there_is_a_new_one() {
 #[test]
 fn a_missing_chip_does_not_keep_the_others_and_is_said_once() {
     for (address, there, note) in [
-        (0x19, (false, true, true), "accelerometer: no answer; trying again"),
-        (0x6B, (true, false, true), "gyroscope: no answer; trying again"),
-        (0x1E, (true, true, false), "magnetometer: no answer; trying again"),
+        (
+            0x19,
+            (false, true, true),
+            "accelerometer: no answer; trying again",
+        ),
+        (
+            0x6B,
+            (true, false, true),
+            "gyroscope: no answer; trying again",
+        ),
+        (
+            0x1E,
+            (true, true, false),
+            "magnetometer: no answer; trying again",
+        ),
     ] {
         let mut bench = Bench::ready();
         bench.bus.state().missing.push(address);
         assert_eq!(bench.read_for(20_000 * MS), there);
         assert_eq!(bench.notes(), [note]);
-        assert_eq!(bench.board.trouble(), Some(note.replace("; trying again", "")));
+        assert_eq!(
+            bench.board.trouble(),
+            Some(note.replace("; trying again", ""))
+        );
         bench.bus.state().missing.clear();
         assert_eq!(bench.read_for(6_000 * MS), (true, true, true));
         let back = bench.notes();

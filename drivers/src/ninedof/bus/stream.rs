@@ -23,7 +23,11 @@ pub(super) struct StreamBus {
 
 impl StreamBus {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let stream = UnixStream::connect(path)?;
+        let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+            // A socket that somebody has left behind.
+            io::ErrorKind::ConnectionRefused => io::ErrorKind::NotFound.into(),
+            _ => error,
+        })?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(Self { stream })
@@ -65,11 +69,7 @@ mod tests {
     use super::*;
 
     /// Does a transfer while the other end reads so many bytes and answers.
-    fn transfer(
-        read: &mut [u8],
-        request: usize,
-        answer: &[u8],
-    ) -> (Vec<u8>, Result<(), BusError>) {
+    fn transfer(read: &mut [u8], request: usize, answer: &[u8]) -> (Vec<u8>, Result<(), BusError>) {
         let (stream, mut other) = UnixStream::pair().unwrap();
         let mut bus = StreamBus { stream };
         let mut asked = vec![0; request];
@@ -83,7 +83,10 @@ mod tests {
     fn a_transfer_is_written_and_its_reply_read() {
         let mut read = [0; 2];
         let (asked, result) = transfer(&mut read, 4, &[ACK, 1, 2]);
-        assert_eq!((asked.as_slice(), result), (&[0x6B, 1, 2, 0xA8][..], Ok(())));
+        assert_eq!(
+            (asked.as_slice(), result),
+            (&[0x6B, 1, 2, 0xA8][..], Ok(()))
+        );
         assert_eq!(read, [1, 2]);
         assert_eq!(transfer(&mut read, 4, &[NAK]).1, Err(BusError::Nak));
     }

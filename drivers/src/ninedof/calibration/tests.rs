@@ -97,8 +97,14 @@ fn what_is_written_is_read() {
         .with_gyro([0.12345, -2.0, 3.0])
         .with_magnet([80.04, -60.06, 0.0]);
     let text = calibration.to_toml();
-    assert!(text.starts_with("# Written by `amber driver ninedof`"), "{text}");
-    assert!(text.contains("[gyro]\nbias_deg_s = [0.123, -2.0, 3.0]\n"), "{text}");
+    assert!(
+        text.starts_with("# Written by `amber driver ninedof`"),
+        "{text}"
+    );
+    assert!(
+        text.contains("[gyro]\nbias_deg_s = [0.123, -2.0, 3.0]\n"),
+        "{text}"
+    );
     assert!(
         text.contains("[magnet]\nhard_iron_mgauss = [80.0, -60.1, 0.0]\n"),
         "{text}"

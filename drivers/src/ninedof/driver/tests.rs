@@ -85,7 +85,9 @@ impl Bench {
                 assert_ne!(read, 0, "the driver has ended");
             }
         };
-        tokio::time::timeout(PATIENCE, hearing).await.expect("it speaks")
+        tokio::time::timeout(PATIENCE, hearing)
+            .await
+            .expect("it speaks")
     }
 }
 

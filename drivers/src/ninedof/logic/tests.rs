@@ -1,5 +1,5 @@
-use amber_proto::ninedof::{AxisData, ServiceReport};
 use amber_proto::SynNum;
+use amber_proto::ninedof::{AxisData, ServiceReport};
 use amber_sim::ninedof::{Errors, Motion};
 
 use super::super::board::Board;
@@ -192,7 +192,10 @@ fn any_combination_of_sensors_can_be_asked_for() {
         let answer = data(&bench.run(MS));
         assert_eq!(answer.accel, axes(0, 0, 1000).filter(|_| flag(0).is_some()));
         assert_eq!(answer.gyro, axes(0, 0, 0).filter(|_| flag(1).is_some()));
-        assert_eq!(answer.magnet, axes(0, 200, -450).filter(|_| flag(2).is_some()));
+        assert_eq!(
+            answer.magnet,
+            axes(0, 200, -450).filter(|_| flag(2).is_some())
+        );
         assert!(answer.timestamp.is_some());
         assert_eq!((answer.attitude, answer.gyro_milli), (None, None));
     }
@@ -329,7 +332,10 @@ fn the_bias_is_measured_at_the_start_of_a_robot_at_rest() {
     bench.run(3000 * MS);
     assert_eq!(bench.said.len(), 1, "{:?}", bench.said);
     assert!(bench.said[0].starts_with("the gyroscope says"));
-    assert!(bench.stored.is_empty(), "it is measured at the next start again");
+    assert!(
+        bench.stored.is_empty(),
+        "it is measured at the next start again"
+    );
     let bias = bench.bus.state().chips.errors().gyro_bias_deg_s;
     let known = bench.logic.calibration().gyro_deg_s();
     let near = (bias.iter().zip(known)).all(|(a, b)| (a - b).abs() < 0.1);
@@ -348,7 +354,11 @@ fn a_robot_that_moves_at_the_start_is_tried_again() {
     };
     bench.run(15_000 * MS);
     assert_eq!(bench.said.len(), 1);
-    assert!(bench.said[0].contains("the robot moves"), "{:?}", bench.said);
+    assert!(
+        bench.said[0].contains("the robot moves"),
+        "{:?}",
+        bench.said
+    );
     bench.run(30_000 * MS);
     assert_eq!(bench.said.len(), 2);
     assert!(bench.said[1].starts_with("the gyroscope says"));
@@ -365,9 +375,16 @@ fn a_calibration_of_the_gyroscope_is_kept_and_used() {
     bench.serve(Kind::Gyro, None);
     assert_eq!(bench.run(1900 * MS), []);
     let findings = report(&bench.run(200 * MS)).findings;
-    let good: Vec<_> = findings.iter().map(|one| (one.about(), one.good())).collect();
+    let good: Vec<_> = findings
+        .iter()
+        .map(|one| (one.about(), one.good()))
+        .collect();
     assert_eq!(good, [("gyro", true), ("file", true)], "{findings:?}");
-    assert!(findings[0].text().starts_with("x 2.99, y -2.00, z 1.00 deg/s"));
+    assert!(
+        findings[0]
+            .text()
+            .starts_with("x 2.99, y -2.00, z 1.00 deg/s")
+    );
     assert_eq!(bench.stored.len(), 1);
     bench.ask(ALL);
     let answer = data(&bench.run(MS));
@@ -376,7 +393,10 @@ fn a_calibration_of_the_gyroscope_is_kept_and_used() {
         y_axis,
         z_axis,
     } = answer.gyro_milli.unwrap();
-    assert!(x_axis.abs() + y_axis.abs() + z_axis.abs() < 10, "{answer:?}");
+    assert!(
+        x_axis.abs() + y_axis.abs() + z_axis.abs() < 10,
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -400,11 +420,7 @@ fn turning(seconds: f64) -> Motion {
     let angle = (60.0 * seconds).to_radians();
     Motion {
         turn_deg_s: [0.0, 0.0, 60.0],
-        field_gauss: [
-            0.2 * angle.sin() + 0.08,
-            0.2 * angle.cos() - 0.05,
-            -0.45,
-        ],
+        field_gauss: [0.2 * angle.sin() + 0.08, 0.2 * angle.cos() - 0.05, -0.45],
         ..RESTING
     }
 }
@@ -415,11 +431,18 @@ fn a_turn_is_enough_to_find_the_field_of_the_robot() {
     bench.motion = turning;
     bench.serve(Kind::Magnet, None);
     let told = bench.run(20_000 * MS);
-    assert!((6_000..8_000).contains(&told[0].0), "as soon as it can: {}", told[0].0);
+    assert!(
+        (6_000..8_000).contains(&told[0].0),
+        "as soon as it can: {}",
+        told[0].0
+    );
     let findings = report(&told).findings;
     assert!(findings.iter().all(|one| one.good()), "{findings:?}");
     let [x, y, z] = bench.logic.calibration().magnet_mgauss();
-    assert!((x - 80.0).abs() < 1.0 && (y + 50.0).abs() < 1.0 && z == 0.0, "{x} {y} {z}");
+    assert!(
+        (x - 80.0).abs() < 1.0 && (y + 50.0).abs() < 1.0 && z == 0.0,
+        "{x} {y} {z}"
+    );
     bench.ask(ALL);
     let seen = data(&bench.run(MS)).attitude.unwrap().heading_deg();
     let turned = 60.0 * (bench.now - bench.start).as_secs_f64();
@@ -433,12 +456,17 @@ fn one_service_at_a_time() {
     let mut bench = Bench::ready();
     bench.serve(Kind::SelfTest, None);
     bench.run(100 * MS);
-    bench.logic.serve(bench.now, client(8, Some(2)), Kind::Gyro, None);
+    bench
+        .logic
+        .serve(bench.now, client(8, Some(2)), Kind::Gyro, None);
     let refused = bench.run(MS);
     assert_eq!(refused[0].1, client(8, Some(2)));
     assert!(!report(&refused).findings[0].good());
     let findings = report(&bench.run(2000 * MS)).findings;
-    let good: Vec<_> = findings.iter().map(|one| (one.about(), one.good())).collect();
+    let good: Vec<_> = findings
+        .iter()
+        .map(|one| (one.about(), one.good()))
+        .collect();
     assert_eq!(good, [("accel", true), ("gyro", true), ("magnet", true)]);
 }
 
