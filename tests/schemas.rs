@@ -216,8 +216,9 @@ fn the_messages_of_a_ninedof_are_these_bytes() {
                 accel: Some(true),
                 gyro: Some(true),
                 magnet: Some(false),
+                extended: None,
             }),
-            ..data
+            ..data.clone()
         },
     );
     check(
@@ -227,10 +228,9 @@ fn the_messages_of_a_ninedof_are_these_bytes() {
             sensor_data: Some(SensorData {
                 accel: axes([-125, 62, 1000]),
                 gyro: axes([8, -8, 87]),
-                magnet: None,
-                timestamp: None,
+                ..SensorData::default()
             }),
-            ..data
+            ..data.clone()
         },
     );
     check(
@@ -241,8 +241,9 @@ fn the_messages_of_a_ninedof_are_these_bytes() {
                 accel: Some(true),
                 gyro: Some(true),
                 magnet: Some(true),
+                extended: None,
             }),
-            ..data
+            ..data.clone()
         },
     );
 }

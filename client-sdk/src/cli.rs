@@ -23,6 +23,7 @@ mod drive;
 mod events;
 pub mod explain;
 mod failure;
+mod ninedof;
 mod output;
 mod ping;
 pub mod reflect;
@@ -81,7 +82,7 @@ pub enum Verb {
     #[command(after_help = bench::HELP)]
     Bench(bench::Options),
     /// Show what a device publishes, until Ctrl-C
-    #[command(after_help = "Examples:\n  amber watch dummy\n  amber watch hokuyo --rate")]
+    #[command(after_help = watch::HELP)]
     Watch(watch::Options),
     /// Show the frames between the mediator and a driver, until Ctrl-C
     #[command(after_help = trace::HELP)]
@@ -140,6 +141,7 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
             Verb::Call(call) => Verb::Call(call.checked()?),
             Verb::Drive(drive) => Verb::Drive(drive.checked(options.json)?),
             Verb::Scan(scan) => Verb::Scan(scan.checked(options.json)?),
+            Verb::Watch(watch) => Verb::Watch(watch.checked()?),
             verb => verb,
         };
         let client = Client::connect(options.mediator.to_string()).await?;

@@ -14,6 +14,7 @@ mod demo;
 mod languages;
 mod limits;
 mod lost_clients;
+mod ninedof;
 mod no_survivors;
 mod old_clients;
 mod python_package;
