@@ -7,10 +7,15 @@
 
 mod common;
 
+mod bench;
 mod cli;
 mod configuration;
 mod demo;
+mod kit;
+mod languages;
+mod limits;
 mod lost_clients;
+mod ninedof;
 mod no_survivors;
 mod old_clients;
 mod python_package;

@@ -24,7 +24,7 @@ pub const TARGETS: &[Target] = &[
     // From people.
     target("config", config::config),
     target("command", config::command),
-    target("import", config::import_settings),
+    target("import", config::import),
     // To those who look at the wire.
     target("explain", tools::explain),
     target("noise", tools::noise),

@@ -144,6 +144,7 @@ impl Fakes {
                         gyro: Some(axes(0)),
                         magnet: Some(axes(300)),
                         timestamp: Some(n * 100),
+                        ..Default::default()
                     }),
                     ..DeviceMessage::data()
                 })

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use amber_mediator::config::Config;
-use amber_mediator::config::import::import;
+use amber_mediator::config::{Config, import};
 
 /// A file: read, shown, read again; or an error that says where.
 pub(super) fn config(data: &[u8]) {
@@ -39,15 +38,14 @@ pub(super) fn command(data: &[u8]) {
     }
 }
 
-/// Settings of the original: what comes out is a configuration.
-pub(super) fn import_settings(data: &[u8]) {
+/// Settings of the original: what comes of them can be read.
+pub(super) fn import(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    if let Ok(imported) = import(text, None) {
-        let toml = &imported.toml;
-        let config = Config::parse(toml, Path::new("amber.toml"));
-        let config = config.unwrap_or_else(|error| panic!("{error} in\n{toml}"));
+    if let Ok(imported) = import::import(text, None) {
+        let config = Config::parse(&imported.toml, Path::new("amber.toml"));
+        let config = config.unwrap_or_else(|error| panic!("{error} in\n{}", imported.toml));
         assert_eq!(config.drivers.len(), imported.drivers);
     }
 }
