@@ -520,7 +520,7 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
         mediator "amber.mediator_proto" {
             Device Health Trouble Request ListDrivers ListClients GetStatistics ChangeDriver Reload SetLogLevel
             Reply Refusal DriverList Driver DriverCounters ClientList ClientInfo Statistics
-            Counter Event Trace Traced
+            Counter Event Trace Traced Unavailable
         }
         ninedof "amber.ninedof_proto" { AxisData SensorData DataRequest SubscribeAction }
         pid_follow_trajectory "amber.pid_follow_trajectory_proto" { Targets Configuration }

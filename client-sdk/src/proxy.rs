@@ -11,8 +11,8 @@ use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::Terms;
 use crate::wire::Envelope;
 
-mod dummy;
-mod hokuyo;
+pub(crate) mod dummy;
+pub(crate) mod hokuyo;
 mod mediator;
 pub(crate) mod ninedof;
 pub(crate) mod roboclaw;

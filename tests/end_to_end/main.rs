@@ -7,9 +7,12 @@
 
 mod common;
 
+mod bench;
 mod cli;
 mod configuration;
 mod demo;
+mod languages;
+mod limits;
 mod lost_clients;
 mod ninedof;
 mod no_survivors;

@@ -2,6 +2,7 @@
 
 use amber_proto::{Device, DeviceMessage, DeviceType, dummy};
 use bytes::Bytes;
+use prost::Message;
 use serde::Serialize;
 
 use super::Failure;
@@ -12,7 +13,7 @@ use super::scan::{self, ScanShown};
 use super::watch::Shown;
 use crate::client::{Announcement, Client};
 use crate::error::Error;
-use crate::proxy::{DummyStatus, WheelSpeeds, roboclaw};
+use crate::proxy::{self, DummyStatus, WheelSpeeds, roboclaw};
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -225,6 +226,34 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     }
 }
 
+/// A request that only asks, by the name under which `amber call` knows it, or
+/// `raw HEX`, for those who want to ask it often.
+pub(super) fn question(device: Device, request: &str) -> Result<Bytes, Failure> {
+    let mut words = request.split_whitespace().map(str::to_owned);
+    let options = Options {
+        device,
+        request: words.next().unwrap_or_default(),
+        args: words.collect(),
+    };
+    let message = match options.read()? {
+        Request::Raw(bytes) => return Ok(bytes),
+        Request::DummyStatus => proxy::dummy::question().encode_to_vec(),
+        Request::Speeds => roboclaw::question().encode_to_vec(),
+        Request::Scan => proxy::hokuyo::question().encode_to_vec(),
+        Request::NineDof(ninedof::Request::Data(sensors)) => {
+            proxy::ninedof::question(sensors).encode_to_vec()
+        }
+        // A calibration is answered too, but nobody wants to ask it often.
+        Request::Dummy(_) | Request::Drive(_) | Request::NineDof(_) => {
+            return Err(
+                Failure::wrong(format!("'{request}' has no answer to wait for"))
+                    .hint("only questions can be timed; a PING can, without --request"),
+            );
+        }
+    };
+    Ok(message.into())
+}
+
 /// Sends what the device does not answer, and waits until it is clear that
 /// there is a driver for it: the mediator says at once when there is none, and
 /// what it was asked later it answers later.
@@ -372,6 +401,17 @@ mod tests {
             request: request.into(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         }
+    }
+
+    #[test]
+    fn only_questions_can_be_asked_often() {
+        let of = |device_type, request| question(Device::new(device_type, 0), request);
+        assert!(of(DeviceType::HOKUYO, "scan").is_ok());
+        assert!(of(DeviceType::ROBOCLAW, "speeds").is_ok());
+        assert!(of(DeviceType::ROBOCLAW, "drive 1 1").is_err());
+        assert!(of(DeviceType::ROBOCLAW, "").is_err());
+        let hex = of(DeviceType(77), "raw 1001");
+        assert_eq!(hex.unwrap(), b"\x10\x01"[..]);
     }
 
     #[test]

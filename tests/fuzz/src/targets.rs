@@ -23,6 +23,7 @@ pub const TARGETS: &[Target] = &[
     // From people.
     target("config", config::config),
     target("command", config::command),
+    target("import", config::import),
     // From devices, and to simulated ones.
     target("scip", hokuyo::scip),
     target("hokuyo_driver", hokuyo::driver),
