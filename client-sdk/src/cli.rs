@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 
 use crate::client::Client;
 
+mod bench;
 mod call;
 mod capture;
 mod change;
@@ -22,6 +23,7 @@ mod drive;
 mod events;
 pub mod explain;
 mod failure;
+mod ninedof;
 mod output;
 mod ping;
 pub mod reflect;
@@ -76,8 +78,11 @@ pub enum Verb {
     /// Measure how long a message takes to a driver and back
     #[command(after_help = "Examples:\n  amber ping dummy\n  amber ping mediator -c 5 -i 0.2")]
     Ping(ping::Options),
+    /// Measure how fast the way to the mediator and its drivers is
+    #[command(after_help = bench::HELP)]
+    Bench(bench::Options),
     /// Show what a device publishes, until Ctrl-C
-    #[command(after_help = "Examples:\n  amber watch dummy\n  amber watch hokuyo --rate")]
+    #[command(after_help = watch::HELP)]
     Watch(watch::Options),
     /// Show the frames between the mediator and a driver, until Ctrl-C
     #[command(after_help = trace::HELP)]
@@ -132,9 +137,11 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
     runtime.block_on(async {
         // Wrong requests are found before anybody is bothered.
         let verb = match verb {
+            Verb::Bench(bench) => Verb::Bench(bench.checked()?),
             Verb::Call(call) => Verb::Call(call.checked()?),
             Verb::Drive(drive) => Verb::Drive(drive.checked(options.json)?),
             Verb::Scan(scan) => Verb::Scan(scan.checked(options.json)?),
+            Verb::Watch(watch) => Verb::Watch(watch.checked()?),
             verb => verb,
         };
         let client = Client::connect(options.mediator.to_string()).await?;
@@ -157,6 +164,7 @@ async fn carry_out(verb: Verb, client: &Client, json: bool) -> Result<(), Failur
         } => status::driver(&mediator, device, json).await,
         Verb::Events => until_interrupt(events::run(&mediator, json)).await,
         Verb::Ping(options) => ping::run(client, options, json).await,
+        Verb::Bench(options) => bench::run(client, options, json).await,
         Verb::Watch(options) => until_interrupt(watch::run(client, options, json)).await,
         Verb::Trace(options) => until_interrupt(trace::run(client, options, json)).await,
         Verb::Call(options) => call::run(client, options, json).await,

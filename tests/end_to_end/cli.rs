@@ -52,6 +52,7 @@ fn the_help_of_every_command() {
         "status",
         "events",
         "ping",
+        "bench",
         "watch",
         "call",
         "scan",

@@ -7,10 +7,14 @@
 
 mod common;
 
+mod bench;
 mod cli;
 mod configuration;
 mod demo;
+mod languages;
+mod limits;
 mod lost_clients;
+mod ninedof;
 mod no_survivors;
 mod old_clients;
 mod python_package;

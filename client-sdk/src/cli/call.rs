@@ -2,16 +2,18 @@
 
 use amber_proto::{Device, DeviceMessage, DeviceType, dummy};
 use bytes::Bytes;
+use prost::Message;
 use serde::Serialize;
 
 use super::Failure;
+use super::ninedof;
 use super::output::{self, Human, fields, note};
 use super::reflect::Schemas;
 use super::scan::{self, ScanShown};
 use super::watch::Shown;
 use crate::client::{Announcement, Client};
 use crate::error::Error;
-use crate::proxy::{DummyStatus, WheelSpeeds, roboclaw};
+use crate::proxy::{self, DummyStatus, WheelSpeeds, roboclaw};
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -21,6 +23,8 @@ Examples:
   amber call roboclaw speeds
   amber call roboclaw drive 200 -200
   amber call hokuyo scan
+  amber call ninedof data
+  amber call ninedof calibrate-gyro
   amber call dummy raw 1001a00301";
 
 /// Which device, and what to ask of it.
@@ -47,7 +51,7 @@ struct Known {
 /// Any device can be sent bytes.
 const RAW: &str = "raw";
 
-const KNOWN: [Known; 7] = [
+const KNOWN: [Known; 11] = [
     Known {
         device_type: DeviceType::DUMMY,
         name: "status",
@@ -105,6 +109,33 @@ const KNOWN: [Known; 7] = [
         args: "",
         read: |args| args.is_empty().then_some(Request::Scan),
     },
+    Known {
+        device_type: DeviceType::NINEDOF,
+        name: "data",
+        args: "[accel,gyro,magnet]",
+        read: |args| ninedof::Request::data(args).map(Request::NineDof),
+    },
+    Known {
+        device_type: DeviceType::NINEDOF,
+        name: "self-test",
+        args: "",
+        read: |args| {
+            let test = Request::NineDof(ninedof::Request::SelfTest);
+            args.is_empty().then_some(test)
+        },
+    },
+    Known {
+        device_type: DeviceType::NINEDOF,
+        name: "calibrate-gyro",
+        args: "[SECONDS]",
+        read: |args| ninedof::Request::calibrate_gyro(args).map(Request::NineDof),
+    },
+    Known {
+        device_type: DeviceType::NINEDOF,
+        name: "calibrate-magnet",
+        args: "[SECONDS]",
+        read: |args| ninedof::Request::calibrate_magnet(args).map(Request::NineDof),
+    },
 ];
 
 /// A request whose arguments have been read.
@@ -115,6 +146,7 @@ enum Request {
     Speeds,
     Drive(WheelSpeeds),
     Scan,
+    NineDof(ninedof::Request),
 }
 
 impl Options {
@@ -186,11 +218,40 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             }
             Ok(())
         }
+        Request::NineDof(request) => ninedof::call(client, device, request, json).await,
         Request::Scan => {
             let scan = scan::scanner(client, device).scan().await?;
             output::show(&ScanShown::from(&scan), json)
         }
     }
+}
+
+/// A request that only asks, by the name under which `amber call` knows it, or
+/// `raw HEX`, for those who want to ask it often.
+pub(super) fn question(device: Device, request: &str) -> Result<Bytes, Failure> {
+    let mut words = request.split_whitespace().map(str::to_owned);
+    let options = Options {
+        device,
+        request: words.next().unwrap_or_default(),
+        args: words.collect(),
+    };
+    let message = match options.read()? {
+        Request::Raw(bytes) => return Ok(bytes),
+        Request::DummyStatus => proxy::dummy::question().encode_to_vec(),
+        Request::Speeds => roboclaw::question().encode_to_vec(),
+        Request::Scan => proxy::hokuyo::question().encode_to_vec(),
+        Request::NineDof(ninedof::Request::Data(sensors)) => {
+            proxy::ninedof::question(sensors).encode_to_vec()
+        }
+        // A calibration is answered too, but nobody wants to ask it often.
+        Request::Dummy(_) | Request::Drive(_) | Request::NineDof(_) => {
+            return Err(
+                Failure::wrong(format!("'{request}' has no answer to wait for"))
+                    .hint("only questions can be timed; a PING can, without --request"),
+            );
+        }
+    };
+    Ok(message.into())
 }
 
 /// Sends what the device does not answer, and waits until it is clear that
@@ -343,6 +404,17 @@ mod tests {
     }
 
     #[test]
+    fn only_questions_can_be_asked_often() {
+        let of = |device_type, request| question(Device::new(device_type, 0), request);
+        assert!(of(DeviceType::HOKUYO, "scan").is_ok());
+        assert!(of(DeviceType::ROBOCLAW, "speeds").is_ok());
+        assert!(of(DeviceType::ROBOCLAW, "drive 1 1").is_err());
+        assert!(of(DeviceType::ROBOCLAW, "").is_err());
+        let hex = of(DeviceType(77), "raw 1001");
+        assert_eq!(hex.unwrap(), b"\x10\x01"[..]);
+    }
+
+    #[test]
     fn good_requests_are_read() {
         for (request, args) in [
             ("status", &[][..]),
@@ -393,7 +465,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn wheels_and_scanner_are_asked_by_their_requests() {
+    async fn devices_are_asked_by_their_requests() {
         for (device_type, request, args, sent) in [
             (
                 DeviceType::ROBOCLAW,
@@ -415,6 +487,18 @@ mod tests {
                 b"\xa2\x01\x08\x08\0\x10\0\x18\0\x20\0",
             ),
             (DeviceType::HOKUYO, "scan", &[], b"\xc0\x02\x01"),
+            (
+                DeviceType::NINEDOF,
+                "data",
+                &["accel"],
+                b"\x5a\x08\x08\x01\x10\0\x18\0\x20\x01",
+            ),
+            (
+                DeviceType::NINEDOF,
+                "self-test",
+                &[],
+                b"\x6a\x05\x08\x01\x10\xe8\x07",
+            ),
         ] {
             let (client, mut fake) = Fake::new();
             let options = options_for(device_type, request, args);

@@ -131,6 +131,7 @@ fn ninedof() -> Vec<Ask> {
             accel: Some(true),
             gyro: Some(true),
             magnet: Some(true),
+            ..DataRequest::default()
         }),
         ..DriverMsg::data()
     };

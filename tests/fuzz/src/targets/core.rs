@@ -312,11 +312,14 @@ impl World {
                 assert!(self.processes.contains_key(&key), "an id without a process");
             }
         }
-        ids.extend(self.core.router.clients.sorted().iter().map(|(id, _)| *id));
+        ids.extend(self.core.router.clients.ids());
         let all = ids.len();
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), all, "two have the same id");
+        let router = &self.core.router;
+        let accounted = router.totals().check(router.waiting());
+        accounted.expect("everything is accounted for");
         let _ = (self.core.summary(), self.core.next_timeout());
     }
 }
