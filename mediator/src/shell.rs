@@ -143,8 +143,9 @@ impl Mediator {
 
     /// Routes and supervises until `shutdown` is ready and all drivers have
     /// ended, or cannot be ended: at the latest twice the longest grace time and
-    /// [`limits::AFTER_KILL`](crate::limits::AFTER_KILL) later. Needs a current-thread runtime, because drivers are tied to the
-    /// life of the thread that starts them. SIGHUP reads the configuration again.
+    /// [`AFTER_KILL`](crate::limits::AFTER_KILL) later. Needs a current-thread
+    /// runtime, because drivers are tied to the life of the thread that starts
+    /// them. SIGHUP reads the configuration again.
     ///
     /// Cancelling ends all drivers with SIGKILL.
     ///
