@@ -24,6 +24,7 @@ pub mod header;
 pub mod ids;
 pub mod limits;
 
+mod health;
 mod message;
 
 pub use codec::{FrameCodec, Packet};

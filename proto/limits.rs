@@ -30,3 +30,7 @@ pub const SURE_HEADER: usize = 0x07ff;
 
 /// How deep unknown groups in a header may be nested (protobuf's own limit).
 pub const MAX_GROUP_DEPTH: usize = 100;
+
+/// What a driver says about a device that does not work, in bytes: a sentence,
+/// which still fits many times into an answer of the mediator.
+pub const HEALTH_TEXT: usize = 200;

@@ -3,7 +3,7 @@
 //! Drivers take a [`Connect`], so that they run over anything that carries
 //! bytes, such as a pipe of a test.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -11,12 +11,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use serial2_tokio::SerialPort;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// How long a TCP connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a request may take to be written.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes to and from a device.
 pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -29,6 +32,102 @@ pub trait Connect: Send + 'static {
     ///
     /// Dropping the future gives up.
     fn connect(&mut self) -> impl Future<Output = io::Result<Box<dyn Connection>>> + Send;
+
+    /// Where it leads, in words such as "/dev/ttyACM0".
+    fn place(&self) -> String {
+        "the port".into()
+    }
+}
+
+/// Opens the way to a device, or says in words why it cannot.
+///
+/// Dropping the future gives up.
+pub(crate) async fn open(connect: &mut impl Connect) -> Result<Box<dyn Connection>, String> {
+    let connected = connect.connect().await;
+    connected.map_err(|error| {
+        let place = connect.place();
+        match error.kind() {
+            io::ErrorKind::NotFound => not_there(&place),
+            io::ErrorKind::PermissionDenied => {
+                format!("no right to open {place}; see its group with ls -l")
+            }
+            _ => format!("cannot open {place}: {error}"),
+        }
+    })
+}
+
+/// The same words whether it has just been pulled out or never was there, so
+/// that an outage is told in one line.
+fn not_there(place: &str) -> String {
+    format!("{place} is not there")
+}
+
+/// How many bytes were read, or in words why there will be no more.
+pub(crate) fn received(
+    read: io::Result<usize>,
+    place: impl FnOnce() -> String,
+) -> Result<usize, String> {
+    match read {
+        Ok(0) => Err(not_there(&place())),
+        Ok(length) => Ok(length),
+        Err(error) => Err(format!("{} has failed: {error}", place())),
+    }
+}
+
+/// The open or closed way to a device that is read and written as a stream.
+///
+/// What goes wrong is told in words; the port should be closed then.
+pub(crate) struct Port<C> {
+    connect: C,
+    connection: Option<Box<dyn Connection>>,
+}
+
+impl<C: Connect> Port<C> {
+    /// A closed one.
+    pub(crate) fn new(connect: C) -> Self {
+        let connection = None;
+        Self {
+            connect,
+            connection,
+        }
+    }
+
+    /// Opens it anew. Dropping the future gives up.
+    pub(crate) async fn open(&mut self) -> Result<(), String> {
+        self.connection = None;
+        self.connection = Some(open(&mut self.connect).await?);
+        Ok(())
+    }
+
+    /// Closes it.
+    pub(crate) fn close(&mut self) {
+        self.connection = None;
+    }
+
+    /// Waits for bytes; for ever while it is closed.
+    ///
+    /// Dropping the future loses nothing.
+    pub(crate) async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
+        let Some(connection) = &mut self.connection else {
+            return pending().await;
+        };
+        let read = connection.read(buffer).await;
+        received(read, || self.connect.place())
+    }
+
+    /// Writes a request of some bytes, which must not take longer than a second.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let Some(connection) = &mut self.connection else {
+            return Err(format!("{} is closed", self.connect.place()));
+        };
+        let write = async {
+            connection.write_all(bytes).await?;
+            connection.flush().await
+        };
+        let written = timeout(WRITE_TIMEOUT, write).await;
+        let written = written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        written.map_err(|error| format!("cannot write to {}: {error}", self.connect.place()))
+    }
 }
 
 impl<F> Connect for F
@@ -66,6 +165,13 @@ impl Connect for Place {
                 stream.set_nodelay(true)?;
                 Ok(Box::new(stream))
             }
+        }
+    }
+
+    fn place(&self) -> String {
+        match self {
+            Self::Serial { path, .. } => path.display().to_string(),
+            Self::Tcp(address) => address.clone(),
         }
     }
 }

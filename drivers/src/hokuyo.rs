@@ -25,7 +25,7 @@ use serde::Deserialize;
 use self::driver::Hokuyo;
 use self::logic::{Angles, Settings};
 use crate::connection::Place;
-use crate::options::{OptionsError, check, read};
+use crate::options::{OptionsError, check, layered, read, serial};
 
 pub mod driver;
 pub mod logic;
@@ -94,10 +94,7 @@ impl Options {
     pub fn settings(self) -> Result<(Settings, Place), OptionsError> {
         let place = match self.tcp {
             Some(address) => Place::Tcp(address),
-            None => Place::Serial {
-                path: self.port.unwrap_or_else(|| "/dev/ttyACM0".into()),
-                baud: check("baud", self.baud.unwrap_or(19_200), 2_400..=4_000_000)?,
-            },
+            None => serial((self.port, "/dev/ttyACM0"), (self.baud, 19_200), 4_000_000)?,
         };
         let motor_speed = match self.motor_speed.unwrap_or(0) {
             99 => 99,
@@ -117,24 +114,13 @@ impl Options {
         Ok((settings, place))
     }
 
-    fn or(self, file: Self) -> Self {
+    fn or(self, mut file: Self) -> Self {
         // Either of the two places on the command line replaces both.
-        let (port, tcp) = match (&self.port, &self.tcp) {
-            (None, None) => (file.port, file.tcp),
-            _ => (self.port, self.tcp),
-        };
-        Self {
-            config: self.config,
-            port,
-            tcp,
-            baud: self.baud.or(file.baud),
-            high_sensitivity: self.high_sensitivity.or(file.high_sensitivity),
-            motor_speed: self.motor_speed.or(file.motor_speed),
-            angles: self.angles.or(file.angles),
-            publish_ms: self.publish_ms.or(file.publish_ms),
-            laser_idle_ms: self.laser_idle_ms.or(file.laser_idle_ms),
-            timeout_ms: self.timeout_ms.or(file.timeout_ms),
+        if self.port.is_some() || self.tcp.is_some() {
+            (file.port, file.tcp) = (None, None);
         }
+        layered!(self over file: port tcp baud high_sensitivity motor_speed angles publish_ms
+            laser_idle_ms timeout_ms)
     }
 }
 

@@ -4,8 +4,10 @@
 //! A new driver is a module with an `Options` struct, and one variant of
 //! [`BuiltIn`] whose doc comment is its line in the list.
 //!
-//! Drivers of hardware share `connection` (the way to a device), `retry` (when
-//! it is tried again) and `options` (a TOML file below the command line).
+//! Drivers of hardware share `connection` (the way to a device), `outage` (what
+//! is said when there is none, and when it is tried again), `desk` (the one task
+//! that has the device to itself) and `options` (a TOML file below the command
+//! line).
 
 use std::process::ExitCode;
 
@@ -15,11 +17,14 @@ use clap::Subcommand;
 use self::options::OptionsError;
 
 pub mod connection;
+mod desk;
 pub mod dummy;
 pub mod hokuyo;
 pub mod options;
-mod retry;
+mod outage;
 pub mod roboclaw;
+#[cfg(test)]
+mod testing;
 
 /// A built-in driver and its options.
 #[derive(Clone, Debug, Subcommand)]

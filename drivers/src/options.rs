@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
+use crate::connection::Place;
+
 /// Why a driver cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
@@ -87,6 +89,26 @@ fn nearest_key(message: &str) -> Option<String> {
     let wrong = quoted.next()?;
     let nearest = quoted.min_by_key(|known| strsim::damerau_levenshtein(wrong, known))?;
     Some(format!("did you mean `{nearest}`?"))
+}
+
+/// Options of the command line, and of the file where it says nothing. All
+/// fields must be named but `config`, which names the file.
+macro_rules! layered {
+    ($flags:ident over $file:ident: $($field:ident)*) => {
+        Self { config: $flags.config, $($field: $flags.$field.or($file.$field),)* }
+    };
+}
+pub(crate) use layered;
+
+/// Which serial port to open.
+pub(crate) fn serial(
+    (port, default_port): (Option<PathBuf>, &str),
+    (baud, default_baud): (Option<u32>, u32),
+    fastest: u32,
+) -> Result<Place, OptionsError> {
+    let baud = check("baud", baud.unwrap_or(default_baud), 2_400..=fastest)?;
+    let path = port.unwrap_or_else(|| default_port.into());
+    Ok(Place::Serial { path, baud })
 }
 
 /// An error unless a value is within a range.

@@ -39,7 +39,7 @@ use self::logic::{Settings, StopFor};
 use self::protocol::{Check, Pid};
 use self::units::Wheel;
 use crate::connection::Place;
-use crate::options::{OptionsError, check, read};
+use crate::options::{OptionsError, check, layered, read, serial};
 
 mod bus;
 pub mod driver;
@@ -175,10 +175,7 @@ impl Options {
     /// # Errors
     /// A value makes no sense.
     pub fn setup(self) -> Result<(Setup, Place), OptionsError> {
-        let place = Place::Serial {
-            path: self.port.unwrap_or_else(|| "/dev/ttyO3".into()),
-            baud: check("baud", self.baud.unwrap_or(38_400), 2_400..=460_800)?,
-        };
+        let place = serial((self.port, "/dev/ttyO3"), (self.baud, 38_400), 460_800)?;
         let front = check("front", self.front.unwrap_or(0x81), 0x80..=0x87)?;
         let rear = check("rear", self.rear.unwrap_or(0x80), 0x80..=0x87)?;
         if front == rear {
@@ -258,37 +255,11 @@ impl Options {
     }
 
     fn or(self, file: Self) -> Self {
-        Self {
-            config: self.config,
-            port: self.port.or(file.port),
-            baud: self.baud.or(file.baud),
-            protocol: self.protocol.or(file.protocol),
-            front: self.front.or(file.front),
-            rear: self.rear.or(file.rear),
-            wheel_radius_mm: self.wheel_radius_mm.or(file.wheel_radius_mm),
-            pulses_per_turn: self.pulses_per_turn.or(file.pulses_per_turn),
-            max_qpps: self.max_qpps.or(file.max_qpps),
-            pid_p: self.pid_p.or(file.pid_p),
-            pid_i: self.pid_i.or(file.pid_i),
-            pid_d: self.pid_d.or(file.pid_d),
-            max_speed_mm_s: self.max_speed_mm_s.or(file.max_speed_mm_s),
-            idle_stop_ms: self.idle_stop_ms.or(file.idle_stop_ms),
-            idle_reset_ms: self.idle_reset_ms.or(file.idle_reset_ms),
-            stop_for: self.stop_for.or(file.stop_for),
-            watchdog_ms: self.watchdog_ms.or(file.watchdog_ms),
-            reply_timeout_ms: self.reply_timeout_ms.or(file.reply_timeout_ms),
-            error_interval_ms: self.error_interval_ms.or(file.error_interval_ms),
-            battery_interval_ms: self.battery_interval_ms.or(file.battery_interval_ms),
-            temperature_interval_ms: (self.temperature_interval_ms)
-                .or(file.temperature_interval_ms),
-            temperature_critical: self.temperature_critical.or(file.temperature_critical),
-            temperature_drop: self.temperature_drop.or(file.temperature_drop),
-            critical_repeats: self.critical_repeats.or(file.critical_repeats),
-            reset_gpio: self.reset_gpio.or(file.reset_gpio),
-            reset_delay_ms: self.reset_delay_ms.or(file.reset_delay_ms),
-            led_green: self.led_green.or(file.led_green),
-            led_red: self.led_red.or(file.led_red),
-        }
+        layered!(self over file: port baud protocol front rear wheel_radius_mm pulses_per_turn
+            max_qpps pid_p pid_i pid_d max_speed_mm_s idle_stop_ms idle_reset_ms stop_for
+            watchdog_ms reply_timeout_ms error_interval_ms battery_interval_ms
+            temperature_interval_ms temperature_critical temperature_drop critical_repeats
+            reset_gpio reset_delay_ms led_green led_red)
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
+use std::net::Ipv4Addr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use amber_sim::control::{self, Answer, Request, State};
 use amber_sim::hokuyo::Model;
 use amber_sim::map::Map;
 use amber_sim::roboclaw::Firmware;
+use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -27,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A simulation in a thread of its own.
 struct Simulation {
     folder: tempfile::TempDir,
+    /// Where the scanner listens.
+    hokuyo_tcp: String,
     end: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -42,7 +46,7 @@ impl Simulation {
             speed: 1.0,
             roboclaw: firmware,
             hokuyo: Model::Urg04Lx,
-            hokuyo_tcp: None,
+            hokuyo_tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
         };
         let (end, ended) = oneshot::channel::<()>();
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -53,13 +57,16 @@ impl Simulation {
                 .unwrap();
             runtime.block_on(async {
                 let simulator = Simulator::open(config).await.unwrap();
-                ready.send(()).unwrap();
+                let of_tcp = |(device, at)| (device == Device::HokuyoTcp).then_some(at);
+                let tcp = simulator.devices().into_iter().find_map(of_tcp);
+                ready.send(tcp.unwrap()).unwrap();
                 simulator.run(async { drop(ended.await) }).await.unwrap();
             });
         });
-        is_ready.recv().unwrap();
+        let hokuyo_tcp = is_ready.recv().unwrap();
         Self {
             folder,
+            hokuyo_tcp,
             end: Some(end),
             thread: Some(thread),
         }
@@ -158,6 +165,10 @@ impl Mediator {
         let deadline = tokio::time::Instant::now() + patience;
         loop {
             if let Some(packet) = FrameCodec.decode(&mut self.input).unwrap() {
+                if packet.header.client_ids.is_empty() {
+                    // A word about the device, for the mediator.
+                    continue;
+                }
                 return Some(M::decode(packet.message).unwrap());
             }
             let read = self.from_driver.read_buf(&mut self.input);
@@ -232,6 +243,14 @@ fn roboclaw_of(simulation: &Simulation, protocol: roboclaw::Protocol) -> impl Dr
 fn hokuyo_of(simulation: &Simulation) -> impl Driver + use<> {
     let options = hokuyo::Options {
         port: Some(simulation.folder.path().join("hokuyo")),
+        ..hokuyo::Options::default()
+    };
+    options.driver().unwrap()
+}
+
+fn hokuyo_over_tcp(simulation: &Simulation) -> impl Driver + use<> {
+    let options = hokuyo::Options {
+        tcp: Some(simulation.hokuyo_tcp.clone()),
         ..hokuyo::Options::default()
     };
     options.driver().unwrap()
@@ -398,7 +417,35 @@ async fn a_scan_is_ordered_from_left_to_right() {
 #[tokio::test]
 async fn publishing_goes_on_after_replugging() {
     let simulation = Simulation::start(Firmware::Crc16);
-    serve(hokuyo_of(&simulation), async |mediator| {
+    publishes_again(hokuyo_of(&simulation), &simulation, "hokuyo").await;
+}
+
+#[tokio::test]
+async fn publishing_goes_on_after_a_lost_connection() {
+    let simulation = Simulation::start(Firmware::Crc16);
+    publishes_again(hokuyo_over_tcp(&simulation), &simulation, "hokuyo-tcp").await;
+}
+
+#[tokio::test]
+async fn scans_over_tcp_are_those_over_the_serial_port() {
+    let simulation = Simulation::start(Firmware::Crc16);
+    let mut ahead = Vec::new();
+    for driver in [true, false] {
+        let first = async |mediator: &mut Mediator| {
+            let scan = mediator.scan().await.scan.unwrap();
+            assert_eq!((scan.angles.len(), scan.distances.len()), (682, 682));
+            ahead.push(distance_at(&scan, 0.0));
+        };
+        match driver {
+            true => serve(hokuyo_over_tcp(&simulation), first).await,
+            false => serve(hokuyo_of(&simulation), first).await,
+        }
+    }
+    assert!((ahead[0] - ahead[1]).abs() < 60.0, "{ahead:?}");
+}
+
+async fn publishes_again(driver: impl Driver, simulation: &Simulation, device: &str) {
+    serve(driver, async |mediator| {
         mediator.tell(HokuyoMsg::of_kind(MsgType::Subscribe)).await;
         let begin = Instant::now();
         for _ in 0..10 {
@@ -406,7 +453,7 @@ async fn publishing_goes_on_after_replugging() {
             assert_eq!(scan.ack(), Some(SynNum(0)));
         }
         assert!(begin.elapsed() >= Duration::from_millis(900), "too often");
-        simulation.unplug("hokuyo");
+        simulation.unplug(device);
         // What was on its way comes, and then nothing.
         let quiet = async {
             while mediator
@@ -418,7 +465,7 @@ async fn publishing_goes_on_after_replugging() {
         timeout(PATIENCE, quiet)
             .await
             .expect("no scanner, no scans");
-        simulation.replug("hokuyo");
+        simulation.replug(device);
         let scan: HokuyoMsg = mediator.hear(PATIENCE).await.expect("a scan again");
         assert_eq!(scan.scan.unwrap().distances.len(), 682);
     })

@@ -13,6 +13,7 @@
 //! [`Core::poll_timers_changed`] says that it may be due earlier than it was.
 
 mod control;
+mod health;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -27,9 +28,10 @@ use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType, SynNum};
 use prost::Message;
 use tracing::{debug, error, info, warn};
 
+use self::health::{Health, News};
 use self::words::Words;
 use crate::config::{Admin, Config, DriverConfig};
-use crate::counters::Count;
+use crate::counters::{Count, Drop};
 use crate::limits;
 use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Silence};
 use crate::supervise::{Action, Event, Exit, State, Supervisor};
@@ -80,6 +82,8 @@ struct Driver {
     config: DriverConfig,
     supervisor: Supervisor,
     words: Words,
+    /// Of each of its devices, in the same order.
+    health: Vec<Health>,
     /// Its clients have been told that it cannot be used.
     gone: bool,
     /// What to check, after it ended badly.
@@ -342,6 +346,7 @@ impl Core {
             if self.drivers.get(&key).is_some_and(due) {
                 self.driver_event(now, key, Event::Timer);
             }
+            self.tell_of_health(now, key);
         }
         if self.client_tick.is_some_and(|tick| tick <= now) {
             self.look_for_silent_clients(now);
@@ -350,10 +355,11 @@ impl Core {
 
     /// When [`Core::timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let drivers = self
-            .drivers
-            .values()
-            .filter_map(|driver| driver.supervisor.next_timeout());
+        let of_driver = |driver: &Driver| {
+            let news = driver.health.iter().filter_map(Health::next_timeout);
+            news.chain(driver.supervisor.next_timeout()).min()
+        };
+        let drivers = self.drivers.values().filter_map(of_driver);
         drivers.chain(self.client_tick).min()
     }
 
@@ -391,10 +397,12 @@ impl Core {
         self.next_key += 1;
         self.router.add_driver(key, config.devices.clone());
         let supervisor = Supervisor::new(now, config.policy);
+        let health = config.devices.iter().map(|_| Health::new(now)).collect();
         let driver = Driver {
             config,
             supervisor,
             words: Words::new(now),
+            health,
             gone: false,
             hint: None,
             obsolete: false,
@@ -476,6 +484,8 @@ impl Core {
                     } else {
                         warn!(driver = %devices[0], hint = driver.hint, "{reason}");
                     }
+                    let untold = driver.health.iter_mut().map(Health::forget).sum();
+                    self.router.counters.drop_many(Drop::HealthEvents, untold);
                     self.router.driver_down(key, &mut self.outbox);
                     for device in &devices {
                         self.notify(device_notice(Kind::DeviceDown, *device, Some(&reason)));
@@ -497,6 +507,50 @@ impl Core {
             Action::Spawn | Action::CloseInput | Action::Terminate | Action::Kill => {
                 self.actions.push_back((key, action));
             }
+        }
+    }
+
+    /// A driver says how one of its devices is, or all of them.
+    fn driver_health(
+        &mut self,
+        now: Instant,
+        key: DriverKey,
+        about: Option<Device>,
+        trouble: Option<&str>,
+    ) {
+        let Some(driver) = self.drivers.get_mut(&key) else {
+            return;
+        };
+        for (device, health) in driver.config.devices.iter().zip(&mut driver.health) {
+            if about.is_none_or(|about| about == *device) {
+                let untold = health.report(now, trouble.map(str::to_owned));
+                self.router.counters.drop_many(Drop::HealthEvents, untold);
+            }
+        }
+        self.timers_changed = true;
+        self.tell_of_health(now, key);
+    }
+
+    fn tell_of_health(&mut self, now: Instant, key: DriverKey) {
+        let Some(driver) = self.drivers.get_mut(&key) else {
+            return;
+        };
+        let mut notices = Vec::new();
+        for (device, health) in driver.config.devices.iter().zip(&mut driver.health) {
+            // The driver has logged it, if it wanted to.
+            let (kind, text) = match health.poll_news(now) {
+                None => continue,
+                Some(News::Trouble(text)) => (Kind::DeviceTrouble, text),
+                Some(News::Recovered { after }) => {
+                    let text = format!("after {:.1} s", after.as_secs_f64());
+                    (Kind::DeviceRecovered, text)
+                }
+            };
+            debug!(%device, "{kind:?}: {text}");
+            notices.push(device_notice(kind, *device, Some(&text)));
+        }
+        for notice in notices {
+            self.notify(notice);
         }
     }
 

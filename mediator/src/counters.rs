@@ -93,6 +93,9 @@ kinds! {
         LogLines = "log_lines",
         /// Lines that drivers wrote to stderr faster than is logged.
         DriverStderrLines = "driver_stderr_lines",
+        /// What a driver said about the health of a device that made no event:
+        /// the same once more, or too much in a short time.
+        HealthEvents = "driver_health_events",
     }
 }
 

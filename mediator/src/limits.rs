@@ -96,3 +96,14 @@ pub const COMMAND_BYTES: usize = 4_000;
 
 /// The longest text in an answer, in bytes, such as a reason or a word of a command.
 pub const TEXT_BYTES: usize = 400;
+
+/// Events about the health of one device that may follow each other at once:
+/// a device that comes and goes a few times while somebody wiggles at a plug.
+pub const HEALTH_EVENTS: u32 = 10;
+
+/// One more event about the health of a device is allowed so often, in the long run.
+pub const HEALTH_EVENT_INTERVAL: Duration = Duration::from_secs(6);
+
+/// Devices of one driver whose trouble is told in an answer: what the rest of
+/// it leaves of 16 384 bytes.
+pub const TROUBLES: usize = 10;

@@ -86,6 +86,9 @@ pub struct Route {
 pub struct ForMediator<'a> {
     /// Who sent it.
     pub from: Sender,
+    /// Which of its own devices a driver speaks of; `None` for all of them, or
+    /// when it is not a driver that speaks of itself.
+    pub about: Option<Device>,
     /// An encoded `DriverMsg`, if all is well.
     pub message: &'a [u8],
 }
@@ -95,7 +98,7 @@ pub struct ForMediator<'a> {
 pub enum Sender {
     /// A client, known or not.
     Client(ClientAddress),
-    /// A driver about itself: PONG, DRIVER_DIED.
+    /// A driver about itself: PONG, DRIVER_DIED, the health of its devices.
     Driver(DriverKey),
     /// A driver that uses the mediator as a device.
     DriverAsClient(DriverKey),
@@ -236,6 +239,7 @@ impl Router {
         let Some(device) = other_device(&header) else {
             return Some(ForMediator {
                 from: Sender::Client(from),
+                about: None,
                 message: frame.message,
             });
         };
@@ -311,11 +315,13 @@ impl Router {
         match (header.device_type, header.device()) {
             (None, _) => Some(ForMediator {
                 from: Sender::Driver(key),
+                about: None,
                 message: frame.message,
             }),
             // About itself; nobody asks himself.
             (_, Some(device)) if route.devices.contains(&device) => Some(ForMediator {
                 from: Sender::Driver(key),
+                about: Some(device),
                 message: frame.message,
             }),
             (Some(_), Some(device)) if device.device_type != DeviceType::MEDIATOR => {
@@ -324,6 +330,7 @@ impl Router {
             }
             _ => Some(ForMediator {
                 from: Sender::DriverAsClient(key),
+                about: None,
                 message: frame.message,
             }),
         }

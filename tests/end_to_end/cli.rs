@@ -1,15 +1,12 @@
 //! The command line: what people see, what programs read, and how it ends.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
+use std::process::{Command, Output};
 
 use amber_proto::mediator::DriverState;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::common::{AMBER, Mediator, PATIENCE, signal, wait_for};
+use crate::common::{AMBER, Mediator, Running, signal, wait_for};
 
 const DUMMY: &str = "dummy:0=amber driver dummy";
 
@@ -40,43 +37,6 @@ fn json(mediator: &Mediator, args: &[&str]) -> Value {
     let out = ok(mediator, &[args, &["--json"]].concat());
     assert_eq!(out.lines().count(), 1, "one object: {out}");
     serde_json::from_str(&out).unwrap()
-}
-
-/// A command that goes on, and its lines.
-struct Running {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Running {
-    fn start(mediator: &Mediator, args: &[&str]) -> Self {
-        let mut command = mediator.amber(args);
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        // Ends, and closes the pipe, when nobody wants lines any more.
-        thread::spawn(move || {
-            let mut lines = stdout.lines().map_while(Result::ok);
-            lines.try_for_each(|line| sender.send(line))
-        });
-        Self { child, lines }
-    }
-
-    #[track_caller]
-    fn line(&mut self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line")
-    }
-
-    /// Ctrl-C.
-    fn interrupt(mut self) {
-        signal(self.child.id(), Signal::SIGINT);
-        let status = wait_for("its end", || self.child.try_wait().unwrap());
-        assert!(status.success(), "{status}");
-    }
 }
 
 #[test]
@@ -273,10 +233,7 @@ fn a_closed_pipe_is_no_error() {
     let mediator = Mediator::start(&[DUMMY]);
     let mut watch = Running::start(&mediator, &["watch", "dummy"]);
     watch.line();
-    let Running { mut child, lines } = watch;
-    drop(lines);
-    let status = wait_for("its end", || child.try_wait().unwrap());
-    assert!(status.success(), "{status}");
+    watch.close_pipe();
 }
 
 #[test]

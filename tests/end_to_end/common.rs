@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -233,6 +234,70 @@ impl Drop for Mediator {
             eprintln!("the mediator printed:\n{}", self.output().join("\n"));
         }
     }
+}
+
+/// A command that goes on, and its lines.
+pub struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    notes: Receiver<String>,
+}
+
+impl Running {
+    pub fn start(mediator: &Mediator, args: &[&str]) -> Self {
+        let mut command = mediator.amber(args);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = lines_of(child.stdout.take().unwrap());
+        let notes = lines_of(child.stderr.take().unwrap());
+        Self {
+            child,
+            lines,
+            notes,
+        }
+    }
+
+    /// The next line on stderr.
+    #[track_caller]
+    pub fn note(&mut self) -> String {
+        self.notes.recv_timeout(PATIENCE).expect("a note")
+    }
+
+    /// The next line.
+    #[track_caller]
+    pub fn line(&mut self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a line")
+    }
+
+    /// Ctrl-C.
+    pub fn interrupt(mut self) {
+        signal(self.child.id(), Signal::SIGINT);
+        self.wait();
+    }
+
+    /// Nobody reads what it prints any more.
+    pub fn close_pipe(mut self) {
+        self.lines = mpsc::channel().1;
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        let status = wait_for("its end", || self.child.try_wait().unwrap());
+        assert!(status.success(), "{status}");
+    }
+}
+
+fn lines_of(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    // Ends, and closes the pipe, when nobody wants lines any more.
+    thread::spawn(move || {
+        let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+        lines.try_for_each(|line| sender.send(line))
+    });
+    lines
 }
 
 /// A client that speaks raw datagrams, and only what a test makes it say.

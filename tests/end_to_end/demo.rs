@@ -7,13 +7,16 @@ use nix::sys::signal::Signal;
 
 use crate::common::{demo, root, signal};
 
+/// What the drivers of wheels and scanner say when they can be used.
+pub const READY: [&str; 2] = ["INFO ready: front '", "INFO ready: SOKUIKI"];
+
 #[test]
 fn every_command_that_the_demo_shows_works() {
     let (mut demo, folder) = demo();
     for device in ["roboclaw:0", "hokuyo:0", "dummy:0", "dummy:1"] {
         demo.wait_for_line(&format!("up driver={device}"));
     }
-    for ready in ["roboclaw::driver: ready", "hokuyo::driver: ready"] {
+    for ready in READY {
         demo.wait_for_line(ready);
     }
     let lines = demo.output();

@@ -18,3 +18,4 @@ mod robot;
 mod routing;
 mod sdk;
 mod tidy;
+mod trouble;

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, root};
+use crate::demo::READY;
 
 const SOURCE: &str = "client-sdk/python/src";
 
@@ -58,8 +59,8 @@ fn wander_drives_the_demo_robot_and_touches_nothing() {
     command.env("AMBER_SIM_DIR", folder.path().join("sim"));
     command.args(["demo", "--port", "0"]).current_dir(root());
     let demo = Mediator::run(command);
-    for device in ["roboclaw", "hokuyo"] {
-        demo.wait_for_line(&format!("{device}::driver: ready"));
+    for ready in READY {
+        demo.wait_for_line(ready);
     }
     let mut wander = python("client-sdk/python/examples/wander.py", &demo);
     wander.arg("6");

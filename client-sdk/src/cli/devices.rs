@@ -1,6 +1,6 @@
 //! `amber devices`: what runs, in a table. IO.
 
-use amber_proto::mediator::{Device as WireDevice, Driver, DriverState};
+use amber_proto::mediator::{Device as WireDevice, Driver, DriverState, Trouble};
 use amber_proto::{Device, DeviceType};
 use serde::Serialize;
 
@@ -28,20 +28,29 @@ struct Row {
     next_start_ms: Option<u64>,
     last_exit: Option<String>,
     reason: Option<String>,
+    /// What is wrong with the device, though its driver is up.
+    trouble: Option<String>,
+    trouble_ms: Option<u64>,
 }
 
 impl Devices {
     pub(super) fn new(drivers: &[Driver]) -> Self {
         let rows = drivers.iter().flat_map(|driver| {
-            driver.devices.iter().map(|device| Row {
-                device: name(device),
-                state: state_name(driver.state()),
-                pid: driver.pid,
-                restarts: driver.restarts(),
-                state_ms: driver.state_ms(),
-                next_start_ms: driver.next_start_ms,
-                last_exit: driver.last_exit.clone(),
-                reason: driver.reason.clone(),
+            driver.devices.iter().map(|device| {
+                let of_device = |trouble: &&Trouble| trouble.device == *device;
+                let trouble = driver.troubles.iter().find(of_device);
+                Row {
+                    device: name(device),
+                    state: state_name(driver.state()),
+                    pid: driver.pid,
+                    restarts: driver.restarts(),
+                    state_ms: driver.state_ms(),
+                    next_start_ms: driver.next_start_ms,
+                    last_exit: driver.last_exit.clone(),
+                    reason: driver.reason.clone(),
+                    trouble: trouble.map(|trouble| trouble.text.clone()),
+                    trouble_ms: trouble.map(|trouble| trouble.since_ms),
+                }
             })
         });
         Self {
@@ -61,7 +70,10 @@ impl Human for Devices {
             .map(|row| {
                 [
                     row.device.clone(),
-                    row.state.into(),
+                    match row.trouble {
+                        Some(_) => format!("{}, but", row.state),
+                        None => row.state.into(),
+                    },
                     row.pid.map_or_else(|| "-".into(), |pid| pid.to_string()),
                     row.restarts.to_string(),
                     millis(row.state_ms),
@@ -69,11 +81,24 @@ impl Human for Devices {
                 ]
             })
             .collect();
-        table(
+        let mut out = table(
             ["DEVICE", "STATE", "PID", "RESTARTS", "SINCE", "LAST EXIT"],
             &rows,
-        )
+        );
+        for row in &self.devices {
+            if let (Some(text), Some(ms)) = (&row.trouble, row.trouble_ms) {
+                let (device, state) = (&row.device, row.state);
+                let trouble = trouble(text, ms);
+                out.push_str(&format!("{device} is {state}, but: {trouble}\n"));
+            }
+        }
+        out
     }
+}
+
+/// What is wrong, and since when.
+pub(super) fn trouble(text: &str, since_ms: u64) -> String {
+    format!("{text} (since {})", millis(since_ms))
 }
 
 pub(super) fn name(device: &WireDevice) -> String {
@@ -121,6 +146,39 @@ dummy:0  up     42   1         3m 12s  killed by signal 9 (SIGKILL)
         let json = serde_json::to_value(&devices).unwrap();
         assert_eq!(json["devices"][1]["device"], "77:3");
         assert_eq!(json["devices"][1]["state_ms"], 192_000);
+    }
+
+    #[test]
+    fn a_device_in_trouble_has_a_line_below_the_table() {
+        let trouble = Trouble {
+            device: WireDevice { r#type: 4, id: 0 },
+            text: "/dev/ttyACM0 is gone".into(),
+            since_ms: 12_000,
+        };
+        let driver = Driver {
+            devices: vec![
+                WireDevice { r#type: 4, id: 0 },
+                WireDevice { r#type: 4, id: 1 },
+            ],
+            state: DriverState::Up.into(),
+            troubles: vec![trouble],
+            ..Driver::default()
+        };
+        let devices = Devices::new(&[driver]);
+        assert_eq!(
+            devices.human(),
+            "\
+DEVICE    STATE    PID  RESTARTS  SINCE  LAST EXIT
+hokuyo:0  up, but  -    0         0.0s   -
+hokuyo:1  up       -    0         0.0s   -
+hokuyo:0 is up, but: /dev/ttyACM0 is gone (since 12s)
+"
+        );
+        let json = serde_json::to_value(&devices).unwrap();
+        assert_eq!(json["devices"][0]["state"], "up");
+        assert_eq!(json["devices"][0]["trouble"], "/dev/ttyACM0 is gone");
+        assert_eq!(json["devices"][0]["trouble_ms"], 12_000);
+        assert_eq!(json["devices"][1]["trouble"], serde_json::Value::Null);
     }
 
     #[test]

@@ -41,12 +41,16 @@ struct Shown {
 
 impl Shown {
     fn new(event: Event) -> Self {
-        let kind = match event.kind() {
-            Kind::DeviceUp => "up",
-            Kind::DeviceDown => "down",
-            Kind::DeviceFailed => "failed",
-            Kind::ClientGone => "gone",
-            Kind::ConfigurationReloaded => "reloaded",
+        let kind = match Kind::try_from(event.kind) {
+            Ok(Kind::DeviceUp) => "up",
+            Ok(Kind::DeviceDown) => "down",
+            Ok(Kind::DeviceFailed) => "failed",
+            Ok(Kind::DeviceTrouble) => "trouble",
+            Ok(Kind::DeviceRecovered) => "recovered",
+            Ok(Kind::ClientGone) => "gone",
+            Ok(Kind::ConfigurationReloaded) => "reloaded",
+            // Of a newer mediator.
+            Err(_) => "unknown",
         };
         Self {
             time_ms: event.time_ms(),
@@ -66,6 +70,7 @@ impl Human for Shown {
         let who = match (&self.device, self.client_id) {
             (Some(device), _) => device.clone(),
             (None, Some(client)) => format!("client {client}"),
+            (None, None) if self.kind == "unknown" => "event".into(),
             (None, None) => "configuration".into(),
         };
         let text = self.text.as_deref().filter(|text| !text.is_empty());
@@ -99,5 +104,31 @@ mod tests {
             "22:23:01 dummy:0 down: killed by signal 9 (SIGKILL)\n"
         );
         assert_eq!(serde_json::to_value(&down).unwrap()["kind"], "down");
+    }
+
+    #[test]
+    fn trouble_and_recovery_are_told_with_their_text() {
+        let shown = |kind: Kind, text: &str| {
+            Shown::new(Event {
+                kind: kind.into(),
+                device: Some(WireDevice { r#type: 4, id: 0 }),
+                text: Some(text.into()),
+                time_ms: Some(0),
+                ..Event::default()
+            })
+        };
+        let trouble = shown(Kind::DeviceTrouble, "/dev/ttyACM0 is gone");
+        assert_eq!(
+            trouble.human(),
+            "00:00:00 hokuyo:0 trouble: /dev/ttyACM0 is gone\n"
+        );
+        let json = serde_json::to_value(&trouble).unwrap();
+        assert_eq!(json["kind"], "trouble");
+        assert_eq!(json["text"], "/dev/ttyACM0 is gone");
+        let recovered = shown(Kind::DeviceRecovered, "after 12.0 s");
+        assert_eq!(
+            recovered.human(),
+            "00:00:00 hokuyo:0 recovered: after 12.0 s\n"
+        );
     }
 }

@@ -7,7 +7,7 @@ use amber_proto::mediator::{Counter, Driver, DriverCounters, Statistics};
 use serde::Serialize;
 
 use super::Failure;
-use super::devices::{Devices, name, state_name};
+use super::devices::{Devices, name, state_name, trouble};
 use super::output::{self, Human, fields, millis};
 use crate::proxy::Mediator;
 
@@ -91,8 +91,17 @@ struct DriverStatus {
     next_start_ms: Option<u64>,
     reason: Option<String>,
     hint: Option<String>,
+    /// Devices that do not work, though their driver is up.
+    troubles: Vec<DeviceTrouble>,
     counters: BTreeMap<&'static str, u64>,
     last_words: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceTrouble {
+    device: String,
+    text: String,
+    since_ms: u64,
 }
 
 impl DriverStatus {
@@ -110,6 +119,13 @@ impl DriverStatus {
             next_start_ms: driver.next_start_ms,
             reason: driver.reason,
             hint: driver.hint,
+            troubles: (driver.troubles.into_iter())
+                .map(|trouble| DeviceTrouble {
+                    device: name(&trouble.device),
+                    text: trouble.text,
+                    since_ms: trouble.since_ms,
+                })
+                .collect(),
             counters: driver.counters.as_ref().map(counters).unwrap_or_default(),
             last_words: driver.last_words,
         }
@@ -122,6 +138,15 @@ impl Human for DriverStatus {
         let counters: Vec<_> = counters
             .map(|(name, value)| format!("{name} {value}"))
             .collect();
+        let troubles: Vec<_> = (self.troubles.iter())
+            .map(|of| {
+                let what = trouble(&of.text, of.since_ms);
+                match &self.devices[..] {
+                    [_] => what,
+                    _ => format!("{}: {what}", of.device),
+                }
+            })
+            .collect();
         let list = |list: &[String], between| (!list.is_empty()).then(|| list.join(between));
         let mut out = fields(&[
             ("device", list(&self.devices, ", ")),
@@ -129,6 +154,7 @@ impl Human for DriverStatus {
                 "state",
                 Some(format!("{} for {}", self.state, millis(self.state_ms))),
             ),
+            ("but", list(&troubles, "; ")),
             ("next start in", self.next_start_ms.map(millis)),
             ("reason", self.reason.clone()),
             ("hint", self.hint.clone()),
@@ -212,6 +238,35 @@ dropped:
 no driver is configured
 "
         );
+    }
+
+    #[test]
+    fn a_driver_that_is_up_says_which_of_its_devices_do_not_work() {
+        let device = |id| WireDevice { r#type: 4, id };
+        let trouble = |id, since_ms| amber_proto::mediator::Trouble {
+            device: device(id),
+            text: "it is gone".into(),
+            since_ms,
+        };
+        let mut driver = Driver {
+            devices: vec![device(0)],
+            state: DriverState::Up.into(),
+            state_ms: Some(192_000),
+            troubles: vec![trouble(0, 12_000)],
+            ..Driver::default()
+        };
+        let human = DriverStatus::new(driver.clone()).human();
+        let but = "state:          up for 3m 12s\nbut:            it is gone (since 12s)\n";
+        assert!(human.contains(but), "{human}");
+        driver.devices.push(device(1));
+        driver.troubles.push(trouble(1, 1_000));
+        let status = DriverStatus::new(driver);
+        let human = status.human();
+        let but = "hokuyo:0: it is gone (since 12s); hokuyo:1: it is gone (since 1.0s)\n";
+        assert!(human.contains(but), "{human}");
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json["troubles"][1]["device"], "hokuyo:1");
+        assert_eq!(json["troubles"][1]["since_ms"], 1_000);
     }
 
     #[test]

@@ -32,13 +32,16 @@
 //!   and publish it with the [`Link`] that [`Driver::start`] gets.
 //! - Other devices are called through [`Link::devices`], with the same proxies
 //!   that clients use, over the same stdin and stdout.
+//! - A driver that cannot reach its hardware stays up and says so with
+//!   [`Link::trouble`], and when it can again with [`Link::recovered`]:
+//!   `amber events` and `amber status` tell people.
 //! - Log to **stderr**, with `tracing` or `eprintln!`; the mediator takes it
 //!   into its log. stdout is the wire.
 //! - A **panic** ends the process, and the mediator starts it again.
 //!
 //! # Where to look
 //!
-//! `session`, `subscribers` and `queue` decide and touch no stream; `pipe`
+//! `session`, `subscribers`, `queue` and `health` decide and touch no stream; `pipe`
 //! reads and writes any stream, `stdio` is the process around it.
 
 use std::error::Error;
@@ -47,6 +50,7 @@ use std::time::Duration;
 
 use amber_proto::DeviceMessage;
 
+mod health;
 mod link;
 mod pipe;
 pub mod queue;

@@ -1,12 +1,15 @@
 //! What a driver may do on its own account, from anywhere. IO.
 
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amber_client::Client;
 use amber_proto::limits::MAX_PART;
+use amber_proto::mediator::Health;
 use amber_proto::{Device, DeviceMessage};
 use tokio::sync::{mpsc, watch};
 
+use crate::health::HealthTable;
 use crate::request::Origin;
 use crate::session::MessageTooLong;
 
@@ -25,6 +28,16 @@ pub struct Link<M> {
     commands: mpsc::Sender<Command<M>>,
     subscriptions: watch::Receiver<usize>,
     client: Client,
+    health: Arc<Mutex<HealthTable>>,
+    /// Says that there is news in the table.
+    health_changed: mpsc::Sender<()>,
+}
+
+/// The other end of a [`Link`].
+pub(crate) struct Linked<M> {
+    pub(crate) commands: mpsc::Receiver<Command<M>>,
+    pub(crate) health: Arc<Mutex<HealthTable>>,
+    pub(crate) health_changed: mpsc::Receiver<()>,
 }
 
 /// What a [`Link`] wants written.
@@ -51,18 +64,23 @@ pub enum SendError {
 }
 
 impl<M: DeviceMessage> Link<M> {
-    /// A link whose commands go into `commands`.
-    pub(crate) fn new(
-        client: Client,
-        subscriptions: watch::Receiver<usize>,
-    ) -> (Self, mpsc::Receiver<Command<M>>) {
+    /// A link and its other end.
+    pub(crate) fn new(client: Client, subscriptions: watch::Receiver<usize>) -> (Self, Linked<M>) {
         let (commands, received) = mpsc::channel(MAX_WAITING);
+        let (health_changed, changes) = mpsc::channel(1);
         let link = Self {
             commands,
             subscriptions,
             client,
+            health: Arc::default(),
+            health_changed,
         };
-        (link, received)
+        let linked = Linked {
+            commands: received,
+            health: link.health.clone(),
+            health_changed: changes,
+        };
+        (link, linked)
     }
 
     /// Sends a message to all subscribers, now; for data that comes when it
@@ -101,6 +119,40 @@ impl<M: DeviceMessage> Link<M> {
         self.send(Command::Answer(origin.clone(), check(message)?))
     }
 
+    /// Says that the device does not work, though the driver does, and why:
+    /// one sentence for people, such as "/dev/ttyACM0 is not there". In a process
+    /// that serves several devices it is about all of them.
+    ///
+    /// `amber events`, `amber devices` and `amber status` show it until
+    /// [`Link::recovered`] or the end of the driver. Saying the same again does
+    /// nothing; of several troubles the last one counts, and what is said
+    /// faster than it can be written is skipped. Control characters become
+    /// spaces, and more than 200 bytes are cut off.
+    ///
+    /// It is not logged: what the log should tell is logged as usual. When the
+    /// driver was not started by a mediator of this project, nothing is sent.
+    pub fn trouble(&self, why: &str) {
+        self.say(None, Health::in_trouble(why));
+    }
+
+    /// Says that the device works, which is what is assumed to begin with. Takes
+    /// back every [`Link::trouble`] and [`Link::trouble_for`].
+    pub fn recovered(&self) {
+        self.say(None, Health::ok());
+    }
+
+    /// As [`Link::trouble`], about one of our devices; only in a process that
+    /// serves several. The device must be one of ours.
+    pub fn trouble_for(&self, device: Device, why: &str) {
+        self.say(Some(device), Health::in_trouble(why));
+    }
+
+    /// As [`Link::recovered`], about one of our devices; only in a process
+    /// that serves several.
+    pub fn recovered_for(&self, device: Device) {
+        self.say(Some(device), Health::ok());
+    }
+
     /// How many subscriptions there are now.
     pub fn subscriptions(&self) -> usize {
         *self.subscriptions.borrow()
@@ -123,6 +175,13 @@ impl<M: DeviceMessage> Link<M> {
         &self.client
     }
 
+    fn say(&self, device: Option<Device>, health: Health) {
+        if lock(&self.health).say(device, health) {
+            // When it is full already, the news will be found, too.
+            let _ = self.health_changed.try_send(());
+        }
+    }
+
     fn send(&self, command: Command<M>) -> Result<(), SendError> {
         self.commands
             .try_send(command)
@@ -140,6 +199,8 @@ impl<M> Clone for Link<M> {
             commands: self.commands.clone(),
             subscriptions: self.subscriptions.clone(),
             client: self.client.clone(),
+            health: self.health.clone(),
+            health_changed: self.health_changed.clone(),
         }
     }
 }
@@ -150,6 +211,11 @@ impl<M> fmt::Debug for Link<M> {
             .field("subscriptions", &*self.subscriptions.borrow())
             .finish_non_exhaustive()
     }
+}
+
+/// Nobody holds it for longer than it takes to look something up.
+pub(crate) fn lock(health: &Mutex<HealthTable>) -> MutexGuard<'_, HealthTable> {
+    health.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Leaves room for the fields that are set when it is sent.

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::codec::{Decoder, Encoder};
 use tokio_util::io::{poll_read_buf, poll_write_buf};
 
-use crate::link::{Command, Link};
+use crate::link::{Command, Link, Linked, lock};
 use crate::queue::{MAX_REQUESTS, Work};
 use crate::session::{MessageTooLong, Session};
 use crate::{Driver, ServeError};
@@ -51,7 +51,18 @@ const LAST_REQUESTS: Duration = Duration::from_secs(1);
 /// How long the mediator may take to read what we say last.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Serves until the reader ends, and then shuts the driver down.
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// A mediator of this project.
+    Amber,
+    /// Perhaps one that takes no word about our devices.
+    Unknown,
+}
+
+/// Serves until the reader ends, and then shuts the driver down. Whoever is at
+/// the other end is taken for a mediator of this project, which is told of
+/// [`Link::trouble`].
 ///
 /// # Errors
 /// The driver could not start, the reader delivers what is no frame, or one of
@@ -72,11 +83,21 @@ pub async fn serve_on<D: Driver>(
 /// As [`serve_on`].
 pub async fn serve_until<D: Driver>(
     stop: impl Future<Output = ()>,
+    driver: D,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+) -> Result<(), ServeError> {
+    serve_peer(Peer::Amber, stop, driver, reader, writer).await
+}
+
+pub(crate) async fn serve_peer<D: Driver>(
+    peer: Peer,
+    stop: impl Future<Output = ()>,
     mut driver: D,
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
 ) -> Result<(), ServeError> {
-    let (mut pipe, link, ended) = Pipe::new(reader, writer);
+    let (mut pipe, link, ended) = Pipe::new(peer, reader, writer);
     let overtime = async {
         if ended.await.is_ok() {
             sleep(LAST_REQUESTS).await;
@@ -95,6 +116,7 @@ pub async fn serve_until<D: Driver>(
 }
 
 struct Pipe<D: Driver, R, W> {
+    peer: Peer,
     session: Session<D::Message>,
     reader: R,
     writer: W,
@@ -105,21 +127,22 @@ struct Pipe<D: Driver, R, W> {
     flushed: bool,
     /// Taken at the end of the reader.
     ended: Option<oneshot::Sender<()>>,
-    commands: mpsc::Receiver<Command<D::Message>>,
+    linked: Linked<D::Message>,
     subscriptions: watch::Sender<usize>,
     to_devices: mpsc::Receiver<Packet>,
     from_devices: mpsc::Sender<Packet>,
 }
 
 impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
-    fn new(reader: R, writer: W) -> (Self, Link<D::Message>, oneshot::Receiver<()>) {
+    fn new(peer: Peer, reader: R, writer: W) -> (Self, Link<D::Message>, oneshot::Receiver<()>) {
         let (requests, to_devices) = mpsc::channel(MAX_PACKETS);
         let (from_devices, answers) = mpsc::channel(MAX_PACKETS);
         let client = Client::over(ChannelTransport::new(requests, answers, Role::Driver));
         let (subscriptions, watched) = watch::channel(0);
-        let (link, commands) = Link::new(client, watched);
+        let (link, linked) = Link::new(client, watched);
         let (ended, end) = oneshot::channel();
         let pipe = Self {
+            peer,
             session: Session::default(),
             reader,
             writer,
@@ -128,7 +151,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             output: BytesMut::new(),
             flushed: true,
             ended: Some(ended),
-            commands,
+            linked,
             subscriptions,
             to_devices,
             from_devices,
@@ -286,7 +309,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
     fn poll_commands(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut progress = Poll::Pending;
         while self.output.len() < MAX_OUTPUT {
-            if let Poll::Ready(Some(command)) = self.commands.poll_recv(cx) {
+            if let Poll::Ready(Some(command)) = self.linked.commands.poll_recv(cx) {
                 complain(match command {
                     Command::Answer(origin, message) => self.session.answer(&origin, message),
                     Command::Publish(message) => self.session.publish_everywhere(message),
@@ -300,6 +323,8 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
                 self.encode_outputs();
             } else if let Poll::Ready(Some(packet)) = self.to_devices.poll_recv(cx) {
                 self.encode(packet);
+            } else if let Poll::Ready(Some(())) = self.linked.health_changed.poll_recv(cx) {
+                self.encode_health();
             } else {
                 break;
             }
@@ -373,6 +398,15 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             *count != before
         });
         Poll::Ready(Ok(()))
+    }
+
+    fn encode_health(&mut self) {
+        let unsent = lock(&self.linked.health).take_unsent();
+        if self.peer == Peer::Amber {
+            for packet in unsent {
+                self.encode(packet);
+            }
+        }
     }
 
     fn encode_outputs(&mut self) {

@@ -2,11 +2,11 @@
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::{io, panic, process};
+use std::{env, io, panic, process};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::pipe::serve_until;
+use crate::pipe::{Peer, serve_peer};
 use crate::{Driver, ServeError};
 
 /// Serves on stdin and stdout until stdin ends or the process is asked to
@@ -31,20 +31,31 @@ pub fn serve<D: Driver>(driver: D) -> ExitCode {
 /// Writes what is logged with `tracing` to stderr, from level `info` on.
 ///
 /// The environment variable `AMBER_LOG` changes that, e.g.
-/// `AMBER_LOG=debug,amber_driver=trace`. Does nothing when the program has set
-/// up a log of its own before.
+/// `AMBER_LOG=debug,amber_driver=trace`. When a mediator has started us, lines
+/// are just the level and what there is to say: the mediator takes the level
+/// over and adds the rest. Does nothing when the program has set up a log of its
+/// own before.
 pub fn init_logging() {
     let filter = tracing_subscriber::EnvFilter::builder()
         .with_default_directive(tracing::Level::INFO.into())
         .with_env_var("AMBER_LOG")
         .from_env_lossy();
-    // The mediator adds the time.
+    // The mediator adds the time, and the name of the driver.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .without_time()
+        .with_target(peer() == Peer::Unknown)
         .try_init();
+}
+
+/// A mediator of this project tells its drivers what they are for.
+fn peer() -> Peer {
+    match env::var_os("AMBER_DEVICE") {
+        Some(_) => Peer::Amber,
+        None => Peer::Unknown,
+    }
 }
 
 fn run<D: Driver>(driver: D) -> Result<(), ServeError> {
@@ -56,7 +67,7 @@ fn run<D: Driver>(driver: D) -> Result<(), ServeError> {
         let terminated = terminated().map_err(ServeError::Runtime)?;
         let reader = stdin().map_err(ServeError::Read)?;
         let writer = stdout().map_err(ServeError::Write)?;
-        serve_until(terminated, driver, reader, writer).await
+        serve_peer(peer(), terminated, driver, reader, writer).await
     });
     // A thread that waits for a key press must not keep the process alive.
     runtime.shutdown_background();

@@ -21,6 +21,8 @@ const PONG: &[u8] = b"\0\x03\x1a\x01\x05\0\x04\x10\x03\x20\x07";
 /// Asks for the status, and the answer of a Dummy that is new.
 const ASK: &[u8] = b"\0\x03\x1a\x01\x05\0\x07\x10\x01\x18\x08\xa0\x03\x01";
 const STATUS: &[u8] = b"\0\x03\x1a\x01\x05\0\x11\x10\x01\x20\x08\x90\x03\0\x9a\x03\x07Message";
+/// What a driver says of itself: no device, `health` with state and text.
+const TROUBLE: &[u8] = b"\0\0\0\x0d\x10\x01\xba\x0b\x08\x08\x02\x12\x04lost";
 
 fn main() -> ExitCode {
     match env::args().nth(1).as_deref() {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     the_end_of_stdin_is_a_good_end_even_if_nobody_reads();
     what_is_no_frame_is_a_bad_end();
     what_is_printed_is_not_in_the_way();
+    trouble_is_for_mediators_that_know_it();
     a_panic_ends_the_process();
     ExitCode::SUCCESS
 }
@@ -99,6 +102,23 @@ fn what_is_printed_is_not_in_the_way() {
     assert!(log.contains("printed") && log.contains("logged"), "{log}");
 }
 
+fn trouble_is_for_mediators_that_know_it() {
+    let mut driver = this("chatty");
+    driver.env("AMBER_DEVICE", "dummy:0");
+    let output = run(driver, PING);
+    let written = output.stdout;
+    let told = [TROUBLE, PONG].concat();
+    assert!(written == told || written == [PONG, TROUBLE].concat());
+    // The mediator takes the level over, and knows who speaks.
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.lines().any(|line| line == " INFO logged"), "{log}");
+
+    let output = run(this("chatty"), PING);
+    assert_eq!(output.stdout, PONG);
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.contains(" INFO process: logged"), "{log}");
+}
+
 fn a_panic_ends_the_process() {
     for driver in ["panics", "panics in a task"] {
         let (child, mut stdin, _stdout) = start(this(driver));
@@ -118,8 +138,9 @@ impl Driver for Chatty {
 
     async fn start(
         &mut self,
-        _: Link<DriverMsg>,
+        link: Link<DriverMsg>,
     ) -> Result<(), Box<dyn error::Error + Send + Sync>> {
+        link.trouble("lost");
         writeln!(io::stdout(), "printed")?;
         tracing::info!("logged");
         Ok(())

@@ -7,17 +7,22 @@
 //! [`Hokuyo::handle_scan`]; then drain [`Hokuyo::poll_output`]. Turns that
 //! nobody wants are never asked for.
 
+mod identity;
 mod model;
+mod part;
 mod scip;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 pub use self::model::{Model, Scan, Sweep};
+use self::part::{Part, digits};
 use self::scip::Reply;
 pub use self::scip::{encode, sum};
+use self::turns::Turns;
 
 /// No request is longer than this, its string included.
 const MAX_REQUEST: usize = 64;
@@ -44,14 +49,12 @@ pub struct Hokuyo {
     waiting: VecDeque<Waiting>,
     latest: Option<(Sweep, Scan)>,
     sensitive: bool,
-    speed: u32,
     bits_per_s: u32,
     time_mode: bool,
     sleeping: bool,
     reboot_asked: bool,
     timer_zero: Duration,
-    /// Turns are counted from here, all of the same length.
-    turns_from: Duration,
+    turns: Turns,
 }
 
 /// How a scanner is connected.
@@ -61,26 +64,6 @@ pub enum Link {
     Serial,
     /// By Ethernet; such models know the commands of SCIP 2.2.
     Ethernet,
-}
-
-/// Which characters of a scan are wanted.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    first: u32,
-    last: u32,
-    cluster: u32,
-    content: Content,
-}
-
-/// How values are written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Content {
-    /// Distances of three characters.
-    Long,
-    /// Distances of two characters.
-    Short,
-    /// Distances and intensities of three characters each.
-    Intensity,
 }
 
 /// A request for one scan that is not finished yet.
@@ -124,13 +107,12 @@ impl Hokuyo {
             waiting: VecDeque::new(),
             latest: None,
             sensitive: false,
-            speed: 0,
             bits_per_s: 19_200,
             time_mode: false,
             sleeping: false,
             reboot_asked: false,
             timer_zero: now,
-            turns_from: now,
+            turns: Turns::new(model, now),
         }
     }
 
@@ -174,8 +156,8 @@ impl Hokuyo {
     pub fn poll_sweep(&mut self, now: Duration) -> Option<Sweep> {
         self.serve_known(now);
         let turn = self.next_turn()?;
-        let sweep = self.sweep(turn);
-        (self.finished(sweep) <= now).then_some(sweep)
+        let sweep = self.turns.sweep(turn);
+        (self.turns.finished(sweep) <= now).then_some(sweep)
     }
 
     /// What was measured in the turn that was asked for.
@@ -193,7 +175,7 @@ impl Hokuyo {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
         let turn = self.next_turn()?;
-        Some(self.finished(self.sweep(turn)))
+        Some(self.turns.finished(self.turns.sweep(turn)))
     }
 
     /// The host is gone; the device goes on without sending.
@@ -229,9 +211,20 @@ impl Hokuyo {
             return self.answer(request, UNDEFINED);
         }
         match (name, parameters) {
-            ("VV", "") => self.version(request),
-            ("PP", "") => self.parameters(request),
-            ("II", "") => self.information(now, request),
+            ("VV", "") => self.push(identity::version(self.model, request)),
+            ("PP", "") => self.push(identity::parameters(self.model, request)),
+            ("II", "") => {
+                let state = identity::State {
+                    model: self.model,
+                    laser_on: self.laser_on.is_some(),
+                    sensitive: self.sensitive,
+                    speed: self.turns.speed(),
+                    rpm: self.turns.rpm(),
+                    bits_per_s: self.bits_per_s,
+                    time_stamp: self.time_stamp(now),
+                };
+                self.push(state.reply(request));
+            }
             ("BM", "") => {
                 let status = if self.laser_on.is_some() { "02" } else { DONE };
                 self.switch_laser_on(now);
@@ -291,83 +284,6 @@ impl Hokuyo {
         self.outputs.push_back(bytes);
     }
 
-    fn version(&mut self, request: &str) {
-        let (product, firmware, serial) = match self.model {
-            Model::Urg04Lx => (
-                "SOKUIKI Sensor URG-04LX",
-                "3.1.04(02/Aug./2007)",
-                "H0706400",
-            ),
-            Model::Utm30Lx => (
-                "SOKUIKI Sensor TOP-URG UTM-30LX",
-                "1.18.01(16/Nov./2011)",
-                "H1112345",
-            ),
-        };
-        let reply = Reply::to(request)
-            .line(DONE)
-            .entry("VEND", "Hokuyo Automatic Co.,Ltd.")
-            .entry("PROD", product)
-            .entry("FIRM", firmware)
-            .entry("PROT", "SCIP 2.0")
-            .entry("SERI", serial);
-        self.push(reply.end());
-    }
-
-    fn parameters(&mut self, request: &str) {
-        let model = self.model;
-        let numbers = [
-            ("DMIN", model.min_mm()),
-            ("DMAX", model.max_mm()),
-            ("ARES", model.steps_per_turn()),
-            ("AMIN", model.first_step()),
-            ("AMAX", model.last_step()),
-            ("AFRT", model.front_step()),
-            ("SCAN", model.rpm()),
-        ];
-        let reply = Reply::to(request)
-            .line(DONE)
-            .entry("MODL", &full_name(model));
-        let reply = numbers.into_iter().fold(reply, |reply, (key, number)| {
-            reply.entry(key, &number.to_string())
-        });
-        self.push(reply.end());
-    }
-
-    fn information(&mut self, now: Duration, request: &str) {
-        let set_by = |changed: bool| {
-            if changed {
-                "<-Changed by user"
-            } else {
-                "<-Default setting by user"
-            }
-        };
-        let laser = if self.laser_on.is_some() { "ON" } else { "OFF" };
-        let speed = format!("Initial({}[rpm]){}", self.rpm(), set_by(self.speed != 0));
-        let mode = match (self.laser_on, self.sensitive) {
-            (None, _) => "IDLE",
-            (Some(_), false) => "CLASSIC",
-            (Some(_), true) => "HIGH SENSITIVITY",
-        };
-        let rate = match self.model {
-            Model::Urg04Lx => {
-                let changed = self.bits_per_s != 19_200;
-                format!("{}[bps]{}", self.bits_per_s, set_by(changed))
-            }
-            Model::Utm30Lx => "USB Full Speed".to_owned(),
-        };
-        let reply = Reply::to(request)
-            .line(DONE)
-            .entry("MODL", &full_name(self.model))
-            .entry("LASR", laser)
-            .entry("SCSP", &speed)
-            .entry("MESM", mode)
-            .entry("SBPS", &rate)
-            .entry("TIME", &format!("{:06X}", self.time_stamp(now)))
-            .entry("STAT", "Sensor works well.");
-        self.push(reply.end());
-    }
-
     fn switch_laser_on(&mut self, now: Duration) {
         self.sleeping = false;
         self.laser_on.get_or_insert(now.max(self.ready_at));
@@ -403,7 +319,7 @@ impl Hokuyo {
             0..=10 => speed,
             _ => return "02",
         };
-        if speed == self.speed {
+        if speed == self.turns.speed() {
             return "03";
         }
         self.set_speed(now, speed);
@@ -411,12 +327,10 @@ impl Hokuyo {
     }
 
     fn set_speed(&mut self, now: Duration, speed: u32) {
-        if speed != self.speed {
-            self.speed = speed;
-            self.turns_from = now;
+        if self.turns.set_speed(now, speed) {
             self.latest = None;
             // Turns are counted anew.
-            let turn = self.first_turn_from(now);
+            let turn = self.turns.first_from(now);
             if let Some(stream) = &mut self.stream {
                 stream.turn = turn;
             }
@@ -477,7 +391,7 @@ impl Hokuyo {
     }
 
     fn one_scan(&mut self, now: Duration, request: &str, name: &str, parameters: &str) {
-        let part = match self.part(name, parameters, 10) {
+        let part = match Part::parse(self.model, name, parameters, 10) {
             Ok(part) => part,
             Err(status) => return self.answer(request, status),
         };
@@ -488,7 +402,7 @@ impl Hokuyo {
             return self.answer(request, "0A");
         }
         // The latest that is finished, or the first one of all.
-        let turn = self.last_finished(now).max(self.first_turn_from(on));
+        let turn = self.turns.last_finished(now).max(self.turns.first_from(on));
         self.waiting.push_back(Waiting {
             request: request.to_owned(),
             part,
@@ -497,7 +411,7 @@ impl Hokuyo {
     }
 
     fn many_scans(&mut self, now: Duration, request: &str, name: &str, parameters: &str) {
-        let checked = self.part(name, parameters, 13).and_then(|part| {
+        let checked = Part::parse(self.model, name, parameters, 13).and_then(|part| {
             let skip = digits(&parameters[10..11], 1).ok_or("06")?;
             let count = digits(&parameters[11..13], 2).ok_or("07")?;
             Ok((part, skip, count))
@@ -514,40 +428,9 @@ impl Hokuyo {
             part,
             skip: u64::from(skip),
             remaining: (count > 0).then_some(count),
-            turn: self.first_turn_from(from),
+            turn: self.turns.first_from(from),
         });
         self.answer(request, DONE);
-    }
-
-    /// What `ssss eeee cc` means.
-    fn part(&self, name: &str, parameters: &str, len: usize) -> Result<Part, Status> {
-        let content = match name {
-            "GD" | "MD" => Content::Long,
-            "GS" | "MS" => Content::Short,
-            _ if self.model == Model::Utm30Lx => Content::Intensity,
-            _ => return Err(UNDEFINED),
-        };
-        if parameters.len() < len {
-            return Err("0C");
-        }
-        if parameters.len() > len {
-            return Err("0D");
-        }
-        let first = digits(&parameters[..4], 4).ok_or("01")?;
-        let last = digits(&parameters[4..8], 4).ok_or("02")?;
-        let cluster = digits(&parameters[8..10], 2).ok_or("03")?;
-        if last > self.model.last_step() {
-            return Err("04");
-        }
-        if last < first {
-            return Err("05");
-        }
-        Ok(Part {
-            first,
-            last,
-            cluster: cluster.max(1),
-            content,
-        })
     }
 
     /// The turn that is wanted first.
@@ -559,11 +442,9 @@ impl Hokuyo {
 
     /// Sends what can be sent of the latest scan, and leaves out what is too late.
     fn serve_known(&mut self, now: Duration) {
-        let current = self.last_finished(now);
+        let current = self.turns.last_finished(now);
         if let Some(stream) = &mut self.stream {
-            let turns_late = (TOO_LATE.as_nanos() / turn_length(self.model, self.speed).as_nanos())
-                .try_into()
-                .unwrap_or(u64::MAX);
+            let turns_late = self.turns.within(TOO_LATE);
             if current.saturating_sub(stream.turn) > turns_late {
                 stream.turn = current;
             }
@@ -574,15 +455,15 @@ impl Hokuyo {
         let time = self.time_stamp(sweep.start);
         let (served, waiting) = std::mem::take(&mut self.waiting)
             .into_iter()
-            .partition::<VecDeque<_>, _>(|waiting| self.sweep(waiting.turn) == sweep);
+            .partition::<VecDeque<_>, _>(|waiting| self.turns.sweep(waiting.turn) == sweep);
         self.waiting = waiting;
         for waiting in served {
             let reply = Reply::to(&waiting.request).line(DONE);
-            self.push(block(reply, time, waiting.part, &scan));
+            self.push(waiting.part.block(reply, time, &scan));
         }
         self.latest = Some((sweep, scan));
         let Some(stream) = &self.stream else { return };
-        if self.sweep(stream.turn) == sweep {
+        if self.turns.sweep(stream.turn) == sweep {
             self.send_streamed(time);
         }
     }
@@ -594,7 +475,7 @@ impl Hokuyo {
         let remaining = stream.remaining.map(|count| count - 1);
         let (before, after) = &stream.echo;
         let echo = format!("{before}{:02}{after}", remaining.unwrap_or_default());
-        let bytes = block(Reply::to(&echo).line("99"), time, stream.part, scan);
+        let bytes = stream.part.block(Reply::to(&echo).line("99"), time, scan);
         self.push(bytes);
         if remaining == Some(0) {
             self.switch_laser_off();
@@ -605,50 +486,8 @@ impl Hokuyo {
         }
     }
 
-    fn sweep(&self, turn: u64) -> Sweep {
-        let length = turn_length(self.model, self.speed);
-        let nanos = length.as_nanos().saturating_mul(u128::from(turn));
-        let after = Duration::from_nanos(nanos.try_into().unwrap_or(u64::MAX));
-        Sweep {
-            start: self.turns_from.saturating_add(after),
-            turn: length,
-        }
-    }
-
-    fn finished(&self, sweep: Sweep) -> Duration {
-        sweep
-            .start
-            .saturating_add(self.model.sweep_time(sweep.turn))
-    }
-
-    /// The last turn that was finished by now; 0 also if there is none yet.
-    fn last_finished(&self, now: Duration) -> u64 {
-        let length = turn_length(self.model, self.speed);
-        let since = now
-            .saturating_sub(self.turns_from)
-            .saturating_sub(self.model.sweep_time(length));
-        (since.as_nanos() / length.as_nanos())
-            .try_into()
-            .unwrap_or(u64::MAX)
-    }
-
-    /// The first turn that begins at this time or later.
-    fn first_turn_from(&self, time: Duration) -> u64 {
-        let length = turn_length(self.model, self.speed);
-        let since = time.saturating_sub(self.turns_from);
-        since
-            .as_nanos()
-            .div_ceil(length.as_nanos())
-            .try_into()
-            .unwrap_or(u64::MAX)
-    }
-
     fn is_scip_2_2(&self) -> bool {
         self.model == Model::Utm30Lx || self.link == Link::Ethernet
-    }
-
-    fn rpm(&self) -> u32 {
-        self.model.rpm() * (100 - self.speed) / 100
     }
 
     /// Milliseconds in 24 bits.
@@ -670,54 +509,4 @@ impl Hokuyo {
             "000"
         }
     }
-}
-
-/// Time and data of a scan, after what stands before them.
-fn block(reply: Reply, time: u32, part: Part, scan: &Scan) -> Vec<u8> {
-    let mut characters = Vec::new();
-    let mut first = part.first as usize;
-    let last = part.last as usize;
-    while first <= last {
-        let end = (first + part.cluster as usize - 1).min(last);
-        let (distance, intensity) = nearest(scan, first, end);
-        match part.content {
-            Content::Long => characters.extend(encode(distance, 3)),
-            Content::Short => characters.extend(encode(distance.min(4_095), 2)),
-            Content::Intensity => {
-                characters.extend(encode(distance, 3));
-                characters.extend(encode(intensity, 3));
-            }
-        }
-        first = end + 1;
-    }
-    reply.line(encode(time, 4)).data(&characters).end()
-}
-
-/// The smallest valid value of some steps, or a code if there is none.
-fn nearest(scan: &Scan, first: usize, last: usize) -> (u32, u32) {
-    let at = |step: usize| {
-        let distance = scan.distances.get(step).copied().unwrap_or_default();
-        let intensity = scan.intensities.get(step).copied().unwrap_or_default();
-        (distance, intensity)
-    };
-    (first..=last)
-        .map(at)
-        .filter(|(distance, _)| *distance >= 20)
-        .min()
-        .unwrap_or_else(|| at(first))
-}
-
-/// How long a turn takes at a speed of the `CR` command.
-fn turn_length(model: Model, speed: u32) -> Duration {
-    Duration::from_secs(60) * 100 / (model.rpm() * (100 - speed))
-}
-
-fn full_name(model: Model) -> String {
-    format!("{}(Hokuyo Automatic Co.,Ltd.)", model.name())
-}
-
-/// A number of exactly so many digits.
-fn digits(text: &str, count: usize) -> Option<u32> {
-    let all = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
-    all.then(|| text.parse().ok()).flatten()
 }

@@ -21,17 +21,20 @@ use std::time::{Duration, Instant};
 use amber_driver::Origin;
 use amber_proto::hokuyo::Scan;
 
+pub use self::note::Note;
+use self::settings::angles;
+pub use self::settings::{Angles, Settings};
 use super::scip::{Geometry, Parser, Reply};
-use crate::retry::Retry;
+use crate::outage::Outage;
+
+mod note;
+mod settings;
 
 /// How long the scanner may need for its first scan after the laser went on.
 const SPIN_UP: Duration = Duration::from_secs(2);
 
 /// How long bytes may come without a single good scan among them.
 const USELESS: Duration = Duration::from_secs(5);
-
-/// How long everything must be well before the next trouble is a new one.
-const STABLE: Duration = Duration::from_secs(5);
 
 /// How long somebody who asks for a scan is taken to be waiting.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -47,36 +50,6 @@ const MAX_WAKING: Duration = Duration::from_secs(3);
 
 /// What brings a scanner back from whatever it is doing.
 const CALM_DOWN: &str = "QT\nRS\nQT\n";
-
-/// How the scanner is to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Whether it sees weak echoes, too.
-    pub high_sensitivity: bool,
-    /// Of the motor: 0 for the usual speed, up to 10 for slower ones, 99 for
-    /// the initial one.
-    pub motor_speed: u8,
-    /// At which angles points are said to be.
-    pub angles: Angles,
-    /// How far scans are apart that subscribers get, at least.
-    pub publish: Duration,
-    /// The laser goes off when nobody has wanted a scan for so long.
-    pub laser_idle: Option<Duration>,
-    /// The longest silence within a reply.
-    pub timeout: Duration,
-}
-
-/// At which angles points are said to be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Angles {
-    /// Where the original said for an URG-04LX, up to 0.35 degrees off; exact
-    /// for other scanners
-    #[default]
-    Compatible,
-    /// Where they are
-    Exact,
-}
 
 /// Something to be done outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,19 +78,6 @@ pub struct Measured {
     pub scan: Scan,
     /// When it was read, in milliseconds since 1970.
     pub timestamp_ms: i64,
-}
-
-/// A line for the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
-    /// It scans.
-    Ready(String),
-    /// The same after some trouble that lasted so long.
-    Back(Duration),
-    /// It does not.
-    Trouble(String),
-    /// The laser is on, or off.
-    Laser(bool),
 }
 
 /// How often what has happened.
@@ -152,10 +112,7 @@ pub struct Logic {
     geometry: Geometry,
     angles: Vec<f64>,
     name: String,
-    retry: Retry,
-    trouble_since: Option<Instant>,
-    said: Vec<String>,
-    was_ready: bool,
+    outage: Outage,
     outputs: VecDeque<Output>,
     counters: Counters,
 }
@@ -174,9 +131,7 @@ enum Phase {
     Setting {
         left: VecDeque<String>,
     },
-    Ready {
-        since: Instant,
-    },
+    Ready,
     Stopping {
         until: Instant,
     },
@@ -210,10 +165,7 @@ impl Logic {
             geometry: Geometry::URG_04LX,
             angles: Vec::new(),
             name: String::new(),
-            retry: Retry::default(),
-            trouble_since: None,
-            said: Vec::new(),
-            was_ready: false,
+            outage: Outage::default(),
             outputs: VecDeque::new(),
             counters: Counters::default(),
         };
@@ -315,7 +267,7 @@ impl Logic {
             }
             Phase::Waking { .. } => self.give_up(now, "the scanner does not answer".into()),
             Phase::Stopping { .. } => self.phase = Phase::Ended,
-            Phase::Setting { .. } | Phase::Ready { .. } => {
+            Phase::Setting { .. } | Phase::Ready => {
                 if self.silent_at().is_some_and(|due| now >= due) {
                     self.ask_again(now);
                 }
@@ -351,7 +303,7 @@ impl Logic {
             Phase::Opening | Phase::Ended => None,
             Phase::Waking { .. } => Some(self.heard + self.settings.timeout),
             Phase::Setting { .. } => self.silent_at(),
-            Phase::Ready { .. } => [self.silent_at(), self.dark_at()]
+            Phase::Ready => [self.silent_at(), self.dark_at()]
                 .into_iter()
                 .flatten()
                 .min(),
@@ -363,9 +315,14 @@ impl Logic {
         self.counters
     }
 
+    /// Why there are no scans, if something is wrong.
+    pub fn trouble(&self) -> Option<&str> {
+        self.outage.trouble()
+    }
+
     /// Whether scans can be had.
     pub fn is_ready(&self) -> bool {
-        matches!(self.phase, Phase::Ready { .. })
+        matches!(self.phase, Phase::Ready)
     }
 }
 
@@ -479,8 +436,8 @@ impl Logic {
                 Some(request) => self.request(now, request),
                 None => self.get_ready(now),
             },
-            Phase::Ready { .. } if self.asked.is_none() => self.proceed_ready(now),
-            Phase::Setting { .. } | Phase::Ready { .. } => {}
+            Phase::Ready if self.asked.is_none() => self.proceed_ready(now),
+            Phase::Setting { .. } | Phase::Ready => {}
         }
     }
 
@@ -517,15 +474,13 @@ impl Logic {
     }
 
     fn get_ready(&mut self, now: Instant) {
-        self.phase = Phase::Ready { since: now };
+        self.phase = Phase::Ready;
         self.wanted = now;
         self.angles = angles(self.geometry, self.settings.angles);
-        let note = match self.trouble_since.take() {
-            Some(since) if self.was_ready => Note::Back(now.saturating_duration_since(since)),
-            _ => Note::Ready(format!("{}, {} points", self.name, self.geometry.points())),
+        let note = match self.outage.over(now) {
+            Some(after) => Note::Back(after),
+            None => Note::Ready(format!("{}, {} points", self.name, self.geometry.points())),
         };
-        self.said.clear();
-        self.was_ready = true;
         self.outputs.push_back(Output::Say(note));
         self.proceed(now);
     }
@@ -556,15 +511,7 @@ impl Logic {
 
     /// Begins anew, with a line in the log unless it was said before.
     fn give_up(&mut self, now: Instant, trouble: String) {
-        const MAX_SAID: usize = 8;
-        if let Phase::Ready { since } = self.phase
-            && now.saturating_duration_since(since) >= STABLE
-        {
-            self.retry.succeeded();
-        }
-        self.trouble_since.get_or_insert(now);
-        if self.said.len() < MAX_SAID && !self.said.contains(&trouble) {
-            self.said.push(trouble.clone());
+        if self.outage.complain(now, &trouble) {
             (self.outputs).push_back(Output::Say(Note::Trouble(trouble)));
         }
         self.counters.unanswered += self.askers.len() as u64;
@@ -577,7 +524,7 @@ impl Logic {
         self.phase = match self.phase {
             Phase::Stopping { .. } | Phase::Ended => Phase::Ended,
             _ => Phase::Absent {
-                until: now + self.retry.failed(),
+                until: self.outage.try_again_at(now),
             },
         };
         self.proceed(now);
@@ -628,49 +575,6 @@ impl Logic {
             }
             self.askers.pop_front();
             self.counters.unanswered += 1;
-        }
-    }
-}
-
-/// The angles of all points in degrees, positive to the right, ascending.
-fn angles(geometry: Geometry, angles: Angles) -> Vec<f64> {
-    /// The original's end of an URG-04LX's view, and its step.
-    const END: f64 = 119.885;
-    const STEP: f64 = 0.352_085_168_869_309_85;
-    let is_urg = Geometry {
-        rpm: Geometry::URG_04LX.rpm,
-        ..geometry
-    } == Geometry::URG_04LX;
-    let steps = (geometry.first..=geometry.last).rev();
-    match angles {
-        Angles::Compatible if is_urg => steps
-            .map(|step| END - STEP * f64::from(step - geometry.first))
-            .collect(),
-        Angles::Compatible | Angles::Exact => steps
-            .map(|step| {
-                let left = f64::from(step) - f64::from(geometry.front);
-                // Not -0 straight ahead.
-                0.0 - left * 360.0 / f64::from(geometry.steps_per_turn)
-            })
-            .collect(),
-    }
-}
-
-impl Note {
-    /// Whether somebody should look at it.
-    pub fn is_warning(&self) -> bool {
-        matches!(self, Self::Trouble(_))
-    }
-}
-
-impl std::fmt::Display for Note {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Ready(name) => write!(f, "ready: {name}"),
-            Self::Back(after) => write!(f, "works again after {:.1} s", after.as_secs_f64()),
-            Self::Trouble(text) => write!(f, "{text}; trying again"),
-            Self::Laser(true) => f.write_str("laser on"),
-            Self::Laser(false) => f.write_str("laser off, nobody wants a scan"),
         }
     }
 }

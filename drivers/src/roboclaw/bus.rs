@@ -11,7 +11,7 @@ use tokio::time::{timeout, timeout_at};
 
 use super::logic::ExchangeError;
 use super::protocol::{MAX_REPLY, PACKET_GAP, SILENCE, Shape};
-use crate::connection::Connection;
+use crate::connection::{Connection, received};
 
 /// The longest that stray bytes are waited out.
 const MAX_DRAIN: Duration = Duration::from_millis(100);
@@ -19,13 +19,20 @@ const MAX_DRAIN: Duration = Duration::from_millis(100);
 /// The bus of both controllers; who has it is alone on it.
 pub(super) struct Bus {
     connection: Box<dyn Connection>,
+    /// Where it leads, in words.
+    place: String,
     reply_timeout: Duration,
 }
 
 impl Bus {
-    pub(super) fn new(connection: Box<dyn Connection>, reply_timeout: Duration) -> Self {
+    pub(super) fn new(
+        connection: Box<dyn Connection>,
+        place: String,
+        reply_timeout: Duration,
+    ) -> Self {
         Self {
             connection,
+            place,
             reply_timeout,
         }
     }
@@ -51,7 +58,7 @@ impl Bus {
         let mut strays = [0; MAX_REPLY];
         let settled = timeout(MAX_DRAIN, async {
             while let Ok(read) = timeout(PACKET_GAP, self.connection.read(&mut strays)).await {
-                received(read)?;
+                self.received(read)?;
             }
             Ok(())
         });
@@ -70,7 +77,9 @@ impl Bus {
             self.connection.flush().await
         };
         match timeout_at(deadline, write).await {
-            Ok(written) => written.map_err(|error| port(&error))?,
+            Ok(written) => written.map_err(|error| {
+                ExchangeError::Port(format!("cannot write to {}: {error}", self.place))
+            })?,
             // Nobody takes the bytes.
             Err(_) => return Err(ExchangeError::Silent),
         }
@@ -88,7 +97,7 @@ impl Bus {
                 _ => timeout_at(deadline, read).await,
             };
             match read {
-                Ok(read) => length += received(read)?,
+                Ok(read) => length += self.received(read)?,
                 Err(_) if length == 0 => return Err(ExchangeError::Silent),
                 Err(_) if shape == Shape::UntilSilence => break,
                 Err(_) => return Err(ExchangeError::Half),
@@ -109,7 +118,7 @@ impl Bus {
                     Poll::Pending => break,
                     Poll::Ready(read) => {
                         let read = read.map(|()| strays.filled().len());
-                        if let Err(error) = received(read) {
+                        if let Err(error) = self.received(read) {
                             return Poll::Ready(Err(error));
                         }
                     }
@@ -119,16 +128,8 @@ impl Bus {
         })
         .await
     }
-}
 
-fn received(read: io::Result<usize>) -> Result<usize, ExchangeError> {
-    match read {
-        Ok(0) => Err(ExchangeError::Port("it was unplugged".into())),
-        Ok(length) => Ok(length),
-        Err(error) => Err(port(&error)),
+    fn received(&self, read: io::Result<usize>) -> Result<usize, ExchangeError> {
+        received(read, || self.place.clone()).map_err(ExchangeError::Port)
     }
-}
-
-fn port(error: &io::Error) -> ExchangeError {
-    ExchangeError::Port(error.to_string())
 }

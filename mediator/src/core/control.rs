@@ -81,7 +81,15 @@ impl Core {
                     Err(refusal) => self.reply(ticket, reply::What::Refused(refusal)),
                 }
             }
-            (Sender::Driver(_), MsgType::Data | MsgType::Subscribe | MsgType::Unsubscribe)
+            (Sender::Driver(key), MsgType::Data) => {
+                match message.health.map(|health| health.trouble()) {
+                    Some(Ok(trouble)) => {
+                        self.driver_health(now, key, said.about, trouble.as_deref());
+                    }
+                    Some(Err(_)) | None => self.router.counters.drop(Drop::MediatorMessage),
+                }
+            }
+            (Sender::Driver(_), MsgType::Subscribe | MsgType::Unsubscribe)
             | (Sender::DriverAsClient(_), MsgType::Pong)
             | (Sender::Driver(_) | Sender::DriverAsClient(_), MsgType::ClientDied)
             | (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::DriverDied) => {
@@ -254,7 +262,16 @@ impl Core {
             }
             (_, hint) => hint.clone(),
         };
+        let devices_and_health = driver.config.devices.iter().zip(&driver.health);
+        let troubles = devices_and_health.filter_map(|(device, health)| {
+            health.trouble().map(|trouble| mediator::Trouble {
+                device: wire_device(*device),
+                text: trouble.text.clone(),
+                since_ms: millis(now.duration_since(trouble.since)),
+            })
+        });
         let mut description = mediator::Driver {
+            troubles: troubles.take(limits::TROUBLES).collect(),
             devices: driver
                 .config
                 .devices

@@ -11,6 +11,8 @@ use amber_proto::{DeviceType, HeaderBytes, dummy};
 use super::*;
 use crate::counters::Drop;
 
+mod health;
+
 struct World {
     core: Core,
     now: Instant,
@@ -205,6 +207,16 @@ impl World {
 
     fn take(&mut self, client: SocketAddr) -> Vec<Vec<u8>> {
         self.got.remove(&client).unwrap_or_default()
+    }
+
+    /// A driver speaks of itself, or of one of its devices.
+    fn says(&mut self, key: DriverKey, about: Option<Device>, health: mediator::Health) {
+        let mut message = mediator::DriverMsg::data();
+        message.health = Some(health);
+        let (header, message) = (HeaderBytes::new(about, None), message.encode_to_vec());
+        let (header, message) = (header.as_slice(), &message[..]);
+        assert!((self.core).driver_frame(self.now, key, Frame { header, message }));
+        self.settle();
     }
 
     /// The events that a listener got.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use amber_proto::Device;
-use tracing::{info, warn};
+use tracing::{Level, error, info, warn};
 
 use crate::counters::{Counters, Drop};
 use crate::limits;
@@ -40,8 +40,10 @@ impl Words {
         if self.last.len() == limits::LAST_WORDS {
             self.last.pop_front();
         }
-        self.last
-            .push_back(line[..line.floor_char_boundary(limits::TEXT_BYTES)].to_owned());
+        let level = level_of(line);
+        let words = level.map_or(line, |_| line.trim_start());
+        let words = &words[..words.floor_char_boundary(limits::TEXT_BYTES)];
+        self.last.push_back(words.to_owned());
 
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             let unlogged = self
@@ -58,7 +60,14 @@ impl Words {
             self.dropped += 1;
             counters.drop(Drop::DriverStderrLines);
         } else {
-            info!(target: "driver", driver = %device, "{line}");
+            // What the driver logs at a lower level somebody has asked it for,
+            // and would look for here in vain.
+            match level {
+                Some((Level::ERROR, line)) => error!(target: "driver", driver = %device, "{line}"),
+                Some((Level::WARN, line)) => warn!(target: "driver", driver = %device, "{line}"),
+                Some((Level::INFO, line)) => info!(target: "driver", driver = %device, "{line}"),
+                _ => info!(target: "driver", driver = %device, "{line}"),
+            }
         }
     }
 
@@ -73,5 +82,49 @@ impl Words {
 
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
+    }
+}
+
+/// The level with which a line begins, as our own drivers write it, and the rest.
+fn level_of(line: &str) -> Option<(Level, &str)> {
+    let (level, rest) = line.trim_start().split_once(' ')?;
+    // Not `parse`, which knows numbers and small letters, too.
+    let level = match level {
+        "ERROR" => Level::ERROR,
+        "WARN" => Level::WARN,
+        "INFO" => Level::INFO,
+        _ => return None,
+    };
+    Some((level, rest.trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_at_the_beginning_of_a_line_is_taken_over() {
+        for (line, level, rest) in [
+            (" INFO ready", Level::INFO, "ready"),
+            (
+                " WARN it is gone; trying again",
+                Level::WARN,
+                "it is gone; trying again",
+            ),
+            ("ERROR 5 of 7", Level::ERROR, "5 of 7"),
+        ] {
+            assert_eq!(level_of(line), Some((level, rest)));
+        }
+        for line in [
+            "",
+            "INFO",
+            "DEBUG step",
+            "Information for you",
+            "1 2",
+            "INFO: x",
+            "info x",
+        ] {
+            assert_eq!(level_of(line), None, "{line}");
+        }
     }
 }

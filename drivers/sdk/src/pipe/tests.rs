@@ -1,11 +1,12 @@
 //! A driver between two pipes, and the test as the mediator at their ends.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::error::Error;
 use std::rc::Rc;
 
 use amber_proto::dummy::DriverMsg;
-use amber_proto::{ClientId, DeviceMessage, DriverHdr, MsgType, SynNum};
+use amber_proto::{ClientId, DeviceMessage, DeviceType, DriverHdr, MsgType, SynNum, mediator};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::Notify;
@@ -61,6 +62,10 @@ impl Driver for Probe {
                 });
                 return None;
             }
+            "break" => link.trouble("it is\nbroken"),
+            "break one" => link.trouble_for(Device::new(DeviceType::DUMMY, 0), "loose"),
+            "mend" => link.recovered(),
+            "mend one" => link.recovered_for(Device::new(DeviceType::DUMMY, 0)),
             "call" => {
                 let status = link.devices().dummy(1).status().await;
                 return Some(data(&match status {
@@ -126,15 +131,18 @@ impl Mediator {
     }
 
     fn with_pipes(probe: Probe, bytes: usize) -> Self {
+        Self::of_peer(Peer::Amber, probe, bytes)
+    }
+
+    fn of_peer(peer: Peer, probe: Probe, bytes: usize) -> Self {
         let (to_driver, reader) = duplex(bytes);
         let (writer, from_driver) = duplex(bytes);
         let (notes, go) = (probe.notes.clone(), probe.go.clone());
         let stop = Rc::new(Notify::new());
         let stopped = stop.clone();
-        let served =
-            spawn_local(
-                async move { serve_until(stopped.notified(), probe, reader, writer).await },
-            );
+        let served = spawn_local(async move {
+            serve_peer(peer, stopped.notified(), probe, reader, writer).await
+        });
         Self {
             to_driver,
             from_driver,
@@ -210,6 +218,22 @@ impl Mediator {
         let mut message = DriverMsg::of_kind(MsgType::Pong);
         message.set_ack(Some(SynNum(syn)));
         assert_eq!(self.hear().await, (vec![5], message));
+    }
+
+    /// What the driver says about all its devices, or the one with this id.
+    async fn expect_health(&mut self, id: Option<i32>, trouble: Option<&str>) {
+        let packet = self.read().await.expect("the driver still runs");
+        let header = DriverHdr {
+            device_type: id.map(|_| DeviceType::DUMMY.0),
+            device_id: id,
+            client_ids: Vec::new(),
+        };
+        assert_eq!(packet.header, header);
+        let message = mediator::DriverMsg::decode(packet.message).unwrap();
+        assert_eq!(message.kind(), Some(MsgType::Data));
+        assert_eq!((message.syn(), message.ack()), (None, None));
+        let trouble = Ok(trouble.map(str::to_owned));
+        assert_eq!(message.health.unwrap().trouble(), trouble);
     }
 
     /// Closes stdin and waits for the end.
@@ -295,6 +319,73 @@ fn frames_that_come_byte_by_byte_are_read() {
         mediator.to_driver.write_all(&[]).await.unwrap();
         mediator.ask(1, "hello").await;
         mediator.expect(5, 1, "hello").await;
+        mediator.end().await.unwrap();
+    });
+}
+
+#[test]
+fn trouble_and_its_end_are_told_to_the_mediator_once() {
+    run(async {
+        let mut mediator = Mediator::start(Probe::default());
+        for (syn, text) in [(1, "mend"), (2, "break")] {
+            mediator.ask(syn, text).await;
+            mediator.expect(5, syn, text).await;
+        }
+        mediator.expect_health(None, Some("it is broken")).await;
+        for (syn, text) in [(3, "break"), (4, "break one")] {
+            mediator.ask(syn, text).await;
+            mediator.expect(5, syn, text).await;
+        }
+        mediator.expect_health(Some(0), Some("loose")).await;
+        mediator.ask(5, "mend one").await;
+        mediator.expect(5, 5, "mend one").await;
+        mediator.expect_health(Some(0), None).await;
+        mediator.ask(6, "mend").await;
+        mediator.expect(5, 6, "mend").await;
+        mediator.expect_health(None, None).await;
+        mediator.end().await.unwrap();
+    });
+}
+
+#[test]
+fn trouble_never_waits_and_its_last_state_arrives_when_nobody_reads() {
+    run(async {
+        let mut mediator = Mediator::with_pipes(Probe::default(), 16);
+        mediator.ask(1, "wait").await;
+        while mediator.notes.borrow().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        // Fills the pipe, which holds less than an answer.
+        mediator.go.notify_one();
+        for (syn, text) in [(2, "break"), (3, "mend"), (4, "break"), (5, "break one")] {
+            mediator.ask(syn, text).await;
+        }
+        let asked = mediator.notes.clone();
+        while asked.borrow().len() < 5 {
+            tokio::task::yield_now().await;
+        }
+        let mut last = HashMap::new();
+        mediator.to_driver.shutdown().await.unwrap();
+        while let Some(packet) = mediator.read().await {
+            let message = mediator::DriverMsg::decode(packet.message).unwrap();
+            if let Some(health) = message.health {
+                last.insert(packet.header.device_id, health.text);
+            }
+        }
+        let expected = [(None, "it is broken"), (Some(0), "loose")];
+        let expected = expected.map(|(id, text)| (id, Some(text.to_owned())));
+        assert_eq!(last, HashMap::from(expected));
+    });
+}
+
+#[test]
+fn a_mediator_that_may_be_an_old_one_hears_nothing_of_trouble() {
+    run(async {
+        let mut mediator = Mediator::of_peer(Peer::Unknown, Probe::default(), 4096);
+        for (syn, text) in [(1, "break"), (2, "break one"), (3, "mend")] {
+            mediator.ask(syn, text).await;
+            mediator.expect(5, syn, text).await;
+        }
         mediator.end().await.unwrap();
     });
 }

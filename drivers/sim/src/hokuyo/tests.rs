@@ -109,7 +109,7 @@ fn h3_the_beginning_of_a_recorded_scan() {
     bench.ask("BM");
     // The turn that begins 6968830 ms after the timer was zero.
     let start = MS * 6_968_830;
-    bench.device.turns_from = start - MS * 100_000;
+    bench.device.turns = Turns::new(bench.device.model, start - MS * 100_000);
     bench.wait_until(start + MS * 99);
     let reply = bench.ask("GD0044072501");
     assert!(
@@ -124,7 +124,7 @@ fn h4_a_few_values_at_a_time() {
     let mut bench = Bench::urg();
     bench.values = |step| [1000, 1001, 1002, 20, 5600, 0][(step.max(380) - 380).min(5) as usize];
     bench.ask("BM");
-    bench.device.turns_from = MS * 123_456;
+    bench.device.turns = Turns::new(bench.device.model, MS * 123_456);
     bench.device.ready_at = MS * 123_456;
     bench.device.laser_on = Some(MS * 123_456);
     bench.wait_until(MS * 123_550);

@@ -1,159 +1,49 @@
-//! The whole driver between a mediator and controllers of memory, on a clock
-//! that only goes on when nobody has anything to do.
+//! The whole driver between a mediator and controllers of memory.
 
-use std::sync::{Arc, Mutex};
-
-use amber_driver::proto::{DriverHdr, FrameCodec, Packet};
-use amber_driver::serve_on;
-use bytes::BytesMut;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-use tokio::task::JoinHandle;
-use tokio_util::codec::Decoder;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::*;
-use crate::connection::Connection;
 use crate::roboclaw::Options;
 use crate::roboclaw::fake::{FakePair, Mood};
 use crate::roboclaw::protocol::Check;
+use crate::testing::{self, Plug};
 
-/// Controllers and the plug of their port.
-#[derive(Clone)]
-struct Port {
-    shared: Arc<Mutex<Shared>>,
-}
-
-struct Shared {
+/// Controllers, and how long their replies take.
+struct Controllers {
     pair: FakePair,
-    plugged: bool,
-    /// How long a reply takes.
     delay: Duration,
-    /// What is at the other end of the open port.
-    task: Option<JoinHandle<()>>,
 }
 
-impl Port {
-    fn new() -> Self {
-        let shared = Shared {
-            pair: FakePair::new(Check::Crc16),
-            plugged: true,
-            delay: Duration::ZERO,
-            task: None,
-        };
-        Self {
-            shared: Arc::new(Mutex::new(shared)),
-        }
-    }
-
-    fn with<T>(&self, act: impl FnOnce(&mut Shared) -> T) -> T {
-        act(&mut self.shared.lock().unwrap())
-    }
-
-    fn speeds(&self) -> [[i32; 2]; 2] {
-        self.with(|shared| shared.pair.speeds)
-    }
-
-    fn plug(&self, plugged: bool) {
-        self.with(|shared| {
-            shared.plugged = plugged;
-            if let Some(task) = shared.task.take().filter(|_| !plugged) {
-                task.abort();
-            }
-        });
-    }
-
-    fn connect(&self) -> std::io::Result<Box<dyn Connection>> {
-        let (ours, theirs) = duplex(1024);
-        let port = self.clone();
-        self.with(|shared| {
-            if !shared.plugged {
-                return Err(std::io::ErrorKind::NotFound.into());
-            }
-            shared.task = Some(tokio::spawn(port.answer(theirs)));
-            Ok(Box::new(ours) as Box<dyn Connection>)
-        })
-    }
-
-    async fn answer(self, mut stream: DuplexStream) {
-        let mut packet = [0; 64];
-        while let Ok(length @ 1..) = stream.read(&mut packet).await {
-            let (reply, delay) =
-                self.with(|shared| (shared.pair.reply(&packet[..length]), shared.delay));
-            sleep(delay).await;
-            if stream.write_all(&reply).await.is_err() {
-                return;
-            }
+async fn answer(port: Plug<Controllers>, mut stream: DuplexStream) {
+    let mut packet = [0; 64];
+    while let Ok(length @ 1..) = stream.read(&mut packet).await {
+        let (reply, delay) =
+            port.with(|shared| (shared.pair.reply(&packet[..length]), shared.delay));
+        sleep(delay).await;
+        if stream.write_all(&reply).await.is_err() {
+            return;
         }
     }
 }
 
-/// What the driver takes for a mediator.
-struct Mediator {
-    port: Port,
-    to_driver: DuplexStream,
-    from_driver: DuplexStream,
-    input: BytesMut,
-}
+type Mediator = testing::Mediator<Controllers>;
 
 /// Runs a driver while the scenario lasts, and to its end.
-async fn check(scenario: impl AsyncFnOnce(&mut Mediator)) -> Port {
-    let port = Port::new();
+async fn check(scenario: impl AsyncFnOnce(&mut Mediator)) -> Plug<Controllers> {
+    let controllers = Controllers {
+        pair: FakePair::new(Check::Crc16),
+        delay: Duration::ZERO,
+    };
+    let port = Plug::new(controllers, |port, stream| Box::pin(answer(port, stream)));
     let (setup, _) = Options::default().setup().unwrap();
-    let (to_driver, reader) = duplex(4096);
-    let (writer, from_driver) = duplex(4096);
     let theirs = port.clone();
     let driver = Roboclaw::new(setup, move || theirs.connect());
-    let mut mediator = Mediator {
-        port: port.clone(),
-        to_driver,
-        from_driver,
-        input: BytesMut::new(),
-    };
-    let (served, ()) = tokio::join!(serve_on(driver, reader, writer), async move {
+    testing::run(port.clone(), driver, async move |mediator| {
         sleep(Duration::from_secs(1)).await;
-        scenario(&mut mediator).await;
-    });
-    served.unwrap();
+        scenario(mediator).await;
+    })
+    .await;
     port
-}
-
-impl Mediator {
-    async fn tell(&mut self, message: &[u8]) {
-        let packet = Packet {
-            header: header(),
-            message: message.to_vec().into(),
-        };
-        let frame = packet.encode().unwrap();
-        self.to_driver.write_all(&frame).await.unwrap();
-    }
-
-    /// What the driver says within a second.
-    async fn hear(&mut self) -> Option<Vec<u8>> {
-        loop {
-            if let Some(packet) = FrameCodec.decode(&mut self.input).unwrap() {
-                assert_eq!(packet.header, header());
-                return Some(packet.message.to_vec());
-            }
-            let read = self.from_driver.read_buf(&mut self.input);
-            timeout(Duration::from_secs(1), read).await.ok()?.unwrap();
-        }
-    }
-
-    async fn until(&self, what: &str, condition: impl Fn(&Port) -> bool) {
-        let waiting = async {
-            while !condition(&self.port) {
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let waited = timeout(Duration::from_secs(10), waiting).await;
-        assert!(waited.is_ok(), "{what}");
-    }
-}
-
-fn header() -> DriverHdr {
-    DriverHdr {
-        client_ids: vec![7],
-        ..DriverHdr::default()
-    }
 }
 
 /// motorsCommand with 300 mm/s for all.
@@ -173,7 +63,9 @@ async fn clients_of_the_original_are_understood_and_answered() {
     check(async |mediator| {
         mediator.tell(TURN).await;
         mediator
-            .until("it turns", |port| port.speeds() == [[1484, -1484]; 2])
+            .until("it turns", |shared| {
+                shared.pair.speeds == [[1484, -1484]; 2]
+            })
             .await;
         (mediator.port).with(|shared| shared.pair.speeds = [[1484; 2], [-1484; 2]]);
         mediator.tell(ASK).await;
@@ -187,7 +79,7 @@ async fn clients_of_the_original_are_understood_and_answered() {
         assert_eq!(mediator.hear().await, None);
         mediator.tell(CLIENT_DIED).await;
         mediator
-            .until("it stops", |port| port.speeds() == [[0; 2]; 2])
+            .until("it stops", |shared| shared.pair.speeds == [[0; 2]; 2])
             .await;
     })
     .await;
@@ -198,7 +90,7 @@ async fn the_end_of_stdin_stops_the_wheels() {
     let port = check(async |mediator| {
         mediator.tell(AHEAD).await;
         mediator
-            .until("it drives", |port| port.speeds() == [[1484; 2]; 2])
+            .until("it drives", |shared| shared.pair.speeds == [[1484; 2]; 2])
             .await;
         mediator.port.with(|shared| shared.pair.heard.clear());
     })
@@ -215,7 +107,7 @@ async fn after_an_outage_the_wheels_wait_for_a_new_command() {
     check(async |mediator| {
         mediator.tell(AHEAD).await;
         mediator
-            .until("it drives", |port| port.speeds() == [[1484; 2]; 2])
+            .until("it drives", |shared| shared.pair.speeds == [[1484; 2]; 2])
             .await;
         mediator.port.plug(false);
         for _ in 0..10 {
@@ -227,15 +119,20 @@ async fn after_an_outage_the_wheels_wait_for_a_new_command() {
         mediator.port.with(|shared| shared.pair.heard.clear());
         mediator.port.plug(true);
         mediator
-            .until("it is back", |port| port.speeds() == [[0; 2]; 2])
+            .until("it is back", |shared| shared.pair.speeds == [[0; 2]; 2])
             .await;
+        mediator.expect_health(Some("the port is not there")).await;
+        mediator.expect_health(None).await;
         sleep(Duration::from_secs(2)).await;
-        assert_eq!(mediator.port.speeds(), [[0; 2]; 2]);
+        mediator.expect_no_more_health();
+        assert_eq!(mediator.port.with(|shared| shared.pair.speeds), [[0; 2]; 2]);
         let settings = mediator.port.with(|shared| shared.pair.take(28));
         assert_eq!(settings.len(), 2, "the settings are sent again");
         mediator.tell(AHEAD).await;
         mediator
-            .until("it drives again", |port| port.speeds() == [[1484; 2]; 2])
+            .until("it drives again", |shared| {
+                shared.pair.speeds == [[1484; 2]; 2]
+            })
             .await;
     })
     .await;
@@ -276,6 +173,47 @@ async fn wrong_and_cut_off_replies_give_no_answers_and_no_end() {
                 Some(&b"\x10\x03\x20\x07"[..])
             );
         }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn trouble_is_told_while_it_lasts() {
+    check(async |mediator| {
+        for (mood, problem) in [
+            (
+                Mood::Garbled,
+                "the front controller answers with wrong bytes",
+            ),
+            (Mood::Half, "the front controller answers half"),
+            (Mood::Silent, "the front controller does not answer"),
+        ] {
+            (mediator.port).with(|shared| shared.pair.mood = [mood; 2]);
+            mediator.expect_health(Some(problem)).await;
+            (mediator.port).with(|shared| shared.pair.mood = [Mood::Well; 2]);
+            mediator.expect_health(None).await;
+            sleep(Duration::from_secs(6)).await;
+        }
+        // Too hot, and cool again.
+        for (tenths, trouble) in [
+            (701, Some("no driving: a controller is too hot")),
+            (599, None),
+        ] {
+            (mediator.port).with(|shared| shared.pair.temperature = tenths);
+            mediator.expect_health(trouble).await;
+        }
+        // Temperature error of the front one, and then a low battery, for good.
+        (mediator.port).with(|shared| shared.pair.status = [0x2, 0]);
+        let fault = "no driving: front controller: temperature 1";
+        mediator.expect_health(Some(fault)).await;
+        (mediator.port).with(|shared| shared.pair.status = [0, 0]);
+        mediator.expect_health(None).await;
+        (mediator.port).with(|shared| shared.pair.status = [0x8_0000, 0]);
+        let low = "no driving: the battery was low; restart this driver";
+        mediator.expect_health(Some(low)).await;
+        (mediator.port).with(|shared| shared.pair.status = [0, 0]);
+        sleep(Duration::from_secs(60)).await;
+        mediator.expect_no_more_health();
     })
     .await;
 }

@@ -1,10 +1,13 @@
 //! The rules, told with a clock of their own.
 
+use std::time::Duration;
+
 use amber_driver::proto::SynNum;
 
 use super::*;
 use crate::roboclaw::Options;
 use crate::roboclaw::fake::{FakePair, Mood};
+use crate::roboclaw::protocol::{Check, Shape};
 
 const ALICE: ClientId = ClientId(1);
 const BOB: ClientId = ClientId(2);
@@ -519,7 +522,12 @@ fn the_bit_of_a_low_battery_depends_on_the_firmware() {
         robot.advance(seconds(1));
         robot.pair.status = [bits, 0];
         robot.advance(seconds(3));
-        assert_eq!(robot.logic.battery_low, low, "{status_bytes} {bits:x}");
+        let refusal = robot.logic.monitors.refusal();
+        assert_eq!(
+            refusal == Some(Refusal::BatteryLow),
+            low,
+            "{status_bytes} {bits:x}"
+        );
     }
 }
 

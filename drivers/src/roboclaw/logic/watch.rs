@@ -79,12 +79,15 @@ impl StatusWatch {
         self.round(now, [front, status])
     }
 
-    /// Whether there is something that forbids driving.
-    pub(super) fn has_errors(&self) -> bool {
-        let known = self.known.iter().flatten();
+    /// Something that forbids driving.
+    pub(super) fn error(&self) -> Option<(Unit, Fault)> {
+        let known = Unit::BOTH.into_iter().zip(self.known);
         known
-            .flat_map(|status| status.faults())
-            .any(|fault| matches!(fault, Fault::Error(_)))
+            .flat_map(|(unit, status)| {
+                let faults = status.into_iter().flat_map(|status| status.faults());
+                faults.map(move |fault| (unit, fault))
+            })
+            .find(|(_, fault)| matches!(fault, Fault::Error(_)))
     }
 
     /// Nothing is believed.

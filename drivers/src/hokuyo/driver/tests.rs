@@ -1,0 +1,185 @@
+//! The whole driver between a mediator and a scanner of memory.
+
+use std::time::Duration;
+
+use amber_driver::proto::{DeviceMessage, SynNum};
+use amber_sim::hokuyo as sim;
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::*;
+use crate::hokuyo::Options;
+use crate::testing::{self, Plug};
+
+const DISTANCE_MM: u32 = 1234;
+
+/// How the scanner answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mood {
+    Well,
+    Silent,
+    /// Every bit of importance is wrong.
+    Garbled,
+    /// The second half of everything is missing.
+    Half,
+}
+
+/// Powers a scanner on and lets it speak.
+async fn scan(port: Plug<Mood>, mut stream: DuplexStream) {
+    let begin = Instant::now();
+    let mut scanner = sim::Hokuyo::new(sim::Model::Urg04Lx, sim::Link::Serial, Duration::ZERO);
+    let mut request = [0; 64];
+    loop {
+        let due = scanner.next_timeout().map(|due| begin + due);
+        let due = due.unwrap_or(begin + Duration::from_secs(86_400));
+        let read = tokio::select! {
+            read = stream.read(&mut request) => read.unwrap_or(0),
+            () = sleep_until(due) => usize::MAX,
+        };
+        let now = begin.elapsed();
+        match read {
+            0 => return,
+            usize::MAX => {}
+            length => scanner.handle_bytes(now, &request[..length]),
+        }
+        while let Some(sweep) = scanner.poll_sweep(now) {
+            let scan = sim::Scan {
+                distances: vec![DISTANCE_MM; 768],
+                intensities: vec![100; 768],
+            };
+            scanner.handle_scan(now, sweep, scan);
+        }
+        while let Some(mut bytes) = scanner.poll_output() {
+            match port.with(|mood| *mood) {
+                Mood::Well => {}
+                Mood::Silent => bytes.clear(),
+                Mood::Garbled => bytes.iter_mut().for_each(|byte| *byte ^= 0x55),
+                Mood::Half => bytes.truncate(bytes.len() / 2),
+            }
+            if stream.write_all(&bytes).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+type Mediator = testing::Mediator<Mood>;
+
+/// Runs a driver while the scenario lasts, and to its end.
+async fn check(plugged: bool, scenario: impl AsyncFnOnce(&mut Mediator)) {
+    let port = Plug::new(Mood::Well, |port, stream| Box::pin(scan(port, stream)));
+    port.plug(plugged);
+    let (settings, _) = Options::default().settings().unwrap();
+    let theirs = port.clone();
+    let driver = Hokuyo::new(settings, move || theirs.connect());
+    testing::run(port, driver, scenario).await;
+}
+
+/// Asks for a scan. Whether there is one.
+async fn ask(mediator: &mut Mediator) -> bool {
+    let mut ask = DriverMsg {
+        get_single_scan: Some(true),
+        ..DriverMsg::data()
+    };
+    ask.set_syn(Some(SynNum(5)));
+    mediator.tell(&ask.encode_to_vec()).await;
+    // The motor may have to get up to speed first.
+    for _ in 0..3 {
+        if let Some(answer) = mediator.hear().await {
+            assert_eq!(check_scan(&answer).ack(), Some(SynNum(5)));
+            return true;
+        }
+    }
+    false
+}
+
+fn check_scan(message: &[u8]) -> DriverMsg {
+    let message = DriverMsg::decode(message).unwrap();
+    let scan = message.scan.as_ref().unwrap();
+    assert_eq!(scan.distances, [DISTANCE_MM as i32; 682]);
+    assert_eq!(scan.angles.len(), 682);
+    message
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scanner_that_is_missing_at_first_is_found_when_it_is_plugged_in() {
+    check(false, async |mediator| {
+        mediator.expect_health(Some("the port is not there")).await;
+        assert!(!ask(mediator).await);
+        mediator.port.plug(true);
+        mediator.expect_health(None).await;
+        assert!(ask(mediator).await);
+        sleep(Duration::from_secs(60)).await;
+        assert!(ask(mediator).await, "the laser goes on again");
+        mediator.expect_no_more_health();
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_subscribers_and_askers_get_scans_again() {
+    check(true, async |mediator| {
+        mediator.tell(b"\x10\x06").await;
+        for _ in 0..3 {
+            let scan = mediator.hear().await.or(mediator.hear().await).unwrap();
+            assert_eq!(check_scan(&scan).ack(), Some(SynNum(0)));
+        }
+        mediator.port.plug(false);
+        mediator.expect_health(Some("the port is not there")).await;
+        for _ in 0..5 {
+            assert!(!ask(mediator).await, "never an old scan");
+        }
+        mediator.expect_no_more_health();
+        mediator.port.plug(true);
+        mediator.expect_health(None).await;
+        for _ in 0..3 {
+            let scan = mediator.hear().await.or(mediator.hear().await).unwrap();
+            assert_eq!(check_scan(&scan).ack(), Some(SynNum(0)));
+        }
+        mediator.expect_no_more_health();
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn garbage_silence_and_halves_give_no_scans_and_no_end() {
+    check(true, async |mediator| {
+        assert!(ask(mediator).await);
+        for mood in [Mood::Garbled, Mood::Silent, Mood::Half] {
+            mediator.port.with(|now| *now = mood);
+            assert!(!ask(mediator).await, "{mood:?}");
+            let problem = "the scanner does not answer";
+            mediator.expect_health(Some(problem)).await;
+            assert!(!ask(mediator).await, "{mood:?}");
+            // PINGs are answered whatever the scanner does.
+            mediator.tell(b"\x10\x02\x18\x07").await;
+            let pong = mediator.hear().await;
+            assert_eq!(pong.as_deref(), Some(&b"\x10\x03\x20\x07"[..]), "{mood:?}");
+            mediator.port.with(|mood| *mood = Mood::Well);
+            mediator.expect_health(None).await;
+            assert!(ask(mediator).await, "{mood:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn garbage_in_the_middle_of_publishing_is_noticed_and_overcome() {
+    check(true, async |mediator| {
+        mediator.tell(b"\x10\x06").await;
+        mediator.hear().await.or(mediator.hear().await).unwrap();
+        mediator.port.with(|mood| *mood = Mood::Garbled);
+        let problem = "the scanner sends nothing but wrong bytes";
+        mediator.expect_health(Some(problem)).await;
+        sleep(Duration::from_secs(30)).await;
+        mediator.port.with(|mood| *mood = Mood::Well);
+        mediator
+            .expect_health(Some("the scanner does not answer"))
+            .await;
+        mediator.expect_health(None).await;
+        let scan = mediator.hear().await.or(mediator.hear().await).unwrap();
+        check_scan(&scan);
+    })
+    .await;
+}

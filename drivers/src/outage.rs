@@ -1,0 +1,136 @@
+//! A device that cannot be reached: when it is tried again, what is said about
+//! it, and how long it took. PURE.
+//!
+//! Call [`Outage::complain`] with whatever is wrong, [`Outage::try_again_at`]
+//! when the way to the device is given up for now, and [`Outage::over`] when the
+//! device works.
+
+use std::time::{Duration, Instant};
+
+/// The first wait: somebody pushes a loose plug back in.
+const MIN_WAIT: Duration = Duration::from_millis(100);
+
+/// The longest wait: whoever plugs a device in expects it to work.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// How long all must be well before waits are short again.
+const STABLE: Duration = Duration::from_secs(5);
+
+/// How many different things are said in one outage.
+const MAX_SAID: usize = 8;
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outage {
+    since: Option<Instant>,
+    said: Vec<String>,
+    /// Since when it works, until it is given up.
+    works_since: Option<Instant>,
+    has_worked: bool,
+    failures: u32,
+}
+
+impl Outage {
+    /// Something is wrong. Whether to say so: each thing is said once until all
+    /// is well again.
+    pub(crate) fn complain(&mut self, now: Instant, what: &str) -> bool {
+        self.since.get_or_insert(now);
+        let is_new = self.said.len() < MAX_SAID && !self.said.iter().any(|said| said == what);
+        if is_new {
+            self.said.push(what.to_owned());
+        }
+        is_new
+    }
+
+    /// It is given up for now. Waits double from one failure to the next, but
+    /// begin anew when the device has worked for a while.
+    pub(crate) fn try_again_at(&mut self, now: Instant) -> Instant {
+        if let Some(since) = self.works_since.take()
+            && now.saturating_duration_since(since) >= STABLE
+        {
+            self.failures = 0;
+        }
+        let wait = MIN_WAIT.saturating_mul(1 << self.failures.min(10));
+        self.failures += 1;
+        now + wait.min(MAX_WAIT)
+    }
+
+    /// All is well. How long it was not, if it ever was before.
+    pub(crate) fn over(&mut self, now: Instant) -> Option<Duration> {
+        let since = self.since.take();
+        self.said.clear();
+        self.works_since = Some(now);
+        let was_well = std::mem::replace(&mut self.has_worked, true);
+        let since = since.filter(|_| was_well)?;
+        Some(now.saturating_duration_since(since))
+    }
+
+    /// What is wrong: what was said last.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.said.last().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn waits_double_up_to_two_seconds() {
+        let now = Instant::now();
+        let mut outage = Outage::default();
+        let mut wait = |now| (outage.try_again_at(now) - now).as_millis();
+        let waits: Vec<_> = (0..7).map(|_| wait(now)).collect();
+        assert_eq!(waits, [100, 200, 400, 800, 1600, 2000, 2000]);
+        for _ in 0..100 {
+            wait(now);
+        }
+        assert_eq!(wait(now), 2000);
+    }
+
+    #[test]
+    fn waits_are_short_again_only_after_a_good_while() {
+        let now = Instant::now();
+        let mut outage = Outage::default();
+        for _ in 0..5 {
+            outage.try_again_at(now);
+        }
+        outage.over(now);
+        let soon = now + SECOND;
+        assert_eq!(outage.try_again_at(soon), soon + 2 * SECOND);
+        outage.over(soon);
+        let later = soon + STABLE;
+        assert_eq!(outage.try_again_at(later), later + MIN_WAIT);
+        // What has failed does not work.
+        let much_later = later + 10 * STABLE;
+        assert_eq!(outage.try_again_at(much_later), much_later + 2 * MIN_WAIT);
+    }
+
+    #[test]
+    fn each_thing_is_said_once_in_an_outage() {
+        let now = Instant::now();
+        let mut outage = Outage::default();
+        assert_eq!(outage.trouble(), None);
+        assert!(outage.complain(now, "unplugged"));
+        assert!(outage.complain(now, "not there"));
+        assert!(!outage.complain(now, "unplugged"));
+        assert_eq!(outage.trouble(), Some("not there"));
+        assert_eq!(outage.over(now + SECOND), None, "it begins to work");
+        assert_eq!(outage.trouble(), None);
+
+        assert!(outage.complain(now + 2 * SECOND, "unplugged"));
+        assert!(!outage.complain(now + 4 * SECOND, "unplugged"));
+        assert_eq!(outage.over(now + 5 * SECOND), Some(3 * SECOND));
+        assert_eq!(outage.over(now + 6 * SECOND), None, "nothing was wrong");
+    }
+
+    #[test]
+    fn there_is_an_end_to_what_is_said() {
+        let mut outage = Outage::default();
+        let now = Instant::now();
+        let said = (0..1000).filter(|i| outage.complain(now, &i.to_string()));
+        assert_eq!(said.count(), MAX_SAID);
+    }
+}

@@ -1,0 +1,174 @@
+//! What the controllers say about themselves, and what it forbids. PURE.
+
+use std::time::Instant;
+
+use super::note::{Note, Refusal, StopReason};
+use super::watch::{StatusWatch, Verdict, Watch};
+use super::{Job, Settings};
+use crate::roboclaw::protocol::{Command, Fault, Status};
+use crate::roboclaw::units::Unit;
+
+/// Errors, temperature and batteries.
+#[derive(Debug)]
+pub(super) struct Monitors {
+    status: StatusWatch,
+    temperature: Watch,
+    battery: Watch,
+    looks_for_errors: bool,
+    temperature_critical: i32,
+    temperature_drop: i32,
+    repeats: u8,
+    battery_low: bool,
+    hot: bool,
+    /// Whether the errors that there are have led to a reset.
+    has_reset: bool,
+}
+
+/// What comes of a reading.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Finding {
+    /// Somebody should know.
+    Say(Note),
+    /// The wheels must stand.
+    Stop(StopReason),
+    /// A reset may help, if there is a way to do it.
+    Reset,
+}
+
+impl Monitors {
+    pub(super) fn new(now: Instant, settings: &Settings) -> Self {
+        Self {
+            status: StatusWatch::new(now, settings.status_interval(), settings.repeats),
+            temperature: Watch::new(now, settings.temperature_interval),
+            battery: Watch::new(now, settings.battery_interval),
+            looks_for_errors: settings.error_interval.is_some(),
+            temperature_critical: settings.temperature_critical,
+            temperature_drop: settings.temperature_drop,
+            repeats: settings.repeats,
+            battery_low: false,
+            hot: false,
+            has_reset: false,
+        }
+    }
+
+    /// Starts over, with controllers that may have changed.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.status.begin(now);
+        self.temperature.begin(now);
+        self.battery.begin(now);
+    }
+
+    /// When there is something to read.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let values = [self.temperature.due(), self.battery.due()];
+        values
+            .into_iter()
+            .flatten()
+            .chain([self.status.due()])
+            .min()
+    }
+
+    /// What is to be read now.
+    pub(super) fn next(&self, now: Instant) -> Option<Job> {
+        if let Some(unit) = self.status.next(now) {
+            return Some(Job::Status(unit));
+        }
+        if let Some(index) = self.temperature.next(now) {
+            return Some(Job::Temperature(Unit::BOTH[index]));
+        }
+        let commands = [Command::MainBattery, Command::LogicBattery];
+        let index = self.battery.next(now)?;
+        Some(Job::Battery(commands[index]))
+    }
+
+    /// Why there is no driving.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        if self.battery_low {
+            Some(Refusal::BatteryLow)
+        } else if self.status.error().is_some() {
+            Some(Refusal::Errors)
+        } else {
+            self.hot.then_some(Refusal::Hot)
+        }
+    }
+
+    /// The same in words.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let what = match (self.refusal()?, self.status.error()) {
+            (Refusal::Errors, Some((unit, fault))) => Note::Fault(unit, fault).to_string(),
+            (refusal, _) => refusal.to_string(),
+        };
+        Some(format!("no driving: {what}"))
+    }
+
+    pub(super) fn status_read(&mut self, now: Instant, unit: Unit, status: Status) -> Vec<Finding> {
+        let verdict = self.status.read(now, unit, status);
+        if !self.looks_for_errors {
+            // It was only to know that somebody is there.
+            self.status.forget();
+            return Vec::new();
+        }
+        let faults = match verdict {
+            Verdict::Nothing => return Vec::new(),
+            Verdict::Clean => {
+                self.has_reset = false;
+                return vec![Finding::Say(Note::Clean)];
+            }
+            Verdict::New(faults) => faults,
+        };
+        let note = |(unit, fault): &(Unit, Fault)| Finding::Say(Note::Fault(*unit, *fault));
+        let mut findings: Vec<_> = faults.iter().map(note).collect();
+        if faults.iter().any(|(_, fault)| *fault == Fault::BatteryLow) {
+            self.battery_low = true;
+            findings.push(Finding::Stop(StopReason::BatteryLow));
+        }
+        let is_error = |(_, fault): &(Unit, Fault)| matches!(fault, Fault::Error(_));
+        if faults.iter().any(is_error) {
+            findings.push(Finding::Stop(StopReason::Errors));
+            if !std::mem::replace(&mut self.has_reset, true) {
+                findings.push(Finding::Reset);
+            }
+        }
+        findings
+    }
+
+    pub(super) fn temperature_read(&mut self, now: Instant, tenths: i32) -> Vec<Finding> {
+        let Some([front, rear]) = self.temperature.read(now, tenths) else {
+            return Vec::new();
+        };
+        let tenths = front.max(rear);
+        let changes = match self.hot {
+            true => tenths < self.temperature_drop,
+            false => tenths > self.temperature_critical,
+        };
+        if !self.temperature.confirms(now, changes, self.repeats) {
+            return Vec::new();
+        }
+        self.hot = !self.hot;
+        let hot = self.hot;
+        let stop = hot.then_some(Finding::Stop(StopReason::Hot));
+        let note = Finding::Say(Note::Temperature { hot, tenths });
+        [note].into_iter().chain(stop).collect()
+    }
+
+    pub(super) fn battery_read(&mut self, now: Instant, tenths: i32) -> Vec<Finding> {
+        match self.battery.read(now, tenths) {
+            Some([main_dv, logic_dv]) if self.battery.has_moved_by(main_dv, 5) => {
+                vec![Finding::Say(Note::Battery { main_dv, logic_dv })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The temperature could not be read; what to say about it.
+    pub(super) fn temperature_failed(&mut self, now: Instant) -> Option<Note> {
+        let note = Note::Unknown("temperature");
+        self.temperature.failed(now).then_some(note)
+    }
+
+    /// A battery could not be measured; what to say about it.
+    pub(super) fn battery_failed(&mut self, now: Instant) -> Option<Note> {
+        let note = Note::Unknown("batteries");
+        self.battery.failed(now).then_some(note)
+    }
+}

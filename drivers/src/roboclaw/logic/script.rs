@@ -1,0 +1,84 @@
+//! What is said to the controllers in a row, before anything else is. PURE.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{Line, Settings};
+use crate::roboclaw::protocol::{Command, Motor, PACKET_GAP};
+use crate::roboclaw::units::Unit;
+
+/// How long the reset line is held: the original's 0.5 ms.
+const RESET_PULSE: Duration = Duration::from_micros(500);
+
+const STAND: Command = Command::Drive { m1: 0, m2: 0 };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Tell(Unit, Command),
+    /// Firmware that does not know it is fine, too.
+    Try(Unit, Command),
+    /// Whether it arrives or not.
+    Shout(Unit, Command),
+    Set(Line, bool),
+    Wait(Duration),
+}
+
+pub(super) type Script = VecDeque<Action>;
+
+/// Who they are, and how they are to be.
+pub(super) fn start(settings: &Settings) -> Script {
+    let questions = [Command::Version, Command::Status];
+    let ask = |command| Unit::BOTH.map(|unit| Action::Tell(unit, command));
+    let mut script: Script = questions.into_iter().flat_map(ask).collect();
+    script.extend(set_up(settings));
+    script
+}
+
+/// A pulse on the reset line, and how they are to be.
+pub(super) fn reset(settings: &Settings) -> Script {
+    let mut script = Script::from([
+        Action::Set(Line::Reset, true),
+        Action::Wait(RESET_PULSE),
+        Action::Set(Line::Reset, false),
+        Action::Wait(settings.reset_delay),
+    ]);
+    script.extend(set_up(settings));
+    script
+}
+
+/// Stand, whoever can hear it.
+pub(super) fn stand() -> Script {
+    shout(STAND).into()
+}
+
+/// Stand, for good.
+pub(super) fn release() -> Script {
+    [shout(STAND), shout(Command::Release)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn shout(command: Command) -> [Action; 2] {
+    Unit::BOTH.map(|unit| Action::Shout(unit, command))
+}
+
+fn set_up(settings: &Settings) -> Script {
+    let pid = settings.pid;
+    let mut script = Script::from(Unit::BOTH.map(|unit| Action::Tell(unit, STAND)));
+    for unit in Unit::BOTH {
+        let commands = [
+            Command::SetPid(Motor::M1, pid),
+            Command::SetPid(Motor::M2, pid),
+            Command::SetQuadrature(Motor::M1),
+            Command::SetQuadrature(Motor::M2),
+        ];
+        script.extend(commands.map(|command| Action::Tell(unit, command)));
+        if let Some(tenths) = settings.watchdog_tenths {
+            script.push_back(Action::Try(unit, Command::SetTimeout(tenths)));
+            // Firmware that does not know it understands nothing before a pause.
+            script.push_back(Action::Wait(2 * PACKET_GAP));
+        }
+    }
+    script
+}

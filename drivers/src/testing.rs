@@ -1,0 +1,189 @@
+//! Both ends of a driver in a test: a device of memory behind a plug that can be
+//! pulled, and what the driver takes for a mediator. On a clock that only goes
+//! on when nobody has anything to do. IO.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use amber_driver::proto::{DeviceMessage, DriverHdr, FrameCodec, Packet, mediator};
+use amber_driver::{Driver, serve_on};
+use bytes::BytesMut;
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::codec::Decoder;
+
+use crate::connection::Connection;
+
+/// What is at the other end of an open port.
+type Serve<D> = fn(Plug<D>, DuplexStream) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A device, and whether it can be reached.
+pub(crate) struct Plug<D> {
+    shared: Arc<Mutex<Shared<D>>>,
+    serve: Serve<D>,
+}
+
+struct Shared<D> {
+    device: D,
+    plugged: bool,
+    /// What serves the open port.
+    task: Option<JoinHandle<()>>,
+}
+
+impl<D> Clone for Plug<D> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            serve: self.serve,
+        }
+    }
+}
+
+impl<D: Send + 'static> Plug<D> {
+    pub(crate) fn new(device: D, serve: Serve<D>) -> Self {
+        let shared = Shared {
+            device,
+            plugged: true,
+            task: None,
+        };
+        Self {
+            shared: Arc::new(Mutex::new(shared)),
+            serve,
+        }
+    }
+
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut D) -> T) -> T {
+        act(&mut self.shared.lock().unwrap().device)
+    }
+
+    /// Plugs it in or pulls it out, with whatever is on its way.
+    pub(crate) fn plug(&self, plugged: bool) {
+        let mut shared = self.shared.lock().unwrap();
+        shared.plugged = plugged;
+        if let Some(task) = shared.task.take().filter(|_| !plugged) {
+            task.abort();
+        }
+    }
+
+    /// What the driver calls to connect.
+    pub(crate) fn connect(&self) -> io::Result<Box<dyn Connection>> {
+        let mut shared = self.shared.lock().unwrap();
+        if !shared.plugged {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let (ours, theirs) = duplex(1024);
+        shared.task = Some(tokio::spawn((self.serve)(self.clone(), theirs)));
+        Ok(Box::new(ours))
+    }
+}
+
+/// What the driver takes for a mediator, and the device.
+pub(crate) struct Mediator<D> {
+    pub(crate) port: Plug<D>,
+    to_driver: DuplexStream,
+    from_driver: DuplexStream,
+    input: BytesMut,
+    /// What the driver has said of its device and nobody has looked at.
+    health: Vec<Option<String>>,
+}
+
+/// Runs a driver while the scenario lasts, and to its end.
+pub(crate) async fn run<D: Send + 'static>(
+    port: Plug<D>,
+    driver: impl Driver,
+    scenario: impl AsyncFnOnce(&mut Mediator<D>),
+) {
+    let (to_driver, reader) = duplex(4096);
+    let (writer, from_driver) = duplex(4096);
+    let mut mediator = Mediator {
+        port,
+        to_driver,
+        from_driver,
+        input: BytesMut::new(),
+        health: Vec::new(),
+    };
+    let (served, ()) = tokio::join!(serve_on(driver, reader, writer), async move {
+        scenario(&mut mediator).await;
+    });
+    served.unwrap();
+}
+
+impl<D: Send + 'static> Mediator<D> {
+    /// Client 7 says this.
+    pub(crate) async fn tell(&mut self, message: &[u8]) {
+        let packet = Packet {
+            header: header(),
+            message: message.to_vec().into(),
+        };
+        let frame = packet.encode().unwrap();
+        self.to_driver.write_all(&frame).await.unwrap();
+    }
+
+    /// What the driver says to client 7 within a second.
+    pub(crate) async fn hear(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let packet = timeout(Duration::from_secs(1), self.read()).await.ok()?;
+            if let Some(packet) = packet {
+                return Some(packet);
+            }
+        }
+    }
+
+    /// Waits until the driver says that its device works, or what is wrong.
+    pub(crate) async fn expect_health(&mut self, trouble: Option<&str>) {
+        let saying = async {
+            while self.health.is_empty() {
+                self.read().await;
+            }
+        };
+        let said = timeout(Duration::from_secs(30), saying).await;
+        assert!(said.is_ok(), "not a word about {trouble:?}");
+        assert_eq!(self.health.remove(0).as_deref(), trouble);
+    }
+
+    /// Nothing more was said about the device.
+    pub(crate) fn expect_no_more_health(&self) {
+        assert_eq!(self.health, []);
+    }
+
+    /// Waits until something is so.
+    pub(crate) async fn until(&self, what: &str, condition: impl Fn(&mut D) -> bool) {
+        let waiting = async {
+            while !self.port.with(&condition) {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = timeout(Duration::from_secs(10), waiting).await;
+        assert!(waited.is_ok(), "{what}");
+    }
+
+    /// One frame: a message for the client, or a word about the device.
+    async fn read(&mut self) -> Option<Vec<u8>> {
+        let packet = loop {
+            if let Some(packet) = FrameCodec.decode(&mut self.input).unwrap() {
+                break packet;
+            }
+            let read = self.from_driver.read_buf(&mut self.input).await.unwrap();
+            assert_ne!(read, 0, "the driver has ended");
+        };
+        if packet.header == header() {
+            return Some(packet.message.to_vec());
+        }
+        assert_eq!(packet.header, DriverHdr::default());
+        let message = mediator::DriverMsg::decode(packet.message).unwrap();
+        assert!(message.kind().is_some());
+        self.health.push(message.health.unwrap().trouble().unwrap());
+        None
+    }
+}
+
+fn header() -> DriverHdr {
+    DriverHdr {
+        client_ids: vec![7],
+        ..DriverHdr::default()
+    }
+}

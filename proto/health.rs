@@ -1,0 +1,95 @@
+//! What a driver says about its devices.
+
+use crate::limits::HEALTH_TEXT;
+use crate::mediator::{Health, health::State};
+
+impl Health {
+    /// The device works.
+    pub fn ok() -> Self {
+        Self {
+            state: State::Ok.into(),
+            text: None,
+        }
+    }
+
+    /// The device does not work, and why: one line for people.
+    ///
+    /// Control characters become spaces, and more than 200 bytes are cut off.
+    pub fn in_trouble(text: &str) -> Self {
+        Self {
+            state: State::Trouble.into(),
+            text: Some(sentence(text)),
+        }
+    }
+
+    /// What is wrong, as one line that is fit for a terminal, whoever has
+    /// written it; `Ok(None)` when nothing is.
+    ///
+    /// # Errors
+    /// It says neither, or something that we do not know.
+    pub fn trouble(&self) -> Result<Option<String>, UnknownState> {
+        match State::try_from(self.state) {
+            Ok(State::Ok) => Ok(None),
+            Ok(State::Trouble) => Ok(Some(sentence(self.text()))),
+            Err(_) => Err(UnknownState),
+        }
+    }
+}
+
+/// A [`Health`] of a later version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownState;
+
+fn sentence(text: &str) -> String {
+    let visible = text.split(|c: char| c.is_control() || c.is_whitespace());
+    let words: Vec<&str> = visible.filter(|word| !word.is_empty()).collect();
+    let mut line = words.join(" ");
+    if line.is_empty() {
+        line.push_str("it does not work");
+    }
+    line.truncate(line.floor_char_boundary(HEALTH_TEXT));
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trouble_is_one_line_without_control_characters() {
+        for (text, line) in [
+            ("/dev/ttyACM0 is not there", "/dev/ttyACM0 is not there"),
+            (" two\r\nlines\t", "two lines"),
+            ("\u{1b}[31mred\u{7}\u{9b}", "[31mred"),
+            ("", "it does not work"),
+            ("\0", "it does not work"),
+        ] {
+            let trouble = Health::in_trouble(text);
+            assert_eq!(trouble.trouble(), Ok(Some(line.to_owned())), "{text:?}");
+            // And so it is when others have not seen to it.
+            let foreign = Health {
+                text: Some(text.to_owned()),
+                ..trouble
+            };
+            assert_eq!(foreign.trouble(), Ok(Some(line.to_owned())), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_trouble_is_cut_between_characters() {
+        let trouble = Health::in_trouble(&"\u{17c}".repeat(150));
+        assert_eq!(trouble.text().len(), HEALTH_TEXT);
+        let trouble = Health::in_trouble(&format!("x{}", "\u{17c}".repeat(150)));
+        assert_eq!(trouble.text().len(), HEALTH_TEXT - 1);
+    }
+
+    #[test]
+    fn a_state_of_a_later_version_is_not_taken_for_well() {
+        assert_eq!(Health::ok().trouble(), Ok(None));
+        let later = Health {
+            state: 3,
+            text: None,
+        };
+        assert_eq!(later.trouble(), Err(UnknownState));
+    }
+}

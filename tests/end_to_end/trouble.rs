@@ -1,0 +1,105 @@
+//! A device that does not work tells its story, though its driver stays up.
+
+use std::path::Path;
+use std::process::Command;
+
+use amber_proto::mediator::DriverState;
+
+use crate::common::{AMBER, Mediator, Running, demo, wait_for};
+use crate::demo::READY;
+
+#[test]
+fn a_device_that_is_unplugged_tells_its_story_and_comes_back() {
+    let (demo, folder) = demo();
+    for ready in READY {
+        demo.wait_for_line(ready);
+    }
+    let mut events = Running::start(&demo, &["events"]);
+    assert!(events.note().contains("waiting for events"));
+    for (name, device) in [("hokuyo", "hokuyo:0"), ("roboclaw", "roboclaw:0")] {
+        sim(folder.path(), &["fault", "unplug", name]);
+        let trouble = next_of(&mut events, device);
+        let (_, trouble) = trouble.split_once(" trouble: ").expect(&trouble);
+        assert!(trouble.contains(name), "{trouble}");
+
+        // More may follow, such as why it cannot be opened again.
+        let pid = demo.describe(device).pid();
+        let all = output(&demo, &["devices"]);
+        assert!(all.contains(&format!("{device} is up, but: ")), "{all}");
+        let one = output(&demo, &["status", name]);
+        assert!(one.contains("\nbut: ") && one.contains("(since "), "{one}");
+        let json = output(&demo, &["status", name, "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["troubles"][0]["device"], device);
+        assert_eq!(json["state"], "up");
+
+        sim(folder.path(), &["fault", "clear"]);
+        let last = loop {
+            let line = next_of(&mut events, device);
+            if !line.contains(" trouble: ") {
+                break line;
+            }
+        };
+        assert!(last.contains(" recovered: after "), "{last}");
+        let driver = demo.describe(device);
+        assert!(driver.troubles.is_empty(), "{driver:?}");
+        assert_eq!((driver.pid(), driver.restarts()), (pid, 0));
+    }
+    events.interrupt();
+}
+
+#[test]
+fn a_driver_in_any_language_says_so_in_a_few_bytes() {
+    // No header, and a DATA message with `health`: TROUBLE, "lost".
+    let frame = r"\000\000\000\015\020\001\272\013\010\010\002\022\004lost";
+    let driver = format!("77:0=sh -c 'printf \"{frame}\"; cat >/dev/null'");
+    let mediator = Mediator::start(&[&driver]);
+    let trouble = wait_for("its trouble", || {
+        mediator.describe("77:0").troubles.into_iter().next()
+    });
+    assert_eq!(trouble.text, "lost");
+    assert_eq!(mediator.dropped("message_for_mediator_unreadable"), 0);
+}
+
+#[test]
+fn the_log_has_the_level_of_the_driver_and_says_it_once() {
+    let mediator = Mediator::start(&["hokuyo:0=amber driver hokuyo --port /nowhere/hokuyo"]);
+    let line = mediator.wait_for_line("/nowhere/hokuyo is not there; trying again");
+    assert_eq!(line.matches("WARN").count(), 1, "{line}");
+    assert!(
+        !line.contains("INFO") && !line.contains("amber_drivers"),
+        "{line}"
+    );
+    assert!(line.contains("driver=hokuyo:0"), "{line}");
+    mediator.wait_for_state("hokuyo:0", DriverState::Up);
+    let trouble = wait_for("its trouble", || {
+        mediator.describe("hokuyo:0").troubles.into_iter().next()
+    });
+    assert_eq!(trouble.text, "/nowhere/hokuyo is not there");
+}
+
+/// The next event of a device.
+#[track_caller]
+fn next_of(events: &mut Running, device: &str) -> String {
+    loop {
+        let line = events.line();
+        if line.contains(device) {
+            return line;
+        }
+    }
+}
+
+#[track_caller]
+fn output(mediator: &Mediator, args: &[&str]) -> String {
+    let output = mediator.amber(args).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn sim(folder: &Path, args: &[&str]) {
+    let mut command = Command::new(AMBER);
+    command.arg("sim").args(args);
+    command.env("AMBER_SIM_DIR", folder.join("sim"));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
