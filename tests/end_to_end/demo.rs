@@ -5,10 +5,7 @@ use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 
-use crate::common::{demo, root, signal};
-
-/// What the drivers of wheels and scanner say when they can be used.
-pub const READY: [&str; 2] = ["INFO ready: front '", "INFO ready: SOKUIKI"];
+use crate::common::{READY, demo, root, signal};
 
 #[test]
 fn every_command_that_the_demo_shows_works() {

@@ -4,10 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tempfile::TempDir;
-
-use crate::common::{AMBER, Mediator, root};
-use crate::demo::READY;
+use crate::common::{AMBER, Mediator, READY, demo, root};
 
 const SOURCE: &str = "client-sdk/python/src";
 
@@ -54,11 +51,7 @@ fn wander_drives_the_demo_robot_and_touches_nothing() {
     if !can_run("python wander", "google.protobuf") {
         return;
     }
-    let folder = TempDir::new().unwrap();
-    let mut command = Command::new(AMBER);
-    command.env("AMBER_SIM_DIR", folder.path().join("sim"));
-    command.args(["demo", "--port", "0"]).current_dir(root());
-    let demo = Mediator::run(command);
+    let (demo, folder) = demo();
     for ready in READY {
         demo.wait_for_line(ready);
     }

@@ -1,0 +1,184 @@
+//! Clients that are each published to at a period of their own. PURE.
+//!
+//! For devices whose clients subscribe by a request that says how often; those
+//! who send SUBSCRIBE are kept by the driver SDK.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use amber_driver::{ClientId, Device, Origin};
+
+/// No period is shorter: what is asked for more often makes a bus busy and
+/// tells nothing new.
+pub(crate) const MIN_PERIOD: Duration = Duration::from_millis(5);
+
+/// How many may be subscribed; who comes then is not.
+const MAX_SUBSCRIBERS: usize = 1024;
+
+/// Who is subscribed, to what (`T`), and when they are to hear something.
+#[derive(Debug)]
+pub(crate) struct Periodic<T> {
+    subscribers: BTreeMap<(ClientId, Option<Device>), Subscriber<T>>,
+}
+
+#[derive(Debug)]
+struct Subscriber<T> {
+    what: T,
+    period: Duration,
+    due: Instant,
+}
+
+impl<T> Default for Periodic<T> {
+    fn default() -> Self {
+        Self {
+            subscribers: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T: Copy> Periodic<T> {
+    /// The clients of an origin are to hear something after each period, and
+    /// no more of what they heard before; `false` if there are too many.
+    pub(crate) fn subscribe(
+        &mut self,
+        now: Instant,
+        origin: &Origin,
+        period: Duration,
+        what: T,
+    ) -> bool {
+        let period = period.max(MIN_PERIOD);
+        let due = now + period;
+        for client in &origin.clients {
+            let key = (*client, origin.device);
+            if self.subscribers.len() == MAX_SUBSCRIBERS && !self.subscribers.contains_key(&key) {
+                return false;
+            }
+            let subscriber = Subscriber { what, period, due };
+            self.subscribers.insert(key, subscriber);
+        }
+        true
+    }
+
+    /// The clients of an origin are to hear nothing more.
+    pub(crate) fn unsubscribe(&mut self, origin: &Origin) {
+        for client in &origin.clients {
+            self.subscribers.remove(&(*client, origin.device));
+        }
+    }
+
+    /// A client is gone.
+    pub(crate) fn remove(&mut self, client: ClientId) {
+        self.subscribers.retain(|(other, _), _| *other != client);
+    }
+
+    /// When somebody is to hear something; `None` while nobody listens.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.subscribers.values().map(|one| one.due).min()
+    }
+
+    /// What somebody is to hear now.
+    pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = T> {
+        let due = move |one: &&Subscriber<T>| one.due <= now;
+        self.subscribers.values().filter(due).map(|one| one.what)
+    }
+
+    /// Who is to hear what now. Their next turns are a period later; turns
+    /// that were missed are left out, not made up for.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<(Origin, T)> {
+        let mut taken = Vec::new();
+        for ((client, device), one) in &mut self.subscribers {
+            if one.due > now {
+                continue;
+            }
+            let missed = now.duration_since(one.due).as_nanos() / one.period.as_nanos();
+            // Keeps the phase, so that small delays do not add up to a lower rate.
+            let turns = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
+            one.due += one.period.saturating_mul(turns);
+            let origin = Origin {
+                clients: vec![*client],
+                device: *device,
+                syn: None,
+            };
+            taken.push((origin, one.what));
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn client(id: i32) -> Origin {
+        Origin {
+            clients: vec![ClientId(id)],
+            ..Origin::default()
+        }
+    }
+
+    fn taken(periodic: &mut Periodic<char>, now: Instant) -> Vec<(i32, char)> {
+        let taken = periodic.take_due(now);
+        let client = |origin: Origin| origin.clients[0].0;
+        taken
+            .into_iter()
+            .map(|(origin, what)| (client(origin), what))
+            .collect()
+    }
+
+    #[test]
+    fn each_client_has_its_own_period_and_the_first_turn_is_after_one() {
+        let start = Instant::now();
+        let mut periodic = Periodic::default();
+        assert_eq!(periodic.next_due(), None);
+        assert!(periodic.subscribe(start, &client(1), 100 * MS, 'a'));
+        assert!(periodic.subscribe(start, &client(2), 30 * MS, 'b'));
+        let mut heard = [0, 0];
+        assert_eq!(taken(&mut periodic, start), []);
+        for time in 1..=1000 {
+            for (client, what) in taken(&mut periodic, start + time * MS) {
+                assert_eq!(what, ['a', 'b'][client as usize - 1]);
+                heard[client as usize - 1] += 1;
+            }
+        }
+        assert_eq!(heard, [10, 33]);
+    }
+
+    #[test]
+    fn missed_turns_are_left_out_and_the_phase_is_kept() {
+        let start = Instant::now();
+        let mut periodic = Periodic::default();
+        periodic.subscribe(start, &client(1), 100 * MS, 'a');
+        assert_eq!(taken(&mut periodic, start + 1050 * MS), [(1, 'a')]);
+        assert_eq!(taken(&mut periodic, start + 1050 * MS), []);
+        assert_eq!(periodic.next_due(), Some(start + 1100 * MS));
+    }
+
+    #[test]
+    fn who_subscribes_again_is_heard_at_once_and_only_so() {
+        let start = Instant::now();
+        let mut periodic = Periodic::default();
+        periodic.subscribe(start, &client(1), 1000 * MS, 'a');
+        periodic.subscribe(start + MS, &client(1), 10 * MS, 'b');
+        assert_eq!(taken(&mut periodic, start + 11 * MS), [(1, 'b')]);
+        periodic.unsubscribe(&client(1));
+        periodic.subscribe(start + 12 * MS, &client(1), 10 * MS, 'c');
+        assert_eq!(taken(&mut periodic, start + 22 * MS), [(1, 'c')]);
+        periodic.remove(ClientId(1));
+        assert_eq!(periodic.next_due(), None);
+    }
+
+    #[test]
+    fn periods_and_subscribers_have_their_limits() {
+        let start = Instant::now();
+        let mut periodic = Periodic::default();
+        periodic.subscribe(start, &client(0), Duration::ZERO, 'a');
+        assert_eq!(periodic.next_due(), Some(start + MIN_PERIOD));
+        for id in 1..MAX_SUBSCRIBERS {
+            assert!(periodic.subscribe(start, &client(id as i32), MS, 'a'));
+        }
+        assert!(!periodic.subscribe(start, &client(-1), MS, 'a'));
+        assert!(periodic.subscribe(start, &client(5), MS, 'b'), "not a new one");
+    }
+}
