@@ -75,7 +75,7 @@ enum Verb {
     Fault {
         /// What
         kind: FaultKind,
-        /// Which device (roboclaw, hokuyo, hokuyo-tcp) or wheel (front-left and so on)
+        /// Which device (roboclaw, hokuyo, hokuyo-tcp, ninedof) or wheel (front-left and so on)
         about: Option<String>,
         /// End it after so many simulated seconds
         #[arg(long = "for", value_name = "SECONDS")]

@@ -3,13 +3,15 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream as BlockingStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::unix_server::UnixServer;
 
 /// The socket in the folder of a simulation.
 pub const SOCKET: &str = "control";
@@ -117,35 +119,24 @@ pub(crate) type Order = (Request, oneshot::Sender<Answer>);
 #[derive(Debug)]
 pub(crate) struct Control {
     orders: mpsc::Receiver<Order>,
-    task: tokio::task::JoinHandle<()>,
-    path: PathBuf,
+    _server: UnixServer,
 }
 
 impl Control {
     /// Listens in a folder that no other simulation uses.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
-        let path = folder.join(SOCKET);
-        let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path)?;
         let (sender, orders) = mpsc::channel(16);
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, sender.clone()));
-            }
-        });
-        Ok(Self { orders, task, path })
+        let path = folder.join(SOCKET);
+        let server = UnixServer::open(&path, move |stream| serve(stream, sender.clone()))?;
+        Ok(Self {
+            orders,
+            _server: server,
+        })
     }
 
     /// Waits for the next request. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Order> {
         self.orders.recv().await
-    }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        self.task.abort();
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use crate::geometry::{Pose, Segment};
 use crate::hokuyo::{self, Hokuyo, Link, Model, Sweep};
+use crate::i2c::{Reply, Transfer};
+use crate::ninedof::{Errors, Motion, NineDof};
 use crate::roboclaw::{self, Roboclaws};
 use crate::wheels::{UnknownWheel, Wheel};
 use crate::world::{STEP, StartError, World};
@@ -31,6 +33,8 @@ pub enum Device {
     Hokuyo,
     /// The laser scanner that is connected by TCP.
     HokuyoTcp,
+    /// The board with accelerometer, gyroscope and magnetometer, on a bus of its own.
+    NineDof,
 }
 
 /// What can be wrong.
@@ -70,6 +74,7 @@ pub struct Robot {
     roboclaws: Roboclaws,
     scanner: Hokuyo,
     ethernet_scanner: Hokuyo,
+    ninedof: NineDof,
     faults: Vec<(Fault, Option<Duration>)>,
     random: fastrand::Rng,
     scans: u64,
@@ -77,7 +82,12 @@ pub struct Robot {
 
 impl Device {
     /// All devices.
-    pub const ALL: [Self; 3] = [Self::Roboclaw, Self::Hokuyo, Self::HokuyoTcp];
+    pub const ALL: [Self; 4] = [
+        Self::Roboclaw,
+        Self::Hokuyo,
+        Self::HokuyoTcp,
+        Self::NineDof,
+    ];
 
     /// The name that people write.
     #[must_use]
@@ -86,6 +96,7 @@ impl Device {
             Self::Roboclaw => "roboclaw",
             Self::Hokuyo => "hokuyo",
             Self::HokuyoTcp => "hokuyo-tcp",
+            Self::NineDof => "ninedof",
         }
     }
 }
@@ -108,7 +119,7 @@ impl FromStr for Device {
 
 /// No device has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such device (roboclaw, hokuyo, hokuyo-tcp): {0:?}")]
+#[error("no such device (roboclaw, hokuyo, hokuyo-tcp, ninedof): {0:?}")]
 pub struct UnknownDevice(String);
 
 impl fmt::Display for Fault {
@@ -177,6 +188,7 @@ impl Robot {
             roboclaws: Roboclaws::new(config.roboclaw),
             scanner: Hokuyo::new(config.model, Link::Serial, Duration::ZERO),
             ethernet_scanner: Hokuyo::new(config.model, Link::Ethernet, Duration::ZERO),
+            ninedof: NineDof::new(Errors::of_seed(config.seed), Duration::ZERO),
             faults: Vec::new(),
             random,
             scans: 0,
@@ -211,36 +223,58 @@ impl Robot {
         if self.has(Fault::Stall(device)) || self.has(Fault::Unplug(device)) {
             return;
         }
-        match self.scanner_mut(device) {
-            Some(scanner) => scanner.handle_bytes(now, bytes),
-            None => self.roboclaws.handle_bytes(now, bytes),
+        match device {
+            Device::Roboclaw => self.roboclaws.handle_bytes(now, bytes),
+            Device::Hokuyo => self.scanner.handle_bytes(now, bytes),
+            Device::HokuyoTcp => self.ethernet_scanner.handle_bytes(now, bytes),
+            // It has no bytes but transfers.
+            Device::NineDof => {}
         }
         self.advance(now);
     }
 
+    /// Something goes over the bus of a board; `None` when that is stuck.
+    pub fn handle_transfer(&mut self, now: Duration, transfer: &Transfer) -> Option<Reply> {
+        let device = Device::NineDof;
+        if self.has(Fault::Stall(device)) {
+            return None;
+        }
+        if self.has(Fault::Unplug(device)) {
+            return Some(Reply::Nak);
+        }
+        let world = &self.world;
+        let truth = |time| Motion::of(world, time);
+        let mut reply = self.ninedof.transfer(now, transfer, &truth);
+        if let Reply::Ack(bytes) = &mut reply {
+            self.corrupt(device, bytes);
+        }
+        Some(reply)
+    }
+
     /// Whoever was connected to a device is gone.
     pub fn handle_hang_up(&mut self, device: Device) {
-        match self.scanner_mut(device) {
-            Some(scanner) => scanner.handle_hang_up(),
-            None => self.roboclaws.handle_unplug(),
+        match device {
+            Device::Roboclaw => self.roboclaws.handle_unplug(),
+            Device::Hokuyo => self.scanner.handle_hang_up(),
+            Device::HokuyoTcp => self.ethernet_scanner.handle_hang_up(),
+            // Chips on a bus do not know who speaks to them.
+            Device::NineDof => {}
         }
     }
 
     /// The next bytes that a device sends.
     pub fn poll_output(&mut self, now: Duration, device: Device) -> Option<Vec<u8>> {
         loop {
-            let mut bytes = match self.scanner_mut(device) {
-                Some(scanner) => scanner.poll_output()?,
-                None => self.roboclaws.poll_output(now)?,
+            let mut bytes = match device {
+                Device::Roboclaw => self.roboclaws.poll_output(now)?,
+                Device::Hokuyo => self.scanner.poll_output()?,
+                Device::HokuyoTcp => self.ethernet_scanner.poll_output()?,
+                Device::NineDof => return None,
             };
             if self.has(Fault::Stall(device)) || self.has(Fault::Unplug(device)) {
                 continue;
             }
-            let corrupt = self.has(Fault::Corrupt(device)) && !bytes.is_empty();
-            if corrupt && self.random.usize(..CORRUPT_ONE_IN) == 0 {
-                let place = self.random.usize(..bytes.len());
-                bytes[place] ^= 1 << self.random.u32(..8);
-            }
+            self.corrupt(device, &mut bytes);
             return Some(bytes);
         }
     }
@@ -287,6 +321,12 @@ impl Robot {
         self.scanner.is_laser_on() || self.ethernet_scanner.is_laser_on()
     }
 
+    /// The board with accelerometer, gyroscope and magnetometer.
+    #[must_use]
+    pub fn ninedof(&self) -> &NineDof {
+        &self.ninedof
+    }
+
     /// Whether the plug of a device is in.
     #[must_use]
     pub fn is_plugged(&self, device: Device) -> bool {
@@ -327,6 +367,15 @@ impl Robot {
         self.roboclaws.handle_reset(now);
     }
 
+    /// Turns a bit round now and then, if that is what is wrong.
+    fn corrupt(&mut self, device: Device, bytes: &mut [u8]) {
+        let corrupt = self.has(Fault::Corrupt(device)) && !bytes.is_empty();
+        if corrupt && self.random.usize(..CORRUPT_ONE_IN) == 0 {
+            let place = self.random.usize(..bytes.len());
+            bytes[place] ^= 1 << self.random.u32(..8);
+        }
+    }
+
     fn stop(&mut self, fault: Fault) {
         let before = self.faults.len();
         self.faults.retain(|(other, _)| *other != fault);
@@ -340,10 +389,13 @@ impl Robot {
             Fault::LowBattery => self.roboclaws.set_battery_v(None),
             Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, false),
             Fault::Unplug(device) => {
-                // A scanner gets its power by the same plug, so it begins anew.
+                // Scanners and boards get their power by the same plug, so they begin anew.
                 let now = self.world.now();
                 if let Some(scanner) = self.scanner_mut(device) {
                     *scanner = scanner.restarted(now);
+                }
+                if device == Device::NineDof {
+                    self.ninedof.restart(now);
                 }
             }
             Fault::Stall(_) | Fault::Corrupt(_) => {}
@@ -385,7 +437,7 @@ impl Robot {
 
     fn scanner_mut(&mut self, device: Device) -> Option<&mut Hokuyo> {
         match device {
-            Device::Roboclaw => None,
+            Device::Roboclaw | Device::NineDof => None,
             Device::Hokuyo => Some(&mut self.scanner),
             Device::HokuyoTcp => Some(&mut self.ethernet_scanner),
         }

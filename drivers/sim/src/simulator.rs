@@ -23,6 +23,7 @@ use tracing::info;
 
 use crate::control::{Answer, Control, Request, State, Wheels};
 use crate::hokuyo::Model;
+use crate::i2c_port::I2cPort;
 use crate::map::{Map, from_map, to_map};
 use crate::pty::Pty;
 use crate::reset_line::ResetLine;
@@ -109,6 +110,7 @@ pub struct Simulator {
     roboclaw: Option<Pty>,
     hokuyo: Option<Pty>,
     tcp: Option<TcpPort>,
+    ninedof: I2cPort,
     control: Control,
     reset_line: ResetLine,
     _lock: File,
@@ -118,6 +120,7 @@ pub struct Simulator {
 enum Event {
     Bytes(Device, usize),
     HungUp(Device),
+    Transfer(crate::i2c_port::Order),
     Order(crate::control::Order),
     Reset,
     Time,
@@ -166,6 +169,8 @@ impl Simulator {
         };
         let control = Control::open(&folder)
             .map_err(|error| failed(format!("no control socket in {}", folder.display()), error))?;
+        let ninedof = I2cPort::open(&folder.join(Device::NineDof.name()))
+            .map_err(|error| failed(format!("no bus in {}", folder.display()), error))?;
         let reset_line = ResetLine::open(&folder.join(RESET_LINE))
             .map_err(|error| failed(format!("no reset line in {}", folder.display()), error))?;
         Ok(Self {
@@ -176,6 +181,7 @@ impl Simulator {
             roboclaw: Some(open_pty(&folder, Device::Roboclaw)?),
             hokuyo: Some(open_pty(&folder, Device::Hokuyo)?),
             tcp,
+            ninedof,
             control,
             reset_line,
             folder,
@@ -190,7 +196,9 @@ impl Simulator {
             .map(|device| (device, self.path(device).display().to_string()));
         let tcp = self.tcp.as_ref().and_then(|port| port.address().ok());
         let tcp = tcp.map(|address| (Device::HokuyoTcp, address.to_string()));
-        serial.into_iter().chain(tcp).collect()
+        let bus = self.path(Device::NineDof).display().to_string();
+        let bus = (Device::NineDof, bus);
+        serial.into_iter().chain(tcp).chain([bus]).collect()
     }
 
     /// Simulates until the other future is done. Dropping it is as good.
@@ -207,6 +215,7 @@ impl Simulator {
             let event = tokio::select! {
                 () = &mut end => Event::End,
                 Some(order) = self.control.next() => Event::Order(order),
+                Some(order) = self.ninedof.next() => Event::Transfer(order),
                 bytes = read_pty(&mut self.roboclaw, roboclaw) => {
                     Event::Bytes(Device::Roboclaw, told(Device::Roboclaw, bytes)?)
                 }
@@ -233,6 +242,11 @@ impl Simulator {
                 Event::Order((request, answer)) => {
                     // Whoever asked may be gone.
                     let _ = answer.send(self.obey(now, request));
+                }
+                Event::Transfer((transfer, reply)) => {
+                    if let Some(answer) = self.robot.handle_transfer(now, &transfer) {
+                        let _ = reply.send(answer);
+                    }
                 }
                 Event::Bytes(device, count) => {
                     let index = Device::ALL.iter().position(|other| *other == device);
@@ -270,6 +284,8 @@ impl Simulator {
                     }
                     continue;
                 }
+                // A bus is there with and without the board.
+                Device::NineDof => continue,
             };
             if plugged && pty.is_none() {
                 *pty = Some(open_pty(&self.folder, device)?);

@@ -1,7 +1,8 @@
 //! Other people's libraries against the simulated devices.
 //!
-//! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0`;
-//! what is missing is skipped with a line that begins with `SKIP`.
+//! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0`,
+//! and what `.ci/run` installs with `--no-deps`, because Adafruit's chips want
+//! Adafruit's boards; what is missing is skipped with a line that begins with `SKIP`.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -45,6 +46,16 @@ fn hokuyolx_reads_the_scanners() {
             vec![port.to_owned(), model.name().to_owned()]
         });
     }
+}
+
+#[test]
+fn adafruits_libraries_read_the_chips() {
+    check(
+        "adafruit_bus_device, adafruit_register",
+        "foreign_adafruit.py",
+        Model::Urg04Lx,
+        |devices| vec![of(devices, Device::NineDof)],
+    );
 }
 
 /// Runs a script that imports a package against a simulation of its own.

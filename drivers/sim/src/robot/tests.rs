@@ -1,6 +1,7 @@
 //! The robot by the bytes of its devices, without a clock.
 
 use super::*;
+use crate::geometry::Point;
 use crate::map::Map;
 use crate::world::find_start;
 
@@ -191,9 +192,114 @@ fn faults_have_names() {
         (
             "stall",
             Some("gps"),
-            "no such device (roboclaw, hokuyo, hokuyo-tcp): \"gps\"",
+            "no such device (roboclaw, hokuyo, hokuyo-tcp, ninedof): \"gps\"",
         ),
     ] {
         assert_eq!(Fault::parse(name, about).unwrap_err().to_string(), error);
     }
+}
+
+/// Three raw numbers of a chip of the board, from the register of the first.
+fn sensed(robot: &mut Robot, now: Duration, address: u8, register: u8) -> Option<[f64; 3]> {
+    robot.advance(now);
+    let transfer = Transfer {
+        address,
+        written: vec![register],
+        read: 6,
+    };
+    match robot.handle_transfer(now, &transfer)? {
+        Reply::Ack(bytes) => {
+            let raw = |k: usize| f64::from(i16::from_le_bytes([bytes[k], bytes[k + 1]]));
+            Some([raw(0), raw(2), raw(4)])
+        }
+        Reply::Nak => None,
+    }
+}
+
+fn set_up_ninedof(robot: &mut Robot, now: Duration) {
+    robot.advance(now);
+    for (address, written) in [(0x19, [0x20, 0x77]), (0x19, [0x23, 0x98]), (0x6B, [0x20, 0xEF])] {
+        let transfer = Transfer {
+            address,
+            written: written.to_vec(),
+            read: 0,
+        };
+        assert_eq!(robot.handle_transfer(now, &transfer), Some(Reply::Ack(vec![])));
+    }
+}
+
+#[test]
+fn the_board_feels_how_the_robot_moves() {
+    let mut robot = robot();
+    set_up_ninedof(&mut robot, MS * 500);
+    let errors = robot.ninedof().errors().clone();
+    // Turning on the spot, to the left: wheels on the left go backwards.
+    for address in [0x81, 0x80] {
+        let speeds = [1484_i32, -1484].map(i32::to_be_bytes).concat();
+        let mut packet = [&[address, 37], speeds.as_slice()].concat();
+        packet.extend(roboclaw::crc16(&packet).to_be_bytes());
+        exchange(&mut robot, MS * 1000, Device::Roboclaw, &packet);
+    }
+    let mut turned = 0.0;
+    let mut before = None;
+    for time in 2000..3000 {
+        let Some([_, _, rate]) = sensed(&mut robot, MS * time, 0x6B, 0xA8) else {
+            panic!("no answer")
+        };
+        before.get_or_insert(robot.world().pose().heading);
+        turned += (rate * 0.008_75 - errors.gyro_bias_deg_s[2]) * 0.001;
+    }
+    let truly = (robot.world().pose().heading - before.unwrap()).to_degrees();
+    assert!(truly > 60.0, "{truly}");
+    assert!((turned / truly - 1.0).abs() < 0.01, "{turned} of {truly}");
+}
+
+#[test]
+fn an_unplugged_board_does_not_answer_and_forgets() {
+    let mut robot = robot();
+    set_up_ninedof(&mut robot, MS * 100);
+    assert!(sensed(&mut robot, MS * 400, 0x19, 0xA8).unwrap()[2] > 7_000.0);
+    robot.begin(MS * 500, Fault::Unplug(Device::NineDof), Some(MS * 1000));
+    assert_eq!(sensed(&mut robot, MS * 600, 0x19, 0xA8), None);
+    assert_eq!(
+        sensed(&mut robot, MS * 1600, 0x19, 0xA8),
+        Some([0.0; 3]),
+        "it does not measure before it is told to"
+    );
+    set_up_ninedof(&mut robot, MS * 1700);
+    robot.begin(MS * 1800, Fault::Stall(Device::NineDof), None);
+    assert_eq!(sensed(&mut robot, MS * 1900, 0x19, 0xA8), None);
+    robot.clear();
+    assert!(sensed(&mut robot, MS * 2000, 0x19, 0xA8).unwrap()[2] > 7_000.0);
+    robot.begin(MS * 2100, Fault::Corrupt(Device::NineDof), None);
+    let is_wild = |reading: [f64; 3]| !(7_000.0..9_000.0).contains(&reading[2]);
+    assert!((2100..2300).any(|time| is_wild(sensed(&mut robot, MS * time, 0x19, 0xA8).unwrap())));
+}
+
+#[test]
+fn accelerating_and_turning_is_felt_as_on_a_real_robot() {
+    let mut robot = robot();
+    let motion = |robot: &Robot| Motion::of(robot.world(), robot.world().now());
+    drive(&mut robot, MS * 1000, 1484);
+    robot.advance(MS * 1080);
+    let [right, ahead, up] = motion(&robot).specific_force_g;
+    assert!((0.05..0.25).contains(&ahead), "{ahead} g");
+    assert!(right.abs() < 1e-6 && up == 1.0);
+    // At an even speed, in a curve to the left: towards its middle.
+    for address in [0x81, 0x80] {
+        let speeds = [1484_i32, 742].map(i32::to_be_bytes).concat();
+        let mut packet = [&[address, 37], speeds.as_slice()].concat();
+        packet.extend(roboclaw::crc16(&packet).to_be_bytes());
+        exchange(&mut robot, MS * 1100, Device::Roboclaw, &packet);
+    }
+    robot.advance(MS * 2500);
+    let felt = motion(&robot);
+    let rate = 0.15 / 0.42;
+    assert!((felt.turn_deg_s[2].to_radians() / rate - 1.0).abs() < 0.02);
+    let expected = -0.225 * rate / 9.806_65;
+    assert!((felt.specific_force_g[0] / expected - 1.0).abs() < 0.05);
+    let heading = robot.world().pose().heading;
+    let [x, y, _] = felt.field_gauss;
+    let north = Point::new(y, -x).turned(heading);
+    assert!(north.x.abs() < 1e-9 && (north.y - 0.2).abs() < 1e-9, "{north:?}");
 }

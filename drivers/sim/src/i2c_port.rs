@@ -1,0 +1,61 @@
+//! An I2C bus behind a Unix socket, for any number of programs, as a real bus
+//! has. The bytes are told in [`i2c`](crate::i2c). IO.
+
+use std::io;
+use std::path::Path;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::i2c::{Reply, Transfer};
+use crate::unix_server::UnixServer;
+
+/// A transfer on its way, and where its reply goes. Dropping that is the
+/// silence of a stuck bus.
+pub(crate) type Order = (Transfer, oneshot::Sender<Reply>);
+
+/// The socket, and what comes through it.
+#[derive(Debug)]
+pub(crate) struct I2cPort {
+    orders: mpsc::Receiver<Order>,
+    _server: UnixServer,
+}
+
+impl I2cPort {
+    /// Listens at a path.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let (sender, orders) = mpsc::channel(16);
+        let server = UnixServer::open(path, move |stream| serve(stream, sender.clone()))?;
+        Ok(Self {
+            orders,
+            _server: server,
+        })
+    }
+
+    /// Waits for the next transfer. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<Order> {
+        self.orders.recv().await
+    }
+}
+
+/// One connection, until it ends.
+async fn serve(mut stream: UnixStream, orders: mpsc::Sender<Order>) {
+    let mut input = Vec::new();
+    loop {
+        while let Some((transfer, length)) = Transfer::parse(&input) {
+            input.drain(..length);
+            let (sender, reply) = oneshot::channel();
+            if orders.send((transfer, sender)).await.is_err() {
+                return;
+            }
+            let Ok(reply) = reply.await else { continue };
+            if stream.write_all(&reply.bytes()).await.is_err() {
+                return;
+            }
+        }
+        if !matches!(stream.read_buf(&mut input).await, Ok(count) if count > 0) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A board with an accelerometer and magnetometer (LSM303DLHC) and a gyroscope
+//! (L3GD20), as a machine: transfers on the bus in, replies out. PURE.
+//!
+//! Time is a [`Duration`] since the simulation began and never goes back. A
+//! chip measures when somebody looks: the sample that it would have had, taken
+//! of the truth at the time of that sample. So a board that nobody asks costs
+//! nothing.
+//!
+//! The axes are those of a right hand: x to the right, y ahead, z up.
+
+use std::time::Duration;
+
+use self::inertial::{Inertial, Kind};
+use self::magnetometer::Magnetometer;
+pub use self::motion::Motion;
+use crate::i2c::{Reply, Transfer};
+use crate::wheels::gaussian;
+
+mod inertial;
+mod magnetometer;
+mod motion;
+#[cfg(test)]
+mod tests;
+
+/// Where the accelerometer is on the bus.
+pub const ACCEL_ADDRESS: u8 = 0x19;
+/// Where the magnetometer is.
+pub const MAGNET_ADDRESS: u8 = 0x1E;
+/// Where the gyroscope is.
+pub const GYRO_ADDRESS: u8 = 0x6B;
+
+/// A number for each axis.
+pub type Axes = [f64; 3];
+
+/// The truth at a time.
+pub type Truth<'a> = &'a dyn Fn(Duration) -> Motion;
+
+/// The three chips.
+#[derive(Clone, Debug)]
+pub struct NineDof {
+    accel: Inertial,
+    gyro: Inertial,
+    magnet: Magnetometer,
+    errors: Errors,
+}
+
+/// How much the chips are wrong.
+#[derive(Clone, Debug)]
+pub struct Errors {
+    /// What the accelerometer says too much, in g.
+    pub accel_offset_g: Axes,
+    /// What the gyroscope says at rest, in degrees per second.
+    pub gyro_bias_deg_s: Axes,
+    /// The field of the robot itself, in gauss.
+    pub hard_iron_gauss: Axes,
+    /// Standard deviations of single samples.
+    pub noise: Noise,
+    random: fastrand::Rng,
+    drifted: Duration,
+}
+
+/// Standard deviations of single samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Noise {
+    /// Of the accelerometer, in g.
+    pub accel_g: f64,
+    /// Of the gyroscope, in degrees per second.
+    pub gyro_deg_s: f64,
+    /// Of the magnetometer, in gauss.
+    pub magnet_gauss: f64,
+    /// How far the bias of the gyroscope drifts in a second, in degrees per second.
+    pub gyro_drift_deg_s: f64,
+}
+
+impl Noise {
+    /// That of the chips: 220 ug/sqrt(Hz) and 0.03 deg/s/sqrt(Hz) over their
+    /// bandwidth, and two steps of the magnetometer; the drift is a guess.
+    pub const USUAL: Self = Self {
+        accel_g: 0.004,
+        gyro_deg_s: 0.2,
+        magnet_gauss: 0.002,
+        gyro_drift_deg_s: 0.005,
+    };
+}
+
+impl Errors {
+    /// Chips without any.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            accel_offset_g: [0.0; 3],
+            gyro_bias_deg_s: [0.0; 3],
+            hard_iron_gauss: [0.0; 3],
+            noise: Noise::default(),
+            random: fastrand::Rng::with_seed(0),
+            drifted: Duration::ZERO,
+        }
+    }
+
+    /// Those of one board, drawn from a seed.
+    #[must_use]
+    pub fn of_seed(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut within = |most: f64| [(); 3].map(|()| most * (2.0 * random.f64() - 1.0));
+        Self {
+            accel_offset_g: within(0.012),
+            gyro_bias_deg_s: within(5.0),
+            hard_iron_gauss: within(0.1),
+            noise: Noise::USUAL,
+            random,
+            drifted: Duration::ZERO,
+        }
+    }
+
+    fn noisy(&mut self, truth: Axes, offset: Axes, sigma: f64) -> Axes {
+        let mut axes = [0.0; 3];
+        for (axis, value) in axes.iter_mut().enumerate() {
+            *value = truth[axis] + offset[axis] + sigma * gaussian(&mut self.random);
+        }
+        axes
+    }
+
+    fn accel(&mut self, motion: Motion) -> Axes {
+        let (offset, sigma) = (self.accel_offset_g, self.noise.accel_g);
+        self.noisy(motion.specific_force_g, offset, sigma)
+    }
+
+    fn gyro(&mut self, motion: Motion) -> Axes {
+        let (offset, sigma) = (self.gyro_bias_deg_s, self.noise.gyro_deg_s);
+        self.noisy(motion.turn_deg_s, offset, sigma)
+    }
+
+    fn magnet(&mut self, motion: Motion) -> Axes {
+        let (offset, sigma) = (self.hard_iron_gauss, self.noise.magnet_gauss);
+        self.noisy(motion.field_gauss, offset, sigma)
+    }
+
+    /// The bias wanders as time passes.
+    fn drift(&mut self, now: Duration) {
+        let passed = now.saturating_sub(self.drifted).as_secs_f64();
+        self.drifted = now;
+        let sigma = self.noise.gyro_drift_deg_s * passed.sqrt();
+        for bias in &mut self.gyro_bias_deg_s {
+            *bias += sigma * gaussian(&mut self.random);
+        }
+    }
+}
+
+impl NineDof {
+    /// A board that was just given power.
+    #[must_use]
+    pub fn new(errors: Errors, now: Duration) -> Self {
+        Self {
+            accel: Inertial::new(Kind::Accelerometer, now),
+            gyro: Inertial::new(Kind::Gyroscope, now),
+            magnet: Magnetometer::new(),
+            errors,
+        }
+    }
+
+    /// It was without power, and has forgotten its settings.
+    pub fn restart(&mut self, now: Duration) {
+        *self = Self::new(self.errors.clone(), now);
+    }
+
+    /// What the chips do wrong.
+    #[must_use]
+    pub fn errors(&self) -> &Errors {
+        &self.errors
+    }
+
+    /// Something goes over the bus.
+    pub fn transfer(&mut self, now: Duration, transfer: &Transfer, truth: Truth) -> Reply {
+        self.errors.drift(now);
+        let errors = &mut self.errors;
+        let chip: &mut dyn Chip = match transfer.address {
+            ACCEL_ADDRESS => {
+                (self.accel).measure(now, &mut |time| errors.accel(truth(time)));
+                &mut self.accel
+            }
+            GYRO_ADDRESS => {
+                (self.gyro).measure(now, &mut |time| errors.gyro(truth(time)));
+                &mut self.gyro
+            }
+            MAGNET_ADDRESS => {
+                (self.magnet).measure(now, &mut |time| errors.magnet(truth(time)));
+                &mut self.magnet
+            }
+            _ => return Reply::Nak,
+        };
+        if let Some((register, values)) = transfer.written.split_first() {
+            chip.point(*register);
+            for value in values {
+                chip.write(now, *value);
+            }
+        }
+        Reply::Ack((0..transfer.read).map(|_| chip.read()).collect())
+    }
+}
+
+/// A chip with registers.
+trait Chip {
+    /// The next byte goes to or comes from this register.
+    fn point(&mut self, register: u8);
+    fn write(&mut self, now: Duration, value: u8);
+    fn read(&mut self) -> u8;
+}
+
+/// The samples that a chip takes since it is on.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    since: Duration,
+    rate_hz: f64,
+    /// How many samples there were when it was last looked.
+    seen: u64,
+}
+
+impl Clock {
+    fn new(since: Duration, rate_hz: f64) -> Self {
+        Self {
+            since,
+            rate_hz,
+            seen: 0,
+        }
+    }
+
+    /// How many samples there are more than before, and the time of the last.
+    fn tick(&mut self, now: Duration) -> Option<(u64, Duration)> {
+        let passed = now.checked_sub(self.since)?;
+        // A hair's breadth, so that rounding does not lose a sample.
+        let count = (passed.as_secs_f64() * self.rate_hz + 1e-9) as u64;
+        let more = count.checked_sub(self.seen).filter(|more| *more > 0)?;
+        self.seen = count;
+        let time = self.since + Duration::from_secs_f64(count as f64 / self.rate_hz);
+        Some((more, time.min(now)))
+    }
+}

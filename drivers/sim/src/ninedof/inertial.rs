@@ -1,0 +1,202 @@
+//! The accelerometer and the gyroscope: registers of the same make. PURE.
+//!
+//! What does not change what a host reads (interrupts, FIFO, filters) keeps
+//! what is written and does nothing.
+
+use std::time::Duration;
+
+use super::{Axes, Chip, Clock};
+
+const WHO_AM_I: u8 = 0x0F;
+const CTRL_REG1: u8 = 0x20;
+const CTRL_REG4: u8 = 0x23;
+const STATUS: u8 = 0x27;
+const OUT_X_L: u8 = 0x28;
+const OUT_Z_H: u8 = 0x2D;
+const REGISTERS: u8 = 0x40;
+
+/// In the register number: count up from byte to byte.
+const INCREMENT: u8 = 0x80;
+
+/// A gyroscope needs so long from its power-down mode to its first sample.
+const GYRO_TURN_ON: Duration = Duration::from_millis(250);
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    Accelerometer,
+    Gyroscope,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Inertial {
+    kind: Kind,
+    registers: [u8; REGISTERS as usize],
+    pointer: u8,
+    increments: bool,
+    clock: Option<Clock>,
+    output: [i16; 3],
+    /// Which axes are new, and which were new when they became new again.
+    fresh: [bool; 3],
+    overrun: [bool; 3],
+    /// Of each axis, the bytes that were read since the other was: with block
+    /// data update it does not change before both are.
+    half_read: [Option<u8>; 3],
+}
+
+impl Inertial {
+    pub(super) fn new(kind: Kind, now: Duration) -> Self {
+        let mut registers = [0; REGISTERS as usize];
+        registers[usize::from(WHO_AM_I)] = match kind {
+            Kind::Accelerometer => 0x33,
+            Kind::Gyroscope => 0xD4,
+        };
+        registers[usize::from(CTRL_REG1)] = 0x07;
+        let mut chip = Self {
+            kind,
+            registers,
+            pointer: 0,
+            increments: false,
+            clock: None,
+            output: [0; 3],
+            fresh: [false; 3],
+            overrun: [false; 3],
+            half_read: [None; 3],
+        };
+        chip.set_clock(now);
+        chip
+    }
+
+    /// Takes the latest sample, if there is a new one.
+    pub(super) fn measure(&mut self, now: Duration, sample: &mut dyn FnMut(Duration) -> Axes) {
+        let Some((more, time)) = self.clock.as_mut().and_then(|clock| clock.tick(now)) else {
+            return;
+        };
+        let values = sample(time);
+        for (axis, value) in values.into_iter().enumerate() {
+            let is_held = self.has(CTRL_REG4, 0x80) && self.half_read[axis].is_some();
+            if !self.has(CTRL_REG1, 1 << axis) || is_held {
+                continue;
+            }
+            self.output[axis] = self.digits(value);
+            self.overrun[axis] = self.fresh[axis] || more > 1;
+            self.fresh[axis] = true;
+        }
+    }
+
+    /// A value as the chip gives it, at the end of the range if it is beyond.
+    fn digits(&self, value: f64) -> i16 {
+        let scale = usize::from(self.registers[usize::from(CTRL_REG4)] >> 4 & 3);
+        match self.kind {
+            Kind::Accelerometer => {
+                let g_per_digit = [0.001, 0.002, 0.004, 0.012][scale];
+                let bits = match (self.has(CTRL_REG1, 0x08), self.has(CTRL_REG4, 0x08)) {
+                    (true, _) => 8,
+                    (false, false) => 10,
+                    (false, true) => 12,
+                };
+                let digits = (value / g_per_digit).round().clamp(-2048.0, 2047.0) as i16;
+                // Left-justified, and without the bits that the mode lacks.
+                (digits << 4) & (-1 << (16 - bits))
+            }
+            Kind::Gyroscope => {
+                let deg_s_per_digit = [0.008_75, 0.017_5, 0.07, 0.07][scale];
+                (value / deg_s_per_digit).round() as i16
+            }
+        }
+    }
+
+    /// Samples begin anew when the rate changes.
+    fn set_clock(&mut self, now: Duration) {
+        let ctrl = self.registers[usize::from(CTRL_REG1)];
+        let code = usize::from(ctrl >> 4);
+        let rate_hz = match self.kind {
+            Kind::Accelerometer => {
+                let low_power = ctrl & 0x08 != 0;
+                match code {
+                    8 if low_power => 1620.0,
+                    9 if low_power => 5376.0,
+                    _ => *[
+                        0.0, 1.0, 10.0, 25.0, 50.0, 100.0, 200.0, 400.0, 0.0, 1344.0,
+                    ]
+                    .get(code)
+                    .unwrap_or(&0.0),
+                }
+            }
+            Kind::Gyroscope if ctrl & 0x08 == 0 || ctrl & 0x07 == 0 => 0.0,
+            Kind::Gyroscope => [95.0, 190.0, 380.0, 760.0][code >> 2],
+        };
+        let same = self.clock.is_some_and(|clock| clock.rate_hz == rate_hz);
+        if !same {
+            let wakes = self.kind == Kind::Gyroscope && self.clock.is_none();
+            let since = if wakes { now + GYRO_TURN_ON } else { now };
+            self.clock = (rate_hz > 0.0).then(|| Clock::new(since, rate_hz));
+        }
+    }
+
+    fn has(&self, register: u8, bits: u8) -> bool {
+        self.registers[usize::from(register)] & bits != 0
+    }
+
+    fn status(&self) -> u8 {
+        let bits = |axes: [bool; 3]| {
+            let all = u8::from(axes == [true; 3]) << 3;
+            (0..3).fold(all, |bits, axis| bits | u8::from(axes[axis]) << axis)
+        };
+        let any = u8::from(self.overrun.contains(&true)) << 3;
+        bits(self.fresh) | (bits(self.overrun) & 7 | any) << 4
+    }
+
+    fn output_byte(&mut self, register: u8) -> u8 {
+        let place = register - OUT_X_L;
+        let axis = usize::from(place / 2);
+        let bytes = match self.has(CTRL_REG4, 0x40) {
+            true => self.output[axis].to_be_bytes(),
+            false => self.output[axis].to_le_bytes(),
+        };
+        match self.half_read[axis] {
+            Some(other) if other != place => {
+                self.half_read[axis] = None;
+                self.fresh[axis] = false;
+                self.overrun[axis] = false;
+            }
+            _ => self.half_read[axis] = Some(place),
+        }
+        bytes[usize::from(place % 2)]
+    }
+
+    fn advance(&mut self) {
+        if self.increments {
+            self.pointer = (self.pointer + 1) % REGISTERS;
+        }
+    }
+}
+
+impl Chip for Inertial {
+    fn point(&mut self, register: u8) {
+        self.increments = register & INCREMENT != 0;
+        self.pointer = register & (REGISTERS - 1);
+    }
+
+    fn write(&mut self, now: Duration, value: u8) {
+        let is_writable = matches!(self.pointer, 0x20..=0x26 | 0x2E | 0x30 | 0x32..=0x38 | 0x3A..=0x3F)
+            && !(self.kind == Kind::Gyroscope && self.pointer == 0x26);
+        if is_writable {
+            self.registers[usize::from(self.pointer)] = value;
+            if self.pointer == CTRL_REG1 {
+                self.set_clock(now);
+            }
+        }
+        self.advance();
+    }
+
+    fn read(&mut self) -> u8 {
+        let value = match self.pointer {
+            STATUS => self.status(),
+            register @ OUT_X_L..=OUT_Z_H => self.output_byte(register),
+            register => self.registers[usize::from(register)],
+        };
+        self.advance();
+        value
+    }
+}

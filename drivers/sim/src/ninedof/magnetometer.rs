@@ -1,0 +1,141 @@
+//! The magnetometer: big-endian, X Z Y, a pointer that always counts up. PURE.
+
+use std::time::Duration;
+
+use super::{Axes, Chip, Clock};
+
+const CRA: u8 = 0x00;
+const CRB: u8 = 0x01;
+const MR: u8 = 0x02;
+const OUT_X_H: u8 = 0x03;
+const OUT_Y_L: u8 = 0x08;
+const SR: u8 = 0x09;
+const IRC: u8 = 0x0C;
+
+/// What an axis gives that is beyond the range.
+const OVERFLOW: i16 = -4096;
+
+/// Digits per gauss: of x and y, and of z, for each gain from 1.
+const GAINS: [[f64; 2]; 7] = [
+    [1100.0, 980.0],
+    [855.0, 760.0],
+    [670.0, 600.0],
+    [450.0, 400.0],
+    [400.0, 355.0],
+    [330.0, 295.0],
+    [230.0, 205.0],
+];
+
+#[derive(Clone, Debug)]
+pub(super) struct Magnetometer {
+    /// CRA, CRB, MR.
+    settings: [u8; 3],
+    pointer: u8,
+    clock: Option<Clock>,
+    output: [i16; 3],
+    fresh: bool,
+    /// Which of the six bytes have been read since the last sample.
+    read: u8,
+}
+
+impl Magnetometer {
+    pub(super) fn new() -> Self {
+        Self {
+            settings: [0x10, 0x20, 0x03],
+            pointer: 0,
+            clock: None,
+            output: [0; 3],
+            fresh: false,
+            read: 0,
+        }
+    }
+
+    /// Takes the latest sample, if there is a new one.
+    pub(super) fn measure(&mut self, now: Duration, sample: &mut dyn FnMut(Duration) -> Axes) {
+        // Some but not all bytes were read: the rest must fit them.
+        let is_locked = self.read != 0 && self.read != 0x3F;
+        let Some((_, time)) = self.clock.as_mut().and_then(|clock| clock.tick(now)) else {
+            return;
+        };
+        if is_locked {
+            return;
+        }
+        let [x, y, z] = sample(time);
+        let gain = usize::from(self.settings[usize::from(CRB)] >> 5).max(1);
+        let [xy_gain, z_gain] = GAINS[gain - 1];
+        self.output = [x * xy_gain, y * xy_gain, z * z_gain].map(|value| {
+            let digits = value.round();
+            match digits.abs() <= 2047.0 {
+                true => digits as i16,
+                false => OVERFLOW,
+            }
+        });
+        self.fresh = true;
+        self.read = 0;
+        if self.settings[usize::from(MR)] & 3 == 1 {
+            // That was the single one which was wanted.
+            self.settings[usize::from(MR)] = 3;
+            self.clock = None;
+        }
+    }
+
+    fn set_clock(&mut self, now: Duration) {
+        let code = usize::from(self.settings[usize::from(CRA)] >> 2 & 7);
+        let rate_hz = [0.75, 1.5, 3.0, 7.5, 15.0, 30.0, 75.0, 220.0][code];
+        self.clock = match self.settings[usize::from(MR)] & 3 {
+            0 => Some(Clock::new(now, rate_hz)),
+            1 => Some(Clock::new(now, 220.0)),
+            _ => None,
+        };
+    }
+
+    fn output_byte(&mut self, register: u8) -> u8 {
+        let place = usize::from(register - OUT_X_H);
+        let [x, y, z] = self.output;
+        let value = [x, z, y][place / 2];
+        self.read |= 1 << place;
+        if self.read == 0x3F {
+            self.fresh = false;
+        }
+        value.to_be_bytes()[place % 2]
+    }
+
+    fn advance(&mut self) {
+        self.pointer = match self.pointer {
+            OUT_Y_L => OUT_X_H,
+            IRC.. => 0,
+            register => register + 1,
+        };
+    }
+}
+
+impl Chip for Magnetometer {
+    /// Whether the real one looks at bit 7 is not known; hosts of the original
+    /// set it, so here it does not.
+    fn point(&mut self, register: u8) {
+        self.pointer = register & 0x7F;
+    }
+
+    fn write(&mut self, now: Duration, value: u8) {
+        if let Some(setting) = self.settings.get_mut(usize::from(self.pointer)) {
+            *setting = value;
+            self.set_clock(now);
+        }
+        self.advance();
+    }
+
+    fn read(&mut self) -> u8 {
+        let value = match self.pointer {
+            register @ CRA..=MR => self.settings[usize::from(register)],
+            register @ OUT_X_H..=OUT_Y_L => self.output_byte(register),
+            SR => {
+                let is_locked = self.read != 0 && self.read != 0x3F;
+                u8::from(is_locked) << 1 | u8::from(self.fresh)
+            }
+            register @ 0x0A..=IRC => b"H43"[usize::from(register - 0x0A)],
+            _ => 0,
+        };
+        self.advance();
+        value
+    }
+}

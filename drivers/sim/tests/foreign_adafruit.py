@@ -1,0 +1,126 @@
+"""Reads the simulated chips on the bus at the Unix socket argv[1].
+
+The code for the chips is Adafruit's; only the bus and what belongs to their
+boards is made here. Prints "ok" when everything was as it should be.
+"""
+
+import math
+import socket
+import sys
+import time
+import types
+import typing
+
+# Parts of Adafruit's firmware, not of the packages; most only name types.
+for module, names in {
+    "micropython": {"const": lambda value: value},
+    "busio": {"I2C": object, "SPI": object},
+    "digitalio": {"DigitalInOut": object},
+    "circuitpython_typing": {"ReadableBuffer": bytes, "WriteableBuffer": bytearray},
+    "circuitpython_typing.device_drivers": {"I2CDeviceDriver": object},
+    "typing_extensions": {"Literal": typing.Literal},
+}.items():
+    sys.modules[module] = types.SimpleNamespace(**names)
+
+import adafruit_l3gd20
+import adafruit_lsm303_accel
+import adafruit_lsm303dlh_mag
+
+
+class Bus:
+    """What these libraries ask of a `busio.I2C`."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(20)
+        self.socket.connect(path)
+
+    def try_lock(self):
+        return True
+
+    def unlock(self):
+        pass
+
+    def writeto(self, address, buffer, *, start=0, end=None):
+        self.transfer(address, bytes(buffer[start:end]), 0)
+
+    def readfrom_into(self, address, buffer, *, start=0, end=None):
+        part = memoryview(buffer)[start:end]
+        part[:] = self.transfer(address, b"", len(part))
+
+    def writeto_then_readfrom(
+        self, address, out, into, *, out_start=0, out_end=None, in_start=0, in_end=None
+    ):
+        part = memoryview(into)[in_start:in_end]
+        part[:] = self.transfer(address, bytes(out[out_start:out_end]), len(part))
+
+    def transfer(self, address, written, count):
+        self.socket.sendall(bytes([address, len(written), count]) + written)
+        if self.receive(1) != b"\x06":
+            raise OSError("nobody answers")
+        return self.receive(count)
+
+    def receive(self, count):
+        received = b""
+        while len(received) < count:
+            part = self.socket.recv(count - len(received))
+            assert part, "the bus is gone"
+            received += part
+        return received
+
+
+def mean(read, count=20):
+    readings = []
+    for _ in range(count):
+        time.sleep(0.005)
+        readings.append(read())
+    return [sum(axis) / count for axis in zip(*readings)]
+
+
+def near(values, expected, error):
+    return all(abs(a - b) <= error for a, b in zip(values, expected))
+
+
+bus = Bus(sys.argv[1])
+
+# Their scale is the range divided by 2048, that of the data sheet is 2.4 % more.
+accel = adafruit_lsm303_accel.LSM303_Accel(bus)
+assert accel._chip_id == 0x33
+accel.data_rate = adafruit_lsm303_accel.Rate.RATE_400_HZ
+for mode in (1, 0, 2):
+    accel.mode = mode
+    for reach in range(3):
+        accel.range = reach
+        time.sleep(0.02)
+        seen = mean(lambda: accel.acceleration)
+        # In eight bits, one step is up to 0.6 m/s^2.
+        error = (0.45, 0.6, 1.0)[(1, 0, 2).index(mode)]
+        assert near(seen, (0, 0, 9.8), error), (mode, reach, seen)
+
+ranges = (
+    adafruit_l3gd20.L3DS20_RANGE_250DPS,
+    adafruit_l3gd20.L3DS20_RANGE_500DPS,
+    adafruit_l3gd20.L3DS20_RANGE_2000DPS,
+)
+rates = []
+for reach in ranges:
+    gyro = adafruit_l3gd20.L3GD20_I2C(bus, rng=reach, rate=adafruit_l3gd20.L3DS20_RATE_800HZ)
+    time.sleep(0.3)
+    rates.append([math.degrees(axis) for axis in mean(lambda: gyro.gyro, 50)])
+# At rest there is its bias, whatever the range.
+assert near(rates[0], (0, 0, 0), 5.5), rates
+assert near(rates[1], rates[0], 0.3) and near(rates[2], rates[0], 0.3), rates
+
+magnet = adafruit_lsm303dlh_mag.LSM303DLH_Mag(bus)
+magnet.mag_rate = adafruit_lsm303dlh_mag.MAGRATE_220
+fields = []
+for gain in (0x20, 0x40, 0x60, 0x80, 0xA0, 0xC0, 0xE0):
+    magnet.mag_gain = gain
+    time.sleep(0.02)
+    fields.append(mean(lambda: magnet.magnetic))
+# 20 uT to the north and 45 uT down, and up to 10 uT of the robot itself. It
+# looks to the east, so the north is on its left.
+assert near(fields[0], (-20, 0, -45), 11), fields
+assert all(near(field, fields[0], 0.6) for field in fields), fields
+
+print("ok")
