@@ -22,7 +22,9 @@ pub mod dummy;
 pub mod hokuyo;
 pub mod options;
 mod outage;
+mod periodic;
 pub mod roboclaw;
+pub mod stargazer;
 #[cfg(test)]
 mod testing;
 
@@ -35,6 +37,8 @@ pub enum BuiltIn {
     Hokuyo(Box<hokuyo::Options>),
     /// Two RoboClaw motor controllers with four wheels
     Roboclaw(Box<roboclaw::Options>),
+    /// A Hagisonic StarGazer: the pose by markers on the ceiling
+    Stargazer(Box<stargazer::Options>),
 }
 
 impl BuiltIn {
@@ -44,6 +48,7 @@ impl BuiltIn {
             Self::Dummy(options) => amber_driver::serve(dummy::Dummy::new(options)),
             Self::Hokuyo(options) => serve(options.driver()),
             Self::Roboclaw(options) => serve(options.driver()),
+            Self::Stargazer(options) => serve(options.driver()),
         }
     }
 

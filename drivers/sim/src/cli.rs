@@ -75,7 +75,7 @@ enum Verb {
     Fault {
         /// What
         kind: FaultKind,
-        /// Which device (roboclaw, hokuyo, hokuyo-tcp, ninedof) or wheel (front-left and so on)
+        /// Which device (roboclaw, hokuyo, hokuyo-tcp, ninedof, stargazer) or wheel (front-left and so on)
         about: Option<String>,
         /// End it after so many simulated seconds
         #[arg(long = "for", value_name = "SECONDS")]
@@ -402,7 +402,8 @@ fn people(state: &State) -> String {
          travelled  {:.3} m\n\
          contacts   {}{}\n\
          clearance  {:.3} m\n\
-         scans      {}, laser {}\n",
+         scans      {}, laser {}\n\
+         markers    {}\n",
         state.time_s,
         state.x_m,
         state.y_m,
@@ -417,11 +418,21 @@ fn people(state: &State) -> String {
         state.clearance_m,
         state.scans,
         if state.laser_on { "on" } else { "off" },
+        markers(&state.markers),
     );
     for fault in &state.faults {
         text.push_str(&format!("fault      {fault}\n"));
     }
     text
+}
+
+fn markers(in_view: &[u32]) -> String {
+    match in_view {
+        [] => "none in view".to_owned(),
+        [nearest, others @ ..] => others
+            .iter()
+            .fold(format!("{nearest} in view"), |text, other| format!("{text}, {other}")),
+    }
 }
 
 /// Data for whoever reads stdout; that nobody does any more is no error.

@@ -95,6 +95,8 @@ pub struct State {
     pub scans: u64,
     /// Whether a laser is on.
     pub laser_on: bool,
+    /// The markers on the ceiling that can be seen, the nearest first.
+    pub markers: Vec<u32>,
     /// What is wrong, as one would write it.
     pub faults: Vec<String>,
 }

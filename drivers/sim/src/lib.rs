@@ -23,6 +23,7 @@
 //! Units are metres, radians and seconds inside; angles are counter-clockwise
 //! with x ahead and y to the left. What devices speak stands in their modules.
 
+pub mod ceiling;
 pub mod cli;
 pub mod control;
 pub mod geometry;
@@ -32,10 +33,12 @@ mod i2c_port;
 pub mod map;
 pub mod ninedof;
 pub mod pty;
+mod ptys;
 mod reset_line;
 pub mod roboclaw;
 pub mod robot;
 pub mod simulator;
+pub mod stargazer;
 pub mod tcp;
 mod unix_server;
 pub mod wheels;

@@ -9,11 +9,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::ceiling::{Ceiling, Seen};
 use crate::geometry::{Pose, Segment};
 use crate::hokuyo::{self, Hokuyo, Link, Model, Sweep};
 use crate::i2c::{Reply, Transfer};
 use crate::ninedof::{Errors, Motion, NineDof};
 use crate::roboclaw::{self, Roboclaws};
+use crate::stargazer::Stargazer;
 use crate::wheels::{UnknownWheel, Wheel};
 use crate::world::{STEP, StartError, World};
 
@@ -35,6 +37,8 @@ pub enum Device {
     HokuyoTcp,
     /// The board with accelerometer, gyroscope and magnetometer, on a bus of its own.
     NineDof,
+    /// The sensor that looks up at markers.
+    Stargazer,
 }
 
 /// What can be wrong.
@@ -65,6 +69,8 @@ pub struct Config {
     pub roboclaw: roboclaw::Config,
     /// The laser scanner.
     pub model: Model,
+    /// What the StarGazer looks up at.
+    pub ceiling: Ceiling,
 }
 
 /// The robot.
@@ -75,6 +81,8 @@ pub struct Robot {
     scanner: Hokuyo,
     ethernet_scanner: Hokuyo,
     ninedof: NineDof,
+    ceiling: Ceiling,
+    stargazer: Stargazer,
     faults: Vec<(Fault, Option<Duration>)>,
     random: fastrand::Rng,
     scans: u64,
@@ -82,11 +90,12 @@ pub struct Robot {
 
 impl Device {
     /// All devices.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Roboclaw,
         Self::Hokuyo,
         Self::HokuyoTcp,
         Self::NineDof,
+        Self::Stargazer,
     ];
 
     /// The name that people write.
@@ -97,6 +106,7 @@ impl Device {
             Self::Hokuyo => "hokuyo",
             Self::HokuyoTcp => "hokuyo-tcp",
             Self::NineDof => "ninedof",
+            Self::Stargazer => "stargazer",
         }
     }
 }
@@ -113,14 +123,16 @@ impl FromStr for Device {
     fn from_str(name: &str) -> Result<Self, UnknownDevice> {
         let mut all = Self::ALL.into_iter();
         all.find(|device| device.name() == name)
-            .ok_or_else(|| UnknownDevice(name.to_owned()))
+            .ok_or_else(|| UnknownDevice { name: name.to_owned() })
     }
 }
 
 /// No device has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such device (roboclaw, hokuyo, hokuyo-tcp, ninedof): {0:?}")]
-pub struct UnknownDevice(String);
+#[error("no such device ({all}): {name:?}", all = Device::ALL.map(Device::name).join(", "))]
+pub struct UnknownDevice {
+    name: String,
+}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -189,6 +201,8 @@ impl Robot {
             scanner: Hokuyo::new(config.model, Link::Serial, Duration::ZERO),
             ethernet_scanner: Hokuyo::new(config.model, Link::Ethernet, Duration::ZERO),
             ninedof: NineDof::new(Errors::of_seed(config.seed), Duration::ZERO),
+            ceiling: config.ceiling,
+            stargazer: Stargazer::new(config.seed, Duration::ZERO),
             faults: Vec::new(),
             random,
             scans: 0,
@@ -216,6 +230,10 @@ impl Robot {
                 }
             }
         }
+        while let Some(time) = self.stargazer.poll_look(now) {
+            let view = self.view(self.world.pose_at(time));
+            self.stargazer.handle_view(&view);
+        }
     }
 
     /// Bytes for a device.
@@ -227,6 +245,7 @@ impl Robot {
             Device::Roboclaw => self.roboclaws.handle_bytes(now, bytes),
             Device::Hokuyo => self.scanner.handle_bytes(now, bytes),
             Device::HokuyoTcp => self.ethernet_scanner.handle_bytes(now, bytes),
+            Device::Stargazer => self.stargazer.handle_bytes(now, bytes),
             // It has no bytes but transfers.
             Device::NineDof => {}
         }
@@ -257,8 +276,8 @@ impl Robot {
             Device::Roboclaw => self.roboclaws.handle_unplug(),
             Device::Hokuyo => self.scanner.handle_hang_up(),
             Device::HokuyoTcp => self.ethernet_scanner.handle_hang_up(),
-            // Chips on a bus do not know who speaks to them.
-            Device::NineDof => {}
+            // These do not know who speaks to them.
+            Device::NineDof | Device::Stargazer => {}
         }
     }
 
@@ -269,6 +288,7 @@ impl Robot {
                 Device::Roboclaw => self.roboclaws.poll_output(now)?,
                 Device::Hokuyo => self.scanner.poll_output()?,
                 Device::HokuyoTcp => self.ethernet_scanner.poll_output()?,
+                Device::Stargazer => self.stargazer.poll_output()?,
                 Device::NineDof => return None,
             };
             if self.has(Fault::Stall(device)) || self.has(Fault::Unplug(device)) {
@@ -288,6 +308,7 @@ impl Robot {
             self.roboclaws.next_timeout(),
             self.scanner.next_timeout(),
             self.ethernet_scanner.next_timeout(),
+            self.stargazer.next_timeout(),
             self.next_fault_end(),
         ]
         .into_iter()
@@ -325,6 +346,23 @@ impl Robot {
     #[must_use]
     pub fn ninedof(&self) -> &NineDof {
         &self.ninedof
+    }
+
+    /// The sensor that looks up at markers.
+    #[must_use]
+    pub fn stargazer(&self) -> &Stargazer {
+        &self.stargazer
+    }
+
+    /// The same, to make it another one.
+    pub fn stargazer_mut(&mut self) -> &mut Stargazer {
+        &mut self.stargazer
+    }
+
+    /// The markers that it could see now, the nearest first.
+    pub fn markers_in_view(&self) -> impl Iterator<Item = u32> {
+        let seen = self.ceiling.seen_from(self.world.pose(), self.world.walls());
+        seen.into_iter().map(|seen| seen.id)
     }
 
     /// Whether the plug of a device is in.
@@ -394,8 +432,10 @@ impl Robot {
                 if let Some(scanner) = self.scanner_mut(device) {
                     *scanner = scanner.restarted(now);
                 }
-                if device == Device::NineDof {
-                    self.ninedof.restart(now);
+                match device {
+                    Device::NineDof => self.ninedof.restart(now),
+                    Device::Stargazer => self.stargazer.restart(now),
+                    Device::Roboclaw | Device::Hokuyo | Device::HokuyoTcp => {}
                 }
             }
             Fault::Stall(_) | Fault::Corrupt(_) => {}
@@ -435,9 +475,20 @@ impl Robot {
         model.measure(&distances, &mut self.random)
     }
 
+    /// What the StarGazer sees from a place.
+    fn view(&self, pose: Pose) -> Vec<Seen> {
+        let mut view = self.ceiling.seen_from(pose, self.world.walls());
+        if let Some(reference) = self.stargazer.reference()
+            && let Some(pose) = self.ceiling.from_marker(reference, pose)
+        {
+            view.iter_mut().for_each(|seen| seen.pose = pose);
+        }
+        view
+    }
+
     fn scanner_mut(&mut self, device: Device) -> Option<&mut Hokuyo> {
         match device {
-            Device::Roboclaw | Device::NineDof => None,
+            Device::Roboclaw | Device::NineDof | Device::Stargazer => None,
             Device::Hokuyo => Some(&mut self.scanner),
             Device::HokuyoTcp => Some(&mut self.ethernet_scanner),
         }
