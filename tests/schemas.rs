@@ -216,8 +216,9 @@ fn the_messages_of_a_ninedof_are_these_bytes() {
                 accel: Some(true),
                 gyro: Some(true),
                 magnet: Some(false),
+                extended: None,
             }),
-            ..data
+            ..data.clone()
         },
     );
     check(
@@ -227,10 +228,9 @@ fn the_messages_of_a_ninedof_are_these_bytes() {
             sensor_data: Some(SensorData {
                 accel: axes([-125, 62, 1000]),
                 gyro: axes([8, -8, 87]),
-                magnet: None,
-                timestamp: None,
+                ..SensorData::default()
             }),
-            ..data
+            ..data.clone()
         },
     );
     check(
@@ -241,8 +241,9 @@ fn the_messages_of_a_ninedof_are_these_bytes() {
                 accel: Some(true),
                 gyro: Some(true),
                 magnet: Some(true),
+                extended: None,
             }),
-            ..data
+            ..data.clone()
         },
     );
 }
@@ -519,7 +520,7 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
         mediator "amber.mediator_proto" {
             Device Health Trouble Request ListDrivers ListClients GetStatistics ChangeDriver Reload SetLogLevel
             Reply Refusal DriverList Driver DriverCounters ClientList ClientInfo Statistics
-            Counter Event
+            Counter Event Trace Traced
         }
         ninedof "amber.ninedof_proto" { AxisData SensorData DataRequest SubscribeAction }
         pid_follow_trajectory "amber.pid_follow_trajectory_proto" { Targets Configuration }

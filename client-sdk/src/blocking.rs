@@ -30,7 +30,7 @@ use tokio::runtime::{Builder, Handle};
 
 use crate::client::{self, Announcement};
 use crate::error::{Error, Result};
-use crate::proxy::{self, DummyStatus, WheelSpeeds};
+use crate::proxy::{self, DummyStatus, Finding, ImuReading, Sensors, WheelSpeeds};
 use crate::scan::Scan;
 use crate::subscription::{self, Update};
 
@@ -55,6 +55,13 @@ pub struct Proxy {
 #[derive(Clone, Debug)]
 pub struct Dummy {
     dummy: proxy::Dummy,
+    runtime: Handle,
+}
+
+/// An accelerometer, a gyroscope and a magnetometer.
+#[derive(Clone, Debug)]
+pub struct NineDof {
+    ninedof: proxy::NineDof,
     runtime: Handle,
 }
 
@@ -143,6 +150,14 @@ impl Client {
     pub fn dummy(&self, id: i32) -> Dummy {
         Dummy {
             dummy: self.client.dummy(id),
+            runtime: self.runtime.clone(),
+        }
+    }
+
+    /// The accelerometer, gyroscope and magnetometer with an id.
+    pub fn ninedof(&self, id: i32) -> NineDof {
+        NineDof {
+            ninedof: self.client.ninedof(id),
             runtime: self.runtime.clone(),
         }
     }
@@ -282,6 +297,61 @@ impl Dummy {
     pub fn subscribe(&self) -> Result<Subscription<String>> {
         let subscription = self.runtime.block_on(self.dummy.subscribe())?;
         Ok(Subscription::new(subscription, &self.runtime))
+    }
+}
+
+impl NineDof {
+    /// The same device with another deadline.
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self {
+            ninedof: self.ninedof.with_deadline(deadline),
+            runtime: self.runtime,
+        }
+    }
+
+    /// Like [`crate::NineDof::data`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn data(&self, sensors: Sensors) -> Result<ImuReading> {
+        self.runtime.block_on(self.ninedof.data(sensors))
+    }
+
+    /// Like [`crate::NineDof::subscribe`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn subscribe(
+        &self,
+        period: Duration,
+        sensors: Sensors,
+    ) -> Result<Subscription<ImuReading>> {
+        let subscription = (self.runtime).block_on(self.ninedof.subscribe(period, sensors))?;
+        Ok(Subscription::new(subscription, &self.runtime))
+    }
+
+    /// Like [`crate::NineDof::self_test`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn self_test(&self) -> Result<Vec<Finding>> {
+        self.runtime.block_on(self.ninedof.self_test())
+    }
+
+    /// Like [`crate::NineDof::calibrate_gyroscope`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn calibrate_gyroscope(&self, time: Duration) -> Result<Vec<Finding>> {
+        (self.runtime).block_on(self.ninedof.calibrate_gyroscope(time))
+    }
+
+    /// Like [`crate::NineDof::calibrate_magnetometer`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn calibrate_magnetometer(&self, time: Duration) -> Result<Vec<Finding>> {
+        (self.runtime).block_on(self.ninedof.calibrate_magnetometer(time))
     }
 }
 

@@ -14,20 +14,27 @@ use clap::{Args, Subcommand};
 use crate::client::Client;
 
 mod call;
+mod capture;
 mod change;
+pub mod decode;
 mod devices;
 mod drive;
 mod events;
+pub mod explain;
 mod failure;
+mod ninedof;
 mod output;
 mod ping;
-mod reflect;
+pub mod reflect;
 mod scan;
 mod status;
+mod trace;
 mod watch;
 
+pub use call::read_hex;
 pub use failure::{Failure, exit_code};
-pub use output::{note, print};
+pub use output::{Human, note, print, show, table};
+pub use reflect::Schemas;
 
 /// The port of a mediator unless something else is said.
 pub const DEFAULT_PORT: u16 = 26_233;
@@ -71,8 +78,11 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  amber ping dummy\n  amber ping mediator -c 5 -i 0.2")]
     Ping(ping::Options),
     /// Show what a device publishes, until Ctrl-C
-    #[command(after_help = "Examples:\n  amber watch dummy\n  amber watch hokuyo --rate")]
+    #[command(after_help = watch::HELP)]
     Watch(watch::Options),
+    /// Show the frames between the mediator and a driver, until Ctrl-C
+    #[command(after_help = trace::HELP)]
+    Trace(trace::Options),
     /// Send one request to a device and show the answer
     #[command(after_help = call::HELP)]
     Call(call::Options),
@@ -126,6 +136,7 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
             Verb::Call(call) => Verb::Call(call.checked()?),
             Verb::Drive(drive) => Verb::Drive(drive.checked(options.json)?),
             Verb::Scan(scan) => Verb::Scan(scan.checked(options.json)?),
+            Verb::Watch(watch) => Verb::Watch(watch.checked()?),
             verb => verb,
         };
         let client = Client::connect(options.mediator.to_string()).await?;
@@ -149,6 +160,7 @@ async fn carry_out(verb: Verb, client: &Client, json: bool) -> Result<(), Failur
         Verb::Events => until_interrupt(events::run(&mediator, json)).await,
         Verb::Ping(options) => ping::run(client, options, json).await,
         Verb::Watch(options) => until_interrupt(watch::run(client, options, json)).await,
+        Verb::Trace(options) => until_interrupt(trace::run(client, options, json)).await,
         Verb::Call(options) => call::run(client, options, json).await,
         Verb::Scan(options) => until_interrupt(scan::run(client, options, json)).await,
         // It has its own way to end: not before the wheels were told to stop.

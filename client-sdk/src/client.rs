@@ -16,9 +16,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::dispatch::{Cancellation, Dispatch, Order, Status};
 use crate::error::{Error, Result};
 use crate::pending::CallId;
-use crate::proxy::{Dummy, Hokuyo, Mediator, Proxy, Roboclaw};
+use crate::proxy::{Dummy, Hokuyo, Mediator, NineDof, Proxy, Roboclaw};
 use crate::subscription::{Decode, Subscription};
-use crate::subscriptions::ListenerId;
+use crate::subscriptions::{ListenerId, Terms};
 use crate::transport::{Transport, UdpTransport};
 use crate::wire::SYN_LEN;
 
@@ -125,6 +125,11 @@ impl Client {
     /// The dummy device with an id.
     pub fn dummy(&self, id: i32) -> Dummy {
         Dummy::new(self.device(Device::new(DeviceType::DUMMY, id)))
+    }
+
+    /// The accelerometer, gyroscope and magnetometer with an id.
+    pub fn ninedof(&self, id: i32) -> NineDof {
+        NineDof::new(self.device(Device::new(DeviceType::NINEDOF, id)))
     }
 
     /// The four driven wheels with an id.
@@ -267,10 +272,10 @@ impl Client {
     pub(crate) async fn subscribe<T>(
         &self,
         device: Device,
-        parameters: Bytes,
+        terms: Terms,
         decode: Decode<T>,
     ) -> Result<Subscription<T>> {
-        check_length(device, &parameters)?;
+        check_length(device, &terms.join)?;
         let started = Instant::now();
         let until = started + self.deadline;
         let listener = ListenerId(self.fresh_id());
@@ -280,7 +285,7 @@ impl Client {
         let order = Order::Subscribe {
             device,
             listener,
-            parameters,
+            terms,
             queue: subscription.queue().clone(),
             sent,
         };

@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::liveness::{Liveness, PATIENCE, Verdict};
 use crate::pending::{Call, CallId, Pending};
 use crate::subscription::{Interruption, Queue, Signal};
-use crate::subscriptions::{Ask, ListenerId, Subscriptions};
+use crate::subscriptions::{Ask, ListenerId, Subscriptions, Terms};
 use crate::transport::{Role, Transport, TransportError};
 use crate::wire::{Envelope, packet, sender, with_syn};
 
@@ -63,7 +63,7 @@ pub(crate) enum Order {
     Subscribe {
         device: Device,
         listener: ListenerId,
-        parameters: Bytes,
+        terms: Terms,
         queue: Arc<Queue>,
         sent: oneshot::Sender<Result<()>>,
     },
@@ -249,7 +249,7 @@ impl<T: Transport> Dispatch<T> {
             Order::Subscribe {
                 device,
                 listener,
-                parameters,
+                terms,
                 queue,
                 sent,
             } => {
@@ -257,7 +257,7 @@ impl<T: Transport> Dispatch<T> {
                     return;
                 }
                 self.queues.insert(listener, queue);
-                match self.subscriptions.add(now, device, listener, parameters) {
+                match self.subscriptions.add(now, device, listener, terms) {
                     Some(ask) => self.ask(ask, Some(sent)),
                     None => drop(sent.send(Ok(()))),
                 }
@@ -272,8 +272,8 @@ impl<T: Transport> Dispatch<T> {
             Cancellation::Call(id) => drop(self.pending.cancelled(id)),
             Cancellation::Listener(device, listener) => {
                 self.queues.remove(&listener);
-                if let Some(ask) = self.subscriptions.remove(device, listener) {
-                    self.ask(ask, None);
+                if let Some(leave) = self.subscriptions.remove(device, listener) {
+                    self.send_numbered(device, leave, None);
                 }
                 self.watch_mediator(now);
             }
@@ -450,12 +450,11 @@ impl<T: Transport> Dispatch<T> {
     }
 
     fn ask(&mut self, ask: Ask, sent: Option<oneshot::Sender<Result<()>>>) {
-        let unsubscribe = || Envelope::new(MsgType::Unsubscribe, None, None);
         match ask {
-            Ask::Unsubscribe(device) => self.send_numbered(device, unsubscribe().bytes(), sent),
             Ask::Subscribe(device) => self.subscribe(device, sent),
             Ask::Renew(device) => {
-                self.send_numbered(device, unsubscribe().bytes(), None);
+                let leave = self.subscriptions.terms(device).leave;
+                self.send_numbered(device, leave, None);
                 self.subscribe(device, sent);
             }
         }
@@ -466,7 +465,7 @@ impl<T: Transport> Dispatch<T> {
         self.subscriptions.sent(device, syn);
         self.send(
             device,
-            with_syn(&self.subscriptions.parameters(device), syn),
+            with_syn(&self.subscriptions.terms(device).join, syn),
             sent,
         );
     }
@@ -554,7 +553,8 @@ impl<T: Transport> Dispatch<T> {
             Role::Driver => {
                 let devices: Vec<_> = self.subscriptions.devices().collect();
                 for device in devices {
-                    self.ask(Ask::Unsubscribe(device), None);
+                    let leave = self.subscriptions.terms(device).leave;
+                    self.send_numbered(device, leave, None);
                 }
             }
             Role::Client => {

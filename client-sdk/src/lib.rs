@@ -68,6 +68,9 @@ mod wire;
 pub use amber_proto as proto;
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};
-pub use proxy::{Dummy, DummyStatus, Hokuyo, Mediator, Proxy, Roboclaw, WheelSpeeds};
+pub use proxy::{
+    Attitude, Dummy, DummyStatus, Finding, Hokuyo, ImuReading, Mediator, NineDof, Proxy, Roboclaw,
+    Sensors, Vector, WheelSpeeds,
+};
 pub use scan::{Point, Scan, ScanError};
 pub use subscription::{Event, Interruption, Subscription, Update};

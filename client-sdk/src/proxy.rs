@@ -7,17 +7,20 @@ use bytes::Bytes;
 
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::subscription::Subscription;
+use crate::subscription::{Decode, Subscription};
+use crate::subscriptions::Terms;
 use crate::wire::Envelope;
 
 mod dummy;
 mod hokuyo;
 mod mediator;
+pub(crate) mod ninedof;
 pub(crate) mod roboclaw;
 
 pub use dummy::{Dummy, DummyStatus};
 pub use hokuyo::Hokuyo;
 pub use mediator::Mediator;
+pub use ninedof::{Attitude, Finding, ImuReading, NineDof, Sensors, Vector};
 pub use roboclaw::{Roboclaw, WheelSpeeds};
 
 /// Any device, for messages of your own; typed proxies are made of this.
@@ -149,9 +152,9 @@ impl Proxy {
     ) -> Result<Subscription<M>> {
         parameters.set_kind(MsgType::Subscribe);
         parameters.set_syn(None);
-        let parameters = parameters.encode_to_vec().into();
+        let terms = usual_terms(parameters.encode_to_vec().into());
         self.client
-            .subscribe(self.device, parameters, |bytes| Ok(Some(M::decode(bytes)?)))
+            .subscribe(self.device, terms, |bytes| Ok(Some(M::decode(bytes)?)))
             .await
     }
 
@@ -165,12 +168,18 @@ impl Proxy {
         self.subscribe_as(|bytes| Ok(Some(bytes))).await
     }
 
-    pub(crate) async fn subscribe_as<T>(
+    pub(crate) async fn subscribe_as<T>(&self, decode: Decode<T>) -> Result<Subscription<T>> {
+        let subscribe = Envelope::new(MsgType::Subscribe, None, None).bytes();
+        self.subscribe_by(usual_terms(subscribe), decode).await
+    }
+
+    /// For devices that want another message than SUBSCRIBE.
+    pub(crate) async fn subscribe_by<T>(
         &self,
-        decode: crate::subscription::Decode<T>,
+        terms: Terms,
+        decode: Decode<T>,
     ) -> Result<Subscription<T>> {
-        let parameters = Envelope::new(MsgType::Subscribe, None, None).bytes();
-        self.client.subscribe(self.device, parameters, decode).await
+        self.client.subscribe(self.device, terms, decode).await
     }
 
     pub(crate) fn bad_answer(&self, message: impl Into<String>) -> Error {
@@ -178,5 +187,16 @@ impl Proxy {
             device: self.device,
             message: message.into(),
         }
+    }
+}
+
+/// A subscription that ends with UNSUBSCRIBE.
+fn usual_terms(join: Bytes) -> Terms {
+    let leave = Envelope::new(MsgType::Unsubscribe, None, None).bytes();
+    let period = Duration::ZERO;
+    Terms {
+        join,
+        leave,
+        period,
     }
 }

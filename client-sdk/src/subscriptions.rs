@@ -27,6 +27,16 @@ use bytes::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ListenerId(pub(crate) u64);
 
+/// The messages that begin and end a subscription, but for their numbers.
+/// Mostly SUBSCRIBE and UNSUBSCRIBE; some devices want something else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) join: Bytes,
+    pub(crate) leave: Bytes,
+    /// How far apart messages will be: so much later silence means something.
+    pub(crate) period: Duration,
+}
+
 /// What must be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
@@ -34,8 +44,6 @@ pub(crate) enum Ask {
     Subscribe(Device),
     /// UNSUBSCRIBE, then SUBSCRIBE.
     Renew(Device),
-    /// UNSUBSCRIBE.
-    Unsubscribe(Device),
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +55,7 @@ pub(crate) struct Subscriptions {
 #[derive(Debug)]
 struct Feed {
     listeners: Vec<ListenerId>,
-    parameters: Bytes,
+    terms: Terms,
     state: State,
     /// Listeners have been told that data stopped.
     interrupted: bool,
@@ -78,40 +86,41 @@ enum Again {
 }
 
 impl Subscriptions {
-    /// Adds a listener. `parameters` is the encoded SUBSCRIBE; the latest hold for all.
+    /// Adds a listener. The latest terms hold for all.
     pub(crate) fn add(
         &mut self,
         now: Instant,
         device: Device,
         listener: ListenerId,
-        parameters: Bytes,
+        terms: Terms,
     ) -> Option<Ask> {
         if let Some(feed) = self.feeds.get_mut(&device) {
             feed.listeners.push(listener);
-            if feed.parameters == parameters {
+            if feed.terms == terms {
                 return None;
             }
-            feed.parameters = parameters;
+            feed.terms = terms;
             return match feed.state {
                 State::Lost { .. } => None,
                 State::Asked { .. } | State::Flowing => {
-                    feed.state = asked(now, 0);
+                    feed.state = asked(now, 0, feed.terms.period);
                     Some(Ask::Renew(device))
                 }
             };
         }
         let feed = Feed {
             listeners: vec![listener],
-            parameters,
-            state: asked(now, 0),
+            state: asked(now, 0, terms.period),
+            terms,
             interrupted: false,
         };
         self.feeds.insert(device, feed);
         Some(Ask::Subscribe(device))
     }
 
-    /// Removes a listener; with the last one of a device its data is no longer wanted.
-    pub(crate) fn remove(&mut self, device: Device, listener: ListenerId) -> Option<Ask> {
+    /// Removes a listener; with the last one of a device its data is no longer
+    /// wanted, and this is what to send.
+    pub(crate) fn remove(&mut self, device: Device, listener: ListenerId) -> Option<Bytes> {
         let feed = self.feeds.get_mut(&device)?;
         feed.listeners.retain(|known| *known != listener);
         if !feed.listeners.is_empty() {
@@ -119,11 +128,11 @@ impl Subscriptions {
         }
         let feed = self.feeds.remove(&device)?;
         match feed.state {
-            State::Asked { .. } | State::Flowing => Some(Ask::Unsubscribe(device)),
+            State::Asked { .. } | State::Flowing => Some(feed.terms.leave),
             State::Lost {
                 again: Again::Renew,
                 ..
-            } => Some(Ask::Unsubscribe(device)),
+            } => Some(feed.terms.leave),
             State::Lost { .. } => None,
         }
     }
@@ -222,7 +231,7 @@ impl Subscriptions {
                 State::Asked {
                     again_at, attempt, ..
                 } if again_at <= now => {
-                    feed.state = asked(now, attempt + 1);
+                    feed.state = asked(now, attempt + 1, feed.terms.period);
                     asks.push(Ask::Renew(*device));
                 }
                 State::Lost {
@@ -230,7 +239,7 @@ impl Subscriptions {
                     attempt,
                     again,
                 } if again_at <= now => {
-                    feed.state = asked(now, attempt);
+                    feed.state = asked(now, attempt, feed.terms.period);
                     asks.push(match again {
                         Again::Subscribe => Ask::Subscribe(*device),
                         Again::Renew => Ask::Renew(*device),
@@ -251,11 +260,11 @@ impl Subscriptions {
         times.min()
     }
 
-    /// The encoded SUBSCRIBE of a device.
-    pub(crate) fn parameters(&self, device: Device) -> Bytes {
+    /// What begins and ends the subscription to a device.
+    pub(crate) fn terms(&self, device: Device) -> Terms {
         self.feeds
             .get(&device)
-            .map(|feed| feed.parameters.clone())
+            .map(|feed| feed.terms.clone())
             .unwrap_or_default()
     }
 
@@ -273,8 +282,10 @@ impl Subscriptions {
     }
 }
 
-fn asked(now: Instant, attempt: u32) -> State {
+fn asked(now: Instant, attempt: u32, period: Duration) -> State {
     let delay = Duration::from_secs(1 << attempt.min(5)).min(Duration::from_secs(30));
+    // Not for ever, or the end of time would be passed.
+    let delay = delay + period.min(Duration::from_secs(86_400));
     State::Asked {
         syn: None,
         again_at: now + delay,

@@ -44,16 +44,18 @@ pub trait Connect: Send + 'static {
 /// Dropping the future gives up.
 pub(crate) async fn open(connect: &mut impl Connect) -> Result<Box<dyn Connection>, String> {
     let connected = connect.connect().await;
-    connected.map_err(|error| {
-        let place = connect.place();
-        match error.kind() {
-            io::ErrorKind::NotFound => not_there(&place),
-            io::ErrorKind::PermissionDenied => {
-                format!("no right to open {place}; see its group with ls -l")
-            }
-            _ => format!("cannot open {place}: {error}"),
+    connected.map_err(|error| in_words(&error, &connect.place()))
+}
+
+/// Why a place cannot be opened.
+pub(crate) fn in_words(error: &io::Error, place: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => not_there(place),
+        io::ErrorKind::PermissionDenied => {
+            format!("no right to open {place}; see its group with ls -l")
         }
-    })
+        _ => format!("cannot open {place}: {error}"),
+    }
 }
 
 /// The same words whether it has just been pulled out or never was there, so

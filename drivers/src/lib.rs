@@ -20,6 +20,7 @@ pub mod connection;
 mod desk;
 pub mod dummy;
 pub mod hokuyo;
+pub mod ninedof;
 pub mod options;
 mod outage;
 mod periodic;
@@ -35,6 +36,8 @@ pub enum BuiltIn {
     Dummy(dummy::Options),
     /// A Hokuyo laser scanner
     Hokuyo(Box<hokuyo::Options>),
+    /// Acceleration, turn rate and magnetic field by chips on I2C
+    Ninedof(Box<ninedof::Options>),
     /// Two RoboClaw motor controllers with four wheels
     Roboclaw(Box<roboclaw::Options>),
     /// A Hagisonic StarGazer: the pose by markers on the ceiling
@@ -47,6 +50,7 @@ impl BuiltIn {
         match self {
             Self::Dummy(options) => amber_driver::serve(dummy::Dummy::new(options)),
             Self::Hokuyo(options) => serve(options.driver()),
+            Self::Ninedof(options) => serve(options.driver()),
             Self::Roboclaw(options) => serve(options.driver()),
             Self::Stargazer(options) => serve(options.driver()),
         }

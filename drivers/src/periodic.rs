@@ -179,6 +179,9 @@ mod tests {
             assert!(periodic.subscribe(start, &client(id as i32), MS, 'a'));
         }
         assert!(!periodic.subscribe(start, &client(-1), MS, 'a'));
-        assert!(periodic.subscribe(start, &client(5), MS, 'b'), "not a new one");
+        assert!(
+            periodic.subscribe(start, &client(5), MS, 'b'),
+            "not a new one"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: what all verbs have in common, and who carries them out. IO.
 
 mod demo;
+mod import;
 mod mediator;
 
 use std::io;
@@ -40,6 +41,12 @@ enum Verb {
     Sim(amber_sim::cli::Options),
     #[command(flatten)]
     Client(client::Verb),
+    /// Make a configuration from the settings of the original mediator
+    Import(import::Options),
+    /// Show what bytes on the wire mean, and where they are wrong
+    Decode(client::decode::Options),
+    /// See whether a driver keeps the protocol, and what to mend if not
+    Check(amber_check::cli::Options),
     /// Print a script that completes commands in your shell
     #[command(
         after_help = "Example:\n  amber completions bash > ~/.local/share/bash-completion/completions/amber"
@@ -86,6 +93,9 @@ impl Cli {
                 failure.hint.into_iter().fold(shown, Failure::hint)
             }),
             Verb::Client(verb) => client::run(verb, &options),
+            Verb::Import(import) => import.run(),
+            Verb::Decode(decode) => decode.run(options.json),
+            Verb::Check(check) => check.run(options.json),
             Verb::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Self::command(), "amber", &mut script);

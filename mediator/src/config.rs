@@ -3,6 +3,8 @@
 //!
 //! Everything has a default; `amber mediator --print-config` shows the whole.
 
+pub mod erlang;
+pub mod import;
 #[cfg(test)]
 mod tests;
 

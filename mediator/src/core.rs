@@ -6,6 +6,7 @@
 //!
 //! - [`Core::poll_action`]: processes to start and end,
 //! - [`Core::poll_order`]: work that needs files or the log,
+//! - [`Core::send_traced`]: frames for those who look on,
 //! - [`Router::poll_dirty`]: queues with something for a driver's pipe,
 //! - [`Core::outbox`]: datagrams to send.
 //!
@@ -16,11 +17,12 @@ mod control;
 mod health;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use amber_proto::frame::{Frame, StreamError, check_prefix};
 use amber_proto::mediator::{self, Event as Notice, event::Kind};
@@ -33,7 +35,7 @@ use self::words::Words;
 use crate::config::{Admin, Config, DriverConfig};
 use crate::counters::{Count, Drop};
 use crate::limits;
-use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Silence};
+use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Silence, Unreachable};
 use crate::supervise::{Action, Event, Exit, State, Supervisor};
 
 /// See the [module](self).
@@ -49,6 +51,8 @@ pub struct Core {
     orders: VecDeque<Order>,
     /// Who wants to hear of events.
     listeners: BTreeSet<ClientId>,
+    /// Who looks on at frames.
+    tracers: Vec<trace::Tracer>,
     notices: u64,
     admin: Admin,
     listening: Vec<String>,
@@ -109,6 +113,7 @@ impl Core {
             actions: VecDeque::new(),
             orders: VecDeque::new(),
             listeners: BTreeSet::new(),
+            tracers: Vec::new(),
             notices: 0,
             admin: config.admin,
             listening: Vec::new(),
@@ -133,12 +138,46 @@ impl Core {
         }
     }
 
-    /// Ends all drivers; [`Core::is_finished`] says when that is done.
-    pub fn shut_down(&mut self, now: Instant) {
+    /// Ends all drivers; [`Core::is_finished`] says when that is done. Returns
+    /// how long it takes at most, unless a process cannot be killed.
+    pub fn shut_down(&mut self, now: Instant) -> Duration {
         self.stopping = true;
         for key in self.keys() {
             self.driver_event(now, key, Event::Stop);
         }
+        let graces = self.drivers.values().map(|d| d.config.policy.grace);
+        graces.max().unwrap_or_default() * 2 + limits::AFTER_KILL
+    }
+
+    /// Whether everything is coming to its end.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    /// The drivers that have not ended yet, for people.
+    pub fn unfinished(&self) -> String {
+        self.names_of(|driver| !driver.supervisor.is_at_rest())
+    }
+
+    /// How things are, in one line.
+    pub fn summary(&self) -> String {
+        let known = self.drivers.values().filter(|driver| !driver.obsolete);
+        let up = known.clone().filter(|d| *d.supervisor.state() == State::Up);
+        let (up, all) = (up.count(), known.count());
+        let clients = self.router.clients.len();
+        let mut text = format!("drivers up: {up} of {all}, clients: {clients}");
+        let failed =
+            self.names_of(|driver| matches!(driver.supervisor.state(), State::Failed { .. }));
+        if !failed.is_empty() {
+            text.push_str(&format!(", given up: {failed}"));
+        }
+        text
+    }
+
+    fn names_of(&self, wanted: impl Fn(&Driver) -> bool) -> String {
+        let drivers = self.drivers.values().filter(|driver| wanted(driver));
+        let names = drivers.map(|driver| driver.config.devices[0].to_string());
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// Whether all drivers have ended.
@@ -231,6 +270,22 @@ impl Core {
     pub fn datagram(&mut self, now: Instant, from: ClientAddress, bytes: &[u8]) {
         if let Some(message) = self.router.datagram(now, from, bytes, &mut self.outbox) {
             self.for_mediator(now, message);
+        }
+    }
+
+    /// The network says that an address cannot be reached. Only addresses of
+    /// clients count to whom something was sent.
+    pub fn unreachable(&mut self, now: Instant, at: ClientAddress, how: Unreachable) {
+        let Some(id) = self.router.clients.at(&at) else {
+            return;
+        };
+        let Some(client) = self.router.clients.client_mut(id) else {
+            return;
+        };
+        self.router.counters.count(Count::AddressErrors);
+        if client.unreachable(now, how) {
+            self.router.counters.count(Count::ClientsUnreachable);
+            self.client_gone(id, Gone::Unreachable(how));
         }
     }
 
@@ -578,7 +633,9 @@ impl Core {
             match why {
                 // Every command does so at its end.
                 Gone::SaidSo => debug!(client = %address, id = id.0, "client gone: {why}"),
-                Gone::Lost => info!(client = %address, id = id.0, "client gone: {why}"),
+                Gone::Lost | Gone::Unreachable(_) => {
+                    info!(client = %address, id = id.0, "client gone: {why}")
+                }
             }
             self.notify(Notice {
                 client_id: Some(id.0),
@@ -625,6 +682,7 @@ impl Core {
 enum Gone {
     SaidSo,
     Lost,
+    Unreachable(Unreachable),
 }
 
 impl fmt::Display for Gone {
@@ -632,6 +690,8 @@ impl fmt::Display for Gone {
         f.write_str(match self {
             Self::SaidSo => "left",
             Self::Lost => "does not answer any more",
+            Self::Unreachable(Unreachable::PortClosed) => "has closed its port",
+            Self::Unreachable(Unreachable::NoRoute) => "cannot be reached any more",
         })
     }
 }

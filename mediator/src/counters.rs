@@ -39,6 +39,13 @@ kinds! {
         ClientsGone = "clients_gone",
         /// Clients that made room for others, of those gone.
         ClientsEvicted = "clients_evicted",
+        /// Clients whose address refused or could not be reached, of those gone.
+        ClientsUnreachable = "clients_unreachable",
+        /// What the network said of addresses of clients: refused, unreachable.
+        AddressErrors = "address_errors",
+        /// Datagrams that were sent again because the socket reported an error of
+        /// another address.
+        SendsRepeated = "sends_repeated",
         /// Drivers that were started.
         DriverStarts = "driver_starts",
         /// Drivers that ended without being asked to.
@@ -89,6 +96,8 @@ kinds! {
         SendBufferFull = "send_buffer_full",
         /// A datagram that could not be sent.
         SendFailed = "send_failed",
+        /// Frames that a tracer was not shown because there were too many.
+        TraceFrames = "trace_frames_not_shown",
         /// Lines of our log that nobody read in time.
         LogLines = "log_lines",
         /// Lines that drivers wrote to stderr faster than is logged.

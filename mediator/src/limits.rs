@@ -24,6 +24,16 @@ pub const DATAGRAMS_PER_TURN: usize = 64;
 /// Bytes read from a driver before others have their turn: what a pipe holds.
 pub const READ_BYTES: usize = 64 * 1024;
 
+/// How often one datagram is offered to a socket whose calls fail, usually on
+/// account of other addresses. Each failure takes one such error away; more
+/// than two in a row are about this address itself.
+pub const SEND_TRIES: u32 = 3;
+
+/// An address that can only not be reached for the moment, such as a laptop that
+/// changes from one access point to the next, counts as lost when that
+/// goes on for so long, and nothing comes from it.
+pub const UNREACHABLE: Duration = Duration::from_secs(10);
+
 /// What we ask the system to hold for us while we are busy. A receive buffer
 /// of 32 KiB was the cause of all losses of the original mediator.
 pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
@@ -87,6 +97,24 @@ pub const DEATHS_WINDOW: Duration = Duration::from_secs(60);
 /// The wait between closing stdin, SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(1);
 
+/// Between SIGKILL and the end of a driver, its last words included, when
+/// the mediator ends. Only a process that hangs in the system itself takes longer.
+pub const AFTER_KILL: Duration = Duration::from_secs(3);
+
+/// Reloads that wait for one that is slow, say because its file lies on a
+/// network drive.
+pub const RELOADS: usize = 16;
+
+/// The service manager hears of us so often, unless its watchdog wants more.
+pub const SERVICE_TICK: Duration = Duration::from_secs(10);
+
+/// The service manager never hears of us more often than this, whatever its
+/// watchdog wants.
+pub const SERVICE_TICK_MIN: Duration = Duration::from_millis(10);
+
+/// The shortest time between two changes of what the service manager shows.
+pub const SERVICE_STATUS_PAUSE: Duration = Duration::from_secs(1);
+
 /// The list in one answer, in bytes: old receivers have 16 384 for all of it.
 pub const LIST_BYTES: usize = 12_000;
 
@@ -107,3 +135,17 @@ pub const HEALTH_EVENT_INTERVAL: Duration = Duration::from_secs(6);
 /// Devices of one driver whose trouble is told in an answer: what the rest of
 /// it leaves of 16 384 bytes.
 pub const TROUBLES: usize = 10;
+
+/// Clients that may trace drivers at once: people who look, not programs.
+pub const TRACERS: usize = 16;
+
+/// Frames that wait to be shown to tracers, until the turn ends.
+pub const TRACE_WAITING: usize = 256;
+
+/// Frames that one tracer is shown in a second: more than people can read, and
+/// little beside what the mediator passes on.
+pub const TRACE_FRAMES_PER_SECOND: u32 = 1000;
+
+/// The longest part of a message that a tracer is shown, in bytes: old
+/// receivers have 16 384 for all of it.
+pub const TRACE_BYTES: usize = 12_000;

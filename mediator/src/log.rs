@@ -7,13 +7,17 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::time::Duration;
-use std::{env, thread};
+use std::{env, fmt as std_fmt, panic, process, thread};
 
+use nix::sys::stat::fstat;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing::{Event, Level, Subscriber, error};
+use tracing_subscriber::fmt::format::{Format as Lines, Full, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::prelude::*;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
 use crate::limits::LOG_QUEUE_LINES;
@@ -28,13 +32,30 @@ pub enum Format {
     Text,
     /// One JSON object per line.
     Json,
+    /// For the journal of systemd, which adds the time itself and takes a number
+    /// at the beginning of a line for its priority.
+    Journal,
+}
+
+impl Format {
+    /// What suits the other end of stderr.
+    pub fn for_stderr() -> Self {
+        let journal = env::var("JOURNAL_STREAM").ok();
+        let is_journal = journal.is_some_and(|journal| {
+            fstat(io::stderr())
+                .is_ok_and(|stderr| journal == format!("{}:{}", stderr.st_dev, stderr.st_ino))
+        });
+        match is_journal {
+            true => Self::Journal,
+            false => Self::Text,
+        }
+    }
 }
 
 /// The log, while this lives.
 pub struct Log {
     filter: reload::Handle<EnvFilter, Registry>,
     queue: Queue,
-    finished: Receiver<()>,
 }
 
 #[derive(Clone)]
@@ -45,7 +66,8 @@ struct Queue {
 
 enum Item {
     Line(Vec<u8>),
-    End,
+    /// Say so when everything before this is written.
+    Flush(SyncSender<()>),
 }
 
 impl Log {
@@ -57,13 +79,14 @@ impl Log {
     pub fn start(filter: &str, format: Format) -> Result<Self, String> {
         let (filter, handle) = reload::Layer::new(parse(filter)?);
         let (items, received) = mpsc::sync_channel(LOG_QUEUE_LINES);
-        let (finish, finished) = mpsc::channel();
         thread::spawn(move || {
-            while let Ok(Item::Line(line)) = received.recv() {
+            for item in received {
                 // There is nobody to tell when stderr is gone.
-                let _ = io::stderr().lock().write_all(&line);
+                let _ = match item {
+                    Item::Line(line) => io::stderr().lock().write_all(&line),
+                    Item::Flush(done) => done.try_send(()).map_err(io::Error::other),
+                };
             }
-            let _ = finish.send(());
         });
         let queue = Queue {
             items,
@@ -79,13 +102,36 @@ impl Log {
         match format {
             Format::Text => registry.with(lines).try_init(),
             Format::Json => registry.with(lines.json()).try_init(),
+            Format::Journal => {
+                let plain = Lines::default().without_time().with_target(false);
+                let lines = lines.with_ansi(false).event_format(WithPriority(plain));
+                registry.with(lines).try_init()
+            }
         }
         .map_err(|error| error.to_string())?;
         Ok(Self {
             filter: handle,
             queue,
-            finished,
         })
+    }
+
+    /// From now on a panic, on whatever thread, ends the program by SIGABRT
+    /// after all that was logged before it: half a mediator is worse than
+    /// none, and who supervises it starts another one.
+    pub fn abort_on_panic(&self) {
+        let queue = self.queue.clone();
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            // Even when nobody reads what we write.
+            thread::spawn(|| {
+                thread::sleep(2 * LAST_LINES);
+                process::abort();
+            });
+            error!("this is a bug, please report it: {panic}");
+            queue.flush();
+            report(panic);
+            process::abort();
+        }));
     }
 
     /// Changes what is logged, from another owner.
@@ -108,9 +154,45 @@ impl Log {
 impl Drop for Log {
     /// Writes what is left, unless nobody reads it.
     fn drop(&mut self) {
-        if self.queue.items.try_send(Item::End).is_ok() {
-            let _ = self.finished.recv_timeout(LAST_LINES);
+        self.queue.flush();
+    }
+}
+
+impl Queue {
+    /// Waits until everything is written, unless nobody reads it.
+    fn flush(&self) {
+        let (done, written) = mpsc::sync_channel(1);
+        if self.items.try_send(Item::Flush(done)).is_ok() {
+            let _ = written.recv_timeout(LAST_LINES);
         }
+    }
+}
+
+/// Puts the priority before each line, as sd-daemon(3) has it.
+struct WithPriority(Lines<Full, ()>);
+
+impl<S, N> FormatEvent<S, N> for WithPriority
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut line: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std_fmt::Result {
+        write!(line, "<{}>", priority(*event.metadata().level()))?;
+        self.0.format_event(context, line, event)
+    }
+}
+
+fn priority(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 3,
+        Level::WARN => 4,
+        Level::INFO => 6,
+        Level::DEBUG | Level::TRACE => 7,
     }
 }
 
@@ -161,5 +243,52 @@ impl Drop for Line<'_> {
         if let Err(TrySendError::Full(_)) = self.queue.items.try_send(line) {
             self.queue.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use tokio::task::{LocalSet, spawn_local, yield_now};
+
+    use super::*;
+
+    const IN_A_PROCESS_OF_ITS_OWN: &str = "AMBER_TEST_PANIC";
+
+    #[test]
+    fn a_panic_in_any_task_is_logged_and_ends_the_program() {
+        if env::var_os(IN_A_PROCESS_OF_ITS_OWN).is_some() {
+            return panic_in_a_task();
+        }
+        let output = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "--nocapture"])
+            .arg("log::tests::a_panic_in_any_task_is_logged_and_ends_the_program")
+            .env(IN_A_PROCESS_OF_ITS_OWN, "1")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(6), "SIGABRT: {text}");
+        let before = text.find("the line before");
+        let report = text.find("this is a bug, please report it: panicked at");
+        assert!(before.is_some() && before < report, "{text}");
+        assert!(text.contains("the last straw"), "{text}");
+    }
+
+    /// Without a hook, the runtime would catch this and go on without the task.
+    fn panic_in_a_task() {
+        let log = Log::start("info", Format::Text).unwrap();
+        log.abort_on_panic();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(LocalSet::new().run_until(async {
+            tracing::info!("the line before");
+            spawn_local(async { panic!("the last straw") });
+            for _ in 0..100 {
+                yield_now().await;
+            }
+        }));
     }
 }

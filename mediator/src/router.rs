@@ -18,6 +18,7 @@
 
 mod clients;
 mod outbox;
+mod tap;
 #[cfg(test)]
 mod tests;
 
@@ -31,8 +32,9 @@ use amber_proto::{ClientId, Device, DeviceType, DriverMsg, Header, HeaderBytes, 
 use prost::Message;
 use tracing::warn;
 
-pub use self::clients::{Client, Clients, Silence};
+pub use self::clients::{Client, Clients, Silence, Unreachable};
 pub use self::outbox::{ClientAddress, Outbox, Written};
+pub use self::tap::{Copied, Direction, Tap};
 use crate::counters::{Count, Counters, Drop};
 use crate::queue::{Bounds, Lane, Queue};
 
@@ -79,6 +81,8 @@ pub struct Route {
     over_long: u64,
     /// It stands in [`Router::dirty`].
     dirty: bool,
+    /// Its frames are copied.
+    tapped: bool,
 }
 
 /// A message for the mediator itself.
@@ -111,6 +115,8 @@ pub struct Router {
     pub clients: Clients,
     /// What was counted.
     pub counters: Counters,
+    /// Copies for those who look on.
+    pub tap: Tap,
     routes: HashMap<DriverKey, Route>,
     devices: HashMap<Device, DriverKey>,
     running: HashMap<ClientId, DriverKey>,
@@ -126,6 +132,7 @@ impl Router {
         Self {
             clients: Clients::new(clients),
             counters: Counters::default(),
+            tap: Tap::default(),
             routes: HashMap::new(),
             devices: HashMap::new(),
             running: HashMap::new(),
@@ -153,6 +160,7 @@ impl Router {
                 warned_of_long_messages: false,
                 over_long: 0,
                 dirty: false,
+                tapped: false,
             },
         );
     }
@@ -294,6 +302,9 @@ impl Router {
         let route = self.routes.get_mut(&key)?;
         route.traffic.frames_out += 1;
         route.traffic.bytes_out += frame.wire_len() as u64;
+        if route.tapped {
+            self.tap.copy(key, Direction::FromDriver, frame);
+        }
         let Some(id) = route.id else {
             self.counters.drop(Drop::DriverStopping);
             return None;
@@ -406,6 +417,13 @@ impl Router {
     /// Whether somebody has this id.
     pub fn knows(&self, id: ClientId) -> bool {
         self.running.contains_key(&id) || self.clients.client(id).is_some()
+    }
+
+    /// Whether the frames of a driver are copied from now on.
+    pub fn set_tapped(&mut self, key: DriverKey, tapped: bool) {
+        if let Some(route) = self.routes.get_mut(&key) {
+            route.tapped = tapped;
+        }
     }
 
     /// One driver.
@@ -547,6 +565,9 @@ impl Router {
                 self.counters.drop_many(Drop::QueueFull, dropped);
                 route.traffic.frames_in += 1;
                 route.traffic.bytes_in += frame.wire_len() as u64;
+                if route.tapped {
+                    self.tap.copy(key, Direction::ToDriver, frame);
+                }
             }
             // Messages were measured when they came in; headers of ours are short.
             Err(_) => self.counters.drop(Drop::DatagramTooLong),

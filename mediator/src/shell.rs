@@ -7,7 +7,10 @@
 //! only between two awaits.
 
 mod child;
+mod errors;
 mod guard;
+mod reload;
+mod service;
 mod spawn;
 mod udp;
 
@@ -16,6 +19,7 @@ use std::collections::HashMap;
 use std::net::{self, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 use std::{env, future, io};
 
@@ -24,15 +28,18 @@ use tokio::net::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
+use tokio::time::timeout;
 use tracing::{debug, error, warn};
 
 use self::child::Child;
 use self::guard::Guard;
 pub use self::guard::guard;
+use self::reload::Reloads;
+use self::service::Service;
 use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
 use crate::counters::Drop;
-use crate::router::{ClientAddress, DriverKey};
+use crate::router::{ClientAddress, DriverKey, Unreachable};
 use crate::supervise::{Action, Event};
 
 /// A mediator that has its sockets.
@@ -45,8 +52,8 @@ pub struct Mediator {
 
 /// What the mediator cannot do without its program.
 pub struct Hooks {
-    /// Reads the configuration again.
-    pub reload: Box<dyn Fn() -> Result<Config, ConfigError>>,
+    /// Reads the configuration again, on a thread of its own.
+    pub reload: Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>,
     /// Changes what is logged; the error says what is wrong with the filter.
     pub set_log_level: SetLogLevel,
     /// Lines of the log that were lost so far.
@@ -130,7 +137,8 @@ impl Mediator {
     }
 
     /// Routes and supervises until `shutdown` is ready and all drivers have
-    /// ended. Needs a current-thread runtime, because drivers are tied to the
+    /// ended, or cannot be ended: at the latest twice the longest grace time and
+    /// [`limits::AFTER_KILL`](crate::limits::AFTER_KILL) later. Needs a current-thread runtime, because drivers are tied to the
     /// life of the thread that starts them. SIGHUP reads the configuration again.
     ///
     /// Cancelling ends all drivers with SIGKILL.
@@ -152,6 +160,7 @@ impl Mediator {
             fastrand::u64(..),
             SystemTime::now,
         );
+        let (reloads, reloads_wanted) = Reloads::new();
         let shell = Rc::new(Shell {
             core: RefCell::new(core),
             sender: RefCell::new(udp::Sender::new()),
@@ -159,6 +168,8 @@ impl Mediator {
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::start(self.hooks.amber.clone()),
             hooks: self.hooks,
+            reloads,
+            service: Service::from_env(),
             log_lines_lost: RefCell::new(0),
             timers_changed: Notify::new(),
             settled: Notify::new(),
@@ -168,16 +179,17 @@ impl Mediator {
             spawn_local(receive(shell.clone(), index));
         }
         spawn_local(keep_time(shell.clone()));
+        spawn_local(service::keep_telling(shell.clone()));
+        reload::start(&shell, reloads_wanted);
 
         let listening = self.addresses.iter().map(ToString::to_string).collect();
         shell.core.borrow_mut().start(Instant::now(), listening);
         shell.settle();
+        shell.service.ready();
 
         let reload_on_hangup = async {
             while hangup.recv().await.is_some() {
-                // The outcome is in the log.
-                let _ = shell.reload();
-                shell.settle();
+                shell.reloads.ask(&shell, None);
             }
             future::pending::<()>().await;
         };
@@ -185,10 +197,17 @@ impl Mediator {
             () = shutdown => {}
             () = reload_on_hangup => {}
         }
-        shell.core.borrow_mut().shut_down(Instant::now());
+        let patience = shell.core.borrow_mut().shut_down(Instant::now());
+        shell.service.stopping(patience);
         shell.settle();
-        while !shell.core.borrow().is_finished() {
-            shell.settled.notified().await;
+        let finished = async {
+            while !shell.core.borrow().is_finished() {
+                shell.settled.notified().await;
+            }
+        };
+        if timeout(patience, finished).await.is_err() {
+            let left = shell.core.borrow().unfinished();
+            error!("not even SIGKILL ends {left}: left behind");
         }
         Ok(())
     }
@@ -204,6 +223,8 @@ struct Shell {
     for_drivers: SocketAddr,
     guard: Rc<Guard>,
     hooks: Hooks,
+    reloads: Reloads,
+    service: Service,
     log_lines_lost: RefCell<u64>,
     timers_changed: Notify,
     settled: Notify,
@@ -212,6 +233,30 @@ struct Shell {
 impl Shell {
     /// Does all that the core has decided.
     fn settle(self: &Rc<Self>) {
+        loop {
+            self.settle_drivers();
+            // What is learned by sending is one more thing to settle.
+            if !self.send() {
+                break;
+            }
+        }
+        let core = &mut *self.core.borrow_mut();
+        if core.poll_timers_changed() {
+            self.timers_changed.notify_one();
+            self.settled.notify_one();
+            self.service.changed();
+            let (lost, known) = (
+                (self.hooks.log_lines_lost)(),
+                &mut *self.log_lines_lost.borrow_mut(),
+            );
+            core.router
+                .counters
+                .drop_many(Drop::LogLines, lost - *known);
+            *known = lost;
+        }
+    }
+
+    fn settle_drivers(self: &Rc<Self>) {
         loop {
             let dirty = self.core.borrow_mut().router.poll_dirty();
             if let Some(key) = dirty {
@@ -230,26 +275,26 @@ impl Shell {
             }
             break;
         }
+    }
+
+    /// Sends what is to be sent; true when it turned out that somebody cannot be
+    /// reached.
+    fn send(&self) -> bool {
         let core = &mut *self.core.borrow_mut();
-        if !core.outbox.is_empty() {
-            let counters = &mut core.router.counters;
-            self.sender
-                .borrow_mut()
-                .send(&self.sockets, &core.outbox, counters);
-            core.outbox.clear();
+        if !core.router.tap.is_empty() {
+            core.send_traced(Instant::now());
         }
-        if core.poll_timers_changed() {
-            self.timers_changed.notify_one();
-            self.settled.notify_one();
-            let (lost, known) = (
-                (self.hooks.log_lines_lost)(),
-                &mut *self.log_lines_lost.borrow_mut(),
-            );
-            core.router
-                .counters
-                .drop_many(Drop::LogLines, lost - *known);
-            *known = lost;
+        if core.outbox.is_empty() {
+            return false;
         }
+        let counters = &mut core.router.counters;
+        let sender = &mut *self.sender.borrow_mut();
+        let unreachable = sender.send(&self.sockets, &core.outbox, counters);
+        core.outbox.clear();
+        for address in &unreachable {
+            core.unreachable(Instant::now(), *address, Unreachable::NoRoute);
+        }
+        !unreachable.is_empty()
     }
 
     /// Writes what waits for a driver.
@@ -320,10 +365,7 @@ impl Shell {
 
     fn carry_out(&self, order: Order) {
         match order {
-            Order::Reload(ticket) => {
-                let outcome = self.reload();
-                self.core.borrow_mut().answer(ticket, outcome);
-            }
+            Order::Reload(ticket) => self.reloads.ask(self, Some(ticket)),
             Order::SetLogLevel(ticket, filter) => {
                 let outcome = (self.hooks.set_log_level)(&filter)
                     .map(|()| format!("log level: {filter}"))
@@ -335,16 +377,6 @@ impl Shell {
             }
         }
     }
-
-    fn reload(&self) -> Result<String, (String, Option<String>)> {
-        match (self.hooks.reload)() {
-            Ok(config) => Ok(self.core.borrow_mut().apply(Instant::now(), &config)),
-            Err(error) => {
-                error!(hint = error.hint(), "configuration not changed: {error}");
-                Err((error.to_string(), error.hint()))
-            }
-        }
-    }
 }
 
 /// Takes datagrams from one socket.
@@ -353,7 +385,12 @@ async fn receive(shell: Rc<Shell>, index: usize) {
     let socket = index as u8;
     let mut receiver = udp::Receiver::new();
     loop {
-        let received = udp::receive(io, || {
+        let unreachable = |address, how| {
+            let from = ClientAddress { socket, address };
+            let core = &mut *shell.core.borrow_mut();
+            core.unreachable(Instant::now(), from, how);
+        };
+        let received = udp::receive(io, unreachable, || {
             let core = &mut *shell.core.borrow_mut();
             let now = Instant::now();
             receiver.receive(io, |address, bytes| {

@@ -56,8 +56,12 @@ pub fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid as i32), signal).unwrap();
 }
 
-/// What the drivers of wheels and scanner say when they can be used.
-pub const READY: [&str; 2] = ["INFO ready: front '", "INFO ready: SOKUIKI"];
+/// What the drivers of the robot's devices say when they can be used.
+pub const READY: [&str; 3] = [
+    "INFO ready: front '",
+    "INFO ready: SOKUIKI",
+    "INFO ready: magnetometer",
+];
 
 /// `amber demo`, and the folder of its simulated devices.
 pub fn demo() -> (Mediator, TempDir) {

@@ -5,8 +5,7 @@ use std::process::Command;
 
 use amber_proto::mediator::DriverState;
 
-use crate::common::{AMBER, Mediator, Running, wait_for};
-use crate::demo::{READY, demo};
+use crate::common::{AMBER, Mediator, READY, Running, demo, wait_for};
 
 #[test]
 fn a_device_that_is_unplugged_tells_its_story_and_comes_back() {

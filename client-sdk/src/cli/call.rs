@@ -5,6 +5,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::Failure;
+use super::ninedof;
 use super::output::{self, Human, fields, note};
 use super::reflect::Schemas;
 use super::scan::{self, ScanShown};
@@ -21,6 +22,8 @@ Examples:
   amber call roboclaw speeds
   amber call roboclaw drive 200 -200
   amber call hokuyo scan
+  amber call ninedof data
+  amber call ninedof calibrate-gyro
   amber call dummy raw 1001a00301";
 
 /// Which device, and what to ask of it.
@@ -47,7 +50,7 @@ struct Known {
 /// Any device can be sent bytes.
 const RAW: &str = "raw";
 
-const KNOWN: [Known; 7] = [
+const KNOWN: [Known; 11] = [
     Known {
         device_type: DeviceType::DUMMY,
         name: "status",
@@ -105,6 +108,33 @@ const KNOWN: [Known; 7] = [
         args: "",
         read: |args| args.is_empty().then_some(Request::Scan),
     },
+    Known {
+        device_type: DeviceType::NINEDOF,
+        name: "data",
+        args: "[accel,gyro,magnet]",
+        read: |args| ninedof::Request::data(args).map(Request::NineDof),
+    },
+    Known {
+        device_type: DeviceType::NINEDOF,
+        name: "self-test",
+        args: "",
+        read: |args| {
+            let test = Request::NineDof(ninedof::Request::SelfTest);
+            args.is_empty().then_some(test)
+        },
+    },
+    Known {
+        device_type: DeviceType::NINEDOF,
+        name: "calibrate-gyro",
+        args: "[SECONDS]",
+        read: |args| ninedof::Request::calibrate_gyro(args).map(Request::NineDof),
+    },
+    Known {
+        device_type: DeviceType::NINEDOF,
+        name: "calibrate-magnet",
+        args: "[SECONDS]",
+        read: |args| ninedof::Request::calibrate_magnet(args).map(Request::NineDof),
+    },
 ];
 
 /// A request whose arguments have been read.
@@ -115,6 +145,7 @@ enum Request {
     Speeds,
     Drive(WheelSpeeds),
     Scan,
+    NineDof(ninedof::Request),
 }
 
 impl Options {
@@ -126,7 +157,7 @@ impl Options {
     fn read(&self) -> Result<Request, Failure> {
         if self.request == RAW {
             let hex = only(&self.args).ok_or_else(|| self.usage("HEX"))?;
-            return read_hex(hex).map(Request::Raw);
+            return read_hex(hex).map(Bytes::from).map(Request::Raw);
         }
         let mut known = KNOWN.iter().filter(|known| self.is_for(known));
         let known = known.find(|known| known.name == self.request);
@@ -186,6 +217,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             }
             Ok(())
         }
+        Request::NineDof(request) => ninedof::call(client, device, request, json).await,
         Request::Scan => {
             let scan = scan::scanner(client, device).scan().await?;
             output::show(&ScanShown::from(&scan), json)
@@ -304,8 +336,17 @@ fn only(args: &[String]) -> Option<&str> {
     }
 }
 
-fn read_hex(text: &str) -> Result<Bytes, Failure> {
-    let digits: Option<Vec<_>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+/// Bytes that are written as hex; blanks, colons, commas and `0x` between them
+/// do not count.
+///
+/// # Errors
+/// It is no hex, or half a byte is missing.
+pub fn read_hex(text: &str) -> Result<Vec<u8>, Failure> {
+    let bare = text.replace("0x", "").replace("\\x", "");
+    let bare = bare
+        .chars()
+        .filter(|c| !c.is_whitespace() && !matches!(c, ':' | ',' | '_' | '-' | '|'));
+    let digits: Option<Vec<_>> = bare.map(|digit| digit.to_digit(16)).collect();
     match digits {
         Some(digits) if digits.len().is_multiple_of(2) => Ok(digits
             .chunks(2)
@@ -384,7 +425,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn wheels_and_scanner_are_asked_by_their_requests() {
+    async fn devices_are_asked_by_their_requests() {
         for (device_type, request, args, sent) in [
             (
                 DeviceType::ROBOCLAW,
@@ -406,6 +447,18 @@ mod tests {
                 b"\xa2\x01\x08\x08\0\x10\0\x18\0\x20\0",
             ),
             (DeviceType::HOKUYO, "scan", &[], b"\xc0\x02\x01"),
+            (
+                DeviceType::NINEDOF,
+                "data",
+                &["accel"],
+                b"\x5a\x08\x08\x01\x10\0\x18\0\x20\x01",
+            ),
+            (
+                DeviceType::NINEDOF,
+                "self-test",
+                &[],
+                b"\x6a\x05\x08\x01\x10\xe8\x07",
+            ),
         ] {
             let (client, mut fake) = Fake::new();
             let options = options_for(device_type, request, args);

@@ -9,12 +9,16 @@ use serde::Serialize;
 use super::Failure;
 
 /// A result as people want to read it; lines end with a line end.
-pub(crate) trait Human {
+pub trait Human {
+    /// The text.
     fn human(&self) -> String;
 }
 
 /// Shows a result on stdout, with JSON as one line.
-pub(crate) fn show(result: &(impl Serialize + Human), json: bool) -> Result<(), Failure> {
+///
+/// # Errors
+/// As [`print`].
+pub fn show(result: &(impl Serialize + Human), json: bool) -> Result<(), Failure> {
     match json {
         true => {
             let line = serde_json::to_string(result);
@@ -45,7 +49,7 @@ pub fn note(text: impl std::fmt::Display) {
 }
 
 /// Rows in aligned columns under a heading.
-pub(crate) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
+pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = heading.map(str::len);
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {

@@ -1,49 +1,246 @@
-//! Messages of any device by their schema, without knowing the type. PURE.
+//! Messages of any device by their schema, without knowing the type. PURE, but
+//! for [`Schemas::with`], which reads files.
 
-use amber_proto::DESCRIPTORS;
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, Value as Field};
+use std::path::{Path, PathBuf};
+
+use amber_proto::{DESCRIPTORS, Device, Header, MsgType};
+use prost::Message as _;
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, EnumDescriptor, Kind, MessageDescriptor, Value as Field,
+};
+use protox::file::{ChainFileResolver, DescriptorSetFileResolver, IncludeFileResolver};
 use serde_json::{Map, Value};
 
 use super::Failure;
 
 /// How many elements of a list people are shown.
-const MAX_SHOWN: usize = 8;
+pub(super) const MAX_SHOWN: usize = 8;
 
-/// Decodes `DriverMsg` with every extension that there is.
-pub(super) struct Schemas {
-    driver_msg: MessageDescriptor,
+/// Reads and writes `DriverMsg` with every extension that there is.
+#[derive(Clone, Debug)]
+pub struct Schemas {
+    header: MessageDescriptor,
+    message: MessageDescriptor,
 }
 
 impl Schemas {
-    pub(super) fn load() -> Result<Self, Failure> {
-        let broken = || Failure::new("the schemas in this program are broken");
+    /// The schemas that come with Amber.
+    ///
+    /// # Errors
+    /// This program is broken.
+    pub fn load() -> Result<Self, Failure> {
         let pool = DescriptorPool::decode(DESCRIPTORS).map_err(|_| broken())?;
-        let driver_msg = pool
-            .get_message_by_name("amber.DriverMsg")
-            .ok_or_else(broken)?;
-        Ok(Self { driver_msg })
+        Self::of(&pool)
+    }
+
+    /// The schemas that come with Amber, and those of a user's own devices. A
+    /// file may import `drivermsg.proto` and what lies beside it.
+    ///
+    /// # Errors
+    /// A file cannot be read or compiled; the error says where and why.
+    pub fn with(files: &[PathBuf]) -> Result<Self, Failure> {
+        if files.is_empty() {
+            return Self::load();
+        }
+        let ours = prost_types_set()?;
+        let names: Vec<_> = ours
+            .file
+            .iter()
+            .map(|file| file.name().to_owned())
+            .collect();
+        let mut resolver = ChainFileResolver::new();
+        // First, so that there is only one drivermsg.proto, whatever lies about.
+        resolver.add(DescriptorSetFileResolver::new(ours));
+        let mut folders: Vec<&Path> = files.iter().filter_map(|file| file.parent()).collect();
+        folders.dedup();
+        for folder in folders {
+            let here = folder.as_os_str().is_empty();
+            resolver.add(IncludeFileResolver::new(match here {
+                true => PathBuf::from("."),
+                false => folder.into(),
+            }));
+        }
+        let mut compiler = protox::Compiler::with_file_resolver(resolver);
+        compiler.include_imports(true);
+        let open = |compiler: &mut protox::Compiler, name: &Path| {
+            compiler.open_file(name).map(drop).map_err(|error| {
+                Failure::wrong(format!("{}: {error}", name.display()))
+                    .hint("a device's file begins like the ones in the folder proto: `import \"drivermsg.proto\";` and `extend amber.DriverMsg { ... }`")
+            })
+        };
+        for name in &names {
+            open(&mut compiler, Path::new(name))?;
+        }
+        for file in files {
+            let name = file.file_name().map(Path::new).unwrap_or(file);
+            open(&mut compiler, name)?;
+        }
+        Self::of(&compiler.descriptor_pool())
+    }
+
+    fn of(pool: &DescriptorPool) -> Result<Self, Failure> {
+        let message = |name| pool.get_message_by_name(name).ok_or_else(broken);
+        Ok(Self {
+            header: message("amber.DriverHdr")?,
+            message: message("amber.DriverMsg")?,
+        })
+    }
+
+    pub(super) fn header(&self) -> &MessageDescriptor {
+        &self.header
+    }
+
+    pub(super) fn message(&self) -> &MessageDescriptor {
+        &self.message
     }
 
     /// The extensions of a message by name; `None` when it has none that is known.
-    pub(super) fn decode(&self, bytes: &[u8]) -> Option<Map<String, Value>> {
-        let message = DynamicMessage::decode(self.driver_msg.clone(), bytes).ok()?;
+    pub fn decode(&self, bytes: &[u8]) -> Option<Map<String, Value>> {
+        let message = DynamicMessage::decode(self.message.clone(), bytes).ok()?;
         let extensions = message.extensions();
         let fields: Map<_, _> = extensions
-            .map(|(field, value)| (field.name().to_owned(), value_of(value)))
+            .map(|(field, value)| (field.name().to_owned(), value_of(&field.kind(), value)))
             .collect();
         (!fields.is_empty()).then_some(fields)
+    }
+
+    /// All of a message by name, the base fields too; `None` when it is none.
+    pub fn values(&self, bytes: &[u8]) -> Option<Map<String, Value>> {
+        let message = DynamicMessage::decode(self.message.clone(), bytes).ok()?;
+        let base =
+            (message.fields()).map(|(field, value)| (field.name().to_owned(), field.kind(), value));
+        let extensions = (message.extensions())
+            .map(|(field, value)| (field.name().to_owned(), field.kind(), value));
+        let all = base.chain(extensions);
+        Some(
+            all.map(|(name, kind, value)| (name, value_of(&kind, value)))
+                .collect(),
+        )
+    }
+
+    /// A DATA message from its extensions as JSON: the other way round.
+    ///
+    /// # Errors
+    /// A name that no schema has, or a value that does not fit.
+    pub fn encode(&self, fields: &Map<String, Value>) -> Result<Vec<u8>, Failure> {
+        let mut message = DynamicMessage::new(self.message.clone());
+        message.set_field_by_name("type", Field::EnumNumber(MsgType::Data.into()));
+        for (name, value) in fields {
+            let mut known = self.message.extensions();
+            let field = known.find(|field| field.name() == name).ok_or_else(|| {
+                let names: Vec<_> = self
+                    .message
+                    .extensions()
+                    .map(|f| f.name().to_owned())
+                    .collect();
+                let near = names
+                    .iter()
+                    .min_by_key(|known| strsim::damerau_levenshtein(name, known));
+                let failure = Failure::wrong(format!("no schema has a field '{name}'"));
+                match near {
+                    Some(near) => failure.hint(format!(
+                        "did you mean '{near}'? `--proto FILE` adds the fields of your own device"
+                    )),
+                    None => failure,
+                }
+            })?;
+            let full = format!("[{}]", field.full_name());
+            let json = Value::Object(Map::from_iter([(full, value.clone())]));
+            let read =
+                DynamicMessage::deserialize(self.message.clone(), json).map_err(|error| {
+                    Failure::wrong(format!("{name}: {error}")).hint("values are written as in JSON")
+                })?;
+            message.set_extension(&field, read.get_extension(&field).into_owned());
+        }
+        Ok(message.encode_to_vec())
+    }
+
+    /// One line about a frame: who, what, and the fields of the device.
+    pub fn brief(&self, header: &[u8], message: &[u8]) -> String {
+        let who = match Header::parse(header) {
+            Ok(header) => addressee(&header),
+            Err(error) => format!("header unreadable ({error})"),
+        };
+        format!("{who}  {}", self.brief_message(message))
+    }
+
+    /// One line about a message.
+    pub fn brief_message(&self, message: &[u8]) -> String {
+        let Ok(base) = amber_proto::dummy::DriverMsg::decode(message) else {
+            let hex = super::explain::spaced(message, 16);
+            return format!("{} bytes, no DriverMsg: {hex}", message.len());
+        };
+        let mut out = match base.r#type {
+            None => "no type".to_owned(),
+            Some(number) => match MsgType::try_from(number) {
+                Ok(kind) => kind.as_str_name().to_owned(),
+                Err(_) => format!("type {number}"),
+            },
+        };
+        for (name, number) in [("synNum", base.syn_num), ("ackNum", base.ack_num)] {
+            if let Some(number) = number {
+                out += &format!(" {name} {number}");
+            }
+        }
+        match self.decode(message) {
+            Some(fields) => format!("{out}  {}", human(&fields)),
+            None => out,
+        }
+    }
+}
+
+fn broken() -> Failure {
+    Failure::new("the schemas in this program are broken")
+}
+
+fn prost_types_set() -> Result<prost_types::FileDescriptorSet, Failure> {
+    prost_types::FileDescriptorSet::decode(DESCRIPTORS).map_err(|_| broken())
+}
+
+fn addressee(header: &Header<'_>) -> String {
+    let mut out = Vec::new();
+    match (header.device_type, header.device_id) {
+        (Some(kind), Some(id)) => out.push(
+            Device {
+                device_type: kind,
+                id,
+            }
+            .to_string(),
+        ),
+        (Some(kind), None) => out.push(format!("{kind} without deviceID")),
+        (None, Some(id)) => out.push(format!("deviceID {id} without deviceType")),
+        (None, None) => {}
+    }
+    if header.has_clients() {
+        let ids: Vec<_> = header
+            .client_ids()
+            .take(MAX_SHOWN)
+            .map(|id| id.to_string())
+            .collect();
+        let more = header.client_ids().count().saturating_sub(MAX_SHOWN);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        out.push(format!("clients [{}{more}]", ids.join(", ")));
+    }
+    match out.is_empty() {
+        true => "empty header".into(),
+        false => out.join(" "),
     }
 }
 
 /// `name: value` for each field, lists cut short.
-pub(super) fn human(fields: &Map<String, Value>) -> String {
+pub fn human(fields: &Map<String, Value>) -> String {
     let fields = fields
         .iter()
         .map(|(name, value)| format!("{name}: {}", short(value)));
     fields.collect::<Vec<_>>().join("  ")
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+/// Two digits per byte.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -60,8 +257,7 @@ fn short(value: &Value) -> String {
         other => other.to_string(),
     }
 }
-
-fn value_of(field: &Field) -> Value {
+fn value_of(kind: &Kind, field: &Field) -> Value {
     match field {
         Field::Bool(value) => (*value).into(),
         Field::I32(value) => (*value).into(),
@@ -72,19 +268,26 @@ fn value_of(field: &Field) -> Value {
         Field::F64(value) => (*value).into(),
         Field::String(value) => value.clone().into(),
         Field::Bytes(value) => hex(value).into(),
-        Field::EnumNumber(value) => (*value).into(),
+        Field::EnumNumber(value) => match kind.as_enum().and_then(|names| name_of(names, *value)) {
+            Some(name) => name.into(),
+            None => (*value).into(),
+        },
         Field::Message(message) => {
             let fields = message.fields();
             Value::Object(
                 fields
-                    .map(|(field, value)| (field.name().to_owned(), value_of(value)))
+                    .map(|(field, value)| (field.name().to_owned(), value_of(&field.kind(), value)))
                     .collect(),
             )
         }
-        Field::List(list) => list.iter().map(value_of).collect(),
+        Field::List(list) => list.iter().map(|value| value_of(kind, value)).collect(),
         // Maps are a thing of proto3, and none of our schemas has one.
         Field::Map(_) => Value::Null,
     }
+}
+
+fn name_of(names: &EnumDescriptor, number: i32) -> Option<String> {
+    names.get_value(number).map(|value| value.name().to_owned())
 }
 
 #[cfg(test)]

@@ -2,16 +2,26 @@
 
 use std::time::Duration;
 
-use amber_proto::Device;
+use amber_proto::ninedof::DriverMsg as NineDofMsg;
+use amber_proto::{Device, DeviceType};
 use bytes::Bytes;
+use prost::Message;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Failure;
+use super::ninedof::{ReadingShown, USUAL_PERIOD};
 use super::output::{self, Human, note};
 use super::reflect::{self, Schemas};
 use crate::client::Client;
+use crate::proxy::Sensors;
 use crate::subscription::{Event, Subscription, Update};
+
+pub(super) const HELP: &str = "\
+Examples:
+  amber watch dummy
+  amber watch hokuyo --rate
+  amber watch ninedof --period 100ms --sensors accel,gyro";
 
 /// Which device, and what of it.
 #[derive(Clone, Debug, clap::Args)]
@@ -24,10 +34,58 @@ pub struct Options {
     /// End after so many lines [default: go on until Ctrl-C]
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+    /// How far apart readings of a ninedof are, such as 20ms or 1.5s [default: 100ms]
+    #[arg(long, value_parser = period)]
+    period: Option<Duration>,
+    /// Which sensors of a ninedof [default: accel,gyro,magnet]
+    #[arg(long, value_name = "LIST")]
+    sensors: Option<Sensors>,
 }
 
+impl Options {
+    /// Finds out what is wrong before anybody is asked.
+    pub(super) fn checked(self) -> Result<Self, Failure> {
+        let is_ninedof = self.device.device_type == DeviceType::NINEDOF;
+        match !is_ninedof && (self.period.is_some() || self.sensors.is_some()) {
+            true => Err(Failure::wrong(format!(
+                "{} has no period and no sensors to choose",
+                self.device
+            ))
+            .hint("--period and --sensors are for ninedof")),
+            false => Ok(self),
+        }
+    }
+}
+
+/// Reads `100ms` and `1.5s`.
+fn period(text: &str) -> Result<Duration, String> {
+    let (number, unit_s) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 0.001),
+        (None, Some(number)) => (number, 1.0),
+        (None, None) => return Err("a unit is missing, as in 100ms or 1.5s".to_owned()),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("'{number}' is no number"))?;
+    Duration::try_from_secs_f64(number * unit_s)
+        .ok()
+        .filter(|period| (MIN_PERIOD..=MAX_PERIOD).contains(period))
+        .ok_or_else(|| "not between 1ms and 3600s".to_owned())
+}
+
+const MIN_PERIOD: Duration = Duration::from_millis(1);
+const MAX_PERIOD: Duration = Duration::from_secs(3600);
+
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
-    let updates = client.device(options.device).subscribe_raw().await?;
+    let updates = match options.device.device_type {
+        DeviceType::NINEDOF => {
+            let ninedof = client.ninedof(options.device.id.0);
+            let period = options.period.unwrap_or(USUAL_PERIOD);
+            let sensors = options.sensors.unwrap_or(Sensors::ALL);
+            ninedof.subscribe_raw(period, sensors).await?
+        }
+        _ => client.device(options.device).subscribe_raw().await?,
+    };
     match options.rate {
         true => rates(updates, &options, json).await,
         false => messages(updates, &options, json).await,
@@ -43,7 +101,10 @@ async fn messages(
     let mut shown = 0;
     while options.count.is_none_or(|count| shown < count) {
         let update = next(&mut updates, options.device).await?;
-        output::show(&Shown::new(options.device, &update, &schemas), json)?;
+        match reading(options.device, &update) {
+            Some(reading) => output::show(&reading, json)?,
+            None => output::show(&Shown::new(options.device, &update, &schemas), json)?,
+        }
         shown += 1;
     }
     Ok(())
@@ -105,6 +166,16 @@ pub(super) async fn next<T>(
             None => return Err(Failure::new("the connection has ended")),
         }
     }
+}
+
+/// What has a better form than its schema.
+fn reading(device: Device, update: &Update<Bytes>) -> Option<ReadingShown> {
+    if device.device_type != DeviceType::NINEDOF {
+        return None;
+    }
+    let message = NineDofMsg::decode(&update.message[..]).ok()?;
+    let reading = message.sensor_data?.into();
+    Some(ReadingShown::of(device, &reading, update.missed))
 }
 
 /// A message, by its schema or as bytes.
@@ -169,6 +240,42 @@ mod tests {
     use amber_proto::DeviceType;
 
     use super::*;
+
+    #[test]
+    fn periods_have_units() {
+        for (text, ms) in [
+            ("100ms", 100.0),
+            ("1.5s", 1500.0),
+            ("0.5ms", f64::NAN),
+            ("2h", f64::NAN),
+        ] {
+            let read = period(text).map(|period| period.as_secs_f64() * 1000.0);
+            assert_eq!(read.ok(), Some(ms).filter(|ms| !ms.is_nan()), "{text}");
+        }
+        for text in ["", "ms", "100", "-1s", "nans", "1e9s"] {
+            assert!(period(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_ninedof_has_sensors_to_choose() {
+        let options = |device_type| Options {
+            device: Device::new(device_type, 0),
+            rate: false,
+            count: None,
+            period: Some(USUAL_PERIOD),
+            sensors: None,
+        };
+        assert!(options(DeviceType::NINEDOF).checked().is_ok());
+        let refused = options(DeviceType::HOKUYO).checked().err();
+        assert_eq!(
+            refused,
+            Some(
+                Failure::wrong("hokuyo:0 has no period and no sensors to choose")
+                    .hint("--period and --sensors are for ninedof")
+            )
+        );
+    }
 
     #[test]
     fn what_has_no_schema_is_shown_in_hex() {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use amber_proto::mediator::{
     ChangeDriver, ClientInfo, Device as WireDevice, Driver, DriverMsg, Event, GetStatistics,
-    ListClients, ListDrivers, Reload, Request, SetLogLevel, Statistics, change_driver::Action,
-    reply, request,
+    ListClients, ListDrivers, Reload, Request, SetLogLevel, Statistics, Trace, Traced,
+    change_driver::Action, reply, request,
 };
 use amber_proto::{Device, DeviceMessage};
 use prost::Message;
@@ -174,6 +174,33 @@ impl Mediator {
     pub async fn events(&self) -> Result<Subscription<Event>> {
         self.proxy
             .subscribe_as(|bytes| Ok(DriverMsg::decode(bytes)?.event))
+            .await
+    }
+
+    /// The frames between the mediator and one driver, from now on; allowed on
+    /// the mediator's own machine only. It ends when this client is closed.
+    ///
+    /// Does not begin again by itself when the mediator was restarted:
+    /// call [`Mediator::trace_on`] then.
+    ///
+    /// # Errors
+    /// No answer within five seconds, or it is a refusal.
+    pub async fn trace(&self, device: Device) -> Result<Subscription<Traced>> {
+        let frames = self
+            .proxy
+            .subscribe_as(|bytes| Ok(DriverMsg::decode(bytes)?.traced))
+            .await?;
+        self.trace_on(device).await?;
+        Ok(frames)
+    }
+
+    /// Begins a trace for a subscription of [`Mediator::trace`].
+    ///
+    /// # Errors
+    /// No answer within five seconds, or it is a refusal.
+    pub async fn trace_on(&self, device: Device) -> Result<String> {
+        let device = on_wire(device);
+        self.done(request::What::Trace(Trace { device, off: None }))
             .await
     }
 

@@ -5,6 +5,14 @@ use super::*;
 const DUMMY: Device = Device::new(DeviceType::DUMMY, 0);
 const SYN: SynNum = SynNum(7);
 
+fn terms(how: &'static str) -> Terms {
+    Terms {
+        join: Bytes::from(how),
+        leave: Bytes::from(format!("not {how}")),
+        period: Duration::ZERO,
+    }
+}
+
 struct Bench {
     table: Subscriptions,
     now: Instant,
@@ -15,7 +23,7 @@ impl Bench {
     fn asked() -> Self {
         let (mut table, now) = (Subscriptions::default(), Instant::now());
         assert_eq!(
-            table.add(now, DUMMY, ListenerId(1), Bytes::new()),
+            table.add(now, DUMMY, ListenerId(1), terms("usual")),
             Some(Ask::Subscribe(DUMMY))
         );
         table.sent(DUMMY, SYN);
@@ -52,12 +60,12 @@ impl Bench {
 #[test]
 fn listeners_share_one_subscribe_and_the_last_one_ends_it() {
     let Bench { mut table, now } = Bench::flowing();
-    assert_eq!(table.add(now, DUMMY, ListenerId(2), Bytes::new()), None);
+    assert_eq!(table.add(now, DUMMY, ListenerId(2), terms("usual")), None);
     assert_eq!(table.listeners(DUMMY), [ListenerId(1), ListenerId(2)]);
     assert_eq!(table.remove(DUMMY, ListenerId(1)), None);
     assert_eq!(
         table.remove(DUMMY, ListenerId(2)),
-        Some(Ask::Unsubscribe(DUMMY))
+        Some(terms("usual").leave)
     );
     assert_eq!(table.remove(DUMMY, ListenerId(2)), None);
     assert!(table.is_empty());
@@ -66,12 +74,12 @@ fn listeners_share_one_subscribe_and_the_last_one_ends_it() {
 #[test]
 fn other_parameters_are_a_renewal_for_all() {
     let Bench { mut table, now } = Bench::flowing();
-    let faster = Bytes::from_static(b"faster");
+    let faster = terms("faster");
     assert_eq!(
         table.add(now, DUMMY, ListenerId(2), faster.clone()),
         Some(Ask::Renew(DUMMY))
     );
-    assert_eq!(table.parameters(DUMMY), faster);
+    assert_eq!(table.terms(DUMMY), faster);
 }
 
 #[test]
@@ -145,4 +153,16 @@ fn after_an_outage_or_a_restart_of_the_mediator_everything_is_renewed_at_once() 
 
     assert_eq!(bench.table.mediator_back(bench.now), [DUMMY]);
     assert_eq!(bench.next(), (0, vec![Ask::Renew(DUMMY)]));
+}
+
+#[test]
+fn a_device_that_speaks_seldom_is_given_time() {
+    let (mut table, now) = (Subscriptions::default(), Instant::now());
+    let seldom = Terms {
+        period: Duration::from_secs(60),
+        ..terms("usual")
+    };
+    table.add(now, DUMMY, ListenerId(1), seldom);
+    let asked_again = table.next_timeout().expect("a timeout");
+    assert_eq!(asked_again - now, Duration::from_secs(61));
 }

@@ -77,7 +77,7 @@ pub async fn serve_on<D: Driver>(
 
 /// Serves until the reader ends or `stop` is ready, and then shuts the driver
 /// down. `stop` also cancels a handler that runs, the end of the reader leaves
-/// it a second.
+/// it a second. The other end is taken for what [`serve_on`] takes it for.
 ///
 /// # Errors
 /// As [`serve_on`].

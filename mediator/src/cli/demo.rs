@@ -4,6 +4,7 @@
 //! the mediator, the drivers, and serial bytes. Only what is behind the serial
 //! ports is simulated, by `amber sim` in a process of its own.
 
+use std::collections::HashMap;
 use std::env;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,6 +16,9 @@ use amber_mediator::config::DEFAULT_PORT;
 use amber_mediator::shell::this_program;
 
 use super::{failed, mediator};
+
+/// What the simulated robot must have before the drivers are started.
+const DEVICES: [&str; 3] = ["roboclaw", "hokuyo", "ninedof"];
 
 const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
 
@@ -42,9 +46,17 @@ impl Options {
             Err(_) => "amber driver dummy".to_owned(),
         };
         let serial = |driver: &str, port: &str| format!("amber driver {driver} --port {port}");
+        let bus = format!("sim:{}", robot.at("ninedof"));
         let drivers = [
-            ("roboclaw:0", serial("roboclaw", &quoted(&robot.roboclaw))),
-            ("hokuyo:0", serial("hokuyo", &quoted(&robot.hokuyo))),
+            (
+                "roboclaw:0",
+                serial("roboclaw", &quoted(robot.at("roboclaw"))),
+            ),
+            ("hokuyo:0", serial("hokuyo", &quoted(robot.at("hokuyo")))),
+            (
+                "ninedof:0",
+                format!("amber driver ninedof --bus {}", quoted(&bus)),
+            ),
             ("dummy:0", "amber driver dummy".to_owned()),
             ("dummy:1", second),
         ];
@@ -67,9 +79,8 @@ impl Options {
 /// The simulated robot, while this lives.
 struct Robot {
     process: Child,
-    /// The serial ports of its devices.
-    roboclaw: String,
-    hokuyo: String,
+    /// Where its devices are.
+    places: HashMap<String, String>,
 }
 
 impl Robot {
@@ -85,31 +96,29 @@ impl Robot {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| failed("cannot start the simulated robot", &error))?;
-        let (mut roboclaw, mut hokuyo) = (None, None);
+        let mut places = HashMap::new();
         let lines = process.stdout.take().map(BufReader::new);
         for line in lines
             .into_iter()
             .flat_map(BufRead::lines)
             .map_while(Result::ok)
         {
-            match line.split_once(' ') {
-                Some(("roboclaw", port)) => roboclaw = Some(port.to_owned()),
-                Some(("hokuyo", port)) => hokuyo = Some(port.to_owned()),
-                _ => {}
+            if let Some((device, place)) = line.split_once(' ') {
+                places.insert(device.to_owned(), place.to_owned());
             }
-            if let (Some(roboclaw), Some(hokuyo)) = (&roboclaw, &hokuyo) {
-                let (roboclaw, hokuyo) = (roboclaw.clone(), hokuyo.clone());
-                return Ok(Self {
-                    process,
-                    roboclaw,
-                    hokuyo,
-                });
+            if DEVICES.iter().all(|device| places.contains_key(*device)) {
+                return Ok(Self { process, places });
             }
         }
         // It has said why on stderr.
         let _ = process.wait();
         Err(Failure::new("the simulated robot did not start")
             .hint("`AMBER_SIM_DIR=/tmp/another amber demo` keeps its devices elsewhere"))
+    }
+
+    /// Where one of [`DEVICES`] is.
+    fn at(&self, device: &str) -> &str {
+        self.places.get(device).map_or("", String::as_str)
     }
 }
 
@@ -138,7 +147,7 @@ fn introduce(
     };
     writeln!(
         out,
-        "\nA simulated robot with four wheels and a laser scanner stands in a small flat."
+        "\nA simulated robot with four wheels, a laser scanner and motion sensors stands in a small flat."
     )?;
     writeln!(out, "These drivers run, each in a process of its own:")?;
     for (device, command) in drivers {
@@ -158,6 +167,12 @@ fn introduce(
         ),
         (&to, "call roboclaw speeds", "how fast the wheels turn"),
         (&to, "scan --plot", "what the laser sees"),
+        (&to, "call ninedof data", "how it moves, and where north is"),
+        (
+            &to,
+            "watch ninedof --period 100ms --sensors accel,gyro",
+            "the same, ten times a second; Ctrl-C ends",
+        ),
         (
             "",
             "sim state",

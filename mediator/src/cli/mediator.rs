@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{io, process};
 
@@ -39,12 +40,23 @@ pub(crate) struct Options {
     /// What to log, such as `warn`, `debug` or `amber_mediator=trace`
     #[arg(long, value_name = "FILTER", default_value = "info", env = "AMBER_LOG")]
     pub(crate) log: String,
+    /// How the log looks: for people, one JSON object per line (as with --json), or with priorities for the journal of systemd (the default when stderr goes there)
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
     /// Show the whole configuration as it would be used, and end
     #[arg(long)]
     pub(crate) print_config: bool,
     /// What the end of the terminal means.
     #[arg(skip)]
     pub(crate) hangup: Hangup,
+}
+
+// Documentation of the values would make all of the help twice as long.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+    Journal,
 }
 
 /// What SIGHUP means, which comes when a terminal is closed.
@@ -78,14 +90,17 @@ impl Options {
         ready: impl FnOnce(&[SocketAddr]) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let hangup = self.hangup;
-        let format = if options.json {
-            Format::Json
-        } else {
-            Format::Text
+        let format = match self.log_format {
+            Some(LogFormat::Text) => Format::Text,
+            Some(LogFormat::Json) => Format::Json,
+            Some(LogFormat::Journal) => Format::Journal,
+            None if options.json => Format::Json,
+            None => Format::for_stderr(),
         };
         let log = Log::start(&self.log, format).map_err(|error| {
             Failure::wrong(format!("--log {}: {error}", self.log)).hint("try `--log debug`")
         })?;
+        log.abort_on_panic();
         let config = self.effective().map_err(|error| wrong(&error))?;
         if config.drivers.is_empty() {
             tracing::warn!(
@@ -97,7 +112,7 @@ impl Options {
             .build()
             .map_err(|error| failed("cannot start", &error))?;
         let hooks = Hooks {
-            reload: Box::new(move || self.effective()),
+            reload: Arc::new(move || self.effective()),
             set_log_level: Box::new(log.level()),
             log_lines_lost: Box::new(log.lost()),
             amber: this_program().map_err(|error| failed("cannot find this program", &error))?,

@@ -173,6 +173,7 @@ impl Core {
                 self.orders.push_back(Order::Reload(ticket));
                 return Ok(None);
             }
+            request::What::Trace(wanted) => reply::What::Done(self.trace(now, ticket, &wanted)?),
             request::What::SetLogLevel(level) => {
                 self.check_admin(ticket.to)?;
                 self.orders
@@ -213,7 +214,7 @@ impl Core {
         Err(refuse(refusal::Reason::Failed, message, None))
     }
 
-    fn key_of(&self, device: &mediator::Device) -> Result<DriverKey, Refusal> {
+    pub(super) fn key_of(&self, device: &mediator::Device) -> Result<DriverKey, Refusal> {
         let device = Device::new(DeviceType(device.r#type), device.id);
         self.router
             .driver_of(device)
@@ -375,7 +376,7 @@ fn page_of<T: Message>(all: impl Iterator<Item = T>, skip: u32) -> Vec<T> {
         .collect()
 }
 
-fn refuse(reason: refusal::Reason, message: &str, hint: Option<&str>) -> Refusal {
+pub(super) fn refuse(reason: refusal::Reason, message: &str, hint: Option<&str>) -> Refusal {
     let (message, hint) = (message.to_owned(), hint.map(str::to_owned));
     Refusal {
         reason: reason.into(),
@@ -384,7 +385,7 @@ fn refuse(reason: refusal::Reason, message: &str, hint: Option<&str>) -> Refusal
     }
 }
 
-fn is_loopback(ip: IpAddr) -> bool {
+pub(super) fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 

@@ -27,6 +27,7 @@ pub struct Client {
     pub used: Vec<DriverKey>,
     keepalive: Keepalive,
     refusals: Refusals,
+    no_route: Option<NoRoute>,
 }
 
 /// Whether a client answers PINGs is learned.
@@ -43,6 +44,22 @@ struct Keepalive {
 struct Refusals {
     since: Instant,
     count: u32,
+}
+
+/// What the network says of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// Nobody listens there: the program has ended.
+    PortClosed,
+    /// It cannot be reached, for the moment or for good.
+    NoRoute,
+}
+
+/// An address cannot be reached.
+#[derive(Debug)]
+struct NoRoute {
+    since: Instant,
+    last: Instant,
 }
 
 /// What the silence of a client calls for.
@@ -68,6 +85,38 @@ impl Client {
                 since: now,
                 count: 0,
             },
+            no_route: None,
+        }
+    }
+
+    /// The network says that it is not there. Says whether it counts as lost.
+    ///
+    /// A closed port is certain. Everything else may pass, as when a laptop
+    /// changes its access point: it has to go on for a while without a word
+    /// from the client. Somebody to whom nothing was sent cannot be unreachable:
+    /// that is made up.
+    pub fn unreachable(&mut self, now: Instant, how: Unreachable) -> bool {
+        if self.sent == 0 {
+            return false;
+        }
+        if how == Unreachable::PortClosed {
+            return true;
+        }
+        let goes_on = |trouble: &&mut NoRoute| {
+            self.heard <= trouble.since && now.duration_since(trouble.last) < limits::UNREACHABLE
+        };
+        match self.no_route.as_mut().filter(goes_on) {
+            Some(trouble) => {
+                trouble.last = now;
+                now.duration_since(trouble.since) >= limits::UNREACHABLE
+            }
+            None => {
+                self.no_route = Some(NoRoute {
+                    since: now,
+                    last: now,
+                });
+                false
+            }
         }
     }
 
@@ -151,6 +200,11 @@ impl Clients {
         let client = self.clients.get_mut(&id)?;
         client.heard = now;
         Some((id, client))
+    }
+
+    /// The client at an address, which has not been heard.
+    pub fn at(&self, address: &ClientAddress) -> Option<ClientId> {
+        self.ids.peek(address).copied()
     }
 
     /// The client that makes room for the next new one, when there is no room.

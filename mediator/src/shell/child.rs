@@ -49,13 +49,9 @@ impl Child {
         key: DriverKey,
         mut process: tokio::process::Child,
     ) -> io::Result<Self> {
-        let missing = || io::Error::other("the process has no pipes");
-        let pid = process.id().ok_or_else(missing)?;
-        let stdin = process.stdin.take().ok_or_else(missing)?.into_owned_fd()?;
-        let stdout = process.stdout.take().ok_or_else(missing)?;
-        let stderr = process.stderr.take().ok_or_else(missing)?;
-
-        let pipe = Rc::new(pipe::Sender::from_owned_fd(stdin)?);
+        let pid = process.id().ok_or_else(no_pipes)?;
+        let (stdin, stdout, stderr) = streams(&mut process, pid)?;
+        let pipe = Rc::new(stdin);
         let full = Rc::new(Notify::new());
         let waiter = spawn_local(wait_for_room(
             shell.clone(),
@@ -106,6 +102,26 @@ impl Child {
     pub(super) fn signal(&self, signal: Signal) {
         signal_group(self.pid, signal);
     }
+}
+
+/// Takes the streams of a process that was just started. One that lacks them is
+/// ended, with all that it may have started meanwhile.
+fn streams(
+    process: &mut tokio::process::Child,
+    pid: u32,
+) -> io::Result<(pipe::Sender, ChildStdout, ChildStderr)> {
+    let take = |process: &mut tokio::process::Child| {
+        let stdin = process.stdin.take().ok_or_else(no_pipes)?;
+        let stdin = pipe::Sender::from_owned_fd(stdin.into_owned_fd()?)?;
+        let stdout = process.stdout.take().ok_or_else(no_pipes)?;
+        let stderr = process.stderr.take().ok_or_else(no_pipes)?;
+        Ok((stdin, stdout, stderr))
+    };
+    take(process).inspect_err(|_| signal_group(pid, Signal::SIGKILL))
+}
+
+fn no_pipes() -> io::Error {
+    io::Error::other("the process has no pipes")
 }
 
 fn signal_group(pid: u32, signal: Signal) {
@@ -306,5 +322,33 @@ async fn read_words(shell: Rc<Shell>, key: DriverKey, mut stderr: impl AsyncRead
                 line.push(*byte);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use tokio::io::AsyncBufReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_without_its_streams_ends_with_all_that_it_has_started() {
+        let mut process = tokio::process::Command::new("sh")
+            .args(["-c", "sleep 1000 & echo up; wait"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let pid = process.id().unwrap();
+        let mut lines = tokio::io::BufReader::new(process.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next_line().await.unwrap().unwrap(), "up");
+        assert!(streams(&mut process, pid).is_err());
+        // Its child held stdout, too: the end of it is the end of both.
+        let end = timeout(Duration::from_secs(30), lines.next_line()).await;
+        assert_eq!(end.expect("all are gone").unwrap(), None);
     }
 }

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::{Pid, setsid, write};
 use tokio::process::{Child, Command};
 use tracing::warn;
@@ -141,8 +141,10 @@ pub(super) fn watch_line(pid: u32, line: &mut [u8; 16]) -> &[u8] {
 
 /// The guard itself, what `amber guard` does: reads from stdin until its end.
 pub fn guard() -> ExitCode {
-    // Signals for the terminal's programs are not for us.
+    // Signals for the terminal's programs are not for us, nor are those by which
+    // a service manager ends all that is left: drivers come first.
     let _ = setsid();
+    let _ = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]).thread_block();
     let mut groups = BTreeSet::new();
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         take_note(&mut groups, &line, has_members);

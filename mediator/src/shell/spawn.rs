@@ -12,6 +12,7 @@ use nix::unistd::{getpid, getppid, write};
 use tokio::process::{Child, Command};
 
 use super::guard::{Guard, watch_line};
+use super::service;
 use crate::config::DriverConfig;
 
 /// Why a driver could not be started, and what to check.
@@ -53,6 +54,12 @@ pub(super) fn spawn(
         .kill_on_drop(true);
     if let Some(directory) = directory {
         command.current_dir(directory);
+    }
+    for variable in service::VARIABLES
+        .iter()
+        .filter(|name| !config.env.contains_key(**name))
+    {
+        command.env_remove(variable);
     }
     die_with_parent(&mut command, guard.announce_to());
     command.spawn().map_err(|error| explain(&error, &program))

@@ -11,9 +11,10 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tracing::debug;
 
+use super::errors;
 use crate::counters::{Count, Counters, Drop};
-use crate::limits::{DATAGRAMS_PER_TURN, SOCKET_BUFFER_BYTES};
-use crate::router::Outbox;
+use crate::limits::{DATAGRAMS_PER_TURN, SEND_TRIES, SOCKET_BUFFER_BYTES};
+use crate::router::{ClientAddress, Outbox, Unreachable};
 
 /// Room for any datagram.
 const BUFFER: usize = 1 << 16;
@@ -33,6 +34,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
     // The system grants what it allows; less than asked for is no error.
     socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
     socket.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
+    errors::keep(&socket, address.is_ipv6())?;
     socket.bind(&address.into())?;
     Ok(socket.into())
 }
@@ -41,12 +43,28 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
 /// many it took. After a full batch others have their turn: a socket that is
 /// never empty is always ready, and awaiting that gives way to nobody.
 ///
+/// What is known of addresses that cannot be reached goes to `unreachable`, and
+/// before the datagrams: who comes from such an address after that is new.
+///
 /// Cancelling loses nothing: what was not handed over is still in the socket.
 pub(super) async fn receive(
     socket: &UdpSocket,
+    mut unreachable: impl FnMut(SocketAddr, Unreachable),
     batch: impl FnOnce() -> io::Result<usize>,
 ) -> io::Result<()> {
-    socket.readable().await?;
+    let ready = socket.ready(Interest::READABLE | Interest::ERROR).await?;
+    if ready.is_error() {
+        let taken = socket.try_io(Interest::ERROR, || {
+            match errors::take(socket, &mut unreachable)? {
+                true => Ok(()),
+                false => Err(ErrorKind::WouldBlock.into()),
+            }
+        });
+        taken.or_else(|error| match error.kind() {
+            ErrorKind::WouldBlock => Ok(()),
+            _ => Err(error),
+        })?;
+    }
     let received = socket.try_io(Interest::READABLE, || match batch()? {
         // A short batch has emptied the socket, which is as good as an error
         // that says so, and saves asking. What comes next wakes us again.
@@ -121,8 +139,15 @@ impl Sender {
     }
 
     /// Sends everything, in order per socket, and never waits: what the system
-    /// does not take is dropped and counted.
-    pub(super) fn send(&mut self, sockets: &[UdpSocket], outbox: &Outbox, counters: &mut Counters) {
+    /// does not take is dropped and counted. Returns the addresses to which
+    /// there is no way at the moment.
+    pub(super) fn send(
+        &mut self,
+        sockets: &[UdpSocket],
+        outbox: &Outbox,
+        counters: &mut Counters,
+    ) -> Vec<ClientAddress> {
+        let mut unreachable = Vec::new();
         let mut slices = Vec::with_capacity(outbox.datagrams().len().min(DATAGRAMS_PER_TURN));
         for (i, socket) in sockets.iter().enumerate() {
             let mut datagrams = outbox
@@ -139,9 +164,14 @@ impl Sender {
                 if slices.is_empty() {
                     break;
                 }
-                self.send_batch(socket, &slices, counters);
+                let no_route = |address| {
+                    let socket = i as u8;
+                    unreachable.push(ClientAddress { socket, address });
+                };
+                self.send_batch(socket, &slices, counters, no_route);
             }
         }
+        unreachable
     }
 
     fn send_batch(
@@ -149,8 +179,9 @@ impl Sender {
         socket: &UdpSocket,
         slices: &[[IoSlice<'_>; 1]],
         counters: &mut Counters,
+        mut no_route: impl FnMut(SocketAddr),
     ) {
-        let mut done = 0;
+        let (mut done, mut tries) = (0, 0);
         while done < slices.len() {
             let sent = sendmmsg(
                 socket.as_raw_fd(),
@@ -165,24 +196,38 @@ impl Sender {
                 Ok(sent) => {
                     counters.count_many(Count::DatagramsSent, sent as u64);
                     done += sent.max(1);
+                    tries = 0;
                 }
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN | Errno::ENOBUFS) => {
                     counters.drop_many(Drop::SendBufferFull, (slices.len() - done) as u64);
                     return;
                 }
-                // One address cannot be reached; the others can.
+                // Most likely another address refused something earlier, which
+                // is told only once: this one must not lose its datagram by it.
+                Err(_) if tries + 1 < SEND_TRIES => {
+                    counters.count(Count::SendsRepeated);
+                    tries += 1;
+                }
+                // This address cannot be reached; the others can.
                 Err(error) => {
                     counters.drop(Drop::SendFailed);
                     debug!(%error, "a datagram could not be sent");
+                    // A refusal cannot be told so soon: it is another's.
+                    let is_its_own = errors::classify(error) == Some(Unreachable::NoRoute);
+                    let address = self.addresses[done].as_ref().and_then(to_std);
+                    if let Some(address) = address.filter(|_| is_its_own) {
+                        no_route(address);
+                    }
                     done += 1;
+                    tries = 0;
                 }
             }
         }
     }
 }
 
-fn to_std(address: &SockaddrStorage) -> Option<SocketAddr> {
+pub(super) fn to_std(address: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = address
         .as_sockaddr_in()
         .map(|v4| SocketAddrV4::from(*v4).into());
@@ -198,9 +243,67 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
+    use std::net::Ipv6Addr;
+
     use tokio::task::{LocalSet, spawn_local};
 
     use super::*;
+
+    /// Datagrams to closed ports between datagrams to a live one.
+    #[cfg(target_os = "linux")]
+    async fn closed_ports_cost_others_nothing(ip: std::net::IpAddr) {
+        const ROUNDS: usize = 100;
+        let Ok(socket) = bind((ip, 0).into()) else {
+            assert!(ip.is_ipv6());
+            eprintln!("SKIP closed_ports_cost_others_nothing: no IPv6 here");
+            return;
+        };
+        let sockets = [UdpSocket::from_std(socket).unwrap()];
+        let live = std::net::UdpSocket::bind((ip, 0)).unwrap();
+        live.set_nonblocking(true).unwrap();
+        let closed = std::net::UdpSocket::bind((ip, 0))
+            .unwrap()
+            .local_addr()
+            .unwrap();
+
+        let (mut sender, mut counters) = (Sender::new(), Counters::default());
+        let mut buffer = [0; 64];
+        for round in 0..ROUNDS {
+            let mut outbox = Outbox::default();
+            let frame = outbox.write(b"", &round.to_be_bytes()).unwrap();
+            for address in [closed, live.local_addr().unwrap(), closed] {
+                outbox.send(ClientAddress { socket: 0, address }, &frame);
+            }
+            assert_eq!(sender.send(&sockets, &outbox, &mut counters), []);
+            let length = live.recv(&mut buffer).expect("nothing is lost");
+            assert!(buffer[..length].ends_with(&round.to_be_bytes()));
+        }
+        assert_eq!(counters.dropped(Drop::SendFailed), 0);
+        assert_eq!(counters.counted(Count::DatagramsSent), 3 * ROUNDS as u64);
+        assert!(counters.counted(Count::SendsRepeated) > 0);
+
+        let told = Cell::new(0);
+        let note = |address, how| {
+            assert_eq!((address, how), (closed, Unreachable::PortClosed));
+            told.set(told.get() + 1);
+        };
+        while told.get() == 0 {
+            let nothing = || Err(ErrorKind::WouldBlock.into());
+            receive(&sockets[0], note, nothing).await.unwrap();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn closed_ports_cost_others_nothing_with_ipv4() {
+        closed_ports_cost_others_nothing([127, 0, 0, 1].into()).await;
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn closed_ports_cost_others_nothing_with_ipv6() {
+        closed_ports_cost_others_nothing(Ipv6Addr::LOCALHOST.into()).await;
+    }
 
     #[tokio::test]
     async fn a_socket_that_is_never_empty_gives_way_to_others() {
@@ -218,7 +321,7 @@ mod tests {
                     let mut receiver = Receiver::new();
                     loop {
                         let batch = || receiver.receive(&socket, |_, _| {});
-                        receive(&socket, batch).await.unwrap();
+                        receive(&socket, |_, _| {}, batch).await.unwrap();
                         counted.set(counted.get() + 1);
                     }
                 });

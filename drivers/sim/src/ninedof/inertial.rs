@@ -116,11 +116,9 @@ impl Inertial {
                 match code {
                     8 if low_power => 1620.0,
                     9 if low_power => 5376.0,
-                    _ => *[
-                        0.0, 1.0, 10.0, 25.0, 50.0, 100.0, 200.0, 400.0, 0.0, 1344.0,
-                    ]
-                    .get(code)
-                    .unwrap_or(&0.0),
+                    _ => *[0.0, 1.0, 10.0, 25.0, 50.0, 100.0, 200.0, 400.0, 0.0, 1344.0]
+                        .get(code)
+                        .unwrap_or(&0.0),
                 }
             }
             Kind::Gyroscope if ctrl & 0x08 == 0 || ctrl & 0x07 == 0 => 0.0,

@@ -81,11 +81,23 @@ fn a_host_reads_what_the_sheet_says() {
         bench.write(0x1E, &setting);
     }
     bench.wait(300 * MS);
-    assert_eq!(bench.read(0x19, 0xA8, 6), [0x00, 0xFC, 0x00, 0x02, 0x00, 0x20]);
-    assert_eq!(bench.read(0x6B, 0xA8, 6), [0x3B, 0x02, 0xC5, 0xFD, 0x52, 0x16]);
-    assert_eq!(bench.read(0x1E, 0x03, 6), [0x00, 0x2E, 0xFF, 0xAE, 0xFF, 0xE9]);
+    assert_eq!(
+        bench.read(0x19, 0xA8, 6),
+        [0x00, 0xFC, 0x00, 0x02, 0x00, 0x20]
+    );
+    assert_eq!(
+        bench.read(0x6B, 0xA8, 6),
+        [0x3B, 0x02, 0xC5, 0xFD, 0x52, 0x16]
+    );
+    assert_eq!(
+        bench.read(0x1E, 0x03, 6),
+        [0x00, 0x2E, 0xFF, 0xAE, 0xFF, 0xE9]
+    );
     // The original set bit 7 here, too.
-    assert_eq!(bench.read(0x1E, 0x83, 6), [0x00, 0x2E, 0xFF, 0xAE, 0xFF, 0xE9]);
+    assert_eq!(
+        bench.read(0x1E, 0x83, 6),
+        [0x00, 0x2E, 0xFF, 0xAE, 0xFF, 0xE9]
+    );
     // A write and a read of its own, with a stop in between.
     bench.write(0x19, &[0xAC]);
     assert_eq!(bench.transfer(0x19, &[], 2), Reply::Ack(vec![0x00, 0x20]));
@@ -283,8 +295,16 @@ fn errors_are_those_of_the_seed() {
         });
         let readings: Vec<_> = readings.collect();
         let mean = readings.iter().sum::<f64>() / 500.0;
-        let variance = readings.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / 500.0;
-        (mean, variance.sqrt(), bench.board.errors().gyro_bias_deg_s[2])
+        let variance = readings
+            .iter()
+            .map(|rate| (rate - mean).powi(2))
+            .sum::<f64>()
+            / 500.0;
+        (
+            mean,
+            variance.sqrt(),
+            bench.board.errors().gyro_bias_deg_s[2],
+        )
     };
     assert_eq!(rate(3), rate(3));
     assert_ne!(rate(3), rate(4));

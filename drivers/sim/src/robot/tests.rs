@@ -222,13 +222,20 @@ fn sensed(robot: &mut Robot, now: Duration, address: u8, register: u8) -> Option
 
 fn set_up_ninedof(robot: &mut Robot, now: Duration) {
     robot.advance(now);
-    for (address, written) in [(0x19, [0x20, 0x77]), (0x19, [0x23, 0x98]), (0x6B, [0x20, 0xEF])] {
+    for (address, written) in [
+        (0x19, [0x20, 0x77]),
+        (0x19, [0x23, 0x98]),
+        (0x6B, [0x20, 0xEF]),
+    ] {
         let transfer = Transfer {
             address,
             written: written.to_vec(),
             read: 0,
         };
-        assert_eq!(robot.handle_transfer(now, &transfer), Some(Reply::Ack(vec![])));
+        assert_eq!(
+            robot.handle_transfer(now, &transfer),
+            Some(Reply::Ack(vec![]))
+        );
     }
 }
 
@@ -305,5 +312,8 @@ fn accelerating_and_turning_is_felt_as_on_a_real_robot() {
     let heading = robot.world().pose().heading;
     let [x, y, _] = felt.field_gauss;
     let north = Point::new(y, -x).turned(heading);
-    assert!(north.x.abs() < 1e-9 && (north.y - 0.2).abs() < 1e-9, "{north:?}");
+    assert!(
+        north.x.abs() < 1e-9 && (north.y - 0.2).abs() < 1e-9,
+        "{north:?}"
+    );
 }

@@ -1,0 +1,532 @@
+//! What bytes on the wire mean, byte for byte, and where they stop making
+//! sense. PURE.
+
+use std::fmt::Write as _;
+
+use prost_reflect::{Kind, MessageDescriptor};
+
+use super::reflect::{self, Schemas};
+
+/// How deep messages within messages are looked into.
+const MAX_DEPTH: usize = 16;
+
+/// How much of a text or of bytes is shown.
+const MAX_SHOWN: usize = 48;
+
+/// A few bytes and what they say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Where they begin.
+    pub offset: usize,
+    /// How many they are.
+    pub length: usize,
+    /// How many messages they stand in.
+    pub depth: usize,
+    /// What they say.
+    pub text: String,
+}
+
+/// Where bytes stop making sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// The first byte that cannot be what it should be.
+    pub offset: usize,
+    /// Why.
+    pub why: String,
+}
+
+/// One frame among others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// Where it begins.
+    pub offset: usize,
+    /// How many bytes it has.
+    pub length: usize,
+    /// Where its header stands.
+    pub header: std::ops::Range<usize>,
+    /// Where its message stands.
+    pub message: std::ops::Range<usize>,
+    /// Byte for byte.
+    pub lines: Vec<Line>,
+    /// Its header is no `DriverHdr`: then it is no frame.
+    pub header_error: Option<Malformed>,
+    /// Its message is no `DriverMsg`. The mediator passes it on all the same.
+    pub message_error: Option<Malformed>,
+}
+
+impl Schemas {
+    /// Explains frames that stand one behind the other. What comes after the
+    /// last whole frame is the error.
+    pub fn explain(&self, bytes: &[u8]) -> (Vec<Explained>, Option<Malformed>) {
+        let mut frames = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.explain_frame(bytes, at) {
+                Ok(frame) => {
+                    at += frame.length;
+                    let broken = frame.header_error.clone();
+                    frames.push(frame);
+                    if broken.is_some() {
+                        return (frames, broken);
+                    }
+                }
+                Err(error) => return (frames, Some(error)),
+            }
+        }
+        (frames, None)
+    }
+
+    fn explain_frame(&self, bytes: &[u8], start: usize) -> Result<Explained, Malformed> {
+        let header = part(bytes, start, "header")?;
+        let message = part(bytes, header.end, "message")?;
+        let mut walk = Walk::new(bytes);
+        walk.line(start, 2, 0, format!("header: {} bytes", header.len()));
+        let header_error = walk.message(header.clone(), Some(self.header()), 1).err();
+        walk.line(
+            header.end,
+            2,
+            0,
+            format!("message: {} bytes", message.len()),
+        );
+        let message_error = walk.message(message.clone(), Some(self.message()), 1).err();
+        Ok(Explained {
+            offset: start,
+            length: message.end - start,
+            header,
+            message,
+            lines: walk.lines,
+            header_error,
+            message_error,
+        })
+    }
+
+    /// Explains a message without a frame.
+    pub fn explain_message(&self, bytes: &[u8]) -> (Vec<Line>, Option<Malformed>) {
+        let mut walk = Walk::new(bytes);
+        let error = walk.message(0..bytes.len(), Some(self.message()), 0).err();
+        (walk.lines, error)
+    }
+}
+
+/// Offsets, bytes and meaning in columns.
+pub fn table(bytes: &[u8], lines: &[Line]) -> String {
+    let mut out = String::new();
+    for line in lines {
+        let end = line.offset + line.length;
+        let hex = spaced(&bytes[line.offset..end.min(bytes.len())], 8);
+        let indent = "  ".repeat(line.depth);
+        let _ = writeln!(out, "{:6}  {hex:26}  {indent}{}", line.offset, line.text);
+    }
+    out
+}
+
+/// `10 01 18 ...`: at most so many bytes.
+pub fn spaced(bytes: &[u8], most: usize) -> String {
+    let shown: Vec<_> = bytes
+        .iter()
+        .take(most)
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    let more = if bytes.len() > most { " .." } else { "" };
+    shown.join(" ") + more
+}
+
+/// The part behind the length that stands at `at`.
+fn part(bytes: &[u8], at: usize, name: &str) -> Result<std::ops::Range<usize>, Malformed> {
+    let malformed = |why| Malformed { offset: at, why };
+    let Some(length) = bytes.get(at..at + 2) else {
+        let left = bytes.len() - at;
+        return Err(malformed(format!(
+            "the length of the {name} takes 2 bytes (big-endian), there {} {left}",
+            if left == 1 { "is" } else { "are" }
+        )));
+    };
+    let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+    let (start, end) = (at + 2, at + 2 + length);
+    if end > bytes.len() {
+        let left = bytes.len() - start;
+        let mut why = format!("the {name} should have {length} bytes, there are {left}");
+        let swapped = (length >> 8) | ((length & 0xff) << 8);
+        if swapped <= left && length > 0xff {
+            let _ = write!(
+                why,
+                " (as little-endian it would be {swapped}: bytes swapped?)"
+            );
+        }
+        return Err(malformed(why));
+    }
+    Ok(start..end)
+}
+
+/// What is known of a field.
+struct Known {
+    name: String,
+    kind: Kind,
+    list: bool,
+}
+
+fn known(descriptor: &MessageDescriptor, number: u32) -> Option<Known> {
+    if let Some(field) = descriptor.get_field(number) {
+        return Some(Known {
+            name: field.name().into(),
+            kind: field.kind(),
+            list: field.is_list(),
+        });
+    }
+    let extension = descriptor.get_extension(number)?;
+    Some(Known {
+        name: extension.name().into(),
+        kind: extension.kind(),
+        list: extension.is_list(),
+    })
+}
+
+struct Walk<'a> {
+    bytes: &'a [u8],
+    lines: Vec<Line>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            lines: Vec::new(),
+        }
+    }
+
+    fn line(&mut self, offset: usize, length: usize, depth: usize, text: String) {
+        self.lines.push(Line {
+            offset,
+            length,
+            depth,
+            text,
+        });
+    }
+
+    fn message(
+        &mut self,
+        range: std::ops::Range<usize>,
+        descriptor: Option<&MessageDescriptor>,
+        depth: usize,
+    ) -> Result<(), Malformed> {
+        let mut at = range.start;
+        while at < range.end {
+            let start = at;
+            let tag = self.varint(&mut at, range.end)?;
+            let (number, wire) = ((tag >> 3) as u32, tag & 7);
+            if tag > u64::from(u32::MAX) || number == 0 {
+                return Err(malformed(start, "no field has this number"));
+            }
+            let field = descriptor.and_then(|descriptor| known(descriptor, number));
+            let name = field
+                .as_ref()
+                .map_or(format!("unknown field {number}"), |field| {
+                    field.name.clone()
+                });
+            if let Some(field) = &field
+                && !fits(&field.kind, field.list, wire)
+            {
+                return Err(malformed(
+                    start,
+                    format!(
+                        "{name} ({number}) cannot have wire type {wire} ({})",
+                        wire_name(wire)
+                    ),
+                ));
+            }
+            let kind = field.as_ref().map(|field| &field.kind);
+            match wire {
+                0 => {
+                    let value = self.varint(&mut at, range.end)?;
+                    let mut text = format!("{name} = {}", number_text(kind, value));
+                    if name == "deviceType"
+                        && let Some(known) = amber_proto::DeviceType(value as i32).name()
+                    {
+                        let _ = write!(text, " ({known})");
+                    }
+                    self.line(start, at - start, depth, text);
+                }
+                1 | 5 => {
+                    let size = if wire == 1 { 8 } else { 4 };
+                    let bytes = self.take(&mut at, size, range.end, &name)?;
+                    let text = format!("{name} = {}", fixed_text(kind, bytes));
+                    self.line(start, at - start, depth, text);
+                }
+                2 => {
+                    let length_at = at;
+                    let length = self.varint(&mut at, range.end)?;
+                    let length = usize::try_from(length).unwrap_or(usize::MAX);
+                    let body = at;
+                    let bytes = self
+                        .take(&mut at, length, range.end, &name)
+                        .map_err(|error| malformed(length_at, error.why))?;
+                    match kind {
+                        Some(Kind::Message(inner)) if depth < MAX_DEPTH => {
+                            self.line(
+                                start,
+                                body - start,
+                                depth,
+                                format!("{name}: {length} bytes"),
+                            );
+                            self.message(body..at, Some(inner), depth + 1)?;
+                        }
+                        Some(Kind::String) => match std::str::from_utf8(bytes) {
+                            Ok(text) => {
+                                let text = format!("{name} = {:?}", cut(text));
+                                self.line(start, at - start, depth, text);
+                            }
+                            Err(error) => {
+                                let offset = body + error.valid_up_to();
+                                return Err(malformed(offset, format!("{name} is no UTF-8 text")));
+                            }
+                        },
+                        Some(kind) if *kind != Kind::Bytes => {
+                            let list = self.packed(body..at, kind, &name)?;
+                            self.line(start, at - start, depth, format!("{name} = [{list}]"));
+                        }
+                        _ => {
+                            let text = format!("{name} = {}", spaced(bytes, MAX_SHOWN / 3));
+                            self.line(start, at - start, depth, text);
+                        }
+                    }
+                }
+                3 | 4 => {
+                    let text = format!(
+                        "{name}: a group's {}",
+                        if wire == 3 { "start" } else { "end" }
+                    );
+                    self.line(start, at - start, depth, text);
+                }
+                _ => return Err(malformed(start, format!("there is no wire type {wire}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of a packed list, in words; many are cut short.
+    fn packed(
+        &self,
+        range: std::ops::Range<usize>,
+        kind: &Kind,
+        name: &str,
+    ) -> Result<String, Malformed> {
+        let (mut at, mut shown, mut count) = (range.start, Vec::new(), 0);
+        while at < range.end {
+            let value = match fixed_size(kind) {
+                Some(size) => fixed_text(Some(kind), self.take(&mut at, size, range.end, name)?),
+                None => number_text(Some(kind), self.varint(&mut at, range.end)?),
+            };
+            count += 1;
+            if shown.len() < reflect::MAX_SHOWN {
+                shown.push(value);
+            }
+        }
+        if count > shown.len() {
+            shown.push(format!("... {count} in all"));
+        }
+        Ok(shown.join(", "))
+    }
+
+    fn varint(&self, at: &mut usize, end: usize) -> Result<u64, Malformed> {
+        let start = *at;
+        let mut value = 0;
+        for i in 0..10 {
+            let Some(byte) = self.bytes[..end].get(start + i) else {
+                return Err(malformed(start, "the bytes end within a number"));
+            };
+            value |= u64::from(byte & 0x7f) << (7 * i);
+            if byte & 0x80 == 0 {
+                *at = start + i + 1;
+                return Ok(value);
+            }
+        }
+        Err(malformed(start, "a number of more than 10 bytes"))
+    }
+
+    fn take(
+        &self,
+        at: &mut usize,
+        length: usize,
+        end: usize,
+        name: &str,
+    ) -> Result<&'a [u8], Malformed> {
+        let left = end - *at;
+        if length > left {
+            let why = format!("{name} should have {length} bytes, there are {left}");
+            return Err(malformed(*at, why));
+        }
+        let bytes = &self.bytes[*at..*at + length];
+        *at += length;
+        Ok(bytes)
+    }
+}
+
+fn malformed(offset: usize, why: impl Into<String>) -> Malformed {
+    Malformed {
+        offset,
+        why: why.into(),
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.into(),
+    }
+}
+
+fn fixed_size(kind: &Kind) -> Option<usize> {
+    match kind {
+        Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => Some(8),
+        Kind::Float | Kind::Fixed32 | Kind::Sfixed32 => Some(4),
+        _ => None,
+    }
+}
+
+/// Whether a field of a kind may be written with a wire type.
+fn fits(kind: &Kind, list: bool, wire: u64) -> bool {
+    let own = match kind {
+        Kind::String | Kind::Bytes | Kind::Message(_) => return matches!(wire, 2..=4),
+        kind => match fixed_size(kind) {
+            Some(8) => 1,
+            Some(_) => 5,
+            None => 0,
+        },
+    };
+    wire == own || list && wire == 2
+}
+
+fn wire_name(wire: u64) -> &'static str {
+    match wire {
+        0 => "a number",
+        1 => "8 bytes",
+        2 => "length and bytes",
+        3 => "start of a group",
+        4 => "end of a group",
+        5 => "4 bytes",
+        _ => "unknown",
+    }
+}
+
+fn number_text(kind: Option<&Kind>, value: u64) -> String {
+    let zigzag = (value >> 1) as i64 ^ -((value & 1) as i64);
+    match kind {
+        Some(Kind::Bool) => (value != 0).to_string(),
+        Some(Kind::Int32) => (value as i32).to_string(),
+        Some(Kind::Uint32) => (value as u32).to_string(),
+        Some(Kind::Int64) => (value as i64).to_string(),
+        Some(Kind::Sint32) => (zigzag as i32).to_string(),
+        Some(Kind::Sint64) => zigzag.to_string(),
+        Some(Kind::Enum(names)) => match names.get_value(value as i32) {
+            Some(name) => name.name().to_owned(),
+            None => format!("{} (not known)", value as i32),
+        },
+        _ => value.to_string(),
+    }
+}
+
+fn fixed_text(kind: Option<&Kind>, bytes: &[u8]) -> String {
+    match (kind, <[u8; 8]>::try_from(bytes), <[u8; 4]>::try_from(bytes)) {
+        (Some(Kind::Double), Ok(bytes), _) => f64::from_le_bytes(bytes).to_string(),
+        (Some(Kind::Fixed64), Ok(bytes), _) => u64::from_le_bytes(bytes).to_string(),
+        (Some(Kind::Sfixed64), Ok(bytes), _) => i64::from_le_bytes(bytes).to_string(),
+        (Some(Kind::Float), _, Ok(bytes)) => f32::from_le_bytes(bytes).to_string(),
+        (Some(Kind::Fixed32), _, Ok(bytes)) => u32::from_le_bytes(bytes).to_string(),
+        (Some(Kind::Sfixed32), _, Ok(bytes)) => i32::from_le_bytes(bytes).to_string(),
+        _ => spaced(bytes, 8),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schemas() -> Schemas {
+        Schemas::load().unwrap()
+    }
+
+    #[test]
+    fn a_frame_is_explained_byte_for_byte() {
+        let bytes = b"\0\x04\x08\x05\x10\0\0\x08\x10\x01\x18\xac\x02\xa0\x03\x01";
+        let (frames, error) = schemas().explain(bytes);
+        assert_eq!(error, None);
+        assert_eq!(
+            table(bytes, &frames[0].lines),
+            "     0  00 04                       header: 4 bytes\n     \
+             2  08 05                         deviceType = 5 (dummy)\n     \
+             4  10 00                         deviceID = 0\n     \
+             6  00 08                       message: 8 bytes\n     \
+             8  10 01                         type = DATA\n    \
+             10  18 ac 02                      synNum = 300\n    \
+             13  a0 03 01                      get_status = true\n"
+        );
+    }
+
+    #[test]
+    fn lists_and_messages_within_messages_are_explained() {
+        let (lines, error) = schemas().explain_message(
+            b"\x10\x01\xca\x02\x16\x0a\x10\0\0\0\0\0\0\xf0\x3f\0\0\0\0\0\0\0\x40\x12\x02\x07\x08",
+        );
+        assert_eq!(error, None);
+        let text: Vec<_> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(
+            text,
+            [
+                "type = DATA",
+                "scan: 22 bytes",
+                "angles = [1, 2]",
+                "distances = [7, 8]"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        for (bytes, offset, why) in [
+            (&b"\0"[..], 0, "the length of the header takes 2 bytes"),
+            (b"\x02\0\x08\x05", 0, "as little-endian it would be 2"),
+            (b"\0\x02\x08\x05", 4, "the length of the message takes 2"),
+            (b"\0\0\0\x05\x10\x01", 2, "should have 5 bytes, there are 2"),
+            (
+                b"\0\x02\x0a\0\0\0",
+                2,
+                "deviceType (1) cannot have wire type 2",
+            ),
+            (b"\0\x01\x08\0\0", 3, "the bytes end within a number"),
+            (b"\0\x02\x00\x01\0\0", 2, "no field has this number"),
+        ] {
+            let (_, error) = schemas().explain(bytes);
+            let error = error.unwrap();
+            assert_eq!(error.offset, offset, "{bytes:02x?}: {error:?}");
+            assert!(error.why.contains(why), "{bytes:02x?}: {error:?}");
+        }
+        for (bytes, offset, why) in [
+            (
+                &b"\x10\x01\x9a\x03\x05hi"[..],
+                4,
+                "message should have 5 bytes, there are 2",
+            ),
+            (b"\x10\x01\x9a\x03\x02h\xff", 6, "message is no UTF-8 text"),
+            (b"\xff\xff", 0, "the bytes end within a number"),
+            (b"\x17", 0, "cannot have wire type 7"),
+            (
+                b"\xa2\x01\x02\x0a\0",
+                3,
+                "frontLeftSpeed (1) cannot have wire type 2",
+            ),
+        ] {
+            let (_, error) = schemas().explain_message(bytes);
+            let error = error.unwrap();
+            assert_eq!(error.offset, offset, "{bytes:02x?}: {error:?}");
+            assert!(error.why.contains(why), "{bytes:02x?}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_none_does_not_end_the_frames() {
+        let (frames, error) = schemas().explain(b"\0\0\0\x02\xff\xff\0\0\0\x02\x10\x02");
+        assert_eq!((frames.len(), error), (2, None));
+        assert_eq!(frames[0].message_error.as_ref().unwrap().offset, 4);
+        assert_eq!(frames[1].message_error, None);
+    }
+}

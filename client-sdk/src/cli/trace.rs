@@ -1,0 +1,166 @@
+//! `amber trace`: the frames of a driver as they go. IO.
+
+use std::path::PathBuf;
+
+use amber_proto::mediator::{Traced, traced::Direction};
+use amber_proto::{Device, Header};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::output::{self, Human, note};
+use super::reflect::{self, Schemas};
+use super::{Failure, explain};
+use crate::client::Client;
+use crate::subscription::Event;
+
+pub(super) const HELP: &str = "\
+Examples:
+  amber trace dummy
+  amber trace hokuyo --bytes -n 1
+  amber trace 110:0 --proto my_device.proto
+
+`>` goes to the driver, `<` comes from it; times are UTC. On the mediator's own machine only.";
+
+/// Which device, and how its frames are shown.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Which device, e.g. hokuyo, hokuyo:0 or 4:0
+    device: Device,
+    /// Show each frame byte for byte
+    #[arg(long)]
+    bytes: bool,
+    /// The messages of your own device (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
+    /// End after so many frames [default: go on until Ctrl-C]
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
+    let schemas = Schemas::with(&options.proto)?;
+    let mediator = client.mediator();
+    let mut frames = mediator.trace(options.device).await?;
+    note(format!("tracing {}; Ctrl-C ends", options.device));
+    let (mut shown, mut lost) = (0, 0);
+    while options.count.is_none_or(|count| shown < count) {
+        match frames.next_event().await {
+            Some(Event::Message(update)) => {
+                // Lost by the mediator, and on the way.
+                let now = update.message.lost().saturating_sub(lost) + update.missed;
+                lost = update.message.lost();
+                if now > 0 {
+                    note(format!("{now} frames were not shown: there were too many"));
+                }
+                output::show(&Shown::new(&update.message, &schemas, options.bytes), json)?;
+                shown += 1;
+            }
+            Some(Event::Interrupted(why)) => note(format!("interrupted: {why}")),
+            Some(Event::Resumed) => {
+                lost = 0;
+                mediator.trace_on(options.device).await?;
+            }
+            None => return Err(Failure::new("the connection has ended")),
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    time_us: u64,
+    device: String,
+    direction: &'static str,
+    clients: Vec<i32>,
+    /// The device that the header names, where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    header_device: Option<String>,
+    bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hex: Option<String>,
+    #[serde(skip)]
+    text: String,
+}
+
+impl Shown {
+    fn new(traced: &Traced, schemas: &Schemas, bytes: bool) -> Self {
+        let (header, message) = (&traced.header[..], &traced.message[..]);
+        let parsed = Header::parse(header).unwrap_or_default();
+        let values = schemas.values(message);
+        let mut text = match traced.message_bytes {
+            None => schemas.brief(header, message),
+            Some(all) => format!("{} ... of {all} bytes", schemas.brief(header, message)),
+        };
+        if bytes {
+            let lengths = [header, message].map(|part| (part.len() as u16).to_be_bytes());
+            let frame = [&lengths[0][..], header, &lengths[1], message].concat();
+            for explained in schemas.explain(&frame).0 {
+                text += "\n";
+                text += explain::table(&frame, &explained.lines).trim_end();
+            }
+        }
+        Self {
+            time_us: traced.time_us(),
+            device: super::devices::name(&traced.device),
+            direction: match traced.direction() {
+                Direction::ToDriver => "to-driver",
+                Direction::FromDriver => "from-driver",
+            },
+            clients: parsed.client_ids().map(|id| id.0).collect(),
+            header_device: parsed.device().map(|device| device.to_string()),
+            bytes: traced
+                .message_bytes
+                .map_or(message.len(), |all| all as usize),
+            hex: values.is_none().then(|| reflect::hex(message)),
+            message: values,
+            text,
+        }
+    }
+}
+
+impl Human for Shown {
+    fn human(&self) -> String {
+        let (seconds, micros) = (self.time_us / 1_000_000, self.time_us % 1_000_000);
+        let [hour, minute, second] = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60];
+        let arrow = if self.direction == "to-driver" {
+            '>'
+        } else {
+            '<'
+        };
+        let text = &self.text;
+        format!("{hour:02}:{minute:02}:{second:02}.{micros:06} {arrow} {text}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_one_line_with_its_time_and_direction() {
+        let traced = Traced {
+            direction: Direction::FromDriver.into(),
+            header: b"\x1a\x01\x05"[..].into(),
+            message: b"\x10\x03\x20\x07"[..].into(),
+            time_us: Some(1_700_000_581_000_042),
+            ..Traced::default()
+        };
+        let schemas = Schemas::load().unwrap();
+        let shown = Shown::new(&traced, &schemas, false);
+        assert_eq!(
+            shown.human(),
+            "22:23:01.000042 < clients [5]  PONG ackNum 7\n"
+        );
+        let json = serde_json::to_value(&shown).unwrap();
+        assert_eq!(
+            (&json["message"]["type"], &json["clients"][0]),
+            (&"PONG".into(), &5.into())
+        );
+        assert_eq!(
+            Shown::new(&traced, &schemas, true).human().lines().count(),
+            6
+        );
+    }
+}

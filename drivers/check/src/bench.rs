@@ -1,0 +1,493 @@
+//! One run of a driver, started as the mediator starts it. IO.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_proto::frame::{Frame, check_prefix};
+use amber_proto::{
+    Device, DeviceMessage, DeviceType, DriverHdr, DriverMsg, MsgType, Packet, dummy,
+};
+use bytes::Bytes;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use prost::Message;
+
+use crate::limits;
+
+/// The process group that runs now, for whoever must end it in a hurry.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Running(Arc<AtomicI32>);
+
+impl Running {
+    pub(crate) fn kill(&self) {
+        match self.0.load(Ordering::SeqCst) {
+            0 => {}
+            // Nobody left to kill is what we want.
+            pid => drop(killpg(Pid::from_raw(pid), Signal::SIGKILL)),
+        }
+    }
+}
+
+/// Why a driver cannot be talked to any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Its process has ended.
+    Ended(String),
+    /// It has written what is no frame.
+    Noise { rest: Vec<u8>, recent: Vec<u8> },
+    /// It does not read its stdin.
+    DoesNotRead,
+}
+
+/// What went over the pipes, in its order.
+#[derive(Clone, Debug)]
+pub(crate) enum Logged {
+    Sent(Vec<u8>),
+    Received(Vec<u8>),
+}
+
+/// See the [module](self).
+pub(crate) struct Bench {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    /// Read and not yet taken.
+    input: Vec<u8>,
+    /// The last bytes of stdout, whatever they are.
+    recent: Vec<u8>,
+    words: Arc<Mutex<VecDeque<String>>>,
+    pub(crate) log: Vec<Logged>,
+    /// The devices that it has asked something.
+    pub(crate) asked: Vec<(DriverHdr, Bytes)>,
+    closed: bool,
+    device: Device,
+    running: Running,
+    /// So that AMBER_MEDIATOR names an address of ours.
+    _mediator: Option<UdpSocket>,
+}
+
+impl Bench {
+    /// Starts a driver; `verbose` passes its stderr on.
+    pub(crate) fn start(
+        command: &[String],
+        device: Device,
+        verbose: bool,
+        running: &Running,
+    ) -> io::Result<Self> {
+        let program = match command[0].as_str() {
+            "amber" => std::env::current_exe()?,
+            other => Path::new(other).to_owned(),
+        };
+        let mediator = UdpSocket::bind("127.0.0.1:0").ok();
+        let address = mediator
+            .as_ref()
+            .and_then(|socket| socket.local_addr().ok());
+        let mut start = Command::new(program);
+        start
+            .args(&command[1..])
+            .env("AMBER_DEVICE", device.to_string())
+            .env("AMBER_DEVICE_TYPE", device.device_type.0.to_string())
+            .env("AMBER_DEVICE_ID", device.id.to_string())
+            .env(
+                "AMBER_MEDIATOR",
+                address.map_or("127.0.0.1:9".into(), |address| address.to_string()),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = start.spawn()?;
+        let missing = || io::Error::other("the process has no pipes");
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        running.0.store(child.id() as i32, Ordering::SeqCst);
+        fcntl(&stdin, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        fcntl(&stdout, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let words = Arc::new(Mutex::new(VecDeque::new()));
+        thread::spawn({
+            let words = words.clone();
+            move || collect_words(stderr, &words, verbose)
+        });
+        Ok(Self {
+            child,
+            stdin: Some(stdin),
+            stdout,
+            input: Vec::new(),
+            recent: Vec::new(),
+            words,
+            log: Vec::new(),
+            asked: Vec::new(),
+            closed: false,
+            device,
+            running: running.clone(),
+            _mediator: mediator,
+        })
+    }
+
+    /// Sends one frame in one piece.
+    pub(crate) fn send(
+        &mut self,
+        header: &DriverHdr,
+        message: &[u8],
+        wait: Duration,
+    ) -> Result<(), Trouble> {
+        let bytes = frame(header, message);
+        self.log.push(Logged::Sent(bytes.clone()));
+        self.write(&bytes, wait)
+    }
+
+    /// Writes bytes as they are.
+    pub(crate) fn write(&mut self, mut bytes: &[u8], wait: Duration) -> Result<(), Trouble> {
+        let deadline = Instant::now() + wait;
+        while !bytes.is_empty() {
+            let Some(stdin) = &mut self.stdin else {
+                return Err(Trouble::DoesNotRead);
+            };
+            match stdin.write(bytes) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(Trouble::DoesNotRead);
+                    }
+                    self.wait_for(left, true)?;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Err(self.ended_or(Trouble::DoesNotRead)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes as much as the pipe takes while nobody reads what the driver
+    /// writes. Says how many bytes that were.
+    pub(crate) fn write_without_reading(&mut self, bytes: &[u8], wait: Duration) -> usize {
+        let mut written = 0;
+        let Some(stdin) = &mut self.stdin else {
+            return 0;
+        };
+        while written < bytes.len() {
+            match stdin.write(&bytes[written..]) {
+                Ok(count) => written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLOUT)];
+                    if !poll(&mut fds, timeout(wait)).is_ok_and(|ready| ready > 0) {
+                        break;
+                    }
+                }
+                Err(_) => break,
+            }
+        }
+        written
+    }
+
+    /// The next frame for a client or for the mediator itself; `None` when none
+    /// comes. Requests to other devices are noted and answered on the way.
+    pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, Trouble> {
+        let deadline = Instant::now() + wait;
+        loop {
+            while let Some((packet, bytes)) = self.take_frame()? {
+                if let Some(device) = request_to(&packet, self.device) {
+                    self.answer_for(device, packet);
+                    continue;
+                }
+                self.log.push(Logged::Received(bytes));
+                return Ok(Some(packet));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return if self.input.is_empty() || self.closed {
+                    Ok(None)
+                } else {
+                    Err(self.noise())
+                };
+            }
+            if self.closed {
+                return Err(self.ended_or(Trouble::Ended("it has closed its stdout".into())));
+            }
+            self.wait_for(left, false)?;
+        }
+    }
+
+    /// Closes the driver's stdin, as the mediator does to end it.
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // Nobody left to signal is seen by the wait that follows.
+        let _ = killpg(Pid::from_raw(self.child.id() as i32), signal);
+    }
+
+    /// Waits for its end, and reads what it says meanwhile.
+    pub(crate) fn wait_end(&mut self, wait: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + wait;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                self.read_all();
+                return Some(status);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            if self.closed {
+                thread::sleep(left.min(Duration::from_millis(5)));
+            } else {
+                // Its end shows on stdout, unless something it has started holds that.
+                let _ = self.wait_for(left.min(Duration::from_millis(20)), false);
+            }
+        }
+    }
+
+    /// The frames that it has written and nobody has taken, noise aside.
+    pub(crate) fn rest(&mut self) -> Vec<Packet> {
+        let mut rest = Vec::new();
+        while let Ok(Some((packet, bytes))) = self.take_frame() {
+            self.log.push(Logged::Received(bytes));
+            rest.push(packet);
+        }
+        rest
+    }
+
+    /// Whether bytes are left that are no frame.
+    pub(crate) fn leftover(&self) -> &[u8] {
+        &self.input
+    }
+
+    pub(crate) fn recent(&self) -> &[u8] {
+        &self.recent
+    }
+
+    /// The processor time that it has used.
+    pub(crate) fn processor_time(&self) -> Option<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        let fields: Vec<&str> = stat.rsplit(") ").next()?.split_whitespace().collect();
+        let ticks: u64 =
+            fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+        // A tick is a hundredth of a second on Linux, whatever the kernel's own.
+        Some(Duration::from_millis(ticks * 10))
+    }
+
+    /// The lines that it wrote to stderr since the check began; of many the
+    /// first and the last, because languages differ in where they say why.
+    pub(crate) fn last_words(&self) -> Vec<String> {
+        let Ok(words) = self.words.lock() else {
+            return Vec::new();
+        };
+        let most = limits::STDERR_LINES;
+        if words.len() <= most {
+            return words.iter().cloned().collect();
+        }
+        let first = words.iter().take(most / 2).cloned();
+        let last = words.iter().skip(words.len() - most / 2).cloned();
+        first.chain(["...".to_owned()]).chain(last).collect()
+    }
+
+    /// Forgets what was logged before a check.
+    pub(crate) fn begin(&mut self) {
+        self.log.clear();
+        self.recent.clear();
+        if let Ok(mut words) = self.words.lock() {
+            words.clear();
+        }
+    }
+
+    fn take_frame(&mut self) -> Result<Option<(Packet, Vec<u8>)>, Trouble> {
+        let Some(frame) = Frame::from_stream(&self.input) else {
+            return match check_prefix(&self.input) {
+                Ok(()) => Ok(None),
+                Err(_) => {
+                    // What follows at once helps to say what it is.
+                    let _ = self.wait_for(limits::QUIET, false);
+                    Err(self.noise())
+                }
+            };
+        };
+        let Ok(header) = DriverHdr::decode(frame.header) else {
+            return Err(self.noise());
+        };
+        let (length, message) = (frame.wire_len(), Bytes::copy_from_slice(frame.message));
+        let bytes = self.input.drain(..length).collect();
+        Ok(Some((Packet { header, message }, bytes)))
+    }
+
+    fn noise(&self) -> Trouble {
+        Trouble::Noise {
+            rest: self.input.clone(),
+            recent: self.recent.clone(),
+        }
+    }
+
+    /// Waits until something can be read, or written, and reads.
+    fn wait_for(&mut self, wait: Duration, write: bool) -> Result<(), Trouble> {
+        let mut fds = Vec::with_capacity(2);
+        if !self.closed {
+            fds.push(PollFd::new(self.stdout.as_fd(), PollFlags::POLLIN));
+        }
+        if let Some(stdin) = self.stdin.as_ref().filter(|_| write) {
+            fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLOUT));
+        }
+        if fds.is_empty() {
+            thread::sleep(wait);
+            return Ok(());
+        }
+        // A signal that interrupts is as good as a timeout.
+        let _ = poll(&mut fds, timeout(wait));
+        drop(fds);
+        self.read_all();
+        if self.closed && write {
+            return Err(self.ended_or(Trouble::Ended("it has closed its stdout".into())));
+        }
+        Ok(())
+    }
+
+    fn read_all(&mut self) {
+        let mut buffer = [0; 65_536];
+        while !self.closed {
+            match self.stdout.read(&mut buffer) {
+                Ok(0) => self.closed = true,
+                Ok(count) => {
+                    self.input.extend_from_slice(&buffer[..count]);
+                    let room = limits::RAW_BYTES.saturating_sub(self.recent.len());
+                    self.recent.extend_from_slice(&buffer[..count.min(room)]);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// How it has ended, if it has: its stdout may close a little earlier.
+    fn ended_or(&mut self, trouble: Trouble) -> Trouble {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                self.read_all();
+                return match self.input.is_empty() {
+                    true => Trouble::Ended(describe(status)),
+                    false => self.noise(),
+                };
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        trouble
+    }
+
+    /// Answers a request to another device as the mediator of a robot without
+    /// other devices would.
+    fn answer_for(&mut self, device: Device, asked: Packet) {
+        let message = DriverMsg::decode(asked.message.clone()).unwrap_or_default();
+        let kind = match (device.device_type, message.r#type()) {
+            (DeviceType::MEDIATOR, MsgType::Ping) => MsgType::Pong,
+            _ => MsgType::DriverDied,
+        };
+        let answer = DriverMsg {
+            r#type: kind.into(),
+            ack_num: message.syn_num,
+            ..DriverMsg::default()
+        };
+        let header = of_device(device);
+        let wanted = matches!(
+            message.r#type(),
+            MsgType::Ping | MsgType::Data | MsgType::Subscribe
+        );
+        self.asked.push((asked.header, asked.message));
+        if wanted {
+            // A driver that has ended is noticed by the check itself.
+            let _ = self.write(&frame(&header, &answer.encode_to_vec()), limits::FLOOD_WAIT);
+        }
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.stdin = None;
+        self.signal(Signal::SIGKILL);
+        let _ = self.child.wait();
+        self.running.0.store(0, Ordering::SeqCst);
+    }
+}
+
+/// The device that a driver's frame asks; `None` when it is an answer, though
+/// perhaps one that lacks its clients.
+fn request_to(packet: &Packet, own: Device) -> Option<Device> {
+    let header = &packet.header;
+    let device = Device::new(DeviceType(header.device_type?), header.device_id?);
+    let message = dummy::DriverMsg::decode(packet.message.clone()).ok();
+    let answers = message
+        .is_some_and(|m| m.kind() == Some(MsgType::Pong) || m.ack_num.is_some_and(|ack| ack != 0));
+    (header.client_ids.is_empty() && device != own && !answers).then_some(device)
+}
+
+/// A header as in the answer of another device.
+pub(crate) fn of_device(device: Device) -> DriverHdr {
+    DriverHdr {
+        device_type: Some(device.device_type.0),
+        device_id: Some(device.id.0),
+        client_ids: vec![],
+    }
+}
+
+/// The bytes of a frame; parts of more than 32 767 bytes are not made here.
+pub(crate) fn frame(header: &DriverHdr, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let header = header.encode_to_vec();
+    let frame = Frame {
+        header: &header,
+        message,
+    };
+    let encoded = frame.encode(&mut out);
+    debug_assert!(encoded.is_ok(), "a check sends too much");
+    out
+}
+
+/// How a process has ended, in words.
+pub(crate) fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(number)) => match Signal::try_from(number) {
+            Ok(signal) => format!("killed by {signal}"),
+            Err(_) => format!("killed by signal {number}"),
+        },
+        (None, None) => "ended".into(),
+    }
+}
+
+fn timeout(wait: Duration) -> PollTimeout {
+    // Rounded up, so that a rest below a millisecond does not spin.
+    PollTimeout::try_from(wait.as_millis() as i32 + 1).unwrap_or(PollTimeout::MAX)
+}
+
+fn collect_words(stderr: impl Read, words: &Mutex<VecDeque<String>>, verbose: bool) {
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    while reader
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|count| count > 0)
+    {
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        line.clear();
+        if verbose {
+            amber_client::cli::note(format_args!("  | {text}"));
+        }
+        let Ok(mut words) = words.lock() else { return };
+        // The first ones stay, see `last_words`.
+        if words.len() == limits::STDERR_KEPT {
+            words.remove(limits::STDERR_KEPT / 2);
+        }
+        words.push_back(text);
+    }
+}

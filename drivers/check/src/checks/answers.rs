@@ -1,0 +1,280 @@
+//! Starting, and answering at all. IO.
+
+use std::time::Duration;
+
+use amber_proto::{DriverHdr, MsgType};
+
+use crate::bench::frame;
+use crate::devices::{Answer, Ask};
+use crate::diagnose::{Mistake, judge, noise};
+use crate::limits;
+use crate::run::{Checking, Finding, Probe, Run, Verdict, expected, from_clients, with_syn};
+
+/// The client that asks in most checks.
+pub(super) const CLIENT: &[i32] = &[5];
+
+const PING: &[u8] = b"\x10\x02";
+
+pub(crate) fn start(run: &mut Run<'_>) -> Checking {
+    // Until it answers something, or a while, it has time to print.
+    let syn = run.syn();
+    run.send(CLIENT, &with_syn(PING, syn))?;
+    let wait = run.plan.timeout.min(Duration::from_secs(2));
+    // What comes is judged by 'ping'.
+    if run.receive(wait)?.is_some() {
+        run.receive(limits::QUIET)?;
+    }
+    Ok(Verdict::Pass)
+}
+
+/// Looks for a question that it answers: a PING, or else a request.
+pub(crate) fn find_probe(run: &mut Run<'_>) -> Result<(), Finding> {
+    ping(run).map(drop)
+}
+
+pub(crate) fn ping(run: &mut Run<'_>) -> Checking {
+    let syn = run.syn();
+    let wanted = expected(CLIENT, MsgType::Pong, Some(syn));
+    run.life = Some("ping");
+    run.send(CLIENT, &with_syn(PING, syn))?;
+    if let Some(packet) = run.receive(run.plan.timeout)? {
+        judge(&packet, CLIENT, MsgType::Pong, Some(syn))
+            .map_err(|mistake| run.mistaken(mistake, wanted.clone()))?;
+        if run
+            .receive(limits::QUIET)?
+            .is_some_and(|second| second == packet)
+        {
+            return Err(Finding::of(&Mistake::Twice, wanted));
+        }
+        (run.probe, run.life) = (Some(Probe::Ping), None);
+        return Ok(Verdict::Pass);
+    }
+    // Silence. Perhaps PINGs are what it does not answer.
+    let silent = format!("no answer within {} s", run.plan.timeout.as_secs_f32());
+    let asks = run.asks().into_iter();
+    for ask in asks.filter(|ask| ask.answer != Answer::Nothing) {
+        let probe = Probe::Request(ask.message);
+        let syn = run.syn();
+        run.send(CLIENT, &probe.message(syn))?;
+        let Some(packet) = run.receive(run.plan.timeout)? else {
+            continue;
+        };
+        if let Err(mistake) = judge(&packet, CLIENT, MsgType::Data, Some(syn)) {
+            run.life = Some("requests");
+            let wanted = expected(CLIENT, MsgType::Data, Some(syn));
+            return Err(Finding::of(&mistake, wanted));
+        }
+        (run.probe, run.life) = (Some(probe), None);
+        return Ok(Verdict::Note(format!(
+            "{silent}, but '{}' is answered: the mediator will not notice when it hangs",
+            ask.name
+        )));
+    }
+    let log = run.bench()?.log.clone();
+    let mistake = why_silent(run, syn)?;
+    // What is shown is the question that was not answered.
+    run.bench()?.log = log;
+    if let Some(mistake) = mistake {
+        return Err(Finding::of(&mistake, wanted));
+    }
+    Err(Finding::new(silent, wanted).mend(
+        "is stdin read at all, is stdout flushed after each frame, and are lengths two bytes, \
+         high byte first? A driver of the original system that answers no PINGs can be checked \
+         with `--as hokuyo` (its kind of device) or `--request HEX`.",
+    ))
+}
+
+/// Two mistakes make a driver silent that otherwise does everything right.
+fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
+    // A frame whose lengths are the same both ways: 0101.
+    run.fresh()
+        .map_err(|error| Finding::new(error.to_string(), ""))?;
+    let header = filled(&[0x1a, 0x01, 0x05], 0x101);
+    let message = filled(&with_syn(PING, syn), 0x101);
+    let bytes = [&[1, 1], &header[..], &[1, 1], &message[..]].concat();
+    let wait = run.plan.timeout;
+    let bench = run.bench()?;
+    if bench.write(&bytes, wait).is_ok() {
+        // The answer's own lengths may be swapped, too.
+        let received = bench.receive(wait);
+        if !matches!(received, Ok(None)) {
+            return Ok(Some(Mistake::ReadsLittleEndian));
+        }
+    }
+    // An answer that waits in a buffer comes out at the end.
+    run.fresh()
+        .map_err(|error| Finding::new(error.to_string(), ""))?;
+    let bench = run.bench()?;
+    let bytes = frame(&from_clients(CLIENT), &with_syn(PING, syn));
+    if bench.write(&bytes, wait).is_err() {
+        return Ok(None);
+    }
+    // Once it has read that, which it cannot say.
+    let _ = bench.receive(Duration::from_millis(500));
+    bench.close_stdin();
+    bench.wait_end(wait);
+    let answers = bench.rest();
+    if !answers.is_empty() {
+        return Ok(Some(Mistake::Buffers));
+    }
+    Ok(match noise(bench.recent()) {
+        Mistake::HalfFrame | Mistake::Noise(_) => None,
+        mistake => Some(mistake),
+    })
+}
+
+/// A message of exactly this length, by a field that nobody knows.
+pub(super) fn filled(message: &[u8], length: usize) -> Vec<u8> {
+    let mut out = message.to_vec();
+    // Field 150, bytes: two bytes of tag, one to three of length.
+    let rest = length.saturating_sub(out.len());
+    let body = match rest {
+        0..3 => return out,
+        3..=130 => rest - 3,
+        131..=16_387 => rest - 4,
+        _ => rest - 5,
+    };
+    out.extend([0xb2, 0x09]);
+    let mut left = body;
+    // 131 and 16387 need a length of more bytes than the body seems to.
+    let bytes = match rest {
+        0..=130 => 1,
+        131..=16_387 => 2,
+        _ => 3,
+    };
+    for i in 0..bytes {
+        let more = if i + 1 < bytes { 0x80 } else { 0 };
+        out.push((left & 0x7f) as u8 | more);
+        left >>= 7;
+    }
+    out.resize(out.len() + body, b'.');
+    out
+}
+
+pub(crate) fn requests(run: &mut Run<'_>) -> Checking {
+    let asks = run.asks();
+    if asks.is_empty() {
+        return Ok(Verdict::NotApplicable(
+            "`--as hokuyo` or `--request HEX` says what it can be asked".into(),
+        ));
+    }
+    let may_be_silent = run.known().is_some_and(|known| known.may_be_silent);
+    let mut answered = Vec::new();
+    for ask in &asks {
+        if ask.answer == Answer::Nothing {
+            let syn = run.syn();
+            run.send(CLIENT, &with_syn(&ask.message, syn))?;
+            run.expect_silence(&format!("'{}'", ask.name))?;
+        } else if !request(run, ask, may_be_silent)? {
+            return Ok(Verdict::Note(format!(
+                "no answer to '{}', which is right if its device is not connected",
+                ask.name
+            )));
+        }
+        answered.push(ask.name);
+    }
+    Ok(Verdict::Seen(answered.join(", ")))
+}
+
+/// Whether there was an answer.
+fn request(run: &mut Run<'_>, ask: &Ask, may_be_silent: bool) -> Result<bool, Finding> {
+    let syn = run.syn();
+    let mut wanted = expected(CLIENT, MsgType::Data, Some(syn));
+    run.send(CLIENT, &with_syn(&ask.message, syn))?;
+    let Some(packet) = run.receive(run.plan.timeout)? else {
+        if may_be_silent {
+            return Ok(false);
+        }
+        let seconds = run.plan.timeout.as_secs_f32();
+        let what = format!("'{}' is not answered within {seconds} s", ask.name);
+        return Err(Finding::new(what, wanted));
+    };
+    if may_be_silent && judge(&packet, CLIENT, MsgType::DriverDied, Some(syn)).is_ok() {
+        return Ok(false);
+    }
+    judge(&packet, CLIENT, MsgType::Data, Some(syn))
+        .map_err(|mistake| Finding::of(&mistake, wanted.clone()))?;
+    let Answer::Fields(fields) = ask.answer else {
+        return Ok(true);
+    };
+    let has = run.schemas.decode(&packet.message).unwrap_or_default();
+    if !fields.iter().any(|field| has.contains_key(*field)) {
+        wanted += &format!(", and in it {}", fields.join(" or "));
+        let what = format!(
+            "the answer to '{}' says nothing that was asked for",
+            ask.name
+        );
+        return Err(Finding::new(what, wanted).mend(
+            "set the fields as extensions of DriverMsg, with the numbers of the device's .proto",
+        ));
+    }
+    Ok(true)
+}
+
+pub(crate) fn no_number(run: &mut Run<'_>) -> Checking {
+    let mut note = None;
+    if run.probe() == Probe::Ping {
+        let wanted = expected(CLIENT, MsgType::Pong, None);
+        run.send(CLIENT, PING)?;
+        match run.receive(run.plan.timeout)? {
+            None => note = Some("a PING without number is not answered".to_owned()),
+            Some(packet) => judge(&packet, CLIENT, MsgType::Pong, None)
+                .map_err(|mistake| Finding::of(&mistake, wanted))?,
+        }
+    }
+    for ask in run.asks() {
+        run.send(CLIENT, &ask.message)?;
+    }
+    for packet in run.fence()? {
+        let wanted = "no answer, or one without ackNum";
+        judge(&packet, CLIENT, MsgType::Data, None)
+            .map_err(|mistake| Finding::of(&mistake, wanted))?;
+        note = Some("a request without number is answered, which no caller can tell apart".into());
+    }
+    Ok(note.map_or(Verdict::Pass, Verdict::Note))
+}
+
+pub(crate) fn mediator_ping(run: &mut Run<'_>) -> Checking {
+    if run.probe() != Probe::Ping {
+        return Ok(Verdict::NotApplicable("it answers no PINGs".into()));
+    }
+    let syn = run.syn();
+    let wait = run.plan.timeout;
+    let wanted = expected(&[], MsgType::Pong, Some(syn));
+    let sent = run
+        .bench()?
+        .send(&DriverHdr::default(), &with_syn(PING, syn), wait);
+    sent.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+    match run.receive(wait)? {
+        None => Err(Finding::new("no answer", wanted)),
+        Some(packet) => match judge(&packet, &[], MsgType::Pong, Some(syn)) {
+            Ok(()) => Ok(Verdict::Pass),
+            Err(mistake) => Err(Finding::of(&mistake, wanted)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::{DriverHdr, dummy};
+    use prost::Message;
+
+    use super::*;
+
+    #[test]
+    fn messages_have_the_length_that_was_asked_for() {
+        let ping = with_syn(PING, 7);
+        for length in [
+            20, 127, 128, 129, 134, 135, 136, 200, 257, 16_390, 16_391, 16_392, 32_767,
+        ] {
+            let message = filled(&ping, length);
+            assert_eq!(message.len(), length);
+            assert_eq!(
+                dummy::DriverMsg::decode(&message[..]).unwrap().syn_num,
+                Some(7)
+            );
+        }
+        let header = filled(&[0x1a, 0x01, 0x05], 0x101);
+        assert_eq!(DriverHdr::decode(&header[..]).unwrap().client_ids, [5]);
+    }
+}

@@ -1,0 +1,158 @@
+//! Full pipes, and ends. IO.
+
+use std::thread;
+
+use nix::sys::signal::Signal;
+
+use super::answers::CLIENT;
+use crate::bench::{Bench, describe, frame};
+use crate::limits;
+use crate::run::{Checking, Finding, Run, Verdict, from_clients};
+
+pub(super) fn slow_reader(run: &mut Run<'_>) -> Checking {
+    flood(run).map_err(|finding| Finding {
+        summary: format!("after its stdout was full: {}", finding.summary),
+        // Not what such bytes usually mean.
+        mend: None,
+        ..finding
+    })
+}
+
+fn flood(run: &mut Run<'_>) -> Checking {
+    let probe = run.probe();
+    let first = run.syn();
+    for _ in 1..limits::FLOOD_FRAMES {
+        run.syn();
+    }
+    let mut bytes = Vec::new();
+    for i in 0..limits::FLOOD_FRAMES {
+        bytes.extend(frame(&from_clients(CLIENT), &probe.message(first + i)));
+    }
+    let wait = run.plan.timeout;
+    let bench = run.bench()?;
+    let written = bench.write_without_reading(&bytes, limits::FLOOD_WAIT);
+    // From now on it is read again, and gets the rest of the frame that was cut.
+    let (asked, end) = whole_frames(&bytes, written);
+    let sent = bench.write(&bytes[written..end], wait);
+    sent.map_err(|trouble| run.trouble(trouble, "it goes on when its stdout is read again"))?;
+    let mut answers = 0;
+    while answers < asked && run.receive(wait)?.is_some() {
+        answers += 1;
+        // The log of thousands helps nobody.
+        run.bench()?.log.truncate(limits::SHOWN_FRAMES);
+    }
+    run.ask(CLIENT, &probe)?;
+    // It may drop what it cannot write.
+    match answers < asked {
+        false => Ok(Verdict::Pass),
+        true => Ok(Verdict::Note(format!(
+            "{answers} of {asked} questions were answered; it drops what it cannot write"
+        ))),
+    }
+}
+
+/// How many frames it takes to have `written` bytes, and where the last ends.
+fn whole_frames(bytes: &[u8], written: usize) -> (usize, usize) {
+    let (mut count, mut at) = (0, 0);
+    while at < written {
+        let Some(frame) = amber_proto::Frame::from_stream(&bytes[at..]) else {
+            break;
+        };
+        at += frame.wire_len();
+        count += 1;
+    }
+    (count, at)
+}
+
+pub(super) fn stdin_end(run: &mut Run<'_>) -> Checking {
+    if run.probe.is_some() {
+        let probe = run.probe();
+        run.ask(CLIENT, &probe)?;
+    }
+    run.bench()?.close_stdin();
+    ended(run, "stdin has ended")
+}
+
+pub(super) fn stdin_cut(run: &mut Run<'_>) -> Checking {
+    run.fresh()
+        .map_err(|error| Finding::new(error.to_string(), ""))?;
+    if run.probe.is_some() {
+        let probe = run.probe();
+        run.ask(CLIENT, &probe)?;
+    }
+    let wait = run.plan.timeout;
+    let bytes = frame(&from_clients(CLIENT), b"\x10\x02\x18\x07");
+    let bench = run.bench()?;
+    let written = bench.write(&bytes[..bytes.len() - 2], wait);
+    bench.close_stdin();
+    written.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+    ended(run, "stdin has ended within a frame")
+}
+
+fn ended(run: &mut Run<'_>, when: &str) -> Checking {
+    let wait = run.plan.timeout;
+    let wanted = "the process ends by itself, with exit code 0";
+    let bench = run.bench()?;
+    let Some(status) = bench.wait_end(wait) else {
+        let seconds = wait.as_secs_f32();
+        let what = format!("it still runs {seconds} s after {when}");
+        return Err(match spins(bench) {
+            true => Finding::new(what + ", and keeps a processor busy", wanted).mend(
+                "read() returns nothing at the end, at once and for ever: leave the loop then",
+            ),
+            false => Finding::new(what, wanted),
+        });
+    };
+    bench.rest();
+    if !bench.leftover().is_empty() {
+        let (rest, recent) = (bench.leftover().to_vec(), bench.recent().to_vec());
+        let trouble = crate::bench::Trouble::Noise { rest, recent };
+        return Err(run.trouble(trouble, "nothing but frames on stdout"));
+    }
+    // A driver that has ended is not the one for the next check.
+    match status.success() {
+        true => {
+            run.stop();
+            Ok(Verdict::Pass)
+        }
+        false => Err(Finding::new(describe(status), wanted)
+            .mend("the end of stdin is no error: leave main with 0")
+            .note()),
+    }
+}
+
+/// Whether a driver that should have ended computes all the time.
+fn spins(bench: &Bench) -> bool {
+    let before = bench.processor_time();
+    thread::sleep(limits::SPIN_WATCH);
+    match (before, bench.processor_time()) {
+        // A machine with other work to do gives it less than all.
+        (Some(before), Some(after)) => after.saturating_sub(before) > limits::SPIN_WATCH / 5,
+        _ => false,
+    }
+}
+
+pub(super) fn sigterm(run: &mut Run<'_>) -> Checking {
+    run.fresh()
+        .map_err(|error| Finding::new(error.to_string(), ""))?;
+    match run.probe.is_some() {
+        true => {
+            let probe = run.probe();
+            run.ask(CLIENT, &probe)?;
+        }
+        // Without an answer there is no telling when it is ready.
+        false => drop(run.receive(limits::FLOOD_WAIT)?),
+    }
+    let wait = run.plan.timeout;
+    let bench = run.bench()?;
+    bench.signal(Signal::SIGTERM);
+    let ended = bench.wait_end(wait).is_some();
+    if ended {
+        run.stop();
+        return Ok(Verdict::Pass);
+    }
+    Err(Finding::new(
+        format!("it still runs {} s after SIGTERM", wait.as_secs_f32()),
+        "the process ends",
+    ))
+}

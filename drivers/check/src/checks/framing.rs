@@ -1,0 +1,163 @@
+//! Frames in every shape in which a pipe delivers them. IO.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+use super::answers::{CLIENT, filled};
+use crate::bench::frame;
+use crate::diagnose::{Mistake, judge, noise};
+use crate::run::{Checking, Finding, Run, Verdict, expected, from_clients};
+
+pub(super) fn bytewise(run: &mut Run<'_>) -> Checking {
+    let probe = run.probe();
+    // Byte by byte, and in two pieces that both look like something whole.
+    for pieces in [vec![1; 64], vec![2, 3, 2, 64], vec![7, 64], vec![3, 64]] {
+        let syn = run.syn();
+        let bytes = frame(&from_clients(CLIENT), &probe.message(syn));
+        let wait = run.plan.timeout;
+        let mut rest = &bytes[..];
+        run.bench()?
+            .log
+            .push(crate::bench::Logged::Sent(bytes.clone()));
+        for piece in pieces {
+            if rest.is_empty() {
+                break;
+            }
+            let (now, later) = rest.split_at(rest.len().min(piece));
+            let written = run.bench()?.write(now, wait);
+            written.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+            // Long enough for a reader that waits to get this piece alone.
+            thread::sleep(Duration::from_millis(3));
+            rest = later;
+        }
+        run.expect(CLIENT, &probe, syn).map_err(|finding| Finding {
+            summary: format!("a frame that came in pieces: {}", finding.summary),
+            ..finding
+        })?;
+    }
+    Ok(Verdict::Pass)
+}
+
+pub(super) fn many_at_once(run: &mut Run<'_>) -> Checking {
+    const MANY: u32 = 50;
+    let probe = run.probe();
+    let first = run.syn();
+    let mut bytes = Vec::new();
+    for i in 0..MANY {
+        bytes.extend(frame(&from_clients(CLIENT), &probe.message(first + i)));
+    }
+    for _ in 1..MANY {
+        run.syn();
+    }
+    let wait = run.plan.timeout;
+    let last = frame(&from_clients(CLIENT), &probe.message(first + MANY - 1));
+    let bench = run.bench()?;
+    bench.log.push(crate::bench::Logged::Sent(last));
+    let written = bench.write(&bytes, wait);
+    written.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+
+    let mut answers = BTreeMap::new();
+    while answers.len() < MANY as usize {
+        let Some(packet) = run.receive(wait)? else {
+            let what = format!("{} of {MANY} frames were answered", answers.len());
+            return Err(Finding::new(what, format!("{MANY} answers")));
+        };
+        count(&packet, &mut answers, first, MANY, run)?;
+    }
+    for packet in run.fence()? {
+        count(&packet, &mut answers, first, MANY, run)?;
+    }
+    Ok(Verdict::Pass)
+}
+
+fn count(
+    packet: &amber_proto::Packet,
+    answers: &mut BTreeMap<u32, u32>,
+    first: u32,
+    many: u32,
+    run: &Run<'_>,
+) -> Result<(), Finding> {
+    let kind = run.probe().answer();
+    let fits = |syn: &u32| judge(packet, CLIENT, kind, Some(*syn)).is_ok();
+    let wanted = format!("one {} for each of {many} frames", kind.as_str_name());
+    let Some(syn) = (first..first + many).find(fits) else {
+        let mistake = judge(packet, CLIENT, kind, Some(first)).err();
+        let mistake = mistake.unwrap_or(Mistake::NoAck);
+        return Err(Finding::of(&mistake, wanted));
+    };
+    let times = answers.entry(syn).or_default();
+    *times += 1;
+    match *times {
+        1 => Ok(()),
+        _ => Err(Finding::of(&Mistake::Twice, wanted)),
+    }
+}
+
+pub(super) fn sizes(run: &mut Run<'_>) -> Checking {
+    let probe = run.probe();
+    let sizes = [
+        100, 127, 128, 200, 255, 256, 300, 1000, 4096, 8192, 16_384, 32_767,
+    ];
+    let mut good = 0;
+    for size in sizes {
+        let syn = run.syn();
+        run.send(CLIENT, &filled(&probe.message(syn), size))?;
+        run.expect(CLIENT, &probe, syn).map_err(|finding| {
+            let cause = match size {
+                ..=128 => " (a byte read as signed?)",
+                129..=256 => " (a length of one byte?)",
+                _ => " (a buffer of fixed size, or a read() that returns less than was asked for?)",
+            };
+            Finding {
+                summary: format!(
+                    "a message of {size} bytes{cause}, while {good} bytes are fine: {}",
+                    finding.summary
+                ),
+                ..finding
+            }
+        })?;
+        good = size;
+    }
+    Ok(Verdict::Pass)
+}
+
+pub(super) fn binary(run: &mut Run<'_>) -> Checking {
+    let probe = run.probe();
+    for syn in [10, 13, 26, 4, 3, 127, 128, 255] {
+        let asked = run.ask_with(CLIENT, &probe, syn);
+        asked.map_err(|finding| translated(run, finding))?;
+    }
+    for id in [10, 13, 26] {
+        let asked = run.ask(&[id], &probe);
+        asked.map_err(|finding| translated(run, finding))?;
+    }
+    Ok(Verdict::Pass)
+}
+
+/// Whether a wrong answer is wrong because line ends were translated.
+fn translated(run: &mut Run<'_>, finding: Finding) -> Finding {
+    let Ok(bench) = run.bench() else {
+        return finding;
+    };
+    match noise(bench.recent()) {
+        mistake @ Mistake::TranslatesNewlines => Finding::of(&mistake, finding.expected),
+        _ => finding,
+    }
+}
+
+pub(super) fn numbers(run: &mut Run<'_>) -> Checking {
+    let probe = run.probe();
+    for syn in [1, 300, 70_000, i32::MAX as u32, 1 << 31, u32::MAX] {
+        run.ask_with(CLIENT, &probe, syn)?;
+    }
+    for id in [1, 127, 128, 300, 70_000, i32::MAX] {
+        let ids = [id];
+        let syn = run.syn();
+        run.ask_with(&ids, &probe, syn).map_err(|finding| Finding {
+            expected: expected(&ids, probe.answer(), Some(syn)),
+            ..finding
+        })?;
+    }
+    Ok(Verdict::Pass)
+}

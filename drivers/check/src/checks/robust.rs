@@ -1,0 +1,85 @@
+//! What a driver must survive. IO.
+
+use amber_proto::{Device, DeviceType};
+
+use super::answers::CLIENT;
+use crate::bench::of_device;
+use crate::run::{Checking, Finding, Run, Verdict, with_syn};
+
+/// Sends messages that have no answer, and sees that the driver goes on.
+fn survives(run: &mut Run<'_>, what: &str, messages: &[&[u8]]) -> Checking {
+    for message in messages {
+        run.send(CLIENT, message)?;
+        run.expect_silence(what)?;
+    }
+    Ok(Verdict::Pass)
+}
+
+pub(super) fn empty_message(run: &mut Run<'_>) -> Checking {
+    survives(run, "an empty message", &[b""])
+}
+
+pub(super) fn no_driver_msg(run: &mut Run<'_>) -> Checking {
+    let messages: [&[u8]; 5] = [
+        b"\xff\xff\xff",
+        b"hello",
+        b"\x10",                 // cut off
+        b"\x12\x03abc",          // the type as text
+        b"\x10\x01\xa2\x01\x7f", // an extension that is longer than the message
+    ];
+    survives(run, "what is no DriverMsg", &messages)
+}
+
+pub(super) fn unknown_type(run: &mut Run<'_>) -> Checking {
+    let messages: [&[u8]; 4] = [
+        b"\x10\x63\x18\x09",
+        b"\x10\0\x18\x09",
+        b"\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x18\x09", // -1
+        b"\x18\x09",                                             // none at all
+    ];
+    survives(run, "a message of an unknown type", &messages)
+}
+
+pub(super) fn unknown_fields(run: &mut Run<'_>) -> Checking {
+    let probe = run.probe();
+    let syn = run.syn();
+    // Fields 150 to 153 in all wire types, the last one a group.
+    let unknown = b"\xb0\x09\x07\xb9\x09........\xc2\x09\x02hi\xcd\x09....\xd3\x09\x08\x01\xd4\x09";
+    run.send(CLIENT, &[&probe.message(syn)[..], unknown].concat())?;
+    run.expect(CLIENT, &probe, syn).map_err(|finding| Finding {
+        summary: format!("with unknown fields: {}", finding.summary),
+        ..finding
+    })?;
+    // DATA that asks for nothing that any device knows.
+    let syn = run.syn();
+    run.send(CLIENT, &with_syn(b"\x10\x01\xf8\x08\x01", syn))?;
+    run.fence()?;
+    Ok(Verdict::Pass)
+}
+
+pub(super) fn other_types(run: &mut Run<'_>) -> Checking {
+    let messages: [&[u8]; 5] = [
+        b"\x10\x03\x20\x09", // PONG
+        b"\x10\x05",         // DRIVER_DIED
+        b"\x10\x04",         // CLIENT_DIED of somebody who never subscribed
+        b"\x10\x07",         // UNSUBSCRIBE, likewise
+        b"\x10\x04",
+    ];
+    survives(run, "a message that needs no answer", &messages)
+}
+
+pub(super) fn foreign_answers(run: &mut Run<'_>) -> Checking {
+    let hokuyo = Device::new(DeviceType::HOKUYO, 0);
+    let wait = run.plan.timeout;
+    for (device, message) in [
+        (hokuyo, &b"\x10\x05\x20\x07"[..]),
+        (hokuyo, b"\x10\x01\x20\x07"),
+        (Device::MEDIATOR, b"\x10\x05"),
+        (Device::new(DeviceType(77), 3), b"\xff"),
+    ] {
+        let sent = run.bench()?.send(&of_device(device), message, wait);
+        sent.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+    }
+    run.expect_silence("answers of other devices")?;
+    Ok(Verdict::Pass)
+}

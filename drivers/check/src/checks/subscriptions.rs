@@ -1,0 +1,180 @@
+//! What is published, and to whom. IO.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use amber_proto::{MsgType, Packet, dummy};
+use prost::Message;
+
+use crate::limits;
+use crate::run::{Checking, Finding, Run, Verdict};
+
+const SUBSCRIBE: &[u8] = b"\x10\x06";
+const UNSUBSCRIBE: &[u8] = b"\x10\x07";
+const CLIENT_DIED: &[u8] = b"\x10\x04";
+
+pub(super) fn subscribe(run: &mut Run<'_>) -> Checking {
+    let (a, b) = (31, 32);
+    let Some(first) = begin(run, &[a])? else {
+        return nothing_published(run);
+    };
+    well_formed(run, &first, &[a])?;
+    // Two subscribers: each gets it, in one frame or in two.
+    run.send(&[b], SUBSCRIBE)?;
+    wait_for_both(run, a, b)?;
+    // One leaves, the other stays.
+    run.send(&[a], UNSUBSCRIBE)?;
+    run.fence()?;
+    let heard = listen(run)?;
+    if heard.contains(&a) {
+        return Err(Finding::new(
+            format!("client {a} gets data after UNSUBSCRIBE"),
+            format!("data for client {b} only"),
+        ));
+    }
+    if !heard.contains(&b) {
+        return Err(Finding::new(
+            format!("client {b} gets nothing any more after client {a} unsubscribed"),
+            format!("data for client {b}"),
+        ));
+    }
+    run.send(&[b], UNSUBSCRIBE)?;
+    silent(run, "the last client unsubscribed")?;
+    Ok(Verdict::Pass)
+}
+
+pub(super) fn client_died(run: &mut Run<'_>) -> Checking {
+    let (a, b, c) = (41, 42, 43);
+    if begin(run, &[a])?.is_none() {
+        return nothing_published(run);
+    }
+    run.send(&[b], SUBSCRIBE)?;
+    wait_for_both(run, a, b)?;
+    run.send(&[a], CLIENT_DIED)?;
+    run.fence()?;
+    let heard = listen(run)?;
+    if heard.contains(&a) {
+        return Err(Finding::new(
+            format!("client {a} gets data after CLIENT_DIED"),
+            format!("data for client {b} only"),
+        ));
+    }
+    // Several at once.
+    run.send(&[c], SUBSCRIBE)?;
+    wait_for_both(run, b, c)?;
+    run.send(&[b, c], CLIENT_DIED)?;
+    run.fence()?;
+    let heard = listen(run)?;
+    if heard.is_empty() {
+        return Ok(Verdict::Pass);
+    }
+    let finding = Finding::new(
+        format!("CLIENT_DIED named clients {b} and {c}, and {heard:?} still get data"),
+        "no data for any of them",
+    )
+    .mend("remove every id of the list clientIDs, not only the first");
+    Err(if heard.contains(&b) {
+        finding
+    } else {
+        finding.note()
+    })
+}
+
+/// Subscribes and waits for the first publication.
+fn begin(run: &mut Run<'_>, ids: &[i32]) -> Result<Option<Packet>, Finding> {
+    run.send(ids, SUBSCRIBE)?;
+    let must = run
+        .known()
+        .is_some_and(|known| known.publishes && !known.may_be_silent);
+    run.receive(if must {
+        run.plan.timeout
+    } else {
+        limits::PUBLISHED
+    })
+}
+
+fn nothing_published(run: &mut Run<'_>) -> Checking {
+    let known = run.known();
+    if known.is_some_and(|known| known.publishes && !known.may_be_silent) {
+        return Err(Finding::new(
+            "nothing is published to a client that has subscribed",
+            "DATA with ackNum 0 and the id of the client in the header",
+        ));
+    }
+    // Nobody is left who might get something later.
+    run.stop();
+    let seconds = limits::PUBLISHED.as_secs_f32();
+    Ok(Verdict::NotApplicable(format!(
+        "it published nothing within {seconds} s"
+    )))
+}
+
+fn well_formed(run: &Run<'_>, packet: &Packet, ids: &[i32]) -> Result<(), Finding> {
+    let wanted = format!("DATA with ackNum 0 and clientIDs {ids:?}");
+    let brief = run.schemas.brief_message(&packet.message);
+    let Ok(message) = dummy::DriverMsg::decode(packet.message.clone()) else {
+        return Err(Finding::new("what it publishes is no DriverMsg", wanted));
+    };
+    if message.r#type != Some(MsgType::Data.into()) {
+        return Err(Finding::new(format!("it publishes {brief}"), wanted));
+    }
+    if message.ack_num.is_some_and(|ack| ack != 0) {
+        let what = format!("what it publishes looks like an answer: {brief}");
+        return Err(Finding::new(what, wanted));
+    }
+    if packet.header.client_ids != ids {
+        let got = &packet.header.client_ids;
+        let what = format!("it publishes to clients {got:?}");
+        return Err(Finding::new(what, wanted));
+    }
+    Ok(())
+}
+
+/// Waits until both get something.
+fn wait_for_both(run: &mut Run<'_>, a: i32, b: i32) -> Result<(), Finding> {
+    let mut heard = BTreeSet::new();
+    let deadline = Instant::now() + run.plan.timeout;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match run.receive(left)? {
+            Some(packet) => heard.extend(packet.header.client_ids),
+            None => {
+                return Err(Finding::new(
+                    format!("of clients {a} and {b}, both subscribed, {heard:?} get data"),
+                    format!("data for {a} and for {b}"),
+                )
+                .mend("keep a set of subscribers, not one variable"));
+            }
+        }
+        if heard.contains(&a) && heard.contains(&b) {
+            return Ok(());
+        }
+    }
+}
+
+/// Who gets something in the time that a publication may take at most.
+fn listen(run: &mut Run<'_>) -> Result<BTreeSet<i32>, Finding> {
+    let mut heard = BTreeSet::new();
+    let deadline = Instant::now() + limits::PUBLISHED / 2;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(heard);
+        }
+        match run.receive(left)? {
+            Some(packet) => heard.extend(packet.header.client_ids),
+            None => return Ok(heard),
+        }
+    }
+}
+
+fn silent(run: &mut Run<'_>, when: &str) -> Result<(), Finding> {
+    run.fence()?;
+    match listen(run)?.is_empty() {
+        true => Ok(()),
+        false => Err(Finding::new(
+            format!("it still publishes after {when}"),
+            "nothing",
+        )),
+    }
+}

@@ -1,0 +1,303 @@
+//! What the known kinds of devices are asked, with values that move nothing. PURE.
+
+use amber_proto::{
+    DeviceMessage, DeviceType, collision_avoidance, drive_to_point, dummy, hokuyo, location,
+    maestro, ninedof, pid_follow_trajectory, roboclaw, stargazer,
+};
+
+/// A request, and what should come back.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) name: &'static str,
+    /// A DATA message without a number.
+    pub(crate) message: Vec<u8>,
+    pub(crate) answer: Answer,
+}
+
+/// What should come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// DATA with at least one of these fields.
+    Fields(&'static [&'static str]),
+    /// DATA with whatever.
+    Any,
+    /// Nothing.
+    Nothing,
+}
+
+/// A kind of device.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) asks: Vec<Ask>,
+    /// Who subscribes gets something, often.
+    pub(crate) publishes: bool,
+    /// It needs hardware or other devices, which may be missing here: silence
+    /// may be honest.
+    pub(crate) may_be_silent: bool,
+}
+
+/// What is known of a kind of device; `None` for a user's own.
+pub(crate) fn known(kind: DeviceType) -> Option<Known> {
+    let (asks, publishes) = match kind {
+        DeviceType::DUMMY => (dummy(), true),
+        DeviceType::HOKUYO => (hokuyo(), true),
+        DeviceType::ROBOCLAW => (roboclaw(), false),
+        DeviceType::NINEDOF => (ninedof(), false),
+        DeviceType::STARGAZER => (stargazer(), false),
+        DeviceType::LOCATION => (location(), false),
+        DeviceType::MAESTRO => (maestro(), false),
+        DeviceType::DRIVE_TO_POINT => (drive_to_point(), false),
+        DeviceType::COLLISION_AVOIDANCE => (collision_avoidance(), false),
+        DeviceType::PID_FOLLOW_TRAJECTORY => (pid_follow_trajectory(), false),
+        _ => return None,
+    };
+    Some(Known {
+        asks,
+        publishes,
+        may_be_silent: kind != DeviceType::DUMMY,
+    })
+}
+
+fn ask(name: &'static str, fields: &'static [&'static str], message: impl DeviceMessage) -> Ask {
+    Ask {
+        name,
+        message: message.encode_to_vec(),
+        answer: Answer::Fields(fields),
+    }
+}
+
+fn tell(name: &'static str, message: impl DeviceMessage) -> Ask {
+    Ask {
+        name,
+        message: message.encode_to_vec(),
+        answer: Answer::Nothing,
+    }
+}
+
+fn dummy() -> Vec<Ask> {
+    use dummy::DriverMsg;
+    let status = DriverMsg {
+        get_status: Some(true),
+        ..DriverMsg::data()
+    };
+    let enable = DriverMsg {
+        enable: Some(true),
+        ..DriverMsg::data()
+    };
+    let message = DriverMsg {
+        message: Some("amber check \u{17c}\u{f3}\u{142}w".into()),
+        ..DriverMsg::data()
+    };
+    vec![
+        ask("get_status", &["enable", "message"], status),
+        tell("enable", enable),
+        tell("message", message),
+    ]
+}
+
+fn hokuyo() -> Vec<Ask> {
+    let scan = hokuyo::DriverMsg {
+        get_single_scan: Some(true),
+        ..hokuyo::DriverMsg::data()
+    };
+    vec![ask("get_single_scan", &["scan"], scan)]
+}
+
+fn roboclaw() -> Vec<Ask> {
+    use roboclaw::{DriverMsg, MotorsSpeed};
+    let speeds = DriverMsg {
+        current_speed_request: Some(true),
+        ..DriverMsg::data()
+    };
+    let stop = DriverMsg {
+        motors_command: Some(MotorsSpeed {
+            front_left_speed: Some(0),
+            front_right_speed: Some(0),
+            rear_left_speed: Some(0),
+            rear_right_speed: Some(0),
+        }),
+        ..DriverMsg::data()
+    };
+    vec![
+        ask("currentSpeedRequest", &["currentSpeed"], speeds),
+        tell("motorsCommand 0", stop),
+    ]
+}
+
+fn ninedof() -> Vec<Ask> {
+    use ninedof::{DataRequest, DriverMsg, SubscribeAction};
+    let all = DriverMsg {
+        data_request: Some(DataRequest {
+            accel: Some(true),
+            gyro: Some(true),
+            magnet: Some(true),
+            ..DataRequest::default()
+        }),
+        ..DriverMsg::data()
+    };
+    let off = DriverMsg {
+        subscribe_action: Some(SubscribeAction {
+            freq: Some(0),
+            ..SubscribeAction::default()
+        }),
+        ..DriverMsg::data()
+    };
+    vec![
+        ask("dataRequest", &["sensorData"], all),
+        tell("subscribeAction off", off),
+    ]
+}
+
+fn stargazer() -> Vec<Ask> {
+    use stargazer::subscribe_action::Action;
+    use stargazer::{DataRequest, DriverMsg, SubscribeAction};
+    let last = DriverMsg {
+        data_request: Some(DataRequest {}),
+        ..DriverMsg::data()
+    };
+    let off = DriverMsg {
+        subscribe_action: Some(SubscribeAction {
+            action: Action::Unsubscribe.into(),
+            freq: None,
+        }),
+        ..DriverMsg::data()
+    };
+    vec![
+        ask("dataRequest", &["localizationData"], last),
+        tell("subscribeAction off", off),
+    ]
+}
+
+fn location() -> Vec<Ask> {
+    let pose = location::DriverMsg {
+        get_location: Some(true),
+        ..location::DriverMsg::data()
+    };
+    vec![ask("get_location", &["currentLocation"], pose)]
+}
+
+fn maestro() -> Vec<Ask> {
+    let speed = maestro::DriverMsg {
+        set_speed_command: Some(maestro::SetSpeedCommand {
+            servo_address: 0,
+            speed: 0,
+        }),
+        ..maestro::DriverMsg::data()
+    };
+    vec![tell("setSpeedCommand", speed)]
+}
+
+fn drive_to_point() -> Vec<Ask> {
+    use drive_to_point::{DriverMsg, Targets};
+    let next = DriverMsg {
+        get_next_targets: Some(true),
+        ..DriverMsg::data()
+    };
+    let visited = DriverMsg {
+        get_visited_targets: Some(true),
+        ..DriverMsg::data()
+    };
+    let stop = DriverMsg {
+        set_targets: Some(true),
+        targets: Some(Targets::default()),
+        ..DriverMsg::data()
+    };
+    vec![
+        ask("getNextTargets", &["getNextTargets", "targets"], next),
+        ask(
+            "getVisitedTargets",
+            &["getVisitedTargets", "targets"],
+            visited,
+        ),
+        tell("setTargets none", stop),
+    ]
+}
+
+fn collision_avoidance() -> Vec<Ask> {
+    use collision_avoidance::{DriverMsg, MotorsSpeed};
+    let speed = DriverMsg {
+        get_speed: Some(true),
+        ..DriverMsg::data()
+    };
+    let scan = DriverMsg {
+        get_scan: Some(true),
+        ..DriverMsg::data()
+    };
+    let stop = DriverMsg {
+        set_speed: Some(true),
+        motors_speed: Some(MotorsSpeed {
+            front_left_speed: Some(0),
+            front_right_speed: Some(0),
+            rear_left_speed: Some(0),
+            rear_right_speed: Some(0),
+        }),
+        ..DriverMsg::data()
+    };
+    vec![
+        ask("getSpeed", &["getSpeed", "motorsSpeed"], speed),
+        ask("getScan", &["getScan", "scan"], scan),
+        tell("setSpeed 0", stop),
+    ]
+}
+
+fn pid_follow_trajectory() -> Vec<Ask> {
+    use pid_follow_trajectory::DriverMsg;
+    let next = DriverMsg {
+        get_next_targets: Some(true),
+        ..DriverMsg::data()
+    };
+    let visited = DriverMsg {
+        get_visited_targets: Some(true),
+        ..DriverMsg::data()
+    };
+    let stop = DriverMsg {
+        stop_execution: Some(true),
+        ..DriverMsg::data()
+    };
+    vec![
+        ask("getNextTargets", &["getNextTargets", "targets"], next),
+        ask(
+            "getVisitedTargets",
+            &["getVisitedTargets", "targets"],
+            visited,
+        ),
+        tell("stopExecution", stop),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_client::cli::Schemas;
+
+    use super::*;
+
+    #[test]
+    fn every_named_device_is_asked_what_its_schema_has() {
+        let schemas = Schemas::load().unwrap();
+        for (kind, name) in DeviceType::NAMES {
+            if [DeviceType::MEDIATOR, DeviceType::GATEWAY].contains(&kind) {
+                assert!(known(kind).is_none());
+                continue;
+            }
+            let known = known(kind).unwrap_or_else(|| panic!("{name} is not known"));
+            for ask in known.asks {
+                assert!(
+                    schemas.decode(&ask.message).is_some(),
+                    "{name} {}",
+                    ask.name
+                );
+                let Answer::Fields(fields) = ask.answer else {
+                    continue;
+                };
+                for field in fields {
+                    let null = serde_json::Map::from_iter([((*field).to_owned(), 7.into())]);
+                    let error = schemas.encode(&null).err().map(|e| format!("{e:?}"));
+                    assert!(
+                        !error.unwrap_or_default().contains("no schema"),
+                        "{name} {field}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The conformance kit: does a driver, or a client, keep the protocol?
+//!
+//! ```text
+//!  table of checks --> run --> bench --stdin/stdout--> the driver
+//!                       |        frames, noise, ends
+//!                       v
+//!                    diagnose: from wrong bytes to the mistake --> report
+//! ```
+//!
+//! [`run`] starts the driver as the mediator would and puts it through the
+//! table of [`list`]; checks share one process as long as that is sane. Each failure
+//! says what was sent, what came back, what was expected, why it matters and
+//! how it is usually mended.
+
+mod bench;
+mod checks;
+pub mod cli;
+mod devices;
+pub mod diagnose;
+mod limits;
+pub mod report;
+mod run;
+
+pub use checks::list;
+pub use report::{Checked, Outcome, Report};
+pub use run::{Plan, run};

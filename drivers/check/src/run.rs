@@ -1,0 +1,494 @@
+//! Carries out the checks, one after the other, on as few runs of the driver
+//! as possible. IO.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use amber_client::cli::Schemas;
+use amber_client::cli::explain::spaced;
+use amber_proto::frame::Frame;
+use amber_proto::{Device, DriverHdr, MsgType, Packet, dummy};
+use prost::Message;
+
+use crate::bench::{Bench, Logged, Running, Trouble};
+use crate::checks::{self, Check};
+use crate::devices::{self, Answer, Ask, Known};
+use crate::diagnose::{self, Mistake};
+use crate::limits;
+use crate::report::{Checked, Details, Outcome, Report, Shown};
+
+/// What is to be checked, and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The driver: program and arguments. `amber` is this program itself.
+    pub command: Vec<String>,
+    /// In whose place it stands.
+    pub device: Device,
+    /// Whose messages it knows, if that is known.
+    pub speaks: Option<amber_proto::DeviceType>,
+    /// A request that it answers: an encoded DATA message without a number.
+    pub request: Option<Vec<u8>>,
+    /// How long an answer may take, and the end of the driver.
+    pub timeout: Duration,
+    /// The names of the checks that are wanted; all when empty.
+    pub only: Vec<String>,
+    /// The names of the checks that are not.
+    pub skip: Vec<String>,
+    /// Passes the driver's stderr on.
+    pub verbose: bool,
+}
+
+impl Plan {
+    /// A plan with all checks and a patience of five seconds.
+    pub fn new(command: Vec<String>, device: Device) -> Self {
+        Self {
+            speaks: devices::known(device.device_type).map(|_| device.device_type),
+            command,
+            device,
+            request: None,
+            timeout: Duration::from_secs(5),
+            only: vec![],
+            skip: vec![],
+            verbose: false,
+        }
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        let has = |names: &[String]| names.iter().any(|known| known == name);
+        (self.only.is_empty() || has(&self.only)) && !has(&self.skip)
+    }
+}
+
+/// Checks a driver; `progress` sees each check when it is done.
+///
+/// # Errors
+/// The driver cannot be started at all.
+pub fn run(plan: &Plan, progress: impl FnMut(&Checked)) -> io::Result<Report> {
+    run_with(plan, &Running::default(), progress)
+}
+
+pub(crate) fn run_with(
+    plan: &Plan,
+    running: &Running,
+    mut progress: impl FnMut(&Checked),
+) -> io::Result<Report> {
+    let schemas = Schemas::load().map_err(|_| io::Error::other("the schemas are broken"))?;
+    let mut run = Run {
+        plan,
+        schemas,
+        bench: None,
+        running: running.clone(),
+        probe: None,
+        life: None,
+        next_syn: 100,
+    };
+    // Whether there is such a program at all.
+    run.fresh()?;
+    let mut checked = Vec::new();
+    for check in checks::ALL {
+        if !plan.wants(check.name) {
+            continue;
+        }
+        let result = run.check(check);
+        progress(&result);
+        checked.push(result);
+    }
+    let device = Some(plan.device.to_string());
+    Ok(Report::new(plan.command.clone(), device, checked))
+}
+
+/// How a check ended well.
+pub(crate) enum Verdict {
+    Pass,
+    Seen(String),
+    Note(String),
+    NotApplicable(String),
+}
+
+/// How a check ended badly.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub(crate) summary: String,
+    pub(crate) expected: String,
+    /// Something more to the point than what the check says in general.
+    pub(crate) mend: Option<String>,
+    /// Optional: only a note.
+    pub(crate) note: bool,
+}
+
+impl Finding {
+    pub(crate) fn new(summary: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self {
+            summary: summary.into(),
+            expected: expected.into(),
+            mend: None,
+            note: false,
+        }
+    }
+
+    pub(crate) fn of(mistake: &Mistake, expected: impl Into<String>) -> Self {
+        Self {
+            mend: Some(mistake.mend().into()),
+            ..Self::new(mistake.summary(), expected)
+        }
+    }
+
+    pub(crate) fn mend(self, mend: impl Into<String>) -> Self {
+        Self {
+            mend: Some(mend.into()),
+            ..self
+        }
+    }
+
+    /// It is optional.
+    pub(crate) fn note(self) -> Self {
+        Self { note: true, ..self }
+    }
+}
+
+pub(crate) type Checking = Result<Verdict, Finding>;
+
+/// A question that this driver answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Probe {
+    Ping,
+    Request(Vec<u8>),
+}
+
+impl Probe {
+    /// The message with a number.
+    pub(crate) fn message(&self, syn: u32) -> Vec<u8> {
+        match self {
+            Self::Ping => with_syn(b"\x10\x02", syn),
+            Self::Request(message) => with_syn(message, syn),
+        }
+    }
+
+    pub(crate) fn answer(&self) -> MsgType {
+        match self {
+            Self::Ping => MsgType::Pong,
+            Self::Request(_) => MsgType::Data,
+        }
+    }
+}
+
+pub(crate) fn with_syn(message: &[u8], syn: u32) -> Vec<u8> {
+    let number = dummy::DriverMsg {
+        syn_num: Some(syn),
+        ..Default::default()
+    };
+    [message, &number.encode_to_vec()].concat()
+}
+
+pub(crate) fn from_clients(ids: &[i32]) -> DriverHdr {
+    DriverHdr {
+        client_ids: ids.to_vec(),
+        ..DriverHdr::default()
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Run<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) schemas: Schemas,
+    bench: Option<Bench>,
+    running: Running,
+    /// Found out by the first checks.
+    pub(crate) probe: Option<Probe>,
+    /// Why there is no probe.
+    pub(crate) life: Option<&'static str>,
+    next_syn: u32,
+}
+
+impl Run<'_> {
+    fn check(&mut self, check: &Check) -> Checked {
+        let begun = Instant::now();
+        if let Some(bench) = &mut self.bench {
+            bench.begin();
+        }
+        let result = match (check.needs_probe && self.probe.is_none(), self.life) {
+            (true, Some(blamed)) => {
+                let why = format!("needs a driver that answers; see '{blamed}'");
+                Ok(Verdict::NotApplicable(why))
+            }
+            (true, None) => match self.find_probe() {
+                Ok(()) => (check.run)(self),
+                Err(finding) => Err(finding),
+            },
+            (false, _) => (check.run)(self),
+        };
+        let mut checked = Checked {
+            name: check.name,
+            title: check.title,
+            outcome: Outcome::Pass,
+            summary: String::new(),
+            ms: 0,
+            details: None,
+        };
+        match result {
+            Ok(Verdict::Pass) => {}
+            Ok(Verdict::Seen(summary)) => checked.summary = summary,
+            Ok(Verdict::Note(summary)) => {
+                checked.outcome = Outcome::Note;
+                checked.summary = summary;
+            }
+            Ok(Verdict::NotApplicable(why)) => {
+                checked.outcome = Outcome::NotApplicable;
+                checked.summary = why;
+            }
+            Err(finding) => {
+                checked.outcome = if finding.note {
+                    Outcome::Note
+                } else {
+                    Outcome::Fail
+                };
+                checked.details = Some(self.details(check, &finding));
+                checked.summary = finding.summary;
+                // Whatever state it is in now, the next check does not suffer.
+                self.bench = None;
+            }
+        }
+        checked.ms = begun.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
+        checked
+    }
+
+    fn details(&self, check: &Check, finding: &Finding) -> Details {
+        let mut details = Details {
+            expected: finding.expected.clone(),
+            why: check.why.into(),
+            mend: finding.mend.clone().unwrap_or_else(|| check.mend.into()),
+            ..Details::default()
+        };
+        let Some(bench) = &self.bench else {
+            return details;
+        };
+        for logged in &bench.log {
+            match logged {
+                Logged::Sent(bytes) => details.sent.push(self.shown(bytes)),
+                Logged::Received(bytes) => details.received.push(self.shown(bytes)),
+            }
+        }
+        if !bench.leftover().is_empty() {
+            details.received.push(Shown {
+                text: "bytes that are no frame".into(),
+                ..self.shown(bench.leftover())
+            });
+        }
+        for frames in [&mut details.sent, &mut details.received] {
+            let surplus = frames.len().saturating_sub(limits::SHOWN_FRAMES);
+            frames.drain(..surplus);
+        }
+        details.stderr = bench.last_words();
+        details
+    }
+
+    fn shown(&self, bytes: &[u8]) -> Shown {
+        let text = match Frame::from_stream(bytes) {
+            Some(frame) => self.schemas.brief(frame.header, frame.message),
+            None => "no whole frame".into(),
+        };
+        Shown {
+            text,
+            hex: spaced(bytes, limits::SHOWN_BYTES),
+            bytes: bytes.len(),
+        }
+    }
+
+    /// Whose messages the driver knows.
+    pub(crate) fn known(&self) -> Option<Known> {
+        self.plan.speaks.and_then(devices::known)
+    }
+
+    /// What it can be asked.
+    pub(crate) fn asks(&self) -> Vec<Ask> {
+        let own = self.plan.request.clone().map(|message| Ask {
+            name: "--request",
+            message,
+            answer: Answer::Any,
+        });
+        let known = self.known().map(|known| known.asks).unwrap_or_default();
+        own.into_iter().chain(known).collect()
+    }
+
+    /// Starts the driver anew.
+    pub(crate) fn fresh(&mut self) -> io::Result<&mut Bench> {
+        self.bench = None;
+        let plan = self.plan;
+        let bench = Bench::start(&plan.command, plan.device, plan.verbose, &self.running)?;
+        Ok(self.bench.insert(bench))
+    }
+
+    /// The driver, started if it does not run.
+    pub(crate) fn bench(&mut self) -> Result<&mut Bench, Finding> {
+        if self.bench.is_none() {
+            self.fresh().map_err(|error| {
+                Finding::new(format!("it cannot be started again: {error}"), "")
+            })?;
+        }
+        // It was put there just now.
+        self.bench
+            .as_mut()
+            .ok_or_else(|| Finding::new("it does not run", ""))
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.bench = None;
+    }
+
+    /// A number that no request before had.
+    pub(crate) fn syn(&mut self) -> u32 {
+        self.next_syn += 1;
+        self.next_syn
+    }
+
+    /// The question that this driver answers; checks that need one are not
+    /// called without.
+    pub(crate) fn probe(&self) -> Probe {
+        self.probe.clone().unwrap_or(Probe::Ping)
+    }
+
+    pub(crate) fn send(&mut self, ids: &[i32], message: &[u8]) -> Result<(), Finding> {
+        let wait = self.plan.timeout;
+        let sent = self.bench()?.send(&from_clients(ids), message, wait);
+        sent.map_err(|trouble| self.trouble(trouble, "it reads its stdin"))
+    }
+
+    /// The next frame for a client or the mediator.
+    pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, Finding> {
+        let received = self.bench()?.receive(wait);
+        received.map_err(|trouble| self.trouble(trouble, "nothing but frames on stdout"))
+    }
+
+    /// Asks, and judges the answer.
+    pub(crate) fn ask(&mut self, ids: &[i32], probe: &Probe) -> Result<Packet, Finding> {
+        let syn = self.syn();
+        self.ask_with(ids, probe, syn)
+    }
+
+    pub(crate) fn ask_with(
+        &mut self,
+        ids: &[i32],
+        probe: &Probe,
+        syn: u32,
+    ) -> Result<Packet, Finding> {
+        self.send(ids, &probe.message(syn))?;
+        self.expect(ids, probe, syn)
+    }
+
+    /// Waits for the answer to a question.
+    pub(crate) fn expect(
+        &mut self,
+        ids: &[i32],
+        probe: &Probe,
+        syn: u32,
+    ) -> Result<Packet, Finding> {
+        let expected = expected(ids, probe.answer(), Some(syn));
+        match self.receive(self.plan.timeout)? {
+            None => Err(Finding::new(
+                format!("no answer within {} s", self.plan.timeout.as_secs_f32()),
+                expected,
+            )),
+            Some(packet) => match diagnose::judge(&packet, ids, probe.answer(), Some(syn)) {
+                Ok(()) => Ok(packet),
+                Err(mistake) => Err(self.mistaken(mistake, expected)),
+            },
+        }
+    }
+
+    /// A wrong answer.
+    pub(crate) fn mistaken(&self, mistake: Mistake, expected: String) -> Finding {
+        let recent = self.bench.as_ref().map_or(&[][..], Bench::recent);
+        Finding::of(&mistake.or_of_bytes(recent), expected)
+    }
+
+    /// Everything that came until a question is answered which is asked now,
+    /// and shortly after.
+    pub(crate) fn fence(&mut self) -> Result<Vec<Packet>, Finding> {
+        // An id that no check uses.
+        const NOBODY: i32 = 2_000_000_001;
+        let (probe, syn) = (self.probe(), self.syn());
+        self.send(&[NOBODY], &probe.message(syn))?;
+        let mut before = Vec::new();
+        let deadline = Instant::now() + self.plan.timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Some(packet) = self.receive(left)? else {
+                return Err(Finding::new(
+                    "after that it answers no question any more",
+                    expected(&[NOBODY], probe.answer(), Some(syn)),
+                ));
+            };
+            if diagnose::judge(&packet, &[NOBODY], probe.answer(), Some(syn)).is_ok() {
+                break;
+            }
+            before.push(packet);
+        }
+        // Publications may come faster than this; it ends all the same.
+        let deadline = Instant::now() + limits::QUIET;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.receive(left)? {
+                Some(packet) if !left.is_zero() => before.push(packet),
+                _ => return Ok(before),
+            }
+        }
+    }
+
+    /// Nothing was to come.
+    pub(crate) fn expect_silence(&mut self, what: &str) -> Result<(), Finding> {
+        match self.fence()?.first() {
+            None => Ok(()),
+            Some(packet) => {
+                let message = self.schemas.brief_message(&packet.message);
+                Err(Finding::new(
+                    format!("it answers {what}: {message}"),
+                    "no answer, and that it goes on",
+                ))
+            }
+        }
+    }
+
+    /// What a broken connection means.
+    pub(crate) fn trouble(&mut self, trouble: Trouble, expected: &str) -> Finding {
+        match trouble {
+            Trouble::Ended(how) => Finding::new(format!("the driver has ended ({how})"), expected)
+                .mend(
+                    "its last words below say where; what cannot be read or is not known must be \
+                     skipped, not end the program",
+                ),
+            Trouble::DoesNotRead => Finding::new("it does not read its stdin", expected).mend(
+                "read in a loop until stdin ends; slow work belongs into a thread of its own",
+            ),
+            Trouble::Noise { rest, recent } => {
+                let mistake = match diagnose::noise(&rest) {
+                    Mistake::HalfFrame | Mistake::Noise(_) if recent.len() > rest.len() => {
+                        match diagnose::noise(&recent) {
+                            Mistake::HalfFrame | Mistake::Noise(_) => diagnose::noise(&rest),
+                            better => better,
+                        }
+                    }
+                    mistake => mistake,
+                };
+                Finding::of(&mistake, expected)
+            }
+        }
+    }
+
+    /// Finds a question that is answered, for checks that are run alone.
+    fn find_probe(&mut self) -> Result<(), Finding> {
+        checks::find_probe(self)
+    }
+}
+
+/// What an answer should look like, in words.
+pub(crate) fn expected(ids: &[i32], kind: MsgType, ack: Option<u32>) -> String {
+    let kind = kind.as_str_name();
+    let to = match ids {
+        [] => "a header without clientIDs (it is for the mediator)".to_owned(),
+        ids => format!("clientIDs {ids:?} in the header"),
+    };
+    match ack {
+        Some(ack) => format!("{kind} with ackNum {ack} and {to}"),
+        None => format!("{kind} without ackNum and {to}"),
+    }
+}

@@ -1,0 +1,321 @@
+//! Every mistake is found by the right check, with the right diagnosis; and
+//! who makes none passes.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
+use std::time::Duration;
+
+use amber_check::{Outcome, Plan, Report, run};
+
+const DRIVER: &str = env!("CARGO_BIN_EXE_broken-driver");
+
+fn report(mistake: &str, only: &[&str], timeout: Duration) -> Report {
+    let command = vec![DRIVER.into(), mistake.into()];
+    let plan = Plan {
+        only: only.iter().map(|name| (*name).into()).collect(),
+        timeout,
+        ..Plan::new(command, "dummy:0".parse().unwrap())
+    };
+    run(&plan, |_| {}).unwrap()
+}
+
+/// Without the mistake, the check passes: so the fixture itself is right.
+#[test]
+fn a_driver_without_mistakes_passes_everything() {
+    let report = report("", &[], Duration::from_secs(20));
+    for check in &report.checks {
+        let expected = match check.name {
+            "asks-others" => Outcome::NotApplicable,
+            _ => Outcome::Pass,
+        };
+        assert_eq!(
+            check.outcome,
+            expected,
+            "{}",
+            check.line() + &check.explanation()
+        );
+    }
+    assert_eq!(report.checks.len(), amber_check::list().count());
+}
+
+/// The mistake, the check that finds it, and words of its diagnosis.
+#[track_caller]
+fn fails(mistake: &str, check: &str, words: &[&str]) {
+    finds(mistake, check, words, Outcome::Fail);
+}
+
+#[track_caller]
+fn finds(mistake: &str, check: &str, words: &[&str], outcome: Outcome) {
+    let report = report(mistake, &[check], Duration::from_secs(3));
+    let checked = report.check(check).unwrap();
+    let all = checked.line() + &checked.explanation();
+    let flat = all.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(checked.outcome, outcome, "{mistake}: {all}");
+    for word in words {
+        assert!(flat.contains(word), "{mistake}: no {word:?} in\n{all}");
+    }
+}
+
+#[test]
+fn text_on_stdout() {
+    fails(
+        "banner",
+        "start",
+        &["text on stdout: \"Dummy driver v1.0 starting\"", "stderr"],
+    );
+    fails(
+        "prints-later",
+        "requests",
+        &["text on stdout: \"enable = true\""],
+    );
+}
+
+#[test]
+fn wrong_lengths() {
+    fails(
+        "writes-little-endian",
+        "ping",
+        &["written as little-endian", "struct.pack(\">H\""],
+    );
+    fails(
+        "header-length",
+        "ping",
+        &["the header's length says 5, the header has 3 bytes"],
+    );
+    fails(
+        "lengths-count-themselves",
+        "ping",
+        &["count their own two bytes"],
+    );
+    fails("four-byte-lengths", "ping", &["four bytes instead of two"]);
+    fails("varint-lengths", "ping", &["varints", "writeDelimitedTo"]);
+}
+
+#[test]
+fn lengths_that_are_read_wrongly() {
+    fails(
+        "reads-little-endian",
+        "ping",
+        &["read as little-endian", "struct.unpack(\">H\""],
+    );
+    fails("little-endian", "ping", &["read as little-endian"]);
+    fails(
+        "signed-length",
+        "sizes",
+        &["128 bytes (a byte read as signed?)", "127 bytes are fine"],
+    );
+    fails(
+        "byte-length",
+        "sizes",
+        &["256 bytes (a length of one byte?)", "255 bytes are fine"],
+    );
+    fails(
+        "small-buffer",
+        "sizes",
+        &["4096 bytes (a buffer of fixed size"],
+    );
+}
+
+#[test]
+fn output_that_is_not_flushed() {
+    fails(
+        "no-flush",
+        "ping",
+        &[
+            "only when stdin was closed",
+            "flush stdout after each frame",
+        ],
+    );
+}
+
+#[test]
+fn a_read_is_no_frame() {
+    fails(
+        "one-read",
+        "bytewise",
+        &["came in pieces", "read() may return half a frame"],
+    );
+    fails("one-read", "many-at-once", &["of 50 frames were answered"]);
+}
+
+#[test]
+fn answers_to_nobody() {
+    fails(
+        "no-client-ids",
+        "ping",
+        &["header names no client", "take clientIDs from the header"],
+    );
+    fails(
+        "device-instead",
+        "ping",
+        &["names the device, but no client"],
+    );
+    fails(
+        "mixes-clients",
+        "clients",
+        &["keep the header with its request"],
+    );
+    finds(
+        "first-id",
+        "several-ids",
+        &["only the first of several"],
+        Outcome::Note,
+    );
+}
+
+#[test]
+fn answers_without_their_number() {
+    fails(
+        "no-ack",
+        "ping",
+        &["no ackNum", "answer.ackNum = request.synNum"],
+    );
+    fails("syn-instead-of-ack", "ping", &["in synNum, not in ackNum"]);
+    fails("wrong-type", "ping", &["the answer is a PING"]);
+    fails(
+        "no-extensions",
+        "requests",
+        &["says nothing that was asked for", "enable or message"],
+    );
+}
+
+#[test]
+fn answers_that_are_too_many() {
+    fails("twice", "ping", &["answered twice"]);
+    fails(
+        "answers-all",
+        "requests",
+        &["it answers 'enable': DATA ackNum"],
+    );
+    finds(
+        "answers-unnumbered",
+        "no-number",
+        &["no caller can tell apart"],
+        Outcome::Note,
+    );
+}
+
+#[test]
+fn what_is_not_known_ends_the_driver() {
+    fails(
+        "crashes-on-type",
+        "unknown-type",
+        &["exit code 101", "99 is no MsgType"],
+    );
+    fails(
+        "crashes-on-extension",
+        "unknown-fields",
+        &["exit code 101", "KeyError: 143"],
+    );
+    fails(
+        "crashes-on-junk",
+        "no-drivermsg",
+        &["exit code 101", "DecodeError"],
+    );
+    fails(
+        "crashes-on-empty",
+        "empty-message",
+        &["exit code 101", "index out of range"],
+    );
+}
+
+#[test]
+fn pings_are_optional_and_silence_is_not() {
+    finds(
+        "no-pong",
+        "ping",
+        &["'get_status' is answered", "not notice when it hangs"],
+        Outcome::Note,
+    );
+    fails(
+        "never-reads",
+        "ping",
+        &["no answer within 3 s", "is stdin read at all"],
+    );
+    fails(
+        "no-empty-header",
+        "mediator-ping",
+        &["no answer", "also when it is empty"],
+    );
+}
+
+#[test]
+fn bytes_that_are_line_ends() {
+    fails(
+        "text-mode",
+        "binary",
+        &["0a comes out as 0d 0a", "sys.stdout.buffer"],
+    );
+}
+
+#[test]
+fn subscribers_who_are_forgotten_or_not() {
+    fails("never-publishes", "subscribe", &["nothing is published"]);
+    fails(
+        "one-subscriber",
+        "subscribe",
+        &["keep a set of subscribers"],
+    );
+    fails(
+        "no-unsubscribe",
+        "subscribe",
+        &["gets data after UNSUBSCRIBE"],
+    );
+    fails("publishes-numbers", "subscribe", &["looks like an answer"]);
+    fails(
+        "forgets-nobody",
+        "client-died",
+        &["gets data after CLIENT_DIED"],
+    );
+    finds(
+        "forgets-first",
+        "client-died",
+        &["every id of the list"],
+        Outcome::Note,
+    );
+}
+
+#[test]
+fn drivers_that_do_not_end() {
+    fails(
+        "stays-at-end",
+        "stdin-end",
+        &["still runs 3 s after stdin has ended"],
+    );
+    fails(
+        "stays-at-end",
+        "stdin-cut",
+        &["still runs 3 s after stdin has ended within a frame"],
+    );
+    fails(
+        "spins-at-end",
+        "stdin-end",
+        &["keeps a processor busy", "leave the loop"],
+    );
+    fails(
+        "ignores-sigterm",
+        "sigterm",
+        &["still runs 3 s after SIGTERM"],
+    );
+    finds(
+        "fails-at-end",
+        "stdin-end",
+        &["exit code 1", "unpack requires"],
+        Outcome::Note,
+    );
+}
+
+#[test]
+fn bytes_that_are_lost_when_nobody_reads() {
+    fails(
+        "loses-bytes",
+        "slow-reader",
+        &["bytes that are no frame", "do not make stdout non-blocking"],
+    );
+}
+
+#[test]
+fn a_program_that_does_not_exist_is_an_error() {
+    let plan = Plan::new(vec!["no-such-driver".into()], "110:0".parse().unwrap());
+    assert!(run(&plan, |_| {}).is_err());
+}

@@ -1,0 +1,363 @@
+//! The chips on the bus: setting them up, reading them, and noticing when one
+//! is missing, was without power, or has stopped. PURE, but for the [`Bus`].
+//!
+//! ```text
+//!  Absent --answers and keeps its settings--> Warming --first sample--> Ready
+//!    ^                                           |                        |
+//!    +---- no answer, other settings, no new samples for some time -------+
+//! ```
+//!
+//! Each chip for itself: when one is missing, the others are read.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::bus::{Bus, BusError};
+use super::registers::{
+    ACCEL_ADDRESS, ACCEL_SETTINGS, GYRO_ADDRESSES, GYRO_SETTINGS, Gain, MAGNET_ADDRESS, MAGNET_ID,
+    MAGNET_SETTINGS, MAGNET_STATUS, Raw, STATUS, Sample, Sensor, Sensors, Setting, WHO_AM_I,
+    gyro_name, inertial_sample, magnet_sample, magnet_settings,
+};
+use crate::outage::Outage;
+
+/// A chip that has no new sample for so long measures no more; it has
+/// hundreds in a second.
+const STOPPED: Duration = Duration::from_millis(100);
+
+/// How long the first sample may take.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// How long a chip must work before its trouble is over: some come and go.
+const STABLE: Duration = Duration::from_secs(2);
+
+/// How often a transfer is tried before a chip counts as missing: noise on the
+/// wires passes.
+const MAX_TRIES: usize = 2;
+
+/// What a reading has given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The digits of the sensors that were wanted and could be read.
+    pub raw: Raw,
+    /// Those that were wanted and will be there in a moment.
+    pub settling: Sensors,
+}
+
+/// A line for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A sensor measures.
+    Ready(Sensor, String),
+    /// The same after some trouble that lasted so long.
+    Back(Sensor, Duration),
+    /// It does not.
+    Trouble(Sensor, String),
+}
+
+/// The chips.
+#[derive(Debug)]
+pub struct Board {
+    gain: Gain,
+    chips: [Chip; 3],
+    notes: VecDeque<Note>,
+}
+
+#[derive(Debug)]
+struct Chip {
+    sensor: Sensor,
+    state: State,
+    outage: Outage,
+    /// Since when it works.
+    works: Option<Instant>,
+    was_ready: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Absent { until: Instant },
+    Warming { address: u8, since: Instant },
+    Ready { address: u8, fresh: Instant },
+}
+
+/// Why a chip cannot be read.
+enum Problem {
+    /// This must be said.
+    Chip(String),
+    /// The whole bus does not work.
+    Bus(String),
+}
+
+impl Board {
+    /// Chips of which nothing is known.
+    pub fn new(gain: Gain, now: Instant) -> Self {
+        let chip = |sensor| Chip {
+            sensor,
+            state: State::Absent { until: now },
+            outage: Outage::default(),
+            works: None,
+            was_ready: false,
+        };
+        Self {
+            gain,
+            chips: Sensor::ALL.map(chip),
+            notes: VecDeque::new(),
+        }
+    }
+
+    /// The bus was opened: the chips may be others.
+    pub fn reopened(&mut self, now: Instant) {
+        for chip in &mut self.chips {
+            chip.state = State::Absent { until: now };
+        }
+    }
+
+    /// Reads some sensors, and sets up the chips that have to be.
+    ///
+    /// # Errors
+    /// The bus does not work.
+    pub fn read(
+        &mut self,
+        now: Instant,
+        bus: &mut dyn Bus,
+        wanted: Sensors,
+    ) -> Result<Reading, String> {
+        let mut reading = Reading::default();
+        for chip in &mut self.chips {
+            if !wanted.has(chip.sensor) {
+                continue;
+            }
+            match chip.read(now, bus, self.gain, &mut self.notes) {
+                Ok(digits) => reading.raw.set(chip.sensor, digits),
+                Err(Problem::Chip(problem)) => {
+                    chip.fails(now, problem, &mut self.notes);
+                    let until = chip.outage.try_again_at(now);
+                    chip.state = State::Absent { until };
+                }
+                Err(Problem::Bus(problem)) => return Err(problem),
+            }
+            if matches!(chip.state, State::Warming { .. }) {
+                reading.settling.add(chip.sensor);
+            }
+        }
+        Ok(reading)
+    }
+
+    /// What is wrong with the chips, or was a moment ago.
+    pub fn trouble(&self) -> Option<String> {
+        let troubles = self.chips.iter().filter_map(|chip| {
+            let trouble = chip.outage.trouble()?;
+            Some(format!("{}: {trouble}", chip.sensor))
+        });
+        let troubles: Vec<_> = troubles.collect();
+        (!troubles.is_empty()).then(|| troubles.join("; "))
+    }
+
+    /// What is to be logged.
+    pub fn poll_note(&mut self) -> Option<Note> {
+        self.notes.pop_front()
+    }
+}
+
+impl Chip {
+    fn read(
+        &mut self,
+        now: Instant,
+        bus: &mut dyn Bus,
+        gain: Gain,
+        notes: &mut VecDeque<Note>,
+    ) -> Result<Option<[i16; 3]>, Problem> {
+        if let State::Absent { until } = self.state {
+            if now < until {
+                return Ok(None);
+            }
+            let (address, name) = set_up(bus, self.sensor, gain)?;
+            self.state = State::Warming {
+                address,
+                since: now,
+            };
+            if !std::mem::replace(&mut self.was_ready, true) {
+                notes.push_back(Note::Ready(self.sensor, name));
+            }
+        }
+        let address = match self.state {
+            State::Warming { address, .. } | State::Ready { address, .. } => address,
+            State::Absent { .. } => return Ok(None),
+        };
+        let is_warming = matches!(self.state, State::Warming { .. });
+        if is_warming && !has_begun(bus, self.sensor, address)? {
+            return self.await_first(now);
+        }
+        match (sample(bus, self.sensor, address, gain)?, self.state) {
+            (Sample::Fresh(digits), _) => {
+                self.state = State::Ready {
+                    address,
+                    fresh: now,
+                };
+                self.works(now, notes);
+                Ok(Some(digits))
+            }
+            (Sample::Old(digits), State::Ready { fresh, .. })
+                if now.saturating_duration_since(fresh) < STOPPED =>
+            {
+                Ok(Some(digits))
+            }
+            // It was without power, perhaps while nobody looked.
+            (Sample::Old(_) | Sample::Reset, State::Ready { .. }) => {
+                self.state = State::Absent { until: now };
+                self.read(now, bus, gain, notes)
+            }
+            (Sample::Old(_), _) => self.await_first(now),
+            (Sample::Reset, _) => Err(Problem::Chip("does not keep its settings".into())),
+            (Sample::Overflow, _) => {
+                self.state = State::Ready {
+                    address,
+                    fresh: now,
+                };
+                let text = "the magnetic field is beyond its range";
+                self.fails(now, text.into(), notes);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The first sample is not there yet; one of zeros would be none.
+    fn await_first(&self, now: Instant) -> Result<Option<[i16; 3]>, Problem> {
+        match self.state {
+            State::Warming { since, .. } if now.saturating_duration_since(since) >= WARM_UP => {
+                Err(Problem::Chip("does not begin to measure".into()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn works(&mut self, now: Instant, notes: &mut VecDeque<Note>) {
+        let since = *self.works.get_or_insert(now);
+        let is_stable = now.saturating_duration_since(since) >= STABLE;
+        if (is_stable || self.outage.trouble().is_none())
+            && let Some(lasted) = self.outage.over(now)
+        {
+            notes.push_back(Note::Back(self.sensor, lasted));
+        }
+    }
+
+    fn fails(&mut self, now: Instant, problem: String, notes: &mut VecDeque<Note>) {
+        self.works = None;
+        if self.outage.complain(now, &problem) {
+            notes.push_back(Note::Trouble(self.sensor, problem));
+        }
+    }
+}
+
+/// Sets a chip up; its address, and its name for people.
+fn set_up(bus: &mut dyn Bus, sensor: Sensor, gain: Gain) -> Result<(u8, String), Problem> {
+    let (address, name, settings): (u8, &str, &[Setting]) = match sensor {
+        Sensor::Accel => {
+            // It has no documented way to say who it is, but it must answer.
+            read::<1>(bus, ACCEL_ADDRESS, WHO_AM_I)?;
+            (ACCEL_ADDRESS, "LSM303DLHC", &ACCEL_SETTINGS)
+        }
+        Sensor::Gyro => {
+            let (address, name) = find_gyro(bus)?;
+            (address, name, &GYRO_SETTINGS)
+        }
+        Sensor::Magnet => {
+            let id = read::<3>(bus, MAGNET_ADDRESS, MAGNET_ID)?;
+            if &id != b"H43" {
+                let text = format!("another chip is at {MAGNET_ADDRESS:#04x}: it says {id:02x?}");
+                return Err(Problem::Chip(text));
+            }
+            (MAGNET_ADDRESS, "LSM303DLHC", &magnet_settings(gain))
+        }
+    };
+    for setting in settings {
+        transfer(bus, address, setting, &mut [])?;
+    }
+    for [register, value] in settings {
+        let [kept] = read(bus, address, *register)?;
+        if kept != *value {
+            let text = format!("register {register:#04x} is {kept:#04x}, and not {value:#04x}");
+            return Err(Problem::Chip(text));
+        }
+    }
+    Ok((address, format!("{name} at {address:#04x}")))
+}
+
+fn find_gyro(bus: &mut dyn Bus) -> Result<(u8, &'static str), Problem> {
+    let mut found = "no answer".to_owned();
+    for address in GYRO_ADDRESSES {
+        match read(bus, address, WHO_AM_I) {
+            Ok([who_am_i]) => match gyro_name(who_am_i) {
+                Some(name) => return Ok((address, name)),
+                None => found = format!("another chip is at {address:#04x}: {who_am_i:#04x}"),
+            },
+            Err(Problem::Chip(_)) => {}
+            Err(problem) => return Err(problem),
+        }
+    }
+    Err(Problem::Chip(found))
+}
+
+/// Whether there is a first sample, of a chip that does not say so with it.
+fn has_begun(bus: &mut dyn Bus, sensor: Sensor, address: u8) -> Result<bool, Problem> {
+    if sensor != Sensor::Magnet {
+        return Ok(true);
+    }
+    let [status] = read(bus, address, MAGNET_STATUS)?;
+    Ok(status & 1 != 0)
+}
+
+fn sample(bus: &mut dyn Bus, sensor: Sensor, address: u8, gain: Gain) -> Result<Sample, Problem> {
+    Ok(match sensor {
+        Sensor::Accel | Sensor::Gyro => inertial_sample(read(bus, address, STATUS)?),
+        Sensor::Magnet => magnet_sample(gain, read(bus, address, MAGNET_SETTINGS)?),
+    })
+}
+
+fn read<const N: usize>(bus: &mut dyn Bus, address: u8, register: u8) -> Result<[u8; N], Problem> {
+    let mut bytes = [0; N];
+    transfer(bus, address, &[register], &mut bytes)?;
+    Ok(bytes)
+}
+
+fn transfer(
+    bus: &mut dyn Bus,
+    address: u8,
+    written: &[u8],
+    read: &mut [u8],
+) -> Result<(), Problem> {
+    let mut tries = 1;
+    loop {
+        match bus.transfer(address, written, read) {
+            Ok(()) => return Ok(()),
+            Err(BusError::Nak) if tries < MAX_TRIES => tries += 1,
+            Err(BusError::Nak) => return Err(Problem::Chip("no answer".into())),
+            Err(BusError::Broken(text)) => return Err(Problem::Bus(text)),
+        }
+    }
+}
+
+impl Note {
+    /// Whether somebody should look at it.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::Trouble(..))
+    }
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ready(sensor, name) => write!(f, "ready: {sensor} {name}"),
+            Self::Back(sensor, after) => {
+                write!(
+                    f,
+                    "{sensor}: works again after {:.1} s",
+                    after.as_secs_f64()
+                )
+            }
+            Self::Trouble(sensor, text) => write!(f, "{sensor}: {text}; trying again"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

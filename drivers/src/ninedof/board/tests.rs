@@ -1,0 +1,249 @@
+use amber_sim::ninedof::Errors;
+
+use super::super::fake::{Fake, RESTING};
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A board on a fake bus, and a time for both.
+struct Bench {
+    board: Board,
+    bus: Fake,
+    now: Instant,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            board: Board::new(Gain::Fine, now),
+            bus: Fake::new(Errors::none()),
+            now,
+        }
+    }
+
+    /// One that measures already.
+    fn ready() -> Self {
+        let mut bench = Self::new();
+        bench.read(Sensors::ALL);
+        bench.pass(300 * MS);
+        assert_eq!(bench.read(Sensors::ALL).settling, Sensors::default());
+        bench.notes();
+        bench
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.bus.pass(time);
+    }
+
+    fn read(&mut self, wanted: Sensors) -> Reading {
+        self.board.read(self.now, &mut self.bus, wanted).unwrap()
+    }
+
+    /// Reads every 10 ms; which sensors were there at the end.
+    fn read_for(&mut self, time: Duration) -> (bool, bool, bool) {
+        let end = self.now + time;
+        let mut raw = Raw::default();
+        while self.now < end {
+            self.pass(10 * MS);
+            raw = self.read(Sensors::ALL).raw;
+        }
+        (
+            raw.accel.is_some(),
+            raw.gyro.is_some(),
+            raw.magnet.is_some(),
+        )
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        let notes = std::iter::from_fn(|| self.board.poll_note());
+        notes.map(|note| note.to_string()).collect()
+    }
+}
+
+#[test]
+fn chips_are_set_up_when_they_are_first_read() {
+    let mut bench = Bench::new();
+    let first = bench.read(Sensors::ALL);
+    assert_eq!(first.raw, Raw::default());
+    assert_eq!(first.settling, Sensors::ALL);
+    bench.pass(300 * MS);
+    let second = bench.read(Sensors::ALL);
+    assert_eq!(second.raw.accel, Some([0, 0, 500 << 4]));
+    assert_eq!(second.raw.gyro, Some([0, 0, 0]));
+    assert_eq!(second.raw.magnet, Some([0, 134, -270]));
+    assert_eq!(bench.board.trouble(), None);
+    assert_eq!(
+        bench.notes(),
+        [
+            "ready: accelerometer LSM303DLHC at 0x19",
+            "ready: gyroscope L3GD20 at 0x6b",
+            "ready: magnetometer LSM303DLHC at 0x1e",
+        ]
+    );
+    // Bit 7 means nothing to a magnetometer, so it is not set there.
+    let state = bench.bus.state();
+    let registers = state.written.iter().filter(|(address, _)| *address == 0x1E);
+    assert!(registers.clone().count() > 5);
+    assert!(registers.into_iter().all(|(_, written)| written[0] < 0x80));
+}
+
+#[test]
+fn only_what_is_wanted_is_touched() {
+    let mut bench = Bench::new();
+    let gyro = Sensors {
+        gyro: true,
+        ..Sensors::default()
+    };
+    bench.read(gyro);
+    bench.pass(300 * MS);
+    let raw = bench.read(gyro).raw;
+    assert_eq!(
+        (raw.accel, raw.gyro, raw.magnet),
+        (None, Some([0; 3]), None)
+    );
+    let state = bench.bus.state();
+    assert!(state.written.iter().all(|(address, _)| *address == 0x6B));
+}
+
+#[test]
+fn the_latest_sample_is_given_again_until_there_is_a_new_one() {
+    let mut bench = Bench::ready();
+    bench.pass(10 * MS);
+    let first = bench.read(Sensors::ALL);
+    assert_eq!(bench.read(Sensors::ALL), first);
+}
+
+#[test]
+fn a_missing_chip_does_not_keep_the_others_and_is_said_once() {
+    for (address, there, note) in [
+        (
+            0x19,
+            (false, true, true),
+            "accelerometer: no answer; trying again",
+        ),
+        (
+            0x6B,
+            (true, false, true),
+            "gyroscope: no answer; trying again",
+        ),
+        (
+            0x1E,
+            (true, true, false),
+            "magnetometer: no answer; trying again",
+        ),
+    ] {
+        let mut bench = Bench::ready();
+        bench.bus.state().missing.push(address);
+        assert_eq!(bench.read_for(20_000 * MS), there);
+        assert_eq!(bench.notes(), [note]);
+        assert_eq!(
+            bench.board.trouble(),
+            Some(note.replace("; trying again", ""))
+        );
+        bench.bus.state().missing.clear();
+        assert_eq!(bench.read_for(6_000 * MS), (true, true, true));
+        let back = bench.notes();
+        assert!(back[0].contains("works again after 2"), "{back:?}");
+        assert_eq!(back.len(), 1);
+        assert_eq!(bench.board.trouble(), None);
+    }
+}
+
+#[test]
+fn a_missing_chip_is_not_asked_all_the_time() {
+    let mut bench = Bench::ready();
+    bench.bus.state().missing = vec![0x19, 0x6B, 0x1E];
+    bench.read_for(20_000 * MS);
+    bench.bus.state().missing.clear();
+    bench.bus.state().written.clear();
+    bench.read(Sensors::ALL);
+    assert!(bench.bus.state().written.is_empty(), "it waits up to 2 s");
+}
+
+#[test]
+fn one_nak_is_not_worth_a_word() {
+    let mut bench = Bench::ready();
+    for _ in 0..50 {
+        bench.bus.state().naks = 1;
+        assert_eq!(bench.read_for(10 * MS), (true, true, true));
+    }
+    assert!(bench.notes().is_empty());
+}
+
+#[test]
+fn a_board_that_was_without_power_is_set_up_again() {
+    let mut bench = Bench::ready();
+    for pause in [0, 10, 10_000] {
+        bench.pass(pause * MS);
+        let now = bench.bus.state().now;
+        bench.bus.state().chips.restart(now);
+        // The accelerometer is noticed by its samples, which stop.
+        assert_eq!(bench.read_for(600 * MS), (true, true, true), "{pause}");
+        let raw = bench.read(Sensors::ALL).raw;
+        assert_eq!(raw.accel, Some([0, 0, 500 << 4]));
+        assert_eq!(raw.magnet, Some([0, 134, -270]));
+    }
+    assert!(bench.notes().is_empty(), "that is no trouble");
+}
+
+#[test]
+fn what_a_chip_without_settings_says_is_not_believed() {
+    let mut bench = Bench::ready();
+    let now = bench.bus.state().now;
+    bench.bus.state().chips.restart(now);
+    bench.pass(10_000 * MS);
+    let raw = bench.read(Sensors::ALL).raw;
+    assert_eq!(raw, Raw::default(), "zeros are no reading");
+}
+
+#[test]
+fn a_field_beyond_the_range_is_no_reading() {
+    let mut bench = Bench::ready();
+    bench.bus.state().truth.field_gauss = [0.0, 5.0, 0.0];
+    assert_eq!(bench.read_for(100 * MS), (true, true, false));
+    assert_eq!(
+        bench.notes(),
+        ["magnetometer: the magnetic field is beyond its range; trying again"]
+    );
+    bench.bus.state().truth = RESTING;
+    assert_eq!(bench.read_for(3_000 * MS), (true, true, true));
+    assert_eq!(bench.notes().len(), 1);
+}
+
+#[test]
+fn a_bus_that_is_broken_is_told() {
+    let mut bench = Bench::ready();
+    bench.bus.state().broken = Some("the bus is stuck".into());
+    let failed = bench.board.read(bench.now, &mut bench.bus, Sensors::ALL);
+    assert_eq!(failed, Err("the bus is stuck".into()));
+    bench.bus.state().broken = None;
+    bench.board.reopened(bench.now);
+    assert_eq!(bench.read_for(600 * MS), (true, true, true));
+}
+
+/// Answers all registers of a chip with the same byte.
+struct Stranger(u8);
+
+impl Bus for Stranger {
+    fn transfer(&mut self, _: u8, _: &[u8], read: &mut [u8]) -> Result<(), BusError> {
+        read.fill(self.0);
+        Ok(())
+    }
+}
+
+#[test]
+fn other_chips_and_garbage_are_no_sensors() {
+    for byte in 0..=255 {
+        let start = Instant::now();
+        let mut board = Board::new(Gain::Fine, start);
+        for time in 0..300 {
+            let now = start + time * 10 * MS;
+            let reading = board.read(now, &mut Stranger(byte), Sensors::ALL).unwrap();
+            assert_eq!(reading.raw, Raw::default(), "{byte:#x}");
+        }
+        let notes: Vec<_> = std::iter::from_fn(|| board.poll_note()).collect();
+        assert_eq!(notes.len(), 3, "{byte:#x}: {notes:?}");
+    }
+}

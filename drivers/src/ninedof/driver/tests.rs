@@ -1,0 +1,175 @@
+//! The driver as the mediator sees it, over a fake bus.
+
+use amber_driver::serve_on;
+use amber_proto::{DriverHdr, FrameCodec, Packet};
+use amber_sim::ninedof::{Errors, Motion};
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio_util::codec::Decoder;
+
+use super::super::fake::{Fake, RESTING};
+use super::super::units::Numbers;
+use std::time::Instant;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The mediator's side; the time of the chips is that of the clock.
+struct Bench {
+    bus: Fake,
+    to_driver: DuplexStream,
+    from_driver: DuplexStream,
+    input: BytesMut,
+}
+
+async fn serve(numbers: Numbers, scenario: impl AsyncFnOnce(&mut Bench)) {
+    let bus = Fake::new(Errors::none());
+    let (to_driver, reader) = duplex(4096);
+    let (writer, from_driver) = duplex(64 * 1024);
+    let mut bench = Bench {
+        bus: bus.clone(),
+        to_driver,
+        from_driver,
+        input: BytesMut::new(),
+    };
+    let start = now();
+    let setup = Setup {
+        settings: Settings {
+            numbers,
+            measures_bias: false,
+        },
+        calibration: None,
+    };
+    let place = move || Ok(Box::new(Timed(bus.clone(), start)) as Box<dyn Bus>);
+    let driver = NineDof::new(setup, place);
+    let (served, ()) = tokio::join!(serve_on(driver, reader, writer), async move {
+        scenario(&mut bench).await;
+    });
+    served.unwrap();
+}
+
+/// A fake bus on which time passes.
+struct Timed(Fake, Instant);
+
+impl Bus for Timed {
+    fn transfer(
+        &mut self,
+        address: u8,
+        written: &[u8],
+        read: &mut [u8],
+    ) -> Result<(), super::super::bus::BusError> {
+        self.0.state().now = Instant::now() - self.1;
+        self.0.transfer(address, written, read)
+    }
+}
+
+impl Bench {
+    async fn tell(&mut self, message: &[u8]) {
+        let header = DriverHdr {
+            client_ids: vec![5],
+            ..DriverHdr::default()
+        };
+        let message = message.to_vec().into();
+        let frame = Packet { header, message }.encode().unwrap();
+        self.to_driver.write_all(&frame).await.unwrap();
+    }
+
+    async fn hear(&mut self) -> Packet {
+        let hearing = async {
+            loop {
+                if let Some(packet) = FrameCodec.decode(&mut self.input).unwrap() {
+                    return packet;
+                }
+                let read = self.from_driver.read_buf(&mut self.input).await.unwrap();
+                assert_ne!(read, 0, "the driver has ended");
+            }
+        };
+        tokio::time::timeout(PATIENCE, hearing)
+            .await
+            .expect("it speaks")
+    }
+}
+
+/// The bytes that the hardware sheet gives.
+#[tokio::test]
+async fn the_bytes_are_those_of_the_original() {
+    serve(Numbers::Compatible, async |bench| {
+        bench.bus.state().truth = Motion {
+            specific_force_g: [-0.128, 0.064, 1.024],
+            turn_deg_s: [9.9925, -9.9925, 99.995],
+            ..RESTING
+        };
+        bench
+            .tell(b"\x10\x01\x18\x65\x5a\x06\x08\x01\x10\x01\x18\x00")
+            .await;
+        let reply = bench.hear().await;
+        assert_eq!(
+            reply.message[..],
+            b"\x10\x01\x20\x65\x52\x13\x0a\x08\x08\xf9\x01\x10\x7c\x18\xd0\x0f\
+              \x12\x07\x08\x10\x10\x0f\x18\xae\x01"[..]
+        );
+        assert_eq!(reply.header.client_ids, [5]);
+
+        bench
+            .tell(b"\x10\x01\x62\x08\x08\x64\x10\x01\x18\x01\x20\x01")
+            .await;
+        for _ in 0..3 {
+            let published = bench.hear().await;
+            // ackNum is there, and 0.
+            assert_eq!(published.message[..4], b"\x10\x01\x20\x00"[..]);
+            assert_eq!(published.header.client_ids, [5]);
+        }
+        // A period of 0, and a PING to know when that was heard.
+        bench.tell(b"\x10\x01\x62\x02\x08\x00").await;
+        bench.tell(b"\x10\x02\x18\x09").await;
+        while bench.hear().await.message[..] != b"\x10\x03\x20\x09"[..] {}
+        // Nothing but the answer comes then.
+        bench.tell(b"\x10\x01\x18\x66\x5a\x02\x08\x01").await;
+        while !bench.hear().await.message.starts_with(b"\x10\x01\x20\x66") {}
+        let silence = Duration::from_millis(400);
+        assert!(tokio::time::timeout(silence, bench.hear()).await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_message_may_subscribe_and_ask() {
+    serve(Numbers::Right, async |bench| {
+        bench
+            .tell(b"\x10\x01\x18\x07\x5a\x02\x08\x01\x62\x04\x08\x14\x18\x01")
+            .await;
+        let heard = [bench.hear().await, bench.hear().await, bench.hear().await];
+        let answers = heard.iter().filter(|packet| packet.message[3] == 7);
+        assert_eq!(answers.count(), 1, "{heard:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_nothing_is_survived() {
+    serve(Numbers::Right, async |bench| {
+        for message in [
+            &b"\x10\x01\x18\x09"[..],
+            b"\x10\x01\x5a\x02\x08\x01",
+            b"\x10\x01\x18\x09\x6a\x02\x08\x63",
+            b"\x10\x01\x18\x09\x6a\x00",
+        ] {
+            bench.tell(message).await;
+        }
+        bench.tell(b"\x10\x02\x18\x0a").await;
+        assert_eq!(bench.hear().await.message[..], b"\x10\x03\x20\x0a"[..]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_sends_subscribe_is_published_to() {
+    serve(Numbers::Right, async |bench| {
+        bench.tell(b"\x10\x06").await;
+        let published = bench.hear().await;
+        assert_eq!(published.message[..4], b"\x10\x01\x20\x00"[..]);
+        bench.tell(b"\x10\x07").await;
+    })
+    .await;
+}

@@ -1,0 +1,584 @@
+//! Who wants what of the sensors, and when they are read for it. PURE.
+//!
+//! Call [`Logic::poll_step`] and carry out what it says, until there is
+//! nothing; drain [`Logic::poll_output`] after each. Come again at
+//! [`Logic::wake_at`].
+//!
+//! ```text
+//!  Absent --opened--> Open: reads when somebody asks, is due, or a look is
+//!    ^                 |
+//!    +--- bus broken --+
+//! ```
+//!
+//! One reading serves all who want something at that moment.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use amber_driver::{ClientId, Origin};
+use amber_proto::DeviceMessage;
+use amber_proto::ninedof::{DataRequest, DriverMsg, SensorData, SubscribeAction};
+
+use super::attitude::attitude;
+use super::board::Reading;
+use super::calibration::Calibration;
+use super::registers::{Gain, Raw, Sensors};
+use super::service::{self, Kind, Outcome, Service};
+use super::units::{Axes, Measured, Numbers, gyro_milli, sensor_data};
+use crate::outage::Outage;
+use crate::periodic::Periodic;
+
+/// How long somebody who asks is taken to be waiting.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How many may wait for a reading.
+const MAX_ASKERS: usize = 256;
+
+/// How soon sensors that begin to measure are read again for who waits.
+const SETTLING: Duration = Duration::from_millis(10);
+
+/// How often somebody looks whether all sensors are there, though nobody asks.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The same while one is missing.
+const LOOK_FOR_MISSING_EVERY: Duration = Duration::from_secs(1);
+
+/// How long the robot is watched for the bias of its gyroscope at the start.
+const START_WATCH: Duration = Duration::from_secs(1);
+/// How long after a robot that moved it is tried again.
+const START_PAUSE: Duration = Duration::from_secs(10);
+
+/// How the driver is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Which numbers are sent.
+    pub numbers: Numbers,
+    /// Whether the bias of the gyroscope is measured at the start, if it is
+    /// not known.
+    pub measures_bias: bool,
+}
+
+impl Settings {
+    /// How sensitive the magnetometer is to be.
+    pub fn gain(&self) -> Gain {
+        match self.numbers {
+            Numbers::Right => Gain::Fine,
+            Numbers::Compatible => Gain::Coarse,
+        }
+    }
+}
+
+/// Something to be done, one at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Open the bus, then call [`Logic::opened`] or [`Logic::failed`].
+    Open,
+    /// Close it.
+    Close,
+    /// Read these, then call [`Logic::read`] or [`Logic::failed`].
+    Read(Sensors),
+    /// Write this down, then call [`Logic::stored`].
+    Store(Calibration),
+}
+
+/// Something to be said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// The answer to somebody who has asked.
+    Answer(Origin, DriverMsg),
+    /// For a client at its turn.
+    PublishTo(Origin, DriverMsg),
+    /// For all who are subscribed by SUBSCRIBE.
+    Publish(DriverMsg),
+    /// A line for the log.
+    Say(Note),
+}
+
+/// A line for the log.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// The bus does not work.
+    Trouble(String),
+    /// It does again, after so long.
+    Back(Duration),
+    /// The bias of the gyroscope, measured at the start.
+    Bias(Axes),
+    /// Why it was not.
+    NoBias(String),
+    /// Nobody more can be subscribed.
+    TooMany,
+}
+
+/// How often what has happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Readings of the sensors.
+    pub readings: u64,
+    /// Questions that nobody could answer.
+    pub unanswered: u64,
+    /// Turns of subscribers at which there was nothing to say.
+    pub skipped: u64,
+    /// Clients that could not be subscribed.
+    pub refused: u64,
+}
+
+/// What somebody wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    sensors: Sensors,
+    extended: bool,
+}
+
+/// The driver but for its bus.
+#[derive(Debug)]
+pub struct Logic {
+    settings: Settings,
+    calibration: Calibration,
+    began: Instant,
+    phase: Phase,
+    askers: VecDeque<Asker>,
+    ask_at: Instant,
+    subscribers: Periodic<Wanted>,
+    /// Those who are subscribed by SUBSCRIBE have their turn.
+    publishes: bool,
+    service: Option<Service>,
+    storing: Option<Storing>,
+    measure_bias_at: Option<Instant>,
+    look_at: Instant,
+    /// When the reading was begun that is not finished yet.
+    reads_at: Instant,
+    outage: Outage,
+    /// What is wrong with the chips.
+    board_trouble: Option<String>,
+    has_warned_of_motion: bool,
+    outputs: VecDeque<Output>,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Absent { until: Instant },
+    Closing,
+    Open,
+}
+
+#[derive(Debug)]
+struct Asker {
+    origin: Origin,
+    wanted: Wanted,
+    since: Instant,
+}
+
+/// A calibration that is being written down.
+#[derive(Debug)]
+struct Storing {
+    kind: Kind,
+    origin: Option<Origin>,
+    found: Axes,
+    is_begun: bool,
+}
+
+/// Requests.
+impl Logic {
+    /// Begins with no bus.
+    pub fn new(settings: Settings, calibration: Calibration, now: Instant) -> Self {
+        let measures_bias = settings.measures_bias && !calibration.knows_gyro();
+        Self {
+            settings,
+            calibration,
+            began: now,
+            phase: Phase::Absent { until: now },
+            askers: VecDeque::new(),
+            ask_at: now,
+            subscribers: Periodic::default(),
+            publishes: false,
+            service: None,
+            storing: None,
+            measure_bias_at: measures_bias.then_some(now),
+            look_at: now,
+            reads_at: now,
+            outage: Outage::default(),
+            board_trouble: None,
+            has_warned_of_motion: false,
+            outputs: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Somebody wants one reading.
+    ///
+    /// The answer holds what could be read; when nothing could, there is none,
+    /// and whoever asks finds out by waiting.
+    pub fn ask(&mut self, now: Instant, origin: Origin, request: DataRequest) {
+        let wanted = Wanted::of(
+            (request.accel, request.gyro, request.magnet),
+            request.extended,
+        );
+        if wanted.sensors.is_empty() {
+            return self.answer_nothing(now, origin);
+        }
+        self.forget_askers(now);
+        if self.askers.len() == MAX_ASKERS {
+            self.askers.pop_front();
+            self.counters.unanswered += 1;
+        }
+        self.askers.push_back(Asker {
+            origin,
+            wanted,
+            since: now,
+        });
+        self.ask_at = now;
+    }
+
+    /// Somebody wants readings from now on, or no more.
+    pub fn subscribe(&mut self, now: Instant, origin: &Origin, action: SubscribeAction) {
+        let period = Duration::from_millis(action.freq.unwrap_or(0).into());
+        let wanted = Wanted::of((action.accel, action.gyro, action.magnet), action.extended);
+        if period.is_zero() || wanted.sensors.is_empty() {
+            self.subscribers.unsubscribe(origin);
+        } else if !self.subscribers.subscribe(now, origin, period, wanted) {
+            self.counters.refused += 1;
+            if self.counters.refused == 1 {
+                self.outputs.push_back(Output::Say(Note::TooMany));
+            }
+        }
+    }
+
+    /// Those who are subscribed by SUBSCRIBE have their turn: they get all.
+    pub fn publish(&mut self) {
+        self.publishes = true;
+    }
+
+    /// Somebody wants the sensors tested or calibrated.
+    pub fn serve(&mut self, now: Instant, origin: Origin, kind: Kind, time: Option<Duration>) {
+        let by_itself = |service: &Service| service.origin.is_none();
+        if self.storing.is_some() || self.service.as_ref().is_some_and(|one| !by_itself(one)) {
+            let report = service::refusal("it is testing or calibrating already");
+            return self.report(&origin, report);
+        }
+        self.service = Some(Service::new(now, kind, Some(origin), time));
+    }
+
+    /// A client is gone.
+    pub fn client_died(&mut self, client: ClientId) {
+        self.subscribers.remove(client);
+        (self.askers).retain(|asker| asker.origin.clients != [client]);
+    }
+
+    /// What is to be said.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// What is wrong with the bus or the chips, if anything.
+    pub fn trouble(&self) -> Option<&str> {
+        self.outage.trouble().or(self.board_trouble.as_deref())
+    }
+
+    /// How often what has happened.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What is known about the errors of the chips.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+}
+
+/// The bus.
+impl Logic {
+    /// What is to be done now.
+    pub fn poll_step(&mut self, now: Instant) -> Option<Step> {
+        self.forget_askers(now);
+        self.proceed_with_service(now);
+        if let Some(storing) = self.storing.as_mut().filter(|storing| !storing.is_begun) {
+            storing.is_begun = true;
+            return Some(Step::Store(self.calibration.clone()));
+        }
+        match self.phase {
+            Phase::Absent { until } => (now >= until).then_some(Step::Open),
+            Phase::Closing => {
+                let until = self.outage.try_again_at(now);
+                self.phase = Phase::Absent { until };
+                Some(Step::Close)
+            }
+            Phase::Open => {
+                let wanted = self.wanted(now);
+                self.reads_at = now;
+                (!wanted.is_empty()).then_some(Step::Read(wanted))
+            }
+        }
+    }
+
+    /// When there is something to do, if nothing happens before.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let service_ends = self.service.as_ref().map(Service::ends);
+        let when = match self.phase {
+            Phase::Closing => return None,
+            Phase::Absent { until } => [Some(until), service_ends, None, None, None],
+            Phase::Open => [
+                Some(self.look_at),
+                service_ends,
+                self.service.as_ref().map(Service::due),
+                (!self.askers.is_empty()).then_some(self.ask_at),
+                self.subscribers.next_due(),
+            ],
+        };
+        when.into_iter().flatten().min()
+    }
+
+    /// The bus is open.
+    pub fn opened(&mut self, now: Instant) {
+        self.phase = Phase::Open;
+        self.look_at = now;
+    }
+
+    /// The bus cannot be opened, or has failed.
+    pub fn failed(&mut self, now: Instant, why: &str) {
+        if self.outage.complain(now, why) {
+            (self.outputs).push_back(Output::Say(Note::Trouble(why.to_owned())));
+        }
+        self.phase = Phase::Closing;
+    }
+
+    /// The sensors were read; `trouble` is what is wrong with the chips.
+    pub fn read(&mut self, now: Instant, reading: Reading, trouble: Option<String>) {
+        self.counters.readings += 1;
+        if let Some(lasted) = self.outage.over(now) {
+            self.outputs.push_back(Output::Say(Note::Back(lasted)));
+        }
+        self.look_at = now
+            + match (reading.settling.is_empty(), trouble.is_some()) {
+                (false, _) => SETTLING,
+                (true, true) => LOOK_FOR_MISSING_EVERY,
+                (true, false) => LOOK_EVERY,
+            };
+        self.board_trouble = trouble;
+        let gain = self.settings.gain();
+        let measured = Measured::of(reading.raw, gain, &self.calibration);
+        self.answer(now, reading, measured);
+        for (origin, wanted) in self.subscribers.take_due(self.reads_at) {
+            match self.message(now, wanted, reading.raw, measured) {
+                Some(message) => self.outputs.push_back(Output::PublishTo(origin, message)),
+                None => self.counters.skipped += 1,
+            }
+        }
+        if std::mem::take(&mut self.publishes) {
+            match self.message(now, Wanted::ALL, reading.raw, measured) {
+                Some(message) => self.outputs.push_back(Output::Publish(message)),
+                None => self.counters.skipped += 1,
+            }
+        }
+        let reads_at = self.reads_at;
+        if let Some(service) = self.service.as_mut().filter(|one| one.due() <= reads_at) {
+            let uncalibrated = Measured::of(reading.raw, gain, &Calibration::default());
+            service.push(now, uncalibrated);
+        }
+        self.watch_for_bias(now, reading.raw);
+    }
+
+    /// The calibration was written down, if there is a file for it: its name,
+    /// or why not.
+    pub fn stored(&mut self, stored: Option<Result<String, String>>) {
+        let Some(storing) = self.storing.take() else {
+            return;
+        };
+        let report = service::calibration_report(storing.kind, Ok(storing.found), stored);
+        if let Some(origin) = storing.origin {
+            self.report(&origin, report);
+        }
+    }
+
+    /// What is wanted at this moment.
+    fn wanted(&self, now: Instant) -> Sensors {
+        let due = self.subscribers.due(now).map(|wanted| wanted.sensors);
+        let service = self.service.iter().filter(|one| one.due() <= now);
+        let all = (self.publishes || self.look_at <= now).then_some(Sensors::ALL);
+        let others = due.chain(service.map(Service::wants)).chain(all);
+        let others = others.fold(Sensors::default(), Sensors::and);
+        match others.is_empty() && now < self.ask_at {
+            true => others,
+            // Whoever asks gets part of every reading.
+            false => (self.askers.iter())
+                .map(|asker| asker.wanted.sensors)
+                .fold(others, Sensors::and),
+        }
+    }
+
+    fn answer(&mut self, now: Instant, reading: Reading, measured: Measured) {
+        for asker in std::mem::take(&mut self.askers) {
+            if reading.settling.meet(asker.wanted.sensors) {
+                self.askers.push_back(asker);
+                continue;
+            }
+            match self.message(now, asker.wanted, reading.raw, measured) {
+                Some(message) => (self.outputs).push_back(Output::Answer(asker.origin, message)),
+                None => self.counters.unanswered += 1,
+            }
+        }
+        self.ask_at = now + SETTLING;
+    }
+
+    /// A message with what is wanted and there; `None` when nothing is.
+    fn message(
+        &self,
+        now: Instant,
+        wanted: Wanted,
+        raw: Raw,
+        measured: Measured,
+    ) -> Option<DriverMsg> {
+        let numbers = self.settings.numbers;
+        let mut data = sensor_data(wanted.sensors, numbers, raw, measured);
+        let is_empty = data == SensorData::default();
+        if is_empty && !wanted.sensors.is_empty() {
+            return None;
+        }
+        if numbers == Numbers::Right {
+            let passed = now.saturating_duration_since(self.began).as_millis();
+            // It wraps after 49 days, as 32 bits do.
+            data.timestamp = Some(passed as u32);
+        }
+        if wanted.extended {
+            data.gyro_milli = gyro_milli(measured).filter(|_| wanted.sensors.gyro);
+            let both = wanted.sensors.accel && wanted.sensors.magnet;
+            data.attitude = both.then(|| attitude(measured)).flatten();
+        }
+        Some(DriverMsg {
+            sensor_data: Some(data),
+            ..DriverMsg::data()
+        })
+    }
+
+    /// Who asks for nothing gets it, as from the original.
+    fn answer_nothing(&mut self, now: Instant, origin: Origin) {
+        let nothing = self.message(now, Wanted::default(), Raw::default(), Measured::default());
+        (self.outputs).extend(nothing.map(|message| Output::Answer(origin, message)));
+    }
+
+    fn forget_askers(&mut self, now: Instant) {
+        while let Some(asker) = self.askers.front() {
+            if now.saturating_duration_since(asker.since) < PATIENCE {
+                break;
+            }
+            self.askers.pop_front();
+            self.counters.unanswered += 1;
+        }
+    }
+}
+
+/// Tests and calibrations.
+impl Logic {
+    fn proceed_with_service(&mut self, now: Instant) {
+        let calibration = &self.calibration;
+        let outcome = (self.service.as_ref()).and_then(|one| one.outcome(now, calibration));
+        let Some((service, outcome)) = self.service.take_if(|_| outcome.is_some()).zip(outcome)
+        else {
+            return;
+        };
+        match (outcome, service.origin) {
+            (Outcome::Findings(findings), Some(origin)) => {
+                self.report(&origin, service::findings_report(findings));
+            }
+            (Outcome::Findings(_), None) => {}
+            (Outcome::Measured(kind, Err(why)), Some(origin)) => {
+                self.report(&origin, service::calibration_report(kind, Err(why), None));
+            }
+            (Outcome::Measured(_, Err(why)), None) => {
+                self.measure_bias_at = Some(now + START_PAUSE);
+                if !std::mem::replace(&mut self.has_warned_of_motion, true) {
+                    self.outputs.push_back(Output::Say(Note::NoBias(why)));
+                }
+            }
+            (Outcome::Measured(kind, Ok(found)), origin) => {
+                let calibration = std::mem::take(&mut self.calibration);
+                self.calibration = match kind {
+                    Kind::Magnet => calibration.with_magnet(found),
+                    Kind::Gyro | Kind::SelfTest => calibration.with_gyro(found),
+                };
+                match origin {
+                    // What is measured at each start need not be kept.
+                    None => self.outputs.push_back(Output::Say(Note::Bias(found))),
+                    origin => {
+                        self.storing = Some(Storing {
+                            kind,
+                            origin,
+                            found,
+                            is_begun: false,
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// As soon as the gyroscope measures, its bias is.
+    fn watch_for_bias(&mut self, now: Instant, raw: Raw) {
+        let is_time = self.measure_bias_at.is_some_and(|time| time <= now);
+        if is_time && raw.gyro.is_some() && self.service.is_none() {
+            self.measure_bias_at = None;
+            if !self.calibration.knows_gyro() {
+                self.service = Some(Service::new(now, Kind::Gyro, None, Some(START_WATCH)));
+            }
+        }
+    }
+
+    fn report(&mut self, origin: &Origin, report: amber_proto::ninedof::ServiceReport) {
+        let message = DriverMsg {
+            service_report: Some(report),
+            ..DriverMsg::data()
+        };
+        (self.outputs).push_back(Output::Answer(origin.clone(), message));
+    }
+}
+
+impl Wanted {
+    const ALL: Self = Self {
+        sensors: Sensors::ALL,
+        extended: true,
+    };
+
+    fn of(
+        (accel, gyro, magnet): (Option<bool>, Option<bool>, Option<bool>),
+        extended: Option<bool>,
+    ) -> Self {
+        Self {
+            sensors: Sensors {
+                accel: accel.unwrap_or(false),
+                gyro: gyro.unwrap_or(false),
+                magnet: magnet.unwrap_or(false),
+            },
+            extended: extended.unwrap_or(false),
+        }
+    }
+}
+
+impl Note {
+    /// Whether somebody should look at it.
+    pub fn is_warning(&self) -> bool {
+        !matches!(self, Self::Back(_) | Self::Bias(_))
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trouble(text) => write!(f, "{text}; trying again"),
+            Self::Back(after) => {
+                write!(f, "the bus works again after {:.1} s", after.as_secs_f64())
+            }
+            Self::Bias([x, y, z]) => write!(
+                f,
+                "the gyroscope says {x:.2} {y:.2} {z:.2} deg/s at rest, which is taken off"
+            ),
+            Self::NoBias(why) => write!(
+                f,
+                "what the gyroscope says at rest is not known: {why}; trying again"
+            ),
+            Self::TooMany => f.write_str("too many clients are subscribed (logged once)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,514 @@
+use amber_proto::SynNum;
+use amber_proto::ninedof::{AxisData, ServiceReport};
+use amber_sim::ninedof::{Errors, Motion};
+
+use super::super::board::Board;
+use super::super::fake::{Fake, RESTING};
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Logic and chips, with a time of their own; steps are carried out at once.
+struct Bench {
+    logic: Logic,
+    board: Board,
+    bus: Fake,
+    is_plugged: bool,
+    start: Instant,
+    now: Instant,
+    steps: u64,
+    said: Vec<String>,
+    stored: Vec<Calibration>,
+    motion: fn(f64) -> Motion,
+}
+
+/// What somebody was told, and when in ms.
+type Told = (u64, Origin, DriverMsg);
+
+impl Bench {
+    fn with(numbers: Numbers, errors: Errors, calibration: Calibration) -> Self {
+        let now = Instant::now();
+        let settings = Settings {
+            numbers,
+            measures_bias: true,
+        };
+        let board = Board::new(settings.gain(), now);
+        Self {
+            logic: Logic::new(settings, calibration, now),
+            board,
+            bus: Fake::new(errors),
+            is_plugged: true,
+            start: now,
+            now,
+            steps: 0,
+            said: Vec::new(),
+            stored: Vec::new(),
+            motion: |_| RESTING,
+        }
+    }
+
+    /// Perfect chips, known to be so.
+    fn new() -> Self {
+        let perfect = Calibration::new(Some([0.0; 3]), Some([0.0; 3]));
+        Self::with(Numbers::Right, Errors::none(), perfect)
+    }
+
+    /// The same, measuring already.
+    fn ready() -> Self {
+        let mut bench = Self::new();
+        bench.run(500 * MS);
+        bench
+    }
+
+    /// Lets time pass; what was told meanwhile.
+    fn run(&mut self, time: Duration) -> Vec<Told> {
+        let end = self.now + time;
+        let mut told = Vec::new();
+        loop {
+            self.carry_out(&mut told);
+            let due = self.logic.wake_at().expect("it always has something to do");
+            if due > end {
+                self.pass_until(end);
+                return told;
+            }
+            assert!(due >= self.now || self.steps > 0);
+            self.pass_until(due.max(self.now));
+        }
+    }
+
+    fn pass_until(&mut self, then: Instant) {
+        self.bus.pass(then.saturating_duration_since(self.now));
+        self.now = then;
+        let seconds = (then - self.start).as_secs_f64();
+        self.bus.state().truth = (self.motion)(seconds);
+    }
+
+    fn carry_out(&mut self, told: &mut Vec<Told>) {
+        while let Some(step) = self.logic.poll_step(self.now) {
+            self.steps += 1;
+            match step {
+                Step::Open if self.is_plugged => {
+                    self.board.reopened(self.now);
+                    self.logic.opened(self.now);
+                }
+                Step::Open => self.logic.failed(self.now, "there is no bus"),
+                Step::Close => {}
+                Step::Read(wanted) => match self.board.read(self.now, &mut self.bus, wanted) {
+                    Ok(reading) => {
+                        let trouble = self.board.trouble();
+                        self.logic.read(self.now, reading, trouble);
+                    }
+                    Err(why) => self.logic.failed(self.now, &why),
+                },
+                Step::Store(calibration) => {
+                    self.stored.push(calibration);
+                    self.logic.stored(Some(Ok("kept in a file".into())));
+                }
+            }
+            self.hear(told);
+        }
+        self.hear(told);
+    }
+
+    fn hear(&mut self, told: &mut Vec<Told>) {
+        let ms = (self.now - self.start).as_millis() as u64;
+        while let Some(output) = self.logic.poll_output() {
+            match output {
+                Output::Answer(origin, message) | Output::PublishTo(origin, message) => {
+                    told.push((ms, origin, message));
+                }
+                Output::Publish(message) => told.push((ms, Origin::default(), message)),
+                Output::Say(note) => self.said.push(note.to_string()),
+            }
+        }
+    }
+
+    fn ask(&mut self, request: DataRequest) {
+        self.logic.ask(self.now, client(7, Some(1)), request);
+    }
+
+    fn subscribe(&mut self, id: i32, freq: u32) {
+        let action = SubscribeAction {
+            freq: Some(freq),
+            gyro: Some(true),
+            ..SubscribeAction::default()
+        };
+        self.logic.subscribe(self.now, &client(id, None), action);
+    }
+
+    fn serve(&mut self, kind: Kind, time: Option<Duration>) {
+        self.logic.serve(self.now, client(7, Some(1)), kind, time);
+    }
+}
+
+fn client(id: i32, syn: Option<u32>) -> Origin {
+    Origin {
+        clients: vec![ClientId(id)],
+        device: None,
+        syn: syn.map(SynNum),
+    }
+}
+
+const ALL: DataRequest = DataRequest {
+    accel: Some(true),
+    gyro: Some(true),
+    magnet: Some(true),
+    extended: Some(true),
+};
+
+fn data(told: &[Told]) -> SensorData {
+    let [(_, _, message)] = told else {
+        panic!("{told:?}")
+    };
+    message.sensor_data.unwrap()
+}
+
+fn report(told: &[Told]) -> ServiceReport {
+    let [(_, _, message)] = told else {
+        panic!("{told:?}")
+    };
+    message.service_report.clone().unwrap()
+}
+
+fn axes(x_axis: i32, y_axis: i32, z_axis: i32) -> Option<AxisData> {
+    Some(AxisData {
+        x_axis,
+        y_axis,
+        z_axis,
+    })
+}
+
+#[test]
+fn any_combination_of_sensors_can_be_asked_for() {
+    let mut bench = Bench::ready();
+    for groups in 0..8 {
+        let flag = |bit: u32| (groups >> bit & 1 == 1).then_some(true);
+        bench.ask(DataRequest {
+            accel: flag(0),
+            gyro: flag(1),
+            magnet: flag(2),
+            extended: None,
+        });
+        let answer = data(&bench.run(MS));
+        assert_eq!(answer.accel, axes(0, 0, 1000).filter(|_| flag(0).is_some()));
+        assert_eq!(answer.gyro, axes(0, 0, 0).filter(|_| flag(1).is_some()));
+        assert_eq!(
+            answer.magnet,
+            axes(0, 200, -450).filter(|_| flag(2).is_some())
+        );
+        assert!(answer.timestamp.is_some());
+        assert_eq!((answer.attitude, answer.gyro_milli), (None, None));
+    }
+    bench.ask(ALL);
+    let answer = data(&bench.run(MS));
+    assert_eq!(answer.gyro_milli, axes(0, 0, 0));
+    assert_eq!(answer.attitude.unwrap().heading_deg, Some(0.0));
+}
+
+#[test]
+fn who_asks_before_the_sensors_measure_waits_for_them() {
+    let mut bench = Bench::new();
+    bench.ask(ALL);
+    let told = bench.run(2000 * MS);
+    let answer = data(&told);
+    assert!(answer.accel.is_some() && answer.gyro.is_some() && answer.magnet.is_some());
+    assert!((250..300).contains(&told[0].0), "at {} ms", told[0].0);
+    assert!(bench.said.is_empty(), "{:?}", bench.said);
+}
+
+#[test]
+fn what_cannot_be_read_is_missing_and_nothing_is_no_answer() {
+    let mut bench = Bench::ready();
+    bench.bus.state().missing = vec![0x6B];
+    bench.ask(ALL);
+    let answer = data(&bench.run(100 * MS));
+    assert_eq!((answer.gyro, answer.gyro_milli), (None, None));
+    assert!(answer.accel.is_some() && answer.attitude.is_some());
+    bench.bus.state().missing = vec![0x6B, 0x19, 0x1E];
+    bench.ask(ALL);
+    assert_eq!(bench.run(5000 * MS), []);
+    assert_eq!(bench.logic.counters().unanswered, 1);
+}
+
+#[test]
+fn each_client_is_published_to_at_its_own_period() {
+    let mut bench = Bench::ready();
+    bench.subscribe(1, 100);
+    bench.subscribe(2, 30);
+    let told = bench.run(3000 * MS);
+    let of = |id: i32| {
+        let times = told.iter().filter(|told| told.1 == client(id, None));
+        times.map(|told| told.0).collect::<Vec<_>>()
+    };
+    assert_eq!(of(1), (1..=30).map(|k| 500 + 100 * k).collect::<Vec<_>>());
+    assert_eq!(of(2), (1..=100).map(|k| 500 + 30 * k).collect::<Vec<_>>());
+    let published = told[0].2.sensor_data.unwrap();
+    assert_eq!((published.accel, published.gyro), (None, axes(0, 0, 0)));
+    assert_eq!(told[0].2.ack_num, None, "the SDK sets it");
+
+    // One who subscribes again, one who leaves and one who dies.
+    bench.subscribe(1, 1000);
+    bench.subscribe(2, 0);
+    assert_eq!(bench.run(2500 * MS).len(), 2);
+    bench.logic.client_died(ClientId(1));
+    assert_eq!(bench.run(5000 * MS), []);
+    assert_eq!(bench.logic.counters().skipped, 0);
+}
+
+#[test]
+fn too_short_a_period_is_5_ms_and_no_sensors_are_no_subscription() {
+    let mut bench = Bench::ready();
+    bench.subscribe(1, 1);
+    assert_eq!(bench.run(1000 * MS).len(), 200);
+    let nothing = SubscribeAction {
+        freq: Some(10),
+        ..SubscribeAction::default()
+    };
+    bench.logic.subscribe(bench.now, &client(1, None), nothing);
+    assert_eq!(bench.run(1000 * MS), []);
+}
+
+#[test]
+fn who_subscribes_by_subscribe_gets_all() {
+    let mut bench = Bench::ready();
+    bench.logic.publish();
+    let told = bench.run(MS);
+    assert_eq!(told[0].1, Origin::default());
+    let published = data(&told);
+    assert!(published.accel.is_some() && published.gyro.is_some() && published.magnet.is_some());
+}
+
+#[test]
+fn a_bus_that_fails_is_said_once_and_opened_again() {
+    let mut bench = Bench::ready();
+    bench.subscribe(1, 100);
+    bench.bus.state().broken = Some("the bus is gone".into());
+    bench.is_plugged = false;
+    assert_eq!(bench.run(30_000 * MS), [], "no old values");
+    let said = ["the bus is gone", "there is no bus"];
+    assert_eq!(bench.said, said.map(|text| format!("{text}; trying again")));
+    assert_eq!(bench.logic.trouble(), Some(said[1]));
+    let steps = bench.steps;
+    bench.run(60_000 * MS);
+    assert!(bench.steps - steps < 100, "it waits between");
+
+    bench.bus.state().broken = None;
+    bench.is_plugged = true;
+    assert!(bench.run(6_000 * MS).len() > 30);
+    assert_eq!(bench.said.len(), 3);
+    assert_eq!(bench.logic.trouble(), None);
+    assert!(bench.said[2].starts_with("the bus works again after 9"));
+}
+
+#[test]
+fn who_asks_meanwhile_is_answered_if_it_comes_back_soon() {
+    let mut bench = Bench::ready();
+    bench.bus.state().broken = Some("the bus is stuck".into());
+    bench.ask(ALL);
+    bench.run(1000 * MS);
+    bench.bus.state().broken = None;
+    assert_eq!(bench.run(2000 * MS).len(), 1);
+
+    bench.bus.state().broken = Some("the bus is stuck".into());
+    bench.ask(ALL);
+    assert_eq!(bench.run(4000 * MS), []);
+    bench.bus.state().broken = None;
+    assert_eq!(bench.run(4000 * MS), [], "nobody waits so long");
+    assert_eq!(bench.logic.counters().unanswered, 1);
+}
+
+#[test]
+fn a_driver_that_nobody_asks_does_little() {
+    let mut bench = Bench::ready();
+    let steps = bench.steps;
+    bench.run(60_000 * MS);
+    assert!((5..20).contains(&(bench.steps - steps)), "{}", bench.steps);
+}
+
+#[test]
+fn the_bias_is_measured_at_the_start_of_a_robot_at_rest() {
+    let errors = Errors::of_seed(5);
+    let mut bench = Bench::with(Numbers::Right, errors, Calibration::default());
+    bench.run(3000 * MS);
+    assert_eq!(bench.said.len(), 1, "{:?}", bench.said);
+    assert!(bench.said[0].starts_with("the gyroscope says"));
+    assert!(
+        bench.stored.is_empty(),
+        "it is measured at the next start again"
+    );
+    let bias = bench.bus.state().chips.errors().gyro_bias_deg_s;
+    let known = bench.logic.calibration().gyro_deg_s();
+    let near = (bias.iter().zip(known)).all(|(a, b)| (a - b).abs() < 0.1);
+    assert!(near, "{bias:?} {known:?}");
+}
+
+#[test]
+fn a_robot_that_moves_at_the_start_is_tried_again() {
+    let mut bench = Bench::with(Numbers::Right, Errors::none(), Calibration::default());
+    bench.motion = |seconds| match seconds < 20.0 {
+        true => Motion {
+            turn_deg_s: [0.0, 0.0, 40.0],
+            ..RESTING
+        },
+        false => RESTING,
+    };
+    bench.run(15_000 * MS);
+    assert_eq!(bench.said.len(), 1);
+    assert!(
+        bench.said[0].contains("the robot moves"),
+        "{:?}",
+        bench.said
+    );
+    bench.run(30_000 * MS);
+    assert_eq!(bench.said.len(), 2);
+    assert!(bench.said[1].starts_with("the gyroscope says"));
+}
+
+#[test]
+fn a_calibration_of_the_gyroscope_is_kept_and_used() {
+    let mut bench = Bench::ready();
+    bench.motion = |_| Motion {
+        turn_deg_s: [3.0, -2.0, 1.0],
+        ..RESTING
+    };
+    bench.run(100 * MS);
+    bench.serve(Kind::Gyro, None);
+    assert_eq!(bench.run(1900 * MS), []);
+    let findings = report(&bench.run(200 * MS)).findings;
+    let good: Vec<_> = findings
+        .iter()
+        .map(|one| (one.about(), one.good()))
+        .collect();
+    assert_eq!(good, [("gyro", true), ("file", true)], "{findings:?}");
+    assert!(
+        findings[0]
+            .text()
+            .starts_with("x 2.99, y -2.00, z 1.00 deg/s")
+    );
+    assert_eq!(bench.stored.len(), 1);
+    bench.ask(ALL);
+    let answer = data(&bench.run(MS));
+    let AxisData {
+        x_axis,
+        y_axis,
+        z_axis,
+    } = answer.gyro_milli.unwrap();
+    assert!(
+        x_axis.abs() + y_axis.abs() + z_axis.abs() < 10,
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_calibration_of_a_robot_that_moves_fails_and_changes_nothing() {
+    let mut bench = Bench::ready();
+    let before = bench.logic.calibration().clone();
+    bench.motion = |seconds| Motion {
+        turn_deg_s: [0.0, 0.0, 30.0 * seconds.sin()],
+        ..RESTING
+    };
+    bench.serve(Kind::Gyro, Some(4000 * MS));
+    let findings = report(&bench.run(5000 * MS)).findings;
+    assert_eq!(findings.len(), 1);
+    assert!(!findings[0].good());
+    assert!(bench.stored.is_empty());
+    assert_eq!(*bench.logic.calibration(), before);
+}
+
+/// Turns 60 degrees a second, with a field of its own.
+fn turning(seconds: f64) -> Motion {
+    let angle = (60.0 * seconds).to_radians();
+    Motion {
+        turn_deg_s: [0.0, 0.0, 60.0],
+        field_gauss: [0.2 * angle.sin() + 0.08, 0.2 * angle.cos() - 0.05, -0.45],
+        ..RESTING
+    }
+}
+
+#[test]
+fn a_turn_is_enough_to_find_the_field_of_the_robot() {
+    let mut bench = Bench::ready();
+    bench.motion = turning;
+    bench.serve(Kind::Magnet, None);
+    let told = bench.run(20_000 * MS);
+    assert!(
+        (6_000..8_000).contains(&told[0].0),
+        "as soon as it can: {}",
+        told[0].0
+    );
+    let findings = report(&told).findings;
+    assert!(findings.iter().all(|one| one.good()), "{findings:?}");
+    let [x, y, z] = bench.logic.calibration().magnet_mgauss();
+    assert!(
+        (x - 80.0).abs() < 1.0 && (y + 50.0).abs() < 1.0 && z == 0.0,
+        "{x} {y} {z}"
+    );
+    bench.ask(ALL);
+    let seen = data(&bench.run(MS)).attitude.unwrap().heading_deg();
+    let turned = 60.0 * (bench.now - bench.start).as_secs_f64();
+    // Counter-clockwise, that is.
+    let off = (f64::from(seen) + turned).rem_euclid(360.0);
+    assert!(!(1.5..358.5).contains(&off), "{seen} of {turned}");
+}
+
+#[test]
+fn one_service_at_a_time() {
+    let mut bench = Bench::ready();
+    bench.serve(Kind::SelfTest, None);
+    bench.run(100 * MS);
+    bench
+        .logic
+        .serve(bench.now, client(8, Some(2)), Kind::Gyro, None);
+    let refused = bench.run(MS);
+    assert_eq!(refused[0].1, client(8, Some(2)));
+    assert!(!report(&refused).findings[0].good());
+    let findings = report(&bench.run(2000 * MS)).findings;
+    let good: Vec<_> = findings
+        .iter()
+        .map(|one| (one.about(), one.good()))
+        .collect();
+    assert_eq!(good, [("accel", true), ("gyro", true), ("magnet", true)]);
+}
+
+#[test]
+fn the_self_test_tells_what_is_missing() {
+    let mut bench = Bench::ready();
+    bench.bus.state().missing = vec![0x1E];
+    bench.motion = |_| Motion {
+        specific_force_g: [0.0, 0.0, 0.5],
+        ..RESTING
+    };
+    bench.serve(Kind::SelfTest, None);
+    let findings = report(&bench.run(2000 * MS)).findings;
+    let good: Vec<_> = findings.iter().map(|one| one.good()).collect();
+    assert_eq!(good, [false, true, false], "{findings:?}");
+    // And when the bus is gone altogether.
+    bench.bus.state().broken = Some("the bus is gone".into());
+    bench.serve(Kind::SelfTest, None);
+    let findings = report(&bench.run(2000 * MS)).findings;
+    assert!(findings.iter().all(|one| !one.good()), "{findings:?}");
+}
+
+#[test]
+fn compatible_numbers_have_nothing_that_the_original_had_not() {
+    let mut bench = Bench::with(Numbers::Compatible, Errors::none(), Calibration::default());
+    bench.motion = |_| Motion {
+        specific_force_g: [-0.128, 0.064, 1.024],
+        turn_deg_s: [9.9925, -9.9925, 99.995],
+        field_gauss: [0.2, -0.1, -0.4],
+    };
+    bench.run(500 * MS);
+    bench.ask(DataRequest {
+        extended: None,
+        ..ALL
+    });
+    let answer = data(&bench.run(MS));
+    let expected = SensorData {
+        accel: axes(-125, 62, 1000),
+        gyro: axes(8, -8, 87),
+        magnet: axes(51200, -90160, -24491),
+        ..SensorData::default()
+    };
+    assert_eq!(answer, expected);
+    assert!(bench.said.is_empty());
+}

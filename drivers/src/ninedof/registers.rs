@@ -1,0 +1,246 @@
+//! The registers of the LSM303DLHC and of the L3G4200D, L3GD20 and L3GD20H:
+//! how they are set up, and what they hold. PURE.
+
+/// One of the three sensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sensor {
+    /// Acceleration.
+    Accel,
+    /// Turn rate.
+    Gyro,
+    /// Magnetic field.
+    Magnet,
+}
+
+/// Some of the sensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sensors {
+    /// Acceleration.
+    pub accel: bool,
+    /// Turn rate.
+    pub gyro: bool,
+    /// Magnetic field.
+    pub magnet: bool,
+}
+
+/// Digits of the chips, x y z; `None` where there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Raw {
+    /// Twelve bits, left-justified.
+    pub accel: Option<[i16; 3]>,
+    /// Sixteen bits.
+    pub gyro: Option<[i16; 3]>,
+    /// Twelve bits, right-justified.
+    pub magnet: Option<[i16; 3]>,
+}
+
+/// How sensitive the magnetometer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gain {
+    /// Up to 2.5 gauss, 1.5 milligauss a digit: several times what the Earth
+    /// and a robot make together.
+    Fine,
+    /// Up to 8.1 gauss, 4.3 milligauss a digit, as the original had it.
+    Coarse,
+}
+
+/// What a chip has said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sample {
+    /// Digits that were not read before.
+    Fresh([i16; 3]),
+    /// Digits that were.
+    Old([i16; 3]),
+    /// It is not set up as it was: it was without power.
+    Reset,
+    /// The field is beyond the range.
+    Overflow,
+}
+
+/// A write to a register and what it must hold then.
+pub(super) type Setting = [u8; 2];
+
+pub(super) const ACCEL_ADDRESS: u8 = 0x19;
+pub(super) const MAGNET_ADDRESS: u8 = 0x1E;
+
+/// Where a gyroscope may be, by chip and the level at one of its pins.
+pub(super) const GYRO_ADDRESSES: [u8; 4] = [0x6B, 0x6A, 0x69, 0x68];
+
+pub(super) const WHO_AM_I: u8 = 0x0F;
+/// Three letters that say it is one, from this register.
+pub(super) const MAGNET_ID: u8 = 0x0A;
+
+/// Normal power, 400 Hz; ±4 g, high resolution, both bytes of one sample.
+pub(super) const ACCEL_SETTINGS: [Setting; 2] = [[0x20, 0x77], [0x23, 0x98]];
+/// 760 or 800 Hz, bandwidth 50 Hz; ±500 degrees per second, both bytes of one
+/// sample. The second goes first: it holds for the first sample already.
+pub(super) const GYRO_SETTINGS: [Setting; 2] = [[0x23, 0x90], [0x20, 0xEF]];
+
+/// Status and data: seven registers, counting up.
+pub(super) const STATUS: u8 = 0x27 | 0x80;
+/// Settings and data of the magnetometer: nine registers.
+pub(super) const MAGNET_SETTINGS: u8 = 0x00;
+/// Whether the magnetometer has measured, in bit 0.
+pub(super) const MAGNET_STATUS: u8 = 0x09;
+
+/// Temperature on, 220 Hz; the gain; measuring without end.
+pub(super) fn magnet_settings(gain: Gain) -> [Setting; 3] {
+    let gain = match gain {
+        Gain::Fine => 0x60,
+        Gain::Coarse => 0xE0,
+    };
+    [[0x00, 0x9C], [0x01, gain], [0x02, 0x00]]
+}
+
+/// The name of a gyroscope by what it says it is.
+pub(super) fn gyro_name(who_am_i: u8) -> Option<&'static str> {
+    match who_am_i {
+        0xD3 => Some("L3G4200D"),
+        0xD4 => Some("L3GD20"),
+        0xD7 => Some("L3GD20H"),
+        _ => None,
+    }
+}
+
+/// What [`STATUS`] and the six bytes after it say: little-endian, x y z.
+pub(super) fn inertial_sample(bytes: [u8; 7]) -> Sample {
+    let [status, data @ ..] = bytes;
+    let axis = |k: usize| i16::from_le_bytes([data[2 * k], data[2 * k + 1]]);
+    let digits = [axis(0), axis(1), axis(2)];
+    match status & 0x08 {
+        0 => Sample::Old(digits),
+        _ => Sample::Fresh(digits),
+    }
+}
+
+/// What the registers from [`MAGNET_SETTINGS`] say: big-endian, x z y. What is
+/// new cannot be told there, but a chip that is set up measures.
+pub(super) fn magnet_sample(gain: Gain, bytes: [u8; 9]) -> Sample {
+    const OVERFLOW: i16 = -4096;
+    let [cra, crb, mr, data @ ..] = bytes;
+    if [cra, crb, mr] != magnet_settings(gain).map(|[_, value]| value) {
+        return Sample::Reset;
+    }
+    let axis = |k: usize| i16::from_be_bytes([data[2 * k], data[2 * k + 1]]);
+    let digits = [axis(0), axis(2), axis(1)];
+    match digits.contains(&OVERFLOW) {
+        true => Sample::Overflow,
+        false => Sample::Fresh(digits),
+    }
+}
+
+impl Sensor {
+    /// All three.
+    pub const ALL: [Self; 3] = [Self::Accel, Self::Gyro, Self::Magnet];
+
+    /// The name as in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accel => "accel",
+            Self::Gyro => "gyro",
+            Self::Magnet => "magnet",
+        }
+    }
+}
+
+impl std::fmt::Display for Sensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Accel => "accelerometer",
+            Self::Gyro => "gyroscope",
+            Self::Magnet => "magnetometer",
+        })
+    }
+}
+
+impl Sensors {
+    /// All three.
+    pub const ALL: Self = Self {
+        accel: true,
+        gyro: true,
+        magnet: true,
+    };
+
+    /// Whether a sensor is among them.
+    pub fn has(self, sensor: Sensor) -> bool {
+        match sensor {
+            Sensor::Accel => self.accel,
+            Sensor::Gyro => self.gyro,
+            Sensor::Magnet => self.magnet,
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// One more.
+    pub(super) fn add(&mut self, sensor: Sensor) {
+        match sensor {
+            Sensor::Accel => self.accel = true,
+            Sensor::Gyro => self.gyro = true,
+            Sensor::Magnet => self.magnet = true,
+        }
+    }
+
+    /// Whether some are in both.
+    pub fn meet(self, other: Self) -> bool {
+        (self.accel && other.accel) || (self.gyro && other.gyro) || (self.magnet && other.magnet)
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            accel: self.accel || other.accel,
+            gyro: self.gyro || other.gyro,
+            magnet: self.magnet || other.magnet,
+        }
+    }
+}
+
+impl Raw {
+    pub(super) fn set(&mut self, sensor: Sensor, digits: Option<[i16; 3]>) {
+        match sensor {
+            Sensor::Accel => self.accel = digits,
+            Sensor::Gyro => self.gyro = digits,
+            Sensor::Magnet => self.magnet = digits,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that the hardware sheet gives.
+    #[test]
+    fn bytes_are_digits() {
+        assert_eq!(
+            inertial_sample([0x0F, 0x00, 0xFC, 0x00, 0x02, 0x00, 0x20]),
+            Sample::Fresh([-1024, 512, 8192])
+        );
+        assert_eq!(
+            inertial_sample([0x00, 0x3B, 0x02, 0xC5, 0xFD, 0x52, 0x16]),
+            Sample::Old([571, -571, 5714])
+        );
+        assert_eq!(
+            magnet_sample(
+                Gain::Coarse,
+                [0x9C, 0xE0, 0x00, 0x00, 0x2E, 0xFF, 0xAE, 0xFF, 0xE9]
+            ),
+            Sample::Fresh([46, -23, -82])
+        );
+    }
+
+    #[test]
+    fn a_magnetometer_that_is_not_as_set_up_or_overflows_is_noticed() {
+        let after_reset = [0x10, 0x20, 0x03, 0, 1, 0, 2, 0, 3];
+        assert_eq!(magnet_sample(Gain::Fine, after_reset), Sample::Reset);
+        let other_gain = [0x9C, 0xE0, 0x00, 0, 1, 0, 2, 0, 3];
+        assert_eq!(magnet_sample(Gain::Fine, other_gain), Sample::Reset);
+        let overflow = [0x9C, 0x60, 0x00, 0, 1, 0xF0, 0x00, 0, 3];
+        assert_eq!(magnet_sample(Gain::Fine, overflow), Sample::Overflow);
+    }
+}

@@ -1,0 +1,176 @@
+//! What takes seconds of readings: the self-test and the calibrations. PURE.
+
+use std::time::{Duration, Instant};
+
+use amber_driver::Origin;
+use amber_proto::ninedof::{Finding, ServiceReport};
+
+use super::calibration::{Calibration, Samples};
+use super::registers::{Sensor, Sensors};
+use super::units::{Axes, Measured};
+
+/// How far apart readings are.
+const PERIOD: Duration = Duration::from_millis(10);
+
+/// A service takes no longer than this, whatever is asked for.
+const MAX_TIME: Duration = Duration::from_secs(120);
+
+/// How many readings of a turn there are between two looks at whether it is
+/// enough.
+const LOOK_EVERY: usize = 50;
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whether the sensors are there and say what makes sense.
+    SelfTest,
+    /// The bias of the gyroscope, of a robot that stands still.
+    Gyro,
+    /// The robot's own field, of a robot that turns round.
+    Magnet,
+}
+
+/// Something that is being done.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) kind: Kind,
+    /// Who has asked; nobody for what the driver does by itself.
+    pub(super) origin: Option<Origin>,
+    due: Instant,
+    ends: Instant,
+    samples: Samples,
+    taken: usize,
+}
+
+/// How it has ended.
+#[derive(Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// Of the self-test: what is good and what is not, per sensor.
+    Findings([Result<String, String>; 3]),
+    /// The bias or the hard iron, or why there is none.
+    Measured(Kind, Result<Axes, String>),
+}
+
+impl Kind {
+    /// How long it takes unless something else is asked for.
+    fn usual_time(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::SelfTest => 1,
+            Self::Gyro => 2,
+            // It ends as soon as the robot has turned round.
+            Self::Magnet => 60,
+        })
+    }
+}
+
+impl Service {
+    pub(super) fn new(
+        now: Instant,
+        kind: Kind,
+        origin: Option<Origin>,
+        time: Option<Duration>,
+    ) -> Self {
+        Self {
+            kind,
+            origin,
+            due: now,
+            ends: now + time.unwrap_or(kind.usual_time()).min(MAX_TIME),
+            samples: Samples::default(),
+            taken: 0,
+        }
+    }
+
+    /// The sensors that are read for it.
+    pub(super) fn wants(&self) -> Sensors {
+        match self.kind {
+            Kind::SelfTest => Sensors::ALL,
+            // The field tells whether the robot turns evenly.
+            Kind::Gyro => Sensors {
+                accel: false,
+                ..Sensors::ALL
+            },
+            Kind::Magnet => Sensors {
+                magnet: true,
+                ..Sensors::default()
+            },
+        }
+    }
+
+    /// When it is to be read next.
+    pub(super) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// The latest time at which it ends.
+    pub(super) fn ends(&self) -> Instant {
+        self.ends
+    }
+
+    /// Takes a reading that is not calibrated.
+    pub(super) fn push(&mut self, now: Instant, measured: Measured) {
+        self.samples.push(measured);
+        self.taken += 1;
+        self.due = now + PERIOD;
+    }
+
+    /// How it has ended, when it has.
+    pub(super) fn outcome(&self, now: Instant, calibration: &Calibration) -> Option<Outcome> {
+        let is_over = now >= self.ends;
+        let looks = self.kind == Kind::Magnet && self.taken.is_multiple_of(LOOK_EVERY);
+        if !is_over && !looks {
+            return None;
+        }
+        match self.kind {
+            Kind::SelfTest => Some(Outcome::Findings(self.samples.findings(calibration))),
+            Kind::Gyro => Some(Outcome::Measured(self.kind, self.samples.gyro_bias())),
+            Kind::Magnet => {
+                let found = self.samples.hard_iron();
+                (is_over || found.is_ok()).then_some(Outcome::Measured(self.kind, found))
+            }
+        }
+    }
+}
+
+/// What the self-test says.
+pub(super) fn findings_report(findings: [Result<String, String>; 3]) -> ServiceReport {
+    let all = Sensor::ALL.into_iter().zip(findings);
+    ServiceReport {
+        findings: all
+            .map(|(sensor, found)| finding(sensor.name(), found))
+            .collect(),
+    }
+}
+
+/// What a calibration says.
+pub(super) fn calibration_report(
+    kind: Kind,
+    found: Result<Axes, String>,
+    stored: Option<Result<String, String>>,
+) -> ServiceReport {
+    let (about, unit) = match kind {
+        Kind::Magnet => ("magnet", "milligauss"),
+        Kind::Gyro | Kind::SelfTest => ("gyro", "deg/s"),
+    };
+    let text =
+        |[x, y, z]: Axes| format!("x {x:.2}, y {y:.2}, z {z:.2} {unit} taken off from now on");
+    let measured = finding(about, found.map(text));
+    let stored = stored.map(|stored| finding("file", stored));
+    ServiceReport {
+        findings: [Some(measured), stored].into_iter().flatten().collect(),
+    }
+}
+
+/// What is said of a service that was not begun.
+pub(super) fn refusal(why: &str) -> ServiceReport {
+    ServiceReport {
+        findings: vec![finding("driver", Err(why.to_owned()))],
+    }
+}
+
+fn finding(about: &str, found: Result<String, String>) -> Finding {
+    Finding {
+        about: Some(about.to_owned()),
+        good: Some(found.is_ok()),
+        text: Some(found.unwrap_or_else(|why| why)),
+    }
+}

@@ -1,0 +1,196 @@
+//! Digits of the chips as quantities, and those as messages. PURE.
+//!
+//! The original's numbers ([`Numbers::Compatible`]) are wrong: its turn rates
+//! are an eighth too low and its magnetic fields are the bytes of another
+//! order. They are for those who have got used to them.
+
+use amber_proto::ninedof::{AxisData, SensorData};
+
+use super::calibration::Calibration;
+use super::registers::{Gain, Raw, Sensors};
+
+/// A number for each axis: x to the right, y ahead, z up.
+pub type Axes = [f64; 3];
+
+/// Which numbers are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numbers {
+    /// What the data sheets say, less what is known to be an error of the
+    /// chips, to the nearest.
+    #[default]
+    Right,
+    /// What the original sent, cut off towards zero.
+    Compatible,
+}
+
+/// What the sensors measure; `None` where they do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Acceleration in thousandths of g.
+    pub accel_mg: Option<Axes>,
+    /// Turn rate in degrees per second.
+    pub gyro_deg_s: Option<Axes>,
+    /// Magnetic field in thousandths of gauss.
+    pub magnet_mgauss: Option<Axes>,
+}
+
+impl Measured {
+    /// Digits in units, less the errors that are known.
+    pub fn of(raw: Raw, gain: Gain, calibration: &Calibration) -> Self {
+        Self {
+            accel_mg: raw.accel.map(accel_mg),
+            gyro_deg_s: (raw.gyro).map(|raw| minus(gyro_deg_s(raw), calibration.gyro_deg_s())),
+            magnet_mgauss: (raw.magnet)
+                .map(|raw| minus(magnet_mgauss(raw, gain), calibration.magnet_mgauss())),
+        }
+    }
+}
+
+/// Two milli-g a digit at ±4 g.
+fn accel_mg(raw: [i16; 3]) -> Axes {
+    raw.map(|digits| f64::from(digits >> 4) * 2.0)
+}
+
+fn gyro_deg_s(raw: [i16; 3]) -> Axes {
+    raw.map(|digits| f64::from(digits) * 0.017_5)
+}
+
+fn magnet_mgauss([x, y, z]: [i16; 3], gain: Gain) -> Axes {
+    let (xy_per_gauss, z_per_gauss) = match gain {
+        Gain::Fine => (670.0, 600.0),
+        Gain::Coarse => (230.0, 205.0),
+    };
+    let in_mgauss = |digits: i16, per_gauss: f64| f64::from(digits) * 1000.0 / per_gauss;
+    [
+        in_mgauss(x, xy_per_gauss),
+        in_mgauss(y, xy_per_gauss),
+        in_mgauss(z, z_per_gauss),
+    ]
+}
+
+fn minus(a: Axes, b: Axes) -> Axes {
+    [a[0] - b[0], a[1] - b[1], a[2] - b[2]]
+}
+
+/// The groups that were asked for, as far as they were measured.
+pub fn sensor_data(sensors: Sensors, numbers: Numbers, raw: Raw, measured: Measured) -> SensorData {
+    let (accel, gyro, magnet) = match numbers {
+        Numbers::Right => (
+            measured.accel_mg.map(nearest),
+            measured.gyro_deg_s.map(nearest),
+            measured.magnet_mgauss.map(nearest),
+        ),
+        Numbers::Compatible => (
+            raw.accel.map(|raw| cut_off(raw, 8.192)),
+            raw.gyro.map(|raw| cut_off(raw, 65.536)),
+            raw.magnet.map(|raw| cut_off(misread(raw), 0.23)),
+        ),
+    };
+    SensorData {
+        accel: accel.filter(|_| sensors.accel),
+        gyro: gyro.filter(|_| sensors.gyro),
+        magnet: magnet.filter(|_| sensors.magnet),
+        ..SensorData::default()
+    }
+}
+
+/// The turn rate in thousandths.
+pub fn gyro_milli(measured: Measured) -> Option<AxisData> {
+    let milli = |axes: Axes| nearest(axes.map(|rate| rate * 1000.0));
+    measured.gyro_deg_s.map(milli)
+}
+
+fn nearest(axes: Axes) -> AxisData {
+    axis_data(axes.map(|value| value.round() as i32))
+}
+
+fn cut_off(raw: [i16; 3], divisor: f64) -> AxisData {
+    axis_data(raw.map(|digits| (f64::from(digits) / divisor) as i32))
+}
+
+/// The bytes X Z Y, the high one first, taken for X Y Z, the low one first.
+fn misread([x, y, z]: [i16; 3]) -> [i16; 3] {
+    [x, z, y].map(i16::swap_bytes)
+}
+
+fn axis_data([x_axis, y_axis, z_axis]: [i32; 3]) -> AxisData {
+    AxisData {
+        x_axis,
+        y_axis,
+        z_axis,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the hardware sheet reads from the chips.
+    const RAW: Raw = Raw {
+        accel: Some([-1024, 512, 8192]),
+        gyro: Some([571, -571, 5714]),
+        magnet: Some([46, -23, -82]),
+    };
+
+    fn all(numbers: Numbers) -> [[i32; 3]; 3] {
+        let measured = Measured::of(RAW, Gain::Coarse, &Calibration::default());
+        let data = sensor_data(Sensors::ALL, numbers, RAW, measured);
+        [data.accel, data.gyro, data.magnet].map(|group| {
+            let AxisData {
+                x_axis,
+                y_axis,
+                z_axis,
+            } = group.unwrap();
+            [x_axis, y_axis, z_axis]
+        })
+    }
+
+    #[test]
+    fn the_numbers_are_right() {
+        assert_eq!(
+            all(Numbers::Right),
+            [[-128, 64, 1024], [10, -10, 100], [200, -100, -400]]
+        );
+    }
+
+    #[test]
+    fn the_originals_numbers_can_be_had() {
+        assert_eq!(
+            all(Numbers::Compatible),
+            [[-125, 62, 1000], [8, -8, 87], [51200, -90160, -24491]]
+        );
+    }
+
+    #[test]
+    fn only_what_was_asked_for_and_measured_is_sent() {
+        let wants = Sensors {
+            accel: true,
+            gyro: true,
+            magnet: false,
+        };
+        let raw = Raw { gyro: None, ..RAW };
+        for numbers in [Numbers::Right, Numbers::Compatible] {
+            let measured = Measured::of(raw, Gain::Coarse, &Calibration::default());
+            let data = sensor_data(wants, numbers, raw, measured);
+            assert!(data.accel.is_some());
+            assert_eq!((data.gyro, data.magnet), (None, None));
+        }
+    }
+
+    #[test]
+    fn the_finer_gain_gives_the_same_field() {
+        let fine = magnet_mgauss([134, -67, -240], Gain::Fine).map(f64::round);
+        assert_eq!(fine, [200.0, -100.0, -400.0]);
+    }
+
+    #[test]
+    fn known_errors_are_taken_off() {
+        let calibration = Calibration::new(Some([1.0, 2.0, -3.5]), Some([10.0, 0.0, -20.0]));
+        let measured = Measured::of(RAW, Gain::Coarse, &calibration);
+        assert_eq!(gyro_milli(measured).unwrap().z_axis, 103_495);
+        assert_eq!(
+            measured.magnet_mgauss.unwrap().map(f64::round),
+            [190.0, -100.0, -380.0]
+        );
+    }
+}

@@ -1,0 +1,380 @@
+//! The settings of the original mediator, as a configuration of this one. PURE.
+//!
+//! The original reads `settings.config`: tuples `{supervised_driver, {driver,
+//! {Name}}, {Type, Id}, Options}`, and starts each driver with exactly two
+//! arguments, the values of `config_file` and `log_config_file`, from the folder
+//! in which it was itself started. What else stands there is told in words.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use amber_proto::{Device, DeviceType};
+
+use super::erlang::{Place, SyntaxError, Term, Value, consult};
+
+/// A configuration, and what does not stand in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// TOML.
+    pub toml: String,
+    /// What could not be carried over, each with its place.
+    pub notes: Vec<String>,
+    /// How many drivers there are.
+    pub drivers: usize,
+}
+
+/// Why settings cannot be carried over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// The text is no list of Erlang terms.
+    #[error("{0}")]
+    Syntax(#[from] SyntaxError),
+    /// A driver's entry is not as the original reads it.
+    #[error("{}:{}: {message}", at.line, at.column)]
+    Entry {
+        /// Where.
+        at: Place,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+struct Driver {
+    name: String,
+    device: Device,
+    command: Vec<String>,
+    at: Place,
+}
+
+/// Carries the settings over; `directory` is the folder in which the original
+/// was started, where it is not the one of the new file.
+///
+/// # Errors
+/// The text cannot be read, or a driver's entry has no program or device.
+pub fn import(text: &str, directory: Option<&Path>) -> Result<Imported, ImportError> {
+    let mut drivers: Vec<Driver> = Vec::new();
+    let mut notes = Vec::new();
+    for term in consult(text)? {
+        match named(&term) {
+            Some(("supervised_driver", rest)) => {
+                let Some(driver) = driver(&term, rest, &mut notes)? else {
+                    continue;
+                };
+                let same = |known: &&Driver| known.device == driver.device;
+                if let Some(known) = drivers.iter().find(same) {
+                    notes.push(format!(
+                        "{}: {} was there already in line {}: left out, because a device has one driver",
+                        at(&term),
+                        driver.device,
+                        known.at.line
+                    ));
+                    continue;
+                }
+                drivers.push(driver);
+            }
+            // Its UDP server; ours is always there.
+            Some((
+                "supervised_node",
+                [
+                    Term {
+                        value: Value::Tuple(of),
+                        ..
+                    },
+                    ..,
+                ],
+            )) if matches!(of.first().map(|t| &t.value), Some(Value::Atom(name)) if name == "udpserver") =>
+                {}
+            Some((other, _)) => notes.push(format!(
+                "{}: '{other}' is something of Erlang's and has no counterpart: left out",
+                at(&term)
+            )),
+            None => notes.push(format!("{}: this is no entry: left out", at(&term))),
+        }
+    }
+    Ok(Imported {
+        toml: toml(&drivers, directory),
+        drivers: drivers.len(),
+        notes,
+    })
+}
+
+fn at(term: &Term) -> String {
+    format!("line {}", term.at.line)
+}
+
+fn error<T>(term: &Term, message: impl Into<String>) -> Result<T, ImportError> {
+    Err(ImportError::Entry {
+        at: term.at,
+        message: message.into(),
+    })
+}
+
+/// The name of a tuple that begins with one, and the rest.
+fn named(term: &Term) -> Option<(&str, &[Term])> {
+    let Value::Tuple(elements) = &term.value else {
+        return None;
+    };
+    match elements.split_first()? {
+        (
+            Term {
+                value: Value::Atom(name),
+                ..
+            },
+            rest,
+        ) => Some((name, rest)),
+        _ => None,
+    }
+}
+
+fn driver(
+    term: &Term,
+    rest: &[Term],
+    notes: &mut Vec<String>,
+) -> Result<Option<Driver>, ImportError> {
+    let [module, device, options] = rest else {
+        return error(
+            term,
+            "a supervised_driver has three parts: {driver, {name}}, {Type, Id} and [options]",
+        );
+    };
+    let (kind, name) = match named(module) {
+        Some((kind, [name])) => (kind, name),
+        _ => return error(module, "expected {driver, {name}}"),
+    };
+    let Some((name, [])) = named(name) else {
+        return error(name, "expected {name}");
+    };
+    if kind != "driver" {
+        notes.push(format!(
+            "{}: '{name}' is a module '{kind}' that runs within Erlang and is no program: left out",
+            at(term)
+        ));
+        return Ok(None);
+    }
+    let device = device_of(device)?;
+    let Value::List(entries) = &options.value else {
+        return error(options, "expected a list of options");
+    };
+    let (mut program, mut config, mut log) = (None, None, None);
+    for entry in entries {
+        let (key, value) = match named(entry) {
+            Some((key, [value])) => (key, value),
+            _ => return error(entry, "expected {key, value}"),
+        };
+        let slot = match key {
+            "cdriver" => &mut program,
+            "config_file" => &mut config,
+            "log_config_file" => &mut log,
+            other => {
+                notes.push(format!(
+                    "{}: option '{other}' of '{name}' was never read by the original: left out",
+                    at(entry)
+                ));
+                continue;
+            }
+        };
+        // The original takes the first of several.
+        if slot.is_none() {
+            *slot = Some(text_of(value)?);
+        }
+    }
+    let missing = |key: &str| {
+        format!("'{name}' has no {{{key}, \"...\"}}, without which the original does not start it")
+    };
+    let Some(program) = program.filter(|program| !program.is_empty()) else {
+        return error(options, missing("cdriver"));
+    };
+    let Some(config) = config else {
+        return error(options, missing("config_file"));
+    };
+    let Some(log) = log else {
+        return error(options, missing("log_config_file"));
+    };
+    // The original never looks into PATH.
+    let program = match program.contains('/') {
+        true => program,
+        false => format!("./{program}"),
+    };
+    Ok(Some(Driver {
+        name: name.into(),
+        device,
+        command: vec![program, config, log],
+        at: term.at,
+    }))
+}
+
+fn device_of(term: &Term) -> Result<Device, ImportError> {
+    let numbers = match &term.value {
+        Value::Tuple(elements) => match elements.as_slice() {
+            [
+                Term {
+                    value: Value::Integer(kind),
+                    ..
+                },
+                Term {
+                    value: Value::Integer(id),
+                    ..
+                },
+            ] => i32::try_from(*kind).ok().zip(i32::try_from(*id).ok()),
+            _ => None,
+        },
+        _ => None,
+    };
+    match numbers {
+        Some((0, _)) => error(term, "device type 0 is the mediator itself"),
+        Some((kind, id)) => Ok(Device::new(DeviceType(kind), id)),
+        None => error(
+            term,
+            "expected the device as {Type, Id}, two numbers of 32 bits",
+        ),
+    }
+}
+
+fn text_of(term: &Term) -> Result<String, ImportError> {
+    match &term.value {
+        Value::Text(text) | Value::Atom(text) => Ok(text.clone()),
+        // An empty text is an empty list to Erlang.
+        Value::List(elements) if elements.is_empty() => Ok(String::new()),
+        Value::Binary(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        _ => error(term, "expected a text"),
+    }
+}
+
+fn toml(drivers: &[Driver], directory: Option<&Path>) -> String {
+    let mut out = String::from(
+        "# Made by `amber import` from the settings of the original mediator.\n\
+         # Each driver gets exactly the two arguments that it got there.\n",
+    );
+    if directory.is_none() {
+        out += "# Paths are relative to the folder of this file: it belongs where the original was\n\
+                # started (see also `amber import --directory`).\n";
+    }
+    for driver in drivers {
+        let _ = write!(out, "\n# {}\n[[driver]]\n", driver.name.escape_default());
+        let _ = writeln!(out, "device = {}", quoted(&driver.device.to_string()));
+        let words: Vec<_> = driver.command.iter().map(|word| quoted(word)).collect();
+        let _ = writeln!(out, "command = [{}]", words.join(", "));
+        if let Some(directory) = directory {
+            let _ = writeln!(out, "directory = {}", quoted(&directory.to_string_lossy()));
+        }
+    }
+    out
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.into()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::config::Config;
+
+    const SETTINGS: &str = r#"
+% Patrz: config.hrl
+{supervised_node,
+  {udpserver,
+    {udpserver}},
+  []
+}.
+
+%%{supervised_driver, {driver, {ninedof} }, {1, 0}, [ {cdriver, "x"} ] }.
+
+{supervised_driver,
+  {driver,
+    {dummy}
+  },
+  {5, 0},
+  [
+    {cdriver, "../drivers/bin/dummy.sh"},
+    {config_file, ""},
+    {log_config_file, ""}
+  ]
+}.
+{supervised_driver, {driver, {hokuyo}}, {4, 1}, [{log_config_file, "a \"b\".conf"},
+  {config_file, "hokuyo.conf"}, {cdriver, "hokuyo_driver"}]}.
+{supervised_driver, {driver, {own}}, {-7, 2147483647}, [{cdriver, "/bin/x"}, {config_file, []},
+  {log_config_file, 'log'}, {colour, red}]}.
+{supervised_driver, {qc_node_echo, {echo}}, {2, 3}, []}.
+{supervised_node, {qc_node, {a}}, []}.
+{supervised_driver, {driver, {again}}, {5, 0}, [{cdriver, "y"}, {config_file, ""}, {log_config_file, ""}]}.
+"#;
+
+    #[test]
+    fn drivers_get_exactly_the_arguments_that_they_got() {
+        let imported = import(SETTINGS, None).unwrap();
+        let config = Config::parse(&imported.toml, &PathBuf::from("amber.toml")).unwrap();
+        let drivers: Vec<_> = config
+            .drivers
+            .iter()
+            .map(|driver| (driver.devices[0].to_string(), driver.command.join("|")))
+            .collect();
+        let expected = [
+            ("dummy:0", "../drivers/bin/dummy.sh||"),
+            ("hokuyo:1", "./hokuyo_driver|hokuyo.conf|a \"b\".conf"),
+            ("-7:2147483647", "/bin/x||log"),
+        ];
+        let expected = expected.map(|(device, command)| (device.to_owned(), command.to_owned()));
+        assert_eq!(drivers, expected);
+        assert_eq!(imported.drivers, 3);
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let notes = import(SETTINGS, None).unwrap().notes;
+        assert_eq!(notes.len(), 4, "{notes:?}");
+        for (note, words) in notes.iter().zip([
+            "'colour' of 'own' was never read",
+            "'echo' is a module 'qc_node_echo' that runs within Erlang",
+            "'supervised_node' is something of Erlang's",
+            "dummy:0 was there already in line 11",
+        ]) {
+            assert!(note.contains(words), "{note}");
+        }
+    }
+
+    #[test]
+    fn a_directory_is_written_to_each_driver() {
+        let imported = import(SETTINGS, Some(Path::new("/opt/amber"))).unwrap();
+        let config = Config::parse(&imported.toml, &PathBuf::from("/etc/amber.toml")).unwrap();
+        for driver in config.drivers {
+            assert_eq!(driver.directory.as_deref(), Some(Path::new("/opt/amber")));
+        }
+    }
+
+    #[test]
+    fn wrong_entries_say_where_and_what() {
+        for (text, message) in [
+            (
+                "{supervised_driver, x}.",
+                "1:1: a supervised_driver has three parts",
+            ),
+            (
+                "{supervised_driver, {driver}, {1,0}, []}.",
+                "1:21: expected {driver, {name}}",
+            ),
+            (
+                "{supervised_driver, {driver, {x}}, {1}, []}.",
+                "1:36: expected the device as {Type, Id}",
+            ),
+            (
+                "{supervised_driver, {driver, {x}}, {0,0}, []}.",
+                "1:36: device type 0",
+            ),
+            (
+                "{supervised_driver, {driver, {x}}, {1,0}, []}.",
+                "1:43: 'x' has no {cdriver, \"...\"}",
+            ),
+            (
+                "{supervised_driver, {driver, {x}}, {1,0}, [{cdriver, 7}]}.",
+                "1:54: expected a text",
+            ),
+            ("{supervised_driver,\n", "2:1: the text ends within a term"),
+        ] {
+            let error = import(text, None).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{text}: {error}");
+        }
+    }
+}

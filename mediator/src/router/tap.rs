@@ -1,0 +1,74 @@
+//! Copies of the frames of a driver, for whoever looks on. PURE.
+//!
+//! Nothing is copied unless somebody looks: a route without a tap costs one
+//! comparison. Copies wait until the turn ends; there are only so many.
+
+use amber_proto::Frame;
+
+use super::DriverKey;
+use crate::limits::{TRACE_BYTES, TRACE_WAITING};
+
+/// Which way a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Queued for the driver's stdin.
+    ToDriver,
+    /// Read from the driver's stdout.
+    FromDriver,
+}
+
+/// A copy of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Whose frame it is.
+    pub driver: DriverKey,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// The header as on the pipe.
+    pub header: Vec<u8>,
+    /// The message, at most [`TRACE_BYTES`] of it.
+    pub message: Vec<u8>,
+    /// How long the message is.
+    pub message_bytes: usize,
+}
+
+/// What was copied in this turn.
+#[derive(Debug, Default)]
+pub struct Tap {
+    copies: Vec<Copied>,
+    /// Drivers whose frames were not copied, once for each frame.
+    missed: Vec<(DriverKey, u64)>,
+}
+
+impl Tap {
+    /// Copies a frame, if there is room.
+    pub fn copy(&mut self, driver: DriverKey, direction: Direction, frame: Frame<'_>) {
+        if self.copies.len() == TRACE_WAITING {
+            match self.missed.iter_mut().find(|(missed, _)| *missed == driver) {
+                Some((_, count)) => *count += 1,
+                None => self.missed.push((driver, 1)),
+            }
+            return;
+        }
+        self.copies.push(Copied {
+            driver,
+            direction,
+            header: frame.header.to_vec(),
+            message: frame.message[..frame.message.len().min(TRACE_BYTES)].to_vec(),
+            message_bytes: frame.message.len(),
+        });
+    }
+
+    /// Whether nothing was copied.
+    pub fn is_empty(&self) -> bool {
+        self.copies.is_empty()
+    }
+
+    /// All that was copied, and how many frames of which drivers were not.
+    pub fn take(&mut self) -> (Vec<Copied>, Vec<(DriverKey, u64)>) {
+        (
+            std::mem::take(&mut self.copies),
+            std::mem::take(&mut self.missed),
+        )
+    }
+}

@@ -1,0 +1,124 @@
+//! A client that vanishes is noticed, and costs the others nothing.
+#![cfg(target_os = "linux")]
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+use amber_proto::{ClientId, Frame, Header, MsgType};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use tempfile::TempDir;
+
+use crate::common::{Mediator, Peer, device, frame, message, wait_for};
+
+/// A driver that writes what the test tells it, and notes what it hears.
+struct Puppet {
+    folder: TempDir,
+    mediator: Mediator,
+    output: File,
+}
+
+impl Puppet {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (heard, says) = (folder.path().join("heard"), folder.path().join("says"));
+        mkfifo(&says, Mode::S_IRWXU).unwrap();
+        let script = format!(
+            "exec 3<&0; tee {} <&3 >/dev/null & exec cat {}",
+            heard.display(),
+            says.display()
+        );
+        let mediator = Mediator::start(&[&format!("80:0=sh -c '{script}'")]);
+        // Opens when the driver opens its end.
+        let output = File::options().write(true).open(says).unwrap();
+        Self {
+            folder,
+            mediator,
+            output,
+        }
+    }
+
+    fn heard(&self) -> PathBuf {
+        self.folder.path().join("heard")
+    }
+
+    /// Everything that it was told so far: by whom or of whom, and what.
+    fn messages(&self) -> Vec<(Option<ClientId>, Vec<u8>)> {
+        let bytes = fs::read(self.heard()).unwrap_or_default();
+        let (mut rest, mut messages) = (&bytes[..], Vec::new());
+        while let Some(frame) = Frame::from_stream(rest) {
+            let client = Header::parse(frame.header).unwrap().client_ids().next();
+            messages.push((client, frame.message.to_vec()));
+            rest = &rest[frame.wire_len()..];
+        }
+        messages
+    }
+
+    /// A new client that the driver knows.
+    fn client(&self, name: &str) -> (Peer, ClientId) {
+        let peer = self.mediator.peer();
+        let id = wait_for("the driver to hear of a client", || {
+            peer.send(device("80:0"), name.as_bytes());
+            let messages = self.messages();
+            let mine = messages.iter().find(|(_, said)| said == name.as_bytes());
+            mine.and_then(|(id, _)| *id)
+        });
+        (peer, id)
+    }
+
+    /// The driver sends a message to clients.
+    fn send(&mut self, to: &[ClientId], message: &[u8]) {
+        let ids: Vec<u8> = to.iter().map(|id| u8::try_from(id.0).unwrap()).collect();
+        // Field 3, packed; ids below 128 are one byte each.
+        let header = [&[0x1a, ids.len() as u8], &ids[..]].concat();
+        let mut bytes = Vec::new();
+        let frame = Frame {
+            header: &header,
+            message,
+        };
+        frame.encode(&mut bytes).unwrap();
+        self.output.write_all(&bytes).unwrap();
+    }
+}
+
+#[test]
+fn clients_that_close_their_socket_without_a_word_are_gone_and_others_lose_nothing() {
+    const VICTIMS: usize = 10;
+    let mut puppet = Puppet::start();
+    let (healthy, healthy_id) = puppet.client("healthy");
+    let victim = |number| puppet.client(&format!("victim {number}")).1;
+    let mut clients: Vec<_> = (0..VICTIMS).map(victim).collect();
+    // Errors of some come before its datagram is sent.
+    clients.insert(VICTIMS / 2, healthy_id);
+
+    let died = message(MsgType::ClientDied);
+    let told = |puppet: &Puppet| {
+        let messages = puppet.messages().into_iter();
+        let died = messages.filter(|(_, message)| *message == died);
+        died.filter_map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    let mut sent = 0_u32;
+    wait_for("the driver to be told of all victims", || {
+        sent += 1;
+        puppet.send(&clients, &sent.to_be_bytes());
+        (told(&puppet).len() >= VICTIMS).then_some(())
+    });
+    for number in 1..=sent {
+        let expected = frame(Some(device("80:0")), &number.to_be_bytes());
+        assert_eq!(healthy.receive(), expected, "of {sent}");
+    }
+    // Exactly once for each, and nothing of the one that lives.
+    healthy.send(device("80:0"), b"the last word");
+    wait_for("the last word", || {
+        let messages = puppet.messages();
+        let last = messages.last().is_some_and(|(_, m)| m == b"the last word");
+        last.then_some(())
+    });
+    let mut told = told(&puppet);
+    told.sort_unstable();
+    clients.retain(|id| *id != healthy_id);
+    clients.sort_unstable();
+    assert_eq!(told, clients);
+    assert_eq!(puppet.mediator.dropped("send_failed"), 0);
+}

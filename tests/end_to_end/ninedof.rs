@@ -1,0 +1,207 @@
+//! What the motion sensors of the demo's robot say is what it does, and they
+//! come back after an outage. What is true is asked of the simulated world.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use amber_client::blocking::Client;
+use amber_client::{ImuReading, Sensors, WheelSpeeds};
+use amber_sim::control::State;
+use tempfile::TempDir;
+
+use crate::common::{AMBER, Mediator, READY, Running, demo, wait_for};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A demo whose drivers are ready.
+fn ready() -> (Mediator, TempDir) {
+    let (demo, folder) = demo();
+    for ready in READY {
+        demo.wait_for_line(ready);
+    }
+    // Before that it stands still, and says what it says at rest.
+    demo.wait_for_line("the gyroscope says");
+    (demo, folder)
+}
+
+#[test]
+fn turning_is_told_within_2_percent_and_so_is_gravity() {
+    let (demo, folder) = ready();
+    let client = Client::connect(demo.address).unwrap();
+    let ninedof = client.ninedof(0);
+    let period = Duration::from_millis(20);
+    let mut readings = ninedof.subscribe(period, Sensors::ALL).unwrap();
+    let wheels = client.roboclaw(0);
+    let turn = || wheels.drive(WheelSpeeds::sides(-200, 200)).unwrap();
+    let begin = Instant::now();
+    // Up to speed.
+    while begin.elapsed() < Duration::from_secs(2) {
+        turn();
+        next(&mut readings);
+    }
+    // The rate by the clock of the driver, over some ten seconds; the truth is
+    // asked at both ends. It is slow enough not to turn round between two looks.
+    let (mut turned_deg, mut gravity, mut count) = (0.0, 0.0, 0.0);
+    let mut truth = Turned::default();
+    truth.look(&state(&folder));
+    let first = next(&mut readings);
+    let mut last = first;
+    let began = first.timestamp_ms.unwrap();
+    while last.timestamp_ms.unwrap() - began < 10_000 {
+        assert!(begin.elapsed() < PATIENCE, "readings come slowly");
+        turn();
+        let reading = next(&mut readings);
+        let passed_ms = reading.timestamp_ms.unwrap() - last.timestamp_ms.unwrap();
+        let rate = |reading: ImuReading| reading.rate_deg_s.unwrap().z;
+        turned_deg += (rate(last) + rate(reading)) / 2.0 * f64::from(passed_ms) / 1000.0;
+        let felt = reading.acceleration_mg.unwrap();
+        gravity += (felt.x.powi(2) + felt.y.powi(2) + felt.z.powi(2)).sqrt();
+        count += 1.0;
+        last = reading;
+        truth.look(&state(&folder));
+    }
+    wheels.stop().unwrap();
+    let took_s = f64::from(last.timestamp_ms.unwrap() - began) / 1000.0;
+    let (told, truth) = (turned_deg / took_s, truth.rate_deg_s());
+    assert!(truth > 40.0, "{truth} deg/s");
+    assert!((told / truth - 1.0).abs() < 0.02, "{told} of {truth} deg/s");
+    let gravity = gravity / count / 1000.0;
+    assert!((gravity - 1.0).abs() < 0.02, "{gravity} g");
+    client.close();
+}
+
+fn next(readings: &mut amber_client::blocking::Subscription<ImuReading>) -> ImuReading {
+    readings.next_within(PATIENCE).expect("a reading").message
+}
+
+/// How far it has truly turned, counter-clockwise.
+#[derive(Default)]
+struct Turned {
+    first_s: Option<f64>,
+    last: Option<(f64, f64)>,
+    turned_deg: f64,
+}
+
+impl Turned {
+    fn look(&mut self, state: &State) {
+        // On the map, angles count the other way round.
+        let heading = -state.heading_deg;
+        if let Some((_, before)) = self.last {
+            self.turned_deg += (heading - before + 180.0).rem_euclid(360.0) - 180.0;
+        }
+        self.first_s.get_or_insert(state.time_s);
+        self.last = Some((state.time_s, heading));
+    }
+
+    fn rate_deg_s(&self) -> f64 {
+        self.turned_deg / (self.last.unwrap().0 - self.first_s.unwrap())
+    }
+}
+
+#[test]
+fn a_board_that_is_unplugged_says_so_and_comes_back() {
+    let (demo, folder) = ready();
+    let pid = demo.describe("ninedof:0").pid();
+    let mut watch = Running::start(
+        &demo,
+        &["watch", "ninedof", "--period", "20ms", "--sensors", "gyro"],
+    );
+    assert!(watch.line().starts_with("gyro "));
+    for (fault, trouble) in [
+        (
+            "unplug",
+            "accelerometer: no answer; gyroscope: no answer; magnetometer: no answer",
+        ),
+        ("stall", "the bus is stuck"),
+    ] {
+        sim(&folder, &["fault", fault, "ninedof"]);
+        wait_for("its trouble", || {
+            let troubles = demo.describe("ninedof:0").troubles;
+            troubles.into_iter().find(|told| told.text == trouble)
+        });
+        let asked = demo.amber(&["call", "ninedof", "data"]).output().unwrap();
+        assert_eq!(asked.status.code(), Some(1), "old values are no answer");
+
+        sim(&folder, &["fault", "clear"]);
+        wait_for("a reading", || {
+            let asked = demo.amber(&["call", "ninedof", "data"]).output().unwrap();
+            asked.status.success().then_some(())
+        });
+        wait_for("no trouble", || {
+            demo.describe("ninedof:0").troubles.is_empty().then_some(())
+        });
+        assert!(watch.line().starts_with("gyro "), "it goes on");
+    }
+    watch.interrupt();
+    let driver = demo.describe("ninedof:0");
+    assert_eq!((driver.pid(), driver.restarts()), (pid, 0));
+}
+
+#[test]
+fn a_calibration_outlives_the_driver() {
+    let (demo, folder) = ready();
+    let file = folder.path().join("ninedof.toml");
+    let bus = format!("sim:{}", folder.path().join("sim/ninedof").display());
+    let driver = format!(
+        "ninedof:7=amber driver ninedof --bus {bus} --calibration {}",
+        file.display()
+    );
+    // Two drivers on one bus: it has room for both.
+    let mediator = Mediator::start(&[&driver]);
+    mediator.wait_for_line(READY[2]);
+    for (request, lines) in [
+        ("self-test", &["accel   ok", "gyro    ok", "magnet  ok"][..]),
+        ("calibrate-gyro", &["gyro    ok", "file    ok"]),
+    ] {
+        let mut command = mediator.amber(&["call", "ninedof:7", request]);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{output:?}");
+        for (line, expected) in text.lines().zip(lines) {
+            assert!(line.starts_with(expected), "{text}");
+        }
+        assert_eq!(text.lines().count(), lines.len(), "{text}");
+    }
+    let kept = fs::read_to_string(&file).unwrap();
+    assert!(kept.contains("[gyro]\nbias_deg_s = ["), "{kept}");
+
+    let restarted = mediator.amber(&["restart", "ninedof:7"]).output().unwrap();
+    assert!(restarted.status.success(), "{restarted:?}");
+    wait_for("a rate of nothing at rest", || {
+        let mut command = mediator.amber(&["call", "ninedof:7", "data", "gyro", "--json"]);
+        let output = command.output().unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+        let rate = |axis: &str| json["rate_deg_s"][axis].as_f64().unwrap().abs();
+        // Five times the noise.
+        (["x", "y", "z"].into_iter().all(|axis| rate(axis) < 1.0)).then_some(())
+    });
+    drop(demo);
+}
+
+#[test]
+fn the_driver_keeps_the_protocol() {
+    let (_demo, folder) = ready();
+    let bus = format!("sim:{}", folder.path().join("sim/ninedof").display());
+    let mut command = Command::new(AMBER);
+    command.args(["check", "--as", "ninedof", "--", AMBER, "driver", "ninedof"]);
+    let output = command.args(["--bus", &bus]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn state(folder: &TempDir) -> State {
+    let socket = folder.path().join("sim");
+    match amber_sim::control::ask(&socket, &amber_sim::control::Request::State) {
+        Ok(amber_sim::control::Answer::State(state)) => state,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn sim(folder: &TempDir, args: &[&str]) {
+    let mut command = Command::new(AMBER);
+    let socket: &Path = folder.path();
+    command.args(["sim", "--dir"]).arg(socket.join("sim"));
+    let output = command.args(args).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}

@@ -1,0 +1,299 @@
+//! Under a service manager: readiness, watchdog, reload, log, the end in bounded
+//! time.
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use amber_proto::mediator::DriverState;
+use nix::libc::O_NONBLOCK;
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use tempfile::TempDir;
+
+use crate::common::{AMBER, Mediator, PATIENCE, device, is_running, root, signal, wait_for};
+
+/// What systemd would hear.
+struct Manager {
+    socket: UnixDatagram,
+    folder: TempDir,
+}
+
+impl Manager {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { socket, folder }
+    }
+
+    fn start(&self, command: &mut Command) {
+        command
+            .env("NOTIFY_SOCKET", self.folder.path().join("notify"))
+            .env("WATCHDOG_USEC", "200000");
+    }
+
+    /// The next message.
+    fn next(&self) -> HashMap<String, String> {
+        let mut buffer = [0; 4096];
+        let length = self.socket.recv(&mut buffer).expect("a message");
+        let text = std::str::from_utf8(&buffer[..length]).unwrap();
+        let lines = text.lines().filter_map(|line| line.split_once('='));
+        lines.map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
+    }
+
+    /// Waits for a message with this in it.
+    fn wait_for(&self, key: &str) -> HashMap<String, String> {
+        wait_for(key, || Some(self.next()).filter(|m| m.contains_key(key)))
+    }
+}
+
+fn mediator(arguments: &[&str]) -> Command {
+    let mut command = Command::new(AMBER);
+    command.args(["mediator", "--listen", "127.0.0.1:0"]);
+    command.args(arguments);
+    command
+}
+
+/// A file with a configuration, in a folder of its own.
+fn configuration(text: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("amber.toml");
+    fs::write(&file, text).unwrap();
+    (folder, file)
+}
+
+#[test]
+fn a_service_manager_hears_of_readiness_reload_watchdog_and_end() {
+    let manager = Manager::new();
+    let (_folder, file) = configuration(
+        "[[driver]]\ndevice = '5:0'\n\
+         command = ['sh', '-c', 'env | grep -E \"NOTIFY|WATCHDOG|AMBER\" >&2; exec cat']\n",
+    );
+    let mut command = mediator(&["-c", file.to_str().unwrap()]);
+    manager.start(&mut command);
+    let mut mediator = Mediator::run(command);
+
+    manager.wait_for("READY");
+    mediator.wait_for_state("5:0", DriverState::Up);
+    wait_for("the state of the drivers", || {
+        let message = manager.next();
+        assert_eq!(message["WATCHDOG"], "1");
+        message["STATUS"]
+            .starts_with("drivers up: 1 of 1")
+            .then_some(())
+    });
+    signal(mediator.pid(), Signal::SIGHUP);
+    let reloading = manager.wait_for("RELOADING");
+    assert!(!reloading.contains_key("READY"));
+    assert!(reloading["MONOTONIC_USEC"].parse::<u64>().unwrap() > 0);
+    manager.wait_for("READY");
+
+    signal(mediator.pid(), Signal::SIGTERM);
+    let stopping = manager.wait_for("STOPPING");
+    // Twice the grace time and three seconds, as documented.
+    assert_eq!(stopping["EXTEND_TIMEOUT_USEC"], "5000000");
+    assert!(mediator.wait().success());
+
+    let output = mediator.output();
+    assert!(
+        output
+            .iter()
+            .any(|line| line.contains("AMBER_DEVICE=dummy:0"))
+    );
+    for ours in ["NOTIFY_SOCKET", "WATCHDOG_USEC"] {
+        let seen = output.iter().any(|line| line.contains(ours));
+        assert!(!seen, "a driver sees {ours}");
+    }
+}
+
+#[test]
+fn a_mediator_that_hangs_feeds_no_watchdog() {
+    let manager = Manager::new();
+    let mut command = mediator(&[]);
+    manager.start(&mut command);
+    let mediator = Mediator::run(command);
+    manager.wait_for("WATCHDOG");
+    signal(mediator.pid(), Signal::SIGSTOP);
+    // What was on its way, and then nothing.
+    manager
+        .socket
+        .set_read_timeout(Some(2 * PATIENCE / 30))
+        .unwrap();
+    wait_for("silence", || {
+        manager.socket.recv(&mut [0; 4096]).is_err().then_some(())
+    });
+    signal(mediator.pid(), Signal::SIGCONT);
+    manager.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    manager.wait_for("WATCHDOG");
+}
+
+#[test]
+fn a_configuration_that_takes_long_to_read_holds_nothing_up() {
+    let (_folder, file) = configuration("[[driver]]\ndevice = '5:0'\ncommand = ['cat']\n");
+    let mut mediator = Mediator::run(mediator(&["-c", file.to_str().unwrap()]));
+    mediator.peer().wait_for_echo(device("5:0"), b"before");
+    // A file whose end comes when we say so.
+    let text = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    mkfifo(&file, Mode::S_IRWXU).unwrap();
+    let wait_for_reader = || {
+        wait_for("the file to be opened", || {
+            let mut options = OpenOptions::new();
+            options.write(true).custom_flags(O_NONBLOCK);
+            options.open(&file).ok()
+        })
+    };
+    signal(mediator.pid(), Signal::SIGHUP);
+    let mut writer = wait_for_reader();
+    mediator.peer().wait_for_echo(device("5:0"), b"meanwhile");
+    writer.write_all(&text).unwrap();
+    drop(writer);
+    mediator.wait_for_line("drivers unchanged: 1");
+
+    // Nor does it hold up the end.
+    signal(mediator.pid(), Signal::SIGHUP);
+    let _writer = wait_for_reader();
+    signal(mediator.pid(), Signal::SIGTERM);
+    assert!(mediator.wait().success());
+}
+
+#[test]
+fn lines_for_the_journal_begin_with_their_priority() {
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\"",
+        "sh",
+        AMBER,
+        "mediator",
+        "--listen",
+        "127.0.0.1:0",
+        "--driver",
+        "5:0=no-such-program",
+    ]);
+    let mediator = Mediator::run(command);
+    let warning = mediator.wait_for_line("there is no program");
+    assert!(warning.starts_with("<4> WARN "), "{warning}");
+}
+
+#[test]
+fn the_log_is_json_on_request() {
+    let driver = ["--driver", "5:0=no-such-program", "--log-format", "json"];
+    let mediator = Mediator::run(mediator(&driver));
+    let line = mediator.wait_for_line("there is no program");
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line["level"], "WARN");
+    assert_eq!(line["fields"]["driver"], "dummy:0");
+}
+
+/// Ends neither with its stdin nor by SIGTERM, and has children like that.
+const STUBBORN: &str = "trap \"\" TERM; (while :; do sleep 1000; done) & while :; do sleep 1; done";
+
+fn stubborn(grace_ms: u32) -> (Mediator, u32, TempDir) {
+    let text = format!(
+        "[[driver]]\ndevice = '80:0'\ncommand = ['sh', '-c', '{STUBBORN}']\n\
+         grace_ms = {grace_ms}\n"
+    );
+    let (folder, file) = configuration(&text);
+    let mediator = Mediator::run(mediator(&["-c", file.to_str().unwrap()]));
+    let pid = mediator.wait_for_state("80:0", DriverState::Up).pid();
+    (mediator, pid, folder)
+}
+
+#[test]
+fn a_driver_that_ignores_everything_does_not_hold_up_the_end() {
+    let (mut mediator, pid, _folder) = stubborn(100);
+    signal(mediator.pid(), Signal::SIGTERM);
+    assert!(mediator.wait().success());
+    assert!(!is_running(pid));
+}
+
+#[test]
+fn a_second_signal_ends_it_faster() {
+    // Left alone, this one may take its time: longer than this test waits.
+    let (mut mediator, pid, _folder) = stubborn(10 * PATIENCE.as_millis() as u32);
+    signal(mediator.pid(), Signal::SIGTERM);
+    mediator.wait_for_line("a second signal ends at once");
+    signal(mediator.pid(), Signal::SIGTERM);
+    assert_eq!(mediator.wait().code(), Some(1));
+    wait_for("the guard to end the driver", || {
+        (!is_running(pid)).then_some(())
+    });
+}
+
+/// A line of the unit, without its key.
+fn of_the_unit(key: &str) -> String {
+    let unit = fs::read_to_string(root().join("scripts/systemd/amber.service")).unwrap();
+    let line = unit
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    line.expect(key).to_owned()
+}
+
+#[test]
+fn systemd_understands_the_unit() {
+    let unit = fs::read_to_string(root().join("scripts/systemd/amber.service")).unwrap();
+    // There is no program at its usual place here, nor is the user.
+    let unit = unit.replace("/usr/local/bin/amber", AMBER);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("amber.service");
+    fs::write(&file, unit).unwrap();
+    let verify = Command::new("systemd-analyze")
+        .arg("verify")
+        .arg(&file)
+        .output();
+    let Ok(verify) = verify else {
+        eprintln!("SKIP systemd_understands_the_unit: no systemd-analyze here");
+        return;
+    };
+    let text = String::from_utf8_lossy(&verify.stderr);
+    let about_it: Vec<_> = text.lines().filter(|line| line.contains("amber")).collect();
+    assert!(about_it.is_empty(), "{about_it:#?}");
+}
+
+#[test]
+fn systemd_ends_it_politely() {
+    let mut mediator = Mediator::start(&["80:0=sh -c 'cat; echo bye >&2'"]);
+    mediator.wait_for_state("80:0", DriverState::Up);
+    // systemd makes one dollar sign of two.
+    let stop = shell_words::split(&of_the_unit("ExecStop").replace("$$", "$")).unwrap();
+    let mut stop = Command::new(&stop[0])
+        .args(&stop[1..])
+        .env("MAINPID", mediator.pid().to_string())
+        .spawn()
+        .unwrap();
+    assert!(mediator.wait().success());
+    assert!(stop.wait().unwrap().success());
+    // The driver had time to end by itself.
+    mediator.wait_for_line("bye");
+}
+
+#[test]
+fn no_privileges_are_needed() {
+    const NOBODY: u32 = 65534;
+    // Who runs the tests as somebody else has shown it already.
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let amber = folder.path().join("amber");
+    fs::copy(AMBER, &amber).unwrap();
+    let mut command = Command::new(amber);
+    command
+        .args(["mediator", "--listen", "127.0.0.1:0", "--driver", "5:0=cat"])
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY);
+    let mut mediator = Mediator::run(command);
+    mediator.peer().wait_for_echo(device("5:0"), b"x");
+    signal(mediator.pid(), Signal::SIGTERM);
+    assert!(mediator.wait().success());
+}

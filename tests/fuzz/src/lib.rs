@@ -1,0 +1,35 @@
+//! Fuzz targets for everything that reads foreign bytes: whatever comes in,
+//! nothing panics, nothing grows without bound, and what must hold holds.
+//!
+//! Each target is a plain function from bytes to a verdict (it panics when
+//! something is wrong). Two things feed them:
+//!
+//! - `cargo test -p amber-fuzz`: the kept `corpus`, and a number of inputs made
+//!   from it at random, from a seed that a failure prints;
+//! - `scripts/fuzz TARGET`: libFuzzer, which is led by the code that inputs
+//!   reach, and keeps those that reach more.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+pub mod corpus;
+pub mod input;
+pub mod mutate;
+mod targets;
+
+pub use self::targets::TARGETS;
+
+/// Something that reads foreign bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// What it is called, also the folder of its corpus.
+    pub name: &'static str,
+    /// Feeds it; panics when something is wrong.
+    pub run: fn(&[u8]),
+}
+
+impl Target {
+    /// The target of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        TARGETS.iter().copied().find(|target| target.name == name)
+    }
+}

@@ -1,0 +1,51 @@
+//! Carries the kept corpus to and fro for `scripts/fuzz`. IO.
+//!
+//! ```text
+//! amber-fuzz list
+//! amber-fuzz unpack TARGET FOLDER    writes the kept inputs there
+//! amber-fuzz pack TARGET FOLDER      keeps the inputs of the folder instead
+//! ```
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use amber_fuzz::{TARGETS, Target};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(lines) => {
+            for line in lines {
+                println!("{line}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<Vec<String>, String> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["list"] => Ok(TARGETS
+            .iter()
+            .map(|target| target.name.to_owned())
+            .collect()),
+        ["unpack", name, folder] => (target(name)?.unpack(Path::new(folder)))
+            .map(|()| vec![])
+            .map_err(|error| format!("{folder}: {error}")),
+        ["pack", name, folder] => (target(name)?.pack(Path::new(folder)))
+            .map(|count| vec![format!("{name}: {count} inputs are kept")])
+            .map_err(|error| format!("{folder}: {error}")),
+        _ => Err("amber-fuzz list | unpack TARGET FOLDER | pack TARGET FOLDER".into()),
+    }
+}
+
+fn target(name: &str) -> Result<Target, String> {
+    Target::named(name).ok_or_else(|| format!("no target '{name}'; `amber-fuzz list` shows them"))
+}

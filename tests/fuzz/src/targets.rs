@@ -1,0 +1,37 @@
+//! All targets.
+
+mod config;
+mod core;
+mod hokuyo;
+mod queue;
+mod roboclaw;
+mod wire;
+
+use crate::Target;
+
+/// Everything that reads foreign bytes.
+pub const TARGETS: &[Target] = &[
+    // From clients and drivers, byte by byte.
+    target("frame", wire::frame),
+    target("stream", wire::stream),
+    target("header", wire::header),
+    target("session", wire::session),
+    // To the mediator.
+    target("control", core::control),
+    target("core", core::schedule),
+    target("queue", queue::queue),
+    // From people.
+    target("config", config::config),
+    target("command", config::command),
+    // From devices, and to simulated ones.
+    target("scip", hokuyo::scip),
+    target("hokuyo_driver", hokuyo::driver),
+    target("hokuyo_device", hokuyo::device),
+    target("roboclaw_reply", roboclaw::reply),
+    target("roboclaw_driver", roboclaw::driver),
+    target("roboclaw_device", roboclaw::device),
+];
+
+const fn target(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run }
+}
