@@ -121,7 +121,7 @@ async fn an_answer_is_the_bytes_that_clients_know() {
         mediator.tell(b"\x10\x01\x18\x64\xfa\x01\x00").await;
         let expected = b"\x10\x01\x20\x64\xf2\x01\x1a\
             \x0d\x71\x3d\x6a\xc0\x15\xec\x51\x06\xc2\x1d\x7b\x54\x48\x43\
-            \x25\xf6\x28\x2f\x43\x28\x96\x04\x30\x00";
+            \x25\xf6\x28\x2f\x43\x28\x96\x04\x30\xd2\x09";
         let answer = DriverMsg::decode(&*mediator.hear().await.unwrap()).unwrap();
         let mut sorted = DriverMsg::decode(&expected[..]).unwrap();
         let time = |message: &mut DriverMsg| {
