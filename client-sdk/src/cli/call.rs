@@ -386,6 +386,12 @@ impl Human for Speeds {
     }
 }
 
+/// A servo, and a number for it.
+fn two(args: &[String]) -> Option<(u32, i32)> {
+    let [servo, number] = args else { return None };
+    Some((servo.parse().ok()?, number.parse().ok()?))
+}
+
 fn only(args: &[String]) -> Option<&str> {
     match args {
         [argument] => Some(argument),
@@ -398,13 +404,7 @@ fn only(args: &[String]) -> Option<&str> {
 ///
 /// # Errors
 /// It is no hex, or half a byte is missing.
-pub /// A servo, and a number for it.
-fn two(args: &[String]) -> Option<(u32, i32)> {
-    let [servo, number] = args else { return None };
-    Some((servo.parse().ok()?, number.parse().ok()?))
-}
-
-fn read_hex(text: &str) -> Result<Vec<u8>, Failure> {
+pub fn read_hex(text: &str) -> Result<Vec<u8>, Failure> {
     let bare = text.replace("0x", "").replace("\\x", "");
     let bare = bare
         .chars()

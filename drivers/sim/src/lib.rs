@@ -30,6 +30,7 @@ pub mod geometry;
 pub mod hokuyo;
 pub mod i2c;
 mod i2c_port;
+pub mod maestro;
 pub mod map;
 pub mod ninedof;
 pub mod pty;

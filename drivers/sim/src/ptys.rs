@@ -10,7 +10,12 @@ use crate::pty::Pty;
 use crate::robot::Device;
 
 /// The devices that are connected by a serial line or USB.
-pub(crate) const SERIAL: [Device; 3] = [Device::Roboclaw, Device::Hokuyo, Device::Stargazer];
+pub(crate) const SERIAL: [Device; 4] = [
+    Device::Roboclaw,
+    Device::Hokuyo,
+    Device::Stargazer,
+    Device::Maestro,
+];
 
 /// One for each of [`SERIAL`], unless its plug is out.
 #[derive(Debug)]

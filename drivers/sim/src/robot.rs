@@ -14,6 +14,7 @@ use crate::geometry::{Pose, Segment};
 use crate::hokuyo::{self, Hokuyo, Link, Model, Sweep};
 use crate::i2c::{Reply, Transfer};
 use crate::ninedof::{Errors, Motion, NineDof};
+use crate::maestro::{self, Maestro};
 use crate::roboclaw::{self, Roboclaws};
 use crate::stargazer::Stargazer;
 use crate::wheels::{UnknownWheel, Wheel};
@@ -39,6 +40,8 @@ pub enum Device {
     NineDof,
     /// The sensor that looks up at markers.
     Stargazer,
+    /// The servo controller.
+    Maestro,
 }
 
 /// What can be wrong.
@@ -83,6 +86,7 @@ pub struct Robot {
     ninedof: NineDof,
     ceiling: Ceiling,
     stargazer: Stargazer,
+    maestro: Maestro,
     faults: Vec<(Fault, Option<Duration>)>,
     random: fastrand::Rng,
     scans: u64,
@@ -90,12 +94,13 @@ pub struct Robot {
 
 impl Device {
     /// All devices.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Roboclaw,
         Self::Hokuyo,
         Self::HokuyoTcp,
         Self::NineDof,
         Self::Stargazer,
+        Self::Maestro,
     ];
 
     /// The name that people write.
@@ -107,6 +112,7 @@ impl Device {
             Self::HokuyoTcp => "hokuyo-tcp",
             Self::NineDof => "ninedof",
             Self::Stargazer => "stargazer",
+            Self::Maestro => "maestro",
         }
     }
 }
@@ -203,6 +209,7 @@ impl Robot {
             ninedof: NineDof::new(Errors::of_seed(config.seed), Duration::ZERO),
             ceiling: config.ceiling,
             stargazer: Stargazer::new(config.seed, Duration::ZERO),
+            maestro: Maestro::new(maestro::Config::default(), Duration::ZERO),
             faults: Vec::new(),
             random,
             scans: 0,
@@ -230,6 +237,7 @@ impl Robot {
                 }
             }
         }
+        self.maestro.advance(now);
         while let Some(time) = self.stargazer.poll_look(now) {
             let view = self.view(self.world.pose_at(time));
             self.stargazer.handle_view(&view);
@@ -246,6 +254,7 @@ impl Robot {
             Device::Hokuyo => self.scanner.handle_bytes(now, bytes),
             Device::HokuyoTcp => self.ethernet_scanner.handle_bytes(now, bytes),
             Device::Stargazer => self.stargazer.handle_bytes(now, bytes),
+            Device::Maestro => self.maestro.handle_bytes(bytes),
             // It has no bytes but transfers.
             Device::NineDof => {}
         }
@@ -277,7 +286,7 @@ impl Robot {
             Device::Hokuyo => self.scanner.handle_hang_up(),
             Device::HokuyoTcp => self.ethernet_scanner.handle_hang_up(),
             // These do not know who speaks to them.
-            Device::NineDof | Device::Stargazer => {}
+            Device::NineDof | Device::Stargazer | Device::Maestro => {}
         }
     }
 
@@ -289,6 +298,7 @@ impl Robot {
                 Device::Hokuyo => self.scanner.poll_output()?,
                 Device::HokuyoTcp => self.ethernet_scanner.poll_output()?,
                 Device::Stargazer => self.stargazer.poll_output()?,
+                Device::Maestro => self.maestro.poll_output()?,
                 Device::NineDof => return None,
             };
             if self.has(Fault::Stall(device)) || self.has(Fault::Unplug(device)) {
@@ -309,6 +319,7 @@ impl Robot {
             self.scanner.next_timeout(),
             self.ethernet_scanner.next_timeout(),
             self.stargazer.next_timeout(),
+            self.maestro.next_timeout(),
             self.next_fault_end(),
         ]
         .into_iter()
@@ -357,6 +368,12 @@ impl Robot {
     /// The same, to make it another one.
     pub fn stargazer_mut(&mut self) -> &mut Stargazer {
         &mut self.stargazer
+    }
+
+    /// The servo controller.
+    #[must_use]
+    pub fn maestro(&self) -> &Maestro {
+        &self.maestro
     }
 
     /// The markers that it could see now, the nearest first.
@@ -435,6 +452,7 @@ impl Robot {
                 match device {
                     Device::NineDof => self.ninedof.restart(now),
                     Device::Stargazer => self.stargazer.restart(now),
+                    Device::Maestro => self.maestro.restart(now),
                     Device::Roboclaw | Device::Hokuyo | Device::HokuyoTcp => {}
                 }
             }
@@ -488,7 +506,7 @@ impl Robot {
 
     fn scanner_mut(&mut self, device: Device) -> Option<&mut Hokuyo> {
         match device {
-            Device::Roboclaw | Device::NineDof | Device::Stargazer => None,
+            Device::Roboclaw | Device::NineDof | Device::Stargazer | Device::Maestro => None,
             Device::Hokuyo => Some(&mut self.scanner),
             Device::HokuyoTcp => Some(&mut self.ethernet_scanner),
         }

@@ -22,9 +22,10 @@ use tokio::time::Instant;
 use tracing::info;
 
 use crate::ceiling::Ceiling;
-use crate::control::{Answer, Control, Request, State, Wheels};
+use crate::control::{Answer, Control, Request, Servo, State, Wheels};
 use crate::hokuyo::Model;
 use crate::i2c_port::I2cPort;
+use crate::maestro;
 use crate::map::{Map, from_map, to_map};
 use crate::ptys::{Ptys, SERIAL};
 use crate::reset_line::ResetLine;
@@ -278,7 +279,7 @@ impl Simulator {
                         tcp.hang_up();
                     }
                 }
-                Device::Roboclaw | Device::Hokuyo | Device::Stargazer => {
+                Device::Roboclaw | Device::Hokuyo | Device::Stargazer | Device::Maestro => {
                     if told(device, self.ptys.plug(device, plugged))? {
                         info!(%device, plugged);
                     }
@@ -357,8 +358,17 @@ impl Simulator {
             scans: self.robot.scans(),
             laser_on: self.robot.is_laser_on(),
             markers: self.robot.markers_in_view().collect(),
+            servos: self.robot.maestro().servos().iter().map(servo).collect(),
             faults: self.robot.faults().map(|fault| fault.to_string()).collect(),
         }
+    }
+}
+
+fn servo(servo: &maestro::Servo) -> Servo {
+    Servo {
+        target_us: servo.target_us(),
+        pulse_us: servo.pulse_us(),
+        angle_deg: servo.angle_deg(),
     }
 }
 

@@ -196,7 +196,7 @@ fn faults_have_names() {
         (
             "stall",
             Some("gps"),
-            "no such device (roboclaw, hokuyo, hokuyo-tcp, ninedof, stargazer): \"gps\"",
+            "no such device (roboclaw, hokuyo, hokuyo-tcp, ninedof, stargazer, maestro): \"gps\"",
         ),
     ] {
         assert_eq!(Fault::parse(name, about).unwrap_err().to_string(), error);
