@@ -11,6 +11,7 @@ mod cli;
 mod configuration;
 mod demo;
 mod lost_clients;
+mod markers_and_servos;
 mod ninedof;
 mod no_survivors;
 mod old_clients;

@@ -15,6 +15,9 @@
 //!           +---------------------------------------+
 //! ```
 //!
+//! The other devices are alike: a NineDof board on an I2C bus, a StarGazer
+//! below the markers of `ceiling`, and servos on a Maestro.
+//!
 //! The machines and the world know no clock; `simulator` has the only loop.
 //! It brings the world up to date before each byte that arrives, so a device
 //! never answers with old measurements, and sleeps while nothing moves and
