@@ -520,9 +520,11 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
         mediator "amber.mediator_proto" {
             Device Health Trouble Request ListDrivers ListClients GetStatistics ChangeDriver Reload SetLogLevel
             Reply Refusal DriverList Driver DriverCounters ClientList ClientInfo Statistics
-            Counter Event Trace Traced
+            Counter Event Trace Traced Unavailable
         }
-        ninedof "amber.ninedof_proto" { AxisData SensorData DataRequest SubscribeAction }
+        ninedof "amber.ninedof_proto" {
+            Attitude AxisData SensorData DataRequest SubscribeAction ServiceRequest ServiceReport Finding
+        }
         pid_follow_trajectory "amber.pid_follow_trajectory_proto" { Targets Configuration }
         roboclaw "amber.roboclaw_proto" { MotorsSpeed }
         stargazer "amber.stargazer_proto" { LocalizationData DataRequest SubscribeAction }

@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 
 use crate::client::Client;
 
+mod bench;
 mod call;
 mod capture;
 mod change;
@@ -32,7 +33,7 @@ mod status;
 mod trace;
 mod watch;
 
-pub use call::read_hex;
+pub use call::{read_fields, read_hex};
 pub use failure::{Failure, exit_code};
 pub use output::{Human, note, print, show, table};
 pub use reflect::Schemas;
@@ -78,6 +79,9 @@ pub enum Verb {
     /// Measure how long a message takes to a driver and back
     #[command(after_help = "Examples:\n  amber ping dummy\n  amber ping mediator -c 5 -i 0.2")]
     Ping(ping::Options),
+    /// Measure how fast the way to the mediator and its drivers is
+    #[command(after_help = bench::HELP)]
+    Bench(bench::Options),
     /// Show what a device publishes, until Ctrl-C
     #[command(after_help = watch::HELP)]
     Watch(watch::Options),
@@ -134,7 +138,14 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
     runtime.block_on(async {
         // Wrong requests are found before anybody is bothered.
         let verb = match verb {
-            Verb::Call(call) => Verb::Call(call.checked()?),
+            Verb::Bench(bench) => Verb::Bench(bench.checked()?),
+            Verb::Call(call) => {
+                let call = call.checked()?;
+                if call.is_list() {
+                    return call.show_list(options.json);
+                }
+                Verb::Call(call)
+            }
             Verb::Drive(drive) => Verb::Drive(drive.checked(options.json)?),
             Verb::Scan(scan) => Verb::Scan(scan.checked(options.json)?),
             Verb::Watch(watch) => Verb::Watch(watch.checked()?),
@@ -160,6 +171,7 @@ async fn carry_out(verb: Verb, client: &Client, json: bool) -> Result<(), Failur
         } => status::driver(&mediator, device, json).await,
         Verb::Events => until_interrupt(events::run(&mediator, json)).await,
         Verb::Ping(options) => ping::run(client, options, json).await,
+        Verb::Bench(options) => bench::run(client, options, json).await,
         Verb::Watch(options) => until_interrupt(watch::run(client, options, json)).await,
         Verb::Trace(options) => until_interrupt(trace::run(client, options, json)).await,
         Verb::Call(options) => call::run(client, options, json).await,
@@ -250,7 +262,10 @@ impl fmt::Display for MediatorAddress {
 }
 
 /// Reads seconds such as `0.2`.
-fn seconds(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// It is no time above 0.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| "not a number of seconds".to_owned())?;

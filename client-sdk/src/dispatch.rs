@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use amber_proto::mediator::{self, reply, request};
+use amber_proto::mediator::{self, Unavailable, reply, request};
 use amber_proto::{Device, DeviceMessage, MsgType, Packet};
 use bytes::Bytes;
 use prost::Message;
@@ -29,7 +29,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Sleep;
 use tracing::{debug, trace};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Unavailability};
 use crate::liveness::{Liveness, PATIENCE, Verdict};
 use crate::pending::{Call, CallId, Pending};
 use crate::subscription::{Interruption, Queue, Signal};
@@ -297,7 +297,10 @@ impl<T: Transport> Dispatch<T> {
                 let pong = Envelope::new(MsgType::Pong, None, envelope.syn());
                 self.send(device, pong.bytes(), None);
             }
-            Some(MsgType::DriverDied) => self.handle_driver_died(now, device, &envelope),
+            Some(MsgType::DriverDied) => {
+                let why = why(&packet.message);
+                self.handle_driver_died(now, device, &envelope, why);
+            }
             Some(MsgType::ClientDied | MsgType::Subscribe | MsgType::Unsubscribe) => {
                 debug!(%device, kind = ?envelope.kind(), "dropped what clients cannot use");
             }
@@ -317,21 +320,27 @@ impl<T: Transport> Dispatch<T> {
         }
     }
 
-    fn handle_driver_died(&mut self, now: Instant, device: Device, envelope: &Envelope) {
+    fn handle_driver_died(
+        &mut self,
+        now: Instant,
+        device: Device,
+        envelope: &Envelope,
+        why: Option<Unavailable>,
+    ) {
         let ack = envelope.ack();
         match ack {
             Some(ack) => {
                 if let Some(call) = self.pending.answered(device, ack) {
-                    self.fail(now, call, |call, _| Error::NoSuchDevice {
-                        device: call.device,
-                    });
+                    self.fail(now, call, |call, _| unavailable(call.device, why));
                 }
             }
             None => {
+                let why = why.and_then(|why| why.message);
                 for call in self.pending.take_device(device) {
                     self.fail(now, call, |call, waited| Error::DriverDied {
                         device: call.device,
                         waited,
+                        why: why.clone(),
                     });
                 }
             }
@@ -610,6 +619,23 @@ fn poll_transport<T: Transport>(
         return Poll::Ready(Wakeup::Sent(sent));
     }
     transport.poll_receive(cx).map(Wakeup::Received)
+}
+
+/// What the mediator says about a device that cannot be used.
+fn why(message: &[u8]) -> Option<Unavailable> {
+    mediator::DriverMsg::decode(message).ok()?.unavailable
+}
+
+fn unavailable(device: Device, why: Option<Unavailable>) -> Error {
+    match why {
+        Some(why) if why.reason() != Unavailability::NoSuchDevice => Error::Unavailable {
+            device,
+            reason: why.reason(),
+            message: why.message().into(),
+            hint: why.hint,
+        },
+        _ => Error::NoSuchDevice { device },
+    }
 }
 
 fn uptime(message: Bytes) -> Option<Duration> {

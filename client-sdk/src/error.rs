@@ -7,6 +7,7 @@ use std::time::Duration;
 use amber_proto::Device;
 use amber_proto::limits::MAX_PART;
 pub use amber_proto::mediator::refusal::Reason;
+pub use amber_proto::mediator::unavailable::Reason as Unavailability;
 
 /// Why something did not work out.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -18,13 +19,27 @@ pub enum Error {
         /// Who was asked.
         device: Device,
     },
+    /// The mediator says why the device cannot be used now.
+    #[error("{device} cannot be used: {message}")]
+    Unavailable {
+        /// Who was asked.
+        device: Device,
+        /// Which kind of trouble it is.
+        reason: Unavailability,
+        /// In words.
+        message: String,
+        /// What to try, when the mediator knows.
+        hint: Option<String>,
+    },
     /// The driver died while it had the request.
-    #[error("the driver of {device} died {} after it was asked", millis(*waited))]
+    #[error("the driver of {device} died {} after it was asked{}", millis(*waited), because(why))]
     DriverDied {
         /// Who was asked.
         device: Device,
         /// How long the answer had been waited for.
         waited: Duration,
+        /// Why, in words, when the mediator says so.
+        why: Option<String>,
     },
     /// Nothing came within the deadline.
     #[error("no answer from {device} within {}", millis(*waited))]
@@ -107,7 +122,7 @@ impl Error {
             Self::TimedOut { device, .. } => Some(format!(
                 "`amber devices` shows whether {device} has a driver; not every request is answered"
             )),
-            Self::Refused { hint, .. } => hint.clone(),
+            Self::Refused { hint, .. } | Self::Unavailable { hint, .. } => hint.clone(),
             Self::Unreachable { .. } => {
                 Some("is the mediator running? `amber demo` starts one with drivers".into())
             }
@@ -123,6 +138,7 @@ impl Error {
     pub fn device(&self) -> Option<Device> {
         match self {
             Self::NoSuchDevice { device }
+            | Self::Unavailable { device, .. }
             | Self::DriverDied { device, .. }
             | Self::TimedOut { device, .. }
             | Self::Refused { device, .. }
@@ -131,6 +147,10 @@ impl Error {
             Self::Unreachable { .. } | Self::UnknownHost { .. } | Self::Closed { .. } => None,
         }
     }
+}
+
+fn because(why: &Option<String>) -> String {
+    why.as_ref().map_or(String::new(), |why| format!(": {why}"))
 }
 
 fn millis(duration: Duration) -> String {
@@ -151,5 +171,14 @@ mod tests {
         };
         assert_eq!(error.to_string(), "no answer from hokuyo:0 within 500 ms");
         assert!(error.hint().unwrap().contains("amber devices"));
+        let error = Error::DriverDied {
+            device: Device::new(DeviceType::HOKUYO, 0),
+            waited: Duration::from_millis(7),
+            why: Some("it exited with code 1".into()),
+        };
+        assert_eq!(
+            error.to_string(),
+            "the driver of hokuyo:0 died 7 ms after it was asked: it exited with code 1"
+        );
     }
 }

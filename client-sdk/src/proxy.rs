@@ -11,8 +11,8 @@ use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::Terms;
 use crate::wire::Envelope;
 
-mod dummy;
-mod hokuyo;
+pub(crate) mod dummy;
+pub(crate) mod hokuyo;
 pub(crate) mod maestro;
 mod mediator;
 pub(crate) mod ninedof;

@@ -121,7 +121,10 @@ mod tests {
             ..Options::default()
         };
         let (settings, ..) = flags.or(toml::from_str(text).unwrap()).settings().unwrap();
-        assert_eq!((settings.framing.device, settings.framing.crc), (Some(13), true));
+        assert_eq!(
+            (settings.framing.device, settings.framing.crc),
+            (Some(13), true)
+        );
     }
 
     #[test]

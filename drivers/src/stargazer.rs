@@ -112,7 +112,10 @@ impl Options {
             }
         })?;
         let set = self.set.unwrap_or_default();
-        let parameters = set.iter().map(|text| parameter(text)).collect::<Result<_, _>>()?;
+        let parameters = set
+            .iter()
+            .map(|text| parameter(text))
+            .collect::<Result<_, _>>()?;
         let pause_ms = check("pause_ms", self.pause_ms.unwrap_or(30), 0..=1_000)?;
         let settings = Settings {
             markers,
@@ -137,7 +140,9 @@ fn parameter(text: &str) -> Result<Parameter, OptionsError> {
         .ok_or_else(|| wrong(format!("'{text}' is not like MarkType=HLD1S")))?;
     if !PARAMETERS.contains(&name) {
         let known = PARAMETERS.join(", ");
-        return Err(wrong(format!("there is no '{name}' to be set, but {known}")));
+        return Err(wrong(format!(
+            "there is no '{name}' to be set, but {known}"
+        )));
     }
     if !is_word(value) {
         return Err(wrong(format!("'{value}' is no value for {name}")));
@@ -180,8 +185,14 @@ mod tests {
     fn values_that_make_no_sense_are_refused() {
         for (text, error) in [
             ("baud = 1", "baud: 1 is not within 2400 to 4000000"),
-            ("mounted_deg = 400.0", "mounted_deg: 400 is not within -360 to 360"),
-            ("set = [\"RefID\"]", "set: 'RefID' is not like MarkType=HLD1S"),
+            (
+                "mounted_deg = 400.0",
+                "mounted_deg: 400 is not within -360 to 360",
+            ),
+            (
+                "set = [\"RefID\"]",
+                "set: 'RefID' is not like MarkType=HLD1S",
+            ),
             ("set = [\"RefID=`\"]", "set: '`' is no value for RefID"),
             (
                 "set = [\"BaudRate=9600\"]",

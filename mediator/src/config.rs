@@ -5,22 +5,32 @@
 
 pub mod erlang;
 pub mod import;
+mod problem;
+mod sections;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io};
 
 use amber_proto::{Device, DeviceType};
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
+pub use self::problem::ConfigError;
+use self::problem::{At, Wrong};
+use self::sections::{AccessEntry, LimitsEntry};
+use crate::access::Access;
 use crate::limits;
 use crate::queue::Bounds;
 use crate::supervise::{Backoff, Policy, Restart};
+
+/// What to do about a device that two drivers serve.
+const OTHER_ID: &str = "give one of them another id, such as ':1'";
 
 /// The port of the original.
 pub const DEFAULT_PORT: u16 = 26233;
@@ -35,6 +45,8 @@ pub struct Config {
     pub admin: Admin,
     /// How much there may be of everything.
     pub limits: Limits,
+    /// Who may talk to what.
+    pub access: Access,
     /// The drivers.
     pub drivers: Vec<DriverConfig>,
     /// Where all this was read from, to read it again.
@@ -59,6 +71,17 @@ pub struct Limits {
     pub clients: NonZeroUsize,
     /// What may wait for one driver.
     pub queue: Bounds,
+    /// Datagrams that one client may send in a second.
+    pub datagrams_per_second: u32,
+    /// Lines that are logged in a second, in all.
+    pub log_lines_per_second: u32,
+    /// Lines of one driver's stderr that are logged in a second.
+    pub stderr_lines_per_second: u32,
+    /// A driver that dies so often within `deaths_window` is given up, unless
+    /// its own entry says something else.
+    pub deaths: usize,
+    /// See `deaths`.
+    pub deaths_window: Duration,
 }
 
 /// One driver process.
@@ -76,59 +99,13 @@ pub struct DriverConfig {
     pub policy: Policy,
 }
 
-/// Why a configuration cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read {}: {error}", path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// Something in the file is wrong.
-    #[error("{}:{line}:{column}: {message}", path.display())]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// Counted from 1.
-        line: usize,
-        /// Counted from 1.
-        column: usize,
-        /// What is wrong.
-        message: String,
-        /// What to write instead.
-        hint: Option<String>,
-    },
-    /// An entry makes no sense.
-    #[error("{place}: {message}")]
-    Entry {
-        /// Which entry.
-        place: String,
-        /// What is wrong.
-        message: String,
-        /// What to write instead.
-        hint: Option<String>,
-    },
-}
-
-impl ConfigError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Read { .. } => Some("`amber mediator -c FILE` names another file".into()),
-            Self::File { hint, .. } | Self::Entry { hint, .. } => hint.clone(),
-        }
-    }
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
             listen: default_listen(),
             admin: Admin::default(),
             limits: Limits::default(),
+            access: Access::default(),
             drivers: Vec::new(),
             path: None,
         }
@@ -140,6 +117,11 @@ impl Default for Limits {
         Self {
             clients: NonZeroUsize::new(limits::CLIENTS).unwrap_or(NonZeroUsize::MIN),
             queue: Bounds::default(),
+            datagrams_per_second: limits::DATAGRAMS_PER_SECOND,
+            log_lines_per_second: limits::LOG_LINES_PER_SECOND,
+            stderr_lines_per_second: limits::STDERR_LINES_PER_SECOND,
+            deaths: limits::DEATHS,
+            deaths_window: limits::DEATHS_WINDOW,
         }
     }
 }
@@ -163,33 +145,40 @@ impl Config {
     /// # Errors
     /// Something in it is wrong.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let file: File = toml::from_str(text).map_err(|error| file_error(&error, text, path))?;
+        let at = At { text, path };
+        let file: File = toml::from_str(text).map_err(|error| at.toml_error(&error))?;
         let directory = path
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
+        let limits = file.limits.check(&at)?;
         let mut drivers = Vec::new();
-        for (i, entry) in file.driver.into_iter().enumerate() {
-            let place = format!("{}: [[driver]] number {}", path.display(), i + 1);
-            drivers.push(entry.check(&place, directory)?);
+        let mut seen = BTreeMap::new();
+        for entry in file.driver {
+            let span = entry.span();
+            let driver = entry
+                .into_inner()
+                .check(directory, &limits)
+                .map_err(|wrong| wrong.within(&at, span.start))?;
+            for device in &driver.devices {
+                if let Some(before) = seen.insert(*device, span.start) {
+                    let first = at.line_and_column(before).0;
+                    let message = format!(
+                        "device {device} is served by two drivers; the first stands in line {first}"
+                    );
+                    return Err(at.error(span.start, message, Some(OTHER_ID.into())));
+                }
+            }
+            drivers.push(driver);
         }
-        let place = |name: &str| format!("{}: [limits] {name}", path.display());
-        let clients = file.limits.clients;
-        let config = Self {
+        let access = file.access.into_iter().map(|entry| entry.check(&at));
+        Ok(Self {
             listen: file.mediator.listen,
             admin: file.mediator.admin,
-            limits: Limits {
-                clients: NonZeroUsize::new(clients)
-                    .ok_or_else(|| entry_error(&place("clients"), "must be above 0", None))?,
-                queue: Bounds {
-                    frames: file.limits.queue_frames,
-                    bytes: file.limits.queue_bytes,
-                },
-            },
+            limits,
+            access: Access(access.collect::<Result<_, _>>()?),
             drivers,
             path: Some(path.into()),
-        };
-        config.check_devices()?;
-        Ok(config)
+        })
     }
 
     /// Adds what stands on the command line as `--driver 'DEVICE=COMMAND ARGS...'`.
@@ -202,24 +191,28 @@ impl Config {
         let place = format!("--driver '{text}'");
         let example = "write --driver 'hokuyo:0=amber driver hokuyo'";
         let (devices, command) = text.split_once('=').ok_or_else(|| {
-            entry_error(
-                &place,
-                "there is no '=' between device and command",
-                Some(example),
-            )
+            Wrong::new("there is no '=' between device and command", Some(example)).in_entry(&place)
         })?;
         let command = shell_words::split(command)
-            .map_err(|_| entry_error(&place, "a quote is not closed", Some(example)))?;
+            .map_err(|_| Wrong::new("a quote is not closed", Some(example)).in_entry(&place))?;
         let entry = DriverEntry {
             devices: devices
                 .split(',')
-                .map(|device| device.trim().to_owned())
+                .map(|device| Spanned::new(0..0, device.trim().to_owned()))
                 .collect(),
             command,
             ..DriverEntry::default()
         };
-        self.drivers.push(entry.check(&place, None)?);
-        self.check_devices()
+        let driver = entry
+            .check(None, &self.limits)
+            .map_err(|wrong| wrong.in_entry(&place))?;
+        let taken = |device: &&Device| self.drivers.iter().any(|d| d.devices.contains(device));
+        if let Some(device) = driver.devices.iter().find(taken) {
+            let message = format!("device {device} is served by another driver already");
+            return Err(Wrong::new(message, Some(OTHER_ID)).in_entry(&place));
+        }
+        self.drivers.push(driver);
+        Ok(())
     }
 
     /// The whole as a file that means the same.
@@ -229,28 +222,13 @@ impl Config {
                 listen: self.listen.clone(),
                 admin: self.admin,
             },
-            limits: LimitsEntry {
-                clients: self.limits.clients.get(),
-                queue_frames: self.limits.queue.frames,
-                queue_bytes: self.limits.queue.bytes,
-            },
-            driver: self.drivers.iter().map(DriverEntry::from).collect(),
+            limits: LimitsEntry::from(&self.limits),
+            access: self.access.0.iter().map(AccessEntry::from).collect(),
+            driver: (self.drivers.iter())
+                .map(|driver| Spanned::new(0..0, DriverEntry::from(driver)))
+                .collect(),
         };
         toml::to_string(&file).unwrap_or_default()
-    }
-
-    fn check_devices(&self) -> Result<(), ConfigError> {
-        let mut seen = BTreeSet::new();
-        for device in self.drivers.iter().flat_map(|driver| &driver.devices) {
-            if !seen.insert(*device) {
-                return Err(entry_error(
-                    &format!("device {device}"),
-                    "is served by two drivers",
-                    Some("give one of them another id, such as ':1'"),
-                ));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -267,7 +245,9 @@ pub fn default_listen() -> Vec<SocketAddr> {
 struct File {
     mediator: MediatorEntry,
     limits: LimitsEntry,
-    driver: Vec<DriverEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    access: Vec<AccessEntry>,
+    driver: Vec<Spanned<DriverEntry>>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -279,27 +259,21 @@ struct MediatorEntry {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-struct LimitsEntry {
-    clients: usize,
-    queue_frames: usize,
-    queue_bytes: usize,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
 struct DriverEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
-    device: Option<String>,
+    device: Option<Spanned<String>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    devices: Vec<String>,
+    devices: Vec<Spanned<String>>,
     command: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     directory: Option<PathBuf>,
     restart: Restart,
     backoff_min_ms: u64,
     backoff_max_ms: u64,
-    deaths: usize,
-    deaths_window_s: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deaths: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deaths_window_s: Option<u64>,
     grace_ms: u64,
     ping_interval_ms: u64,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -315,16 +289,6 @@ impl Default for MediatorEntry {
     }
 }
 
-impl Default for LimitsEntry {
-    fn default() -> Self {
-        Self {
-            clients: limits::CLIENTS,
-            queue_frames: limits::QUEUE_FRAMES,
-            queue_bytes: limits::QUEUE_BYTES,
-        }
-    }
-}
-
 impl Default for DriverEntry {
     fn default() -> Self {
         Self {
@@ -335,8 +299,8 @@ impl Default for DriverEntry {
             restart: Restart::default(),
             backoff_min_ms: millis(limits::BACKOFF_MIN),
             backoff_max_ms: millis(limits::BACKOFF_MAX),
-            deaths: limits::DEATHS,
-            deaths_window_s: limits::DEATHS_WINDOW.as_secs(),
+            deaths: None,
+            deaths_window_s: None,
             grace_ms: millis(limits::GRACE),
             ping_interval_ms: millis(limits::DRIVER_PING_INTERVAL),
             env: BTreeMap::new(),
@@ -345,28 +309,31 @@ impl Default for DriverEntry {
 }
 
 impl DriverEntry {
-    fn check(self, place: &str, base: Option<&Path>) -> Result<DriverConfig, ConfigError> {
-        let error = |message: &str, hint: Option<&str>| Err(entry_error(place, message, hint));
-        let names: Vec<String> = match (self.device, self.devices) {
+    fn check(self, base: Option<&Path>, limits: &Limits) -> Result<DriverConfig, Wrong> {
+        let error = |message: &str, hint: Option<&str>| Err(Wrong::new(message, hint));
+        let names: Vec<Spanned<String>> = match (self.device, self.devices) {
             (Some(device), devices) if devices.is_empty() => vec![device],
             (None, devices) if !devices.is_empty() => devices,
             (None, _) => return error("`device` is missing", Some("device = \"hokuyo:0\"")),
             (Some(_), _) => return error("has both `device` and `devices`", Some("keep one")),
         };
         let mut devices: Vec<Device> = Vec::new();
-        for name in &names {
+        for name in names {
+            let span = name.span();
+            let wrong = |message: String, hint| Err(Wrong::new(message, hint).at(span));
+            let name = name.into_inner();
             let device: Device = match name.parse() {
                 Ok(device) => device,
                 Err(problem) => {
                     let hint = "write a name and an id such as 'hokuyo:0', or numbers: '4:0'";
-                    return error(&format!("device '{name}': {problem}"), Some(hint));
+                    return wrong(format!("device '{name}': {problem}"), Some(hint));
                 }
             };
             if device.device_type == DeviceType::MEDIATOR {
-                return error("device type 0 is the mediator itself", None);
+                return wrong("device type 0 is the mediator itself".into(), None);
             }
             if devices.contains(&device) {
-                return error(&format!("names {device} twice"), None);
+                return wrong(format!("names {device} twice"), None);
             }
             devices.push(device);
         }
@@ -383,7 +350,11 @@ impl DriverEntry {
                 Some("the first must be above 0 and at most the second"),
             );
         };
-        if self.deaths == 0 || self.deaths_window_s == 0 || self.ping_interval_ms == 0 {
+        let deaths = self.deaths.unwrap_or(limits.deaths);
+        let deaths_window = self
+            .deaths_window_s
+            .map_or(limits.deaths_window, Duration::from_secs);
+        if deaths == 0 || deaths_window.is_zero() || self.ping_interval_ms == 0 {
             return error(
                 "deaths, deaths_window_s and ping_interval_ms must be above 0",
                 None,
@@ -400,8 +371,8 @@ impl DriverEntry {
             policy: Policy {
                 restart: self.restart,
                 backoff,
-                deaths: self.deaths,
-                deaths_window: Duration::from_secs(self.deaths_window_s),
+                deaths,
+                deaths_window,
                 grace: Duration::from_millis(self.grace_ms),
                 ping_interval: Duration::from_millis(self.ping_interval_ms),
             },
@@ -411,7 +382,8 @@ impl DriverEntry {
 
 impl From<&DriverConfig> for DriverEntry {
     fn from(driver: &DriverConfig) -> Self {
-        let mut devices: Vec<String> = driver.devices.iter().map(Device::to_string).collect();
+        let unplaced = |device: &Device| Spanned::new(0..0, device.to_string());
+        let mut devices: Vec<_> = driver.devices.iter().map(unplaced).collect();
         Self {
             device: if devices.len() == 1 {
                 devices.pop()
@@ -424,8 +396,8 @@ impl From<&DriverConfig> for DriverEntry {
             restart: driver.policy.restart,
             backoff_min_ms: millis(driver.policy.backoff.min()),
             backoff_max_ms: millis(driver.policy.backoff.max()),
-            deaths: driver.policy.deaths,
-            deaths_window_s: driver.policy.deaths_window.as_secs(),
+            deaths: Some(driver.policy.deaths),
+            deaths_window_s: Some(driver.policy.deaths_window.as_secs()),
             grace_ms: millis(driver.policy.grace),
             ping_interval_ms: millis(driver.policy.ping_interval),
             env: driver.env.clone(),
@@ -435,55 +407,4 @@ impl From<&DriverConfig> for DriverEntry {
 
 fn millis(duration: Duration) -> u64 {
     duration.as_millis().try_into().unwrap_or(u64::MAX)
-}
-
-fn entry_error(place: &str, message: &str, hint: Option<&str>) -> ConfigError {
-    ConfigError::Entry {
-        place: place.into(),
-        message: message.into(),
-        hint: hint.map(str::to_owned),
-    }
-}
-
-fn file_error(error: &toml::de::Error, text: &str, path: &Path) -> ConfigError {
-    let at = error.span().map_or(0, |span| span.start).min(text.len());
-    let before = &text[..at];
-    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    ConfigError::File {
-        path: path.into(),
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
-        message: error.message().lines().collect::<Vec<_>>().join(" "),
-        hint: file_hint(error.message()),
-    }
-}
-
-/// What to write instead, from the words of the error.
-fn file_hint(message: &str) -> Option<String> {
-    let hint = if message.starts_with("invalid type: map, expected a sequence") {
-        "write [[driver]], with two brackets"
-    } else if message.starts_with("invalid type: string") && message.ends_with("a sequence") {
-        "write a list, such as [\"amber\", \"driver\", \"dummy\"]"
-    } else if message.starts_with("invalid socket address") {
-        "write an address and a port, such as \"127.0.0.1:26233\""
-    } else {
-        return nearest(message);
-    };
-    Some(hint.into())
-}
-
-/// The known name that an unknown one resembles: "unknown field `a`, expected
-/// one of `b`, `c`".
-fn nearest(message: &str) -> Option<String> {
-    let mut quoted = message
-        .strip_prefix("unknown field ")
-        .or_else(|| message.strip_prefix("unknown variant "))?
-        .split('`')
-        .skip(1)
-        .step_by(2);
-    let wrong = quoted.next()?;
-    let (_, nearest) = quoted
-        .map(|known| (strsim::damerau_levenshtein(wrong, known), known))
-        .min_by_key(|(distance, _)| *distance)?;
-    Some(format!("did you mean `{nearest}`?"))
 }

@@ -13,6 +13,8 @@
 //! [`Core::next_timeout`] says when [`Core::timeout`] is due;
 //! [`Core::poll_timers_changed`] says that it may be due earlier than it was.
 
+mod absence;
+mod clients;
 mod control;
 mod health;
 #[cfg(test)]
@@ -21,7 +23,6 @@ mod trace;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
 
 use amber_proto::frame::{Frame, StreamError, check_prefix};
@@ -30,12 +31,14 @@ use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType, SynNum};
 use prost::Message;
 use tracing::{debug, error, info, warn};
 
+use self::clients::Gone;
 use self::health::{Health, News};
 use self::words::Words;
-use crate::config::{Admin, Config, DriverConfig};
+use crate::config::{Admin, Config, DriverConfig, Limits};
 use crate::counters::{Count, Drop};
 use crate::limits;
-use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Silence, Unreachable};
+use crate::rate::{Digest, Gate, Rate};
+use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Unreachable};
 use crate::supervise::{Action, Event, Exit, State, Supervisor};
 
 /// See the [module](self).
@@ -55,6 +58,12 @@ pub struct Core {
     tracers: Vec<trace::Tracer>,
     notices: u64,
     admin: Admin,
+    limits: Limits,
+    /// Requests of those who have yet to prove that they are where they say.
+    unproved: VecDeque<(ClientAddress, Vec<u8>)>,
+    /// News of clients that are gone.
+    client_events: Gate,
+    evictions: Digest,
     listening: Vec<String>,
     started: Instant,
     wall_clock: fn() -> SystemTime,
@@ -92,6 +101,8 @@ struct Driver {
     gone: bool,
     /// What to check, after it ended badly.
     hint: Option<String>,
+    /// The same, from the time before it was started again.
+    last_exit_hint: Option<String>,
     /// It is no longer configured, and forgotten when it has ended.
     obsolete: bool,
     /// It is started with these rules when it has ended.
@@ -105,8 +116,10 @@ impl Core {
     ///
     /// `seed` is for the jitter of waits, `wall_clock` for the time of events.
     pub fn new(now: Instant, config: &Config, seed: u64, wall_clock: fn() -> SystemTime) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let secret = random.u64(..);
         let mut core = Self {
-            router: Router::new(config.limits.clients, config.limits.queue),
+            router: Router::new(config.limits.clients, config.limits.queue, secret),
             outbox: Outbox::default(),
             drivers: BTreeMap::new(),
             next_key: 0,
@@ -116,14 +129,19 @@ impl Core {
             tracers: Vec::new(),
             notices: 0,
             admin: config.admin,
+            limits: config.limits,
+            unproved: VecDeque::new(),
+            client_events: Gate::default(),
+            evictions: Digest::default(),
             listening: Vec::new(),
             started: now,
             wall_clock,
-            random: fastrand::Rng::with_seed(seed),
+            random,
             client_tick: None,
             timers_changed: false,
             stopping: false,
         };
+        core.take_rules(config);
         for driver in &config.drivers {
             core.add_driver(now, driver.clone());
         }
@@ -190,7 +208,7 @@ impl Core {
     /// Another configuration: drivers that stand there unchanged do not notice.
     /// Returns what was done, in words.
     pub fn apply(&mut self, now: Instant, config: &Config) -> String {
-        self.admin = config.admin;
+        self.take_rules(config);
         let (mut changed, mut unchanged, mut added) = (0, 0, 0);
         let mut keep = BTreeSet::new();
         for driver in &config.drivers {
@@ -271,12 +289,13 @@ impl Core {
         if let Some(message) = self.router.datagram(now, from, bytes, &mut self.outbox) {
             self.for_mediator(now, message);
         }
+        self.tend(now);
     }
 
     /// The network says that an address cannot be reached. Only addresses of
     /// clients count to whom something was sent.
     pub fn unreachable(&mut self, now: Instant, at: ClientAddress, how: Unreachable) {
-        let Some(id) = self.router.clients.at(&at) else {
+        let Some(id) = self.router.id_of(Sender::Client(at)) else {
             return;
         };
         let Some(client) = self.router.clients.client_mut(id) else {
@@ -285,7 +304,8 @@ impl Core {
         self.router.counters.count(Count::AddressErrors);
         if client.unreachable(now, how) {
             self.router.counters.count(Count::ClientsUnreachable);
-            self.client_gone(id, Gone::Unreachable(how));
+            self.client_gone(now, id, Gone::Unreachable(how));
+            self.tend(now);
         }
     }
 
@@ -307,10 +327,11 @@ impl Core {
         }
         let message = self
             .router
-            .driver_frame(key, &header, frame, &mut self.outbox);
+            .driver_frame(now, key, &header, frame, &mut self.outbox);
         if let Some(message) = message {
             self.for_mediator(now, message);
         }
+        self.tend(now);
         true
     }
 
@@ -365,9 +386,9 @@ impl Core {
             return;
         };
         let device = driver.config.devices[0];
-        driver
-            .words
-            .say(now, device, line, &mut self.router.counters);
+        let rate = Rate::per_second(self.limits.stderr_lines_per_second);
+        let counters = &mut self.router.counters;
+        driver.words.say(now, device, line, rate, counters);
     }
 
     /// Something has happened to a driver.
@@ -380,7 +401,7 @@ impl Core {
             // One that was to be ended before it was there takes no frames.
             if *driver.supervisor.state() == State::Starting {
                 driver.gone = false;
-                driver.hint = None;
+                driver.last_exit_hint = driver.hint.take();
                 self.router.driver_up(key);
             }
             self.router.counters.count(Count::DriverStarts);
@@ -389,7 +410,15 @@ impl Core {
         if matches!(event, Event::Exited(_)) && !driver.supervisor.is_asked_to_end() {
             self.router.counters.count(Count::DriverDeaths);
         }
-        for action in driver.supervisor.step(now, self.random.f64(), event) {
+        if matches!(event, Event::Deaf(_)) {
+            self.router.counters.count(Count::DriversDeaf);
+            driver.hint = Some("does its main loop still read stdin?".into());
+        }
+        let actions = driver.supervisor.step(now, self.random.f64(), event);
+        if let Some(why) = absence::of(driver) {
+            self.router.set_absence(key, why);
+        }
+        for action in actions {
             self.act(key, action);
         }
     }
@@ -406,6 +435,7 @@ impl Core {
         if self.client_tick.is_some_and(|tick| tick <= now) {
             self.look_for_silent_clients(now);
         }
+        self.tend(now);
     }
 
     /// When [`Core::timeout`] is due.
@@ -456,10 +486,11 @@ impl Core {
         let driver = Driver {
             config,
             supervisor,
-            words: Words::new(now),
+            words: Words::default(),
             health,
             gone: false,
             hint: None,
+            last_exit_hint: None,
             obsolete: false,
             next_config: None,
             after: None,
@@ -609,40 +640,28 @@ impl Core {
         }
     }
 
-    fn look_for_silent_clients(&mut self, now: Instant) {
-        self.timers_changed = true;
-        for (id, silence) in self.router.clients.silent(now) {
-            match silence {
-                Silence::Ping => {
-                    let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
-                    ping.set_syn(Some(SynNum(1)));
-                    self.router
-                        .tell_client(id, &ping.encode_to_vec(), &mut self.outbox);
-                }
-                Silence::Lost => self.client_gone(id, Gone::Lost),
+    /// What the router has found out by the way.
+    fn tend(&mut self, now: Instant) {
+        while let Some(client) = self.router.poll_evicted() {
+            self.say_client_gone(now, &client, Gone::Evicted);
+        }
+        while let Some(key) = self.router.poll_deaf() {
+            // It may have been ended already.
+            let deaf = self.router.route(key).filter(|route| route.queue.is_deaf());
+            if let Some(frames) = deaf.map(|route| route.queue.len()) {
+                self.driver_event(now, key, Event::Deaf(frames));
             }
         }
-        self.client_tick =
-            (self.router.clients.any_announced()).then(|| now + limits::CLIENT_PING_INTERVAL);
     }
 
-    fn client_gone(&mut self, id: ClientId, why: Gone) {
-        self.listeners.remove(&id);
-        if let Some(client) = self.router.client_gone(id) {
-            let address = client.address.address;
-            match why {
-                // Every command does so at its end.
-                Gone::SaidSo => debug!(client = %address, id = id.0, "client gone: {why}"),
-                Gone::Lost | Gone::Unreachable(_) => {
-                    info!(client = %address, id = id.0, "client gone: {why}")
-                }
-            }
-            self.notify(Notice {
-                client_id: Some(id.0),
-                text: Some(format!("{address} {why}")),
-                ..notice(Kind::ClientGone)
-            });
-        }
+    /// The rules that can change while the mediator runs.
+    fn take_rules(&mut self, config: &Config) {
+        self.admin = config.admin;
+        self.limits = config.limits;
+        self.router
+            .set_datagram_rate(config.limits.datagrams_per_second);
+        self.router
+            .set_access(config.access.clone(), &mut self.outbox);
     }
 
     /// Clients that made room for others are found out when they are told of
@@ -674,25 +693,6 @@ impl Core {
         // An evicted client is found out here.
         self.listeners
             .retain(|id| router.tell_client(*id, &message, &mut self.outbox));
-    }
-}
-
-/// Why a client is gone.
-#[derive(Clone, Copy, Debug)]
-enum Gone {
-    SaidSo,
-    Lost,
-    Unreachable(Unreachable),
-}
-
-impl fmt::Display for Gone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SaidSo => "left",
-            Self::Lost => "does not answer any more",
-            Self::Unreachable(Unreachable::PortClosed) => "has closed its port",
-            Self::Unreachable(Unreachable::NoRoute) => "cannot be reached any more",
-        })
     }
 }
 

@@ -16,6 +16,7 @@
 //! all, so there are no locks, and nothing is handed from thread to thread.
 //!
 //! - [`config`]: what can be set, read from TOML and the command line.
+//! - [`access`]: who may talk to which device. [`rate`]: how often.
 //! - [`router`]: who gets what. [`queue`]: what waits for one driver.
 //! - [`supervise`]: the life of one driver process, as a state machine.
 //! - [`core`]: puts router and supervision together, answers as device 0.
@@ -24,17 +25,19 @@
 //! - [`counters`], [`limits`]: everything that is counted, and every maximum.
 //!
 //! Four things hold always: a message that is not for the mediator is never
-//! decoded (but for the number of a request to a device that is not there);
-//! what is dropped is counted; nothing that a peer sends can make the core
+//! decoded (but for the number of a request to a device that cannot be used, and
+//! for CLIENT_DIED); what is dropped is counted; nothing that a peer sends can make the core
 //! panic; and a client that has never spoken to the mediator itself sees only
 //! what drivers send it.
 
+pub mod access;
 pub mod config;
 pub mod core;
 pub mod counters;
 pub mod limits;
 pub mod log;
 pub mod queue;
+pub mod rate;
 pub mod router;
 pub mod shell;
 pub mod supervise;

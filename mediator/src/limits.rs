@@ -5,8 +5,45 @@
 
 use std::time::Duration;
 
-/// Clients known at once. An entry takes some 300 bytes, so this is one megabyte.
+/// Clients known at once. An entry takes some 600 bytes, so this is less than
+/// three megabytes.
 pub const CLIENTS: usize = 4096;
+
+/// An address that has not proved itself is a newcomer, and makes room before
+/// all others, until it has been heard for so long. Addresses that somebody
+/// makes up by the thousand replace each other much faster.
+pub const NEWCOMER: Duration = Duration::from_secs(10);
+
+/// Datagrams that one client may send in a second, and at once; programs on
+/// this machine are not limited, because they share it anyway. A joystick sends
+/// fifty, a gateway that asks twenty devices a thousand times a second this
+/// many, and a Raspberry Pi takes some hundred thousand.
+pub const DATAGRAMS_PER_SECOND: u32 = 20_000;
+
+/// Requests to the mediator itself that one client, or driver, may make in a
+/// second. Lists are long; a program that watches asks once a second.
+pub const REQUESTS_PER_SECOND: u32 = 200;
+
+/// Requests that wait until those who made them have proved that they are where
+/// they say. The answer to a PING takes milliseconds.
+pub const UNPROVED_REQUESTS: usize = 64;
+
+/// The longest of those, in bytes; real ones have about ten.
+pub const UNPROVED_REQUEST_BYTES: usize = 256;
+
+/// News of clients that are gone, for those who listen to events, in a second.
+pub const CLIENT_EVENTS_PER_SECOND: u32 = 100;
+
+/// So many requests to one device by one client or driver, of which most
+/// brought something back, are looked at as a whole ...
+pub const LOOP_FRAMES: u32 = 20_000;
+
+/// ... and when they came at so many a second, the two seem to answer each
+/// other without end. Nobody steers or looks at anything that often.
+pub const LOOP_RATE: u64 = 2_000;
+
+/// How often such a pair is named in the log.
+pub const LOOP_NEWS: Duration = Duration::from_secs(60);
 
 /// Frames that wait for one driver, beyond what its pipe holds.
 pub const QUEUE_FRAMES: usize = 1024;
@@ -15,8 +52,24 @@ pub const QUEUE_FRAMES: usize = 1024;
 /// as a few pipes of 64 KiB, or a hundred of the longest usual messages.
 pub const QUEUE_BYTES: usize = 512 * 1024;
 
+/// Life-cycle frames that wait for one driver before it counts as hung. They
+/// are never dropped, but few: one for each client that it knows, and PINGs. It
+/// is never less than twice the clients that may be known.
+pub const LIFE_CYCLE_FRAMES: usize = 16_384;
+
 /// Bytes offered to a driver's pipe in one system call: what a pipe holds.
 pub const WRITE_BYTES: usize = 64 * 1024;
+
+/// Datagrams for one client that the system is given as one, to cut apart
+/// itself: what every Linux that can do so takes.
+pub const SEGMENTS: usize = 64;
+
+/// The longest of those: what fits into a packet on any link, as it may not be
+/// cut again.
+pub const SEGMENT_BYTES: usize = 1232;
+
+/// All of them together, in bytes: what one UDP packet holds.
+pub const RUN_BYTES: usize = 65_507;
 
 /// Datagrams taken from a socket before others have their turn.
 pub const DATAGRAMS_PER_TURN: usize = 64;
@@ -42,7 +95,7 @@ pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 /// off does not need more to notice.
 pub const REFUSALS_PER_SECOND: u32 = 200;
 
-/// Lines of a driver's stderr that are logged in a second.
+/// Lines of one driver's stderr that are logged in a second.
 pub const STDERR_LINES_PER_SECOND: u32 = 100;
 
 /// The longest line of stderr, in bytes; the rest becomes the next line.
@@ -50,6 +103,9 @@ pub const STDERR_LINE_BYTES: usize = 4096;
 
 /// The last lines of stderr that are kept, for `amber status`.
 pub const LAST_WORDS: usize = 20;
+
+/// Lines that are logged in a second, in all: what a slow memory card takes.
+pub const LOG_LINES_PER_SECOND: u32 = 1000;
 
 /// Lines of our own log that may wait for a slow terminal or disk.
 pub const LOG_QUEUE_LINES: usize = 1024;

@@ -5,10 +5,10 @@
 //! waiting for a slow terminal or disk.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender, TrySendError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use std::{env, fmt as std_fmt, panic, process, thread};
 
 use nix::sys::stat::fstat;
@@ -20,7 +20,8 @@ use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
-use crate::limits::LOG_QUEUE_LINES;
+use crate::limits::{LOG_LINES_PER_SECOND, LOG_QUEUE_LINES};
+use crate::rate::{Gate, Rate};
 
 /// How long the end of the program waits for the last lines to be written.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -62,6 +63,13 @@ pub struct Log {
 struct Queue {
     items: SyncSender<Item>,
     lost: Arc<AtomicU64>,
+    pace: Arc<Mutex<Pace>>,
+}
+
+/// How many lines may be written in a second. Only those who log wait for it.
+struct Pace {
+    rate: Rate,
+    gate: Gate,
 }
 
 enum Item {
@@ -91,6 +99,10 @@ impl Log {
         let queue = Queue {
             items,
             lost: Arc::default(),
+            pace: Arc::new(Mutex::new(Pace {
+                rate: Rate::per_second(LOG_LINES_PER_SECOND),
+                gate: Gate::default(),
+            })),
         };
         let no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colour = io::stderr().is_terminal() && !no_colour;
@@ -142,6 +154,12 @@ impl Log {
                 .reload(parse(filter)?)
                 .map_err(|error| error.to_string())
         }
+    }
+
+    /// Changes how many lines are written in a second, from another owner.
+    pub fn rate(&self) -> impl Fn(u32) + use<> {
+        let queue = self.queue.clone();
+        move |per_second| queue.pace().rate = Rate::per_second(per_second)
     }
 
     /// How many lines were lost, from another owner.
@@ -215,6 +233,18 @@ struct Line<'a> {
     queue: &'a Queue,
 }
 
+impl Queue {
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pace {
+    fn passes(&mut self, now: Instant) -> bool {
+        self.gate.pass(now, self.rate)
+    }
+}
+
 impl<'a> MakeWriter<'a> for Queue {
     type Writer = Line<'a>;
 
@@ -240,7 +270,11 @@ impl Write for Line<'_> {
 impl Drop for Line<'_> {
     fn drop(&mut self) {
         let line = Item::Line(std::mem::take(&mut self.bytes));
-        if let Err(TrySendError::Full(_)) = self.queue.items.try_send(line) {
+        let full = |queue: &Queue| {
+            let sent = queue.items.try_send(line);
+            matches!(sent, Err(TrySendError::Full(_)))
+        };
+        if !self.queue.pace().passes(Instant::now()) || full(self.queue) {
             self.queue.lost.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -15,28 +15,43 @@
 //!
 //! Clients and drivers share one number space. A driver has an id while its
 //! process runs; the next process gets a new one.
+//!
+//! Two looks are taken into messages that are not for the mediator. A short one
+//! that begins like CLIENT_DIED is decoded: a client that leaves a driver is
+//! not to be told to it again. And the number of a request that cannot be
+//! passed on is read, so that the answer finds its caller.
 
 mod clients;
+mod deaths;
+mod order;
 mod outbox;
+mod requests;
 mod tap;
 #[cfg(test)]
 mod tests;
+mod uses;
+mod voice;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use amber_proto::frame::Frame;
 use amber_proto::limits::{MAX_PART, OLD_CLIENT_DATAGRAM};
-use amber_proto::{ClientId, Device, DeviceType, DriverMsg, Header, HeaderBytes, MsgType};
-use prost::Message;
+use amber_proto::mediator::Unavailable;
+use amber_proto::{ClientId, Device, DeviceType, Header, HeaderBytes};
 use tracing::warn;
 
 pub use self::clients::{Client, Clients, Silence, Unreachable};
-pub use self::outbox::{ClientAddress, Outbox, Written};
+pub use self::outbox::{ClientAddress, Outbox, Run, Written};
 pub use self::tap::{Copied, Direction, Tap};
+pub use self::uses::{Use, Uses};
+use crate::access::Access;
 use crate::counters::{Count, Counters, Drop};
-use crate::queue::{Bounds, Lane, Queue};
+use crate::limits;
+use crate::queue::{Bounds, Lane, Queue, Tally};
+use crate::rate::{Digest, Gate, Rate};
 
 /// What the mediator answers to a driver waits like the answers of others, and
 /// gives way like them: a driver may ask without end and never read. No client
@@ -47,11 +62,9 @@ const ANSWERS: Lane = Lane::Client(ClientId(0));
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DriverKey(pub u32);
 
-/// What a driver has done, for `amber status`.
+/// What a driver has done, for `amber status`; its queue counts what it is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Frames for its stdin.
-    pub frames_in: u64,
     /// Bytes for its stdin.
     pub bytes_in: u64,
     /// Frames from its stdout.
@@ -73,12 +86,20 @@ pub struct Route {
     pub queue: Queue,
     /// What it has done.
     pub traffic: Traffic,
-    /// The drivers that it has asked something.
-    used: Vec<DriverKey>,
+    /// Why it cannot be used, while its process does not run.
+    absence: Option<Unavailable>,
+    /// The devices of other drivers that it uses.
+    uses: Uses,
+    /// Who uses it and has not been told that it cannot be used.
+    untold: BTreeSet<ClientId>,
     /// It has spoken to the mediator as a client does.
     announced: bool,
+    /// How fast it may ask the mediator.
+    requests: Gate,
     warned_of_long_messages: bool,
     over_long: u64,
+    /// When it was last named as one side of an endless exchange.
+    loop_named: Option<Instant>,
     /// It stands in [`Router::dirty`].
     dirty: bool,
     /// Its frames are copied.
@@ -95,6 +116,8 @@ pub struct ForMediator<'a> {
     pub about: Option<Device>,
     /// An encoded `DriverMsg`, if all is well.
     pub message: &'a [u8],
+    /// How long the whole datagram was.
+    pub bytes: usize,
 }
 
 /// Who speaks to the mediator.
@@ -113,7 +136,7 @@ pub enum Sender {
 pub struct Router {
     /// Who the clients are.
     pub clients: Clients,
-    /// What was counted.
+    /// What was counted, but for what queues count: see [`Router::totals`].
     pub counters: Counters,
     /// Copies for those who look on.
     pub tap: Tap,
@@ -122,13 +145,29 @@ pub struct Router {
     running: HashMap<ClientId, DriverKey>,
     /// Drivers that have got something since [`Router::poll_dirty`].
     dirty: Vec<DriverKey>,
+    /// Drivers that leave too much unread.
+    deaf: Vec<DriverKey>,
+    /// Clients that have made room for others.
+    evicted: Vec<Client>,
     next_id: i32,
     bounds: Bounds,
+    datagram_rate: Rate,
+    access: Access,
+    /// Counts changes of `access`.
+    rules: u32,
+    denials: Digest,
+    /// Ports of mediators, this one among them.
+    mediator_ports: BTreeSet<u16>,
+    /// What the queues of drivers that are no longer configured have counted.
+    past: Tally,
+    /// Makes the numbers with which clients prove themselves.
+    secret: u64,
 }
 
 impl Router {
-    /// A router that knows nobody yet.
-    pub fn new(clients: NonZeroUsize, bounds: Bounds) -> Self {
+    /// A router that knows nobody yet. `secret` must not be known to clients.
+    pub fn new(clients: NonZeroUsize, bounds: Bounds, secret: u64) -> Self {
+        let life_cycle = bounds.life_cycle.max(clients.get().saturating_mul(2));
         Self {
             clients: Clients::new(clients),
             counters: Counters::default(),
@@ -137,9 +176,34 @@ impl Router {
             devices: HashMap::new(),
             running: HashMap::new(),
             dirty: Vec::new(),
+            deaf: Vec::new(),
+            evicted: Vec::new(),
             next_id: 1,
-            bounds,
+            bounds: Bounds {
+                life_cycle,
+                ..bounds
+            },
+            datagram_rate: Rate::per_second(limits::DATAGRAMS_PER_SECOND),
+            access: Access::default(),
+            rules: 0,
+            denials: Digest::default(),
+            mediator_ports: BTreeSet::from([crate::config::DEFAULT_PORT]),
+            past: Tally::default(),
+            secret,
         }
+    }
+
+    /// Where this mediator listens: nothing that comes from such a port is
+    /// answered, because only mediators send from there, and two of them could
+    /// talk to each other for ever.
+    pub fn set_listening(&mut self, addresses: &[SocketAddr]) {
+        self.mediator_ports
+            .extend(addresses.iter().map(SocketAddr::port));
+    }
+
+    /// How many datagrams a client may send in a second.
+    pub fn set_datagram_rate(&mut self, per_second: u32) {
+        self.datagram_rate = Rate::per_second(per_second);
     }
 
     /// A driver is configured. The devices must not be served by another.
@@ -155,10 +219,14 @@ impl Router {
                 id: None,
                 queue,
                 traffic: Traffic::default(),
-                used: Vec::new(),
+                absence: None,
+                uses: Uses::default(),
+                untold: BTreeSet::new(),
                 announced: false,
+                requests: Gate::default(),
                 warned_of_long_messages: false,
                 over_long: 0,
+                loop_named: None,
                 dirty: false,
                 tapped: false,
             },
@@ -173,51 +241,10 @@ impl Router {
     /// A driver is no longer configured; it has been taken down before.
     pub fn remove_driver(&mut self, key: DriverKey) {
         self.release_devices(key);
-        self.routes.remove(&key);
-    }
-
-    /// The process of a driver runs.
-    pub fn driver_up(&mut self, key: DriverKey) {
-        let id = self.free_id();
-        if let Some(route) = self.routes.get_mut(&key) {
-            route.id = Some(id);
-            self.running.insert(id, key);
+        if let Some(mut route) = self.routes.remove(&key) {
+            route.queue.clear();
+            self.past += route.queue.tally();
         }
-    }
-
-    /// The process of a driver has ended, or is about to be ended. Every
-    /// announced client that has used it is told, and so is every driver that
-    /// it has used.
-    pub fn driver_down(&mut self, key: DriverKey, out: &mut Outbox) {
-        let Some(route) = self.routes.get_mut(&key) else {
-            return;
-        };
-        let Some(id) = route.id.take() else { return };
-        let lost = route.queue.clear();
-        self.counters.drop_many(Drop::DriverGone, lost);
-        route.announced = false;
-        let (used, devices) = (std::mem::take(&mut route.used), route.devices.clone());
-        self.running.remove(&id);
-        self.client_died(id, &used);
-        self.announce_death(key, &devices, out);
-    }
-
-    /// A driver says of itself that it cannot be used any more. Its clients
-    /// are told as if it had died.
-    pub fn driver_says_dead(&mut self, key: DriverKey, out: &mut Outbox) {
-        if let Some(route) = self.routes.get(&key) {
-            let devices = route.devices.clone();
-            self.announce_death(key, &devices, out);
-        }
-    }
-
-    /// A client has left, or is lost, or makes room: every driver that it used
-    /// is told, and it is forgotten.
-    pub fn client_gone(&mut self, id: ClientId) -> Option<Client> {
-        let client = self.clients.remove(id)?;
-        self.counters.count(Count::ClientsGone);
-        self.client_died(id, &client.used);
-        Some(client)
     }
 
     /// A datagram has come.
@@ -229,8 +256,8 @@ impl Router {
         out: &mut Outbox,
     ) -> Option<ForMediator<'a>> {
         self.counters.count(Count::Datagrams);
-        if from.address.port() == 0 {
-            self.counters.drop(Drop::DatagramSource);
+        if let Err(why) = self.can_be_answered(from.address) {
+            self.counters.drop(why);
             return None;
         }
         let frame = match Frame::from_datagram(bytes) {
@@ -244,11 +271,28 @@ impl Router {
             self.counters.drop(Drop::DatagramHeader);
             return None;
         };
+        let known = match self.clients.heard(now, &from, bytes.len()) {
+            Some(client) => {
+                let limited = !from.address.ip().to_canonical().is_loopback();
+                if limited && !client.datagrams.pass(now, self.datagram_rate) {
+                    self.counters.drop(Drop::RateLimited);
+                    return None;
+                }
+                Some(client.id)
+            }
+            None => None,
+        };
         let Some(device) = other_device(&header) else {
+            if !self.access.allows(from.address.ip(), Device::MEDIATOR) {
+                self.deny(now, from, known, Device::MEDIATOR, frame.message, out);
+                return None;
+            }
+            self.counters.count(Count::ForMediator);
             return Some(ForMediator {
                 from: Sender::Client(from),
                 about: None,
                 message: frame.message,
+                bytes: bytes.len(),
             });
         };
         if frame.message.len() > MAX_PART {
@@ -260,32 +304,7 @@ impl Router {
             }
             return None;
         }
-        let Some(driver) = self.devices.get(&device).copied() else {
-            self.refuse(now, from, device, frame.message, out);
-            return None;
-        };
-        let id = match self.clients.heard(now, &from) {
-            Some((id, client)) => {
-                client.received += 1;
-                client.uses(driver);
-                id
-            }
-            None => {
-                let id = self.new_client(now, from);
-                if let Some(client) = self.clients.client_mut(id) {
-                    client.received += 1;
-                    client.uses(driver);
-                }
-                id
-            }
-        };
-        if !self.request(driver, device, id, frame.message) {
-            // The driver has not seen it: there is nothing to tell it later.
-            if let Some(client) = self.clients.client_mut(id) {
-                client.used.retain(|used| *used != driver);
-            }
-            self.refuse(now, from, device, frame.message, out);
-        }
+        self.client_asks(now, from, known, device, frame.message, bytes.len(), out);
         None
     }
 
@@ -293,13 +312,17 @@ impl Router {
     /// bytes that are no header are the end of that driver.
     pub fn driver_frame<'a>(
         &mut self,
+        now: Instant,
         key: DriverKey,
         header: &Header<'_>,
         frame: Frame<'a>,
         out: &mut Outbox,
     ) -> Option<ForMediator<'a>> {
         self.counters.count(Count::DriverFrames);
-        let route = self.routes.get_mut(&key)?;
+        let Some(route) = self.routes.get_mut(&key) else {
+            self.counters.drop(Drop::DriverStopping);
+            return None;
+        };
         route.traffic.frames_out += 1;
         route.traffic.bytes_out += frame.wire_len() as u64;
         if route.tapped {
@@ -320,98 +343,28 @@ impl Router {
             return None;
         }
         if header.has_clients() {
-            self.deliver(key, header, frame.message, out);
+            self.deliver(key, id, header, frame.message, out);
             return None;
         }
-        match (header.device_type, header.device()) {
-            (None, _) => Some(ForMediator {
-                from: Sender::Driver(key),
-                about: None,
-                message: frame.message,
-            }),
+        let (from, about) = match (header.device_type, header.device()) {
+            (None, _) => (Sender::Driver(key), None),
             // About itself; nobody asks himself.
-            (_, Some(device)) if route.devices.contains(&device) => Some(ForMediator {
-                from: Sender::Driver(key),
-                about: Some(device),
-                message: frame.message,
-            }),
+            (_, Some(device)) if route.devices.contains(&device) => {
+                (Sender::Driver(key), Some(device))
+            }
             (Some(_), Some(device)) if device.device_type != DeviceType::MEDIATOR => {
-                self.ask_other(key, id, device, frame.message);
-                None
+                self.driver_asks(now, key, id, device, frame.message);
+                return None;
             }
-            _ => Some(ForMediator {
-                from: Sender::DriverAsClient(key),
-                about: None,
-                message: frame.message,
-            }),
-        }
-    }
-
-    /// Sends a message of the mediator itself to somebody who has spoken to it.
-    pub fn reply(&mut self, to: Sender, message: &[u8], out: &mut Outbox) {
-        match to {
-            Sender::Client(address) => self.send(address, Device::MEDIATOR, message, out),
-            Sender::DriverAsClient(key) => {
-                let header = HeaderBytes::new(Some(Device::MEDIATOR), None);
-                self.tell_driver(key, ANSWERS, header, message);
-            }
-            Sender::Driver(key) => {
-                self.tell_driver(key, ANSWERS, HeaderBytes::new(None, None), message);
-            }
-        }
-    }
-
-    /// Asks a driver whether it is there.
-    pub fn ping_driver(&mut self, key: DriverKey, ping: &[u8]) {
-        self.tell_driver(key, Lane::LifeCycle, HeaderBytes::new(None, None), ping);
-    }
-
-    /// Sends a message of the mediator itself to a client, or a driver that is
-    /// one; false when there is no such client any more.
-    pub fn tell_client(&mut self, id: ClientId, message: &[u8], out: &mut Outbox) -> bool {
-        if let Some(driver) = self.running.get(&id).copied() {
-            self.reply(Sender::DriverAsClient(driver), message, out);
-            return true;
-        }
-        let Some(client) = self.clients.client_mut(id) else {
-            return false;
+            _ => (Sender::DriverAsClient(key), None),
         };
-        client.sent += 1;
-        let address = client.address;
-        self.send(address, Device::MEDIATOR, message, out);
-        true
-    }
-
-    /// Somebody has said something valid to the mediator itself, and is known
-    /// and announced from now on. Returns its id.
-    pub fn announce(&mut self, now: Instant, from: Sender) -> Option<ClientId> {
-        match from {
-            Sender::Client(address) => {
-                let id = match self.clients.heard(now, &address) {
-                    Some((id, _)) => id,
-                    None => self.new_client(now, address),
-                };
-                if let Some(client) = self.clients.client_mut(id) {
-                    client.received += 1;
-                }
-                self.clients.announce(id);
-                Some(id)
-            }
-            Sender::Driver(key) => self.routes.get(&key)?.id,
-            Sender::DriverAsClient(key) => {
-                let route = self.routes.get_mut(&key)?;
-                route.announced = true;
-                route.id
-            }
-        }
-    }
-
-    /// The id of somebody who is known already.
-    pub fn id_of(&mut self, now: Instant, from: Sender) -> Option<ClientId> {
-        match from {
-            Sender::Client(address) => self.clients.heard(now, &address).map(|(id, _)| id),
-            Sender::Driver(key) | Sender::DriverAsClient(key) => self.routes.get(&key)?.id,
-        }
+        self.counters.count(Count::ForMediator);
+        Some(ForMediator {
+            from,
+            about,
+            message: frame.message,
+            bytes: frame.wire_len(),
+        })
     }
 
     /// Whether somebody has this id.
@@ -450,8 +403,60 @@ impl Router {
         Some(key)
     }
 
+    /// A driver that leaves more life-cycle frames unread than it may.
+    pub fn poll_deaf(&mut self) -> Option<DriverKey> {
+        self.deaf.pop()
+    }
+
+    /// A client that has made room for another. Its drivers have been told.
+    pub fn poll_evicted(&mut self) -> Option<Client> {
+        self.evicted.pop()
+    }
+
+    /// All that was counted, by queues as well.
+    pub fn totals(&self) -> Counters {
+        let mut tally = self.past;
+        for route in self.routes.values() {
+            tally += route.queue.tally();
+        }
+        let mut totals = self.counters.clone();
+        totals.count_many(Count::DriverFramesQueued, tally.queued);
+        totals.count_many(Count::DriverFramesWritten, tally.written);
+        totals.drop_many(Drop::QueueFull, tally.dropped_full);
+        totals.drop_many(Drop::ClientGone, tally.dropped_client_gone);
+        totals.drop_many(Drop::DriverGone, tally.dropped_driver_gone);
+        totals
+    }
+
+    /// Frames that wait for drivers now.
+    pub fn waiting(&self) -> u64 {
+        let waiting = |route: &Route| route.queue.len() as u64;
+        self.routes.values().map(waiting).sum()
+    }
+
+    fn can_be_answered(&self, from: SocketAddr) -> Result<(), Drop> {
+        let nowhere = match from.ip().to_canonical() {
+            IpAddr::V4(v4) => v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast(),
+            IpAddr::V6(v6) => v6.is_unspecified() || v6.is_multicast(),
+        };
+        if nowhere || from.port() == 0 {
+            return Err(Drop::DatagramSource);
+        }
+        if self.mediator_ports.contains(&from.port()) {
+            return Err(Drop::DatagramFromMediator);
+        }
+        Ok(())
+    }
+
     /// A reply or publication: one copy to each client that the header names.
-    fn deliver(&mut self, key: DriverKey, header: &Header<'_>, message: &[u8], out: &mut Outbox) {
+    fn deliver(
+        &mut self,
+        key: DriverKey,
+        own_id: ClientId,
+        header: &Header<'_>,
+        message: &[u8],
+        out: &mut Outbox,
+    ) {
         let Some(route) = self.routes.get_mut(&key) else {
             return;
         };
@@ -478,200 +483,64 @@ impl Router {
         let Ok(frame) = out.write(header_out.as_slice(), message) else {
             return self.counters.drop(Drop::DriverTooLong);
         };
-        let Some(own_id) = route.id else { return };
+        self.counters.count(Count::Delivered);
+        let (mut copies, mut to_clients) = (0, 0);
         for id in header.client_ids() {
+            copies += 1;
             if let Some(client) = self.clients.client_mut(id) {
                 client.sent += 1;
+                client.uses.answered(key, device);
                 out.send(client.address, &frame);
+                to_clients += 1;
             } else if let Some(asker) = self.running.get(&id).copied() {
-                let frame = Frame {
-                    header: header_out.as_slice(),
-                    message,
-                };
-                self.push(asker, Lane::Client(own_id), frame);
+                if let Some(asker) = self.routes.get_mut(&asker) {
+                    asker.uses.answered(key, device);
+                }
+                self.counters.count(Count::CopiesToDrivers);
+                self.push(asker, Lane::Client(own_id), header_out, message);
             } else {
                 self.counters.drop(Drop::UnknownClient);
             }
         }
+        self.counters.count_many(Count::Copies, copies);
+        self.counters.count_many(Count::CopiesToClients, to_clients);
+        self.counters.count_many(Count::DatagramsToSend, to_clients);
     }
 
-    /// A driver asks the driver of another device.
-    fn ask_other(&mut self, key: DriverKey, id: ClientId, device: Device, message: &[u8]) {
-        let other = self.devices.get(&device).copied();
-        let asked = other.filter(|other| self.request(*other, device, id, message));
-        if other.is_none() {
-            self.counters.drop(Drop::UnknownDevice);
-        }
+    fn push(&mut self, key: DriverKey, lane: Lane, header: HeaderBytes, message: &[u8]) {
         let Some(route) = self.routes.get_mut(&key) else {
             return;
         };
-        match asked {
-            Some(other) if route.used.contains(&other) => {}
-            Some(other) => route.used.push(other),
-            None if route.announced => {
-                let answer = driver_died(syn_num(message));
-                self.tell_driver(key, ANSWERS, HeaderBytes::new(Some(device), None), &answer);
-            }
-            None => {}
-        }
-    }
-
-    /// Queues a request for a driver; false when its process does not run.
-    fn request(&mut self, key: DriverKey, device: Device, from: ClientId, message: &[u8]) -> bool {
-        let Some(route) = self.routes.get_mut(&key) else {
-            return false;
+        let frame = Frame {
+            header: header.as_slice(),
+            message,
         };
-        if route.id.is_none() {
-            route.traffic.dropped_down += 1;
-            self.counters.drop(Drop::DriverDown);
-            return false;
-        }
-        // A driver of one device sees exactly the header of the original.
-        let device = (route.devices.len() > 1).then_some(device);
-        let header = HeaderBytes::new(device, Some(from));
-        self.push(
-            key,
-            Lane::Client(from),
-            Frame {
-                header: header.as_slice(),
-                message,
-            },
-        );
-        true
-    }
-
-    /// Sends a driver something on the mediator's own account.
-    fn tell_driver(&mut self, key: DriverKey, lane: Lane, header: HeaderBytes, message: &[u8]) {
-        if self
-            .routes
-            .get(&key)
-            .is_some_and(|route| route.id.is_some())
-        {
-            let frame = Frame {
-                header: header.as_slice(),
-                message,
-            };
-            self.push(key, lane, frame);
-        }
-    }
-
-    fn push(&mut self, key: DriverKey, lane: Lane, frame: Frame<'_>) {
-        let Some(route) = self.routes.get_mut(&key) else {
-            return;
-        };
-        match route.queue.push(lane, frame) {
-            Ok(dropped) => {
-                self.counters.count(Count::DriverFramesQueued);
-                self.counters.drop_many(Drop::QueueFull, dropped);
-                route.traffic.frames_in += 1;
-                route.traffic.bytes_in += frame.wire_len() as u64;
-                if route.tapped {
-                    self.tap.copy(key, Direction::ToDriver, frame);
-                }
+        // It fits: messages were measured when they came in, headers of ours
+        // are short.
+        if route.queue.push(lane, frame).is_ok() {
+            route.traffic.bytes_in += frame.wire_len() as u64;
+            if route.tapped {
+                self.tap.copy(key, Direction::ToDriver, frame);
             }
-            // Messages were measured when they came in; headers of ours are short.
-            Err(_) => self.counters.drop(Drop::DatagramTooLong),
         }
         if !route.dirty {
             route.dirty = true;
             self.dirty.push(key);
         }
-    }
-
-    fn send(&mut self, to: ClientAddress, device: Device, message: &[u8], out: &mut Outbox) {
-        match out.write(HeaderBytes::new(Some(device), None).as_slice(), message) {
-            Ok(frame) => out.send(to, &frame),
-            Err(_) => self.counters.drop(Drop::SendFailed),
+        if route.queue.is_deaf() && !self.deaf.contains(&key) {
+            self.deaf.push(key);
         }
     }
 
-    /// Nobody serves that device. An announced client is told, so that its
-    /// caller fails at once; others see nothing, as from the original.
-    fn refuse(
-        &mut self,
-        now: Instant,
-        from: ClientAddress,
-        device: Device,
-        message: &[u8],
-        out: &mut Outbox,
-    ) {
-        if self.driver_of(device).is_none() {
-            self.counters.drop(Drop::UnknownDevice);
-        }
-        let Some((_, client)) = self.clients.heard(now, &from) else {
-            return;
-        };
-        if !client.announced {
-            return;
-        }
-        if !client.may_be_refused(now) {
-            return self.counters.drop(Drop::AnswerRateLimited);
-        }
-        client.sent += 1;
-        self.send(from, device, &driver_died(syn_num(message)), out);
-    }
-
-    /// Tells everybody who has used a driver, and may be told.
-    fn announce_death(&mut self, key: DriverKey, devices: &[Device], out: &mut Outbox) {
-        let message = driver_died(None);
-        for (id, address) in self.clients.driver_down(key) {
-            for device in devices {
-                self.send(address, *device, &message, out);
-                if let Some(client) = self.clients.client_mut(id) {
-                    client.sent += 1;
-                }
-            }
-        }
-        let mut askers = Vec::new();
-        for (asker, route) in &mut self.routes {
-            let before = route.used.len();
-            route.used.retain(|used| *used != key);
-            if route.used.len() < before && route.announced {
-                askers.push(*asker);
-            }
-        }
-        for asker in askers {
-            for device in devices {
-                let header = HeaderBytes::new(Some(*device), None);
-                self.tell_driver(asker, Lane::LifeCycle, header, &message);
-            }
-        }
-    }
-
-    /// Tells the drivers that somebody has used that it is gone: exactly one
-    /// id, because that is what old drivers can read.
-    fn client_died(&mut self, id: ClientId, used: &[DriverKey]) {
-        let message = DriverMsg {
-            r#type: MsgType::ClientDied.into(),
-            ..DriverMsg::default()
-        };
-        let message = message.encode_to_vec();
-        for key in used {
-            let Some(route) = self.routes.get(key) else {
-                continue;
-            };
-            let headers: Vec<_> = match route.devices.as_slice() {
-                [_] => vec![HeaderBytes::new(None, Some(id))],
-                // A process that serves several devices is told once for each.
-                several => several
-                    .iter()
-                    .map(|device| HeaderBytes::new(Some(*device), Some(id)))
-                    .collect(),
-            };
-            for header in headers {
-                self.tell_driver(*key, Lane::ClientDied(id), header, &message);
-            }
-        }
-    }
-
-    fn new_client(&mut self, now: Instant, address: ClientAddress) -> ClientId {
-        if let Some(oldest) = self.clients.to_evict() {
+    fn new_client(&mut self, now: Instant, address: ClientAddress, bytes: usize) -> ClientId {
+        if let Some(id) = self.clients.to_evict() {
             self.counters.count(Count::ClientsEvicted);
-            self.client_gone(oldest);
+            let evicted = self.client_gone(id);
+            self.evicted.extend(evicted);
         }
         self.counters.count(Count::ClientsSeen);
         let id = self.free_id();
-        self.clients.add(now, id, address);
+        self.clients.add(now, id, address, bytes);
         id
     }
 
@@ -692,20 +561,4 @@ fn other_device(header: &Header<'_>) -> Option<Device> {
     header
         .device()
         .filter(|device| device.device_type != DeviceType::MEDIATOR)
-}
-
-/// Best effort: the one look into a message that is not for the mediator, so
-/// that an answer on the driver's behalf finds its request.
-fn syn_num(message: &[u8]) -> Option<u32> {
-    DriverMsg::decode(message).ok()?.syn_num
-}
-
-fn driver_died(ack_num: Option<u32>) -> Vec<u8> {
-    let r#type = MsgType::DriverDied.into();
-    DriverMsg {
-        r#type,
-        ack_num,
-        ..DriverMsg::default()
-    }
-    .encode_to_vec()
 }

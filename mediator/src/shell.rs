@@ -10,12 +10,14 @@ mod child;
 mod errors;
 mod guard;
 mod reload;
+mod sender;
 mod service;
 mod spawn;
 mod udp;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{self, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -35,6 +37,7 @@ use self::child::Child;
 use self::guard::Guard;
 pub use self::guard::guard;
 use self::reload::Reloads;
+use self::sender::Sender;
 use self::service::Service;
 use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
@@ -56,6 +59,8 @@ pub struct Hooks {
     pub reload: Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>,
     /// Changes what is logged; the error says what is wrong with the filter.
     pub set_log_level: SetLogLevel,
+    /// Changes how many lines are logged in a second at most.
+    pub set_log_rate: Box<dyn Fn(u32)>,
     /// Lines of the log that were lost so far.
     pub log_lines_lost: Box<dyn Fn() -> u64>,
     /// The program that `amber` stands for in commands; it is also run as
@@ -138,8 +143,9 @@ impl Mediator {
 
     /// Routes and supervises until `shutdown` is ready and all drivers have
     /// ended, or cannot be ended: at the latest twice the longest grace time and
-    /// [`limits::AFTER_KILL`](crate::limits::AFTER_KILL) later. Needs a current-thread runtime, because drivers are tied to the
-    /// life of the thread that starts them. SIGHUP reads the configuration again.
+    /// [`AFTER_KILL`](crate::limits::AFTER_KILL) later. Needs a current-thread
+    /// runtime, because drivers are tied to the life of the thread that starts
+    /// them. SIGHUP reads the configuration again.
     ///
     /// Cancelling ends all drivers with SIGKILL.
     ///
@@ -154,23 +160,22 @@ impl Mediator {
             self.sockets.into_iter().map(UdpSocket::from_std).collect();
         let sockets = sockets?;
         let mut hangup = signal(SignalKind::hangup())?;
-        let core = Core::new(
-            Instant::now(),
-            &self.config,
-            fastrand::u64(..),
-            SystemTime::now,
-        );
+        // Nobody can guess it: clients prove themselves with what comes of it.
+        let seed = RandomState::new().build_hasher().finish();
+        let mut core = Core::new(Instant::now(), &self.config, seed, SystemTime::now);
+        core.router.set_listening(&self.addresses);
+        (self.hooks.set_log_rate)(self.config.limits.log_lines_per_second);
         let (reloads, reloads_wanted) = Reloads::new();
         let shell = Rc::new(Shell {
             core: RefCell::new(core),
-            sender: RefCell::new(udp::Sender::new()),
+            sender: RefCell::new(Sender::new()),
             children: RefCell::default(),
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::start(self.hooks.amber.clone()),
             hooks: self.hooks,
             reloads,
             service: Service::from_env(),
-            log_lines_lost: RefCell::new(0),
+            log_lines_lost: Cell::new(0),
             timers_changed: Notify::new(),
             settled: Notify::new(),
             sockets,
@@ -217,7 +222,7 @@ impl Mediator {
 struct Shell {
     core: RefCell<Core>,
     sockets: Vec<UdpSocket>,
-    sender: RefCell<udp::Sender>,
+    sender: RefCell<Sender>,
     children: RefCell<HashMap<DriverKey, Child>>,
     /// Where drivers reach us.
     for_drivers: SocketAddr,
@@ -225,7 +230,7 @@ struct Shell {
     hooks: Hooks,
     reloads: Reloads,
     service: Service,
-    log_lines_lost: RefCell<u64>,
+    log_lines_lost: Cell<u64>,
     timers_changed: Notify,
     settled: Notify,
 }
@@ -245,14 +250,6 @@ impl Shell {
             self.timers_changed.notify_one();
             self.settled.notify_one();
             self.service.changed();
-            let (lost, known) = (
-                (self.hooks.log_lines_lost)(),
-                &mut *self.log_lines_lost.borrow_mut(),
-            );
-            core.router
-                .counters
-                .drop_many(Drop::LogLines, lost - *known);
-            *known = lost;
         }
     }
 
@@ -297,18 +294,23 @@ impl Shell {
         !unreachable.is_empty()
     }
 
+    /// Takes the lines of the log that were lost into the count.
+    fn count_lost_lines(&self, core: &mut Core) {
+        let lost = (self.hooks.log_lines_lost)();
+        let known = self.log_lines_lost.replace(lost);
+        core.router.counters.drop_many(Drop::LogLines, lost - known);
+    }
+
     /// Writes what waits for a driver.
     fn write(&self, key: DriverKey) {
         let core = &mut *self.core.borrow_mut();
         let Some(queue) = core.router.queue_mut(key) else {
             return;
         };
-        let (full, gone) = match self.children.borrow().get(&key) {
+        match self.children.borrow().get(&key) {
             Some(child) => child.write(queue),
-            None => (0, queue.clear()),
-        };
-        core.router.counters.drop_many(Drop::QueueFull, full);
-        core.router.counters.drop_many(Drop::DriverGone, gone);
+            None => queue.clear(),
+        }
     }
 
     fn act(self: &Rc<Self>, key: DriverKey, action: Action) {
@@ -392,6 +394,8 @@ async fn receive(shell: Rc<Shell>, index: usize) {
         };
         let received = udp::receive(io, unreachable, || {
             let core = &mut *shell.core.borrow_mut();
+            // Somebody may ask for it.
+            shell.count_lost_lines(core);
             let now = Instant::now();
             receiver.receive(io, |address, bytes| {
                 core.datagram(now, ClientAddress { socket, address }, bytes);

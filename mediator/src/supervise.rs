@@ -146,6 +146,8 @@ pub enum Event {
     BadFraming(String),
     /// It closed its stdout, and lives.
     OutputClosed,
+    /// It leaves unread what it must read: so many life-cycle frames.
+    Deaf(usize),
     /// The process ended.
     Exited(Exit),
     /// The time of [`Supervisor::next_timeout`] has come.
@@ -258,6 +260,10 @@ impl Supervisor {
             }
             Event::BadFraming(what) => self.fault(now, format!("wrote no frame: {what}")),
             Event::OutputClosed => self.fault(now, "closed its stdout".into()),
+            Event::Deaf(frames) => self.fault(
+                now,
+                format!("does not read: {frames} messages about clients wait for it"),
+            ),
             Event::Exited(exit) => self.exited(now, jitter, exit),
             Event::Timer => self.timer(now),
         }

@@ -7,9 +7,13 @@
 
 mod common;
 
+mod bench;
 mod cli;
 mod configuration;
 mod demo;
+mod kit;
+mod languages;
+mod limits;
 mod lost_clients;
 mod markers_and_servos;
 mod ninedof;

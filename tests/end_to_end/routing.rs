@@ -42,6 +42,25 @@ fn many_clients_at_once_each_get_their_own_answers() {
     });
 }
 
+/// What is handed to the system as one packet, to be cut apart, arrives as the
+/// datagrams that it was made of, and in order.
+#[test]
+fn answers_that_come_all_at_once_are_datagrams_of_their_own() {
+    // It gathers a hundred frames of 20 bytes and writes them at once. There is
+    // a PING among them, so the last ones wait in vain for more.
+    let gather = "77:3=dd bs=2000 iflag=fullblock status=none";
+    let mediator = Mediator::start(&[gather]);
+    let peer = mediator.peer();
+    let message = |number: u32| format!("message {number:5}").into_bytes();
+    (0..150).for_each(|number| peer.send(device("77:3"), &message(number)));
+    for number in 0..90 {
+        assert_eq!(
+            peer.receive(),
+            frame(Some(device("77:3")), &message(number))
+        );
+    }
+}
+
 #[test]
 fn malformed_datagrams_change_nothing_but_counters() {
     let mediator = Mediator::start(&[ECHO]);

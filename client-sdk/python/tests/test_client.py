@@ -191,6 +191,24 @@ class Clients(unittest.TestCase):
         action = order.Extensions[schemas.ninedof.subscribeAction]
         self.assertEqual((action.freq, action.accel, action.magnet), (50, True, False))
 
+    def test_new_drivers_say_more_of_motion(self):
+        def reading(ask):
+            message = DriverMsg(type=DriverMsg.DATA, ackNum=ask.synNum)
+            data = message.Extensions[schemas.ninedof.sensorData]
+            asked = ask.Extensions[schemas.ninedof.dataRequest]
+            data.gyro.xAxis, data.gyro.yAxis, data.gyro.zAxis = 0, 0, -40
+            if asked.extended:
+                milli = data.gyroMilli
+                milli.xAxis, milli.yAxis, milli.zAxis = 18, 0, -40250
+                data.attitude.headingDeg = 87.5
+            return [message]
+
+        self.mediator.answers[(1, 0)] = reading
+        told = self.robot.ninedof().data(accelerometer=False)
+        self.assertEqual(told.rate_deg_s, (0.018, 0.0, -40.25))
+        self.assertEqual(told.attitude, amber.Attitude(87.5, 0.0, 0.0))
+        self.assertIsNone(told.acceleration_mg)
+
     def test_asyncio(self):
         self.mediator.answers[(2, 0)] = lambda ask: [speeds(ask.synNum, 2)]
         self.mediator.answers[(4, 0)] = lambda ask: (

@@ -1,8 +1,13 @@
 //! `amber call`: one request, typed per device. IO.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use amber_proto::{Device, DeviceMessage, DeviceType, dummy};
 use bytes::Bytes;
+use prost::Message;
 use serde::Serialize;
+use serde_json::Map;
 
 use super::Failure;
 use super::ninedof;
@@ -13,7 +18,7 @@ use super::stargazer;
 use super::watch::Shown;
 use crate::client::{Announcement, Client};
 use crate::error::Error;
-use crate::proxy::{DummyStatus, WheelSpeeds, maestro, roboclaw};
+use crate::proxy::{self, DummyStatus, WheelSpeeds, maestro, roboclaw};
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -27,18 +32,31 @@ Examples:
   amber call ninedof calibrate-gyro
   amber call stargazer pose
   amber call maestro set-angle 3 45
-  amber call dummy raw 1001a00301";
+  amber call dummy
+  amber call 110:0 --proto my_device.proto set_led=true --no-answer
+  amber call dummy raw 1001a00301
+
+FIELD=VALUE asks any device by the fields of its schema; values are written as in JSON.";
 
 /// Which device, and what to ask of it.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
     /// Which device, e.g. hokuyo, hokuyo:0 or 4:0
     device: Device,
-    /// What to ask; a wrong name shows what there is
-    request: String,
+    /// What to ask, or FIELD=VALUE; without it, show what there is
+    request: Option<String>,
     /// What goes with the request
     #[arg(allow_negative_numbers = true)]
     args: Vec<String>,
+    /// The messages of your own device (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
+    /// How long the answer may take [default: 1, scans longer]
+    #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
+    timeout: Option<Duration>,
+    /// Do not wait for an answer (FIELD=VALUE and raw)
+    #[arg(long)]
+    no_answer: bool,
 }
 
 /// A request that some kind of device knows.
@@ -192,6 +210,7 @@ const KNOWN: [Known; 16] = [
 
 /// A request whose arguments have been read.
 enum Request {
+    List,
     Raw(Bytes),
     DummyStatus,
     Dummy(dummy::DriverMsg),
@@ -209,31 +228,53 @@ impl Options {
         self.read().map(|_| self)
     }
 
+    /// Whether nothing is asked: then nobody needs to be there.
+    pub(super) fn is_list(&self) -> bool {
+        self.request.is_none()
+    }
+
+    pub(super) fn show_list(&self, json: bool) -> Result<(), Failure> {
+        output::show(&self.list()?, json)
+    }
+
     fn read(&self) -> Result<Request, Failure> {
-        if self.request == RAW {
-            let hex = only(&self.args).ok_or_else(|| self.usage("HEX"))?;
-            return read_hex(hex).map(Bytes::from).map(Request::Raw);
+        let Some(request) = &self.request else {
+            return Ok(Request::List);
+        };
+        if request == RAW {
+            let hex = only(&self.args).ok_or_else(|| self.usage(RAW, "HEX"))?;
+            return read_raw(hex).map(Request::Raw);
+        }
+        if request.contains('=') {
+            return self.read_fields(request).map(Request::Raw);
         }
         let mut known = KNOWN.iter().filter(|known| self.is_for(known));
-        let known = known.find(|known| known.name == self.request);
-        let known = known.ok_or_else(|| self.unknown())?;
-        (known.read)(&self.args).ok_or_else(|| self.usage(known.args))
+        let known = known.find(|known| known.name == request);
+        let known = known.ok_or_else(|| self.unknown(request))?;
+        (known.read)(&self.args).ok_or_else(|| self.usage(known.name, known.args))
+    }
+
+    /// `FIELD=VALUE` ...: a DATA message with these extensions.
+    fn read_fields(&self, first: &str) -> Result<Bytes, Failure> {
+        let words = [first].into_iter();
+        let words = words.chain(self.args.iter().map(String::as_str));
+        Ok(read_fields(words, &Schemas::with(&self.proto)?)?.into())
     }
 
     fn is_for(&self, known: &Known) -> bool {
         known.device_type == self.device.device_type
     }
 
-    fn usage(&self, args: &str) -> Failure {
-        let usage = format!("amber call {} {} {args}", self.device, self.request);
-        Failure::wrong(format!("wrong arguments for request '{}'", self.request))
+    fn usage(&self, request: &str, args: &str) -> Failure {
+        let usage = format!("amber call {} {request} {args}", self.device);
+        Failure::wrong(format!("wrong arguments for request '{request}'"))
             .hint(format!("`{}`", usage.trim_end()))
     }
 
-    fn unknown(&self) -> Failure {
+    fn unknown(&self, request: &str) -> Failure {
         let known = KNOWN.iter().filter(|known| self.is_for(known));
         let names: Vec<_> = known.map(|known| known.name).chain([RAW]).collect();
-        let distance = |name: &str| strsim::damerau_levenshtein(&self.request, name);
+        let distance = |name: &str| strsim::damerau_levenshtein(request, name);
         let nearest = names.iter().min_by_key(|name| distance(name));
         let all = names.join(", ");
         let hint = match nearest {
@@ -243,28 +284,72 @@ impl Options {
             _ => format!("there are: {all}"),
         };
         let device_type = self.device.device_type;
-        Failure::wrong(format!("{device_type} has no request '{}'", self.request)).hint(hint)
+        Failure::wrong(format!("{device_type} has no request '{request}'")).hint(hint)
+    }
+
+    /// What this device can be asked.
+    fn list(&self) -> Result<Requests, Failure> {
+        let known = KNOWN.iter().filter(|known| self.is_for(known));
+        let mut requests: Vec<_> = known
+            .map(|known| RequestShown {
+                name: known.name.into(),
+                args: known.args.into(),
+            })
+            .collect();
+        requests.push(RequestShown {
+            name: RAW.into(),
+            args: "HEX".into(),
+        });
+        let module = self
+            .device
+            .device_type
+            .name()
+            .map(|name| name.replace('-', "_"));
+        let fields = Schemas::with(&self.proto)?.fields(|package| {
+            match package
+                .strip_prefix("amber.")
+                .and_then(|p| p.strip_suffix("_proto"))
+            {
+                Some(ours) => module.as_deref() == Some(ours),
+                // The user's own files say nothing about device numbers.
+                None => true,
+            }
+        });
+        Ok(Requests { requests, fields })
     }
 }
 
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
     let device = options.device;
+    let client = &match options.timeout {
+        Some(deadline) => client.clone().with_deadline(deadline),
+        None => client.clone(),
+    };
     match options.read()? {
+        Request::List => options.show_list(json),
+        Request::Raw(bytes) if options.no_answer => tell(client, device, bytes, json).await,
         Request::Raw(bytes) => {
-            let answer = client.device(device).request_raw(bytes).await?;
-            output::show(&Shown::answer(device, &answer, &Schemas::load()?), json)
+            let answer = client.device(device).request_raw(bytes).await;
+            let answer = answer.map_err(|error| match error {
+                Error::TimedOut { .. } => Failure::from(error)
+                    .hint("`--timeout` waits longer, `--no-answer` is for requests that have none"),
+                error => error.into(),
+            })?;
+            let schemas = Schemas::with(&options.proto)?;
+            output::show(&Shown::answer(device, &answer, &schemas), json)
         }
         Request::DummyStatus => {
             let status = client.dummy(device.id.0).status().await?;
             output::show(&Status::from(status), json)
         }
-        Request::Dummy(message) => tell(client, device, message, json).await,
+        Request::Dummy(message) => tell(client, device, message.encode_to_vec(), json).await,
         Request::Speeds => {
             let speeds = client.roboclaw(device.id.0).speeds().await?;
             output::show(&Speeds::from(speeds), json)
         }
         Request::Drive(speeds) => {
-            tell(client, device, roboclaw::command(speeds), json).await?;
+            let command = roboclaw::command(speeds).encode_to_vec();
+            tell(client, device, command, json).await?;
             if !json && speeds != WheelSpeeds::STOP {
                 note(
                     "drivers stop the wheels when a client leaves, as this one does; `amber drive` stays",
@@ -273,13 +358,51 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             Ok(())
         }
         Request::Pose => stargazer::call(client, device, json).await,
-        Request::Maestro(message) => tell(client, device, message, json).await,
+        Request::Maestro(message) => tell(client, device, message.encode_to_vec(), json).await,
         Request::NineDof(request) => ninedof::call(client, device, request, json).await,
         Request::Scan => {
-            let scan = scan::scanner(client, device).scan().await?;
+            let scanner = match options.timeout {
+                Some(_) => client.hokuyo(device.id.0),
+                None => scan::scanner(client, device),
+            };
+            let scan = scanner.scan().await?;
             output::show(&ScanShown::from(&scan), json)
         }
     }
+}
+
+/// A request that only asks, by the name under which `amber call` knows it, or
+/// `raw HEX`, for those who want to ask it often.
+pub(super) fn question(device: Device, request: &str) -> Result<Bytes, Failure> {
+    let mut words = request.split_whitespace().map(str::to_owned);
+    let options = Options {
+        device,
+        request: words.next(),
+        args: words.collect(),
+        ..Options::default()
+    };
+    let message = match options.read()? {
+        Request::Raw(bytes) => return Ok(bytes),
+        Request::DummyStatus => proxy::dummy::question().encode_to_vec(),
+        Request::Speeds => roboclaw::question().encode_to_vec(),
+        Request::Scan => proxy::hokuyo::question().encode_to_vec(),
+        Request::Pose => proxy::stargazer::question().encode_to_vec(),
+        Request::NineDof(ninedof::Request::Data(sensors)) => {
+            proxy::ninedof::question(sensors).encode_to_vec()
+        }
+        // A calibration is answered too, but nobody wants to ask it often.
+        Request::List
+        | Request::Dummy(_)
+        | Request::Drive(_)
+        | Request::Maestro(_)
+        | Request::NineDof(_) => {
+            return Err(
+                Failure::wrong(format!("'{request}' has no answer to wait for"))
+                    .hint("only questions can be timed; a PING can, without --request"),
+            );
+        }
+    };
+    Ok(message.into())
 }
 
 /// Sends what the device does not answer, and waits until it is clear that
@@ -288,10 +411,10 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
 async fn tell(
     client: &Client,
     device: Device,
-    message: impl DeviceMessage,
+    message: impl Into<Bytes>,
     json: bool,
 ) -> Result<(), Failure> {
-    let bytes: Bytes = message.encode_to_vec().into();
+    let bytes = message.into();
     if client.announcement() == Announcement::Silent {
         client.device(device).send_raw(bytes).await?;
         return shown(json);
@@ -316,6 +439,34 @@ fn shown(json: bool) -> Result<(), Failure> {
             note("sent (this request has no answer)");
             Ok(())
         }
+    }
+}
+
+/// What a device can be asked.
+#[derive(Debug, Serialize)]
+struct Requests {
+    requests: Vec<RequestShown>,
+    /// The fields of its schema, for FIELD=VALUE.
+    fields: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct RequestShown {
+    name: String,
+    args: String,
+}
+
+impl Human for Requests {
+    fn human(&self) -> String {
+        let mut out = String::new();
+        for request in &self.requests {
+            out += format!("{} {}", request.name, request.args).trim_end();
+            out += "\n";
+        }
+        for field in &self.fields {
+            out += &format!("{field}=VALUE\n");
+        }
+        out
     }
 }
 
@@ -399,6 +550,38 @@ fn only(args: &[String]) -> Option<&str> {
     }
 }
 
+/// A DATA message out of `FIELD=VALUE`s.
+///
+/// # Errors
+/// What is no FIELD=VALUE, a field that no schema has, or a value that does not fit.
+pub fn read_fields<'a>(
+    words: impl IntoIterator<Item = &'a str>,
+    schemas: &Schemas,
+) -> Result<Vec<u8>, Failure> {
+    let mut fields = Map::new();
+    for word in words {
+        let (name, value) = word.split_once('=').ok_or_else(|| {
+            Failure::wrong(format!("'{word}' is no FIELD=VALUE")).hint("set_led=true")
+        })?;
+        // What is no JSON is a text.
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        fields.insert(name.into(), value);
+    }
+    schemas.encode(&fields)
+}
+
+/// A message in hex. What is no `DriverMsg` cannot get a number, so nothing
+/// could ever answer it.
+fn read_raw(hex: &str) -> Result<Bytes, Failure> {
+    let bytes = read_hex(hex)?;
+    match dummy::DriverMsg::decode(&bytes[..]) {
+        Ok(_) => Ok(bytes.into()),
+        Err(_) => Err(Failure::wrong("these bytes are no DriverMsg, so they have no answer").hint(
+            "`amber decode --message HEX` shows where they are wrong; 1001 is an empty DATA message",
+        )),
+    }
+}
+
 /// Bytes that are written as hex; blanks, colons, commas and `0x` between them
 /// do not count.
 ///
@@ -432,9 +615,21 @@ mod tests {
     fn options_for(device_type: DeviceType, request: &str, args: &[&str]) -> Options {
         Options {
             device: Device::new(device_type, 0),
-            request: request.into(),
+            request: Some(request.into()),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            ..Options::default()
         }
+    }
+
+    #[test]
+    fn only_questions_can_be_asked_often() {
+        let of = |device_type, request| question(Device::new(device_type, 0), request);
+        assert!(of(DeviceType::HOKUYO, "scan").is_ok());
+        assert!(of(DeviceType::ROBOCLAW, "speeds").is_ok());
+        assert!(of(DeviceType::ROBOCLAW, "drive 1 1").is_err());
+        assert!(of(DeviceType::ROBOCLAW, "").is_err());
+        let hex = of(DeviceType(77), "raw 1001");
+        assert_eq!(hex.unwrap(), b"\x10\x01"[..]);
     }
 
     #[test]
@@ -556,6 +751,48 @@ mod tests {
             assert_eq!(&asked.without_syn()[2..], sent, "{request}");
             run.abort();
         }
+    }
+
+    #[test]
+    fn any_device_is_asked_by_the_fields_of_its_schema() {
+        let read =
+            |request: &str, args: &[&str]| match options_for(DeviceType::NINEDOF, request, args)
+                .read()
+            {
+                Ok(Request::Raw(bytes)) => bytes,
+                _ => panic!("{request}"),
+            };
+        assert_eq!(
+            read("dataRequest={\"accel\": true}", &[]),
+            b"\x10\x01\x5a\x02\x08\x01"[..]
+        );
+        assert_eq!(
+            read("enable=true", &["message=hi"]),
+            b"\x10\x01\x90\x03\x01\x9a\x03\x02hi"[..]
+        );
+        for wrong in ["enabel=true", "enable=7", "get_status"] {
+            assert!(
+                options_for(DeviceType::NINEDOF, wrong, &[]).read().is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn requests_of_a_device_are_listed_with_the_fields_of_its_schema() {
+        let list = options("status", &[]).list().unwrap().human();
+        assert_eq!(
+            list,
+            "status\nenable true|false\nmessage TEXT\nraw HEX\n\
+             enable=VALUE\nmessage=VALUE\nget_status=VALUE\n"
+        );
+    }
+
+    #[test]
+    fn a_message_that_could_have_no_answer_is_refused() {
+        assert!(read_raw("1001").is_ok());
+        assert!(read_raw("ff").is_err());
+        assert_eq!(read_hex("0x10, 01:ff").unwrap(), [0x10, 0x01, 0xff]);
     }
 
     #[test]

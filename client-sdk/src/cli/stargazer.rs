@@ -12,11 +12,8 @@ use crate::proxy::Fix;
 pub(super) async fn call(client: &Client, device: Device, json: bool) -> Result<(), Failure> {
     match client.stargazer(device.id.0).fix().await? {
         Some(fix) => output::show(&FixShown::of(device, &fix, 0), json),
-        None => Err(
-            Failure::new(format!("{device} has not seen a marker yet")).hint(
-                "its markers must be on the ceiling above the robot, and in the driver's file",
-            ),
-        ),
+        None => Err(Failure::new(format!("{device} has not seen a marker yet"))
+            .hint("its markers must be on the ceiling above the robot, and in the driver's file")),
     }
 }
 
@@ -102,6 +99,9 @@ mod tests {
              lost: 2.4 s ago\n"
         );
         let json = serde_json::to_value(&shown).unwrap();
-        assert_eq!((&json["x_cm"], &json["lost_ms"]), (&(-3.66).into(), &2440.into()));
+        assert_eq!(
+            (&json["x_cm"], &json["lost_ms"]),
+            (&(-3.66).into(), &2440.into())
+        );
     }
 }

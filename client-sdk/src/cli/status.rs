@@ -88,6 +88,7 @@ struct DriverStatus {
     answers_ping: Option<bool>,
     command: Vec<String>,
     last_exit: Option<String>,
+    last_exit_hint: Option<String>,
     next_start_ms: Option<u64>,
     reason: Option<String>,
     hint: Option<String>,
@@ -116,6 +117,7 @@ impl DriverStatus {
             answers_ping: driver.answers_ping,
             command: driver.command,
             last_exit: driver.last_exit,
+            last_exit_hint: driver.last_exit_hint,
             next_start_ms: driver.next_start_ms,
             reason: driver.reason,
             hint: driver.hint,
@@ -163,6 +165,7 @@ impl Human for DriverStatus {
             ("restarts", Some(self.restarts.to_string())),
             ("restart policy", self.restart_policy.clone()),
             ("last exit", self.last_exit.clone()),
+            ("hint for that", self.last_exit_hint.clone()),
             ("counted", list(&counters, ", ")),
         ]);
         if !self.last_words.is_empty() {
@@ -193,6 +196,9 @@ fn counters(counters: &DriverCounters) -> BTreeMap<&'static str, u64> {
         ("queued", counters.queued()),
         ("stderr_lines", counters.stderr_lines()),
         ("stderr_dropped", counters.stderr_dropped()),
+        ("frames_written", counters.frames_written()),
+        ("dropped_client_gone", counters.dropped_client_gone()),
+        ("dropped_ended", counters.dropped_ended()),
     ])
 }
 

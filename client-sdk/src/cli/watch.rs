@@ -1,5 +1,6 @@
 //! `amber watch`: what a device publishes. IO.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_proto::ninedof::DriverMsg as NineDofMsg;
@@ -34,6 +35,9 @@ pub struct Options {
     /// Show how much comes per second instead of what
     #[arg(long)]
     rate: bool,
+    /// The messages of your own device (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
     /// End after so many lines [default: go on until Ctrl-C]
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -85,6 +89,9 @@ const MIN_PERIOD: Duration = Duration::from_millis(1);
 const MAX_PERIOD: Duration = Duration::from_secs(3600);
 
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
+    if options.device == Device::MEDIATOR {
+        note("`amber events` shows in words what the mediator publishes");
+    }
     let updates = match options.device.device_type {
         DeviceType::NINEDOF => {
             let ninedof = client.ninedof(options.device.id.0);
@@ -109,7 +116,7 @@ async fn messages(
     options: &Options,
     json: bool,
 ) -> Result<(), Failure> {
-    let schemas = Schemas::load()?;
+    let schemas = Schemas::with(&options.proto)?;
     let mut shown = 0;
     while options.count.is_none_or(|count| shown < count) {
         let update = next(&mut updates, options.device).await?;
@@ -291,6 +298,7 @@ mod tests {
             count: None,
             period: Some(USUAL_PERIOD),
             sensors,
+            proto: vec![],
         };
         let refused = |device_type, sensors| options(device_type, sensors).checked().err();
         assert_eq!(refused(DeviceType::NINEDOF, Some(Sensors::ALL)), None);

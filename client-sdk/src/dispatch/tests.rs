@@ -457,3 +457,39 @@ async fn other_messages_than_ours_are_published_as_they_are() {
     let update = poll(Box::pin(updates.next()).as_mut());
     assert!(matches!(update, Poll::Ready(Some(update)) if update.message == b"\xff\xffhi"[..]));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_fails_with_the_reason_that_the_mediator_gives() {
+    let (client, mut bench) = Bench::new();
+    let say = |bench: &Bench, reason: Unavailability, ack: Option<u32>| {
+        let why = Unavailable {
+            reason: reason.into(),
+            message: Some("it exited".into()),
+            hint: Some("start it".into()),
+        };
+        let mut message = mediator::DriverMsg::of_kind(DIED);
+        message.set_ack(ack.map(SynNum));
+        message.unavailable = Some(why);
+        let packet = packet(DUMMY, message.encode_to_vec().into());
+        bench.incoming.try_send(packet).unwrap();
+    };
+    let outcome = async |bench: &mut Bench, reason, ack: bool| {
+        let dummy = client.dummy(0);
+        let mut call = Box::pin(dummy.status());
+        assert!(poll(call.as_mut()).is_pending());
+        let syn = bench.settle()[0].1.unwrap();
+        say(bench, reason, ack.then_some(syn.0));
+        bench.settle();
+        call.await.unwrap_err()
+    };
+    let error = outcome(&mut bench, Unavailability::Failed, true).await;
+    assert_eq!(error.to_string(), "dummy:0 cannot be used: it exited");
+    assert_eq!(error.hint().as_deref(), Some("start it"));
+    let error = outcome(&mut bench, Unavailability::NoSuchDevice, true).await;
+    assert!(matches!(error, Error::NoSuchDevice { .. }), "{error:?}");
+    let error = outcome(&mut bench, Unavailability::Restarting, false).await;
+    assert!(
+        error.to_string().ends_with("after it was asked: it exited"),
+        "{error}"
+    );
+}

@@ -81,11 +81,7 @@ impl Dummy {
     /// # Errors
     /// No answer within the deadline, or the news that none will come.
     pub async fn status(&self) -> Result<DummyStatus> {
-        let request = DriverMsg {
-            get_status: Some(true),
-            ..DriverMsg::data()
-        };
-        let answer = self.proxy.request(request).await?;
+        let answer = self.proxy.request(question()).await?;
         match (answer.enable, answer.message) {
             (Some(enable), Some(message)) => Ok(DummyStatus { enable, message }),
             _ => Err(self.proxy.bad_answer("enable or message is missing")),
@@ -102,5 +98,13 @@ impl Dummy {
         self.proxy
             .subscribe_as(|bytes| Ok(DriverMsg::decode(bytes)?.message))
             .await
+    }
+}
+
+/// The message that asks for the flag and the text.
+pub(crate) fn question() -> DriverMsg {
+    DriverMsg {
+        get_status: Some(true),
+        ..DriverMsg::data()
     }
 }

@@ -55,11 +55,7 @@ impl Hokuyo {
     /// No answer within the deadline, the news that none will come, or a scan
     /// that is none (see [`ScanError`]).
     pub async fn scan(&self) -> Result<Scan> {
-        let request = DriverMsg {
-            get_single_scan: Some(true),
-            ..DriverMsg::data()
-        };
-        let answer = self.proxy.request(request).await?;
+        let answer = self.proxy.request(question()).await?;
         match read(answer) {
             Ok(Some(scan)) => Ok(scan),
             Ok(None) => Err(self.proxy.bad_answer("there is no scan in it")),
@@ -80,6 +76,14 @@ impl Hokuyo {
         self.proxy
             .subscribe_as(|bytes| Ok(read(DriverMsg::decode(bytes)?)?))
             .await
+    }
+}
+
+/// The message that asks for one scan.
+pub(crate) fn question() -> DriverMsg {
+    DriverMsg {
+        get_single_scan: Some(true),
+        ..DriverMsg::data()
     }
 }
 

@@ -125,7 +125,6 @@ pub(crate) fn set_speed(servo_address: u32, speed: i32) -> DriverMsg {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::fake::Fake;
 
     /// Message bytes that the hardware sheet gives.

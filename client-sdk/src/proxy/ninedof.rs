@@ -124,7 +124,7 @@ impl NineDof {
     /// No answer within the deadline, which is also what happens when none of
     /// these sensors can be read; or the news that none will come.
     pub async fn data(&self, sensors: Sensors) -> Result<ImuReading> {
-        let answer = self.proxy.request(data_request(sensors)).await?;
+        let answer = self.proxy.request(question(sensors)).await?;
         match answer.sensor_data {
             Some(data) => Ok(data.into()),
             None => Err(self.proxy.bad_answer("there are no sensor data in it")),
@@ -308,7 +308,8 @@ fn vector(axes: AxisData, per_unit: f64) -> Vector {
     }
 }
 
-fn data_request(sensors: Sensors) -> DriverMsg {
+/// The message that asks for one reading.
+pub(crate) fn question(sensors: Sensors) -> DriverMsg {
     DriverMsg {
         data_request: Some(DataRequest {
             accel: Some(sensors.accel),

@@ -143,15 +143,19 @@ impl Roboclaw {
     /// # Errors
     /// No answer within the deadline, or the news that none will come.
     pub async fn speeds(&self) -> Result<WheelSpeeds> {
-        let request = DriverMsg {
-            current_speed_request: Some(true),
-            ..DriverMsg::data()
-        };
-        let answer = self.proxy.request(request).await?;
+        let answer = self.proxy.request(question()).await?;
         match answer.current_speed {
             Some(speeds) => Ok(speeds.into()),
             None => Err(self.proxy.bad_answer("there are no speeds in it")),
         }
+    }
+}
+
+/// The message that asks for the speeds of the wheels.
+pub(crate) fn question() -> DriverMsg {
+    DriverMsg {
+        current_speed_request: Some(true),
+        ..DriverMsg::data()
     }
 }
 

@@ -77,11 +77,7 @@ impl Stargazer {
     /// No answer within the deadline, which is also what happens when the
     /// device does not work; or the news that none will come.
     pub async fn fix(&self) -> Result<Option<Fix>> {
-        let request = DriverMsg {
-            data_request: Some(DataRequest {}),
-            ..DriverMsg::data()
-        };
-        let answer = self.proxy.request(request).await?;
+        let answer = self.proxy.request(question()).await?;
         Ok(answer.localization_data.map(Fix::from))
     }
 
@@ -127,6 +123,14 @@ impl From<LocalizationData> for Fix {
             timestamp_ms: data.timestamp,
             lost_ms: data.lost_ms,
         }
+    }
+}
+
+/// The message that asks for the last fix.
+pub(crate) fn question() -> DriverMsg {
+    DriverMsg {
+        data_request: Some(DataRequest {}),
+        ..DriverMsg::data()
     }
 }
 

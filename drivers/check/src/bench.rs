@@ -30,6 +30,12 @@ use crate::limits;
 pub(crate) struct Running(Arc<AtomicI32>);
 
 impl Running {
+    /// 0 when none runs.
+    pub(crate) fn set(&self, pid: u32) {
+        self.0
+            .store(i32::try_from(pid).unwrap_or(0), Ordering::SeqCst);
+    }
+
     pub(crate) fn kill(&self) {
         match self.0.load(Ordering::SeqCst) {
             0 => {}
@@ -112,7 +118,7 @@ impl Bench {
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;
-        running.0.store(child.id() as i32, Ordering::SeqCst);
+        running.set(child.id());
         fcntl(&stdin, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         fcntl(&stdout, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let words = Arc::new(Mutex::new(VecDeque::new()));
@@ -169,6 +175,15 @@ impl Bench {
             }
         }
         Ok(())
+    }
+
+    /// Makes both pipes hold less. What waits in them may forbid that; then
+    /// there is just more to do.
+    pub(crate) fn shrink_pipes(&mut self) {
+        if let Some(stdin) = &self.stdin {
+            let _ = fcntl(stdin, FcntlArg::F_SETPIPE_SZ(limits::FLOOD_PIPE));
+        }
+        let _ = fcntl(&self.stdout, FcntlArg::F_SETPIPE_SZ(limits::FLOOD_PIPE));
     }
 
     /// Writes as much as the pipe takes while nobody reads what the driver
@@ -417,7 +432,7 @@ impl Drop for Bench {
         self.stdin = None;
         self.signal(Signal::SIGKILL);
         let _ = self.child.wait();
-        self.running.0.store(0, Ordering::SeqCst);
+        self.running.set(0);
     }
 }
 

@@ -34,7 +34,30 @@ static bool take_bytes(amber_bytes *rest, uint64_t length, amber_bytes *bytes) {
     return true;
 }
 
+static bool next(amber_bytes *rest, amber_field *field, int depth);
+
+/* Groups are an old kind of message inside; nobody here has any, but a message
+ * with unknown fields may. Skips to the end of the one with this number. */
+static bool skip_group(amber_bytes *rest, uint64_t number, int depth) {
+    amber_field inside;
+    while (depth < 32 && rest->length > 0) {
+        amber_bytes left = *rest;
+        uint64_t key;
+        if (!take_varint(&left, &key)) return false;
+        if ((key & 7) == 4) {
+            *rest = left;
+            return key >> 3 == number;
+        }
+        if (!next(rest, &inside, depth + 1)) return false;
+    }
+    return false;
+}
+
 bool amber_next(amber_bytes *rest, amber_field *field) {
+    return next(rest, field, 0);
+}
+
+static bool next(amber_bytes *rest, amber_field *field, int depth) {
     amber_bytes left = *rest;
     uint64_t key, length;
     *field = (amber_field){0};
@@ -52,6 +75,9 @@ bool amber_next(amber_bytes *rest, amber_field *field) {
         if (!take_bytes(&left, (key & 7) == 1 ? 8 : 4, &field->bytes)) return false;
         for (size_t i = field->bytes.length; i-- > 0;)
             field->value = field->value << 8 | field->bytes.data[i];
+        break;
+    case 3:
+        if (!skip_group(&left, key >> 3, depth)) return false;
         break;
     default:
         return false;

@@ -42,30 +42,37 @@ take_varint() {
 }
 
 # The fields of the message $1, in the map `fields`: numbers as they are, bytes as hex.
+# What stands in a group, an old kind of message inside, is skipped.
 read_fields() {
-  local rest=$1 value key size
+  local rest=$1 value key size groups=0
   fields=()
   while [ -n "$rest" ]; do
     take_varint || return 1
     key=$value
     case $((key & 7)) in
-      0) take_varint || return 1; fields[key >> 3]=$value ;;
+      0)
+        take_varint || return 1
+        ((groups)) || fields[key >> 3]=$value
+        ;;
       1 | 5)
         size=$(((key & 7) == 1 ? 16 : 8))
         ((${#rest} >= size)) || return 1
-        fields[key >> 3]=${rest:0:size}
+        ((groups)) || fields[key >> 3]=${rest:0:size}
         rest=${rest:size}
         ;;
       2)
         take_varint || return 1
         size=$((value * 2))
         ((${#rest} >= size)) || return 1
-        fields[key >> 3]=${rest:0:size}
+        ((groups)) || fields[key >> 3]=${rest:0:size}
         rest=${rest:size}
         ;;
+      3) ((++groups)) ;;
+      4) ((groups-- > 0)) || return 1 ;;
       *) return 1 ;;
     esac
   done
+  ((groups == 0))
 }
 
 # The client numbers in the header $1, in `clients`. They are packed into one

@@ -95,7 +95,8 @@ impl Ceiling {
     /// metres with y down, degrees clockwise.
     #[must_use]
     pub fn file(&self) -> String {
-        let mut text = "# Markers on the ceiling: metres with y down, degrees clockwise.\n".to_owned();
+        let mut text =
+            "# Markers on the ceiling: metres with y down, degrees clockwise.\n".to_owned();
         for marker in &self.markers {
             let (x, y, heading) = to_map(marker.pose);
             let heading = heading.to_degrees();
@@ -177,7 +178,10 @@ mod tests {
         };
         let robot = Pose::new(1.0, 3.0, 135f64.to_radians());
         let seen = ceiling.from_marker(7, robot).unwrap();
-        assert!(seen.at.minus(Point::new(1.0, 0.0)).length() < 1e-9, "{seen:?}");
+        assert!(
+            seen.at.minus(Point::new(1.0, 0.0)).length() < 1e-9,
+            "{seen:?}"
+        );
         assert!((seen.heading.to_degrees() - 45.0).abs() < 1e-9);
         assert_eq!(ceiling.from_marker(8, robot), None);
         let file = "id = 7\nx_m = 1.0000\ny_m = -2.0000\nheading_deg = -90.0000\n";
@@ -192,9 +196,8 @@ mod tests {
         };
         let ceiling = Ceiling::over(&map);
         assert_eq!(ceiling.markers.len(), 4 * 3);
-        let huge = Map::parse(
-            r#"{"walls": [{"from": {"x": 0, "y": 0}, "to": {"x": 9000, "y": 9000}}]}"#,
-        );
+        let huge =
+            Map::parse(r#"{"walls": [{"from": {"x": 0, "y": 0}, "to": {"x": 9000, "y": 9000}}]}"#);
         assert!(Ceiling::over(&huge.unwrap()).markers.len() <= MAX_MARKERS);
     }
 }

@@ -430,8 +430,12 @@ fn people(state: &State) -> String {
 
 /// Those that get pulses.
 fn servos(servos: &[Servo]) -> String {
-    let driven = servos.iter().enumerate().filter(|(_, servo)| servo.target_us > 0.0);
-    let angle = |(channel, servo): (usize, &Servo)| format!("{channel} at {:.1} deg", servo.angle_deg);
+    let driven = servos
+        .iter()
+        .enumerate()
+        .filter(|(_, servo)| servo.target_us > 0.0);
+    let angle =
+        |(channel, servo): (usize, &Servo)| format!("{channel} at {:.1} deg", servo.angle_deg);
     let angles: Vec<_> = driven.map(angle).collect();
     match angles.is_empty() {
         true => "none gets pulses".to_owned(),
@@ -444,7 +448,9 @@ fn markers(in_view: &[u32]) -> String {
         [] => "none in view".to_owned(),
         [nearest, others @ ..] => others
             .iter()
-            .fold(format!("{nearest} in view"), |text, other| format!("{text}, {other}")),
+            .fold(format!("{nearest} in view"), |text, other| {
+                format!("{text}, {other}")
+            }),
     }
 }
 

@@ -13,8 +13,8 @@ use crate::ceiling::{Ceiling, Seen};
 use crate::geometry::{Pose, Segment};
 use crate::hokuyo::{self, Hokuyo, Link, Model, Sweep};
 use crate::i2c::{Reply, Transfer};
-use crate::ninedof::{Errors, Motion, NineDof};
 use crate::maestro::{self, Maestro};
+use crate::ninedof::{Errors, Motion, NineDof};
 use crate::roboclaw::{self, Roboclaws};
 use crate::stargazer::Stargazer;
 use crate::wheels::{UnknownWheel, Wheel};
@@ -129,7 +129,9 @@ impl FromStr for Device {
     fn from_str(name: &str) -> Result<Self, UnknownDevice> {
         let mut all = Self::ALL.into_iter();
         all.find(|device| device.name() == name)
-            .ok_or_else(|| UnknownDevice { name: name.to_owned() })
+            .ok_or_else(|| UnknownDevice {
+                name: name.to_owned(),
+            })
     }
 }
 
@@ -378,7 +380,9 @@ impl Robot {
 
     /// The markers that it could see now, the nearest first.
     pub fn markers_in_view(&self) -> impl Iterator<Item = u32> {
-        let seen = self.ceiling.seen_from(self.world.pose(), self.world.walls());
+        let seen = self
+            .ceiling
+            .seen_from(self.world.pose(), self.world.walls());
         seen.into_iter().map(|seen| seen.id)
     }
 

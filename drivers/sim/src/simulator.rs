@@ -187,7 +187,8 @@ impl Simulator {
             map: config.map.name,
             speed: config.speed,
             began: Instant::now(),
-            ptys: Ptys::open(&folder).map_err(|error| failed("no pseudo-terminal".to_owned(), error))?,
+            ptys: Ptys::open(&folder)
+                .map_err(|error| failed("no pseudo-terminal".to_owned(), error))?,
             tcp,
             ninedof,
             control,

@@ -136,14 +136,24 @@ mod tests {
     fn no_number_becomes_a_command() {
         for number in [0, 127, 128, MAX_NUMBER, u16::MAX] {
             let bytes = target(0xFF, number).bytes(COMPACT);
-            assert!(bytes[1..].iter().all(|byte| byte & 0x80 == 0), "{bytes:02x?}");
+            assert!(
+                bytes[1..].iter().all(|byte| byte & 0x80 == 0),
+                "{bytes:02x?}"
+            );
         }
     }
 
     #[test]
     fn errors_have_names() {
         assert_eq!(errors([0, 0]), Some(vec![]));
-        assert_eq!(errors([0x18, 1]), Some(vec!["serial CRC", "serial protocol", "script program counter"]));
+        assert_eq!(
+            errors([0x18, 1]),
+            Some(vec![
+                "serial CRC",
+                "serial protocol",
+                "script program counter"
+            ])
+        );
         assert_eq!(errors([0, 2]), None);
     }
 }

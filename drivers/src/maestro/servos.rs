@@ -109,7 +109,10 @@ impl Servos {
         for options in options {
             let id = options.id;
             if id >= count {
-                return Err(format!("there is no servo {id}, the last one is {}", count - 1));
+                return Err(format!(
+                    "there is no servo {id}, the last one is {}",
+                    count - 1
+                ));
             }
             let servo = Servo {
                 min_deg: options.min_deg.unwrap_or(USUAL.min_deg),
@@ -149,7 +152,9 @@ impl Servos {
         }
         if let Some(same) = &message.set_same_angle_command {
             let servos = same.servo_addresses.iter();
-            return servos.map(|servo| self.target(*servo, same.angle)).collect();
+            return servos
+                .map(|servo| self.target(*servo, same.angle))
+                .collect();
         }
         if let Some(each) = &message.set_different_angles_command {
             let (servos, angles) = (&each.servo_addresses, &each.angles);
@@ -157,7 +162,9 @@ impl Servos {
                 return Err(Refusal::Lengths(servos.len(), angles.len()));
             }
             let pairs = servos.iter().zip(angles);
-            return pairs.map(|(servo, angle)| self.target(*servo, *angle)).collect();
+            return pairs
+                .map(|(servo, angle)| self.target(*servo, *angle))
+                .collect();
         }
         let Some(wanted) = &message.set_speed_command else {
             return Err(Refusal::Unknown);
@@ -232,13 +239,18 @@ mod tests {
     #[track_caller]
     fn check(bytes: &[u8], expected: Result<Vec<Command>, &str>) {
         let message = DriverMsg::decode(bytes).unwrap();
-        let found = servos("").read(&message).map_err(|refusal| refusal.to_string());
+        let found = servos("")
+            .read(&message)
+            .map_err(|refusal| refusal.to_string());
         assert_eq!(found, expected.map_err(str::to_owned));
     }
 
     #[test]
     fn bytes_of_clients_are_commands() {
-        check(b"\x10\x01\xb2\x04\x04\x08\x02\x10\x5a", Ok(vec![target(2, 1500)]));
+        check(
+            b"\x10\x01\xb2\x04\x04\x08\x02\x10\x5a",
+            Ok(vec![target(2, 1500)]),
+        );
         check(
             b"\x10\x01\xba\x04\x06\x0a\x02\x00\x01\x10\x2d",
             Ok(vec![target(0, 1950), target(1, 1950)]),
@@ -293,7 +305,10 @@ mod tests {
         );
         assert_eq!(servos.target(3, 140), Ok(target(3, 1000)));
         let refused = servos.target(3, 20).unwrap_err().to_string();
-        assert_eq!(refused, "servo 3 takes pulses of 992 to 2000 us, not of 2200");
+        assert_eq!(
+            refused,
+            "servo 3 takes pulses of 992 to 2000 us, not of 2200"
+        );
         let tenth = Command::SetTarget {
             servo: 4,
             quarters_us: 6000 + 33,

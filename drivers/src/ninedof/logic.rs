@@ -145,8 +145,9 @@ pub struct Logic {
     storing: Option<Storing>,
     measure_bias_at: Option<Instant>,
     look_at: Instant,
-    /// When the reading was begun that is not finished yet.
+    /// When the reading was begun that is not finished yet, and of what.
     reads_at: Instant,
+    reads: Sensors,
     outage: Outage,
     /// What is wrong with the chips.
     board_trouble: Option<String>,
@@ -197,6 +198,7 @@ impl Logic {
             measure_bias_at: measures_bias.then_some(now),
             look_at: now,
             reads_at: now,
+            reads: Sensors::default(),
             outage: Outage::default(),
             board_trouble: None,
             has_warned_of_motion: false,
@@ -306,6 +308,7 @@ impl Logic {
             Phase::Open => {
                 let wanted = self.wanted(now);
                 self.reads_at = now;
+                self.reads = wanted;
                 (!wanted.is_empty()).then_some(Step::Read(wanted))
             }
         }
@@ -348,12 +351,17 @@ impl Logic {
         if let Some(lasted) = self.outage.over(now) {
             self.outputs.push_back(Output::Say(Note::Back(lasted)));
         }
-        self.look_at = now
+        let next_look = now
             + match (reading.settling.is_empty(), trouble.is_some()) {
                 (false, _) => SETTLING,
                 (true, true) => LOOK_FOR_MISSING_EVERY,
                 (true, false) => LOOK_EVERY,
             };
+        self.look_at = match self.reads == Sensors::ALL {
+            true => next_look,
+            // Those that nobody reads are not forgotten.
+            false => next_look.min(self.look_at),
+        };
         self.board_trouble = trouble;
         let gain = self.settings.gain();
         let measured = Measured::of(reading.raw, gain, &self.calibration);

@@ -144,7 +144,7 @@ pub struct Logic {
 enum Phase {
     Absent { until: Instant },
     Opening,
-    Setting(Talk),
+    Setting(Box<Talk>),
     Listening,
     Ready,
     Ended,
@@ -233,7 +233,7 @@ impl Logic {
         } = &self.settings;
         self.phase = match parameters.is_empty() {
             true => Phase::Listening,
-            false => Phase::Setting(Talk::set_up(now, *pause, parameters.clone())),
+            false => Phase::Setting(Talk::set_up(now, *pause, parameters.clone()).into()),
         };
         self.proceed(now);
     }
@@ -407,7 +407,7 @@ impl Logic {
             }
             Phase::Listening if is_silent => {
                 let talk = Talk::wake_up(now, self.settings.pause);
-                self.phase = Phase::Setting(talk);
+                self.phase = Phase::Setting(talk.into());
                 self.proceed(now);
             }
             Phase::Ready if is_silent => {

@@ -149,7 +149,11 @@ impl Markers {
 /// The same angle, more than -180 and up to 180.
 pub(super) fn wrap_deg(angle: f64) -> f64 {
     let turned = angle.rem_euclid(360.0);
-    if turned > 180.0 { turned - 360.0 } else { turned }
+    if turned > 180.0 {
+        turned - 360.0
+    } else {
+        turned
+    }
 }
 
 #[cfg(test)]
@@ -249,7 +253,10 @@ mod tests {
             (100.0, 200.0, 0.0, 7),
         );
         let plain = Markers::new(MarkerFile::default(), None, 90.0).unwrap();
-        check(plain.pose(&[seen(7, -90.0, 1.0, 2.0)]), (1.0, 2.0, 180.0, 7));
+        check(
+            plain.pose(&[seen(7, -90.0, 1.0, 2.0)]),
+            (1.0, 2.0, 180.0, 7),
+        );
     }
 
     #[test]
@@ -263,7 +270,13 @@ mod tests {
 
     #[test]
     fn angles_stay_within_a_turn() {
-        for (angle, wrapped) in [(0.0, 0.0), (180.0, 180.0), (-180.0, 180.0), (270.0, -90.0), (-270.0, 90.0)] {
+        for (angle, wrapped) in [
+            (0.0, 0.0),
+            (180.0, 180.0),
+            (-180.0, 180.0),
+            (270.0, -90.0),
+            (-270.0, 90.0),
+        ] {
             assert_eq!(wrap_deg(angle), wrapped);
         }
     }

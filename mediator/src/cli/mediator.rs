@@ -114,6 +114,7 @@ impl Options {
         let hooks = Hooks {
             reload: Arc::new(move || self.effective()),
             set_log_level: Box::new(log.level()),
+            set_log_rate: Box::new(log.rate()),
             log_lines_lost: Box::new(log.lost()),
             amber: this_program().map_err(|error| failed("cannot find this program", &error))?,
         };

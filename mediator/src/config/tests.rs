@@ -93,8 +93,8 @@ fn wrong_files_say_where_and_what_to_do() {
     );
     check_error(
         "[driver]\ndevice = \"5:0\"\n",
-        "/robot/amber.toml:1:1: invalid type: map, expected a sequence | write [[driver]], with \
-         two brackets",
+        "/robot/amber.toml:1:1: invalid type: map, expected a sequence | write [[access]] or \
+         [[driver]], with two brackets",
     );
     check_error(
         "[[driver]]\ndevice = '5:0'\nrestart = 'allways'\n",
@@ -107,36 +107,126 @@ fn wrong_files_say_where_and_what_to_do() {
     );
     check_error(
         "[[driver]]\ndevice = \"hokujo:0\"\ncommand = [\"x\"]",
-        "/robot/amber.toml: [[driver]] number 1: device 'hokujo:0': no device type is called \
+        "/robot/amber.toml:2:10: device 'hokujo:0': no device type is called \
          'hokujo'; did you mean 'hokuyo'? | write a name and an id such as 'hokuyo:0', or \
          numbers: '4:0'",
     );
     check_error(
         "[[driver]]\ndevice = \"5:0\"\n",
-        "/robot/amber.toml: [[driver]] number 1: `command` is missing | \
+        "/robot/amber.toml:1:1: `command` is missing | \
          command = [\"amber\", \"driver\", \"dummy\"]",
     );
     check_error(
         "[[driver]]\ncommand = [\"x\"]\n",
-        "/robot/amber.toml: [[driver]] number 1: `device` is missing | device = \"hokuyo:0\"",
+        "/robot/amber.toml:1:1: `device` is missing | device = \"hokuyo:0\"",
     );
     check_error(
         "[[driver]]\ndevice='5:0'\ncommand=['x']\n[[driver]]\ndevice='dummy'\ncommand=['y']\n",
-        "device dummy:0: is served by two drivers | give one of them another id, such as ':1'",
+        "/robot/amber.toml:4:1: device dummy:0 is served by two drivers; the first stands in line 1 \
+         | give one of them another id, such as ':1'",
     );
     check_error(
         "[[driver]]\ndevice='5:0'\ncommand=['x']\nbackoff_min_ms=0\n",
-        "/robot/amber.toml: [[driver]] number 1: backoff_min_ms = 0 and backoff_max_ms = 10000 \
+        "/robot/amber.toml:1:1: backoff_min_ms = 0 and backoff_max_ms = 10000 \
          | the first must be above 0 and at most the second",
     );
     check_error(
         "[[driver]]\ndevice='0:0'\ncommand=['x']\n",
-        "/robot/amber.toml: [[driver]] number 1: device type 0 is the mediator itself",
+        "/robot/amber.toml:2:8: device type 0 is the mediator itself",
     );
     check_error(
         "[limits]\nclients = 0\n",
-        "/robot/amber.toml: [limits] clients: must be above 0",
+        "/robot/amber.toml:2:11: [limits] clients must be above 0",
     );
+}
+
+#[test]
+fn wrong_access_rules_say_where_and_what_to_write() {
+    check_error(
+        "[[access]]\nfrom = ['10.0.0.0/8', '192.168.1.7/24']\naction = 'allow'\n",
+        "/robot/amber.toml:2:23: '192.168.1.7/24' is an address within a network | write \
+         \"192.168.1.0/24\" for all of it, or \"192.168.1.7\" for the one",
+    );
+    check_error(
+        "[[access]]\ndevices = ['hokujo:*']\naction = 'allow'\n",
+        "/robot/amber.toml:2:12: device 'hokujo:*': no device type is called 'hokujo'; did you \
+         mean 'hokuyo'? | write 'hokuyo:0' or '4:0', 'hokuyo:*' for all of a kind, 'mediator' or '*'",
+    );
+    check_error(
+        "[[access]]\nfrom = ['10.0.0.0/8']\n",
+        "/robot/amber.toml:1:1: missing field `action` | action = \"allow\", or \"deny\"",
+    );
+    check_error(
+        "[[access]]\naction = 'denny'\n",
+        "/robot/amber.toml:2:10: unknown variant `denny`, expected `allow` or `deny` | did you \
+         mean `deny`?",
+    );
+    check_error(
+        "[[access]]\naction = 'deny'\nform = ['10.0.0.0/8']\n",
+        "/robot/amber.toml:3:1: unknown field `form`, expected one of `action`, `from`, `devices` \
+         | did you mean `from`?",
+    );
+    check_error(
+        "[access]\naction = 'deny'\n",
+        "/robot/amber.toml:1:1: invalid type: map, expected a sequence | write [[access]] or \
+         [[driver]], with two brackets",
+    );
+}
+
+#[test]
+fn access_rules_are_read_in_order_and_printed_as_they_are() {
+    let text = "
+        [[access]]
+        action = 'allow'
+        from = ['loopback', '192.168.1.0/24', '::1']
+        devices = ['hokuyo:*', '5:0', 'mediator']
+
+        [[access]]
+        action = 'deny'
+    ";
+    let config = parse(text).unwrap();
+    let [first, second] = &config.access.0[..] else {
+        panic!("two rules")
+    };
+    assert_eq!((first.from.len(), first.devices.len()), (3, 3));
+    assert!(second.from.is_empty() && second.devices.is_empty());
+    assert_eq!(parse(&config.to_toml()).unwrap().access, config.access);
+}
+
+#[test]
+fn limits_are_read_and_hold_for_drivers_that_say_nothing_else() {
+    let config = parse(
+        "
+        [limits]
+        clients = 7
+        datagrams_per_second = 8
+        log_lines_per_second = 9
+        stderr_lines_per_second = 10
+        deaths = 3
+        deaths_window_s = 11
+
+        [[driver]]
+        device = '5:0'
+        command = ['x']
+
+        [[driver]]
+        device = '5:1'
+        command = ['x']
+        deaths = 4
+        ",
+    )
+    .unwrap();
+    let limits = config.limits;
+    assert_eq!((limits.clients.get(), limits.datagrams_per_second), (7, 8));
+    assert_eq!(
+        (limits.log_lines_per_second, limits.stderr_lines_per_second),
+        (9, 10)
+    );
+    let rules: Vec<_> = config.drivers.iter().map(|driver| driver.policy).collect();
+    assert_eq!((rules[0].deaths, rules[1].deaths), (3, 4));
+    assert_eq!(rules[1].deaths_window, Duration::from_secs(11));
+    let again = parse(&config.to_toml()).unwrap();
+    assert_eq!(again.limits, config.limits);
 }
 
 proptest::proptest! {
@@ -173,7 +263,10 @@ fn commands_are_split_like_a_shell_would() {
         ),
         ("78:0='x", "--driver '78:0='x': a quote is not closed"),
         ("78:0=", "--driver '78:0=': `command` is missing"),
-        ("77:0=x", "device 77:0: is served by two drivers"),
+        (
+            "77:0=x",
+            "--driver '77:0=x': device 77:0 is served by another driver already",
+        ),
     ] {
         let mut config = config.clone();
         assert_eq!(config.add_driver(text).unwrap_err().to_string(), expected);

@@ -4,6 +4,7 @@
 //! speak to it on its own account. Old programs never do, and so never see a
 //! datagram that the original would not have sent.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -15,17 +16,17 @@ use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType};
 use prost::Message;
 use tracing::info;
 
-use super::{Core, Driver, Order, Ticket};
+use super::clients::Gone;
+use super::{Core, Driver, Order, Ticket, absence};
 use crate::config::Admin;
 use crate::counters::{Count, Drop};
 use crate::limits;
-use crate::router::{Client, DriverKey, ForMediator, Sender};
+use crate::router::{Client, ClientAddress, DriverKey, ForMediator, Sender};
 use crate::supervise::{Event, Restart, State};
 
 impl Core {
     /// Somebody speaks to the mediator itself.
     pub(super) fn for_mediator(&mut self, now: Instant, said: ForMediator<'_>) {
-        self.router.counters.count(Count::ForMediator);
         let message = mediator::DriverMsg::decode(said.message).ok();
         let kind = message.as_ref().and_then(DeviceMessage::kind);
         let (Some(message), Some(kind)) = (message, kind) else {
@@ -34,7 +35,7 @@ impl Core {
         match (said.from, kind) {
             (from, MsgType::Ping) => {
                 if !matches!(from, Sender::Driver(_)) {
-                    self.announce(now, from);
+                    self.announce(now, &said);
                 }
                 let mut pong = mediator::DriverMsg::of_kind(MsgType::Pong);
                 pong.set_ack(message.syn());
@@ -43,37 +44,46 @@ impl Core {
             }
             (Sender::Driver(key), MsgType::Pong) => self.driver_event(now, key, Event::Pong),
             (Sender::Driver(key), MsgType::DriverDied) => {
-                self.router.driver_says_dead(key, &mut self.outbox);
+                let why = absence::out_of_order();
+                self.router.driver_says_dead(key, &why, &mut self.outbox);
             }
-            (from @ Sender::Client(_), MsgType::Pong) => {
-                if let Some(id) = self.router.id_of(now, from)
-                    && let Some(client) = self.router.clients.client_mut(id)
-                {
-                    client.answered_ping();
+            (Sender::Client(from), MsgType::Pong) => {
+                if self.router.client_answered(from, message.ack()) {
+                    self.carry_out_what_waited(now, from);
                 }
             }
             (from @ Sender::Client(_), MsgType::ClientDied) => {
-                if let Some(id) = self.router.id_of(now, from) {
-                    self.client_gone(id, super::Gone::SaidSo);
+                if let Some(id) = self.router.id_of(from) {
+                    self.client_gone(now, id, Gone::SaidSo);
                 }
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Subscribe) => {
-                if let Some(id) = self.announce(now, said.from) {
+                if let Some(id) = self.announce(now, &said) {
                     self.listeners.insert(id);
                     self.forget_listeners_that_are_gone();
+                    if !self.router.is_proved(said.from) {
+                        self.router.ping_client(id, &mut self.outbox);
+                    }
                 }
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Unsubscribe) => {
-                if let Some(id) = self.announce(now, said.from) {
+                if let Some(id) = self.announce(now, &said) {
                     self.listeners.remove(&id);
                 }
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Data) => {
-                self.announce(now, said.from);
+                let id = self.announce(now, &said);
                 let Some(syn) = message.syn() else {
                     // There is no way to answer.
                     return self.router.counters.drop(Drop::MediatorMessage);
                 };
+                if !self.router.may_request(now, said.from) {
+                    return;
+                }
+                if let (Sender::Client(from), false) = (said.from, self.router.is_proved(said.from))
+                {
+                    return self.ask_for_proof(from, id, said.message);
+                }
                 let ticket = Ticket { to: said.from, syn };
                 match self.carry_out(now, ticket, message.request.and_then(|r| r.what)) {
                     Ok(Some(reply)) => self.reply(ticket, reply),
@@ -111,12 +121,45 @@ impl Core {
         self.reply(ticket, reply);
     }
 
-    fn announce(&mut self, now: Instant, from: Sender) -> Option<ClientId> {
+    /// Whoever asks may have made up his address, and the answer would go to
+    /// somebody who never asked, and be longer than the question. So a PING
+    /// goes there, and the request waits for the PONG.
+    fn ask_for_proof(&mut self, from: ClientAddress, id: Option<ClientId>, request: &[u8]) {
+        if request.len() > limits::UNPROVED_REQUEST_BYTES {
+            return self.router.counters.drop(Drop::Unproved);
+        }
+        if self.unproved.len() == limits::UNPROVED_REQUESTS {
+            self.unproved.pop_front();
+            self.router.counters.drop(Drop::Unproved);
+        }
+        self.unproved.push_back((from, request.to_vec()));
+        if let Some(id) = id {
+            self.router.ping_client(id, &mut self.outbox);
+        }
+    }
+
+    fn carry_out_what_waited(&mut self, now: Instant, from: ClientAddress) {
+        let theirs: VecDeque<_>;
+        (theirs, self.unproved) = std::mem::take(&mut self.unproved)
+            .into_iter()
+            .partition(|(address, _)| *address == from);
+        for (_, request) in theirs {
+            let said = ForMediator {
+                from: Sender::Client(from),
+                about: None,
+                message: &request,
+                bytes: request.len(),
+            };
+            self.for_mediator(now, said);
+        }
+    }
+
+    fn announce(&mut self, now: Instant, said: &ForMediator<'_>) -> Option<ClientId> {
         if self.client_tick.is_none() {
             self.client_tick = Some(now + limits::CLIENT_PING_INTERVAL);
             self.timers_changed = true;
         }
-        self.router.announce(now, from)
+        self.router.announce(now, said)
     }
 
     fn carry_out(
@@ -142,11 +185,9 @@ impl Core {
                 reply::What::Driver(self.describe(now, &self.drivers[&key], Detail::Full))
             }
             request::What::ListClients(page) => {
-                let all = self.router.clients.sorted();
-                let total = all.len() as u32;
-                let clients = all
-                    .into_iter()
-                    .map(|(id, client)| self.client_info(now, id, client));
+                let total = self.router.clients.len() as u32;
+                let all = self.router.clients.iter();
+                let clients = all.map(|client| self.client_info(now, client));
                 let clients = page_of(clients, page.skip());
                 reply::What::Clients(mediator::ClientList { clients, total })
             }
@@ -238,17 +279,20 @@ impl Core {
         };
         let key = self.router.driver_of(driver.config.devices[0]);
         let counters = key.and_then(|key| self.router.route(key)).map(|route| {
-            let traffic = &route.traffic;
+            let (traffic, tally) = (&route.traffic, route.queue.tally());
             mediator::DriverCounters {
-                frames_in: Some(traffic.frames_in),
+                frames_in: Some(tally.queued),
                 bytes_in: Some(traffic.bytes_in),
                 frames_out: Some(traffic.frames_out),
                 bytes_out: Some(traffic.bytes_out),
-                dropped_full: Some(route.queue.dropped()),
+                dropped_full: Some(tally.dropped_full),
                 dropped_down: Some(traffic.dropped_down),
                 queued: Some(route.queue.len() as u64),
                 stderr_lines: Some(driver.words.lines()),
                 stderr_dropped: Some(driver.words.dropped()),
+                frames_written: Some(tally.written),
+                dropped_client_gone: Some(tally.dropped_client_gone),
+                dropped_ended: Some(tally.dropped_driver_gone),
             }
         });
         let hint = match (supervisor.state(), &driver.hint) {
@@ -289,6 +333,7 @@ impl Core {
             hint: hint.map(|hint| shorten(&hint)),
             counters,
             answers_ping: Some(supervisor.answers_ping()),
+            last_exit_hint: driver.last_exit_hint.as_deref().map(shorten),
             ..mediator::Driver::default()
         };
         if detail == Detail::Full {
@@ -313,24 +358,25 @@ impl Core {
         description
     }
 
-    fn client_info(&self, now: Instant, id: ClientId, client: &Client) -> mediator::ClientInfo {
-        let used = client.used.iter().filter_map(|key| self.router.route(*key));
+    fn client_info(&self, now: Instant, client: &Client) -> mediator::ClientInfo {
         mediator::ClientInfo {
-            id: id.0,
+            id: client.id.0,
             address: client.address.address.to_string(),
             announced: Some(client.announced),
             silent_ms: Some(millis(now.duration_since(client.heard))),
             frames_received: Some(client.received),
             frames_sent: Some(client.sent),
-            devices: used
-                .flat_map(|route| &route.devices)
-                .map(|d| wire_device(*d))
+            devices: client
+                .uses
+                .iter()
+                .map(|used| wire_device(used.device))
                 .collect(),
+            proved: Some(client.is_proved()),
         }
     }
 
     fn statistics(&self, now: Instant) -> Statistics {
-        let counters = &self.router.counters;
+        let counters = self.router.totals();
         let counter = |name: &str, value| Counter {
             name: name.into(),
             value,
@@ -394,6 +440,6 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// Keeps answers within a datagram.
-fn shorten(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     text[..text.floor_char_boundary(limits::TEXT_BYTES)].to_owned()
 }

@@ -34,7 +34,7 @@ impl Core {
     ) -> Result<String, Refusal> {
         let client = match ticket.to {
             Sender::Client(client) if super::control::is_loopback(client.address.ip()) => {
-                self.router.id_of(now, ticket.to)
+                self.router.id_of(ticket.to)
             }
             // What a driver is shown goes through its pipe, and would be traced.
             _ => None,

@@ -1,39 +1,31 @@
 //! What a driver says on stderr: into the log, and the last of it kept. PURE.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use amber_proto::Device;
 use tracing::{Level, error, info, warn};
 
 use crate::counters::{Counters, Drop};
 use crate::limits;
+use crate::rate::{Gate, Rate};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Words {
     last: VecDeque<String>,
     lines: u64,
     dropped: u64,
-    second: Instant,
-    in_second: u32,
+    gate: Gate,
+    unlogged: u64,
 }
 
 impl Words {
-    pub(super) fn new(now: Instant) -> Self {
-        Self {
-            last: VecDeque::new(),
-            lines: 0,
-            dropped: 0,
-            second: now,
-            in_second: 0,
-        }
-    }
-
     pub(super) fn say(
         &mut self,
         now: Instant,
         device: Device,
         line: &str,
+        rate: Rate,
         counters: &mut Counters,
     ) {
         self.lines += 1;
@@ -45,29 +37,22 @@ impl Words {
         let words = &words[..words.floor_char_boundary(limits::TEXT_BYTES)];
         self.last.push_back(words.to_owned());
 
-        if now.duration_since(self.second) >= Duration::from_secs(1) {
-            let unlogged = self
-                .in_second
-                .saturating_sub(limits::STDERR_LINES_PER_SECOND);
-            if unlogged > 0 {
-                warn!(driver = %device, unlogged, "too many lines on stderr");
-            }
-            self.second = now;
-            self.in_second = 0;
-        }
-        self.in_second += 1;
-        if self.in_second > limits::STDERR_LINES_PER_SECOND {
+        if !self.gate.pass(now, rate) {
             self.dropped += 1;
-            counters.drop(Drop::DriverStderrLines);
-        } else {
-            // What the driver logs at a lower level somebody has asked it for,
-            // and would look for here in vain.
-            match level {
-                Some((Level::ERROR, line)) => error!(target: "driver", driver = %device, "{line}"),
-                Some((Level::WARN, line)) => warn!(target: "driver", driver = %device, "{line}"),
-                Some((Level::INFO, line)) => info!(target: "driver", driver = %device, "{line}"),
-                _ => info!(target: "driver", driver = %device, "{line}"),
-            }
+            self.unlogged += 1;
+            return counters.drop(Drop::DriverStderrLines);
+        }
+        let unlogged = std::mem::take(&mut self.unlogged);
+        if unlogged > 0 {
+            warn!(driver = %device, unlogged, "too many lines on stderr");
+        }
+        // What the driver logs at a lower level somebody has asked it for, and
+        // would look for here in vain.
+        match level {
+            Some((Level::ERROR, line)) => error!(target: "driver", driver = %device, "{line}"),
+            Some((Level::WARN, line)) => warn!(target: "driver", driver = %device, "{line}"),
+            Some((Level::INFO, line)) => info!(target: "driver", driver = %device, "{line}"),
+            _ => info!(target: "driver", driver = %device, "{line}"),
         }
     }
 

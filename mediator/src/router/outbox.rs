@@ -3,11 +3,14 @@
 //! The router writes each frame once, however many clients it goes to; the
 //! shell sends all entries and clears the box.
 
+use std::iter;
 use std::net::SocketAddr;
 use std::ops::Range;
 
 use amber_proto::Frame;
 use amber_proto::frame::PartTooLong;
+
+use crate::limits;
 
 /// Where a client is: its address, and which of our sockets it talks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +26,53 @@ pub struct ClientAddress {
 pub struct Outbox {
     bytes: Vec<u8>,
     datagrams: Vec<(ClientAddress, Range<usize>)>,
+}
+
+/// Datagrams in a row for one client, all as long as the first but for the
+/// last, which may be shorter: what the system can cut apart by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run<'a> {
+    /// Whose they are.
+    pub to: ClientAddress,
+    /// All of them, one behind the other.
+    pub bytes: &'a [u8],
+    /// Where to cut: the length of the first.
+    pub segment: usize,
+}
+
+impl<'a> Run<'a> {
+    /// How many datagrams it has.
+    #[allow(clippy::len_without_is_empty)] // There is no run without one.
+    pub fn len(&self) -> usize {
+        self.bytes.len().div_ceil(self.segment)
+    }
+
+    /// The datagrams, one by one.
+    pub fn datagrams(&self) -> impl ExactSizeIterator<Item = Run<'a>> + use<'a> {
+        let run = *self;
+        (run.bytes.chunks(run.segment)).map(move |bytes| Self { bytes, ..run })
+    }
+}
+
+/// How many of the first ones make a run.
+fn run_len(datagrams: &[(ClientAddress, Range<usize>)], most: usize) -> usize {
+    let Some((to, first)) = datagrams.first() else {
+        return 0;
+    };
+    let segment = first.len();
+    if segment > limits::SEGMENT_BYTES {
+        return 1;
+    }
+    let goes_on = |pair: &[(ClientAddress, Range<usize>)]| {
+        let ((_, before), (other, range)) = (&pair[0], &pair[1]);
+        before.len() == segment
+            && other == to
+            && range.start == before.end
+            && range.len() <= segment
+    };
+    let most = most.min(limits::RUN_BYTES / segment.max(1));
+    let more = datagrams.windows(2).take(most.saturating_sub(1));
+    1 + more.take_while(|pair| goes_on(pair)).count()
 }
 
 /// A frame in the outbox.
@@ -52,6 +102,22 @@ impl Outbox {
             .map(|(to, range)| (*to, &self.bytes[range.clone()]))
     }
 
+    /// The same, with neighbours that one system call can send taken together.
+    /// At most `most` datagrams make one run.
+    pub fn runs(&self, most: usize) -> impl Iterator<Item = Run<'_>> {
+        let mut rest = &self.datagrams[..];
+        iter::from_fn(move || {
+            let (run, others) = rest.split_at(run_len(rest, most));
+            rest = others;
+            let ((to, first), (_, last)) = (run.first()?, run.last()?);
+            Some(Run {
+                to: *to,
+                bytes: &self.bytes[first.start..last.end],
+                segment: first.len(),
+            })
+        })
+    }
+
     /// Whether there is nothing to send and nothing to forget: a frame may have
     /// been written for clients that turned out to be unknown.
     pub fn is_empty(&self) -> bool {
@@ -62,5 +128,86 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.datagrams.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(port: u16) -> ClientAddress {
+        ClientAddress {
+            socket: 0,
+            address: ([10, 0, 0, 1], port).into(),
+        }
+    }
+
+    /// Ports and lengths of messages in, ports and lengths of runs out.
+    fn check(datagrams: &[(u16, usize)], most: usize, runs: &[(u16, &[usize])]) {
+        let mut outbox = Outbox::default();
+        for (port, bytes) in datagrams {
+            let frame = outbox.write(&[], &vec![0; bytes - 4]).unwrap();
+            outbox.send(client(*port), &frame);
+        }
+        let shown: Vec<(u16, Vec<usize>)> = (outbox.runs(most))
+            .map(|run| {
+                let lengths = run.datagrams().map(|one| one.bytes.len()).collect();
+                (run.to.address.port(), lengths)
+            })
+            .collect();
+        let runs: Vec<_> = runs
+            .iter()
+            .map(|(port, all)| (*port, all.to_vec()))
+            .collect();
+        assert_eq!(shown, runs, "{datagrams:?}");
+    }
+
+    #[test]
+    fn neighbours_of_one_length_for_one_client_make_a_run() {
+        check(&[], 9, &[]);
+        check(&[(1, 50)], 9, &[(1, &[50])]);
+        check(
+            &[(1, 50), (1, 50), (2, 50)],
+            9,
+            &[(1, &[50, 50]), (2, &[50])],
+        );
+        check(
+            &[(1, 50), (2, 50), (1, 50)],
+            9,
+            &[(1, &[50]), (2, &[50]), (1, &[50])],
+        );
+        // A shorter one ends it, a longer one cannot be part of it.
+        check(
+            &[(1, 50), (1, 40), (1, 40)],
+            9,
+            &[(1, &[50, 40]), (1, &[40])],
+        );
+        check(&[(1, 40), (1, 50)], 9, &[(1, &[40]), (1, &[50])]);
+    }
+
+    #[test]
+    fn runs_are_bounded() {
+        check(
+            &[(1, 50); 5],
+            2,
+            &[(1, &[50, 50]), (1, &[50, 50]), (1, &[50])],
+        );
+        check(&[(1, 50); 2], 1, &[(1, &[50]), (1, &[50])]);
+        let most = limits::RUN_BYTES / 1200;
+        let (whole, rest) = (vec![1200; most], vec![1200; 64 - most]);
+        check(&[(1, 1200); 64], 64, &[(1, &whole), (1, &rest)]);
+        let long = limits::SEGMENT_BYTES + 1;
+        check(&[(1, long); 2], 9, &[(1, &[long]), (1, &[long])]);
+    }
+
+    #[test]
+    fn one_frame_to_many_is_written_once_and_makes_no_run() {
+        let mut outbox = Outbox::default();
+        let frame = outbox.write(&[], b"x").unwrap();
+        for port in [1, 1, 2] {
+            outbox.send(client(port), &frame);
+        }
+        assert_eq!(outbox.runs(9).count(), 3);
+        assert_eq!(outbox.datagrams().count(), 3);
     }
 }

@@ -70,25 +70,22 @@ impl Child {
         })
     }
 
-    /// Writes what waits, as far as the pipe takes it. Returns how many frames
-    /// were dropped from a full queue, and how many because nobody reads.
-    pub(super) fn write(&self, queue: &mut Queue) -> (u64, u64) {
+    /// Writes what waits, as far as the pipe takes it.
+    pub(super) fn write(&self, queue: &mut Queue) {
         let Some(input) = &self.input else {
-            return (0, queue.clear());
+            return queue.clear();
         };
-        let mut dropped = 0;
         while !queue.chunk().is_empty() {
             match input.pipe.try_write(queue.chunk()) {
-                Ok(written) => dropped += queue.wrote(written),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => dropped += queue.wrote(0),
+                Ok(written) => queue.wrote(written),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => queue.wrote(0),
                 // It has closed its stdin.
-                Err(_) => return (dropped, queue.clear()),
+                Err(_) => return queue.clear(),
             }
         }
         if queue.is_blocked() {
             input.full.notify_one();
         }
-        (dropped, 0)
     }
 
     /// Closes the driver's stdin: the polite way to ask it to end.

@@ -67,5 +67,6 @@ async fn reload(shell: &Shell) -> Outcome {
     if core.is_stopping() {
         return Err(("the mediator is shutting down".into(), None));
     }
+    (shell.hooks.set_log_rate)(config.limits.log_lines_per_second);
     Ok(core.apply(Instant::now(), &config))
 }

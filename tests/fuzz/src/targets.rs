@@ -5,6 +5,7 @@ mod core;
 mod hokuyo;
 mod queue;
 mod roboclaw;
+mod tools;
 mod wire;
 
 use crate::Target;
@@ -23,6 +24,10 @@ pub const TARGETS: &[Target] = &[
     // From people.
     target("config", config::config),
     target("command", config::command),
+    target("import", config::import),
+    // To those who look at the wire.
+    target("explain", tools::explain),
+    target("noise", tools::noise),
     // From devices, and to simulated ones.
     target("scip", hokuyo::scip),
     target("hokuyo_driver", hokuyo::driver),

@@ -23,6 +23,7 @@ from .errors import (
 from .schemas import DriverMsg
 from .schemas import load as load_proto
 from .values import (
+    Attitude,
     DriverStatus,
     DummyStatus,
     Fix,
@@ -38,6 +39,7 @@ from .values import (
 __version__ = "0.1.0"
 __all__ = [
     "AmberError",
+    "Attitude",
     "BadAnswer",
     "Client",
     "Closed",

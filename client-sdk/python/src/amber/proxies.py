@@ -141,6 +141,7 @@ class NineDof(Typed):
         message = DriverMsg()
         request = message.Extensions[schemas.ninedof.dataRequest]
         request.accel, request.gyro, request.magnet = accelerometer, gyroscope, magnetometer
+        request.extended = True
         answer = await self.proxy.ask(message)
         return ImuReading._read(self._part(answer, schemas.ninedof.sensorData))
 
@@ -164,6 +165,7 @@ class NineDof(Typed):
             action = message.Extensions[schemas.ninedof.subscribeAction]
             action.freq = period  # a period, in spite of its name
             action.accel, action.gyro, action.magnet = accelerometer, gyroscope, magnetometer
+            action.extended = True
             return message
 
         return self.proxy.subscription(

@@ -112,17 +112,31 @@ Vector = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
+class Attitude:
+    """Heading and tilt of a robot that stands or moves evenly."""
+
+    #: Degrees clockwise from magnetic north, in [0, 360).
+    heading_deg: float
+    #: Degrees, positive when the front is up.
+    pitch_deg: float
+    #: Degrees, positive when the right side is down.
+    roll_deg: float
+
+
+@dataclass(frozen=True)
 class ImuReading:
     """What was asked for of an inertial measurement unit; the rest is None."""
 
     #: Acceleration x, y, z in thousandths of g.
     acceleration_mg: Vector | None = None
-    #: Turn rate about x, y, z in degrees per second.
+    #: Turn rate about x, y, z in degrees per second; whole ones from old drivers.
     rate_deg_s: Vector | None = None
     #: Magnetic field x, y, z in thousandths of gauss.
     field_mgauss: Vector | None = None
     #: Milliseconds since the driver started.
     timestamp_ms: int | None = None
+    #: With acceleration and field; old drivers do not know it.
+    attitude: Attitude | None = None
 
     @classmethod
     def _read(cls, message: Any) -> ImuReading:
@@ -133,7 +147,15 @@ class ImuReading:
             return (axes.xAxis, axes.yAxis, axes.zAxis)
 
         time_ms = message.timestamp if message.HasField("timestamp") else None
-        return cls(vector("accel"), vector("gyro"), vector("magnet"), time_ms)
+        rate = vector("gyro")
+        if message.HasField("gyroMilli"):
+            milli = message.gyroMilli
+            rate = (milli.xAxis / 1000, milli.yAxis / 1000, milli.zAxis / 1000)
+        attitude = None
+        if message.HasField("attitude"):
+            told = message.attitude
+            attitude = Attitude(told.headingDeg, told.pitchDeg, told.rollDeg)
+        return cls(vector("accel"), rate, vector("magnet"), time_ms, attitude)
 
 
 @dataclass(frozen=True)

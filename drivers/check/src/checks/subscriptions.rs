@@ -1,7 +1,7 @@
 //! What is published, and to whom. IO.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use amber_proto::{MsgType, Packet, dummy};
 use prost::Message;
@@ -25,7 +25,7 @@ pub(super) fn subscribe(run: &mut Run<'_>) -> Checking {
     // One leaves, the other stays.
     run.send(&[a], UNSUBSCRIBE)?;
     run.fence()?;
-    let heard = listen(run)?;
+    let heard = listen_for(run, b)?;
     if heard.contains(&a) {
         return Err(Finding::new(
             format!("client {a} gets data after UNSUBSCRIBE"),
@@ -52,7 +52,7 @@ pub(super) fn client_died(run: &mut Run<'_>) -> Checking {
     wait_for_both(run, a, b)?;
     run.send(&[a], CLIENT_DIED)?;
     run.fence()?;
-    let heard = listen(run)?;
+    let heard = listen_for(run, b)?;
     if heard.contains(&a) {
         return Err(Finding::new(
             format!("client {a} gets data after CLIENT_DIED"),
@@ -155,15 +155,35 @@ fn wait_for_both(run: &mut Run<'_>, a: i32, b: i32) -> Result<(), Finding> {
 /// Who gets something in the time that a publication may take at most.
 fn listen(run: &mut Run<'_>) -> Result<BTreeSet<i32>, Finding> {
     let mut heard = BTreeSet::new();
-    let deadline = Instant::now() + limits::PUBLISHED / 2;
+    collect(run, &mut heard, limits::PUBLISHED, None)?;
+    Ok(heard)
+}
+
+/// Who gets something until a client that should get it has got it, and
+/// shortly after.
+fn listen_for(run: &mut Run<'_>, client: i32) -> Result<BTreeSet<i32>, Finding> {
+    let mut heard = BTreeSet::new();
+    let patience = run.plan.timeout.max(limits::PUBLISHED);
+    collect(run, &mut heard, patience, Some(client))?;
+    collect(run, &mut heard, limits::QUIET, None)?;
+    Ok(heard)
+}
+
+fn collect(
+    run: &mut Run<'_>,
+    heard: &mut BTreeSet<i32>,
+    patience: Duration,
+    until: Option<i32>,
+) -> Result<(), Finding> {
+    let deadline = Instant::now() + patience;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(heard);
+        if left.is_zero() || until.is_some_and(|client| heard.contains(&client)) {
+            return Ok(());
         }
         match run.receive(left)? {
             Some(packet) => heard.extend(packet.header.client_ids),
-            None => return Ok(heard),
+            None => return Ok(()),
         }
     }
 }

@@ -10,7 +10,9 @@ fn maestro() -> Maestro {
 
 fn tell(maestro: &mut Maestro, bytes: &[u8]) -> Vec<u8> {
     maestro.handle_bytes(bytes);
-    std::iter::from_fn(|| maestro.poll_output()).flatten().collect()
+    std::iter::from_fn(|| maestro.poll_output())
+        .flatten()
+        .collect()
 }
 
 #[track_caller]
@@ -130,7 +132,10 @@ fn acceleration_begins_and_ends_gently() {
     }
     let fastest = steps.iter().copied().fold(0.0, f64::max);
     let end = steps.len() - 1;
-    assert!(steps[0] < fastest / 10.0 && steps[end] < fastest / 4.0, "{steps:?}");
+    assert!(
+        steps[0] < fastest / 10.0 && steps[end] < fastest / 4.0,
+        "{steps:?}"
+    );
     assert!((40..200).contains(&steps.len()), "{}", steps.len());
     assert!(steps.iter().all(|step| *step > 0.0), "{steps:?}");
 }

@@ -96,7 +96,14 @@ fn parameters_are_read_and_written_while_it_is_stopped() {
     assert_eq!(bench.tell("~@RefID`"), ["~!RefID`", "~$RefID|2`"]);
     assert_eq!(bench.tell("~#RefID|24`"), ["~!RefID|24`"]);
     assert_eq!(bench.tell("~@RefID`"), ["~!RefID`", "~$RefID|24`"]);
-    for nonsense in ["~@Nothing`", "~#Nothing|1`", "~#Version|1`", "~`", "~é`", "x`"] {
+    for nonsense in [
+        "~@Nothing`",
+        "~#Nothing|1`",
+        "~#Version|1`",
+        "~`",
+        "~é`",
+        "x`",
+    ] {
         assert!(bench.tell(nonsense).is_empty(), "{nonsense}");
     }
     assert_eq!(bench.tell("~#SetEnd`"), ["~!SetEnd`"]);

@@ -234,7 +234,10 @@ fn commands_of_an_outage_are_dropped_but_speeds_are_kept() {
     bench.check_angles(&[(2, 50.0)]);
     assert_eq!(bench.logic.counters().dropped, 2);
     let notes = &bench.notes[..];
-    assert!(matches!(notes, [Note::Ready, Note::Trouble(_), Note::Back(_)]), "{notes:?}");
+    assert!(
+        matches!(notes, [Note::Ready, Note::Trouble(_), Note::Back(_)]),
+        "{notes:?}"
+    );
 }
 
 #[test]

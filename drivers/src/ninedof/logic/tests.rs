@@ -512,3 +512,16 @@ fn compatible_numbers_have_nothing_that_the_original_had_not() {
     assert_eq!(answer, expected);
     assert!(bench.said.is_empty());
 }
+
+#[test]
+fn sensors_that_nobody_wants_are_looked_after_too() {
+    let mut bench = Bench::ready();
+    bench.subscribe(1, 20);
+    bench.run(1000 * MS);
+    bench.bus.state().missing = vec![0x19];
+    bench.run(6000 * MS);
+    assert_eq!(bench.logic.trouble(), Some("accelerometer: no answer"));
+    bench.bus.state().missing.clear();
+    bench.run(6000 * MS);
+    assert_eq!(bench.logic.trouble(), None);
+}

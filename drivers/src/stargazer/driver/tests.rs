@@ -53,7 +53,11 @@ async fn serve(port: Plug<Mood>, mut stream: DuplexStream) {
                 pose: Pose::new(0.5, -0.25, 0.0),
             };
             let view = [seen];
-            device.handle_view(if mood == Mood::SeesNothing { &[] } else { &view });
+            device.handle_view(if mood == Mood::SeesNothing {
+                &[]
+            } else {
+                &view
+            });
         }
         while let Some(mut bytes) = device.poll_output() {
             match mood {
@@ -128,7 +132,7 @@ async fn an_answer_is_the_bytes_that_clients_know() {
             let fix = message.localization_data.as_mut().unwrap();
             fix.timestamp.take().unwrap()
         };
-        let mut found = answer.clone();
+        let mut found = answer;
         assert!(time(&mut found) < 1000);
         time(&mut sorted);
         assert_eq!(found, sorted);
@@ -161,11 +165,15 @@ async fn subscribers_hear_every_fix_or_one_in_a_period() {
         mediator.tell(b"\x10\x01\x82\x02\x02\x08\x01").await;
         assert!((19..=22).contains(&count(mediator).await));
         subscribe(mediator, Action::Unsubscribe, None).await;
-        mediator.tell(b"\x10\x01\x82\x02\x05\x08\x01\x10\xc8\x01").await;
+        mediator
+            .tell(b"\x10\x01\x82\x02\x05\x08\x01\x10\xc8\x01")
+            .await;
         assert!((9..=11).contains(&count(mediator).await));
         subscribe(mediator, Action::Unsubscribe, Some(0)).await;
         assert!((9..=11).contains(&count(mediator).await), "another kind");
-        mediator.tell(b"\x10\x01\x82\x02\x05\x08\x02\x10\xc8\x01").await;
+        mediator
+            .tell(b"\x10\x01\x82\x02\x05\x08\x02\x10\xc8\x01")
+            .await;
         assert_eq!(count(mediator).await, 0);
         // The way of the drivers in other languages.
         mediator.tell(b"\x10\x06").await;

@@ -208,14 +208,19 @@ fn fixes_are_where_the_robot_is_over_a_drive() {
 fn in_a_dead_zone_nothing_is_published_and_answers_are_old() {
     let mut bench = Bench::new("");
     assert_eq!(bench.ask(), Some(Known::Nothing));
-    bench.logic.subscribe(bench.instant(), &client(2), Rate::Period(100 * MS));
+    bench
+        .logic
+        .subscribe(bench.instant(), &client(2), Rate::Period(100 * MS));
     bench.advance(SECOND);
     assert!(matches!(bench.ask(), Some(Known::Fresh(_))));
     bench.place(0.4, 2.9);
     bench.advance(200 * MS);
     let (before, after) = (bench.published.len(), bench.to_clients.len());
     bench.advance(3 * SECOND);
-    assert_eq!((bench.published.len(), bench.to_clients.len()), (before, after));
+    assert_eq!(
+        (bench.published.len(), bench.to_clients.len()),
+        (before, after)
+    );
     match bench.ask() {
         Some(Known::Old(fix, age)) => {
             assert!((3 * SECOND..4 * SECOND).contains(&age), "{age:?}");
@@ -239,11 +244,16 @@ fn each_client_hears_as_often_as_it_wants() {
     let now = bench.instant();
     bench.logic.subscribe(now, &client(2), Rate::EachFix);
     bench.logic.subscribe(now, &client(3), Rate::EachFix);
-    bench.logic.subscribe(now, &client(3), Rate::Period(500 * MS));
+    bench
+        .logic
+        .subscribe(now, &client(3), Rate::Period(500 * MS));
     let heard = |bench: &mut Bench, time| {
         bench.advance(time);
         let heard = std::mem::take(&mut bench.to_clients);
-        let mut clients: Vec<_> = heard.into_iter().flat_map(|(_, clients, _)| clients).collect();
+        let mut clients: Vec<_> = heard
+            .into_iter()
+            .flat_map(|(_, clients, _)| clients)
+            .collect();
         clients.sort_unstable();
         [2, 3].map(|id| clients.iter().filter(|client| **client == id).count())
     };
@@ -254,7 +264,9 @@ fn each_client_hears_as_often_as_it_wants() {
     bench.logic.unsubscribe(&client(3), Rate::Period(MS));
     bench.logic.client_died(ClientId(2));
     assert_eq!(heard(&mut bench, SECOND), [0, 0]);
-    bench.logic.subscribe(bench.instant(), &client(3), Rate::Period(200 * MS));
+    bench
+        .logic
+        .subscribe(bench.instant(), &client(3), Rate::Period(200 * MS));
     bench.logic.client_died(ClientId(3));
     assert_eq!(heard(&mut bench, SECOND), [0, 0]);
 }
@@ -269,7 +281,11 @@ fn a_device_that_was_stopped_is_told_to_go_on() {
     assert!(!bench.robot.stargazer().is_running());
     bench.advance(5 * SECOND);
     assert!(bench.robot.stargazer().is_running());
-    assert!(bench.notes.contains(&Note::Ready(None)), "{:?}", bench.notes);
+    assert!(
+        bench.notes.contains(&Note::Ready(None)),
+        "{:?}",
+        bench.notes
+    );
     assert!(bench.published.len() > 10);
 }
 
@@ -283,7 +299,11 @@ fn parameters_are_set_before_anything_else() {
     let written = Note::Written("IDNum, ThrVal".into());
     let ready = Note::Ready(Some("LMR.Agv.2008.06.15".into()));
     let at = |note| bench.notes.iter().position(|other| *other == note);
-    assert!(at(written).unwrap() < at(ready).unwrap(), "{:?}", bench.notes);
+    assert!(
+        at(written).unwrap() < at(ready).unwrap(),
+        "{:?}",
+        bench.notes
+    );
     assert!(matches!(bench.ask(), Some(Known::Fresh(_))));
 
     // It has them for good, so the next time nothing is written.
@@ -293,7 +313,12 @@ fn parameters_are_set_before_anything_else() {
     bench.advance(15 * SECOND);
     let is_back = |note: &Note| matches!(note, Note::Back(_));
     assert!(bench.notes.iter().any(is_back), "{:?}", bench.notes);
-    assert!(!bench.notes.iter().any(|note| matches!(note, Note::Written(_))));
+    assert!(
+        !bench
+            .notes
+            .iter()
+            .any(|note| matches!(note, Note::Written(_)))
+    );
 }
 
 #[test]
@@ -345,7 +370,10 @@ fn wrong_bits_make_no_wrong_places() {
         }
     }
     let counters = bench.logic.counters();
-    assert!(bench.logic.spoilt() > 10 && counters.implausible > 0, "{counters:?}");
+    assert!(
+        bench.logic.spoilt() > 10 && counters.implausible > 0,
+        "{counters:?}"
+    );
     assert!(counters.fixes > 150, "{counters:?}");
     // A wrong digit that the robot could have driven cannot be told.
     assert!(worst_mm < 600.0, "{worst_mm}");
@@ -391,7 +419,9 @@ fn it_ends_at_once_and_nothing_comes_after() {
 fn there_is_a_limit_to_subscribers() {
     let mut bench = Bench::new("");
     for id in 0..2000 {
-        bench.logic.subscribe(bench.instant(), &client(id), Rate::EachFix);
+        bench
+            .logic
+            .subscribe(bench.instant(), &client(id), Rate::EachFix);
     }
     bench.settle();
     assert!(bench.notes.contains(&Note::TooMany));

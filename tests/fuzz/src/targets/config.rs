@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use amber_mediator::config::Config;
+use amber_mediator::config::{Config, import};
 
 /// A file: read, shown, read again; or an error that says where.
 pub(super) fn config(data: &[u8]) {
@@ -35,6 +35,18 @@ pub(super) fn command(data: &[u8]) {
             again(&config);
         }
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Settings of the original: what comes of them can be read.
+pub(super) fn import(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    if let Ok(imported) = import::import(text, None) {
+        let config = Config::parse(&imported.toml, Path::new("amber.toml"));
+        let config = config.unwrap_or_else(|error| panic!("{error} in\n{}", imported.toml));
+        assert_eq!(config.drivers.len(), imported.drivers);
     }
 }
 

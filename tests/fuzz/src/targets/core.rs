@@ -233,6 +233,7 @@ impl World {
                 break;
             }
         }
+        self.core.send_traced(self.now);
         for (to, bytes) in self.core.outbox.datagrams() {
             self.sent += 1;
             assert!(bytes.len() <= MAX_DATAGRAM);
@@ -287,7 +288,13 @@ impl World {
             start += frame.wire_len();
         }
         process.input.drain(..start);
-        if process.room.is_none() {
+        // One that is being ended has no use for the rest of a frame.
+        let is_up = self
+            .core
+            .router
+            .route(key)
+            .is_some_and(|route| route.id.is_some());
+        if process.room.is_none() && is_up {
             assert!(process.input.is_empty(), "half a frame");
         }
     }
@@ -305,11 +312,14 @@ impl World {
                 assert!(self.processes.contains_key(&key), "an id without a process");
             }
         }
-        ids.extend(self.core.router.clients.sorted().iter().map(|(id, _)| *id));
+        ids.extend(self.core.router.clients.ids());
         let all = ids.len();
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), all, "two have the same id");
+        let router = &self.core.router;
+        let accounted = router.totals().check(router.waiting());
+        accounted.expect("everything is accounted for");
         let _ = (self.core.summary(), self.core.next_timeout());
     }
 }

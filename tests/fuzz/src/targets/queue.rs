@@ -10,6 +10,7 @@ use crate::input::Input;
 const BOUNDS: Bounds = Bounds {
     frames: 8,
     bytes: 512,
+    life_cycle: 64,
 };
 
 /// Frames in, pieces out: every driver reads whole frames, each client's in
@@ -17,7 +18,7 @@ const BOUNDS: Bounds = Bounds {
 pub(super) fn queue(data: &[u8]) {
     let mut input = Input(data);
     let mut queue = Queue::new(BOUNDS);
-    let (mut pipe, mut sent, mut life_cycle, mut dropped) = (Vec::new(), 0_u64, 0, 0);
+    let (mut pipe, mut sent, mut life_cycle) = (Vec::new(), 0_u64, 0);
     let mut number = 0_u32;
     while !input.is_empty() {
         match input.byte() % 8 {
@@ -37,7 +38,7 @@ pub(super) fn queue(data: &[u8]) {
                     header: &who,
                     message: &message,
                 };
-                dropped += queue.push(lane, frame).expect("it is short");
+                queue.push(lane, frame).expect("it is short");
                 if kind < 2 {
                     life_cycle += 1;
                 } else {
@@ -50,7 +51,7 @@ pub(super) fn queue(data: &[u8]) {
                 if !chunk.is_empty() {
                     let taken = room.min(chunk.len());
                     pipe.extend_from_slice(&chunk[..taken]);
-                    dropped += queue.wrote(taken);
+                    queue.wrote(taken);
                 }
             }
             _ => queue.writable(),
@@ -61,10 +62,12 @@ pub(super) fn queue(data: &[u8]) {
         let chunk = queue.chunk();
         pipe.extend_from_slice(chunk);
         let all = chunk.len();
-        dropped += queue.wrote(all);
+        queue.wrote(all);
     }
     assert!(queue.is_empty());
-    assert_eq!(queue.dropped(), dropped);
+    let tally = queue.tally();
+    let dropped = tally.dropped_full + tally.dropped_client_gone;
+    assert_eq!(tally.queued, tally.written + dropped);
 
     let (mut rest, mut newest, mut arrived, mut lived) = (&pipe[..], HashMap::new(), 0, 0);
     while let Some(frame) = Frame::from_stream(rest) {

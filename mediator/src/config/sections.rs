@@ -1,0 +1,153 @@
+//! `[limits]` and `[[access]]` as they stand in a file. PURE.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::problem::{At, ConfigError, Wrong};
+use super::{Bounds, Limits};
+use crate::access::{Action, Rule};
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LimitsEntry {
+    clients: Spanned<usize>,
+    queue_frames: usize,
+    queue_bytes: usize,
+    datagrams_per_second: Spanned<u32>,
+    log_lines_per_second: Spanned<u32>,
+    stderr_lines_per_second: Spanned<u32>,
+    deaths: Spanned<usize>,
+    deaths_window_s: Spanned<u64>,
+}
+
+impl Default for LimitsEntry {
+    fn default() -> Self {
+        Self::from(&Limits::default())
+    }
+}
+
+impl From<&Limits> for LimitsEntry {
+    fn from(limits: &Limits) -> Self {
+        Self {
+            clients: unplaced(limits.clients.get()),
+            queue_frames: limits.queue.frames,
+            queue_bytes: limits.queue.bytes,
+            datagrams_per_second: unplaced(limits.datagrams_per_second),
+            log_lines_per_second: unplaced(limits.log_lines_per_second),
+            stderr_lines_per_second: unplaced(limits.stderr_lines_per_second),
+            deaths: unplaced(limits.deaths),
+            deaths_window_s: unplaced(limits.deaths_window.as_secs()),
+        }
+    }
+}
+
+impl LimitsEntry {
+    pub(super) fn check(self, at: &At<'_>) -> Result<Limits, ConfigError> {
+        Ok(Limits {
+            clients: NonZeroUsize::new(above_0("clients", self.clients, at)?)
+                .unwrap_or(NonZeroUsize::MIN),
+            queue: Bounds {
+                frames: self.queue_frames,
+                bytes: self.queue_bytes,
+                ..Bounds::default()
+            },
+            datagrams_per_second: above_0("datagrams_per_second", self.datagrams_per_second, at)?,
+            log_lines_per_second: above_0("log_lines_per_second", self.log_lines_per_second, at)?,
+            stderr_lines_per_second: above_0(
+                "stderr_lines_per_second",
+                self.stderr_lines_per_second,
+                at,
+            )?,
+            deaths: above_0("deaths", self.deaths, at)?,
+            deaths_window: Duration::from_secs(above_0(
+                "deaths_window_s",
+                self.deaths_window_s,
+                at,
+            )?),
+        })
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AccessEntry {
+    action: Action,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    from: Vec<Spanned<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    devices: Vec<Spanned<String>>,
+}
+
+impl AccessEntry {
+    pub(super) fn check(self, at: &At<'_>) -> Result<Rule, ConfigError> {
+        let from = each(self.from, at, |text| {
+            text.parse()
+                .map_err(|problem: crate::access::ParseNetworkError| {
+                    Wrong::new(problem.to_string(), Some(&problem.hint()))
+                })
+        })?;
+        let devices = each(self.devices, at, |text| {
+            let hint = "write 'hokuyo:0' or '4:0', 'hokuyo:*' for all of a kind, 'mediator' or '*'";
+            text.parse()
+                .map_err(|problem: amber_proto::ids::ParseDeviceError| {
+                    Wrong::new(format!("device '{text}': {problem}"), Some(hint))
+                })
+        })?;
+        Ok(Rule {
+            action: self.action,
+            from,
+            devices,
+        })
+    }
+}
+
+impl From<&Rule> for AccessEntry {
+    fn from(rule: &Rule) -> Self {
+        Self {
+            action: rule.action,
+            from: rule
+                .from
+                .iter()
+                .map(|network| unplaced(network.to_string()))
+                .collect(),
+            devices: rule
+                .devices
+                .iter()
+                .map(|some| unplaced(some.to_string()))
+                .collect(),
+        }
+    }
+}
+
+fn each<T>(
+    texts: Vec<Spanned<String>>,
+    at: &At<'_>,
+    read: impl Fn(&str) -> Result<T, Wrong>,
+) -> Result<Vec<T>, ConfigError> {
+    let one = |text: Spanned<String>| {
+        let start = text.span().start;
+        read(text.get_ref()).map_err(|wrong| wrong.within(at, start))
+    };
+    texts.into_iter().map(one).collect()
+}
+
+fn above_0<T: Default + PartialEq>(
+    name: &str,
+    value: Spanned<T>,
+    at: &At<'_>,
+) -> Result<T, ConfigError> {
+    let start = value.span().start;
+    let value = value.into_inner();
+    if value == T::default() {
+        let message = format!("[limits] {name} must be above 0");
+        return Err(at.error(start, message, None));
+    }
+    Ok(value)
+}
+
+fn unplaced<T>(value: T) -> Spanned<T> {
+    Spanned::new(0..0, value)
+}

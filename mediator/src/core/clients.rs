@@ -1,0 +1,87 @@
+//! Clients that are gone: noticing, and saying so. PURE.
+
+use std::fmt;
+use std::time::Instant;
+
+use amber_proto::ClientId;
+use amber_proto::mediator::{Event as Notice, event::Kind};
+use tracing::{debug, info, warn};
+
+use super::{Core, notice};
+use crate::counters::Drop;
+use crate::limits;
+use crate::rate::Rate;
+use crate::router::{Client, Silence, Unreachable};
+
+/// Why a client is gone.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Gone {
+    SaidSo,
+    Lost,
+    Unreachable(Unreachable),
+    Evicted,
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SaidSo => "left",
+            Self::Lost => "does not answer any more",
+            Self::Unreachable(Unreachable::PortClosed) => "has closed its port",
+            Self::Unreachable(Unreachable::NoRoute) => "cannot be reached any more",
+            Self::Evicted => "made room for others",
+        })
+    }
+}
+
+impl Core {
+    pub(super) fn look_for_silent_clients(&mut self, now: Instant) {
+        self.timers_changed = true;
+        for (id, silence) in self.router.clients.silent(now) {
+            match silence {
+                Silence::Ping => self.router.ping_client(id, &mut self.outbox),
+                Silence::Lost => self.client_gone(now, id, Gone::Lost),
+            }
+        }
+        self.client_tick =
+            (self.router.clients.any_announced()).then(|| now + limits::CLIENT_PING_INTERVAL);
+    }
+
+    pub(super) fn client_gone(&mut self, now: Instant, id: ClientId, why: Gone) {
+        if let Some(client) = self.router.client_gone(id) {
+            self.say_client_gone(now, &client, why);
+        }
+    }
+
+    pub(super) fn say_client_gone(&mut self, now: Instant, client: &Client, why: Gone) {
+        let (id, address) = (client.id, client.address.address);
+        self.listeners.remove(&id);
+        match why {
+            // Every command does so at its end.
+            Gone::SaidSo => debug!(client = %address, id = id.0, "client gone: {why}"),
+            Gone::Lost | Gone::Unreachable(_) => {
+                info!(client = %address, id = id.0, "client gone: {why}");
+            }
+            // Somebody may be making up thousands of addresses.
+            Gone::Evicted => {
+                if let Some(clients) = self.evictions.happened(now) {
+                    warn!(
+                        last = %address,
+                        clients,
+                        "too many clients: some made room for others; \
+                         `clients` under [limits] says how many there may be"
+                    );
+                }
+            }
+        }
+        let rate = Rate::per_second(limits::CLIENT_EVENTS_PER_SECOND);
+        if !self.client_events.pass(now, rate) {
+            return self.router.counters.drop(Drop::EventRateLimited);
+        }
+        self.notify(Notice {
+            client_id: Some(id.0),
+            text: Some(format!("{address} {why}")),
+            ..notice(Kind::ClientGone)
+        });
+    }
+}

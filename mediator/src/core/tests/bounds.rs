@@ -1,0 +1,192 @@
+//! Nobody takes more than his share, and what is dropped is counted.
+
+use super::*;
+
+/// Addresses of another network, each another one.
+fn made_up(i: u32) -> SocketAddr {
+    let [_, a, b, c] = i.to_be_bytes();
+    ([10, a, b, c], 4000 + (i % 7) as u16).into()
+}
+
+#[test]
+fn a_hundred_thousand_made_up_addresses_do_not_displace_those_who_are_known() {
+    let mut world = World::new(&["5:0=x"]);
+    let known: Vec<SocketAddr> = (0..50)
+        .map(|i| ([192, 168, 1, 1], 5000 + i).into())
+        .collect();
+    for _ in 0..3 {
+        for client in &known {
+            world.send(*client, dummy(), b"x");
+        }
+        world.now += limits::NEWCOMER;
+    }
+    let ids = |world: &World| -> Vec<ClientId> {
+        let clients = &world.core.router.clients;
+        known
+            .iter()
+            .filter_map(|address| {
+                let address = *address;
+                Some(clients.at(&ClientAddress { socket: 0, address })?.id)
+            })
+            .collect()
+    };
+    let before = ids(&world);
+    assert_eq!(before.len(), known.len());
+    for i in 0..100_000 {
+        world.send(made_up(i), dummy(), b"x");
+        world.drivers_got.clear();
+        assert!(world.core.router.clients.len() <= limits::CLIENTS);
+    }
+    assert_eq!(ids(&world), before, "none of them was forgotten");
+    world.send(known[0], dummy(), b"still here");
+    let last = world.drivers_got.last().unwrap();
+    assert_eq!(last.1, HeaderBytes::new(None, Some(before[0])).as_slice());
+}
+
+#[test]
+fn made_up_addresses_do_not_fill_the_memory_of_a_driver_that_is_slow() {
+    let mut world = World::new(&["5:0=x"]);
+    world.send(local(1), dummy(), b"x");
+    world.stalled.insert(DUMMY);
+    for i in 0..100_000 {
+        world.send(made_up(i), dummy(), b"x");
+    }
+    let waiting = world.core.router.route(DUMMY).unwrap().queue.len();
+    // What was offered to the pipe may have been seen, and needs an obituary.
+    assert!(
+        waiting <= limits::QUEUE_FRAMES + limits::CLIENTS + 2,
+        "{waiting}"
+    );
+    assert!(
+        world.running.contains_key(&DUMMY),
+        "a crowd is not its fault"
+    );
+    world.stalled.clear();
+    world.send(local(1), dummy(), b"served");
+    assert!(
+        world
+            .drivers_got
+            .iter()
+            .any(|(_, _, message)| message == b"served")
+    );
+}
+
+#[test]
+fn an_evicted_client_is_told_of_like_any_other_that_is_gone() {
+    let mut config = config(&["5:0=x"]);
+    config.limits.clients = std::num::NonZeroUsize::new(2).unwrap();
+    let mut world = World::with_config(&config);
+    world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
+    world.take(local(1));
+    world.send(made_up(1), dummy(), b"x");
+    world.drivers_got.clear();
+    world.send(made_up(2), dummy(), b"x");
+    assert_eq!(world.drivers_got[0].2, plain(MsgType::ClientDied));
+    assert_eq!(world.drivers_got.len(), 2, "and then the new one");
+    let events = world.take(local(1));
+    let event = decode(&events[0]).event.unwrap();
+    assert_eq!(event.kind(), Kind::ClientGone);
+    assert!(event.text().ends_with("made room for others"), "{event:?}");
+}
+
+#[test]
+fn news_of_lost_clients_are_limited_and_counted() {
+    let mut config = config(&["5:0=x"]);
+    config.limits.clients = std::num::NonZeroUsize::new(2).unwrap();
+    let mut world = World::with_config(&config);
+    world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
+    for i in 0..1000 {
+        world.send(made_up(i), dummy(), b"x");
+    }
+    let told = world.events(local(1)).len() as u64;
+    assert_eq!(told, u64::from(limits::CLIENT_EVENTS_PER_SECOND));
+    let unsaid = world.core.router.counters.dropped(Drop::EventRateLimited);
+    assert_eq!(told + unsaid, 999);
+}
+
+#[test]
+fn a_client_elsewhere_may_send_so_many_datagrams_in_a_second() {
+    let mut config = config(&["5:0=x"]);
+    config.limits.datagrams_per_second = 100;
+    let mut world = World::with_config(&config);
+    let flood = |world: &mut World, from: SocketAddr| {
+        world.drivers_got.clear();
+        for _ in 0..1000 {
+            world.send(from, dummy(), b"x");
+        }
+        world.drivers_got.len()
+    };
+    // The first one has made it known.
+    assert_eq!(flood(&mut world, remote()), 101);
+    assert_eq!(world.core.router.counters.dropped(Drop::RateLimited), 899);
+    world.advance(SECOND / 2);
+    assert_eq!(flood(&mut world, remote()), 50);
+    // Another one is not touched by that, and this machine is not limited.
+    assert_eq!(flood(&mut world, made_up(1)), 101);
+    assert_eq!(flood(&mut world, local(1)), 1000);
+}
+
+#[test]
+fn requests_to_the_mediator_are_limited_for_each_of_those_who_ask() {
+    let mut world = World::new(&["5:0=x"]);
+    let mut message = mediator::DriverMsg::data();
+    message.set_syn(Some(SynNum(1)));
+    let list = request::What::ListClients(mediator::ListClients::default());
+    message.request = Some(Request { what: Some(list) });
+    let message = message.encode_to_vec();
+    for _ in 0..1000 {
+        world.send(local(1), Device::MEDIATOR, &message);
+    }
+    let limit = limits::REQUESTS_PER_SECOND as usize;
+    assert_eq!(world.take(local(1)).len(), limit);
+    world.send(local(2), Device::MEDIATOR, &message);
+    assert_eq!(world.take(local(2)).len(), 1);
+    let header = HeaderBytes::new(Some(Device::MEDIATOR), None);
+    let frame = Frame {
+        header: header.as_slice(),
+        message: &message,
+    };
+    for _ in 0..1000 {
+        world.core.driver_frame(world.now, DUMMY, frame);
+        world.settle();
+    }
+    assert_eq!(world.drivers_got.len(), limit);
+    let dropped = world.core.router.counters.dropped(Drop::RequestRateLimited);
+    assert_eq!(dropped, 2 * (1000 - limit as u64));
+}
+
+#[test]
+fn what_cannot_be_answered_is_not_listened_to() {
+    let mut world = World::new(&["5:0=x"]);
+    world
+        .core
+        .router
+        .set_listening(&["127.0.0.1:4321".parse().unwrap()]);
+    for (address, why) in [
+        ("192.168.1.7:0", Drop::DatagramSource),
+        ("0.0.0.0:4000", Drop::DatagramSource),
+        ("255.255.255.255:4000", Drop::DatagramSource),
+        ("224.0.0.1:4000", Drop::DatagramSource),
+        ("[ff02::1]:4000", Drop::DatagramSource),
+        ("[::]:4000", Drop::DatagramSource),
+        ("[::ffff:224.0.0.1]:4000", Drop::DatagramSource),
+        ("127.0.0.1:4321", Drop::DatagramFromMediator),
+        ("192.168.1.7:4321", Drop::DatagramFromMediator),
+        ("192.168.1.7:26233", Drop::DatagramFromMediator),
+    ] {
+        let before = world.core.router.counters.dropped(why);
+        world.send(
+            address.parse().unwrap(),
+            Device::MEDIATOR,
+            &plain(MsgType::Ping),
+        );
+        world.send(address.parse().unwrap(), dummy(), b"x");
+        assert_eq!(
+            world.core.router.counters.dropped(why),
+            before + 2,
+            "{address}"
+        );
+    }
+    assert!(world.got.is_empty());
+    assert!(world.core.router.clients.is_empty());
+}

@@ -1,0 +1,194 @@
+//! What the mediator answers as a device.
+
+use super::*;
+
+#[test]
+fn a_ping_of_the_mediator_is_answered_with_its_number_and_device_0() {
+    let mut world = World::new(&[]);
+    // The recorded case "device type 0 id 0".
+    let ping = [0, 4, 8, 0, 16, 0, 0, 4, 16, 2, 24, 5];
+    let from = ClientAddress {
+        socket: 0,
+        address: local(1),
+    };
+    world.core.datagram(world.now, from, &ping);
+    world.settle();
+    assert_eq!(
+        world.take(local(1)),
+        [[0, 4, 8, 0, 16, 0, 0, 4, 16, 3, 32, 5]]
+    );
+}
+
+#[test]
+fn what_the_mediator_cannot_read_is_counted_and_not_answered() {
+    let mut world = World::new(&[]);
+    for message in [&b"ECHO"[..], b"", b"\x10\x63", b"\x18\x05"] {
+        world.send(local(1), Device::MEDIATOR, message);
+    }
+    // The recorded cases "header without device" and "header with type only".
+    let from = ClientAddress {
+        socket: 0,
+        address: local(1),
+    };
+    for datagram in [&b"\0\0\0\x04ECHO"[..], b"\0\x02\x08\x4d\0\x04ECHO"] {
+        world.core.datagram(world.now, from, datagram);
+    }
+    world.settle();
+    assert!(world.take(local(1)).is_empty());
+    assert_eq!(world.core.router.counters.dropped(Drop::MediatorMessage), 6);
+    assert!(world.core.router.clients.is_empty());
+}
+
+#[test]
+fn events_tell_of_deaths_and_returns() {
+    let mut world = World::new(&["5:0=x"]);
+    world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
+    world.exits(DUMMY, 1);
+    world.advance(SECOND);
+    assert_eq!(world.events(local(1)), [Kind::DeviceDown, Kind::DeviceUp]);
+    world.send(local(1), Device::MEDIATOR, &plain(MsgType::Unsubscribe));
+    world.exits(DUMMY, 1);
+    assert!(world.events(local(1)).is_empty());
+}
+
+#[test]
+fn listeners_that_made_room_for_others_are_forgotten() {
+    let mut world = World::new(&["5:0=x"]);
+    world.core.router.clients =
+        crate::router::Clients::new(std::num::NonZeroUsize::new(10).unwrap());
+    for port in 1..1000 {
+        world.send(local(port), Device::MEDIATOR, &plain(MsgType::Subscribe));
+        assert!(world.core.listeners.len() <= 2 * (10 + 1));
+    }
+    world.exits(DUMMY, 1);
+    assert_eq!(world.events(local(999)), [Kind::DeviceDown]);
+}
+
+#[test]
+fn changes_are_for_programs_on_the_same_machine() {
+    let mut world = World::new(&["5:0=x"]);
+    let stop = || {
+        request::What::ChangeDriver(mediator::ChangeDriver {
+            device: control::wire_device(dummy()),
+            action: mediator::change_driver::Action::Stop.into(),
+        })
+    };
+    for what in [stop(), request::What::Reload(mediator::Reload {})] {
+        let reply::What::Refused(refusal) = world.ask(remote(), what) else {
+            panic!("refused")
+        };
+        assert_eq!(refusal.reason(), refusal::Reason::NotAllowed);
+    }
+    assert!(
+        world
+            .actions
+            .iter()
+            .all(|(_, action)| *action == Action::Spawn)
+    );
+    let mapped: SocketAddr = "[::ffff:127.0.0.1]:99".parse().unwrap();
+    assert_eq!(
+        world.ask(mapped, stop()),
+        reply::What::Done("dummy:0: stopping".into())
+    );
+    assert_eq!(world.actions.last(), Some(&(DUMMY, Action::CloseInput)));
+    world.exits(DUMMY, 0);
+    assert_eq!(world.describe(dummy()).state(), DriverState::Down);
+    world.advance(SECOND * 60);
+    assert!(world.running.is_empty(), "stopped means stopped");
+}
+
+#[test]
+fn questions_that_make_no_sense_are_refused_with_a_reason() {
+    let mut world = World::new(&["5:0=x"]);
+    let device = mediator::Device { r#type: 9, id: 9 };
+    let reply::What::Refused(refusal) = world.ask(local(1), request::What::DescribeDriver(device))
+    else {
+        panic!("refused")
+    };
+    assert_eq!(refusal.reason(), refusal::Reason::NoSuchDevice);
+    assert_eq!(refusal.message, "no driver serves collision-avoidance:9");
+
+    let mut empty = mediator::DriverMsg::data();
+    empty.set_syn(Some(SynNum(3)));
+    world.send(local(1), Device::MEDIATOR, &empty.encode_to_vec());
+    let answer = decode(&world.take(local(1))[0]);
+    let Some(reply::What::Refused(refusal)) = answer.reply.and_then(|r| r.what) else {
+        panic!("refused")
+    };
+    assert_eq!(refusal.reason(), refusal::Reason::BadRequest);
+}
+
+#[test]
+fn answers_fit_into_a_datagram_whatever_was_configured() {
+    let command = format!("5:0={}", "word ".repeat(10_000));
+    let mut world = World::new(&[&command]);
+    for _ in 0..limits::LAST_WORDS {
+        world
+            .core
+            .driver_said(world.now, DUMMY, &"x".repeat(limits::STDERR_LINE_BYTES));
+    }
+    assert!(world.describe(dummy()).command.len() > 100);
+
+    world.announce(local(1));
+    let ticket = Ticket {
+        to: Sender::Client(ClientAddress {
+            socket: 0,
+            address: local(1),
+        }),
+        syn: SynNum(1),
+    };
+    let long = || "x".repeat(40_000);
+    world.core.answer(ticket, Ok(long()));
+    world.core.answer(ticket, Err((long(), Some(long()))));
+    world.settle();
+    assert_eq!(world.take(local(1)).len(), 2);
+}
+
+#[test]
+fn long_lists_come_in_pages_that_fit() {
+    let mut config = Config::default();
+    for i in 0..300 {
+        config.add_driver(&format!("77:{i}=x")).unwrap();
+    }
+    let mut world = World::new(&[]);
+    world.spawn_fails = true;
+    world.core.apply(world.now, &config);
+    world.settle();
+    let mut seen = Vec::new();
+    loop {
+        let page = mediator::ListDrivers {
+            skip: Some(seen.len() as u32),
+        };
+        let reply::What::Drivers(list) = world.ask(local(1), request::What::ListDrivers(page))
+        else {
+            panic!("drivers")
+        };
+        assert_eq!(list.total, 300);
+        if list.drivers.is_empty() {
+            break;
+        }
+        seen.extend(list.drivers.iter().map(|driver| driver.devices[0].id));
+    }
+    assert_eq!(seen, (0..300).collect::<Vec<_>>());
+}
+
+#[test]
+fn statistics_name_every_counter() {
+    let mut world = World::new(&["5:0=x"]);
+    world.send(local(1), dummy(), b"x");
+    let what = request::What::GetStatistics(mediator::GetStatistics {});
+    let reply::What::Statistics(statistics) = world.ask(local(2), what) else {
+        panic!()
+    };
+    let counter = |name: &str| {
+        statistics
+            .counters
+            .iter()
+            .find(|c| c.name == name)
+            .map(|counter| counter.value)
+    };
+    assert_eq!(counter("datagrams_received"), Some(2));
+    assert_eq!(counter("driver_starts"), Some(1));
+    assert_eq!(statistics.dropped.len(), Drop::ALL.len());
+    assert_eq!((statistics.clients(), statistics.drivers()), (2, 1));
+}

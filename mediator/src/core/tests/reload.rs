@@ -1,0 +1,67 @@
+//! A reload changes what has changed, and nothing else.
+
+use super::*;
+
+#[test]
+fn a_reload_leaves_unchanged_drivers_alone() {
+    let mut world = World::new(&["5:0=same", "77:3=old", "6:0=goes"]);
+    let before = world.running.clone();
+    let text = world
+        .core
+        .apply(world.now, &config(&["5:0=same", "77:3=new", "8:0=comes"]));
+    assert_eq!(
+        text,
+        "configuration read; drivers unchanged: 1, restarted: 1, added: 1, removed: 1"
+    );
+    world.settle();
+    // The old ones are still ending.
+    let text = world
+        .core
+        .apply(world.now, &config(&["5:0=same", "77:3=new", "8:0=comes"]));
+    assert_eq!(
+        text,
+        "configuration read; drivers unchanged: 3, restarted: 0, added: 0, removed: 0"
+    );
+    world.settle();
+    world.exits(OTHER, 0);
+    world.exits(DriverKey(2), 0);
+    world.settle();
+    assert_eq!(world.running.get(&DUMMY), before.get(&DUMMY));
+    assert_ne!(world.running.get(&OTHER), before.get(&OTHER));
+    assert_eq!(world.core.driver_config(OTHER).unwrap().command, ["new"]);
+    assert_eq!(world.running.len(), 3);
+    let refused = mediator::Device { r#type: 6, id: 0 };
+    assert!(matches!(
+        world.ask(local(1), request::What::DescribeDriver(refused)),
+        reply::What::Refused(_)
+    ));
+}
+
+#[test]
+fn a_driver_that_takes_devices_over_waits_for_the_end_of_the_old_one() {
+    let mut world = World::new(&["5:0=x"]);
+    world.core.apply(world.now, &config(&["5:0,5:1=x"]));
+    world.settle();
+    assert_eq!(
+        world.running.keys().collect::<Vec<_>>(),
+        [&DUMMY],
+        "the serial port is taken"
+    );
+    world.exits(DUMMY, 0);
+    assert_eq!(world.running.keys().collect::<Vec<_>>(), [&OTHER]);
+    assert_eq!(world.describe(dummy()).devices.len(), 2);
+}
+
+#[test]
+fn a_driver_that_somebody_has_stopped_stays_so_when_its_configuration_changes() {
+    let mut world = World::new(&["5:0=old"]);
+    world.core.driver_event(world.now, DUMMY, Event::Stop);
+    world.settle();
+    world.exits(DUMMY, 0);
+    world.core.apply(world.now, &config(&["5:0=new"]));
+    world.settle();
+    assert!(world.running.is_empty());
+    world.core.driver_event(world.now, DUMMY, Event::Start);
+    world.settle();
+    assert_eq!(world.core.driver_config(DUMMY).unwrap().command, ["new"]);
+}

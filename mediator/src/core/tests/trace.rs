@@ -1,0 +1,126 @@
+//! Who looks on at frames.
+
+use amber_proto::mediator::traced;
+
+use super::*;
+
+/// What a tracer was shown: direction, header, message, lost.
+fn traced(datagrams: &[Vec<u8>]) -> Vec<(traced::Direction, Vec<u8>, Vec<u8>, u64)> {
+    let traced = datagrams.iter().filter_map(|bytes| decode(bytes).traced);
+    traced
+        .map(|t| {
+            (
+                t.direction(),
+                t.header.to_vec(),
+                t.message.to_vec(),
+                t.lost(),
+            )
+        })
+        .collect()
+}
+
+fn trace(device: Device, off: bool) -> request::What {
+    request::What::Trace(mediator::Trace {
+        device: control::wire_device(device),
+        off: Some(off),
+    })
+}
+
+#[test]
+fn a_tracer_sees_the_frames_of_its_device_both_ways() {
+    use traced::Direction::{FromDriver, ToDriver};
+    let mut world = World::new(&["5:0=x", "77:3=y"]);
+    assert!(matches!(
+        world.ask(local(1), trace(dummy(), false)),
+        reply::What::Done(_)
+    ));
+    world.send(local(2), dummy(), b"\x10\x02\x18\x07");
+    world.send(local(2), "77:3".parse().unwrap(), b"not this");
+    let (_, header, _) = world.drivers_got.last().unwrap().clone();
+    let asked = world.take(local(2));
+    assert!(asked.is_empty());
+    let pong = Frame {
+        header: &header,
+        message: b"\x10\x03\x20\x07",
+    };
+    world.core.driver_frame(world.now, DUMMY, pong);
+    world.settle();
+    assert_eq!(
+        traced(&world.take(local(1))),
+        [
+            (ToDriver, header.clone(), b"\x10\x02\x18\x07".to_vec(), 0),
+            (FromDriver, header, b"\x10\x03\x20\x07".to_vec(), 0),
+        ]
+    );
+    world.ask(local(1), trace(dummy(), true));
+    world.send(local(2), dummy(), b"\x10\x02");
+    assert_eq!(traced(&world.take(local(1))), []);
+    assert!(world.core.router.tap.is_empty());
+}
+
+#[test]
+fn frames_are_shown_on_the_machine_itself_only() {
+    let mut world = World::new(&["5:0=x"]);
+    let reply::What::Refused(refused) = world.ask(remote(), trace(dummy(), false)) else {
+        panic!("refused")
+    };
+    assert_eq!(refused.reason(), refusal::Reason::NotAllowed);
+    let reply::What::Refused(refused) = world.ask(local(1), trace("4:9".parse().unwrap(), false))
+    else {
+        panic!("refused")
+    };
+    assert_eq!(refused.reason(), refusal::Reason::NoSuchDevice);
+}
+
+#[test]
+fn a_tracer_that_has_left_costs_nothing_and_too_many_frames_are_counted() {
+    let mut world = World::new(&["5:0=x"]);
+    world.ask(local(1), trace(dummy(), false));
+    let many = limits::TRACE_FRAMES_PER_SECOND + 10;
+    for _ in 0..many {
+        world.send(local(2), dummy(), b"x");
+    }
+    assert_eq!(traced(&world.take(local(1))).len() as u32, many - 10);
+    assert_eq!(world.core.router.counters.dropped(Drop::TraceFrames), 10);
+    // The next second tells.
+    world.now += SECOND;
+    world.send(local(2), dummy(), &[7; 20_000]);
+    let shown = traced(&world.take(local(1)));
+    assert_eq!(
+        (shown.len(), shown[0].2.len(), shown[0].3),
+        (1, limits::TRACE_BYTES, 10)
+    );
+    world.send(local(1), Device::MEDIATOR, &plain(MsgType::ClientDied));
+    world.send(local(2), dummy(), b"x");
+    world.send(local(2), dummy(), b"x");
+    assert!(world.core.tracers.is_empty() && world.core.router.tap.is_empty());
+}
+
+#[test]
+fn a_turn_with_too_many_frames_tells_how_many_were_lost() {
+    let mut world = World::new(&["5:0=x"]);
+    world.ask(local(1), trace(dummy(), false));
+    for _ in 0..limits::TRACE_WAITING + 3 {
+        let frame = Frame {
+            header: b"",
+            message: b"\x10\x03",
+        };
+        world.core.driver_frame(world.now, DUMMY, frame);
+    }
+    world.settle();
+    assert_eq!(traced(&world.take(local(1))).len(), limits::TRACE_WAITING);
+    assert_eq!(world.core.router.counters.dropped(Drop::TraceFrames), 3);
+}
+
+#[test]
+fn there_are_only_so_many_tracers() {
+    let mut world = World::new(&["5:0=x"]);
+    for port in 0..limits::TRACERS as u16 {
+        world.ask(local(100 + port), trace(dummy(), false));
+    }
+    let refused = world.ask(local(1), trace(dummy(), false));
+    assert!(matches!(refused, reply::What::Refused(_)));
+    // Again by the same client is no further one.
+    let again = world.ask(local(100), trace(dummy(), false));
+    assert!(matches!(again, reply::What::Done(_)));
+}

@@ -1,0 +1,373 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const A: Lane = Lane::Client(ClientId(1));
+const B: Lane = Lane::Client(ClientId(2));
+
+fn bounds(frames: usize) -> Bounds {
+    Bounds {
+        frames,
+        bytes: usize::MAX,
+        ..Bounds::default()
+    }
+}
+
+fn dropped(queue: &Queue) -> u64 {
+    let tally = queue.tally();
+    tally.dropped_full + tally.dropped_client_gone
+}
+
+/// Nothing comes from nowhere, and nothing goes there.
+fn check_tally(queue: &Queue) {
+    let tally = queue.tally();
+    let gone = tally.dropped_full + tally.dropped_client_gone + tally.dropped_driver_gone;
+    assert_eq!(tally.queued, tally.written + gone + queue.len() as u64);
+}
+
+fn push(queue: &mut Queue, lane: Lane, message: &[u8]) {
+    queue
+        .push(
+            lane,
+            Frame {
+                header: b"",
+                message,
+            },
+        )
+        .unwrap();
+}
+
+/// The messages of a number of whole frames, one after the other.
+fn messages(mut bytes: &[u8]) -> Vec<u8> {
+    let mut messages = Vec::new();
+    while let Some(frame) = Frame::from_stream(bytes) {
+        messages.extend_from_slice(frame.message);
+        bytes = &bytes[frame.wire_len()..];
+    }
+    assert!(bytes.is_empty(), "a frame was torn");
+    messages
+}
+
+/// Writes everything that the queue offers.
+fn drain(queue: &mut Queue) -> Vec<u8> {
+    let mut out = Vec::new();
+    queue.writable();
+    while !queue.chunk().is_empty() {
+        out.extend_from_slice(queue.chunk());
+        queue.wrote(queue.chunk().len());
+        queue.writable();
+    }
+    out
+}
+
+fn blocked(bounds: Bounds) -> Queue {
+    let mut queue = Queue::new(bounds);
+    push(&mut queue, A, b"x");
+    queue.wrote(0);
+    queue
+}
+
+#[test]
+fn frames_that_fit_are_written_at_once_and_in_order() {
+    let mut queue = Queue::default();
+    push(&mut queue, A, b"one");
+    push(&mut queue, B, b"two");
+    push(&mut queue, A, b"three");
+    assert_eq!(messages(queue.chunk()), b"onetwothree");
+    queue.wrote(11 + 3 * 4);
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn a_begun_frame_is_finished_before_all_others() {
+    let mut queue = Queue::default();
+    push(&mut queue, A, b"one");
+    push(&mut queue, B, b"two");
+    push(&mut queue, A, b"six");
+    let mut out = queue.chunk()[..8].to_vec();
+    queue.wrote(8);
+    assert!(queue.chunk().is_empty(), "the pipe is full");
+    push(&mut queue, Lane::LifeCycle, b"!");
+    out.extend(drain(&mut queue));
+    assert_eq!(messages(&out), b"onetwo!six");
+}
+
+#[test]
+fn a_cut_between_frames_keeps_none_back() {
+    let mut queue = Queue::default();
+    push(&mut queue, A, b"one");
+    push(&mut queue, B, b"two");
+    queue.wrote(7);
+    push(&mut queue, Lane::LifeCycle, b"!");
+    assert_eq!(messages(&drain(&mut queue)), b"!two");
+}
+
+#[test]
+fn clients_take_turns() {
+    let mut queue = blocked(bounds(100));
+    for _ in 0..4 {
+        push(&mut queue, A, b"a");
+    }
+    push(&mut queue, B, b"b");
+    push(&mut queue, B, b"b");
+    assert_eq!(messages(&drain(&mut queue)), b"xbabaaa");
+}
+
+#[test]
+fn the_oldest_of_the_longest_is_dropped_and_counted() {
+    let mut queue = blocked(bounds(3));
+    push(&mut queue, B, b"B");
+    for frame in [b"1", b"2", b"3"] {
+        push(&mut queue, A, frame);
+    }
+    assert_eq!(dropped(&queue), 2);
+    assert_eq!(queue.len(), 3);
+    assert_eq!(messages(&drain(&mut queue)), b"2B3");
+}
+
+#[test]
+fn bytes_are_bounded_too() {
+    let mut queue = blocked(Bounds {
+        frames: 100,
+        bytes: 5 + 2 * 8,
+        ..Bounds::default()
+    });
+    for _ in 0..5 {
+        push(&mut queue, B, b"1234");
+    }
+    assert_eq!(dropped(&queue), 3);
+    assert_eq!(messages(&drain(&mut queue)), b"x12341234");
+}
+
+#[test]
+fn too_many_bytes_are_taken_from_whoever_has_most_bytes() {
+    let mut queue = blocked(Bounds {
+        frames: 100,
+        bytes: 1000,
+        ..Bounds::default()
+    });
+    for _ in 0..5 {
+        push(&mut queue, A, b"a");
+    }
+    for _ in 0..3 {
+        push(&mut queue, B, &[b'b'; 400]);
+    }
+    assert_eq!(dropped(&queue), 1);
+    let out = messages(&drain(&mut queue));
+    assert_eq!(out.iter().filter(|byte| **byte == b'a').count(), 5);
+}
+
+#[test]
+fn bytes_are_bounded_before_the_pipe_is_known_to_be_full() {
+    let mut queue = Queue::default();
+    let message = [7; 1000];
+    for _ in 0..2000 {
+        push(&mut queue, A, &message);
+    }
+    let most = limits::WRITE_BYTES + limits::QUEUE_BYTES + 1004;
+    assert!(queue.len() * 1004 <= most, "{} frames", queue.len());
+    assert_eq!(queue.len() as u64 + dropped(&queue), 2000);
+}
+
+#[test]
+fn life_cycle_frames_are_never_dropped() {
+    let mut queue = blocked(bounds(1));
+    for _ in 0..100 {
+        push(&mut queue, Lane::LifeCycle, b"!");
+        push(&mut queue, A, b"a");
+    }
+    let out = messages(&drain(&mut queue));
+    assert_eq!(out.iter().filter(|byte| **byte == b'!').count(), 100);
+    assert_eq!(out.len(), 101);
+}
+
+#[test]
+fn nothing_of_a_client_comes_after_the_news_of_its_death() {
+    const A_DIED: Lane = Lane::ClientDied(ClientId(1));
+    // While the pipe is full.
+    let mut queue = blocked(bounds(10));
+    push(&mut queue, A, b"a");
+    push(&mut queue, B, b"b");
+    push(&mut queue, A_DIED, b"!");
+    assert_eq!(dropped(&queue), 2);
+    assert_eq!(messages(&drain(&mut queue)), b"!b");
+
+    // Before the pipe is found full: one frame is begun, the next is not.
+    let mut queue = Queue::default();
+    push(&mut queue, A, b"1");
+    push(&mut queue, A, b"2");
+    push(&mut queue, B, b"b");
+    push(&mut queue, A_DIED, b"!");
+    let mut out = queue.chunk()[..3].to_vec();
+    queue.wrote(3);
+    assert_eq!(dropped(&queue), 1);
+    out.extend(drain(&mut queue));
+    assert_eq!(messages(&out), b"1!b");
+
+    // With a pipe that takes everything nothing is lost.
+    let mut queue = Queue::default();
+    push(&mut queue, A, b"a");
+    push(&mut queue, A_DIED, b"!");
+    assert_eq!(messages(&drain(&mut queue)), b"a!");
+}
+
+#[test]
+fn clearing_counts_what_is_lost() {
+    let mut queue = blocked(bounds(10));
+    push(&mut queue, Lane::LifeCycle, b"!");
+    push(&mut queue, B, b"b");
+    queue.clear();
+    assert_eq!(queue.tally().dropped_driver_gone, 3);
+    assert!(queue.is_empty() && !queue.is_blocked());
+}
+
+#[test]
+fn of_equally_many_the_newest_client_gives_way() {
+    let mut queue = blocked(bounds(2));
+    push(&mut queue, A, b"a");
+    push(&mut queue, B, b"b");
+    for id in 3..100 {
+        push(&mut queue, Lane::NewClient(ClientId(id)), b"?");
+    }
+    assert_eq!(messages(&drain(&mut queue)), b"ab");
+}
+
+#[test]
+fn a_client_that_the_driver_never_saw_needs_no_obituary() {
+    const NEW: Lane = Lane::NewClient(ClientId(9));
+    let mut queue = blocked(bounds(1));
+    push(&mut queue, NEW, b"1");
+    push(&mut queue, A, b"a");
+    assert!(queue.forget_unseen(ClientId(9)));
+    assert!(!queue.forget_unseen(ClientId(1)), "an old one may be known");
+    assert_eq!(messages(&drain(&mut queue)), b"a");
+    push(&mut queue, NEW, b"1");
+    assert!(!queue.forget_unseen(ClientId(9)), "it is on its way");
+    check_tally(&queue);
+}
+
+#[test]
+fn a_driver_that_reads_no_life_cycle_frames_is_deaf() {
+    let mut queue = blocked(Bounds {
+        life_cycle: 10,
+        ..Bounds::default()
+    });
+    for _ in 0..10 {
+        push(&mut queue, Lane::LifeCycle, b"!");
+        assert!(!queue.is_deaf());
+    }
+    push(&mut queue, Lane::LifeCycle, b"!");
+    assert!(queue.is_deaf());
+    queue.clear();
+    assert!(!queue.is_deaf());
+}
+
+proptest! {
+    /// Clients come and go while the pipe stalls: whoever the driver has seen
+    /// gets one obituary, after which nothing of it comes; nobody else gets one.
+    #[test]
+    fn obituaries_are_exact(steps in prop::collection::vec((0u8..8, 0usize..3, 1usize..60), 1..200)) {
+        let mut queue = Queue::new(bounds(4));
+        let mut out = Vec::new();
+        // The id of each client, and whether it has been used.
+        let mut clients = [(1u8, false), (2, false), (3, false)];
+        let mut next = 4u8;
+        for (what, i, size) in steps {
+            let (id, used) = clients[i];
+            let client = ClientId(i32::from(id));
+            match what {
+                0..4 => {
+                    let lane = if used { Lane::Client(client) } else { Lane::NewClient(client) };
+                    push(&mut queue, lane, &[id, 0]);
+                    clients[i].1 = true;
+                }
+                4 => {
+                    if used && !queue.forget_unseen(client) {
+                        push(&mut queue, Lane::ClientDied(client), &[id, 1]);
+                    }
+                    clients[i] = (next, false);
+                    next = next.wrapping_add(1);
+                }
+                5 => queue.writable(),
+                _ => {
+                    let taken = size.min(queue.chunk().len());
+                    if taken > 0 {
+                        out.extend_from_slice(&queue.chunk()[..taken]);
+                        queue.wrote(taken);
+                    }
+                }
+            }
+            check_tally(&queue);
+        }
+        for (id, used) in clients {
+            let client = ClientId(i32::from(id));
+            if used && !queue.forget_unseen(client) {
+                push(&mut queue, Lane::ClientDied(client), &[id, 1]);
+            }
+        }
+        out.extend(drain(&mut queue));
+        check_tally(&queue);
+        let out = messages(&out);
+        let events: Vec<_> = out.chunks(2).map(|pair| (pair[0], pair[1] == 1)).collect();
+        for (at, (id, died)) in events.iter().enumerate() {
+            let later = events[at + 1..].iter().filter(|(other, _)| other == id);
+            if *died {
+                prop_assert_eq!(later.count(), 0, "client {} of {:?}", id, events);
+            } else {
+                prop_assert!(later.clone().any(|(_, died)| *died), "client {} of {:?}", id, events);
+            }
+        }
+    }
+
+
+    /// Whatever the pipe takes when: whole frames come out, each at most
+    /// once, those of one client in order, and in = out + dropped.
+    #[test]
+    fn nothing_is_torn_doubled_or_lost_unseen(
+        steps in prop::collection::vec((0u8..8, 0u8..3, 1usize..40), 1..200),
+    ) {
+        let mut queue = Queue::new(bounds(6));
+        let mut out = Vec::new();
+        let mut pushed = 0u64;
+        for (what, client, size) in steps {
+            check_tally(&queue);
+            match what {
+                0..5 => {
+                    pushed += 1;
+                    let mut frame = vec![client; size];
+                    frame[0] = size as u8;
+                    frame.extend(pushed.to_be_bytes());
+                    let lane = [A, B, Lane::Client(ClientId(3))][usize::from(client)];
+                    push(&mut queue, lane, &frame);
+                }
+                5 => queue.writable(),
+                _ => {
+                    let taken = size.min(queue.chunk().len());
+                    if taken > 0 {
+                        out.extend_from_slice(&queue.chunk()[..taken]);
+                        queue.wrote(taken);
+                    }
+                }
+            }
+        }
+        out.extend(drain(&mut queue));
+
+        let out = messages(&out);
+        let mut rest = &out[..];
+        let mut last = [0; 3];
+        let mut read = 0;
+        while !rest.is_empty() {
+            let size = usize::from(rest[0]);
+            let client = if size > 1 { usize::from(rest[1]) } else { 3 };
+            prop_assert!(rest[1..size].iter().all(|byte| usize::from(*byte) == client));
+            let number = u64::from_be_bytes(rest[size..size + 8].try_into().unwrap());
+            if client < 3 {
+                prop_assert!(number > last[client]);
+                last[client] = number;
+            }
+            rest = &rest[size + 8..];
+            read += 1;
+        }
+        prop_assert_eq!(pushed, read + dropped(&queue));
+    }
+}

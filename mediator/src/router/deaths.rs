@@ -1,0 +1,179 @@
+//! Telling drivers of clients that are gone, and clients of drivers. PURE.
+//!
+//! Each is told once: a driver of a client that has used it since its process
+//! was started, a client of a driver whose end concerns a use of its own.
+
+use std::collections::BTreeSet;
+
+use amber_proto::mediator::Unavailable;
+use amber_proto::{ClientId, Device};
+
+use super::voice::{client_died, not_allowed};
+use super::{Client, DriverKey, Outbox, Router, Use};
+use crate::access::Access;
+use crate::counters::{Count, Drop};
+use crate::queue::Lane;
+
+impl Router {
+    /// The process of a driver runs.
+    pub fn driver_up(&mut self, key: DriverKey) {
+        let id = self.free_id();
+        if let Some(route) = self.routes.get_mut(&key) {
+            route.id = Some(id);
+            route.absence = None;
+            self.running.insert(id, key);
+        }
+    }
+
+    /// Why a driver cannot be used, for those who ask it and have announced
+    /// themselves; until it is up again.
+    pub fn set_absence(&mut self, key: DriverKey, why: Unavailable) {
+        if let Some(route) = self.routes.get_mut(&key) {
+            route.absence = Some(why);
+        }
+    }
+
+    /// The process of a driver has ended, or is about to be ended. Every
+    /// announced client that has used it is told, and so is every driver that
+    /// it has used.
+    pub fn driver_down(&mut self, key: DriverKey, out: &mut Outbox) {
+        let Some(route) = self.routes.get_mut(&key) else {
+            return;
+        };
+        let Some(id) = route.id.take() else { return };
+        route.queue.clear();
+        route.announced = false;
+        route.untold.clear();
+        let own_uses = route.uses.end(|_| true);
+        let why = route.absence.clone();
+        self.running.remove(&id);
+        self.obituary(id, &own_uses);
+
+        let mut users = self.clients.driver_down(key);
+        for route in self.routes.values_mut() {
+            let uses = route.uses.end(|used| used.driver == key);
+            if let Some(id) = route.id.filter(|_| !uses.is_empty()) {
+                users.push((id, uses));
+            }
+        }
+        users.sort_unstable_by_key(|(id, _)| *id);
+        for (user, uses) in users {
+            for used in uses.iter().filter(|used| !used.told) {
+                self.tell_of_death(user, used.device, why.as_ref(), out);
+            }
+        }
+    }
+
+    /// A driver says of itself that it cannot be used any more, and lives on.
+    /// Those who use it and have not heard that since their last request are
+    /// told as if it had died; it still hears when one of them is gone.
+    pub fn driver_says_dead(&mut self, key: DriverKey, why: &Unavailable, out: &mut Outbox) {
+        self.counters.count(Count::DriversSaidDead);
+        let untold = self
+            .routes
+            .get_mut(&key)
+            .map(|route| std::mem::take(&mut route.untold));
+        for user in untold.into_iter().flatten() {
+            let devices = self.uses_mut(user).map(|uses| uses.tell(key));
+            for device in devices.into_iter().flatten() {
+                self.tell_of_death(user, device, Some(why), out);
+            }
+        }
+    }
+
+    /// A client has left, or is lost, or makes room: every driver that it uses
+    /// is told, and it is forgotten.
+    pub fn client_gone(&mut self, id: ClientId) -> Option<Client> {
+        let mut client = self.clients.remove(id)?;
+        self.counters.count(Count::ClientsGone);
+        self.obituary(id, &client.uses.end(|_| true));
+        Some(client)
+    }
+
+    /// Other rules. Uses that they forbid end: the driver is told that the
+    /// client died, and the client that it may not use the device.
+    pub fn set_access(&mut self, access: Access, out: &mut Outbox) {
+        if access == self.access {
+            return;
+        }
+        self.access = access;
+        self.rules += 1;
+        for id in self.clients.ids() {
+            let (access, clients) = (&self.access, &mut self.clients);
+            let Some(client) = clients.client_mut(id) else {
+                continue;
+            };
+            let ip = client.address.address.ip();
+            let forbidden = client.uses.end(|used| !access.allows(ip, used.device));
+            for used in forbidden {
+                if let Some(lane) = self.farewell_lane(id, used.driver) {
+                    let header = self.header_for(used.driver, used.device, Some(id));
+                    self.push(used.driver, lane, header, &client_died());
+                }
+                let why = not_allowed(ip, used.device);
+                self.tell_of_death(id, used.device, Some(&why), out);
+            }
+            if !self.access.allows(ip, Device::MEDIATOR) {
+                self.clients.renounce(id);
+            }
+        }
+    }
+
+    /// A client tells one driver that it leaves, which is passed on as it is.
+    pub(super) fn client_leaves(
+        &mut self,
+        id: ClientId,
+        driver: DriverKey,
+        device: Device,
+        message: &[u8],
+    ) {
+        let is_it = |used: &Use| used.driver == driver && used.device == device;
+        let ended = self.uses_mut(id).map(|uses| uses.end(is_it));
+        if ended.is_none_or(|ended| ended.is_empty()) {
+            return self.counters.drop(Drop::NothingToTell);
+        }
+        match self.farewell_lane(id, driver) {
+            Some(lane) => {
+                self.counters.count(Count::Requests);
+                let header = self.header_for(driver, device, Some(id));
+                self.push(driver, lane, header, message);
+            }
+            None => self.counters.drop(Drop::NothingToTell),
+        }
+    }
+
+    /// How a driver is told that a client no longer uses one of its devices;
+    /// not at all when it has seen nothing of that client.
+    fn farewell_lane(&mut self, id: ClientId, driver: DriverKey) -> Option<Lane> {
+        if self
+            .uses_mut(id)
+            .is_some_and(|uses| uses.has_driver(driver))
+        {
+            // What waits may be for another device of the same process.
+            return Some(Lane::LifeCycle);
+        }
+        let route = self.routes.get_mut(&driver)?;
+        route.untold.remove(&id);
+        (!route.queue.forget_unseen(id)).then_some(Lane::ClientDied(id))
+    }
+
+    /// Tells the drivers that somebody has used that it is gone: one frame for
+    /// each device, with exactly one id, because that is what old drivers can
+    /// read.
+    fn obituary(&mut self, id: ClientId, uses: &[Use]) {
+        let drivers: BTreeSet<DriverKey> = uses.iter().map(|used| used.driver).collect();
+        for driver in drivers {
+            let Some(route) = self.routes.get_mut(&driver) else {
+                continue;
+            };
+            route.untold.remove(&id);
+            if route.queue.forget_unseen(id) {
+                continue;
+            }
+            for used in uses.iter().filter(|used| used.driver == driver) {
+                let header = self.header_for(driver, used.device, Some(id));
+                self.push(driver, Lane::ClientDied(id), header, &client_died());
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Requests of clients, and of drivers that ask other drivers, on their way to
+//! the driver of a device. PURE.
+
+use std::time::Instant;
+
+use amber_proto::{ClientId, Device, HeaderBytes};
+use tracing::warn;
+
+use super::voice::is_client_died;
+use super::{ClientAddress, DriverKey, Outbox, Router, Uses};
+use crate::counters::{Count, Drop};
+use crate::limits;
+use crate::queue::Lane;
+
+impl Router {
+    /// A client asks a device of a driver.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn client_asks(
+        &mut self,
+        now: Instant,
+        from: ClientAddress,
+        known: Option<ClientId>,
+        device: Device,
+        message: &[u8],
+        bytes: usize,
+        out: &mut Outbox,
+    ) {
+        let driver = self.devices.get(&device).copied();
+        let client = known.and_then(|id| self.clients.client_mut(id));
+        let used = driver.and_then(|driver| client?.uses.find(driver, device));
+        let allowed = used.as_ref().is_some_and(|used| used.rules == self.rules);
+        if !allowed && !self.access.allows(from.address.ip(), device) {
+            return self.deny(now, from, known, device, message, out);
+        }
+        let Some(driver) = driver else {
+            self.counters.drop(Drop::UnknownDevice);
+            return self.refuse(now, known, device, message, out);
+        };
+        let Some(route) = self
+            .routes
+            .get_mut(&driver)
+            .filter(|route| route.id.is_some())
+        else {
+            self.counters.drop(Drop::DriverDown);
+            if let Some(route) = self.routes.get_mut(&driver) {
+                route.traffic.dropped_down += 1;
+            }
+            return self.refuse(now, known, device, message, out);
+        };
+        if is_client_died(message) {
+            return match known {
+                Some(id) => self.client_leaves(id, driver, device, message),
+                None => self.counters.drop(Drop::NothingToTell),
+            };
+        }
+        let lane = match (used, known) {
+            (Some(used), Some(id)) => {
+                used.rules = self.rules;
+                if std::mem::take(&mut used.told) {
+                    route.untold.insert(id);
+                }
+                if let Some(rate) = used.asked(now) {
+                    self.name_loop(now, driver, device, &from.address.to_string(), rate);
+                }
+                Lane::Client(id)
+            }
+            (_, known) => {
+                let id = known.unwrap_or_else(|| self.new_client(now, from, bytes));
+                self.begin_use(id, driver, device)
+            }
+        };
+        self.pass_on(driver, device, lane, message);
+    }
+
+    /// A driver asks the driver of another device.
+    pub(super) fn driver_asks(
+        &mut self,
+        now: Instant,
+        key: DriverKey,
+        id: ClientId,
+        device: Device,
+        message: &[u8],
+    ) {
+        let driver = self.devices.get(&device).copied();
+        let is_running =
+            |driver: &DriverKey| self.routes.get(driver).is_some_and(|r| r.id.is_some());
+        let Some(driver) = driver.filter(is_running) else {
+            match driver.and_then(|driver| self.routes.get_mut(&driver)) {
+                Some(route) => {
+                    route.traffic.dropped_down += 1;
+                    self.counters.drop(Drop::DriverDown);
+                }
+                None => self.counters.drop(Drop::UnknownDevice),
+            }
+            return self.refuse_driver(key, device, message);
+        };
+        if is_client_died(message) {
+            return self.client_leaves(id, driver, device, message);
+        }
+        let asker = self.routes.get_mut(&key);
+        let used = asker.and_then(|asker| asker.uses.find(driver, device));
+        let lane = match used {
+            Some(used) => {
+                let (was_told, rate) = (std::mem::take(&mut used.told), used.asked(now));
+                if was_told && let Some(route) = self.routes.get_mut(&driver) {
+                    route.untold.insert(id);
+                }
+                if let Some(rate) = rate {
+                    let asker = self
+                        .routes
+                        .get(&key)
+                        .map(|asker| asker.devices[0].to_string());
+                    self.name_loop(now, driver, device, &asker.unwrap_or_default(), rate);
+                }
+                Lane::Client(id)
+            }
+            None => self.begin_use(id, driver, device),
+        };
+        self.pass_on(driver, device, lane, message);
+    }
+
+    /// Somebody asks a device for the first time since its process runs.
+    fn begin_use(&mut self, id: ClientId, driver: DriverKey, device: Device) -> Lane {
+        let rules = self.rules;
+        let Some(uses) = self.uses_mut(id) else {
+            return Lane::Client(id);
+        };
+        let seen = uses.has_driver(driver);
+        uses.begin(driver, device, rules);
+        if let Some(route) = self.routes.get_mut(&driver) {
+            route.untold.insert(id);
+        }
+        if seen {
+            Lane::Client(id)
+        } else {
+            Lane::NewClient(id)
+        }
+    }
+
+    /// What a client, or a driver that is one, uses.
+    pub(super) fn uses_mut(&mut self, id: ClientId) -> Option<&mut Uses> {
+        match self.running.get(&id) {
+            Some(driver) => Some(&mut self.routes.get_mut(driver)?.uses),
+            None => Some(&mut self.clients.client_mut(id)?.uses),
+        }
+    }
+
+    /// Queues a request for a driver.
+    fn pass_on(&mut self, driver: DriverKey, device: Device, lane: Lane, message: &[u8]) {
+        let from = match lane {
+            Lane::Client(id) | Lane::NewClient(id) | Lane::ClientDied(id) => Some(id),
+            Lane::LifeCycle => None,
+        };
+        self.counters.count(Count::Requests);
+        let header = self.header_for(driver, device, from);
+        self.push(driver, lane, header, message);
+    }
+
+    /// The header of something that is about a client: a driver of one device
+    /// sees exactly the header of the original.
+    pub(super) fn header_for(
+        &self,
+        driver: DriverKey,
+        device: Device,
+        client: Option<ClientId>,
+    ) -> HeaderBytes {
+        let several = self
+            .routes
+            .get(&driver)
+            .is_some_and(|route| route.devices.len() > 1);
+        HeaderBytes::new(several.then_some(device), client)
+    }
+
+    fn name_loop(
+        &mut self,
+        now: Instant,
+        driver: DriverKey,
+        device: Device,
+        with: &str,
+        rate: u64,
+    ) {
+        self.counters.count(Count::Loops);
+        let Some(route) = self.routes.get_mut(&driver) else {
+            return;
+        };
+        let recently = |named: Instant| now.duration_since(named) < limits::LOOP_NEWS;
+        if !route.loop_named.is_some_and(recently) {
+            route.loop_named = Some(now);
+            warn!("{device} and {with} exchange {rate} frames/s: do they answer each other?");
+        }
+    }
+}

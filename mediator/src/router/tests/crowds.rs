@@ -1,0 +1,104 @@
+//! Many clients cost no more than memory for as many as are allowed.
+
+use super::*;
+
+#[test]
+fn a_full_table_makes_room_by_forgetting_who_was_silent_longest() {
+    let mut world = World::with_clients(&["5:0"], 2);
+    world.request(A, "5:0", b"");
+    world.request(B, "5:0", b"");
+    world.request(A, "5:0", b"");
+    let seen = world.request(1003, "5:0", b"new");
+    assert_eq!(
+        seen.drivers,
+        [
+            client_died(0, 3),
+            (0, header(None, Some(4)), b"new".to_vec())
+        ]
+    );
+    assert_eq!(world.router.clients.len(), 2);
+    assert_eq!(world.router.counters.counted(Count::ClientsEvicted), 1);
+}
+
+#[test]
+fn a_limit_beyond_all_measure_takes_no_memory() {
+    let mut world = World::with_clients(&["dummy:0"], usize::MAX);
+    assert_eq!(world.request(A, "dummy:0", b"x").drivers.len(), 1);
+}
+
+#[test]
+fn ids_go_upwards_and_around_and_are_never_taken_twice() {
+    let mut world = World::with_clients(&["5:0"], 3);
+    world.router.next_id = i32::MAX;
+    for (port, id) in [(A, i32::MAX), (B, 2), (1003, 3)] {
+        let seen = world.request(port, "5:0", b"");
+        assert_eq!(
+            seen.drivers[0].1,
+            header(None, Some(id)),
+            "1 is the driver's"
+        );
+    }
+}
+
+#[test]
+fn a_driver_that_asks_the_mediator_without_reading_fills_no_memory() {
+    let mut world = World::new(&["dummy:0"]);
+    let key = world.keys[0];
+    world.router.ping_driver(key, b"");
+    world.router.queue_mut(key).unwrap().wrote(0);
+    for from in [Sender::Driver(key), Sender::DriverAsClient(key)] {
+        for _ in 0..2 * limits::QUEUE_FRAMES {
+            world.router.reply(from, b"pong", &mut world.out);
+        }
+    }
+    let queue = world.router.queue_mut(key).unwrap();
+    assert_eq!(queue.len(), limits::QUEUE_FRAMES + 1);
+}
+
+/// From another machine, so that it has to become known.
+fn elsewhere(port: u16) -> ClientAddress {
+    ClientAddress {
+        socket: 0,
+        address: (Ipv4Addr::new(10, 0, 0, 1), port).into(),
+    }
+}
+
+fn ask(world: &mut World, from: ClientAddress, to: &str) {
+    let bytes = frame(&header(Some(device(to)), None), b"x");
+    world
+        .router
+        .datagram(world.now, from, &bytes, &mut world.out);
+    world.seen();
+}
+
+#[test]
+fn room_is_made_first_by_newcomers_and_last_by_those_who_use_and_have_proved() {
+    let mut world = World::with_clients(&["5:0", "77:3"], 4);
+    let [newcomer, idle, user, proved] = [1, 2, 3, 4].map(elsewhere);
+    for from in [proved, user, idle] {
+        ask(&mut world, from, if from == idle { "77:3" } else { "5:0" });
+    }
+    world.now += limits::NEWCOMER;
+    for from in [proved, user, idle] {
+        ask(&mut world, from, if from == idle { "77:3" } else { "5:0" });
+    }
+    let id = world.router.clients.at(&proved).unwrap().id;
+    world.router.clients.client_mut(id).unwrap().prove();
+    ask(&mut world, proved, "5:0");
+    // One of them uses nothing any more.
+    world.driver_down(1);
+    ask(&mut world, user, "5:0");
+    ask(&mut world, newcomer, "5:0");
+
+    let mut gone = Vec::new();
+    for port in 100..104 {
+        ask(&mut world, elsewhere(port), "5:0");
+        let evicted = world.router.poll_evicted().expect("somebody makes room");
+        gone.push(evicted.address);
+        // The new one stays out of the way.
+        let id = world.router.clients.at(&elsewhere(port)).unwrap().id;
+        world.router.clients.client_mut(id).unwrap().prove();
+        ask(&mut world, elsewhere(port), "5:0");
+    }
+    assert_eq!(gone, [newcomer, idle, user, proved]);
+}

@@ -1,0 +1,270 @@
+//! Drivers hear of lost clients, clients of lost drivers, once.
+
+use super::*;
+
+#[test]
+fn the_death_of_a_driver_is_told_once_to_those_who_used_it_and_may_know() {
+    let mut world = World::new(&["5:0", "77:3"]);
+    for port in [A, B] {
+        world.request(port, "5:0", b"");
+    }
+    world.announce(A);
+    world.announce(1003);
+    assert_eq!(
+        world.driver_down(0),
+        to_client(A, b"\x08\x05\x10\0", b"\x10\x05")
+    );
+    assert_eq!(world.driver_down(0), Seen::default());
+    assert_eq!(world.driver_down(1), Seen::default(), "nobody has used it");
+}
+
+#[test]
+fn a_driver_that_asks_another_is_its_client() {
+    let mut world = World::new(&["5:0", "77:3"]);
+    world.write(1, &header(Some(device("5:0")), None), b"ask");
+    assert_eq!(world.driver_down(1).drivers, [client_died(0, 2)]);
+    world.router.driver_up(world.keys[1]);
+    // The new process has another id, and has asked nothing yet.
+    assert_eq!(world.driver_down(1), Seen::default());
+}
+
+#[test]
+fn an_announced_driver_learns_of_deaths_and_of_what_is_not_there() {
+    let mut world = World::new(&["5:0", "77:3"]);
+    let asker = said(Sender::DriverAsClient(world.keys[1]));
+    world.router.announce(world.now, &asker);
+    let ask = b"\x10\x01\x18\x07";
+    world.write(1, &header(Some(device("5:0")), None), ask);
+    let died = to_driver(1, &header(Some(device("5:0")), None), b"\x10\x05");
+    assert_eq!(world.driver_down(0), died);
+    let refused = to_driver(1, &header(Some(device("9:9")), None), b"\x10\x05\x20\x07");
+    let answer = world.write(1, &header(Some(device("9:9")), None), ask);
+    assert_eq!(bare(answer), refused);
+}
+
+#[test]
+fn a_client_that_goes_is_told_to_each_driver_that_it_used() {
+    let mut world = World::new(&["5:0", "77:3", "6:0,6:1"]);
+    world.request(A, "5:0", b"");
+    world.request(A, "6:1", b"");
+    world.request(A, "5:0", b"");
+    world.router.client_gone(ClientId(4));
+    let mut told = vec![client_died(0, 4)];
+    // Of the devices of one process, those that it used.
+    told.push((2, header(Some(device("6:1")), Some(4)), vec![0x10, 4]));
+    assert_eq!(world.seen().drivers, told);
+    world.router.client_gone(ClientId(4));
+    assert_eq!(world.seen(), Seen::default());
+}
+
+#[test]
+fn a_driver_that_was_restarted_does_not_hear_of_clients_it_never_knew() {
+    let mut world = World::new(&["5:0"]);
+    world.request(A, "5:0", b"");
+    world.driver_down(0);
+    world.router.driver_up(world.keys[0]);
+    world.router.client_gone(ClientId(2));
+    assert_eq!(world.seen(), Seen::default());
+}
+
+#[test]
+fn a_driver_that_is_being_stopped_is_not_listened_to() {
+    let mut world = World::new(&["5:0"]);
+    world.request(A, "5:0", b"");
+    world.driver_down(0);
+    assert_eq!(world.write(0, b"\x1a\x01\x02", b"late"), Seen::default());
+    assert_eq!(world.dropped(Drop::DriverStopping), 1);
+}
+
+#[test]
+fn an_unknown_device_is_answered_to_announced_clients_only() {
+    let mut world = World::new(&["5:0"]);
+    let ask = b"\x10\x01\x18\x09";
+    assert_eq!(world.request(A, "123:4", ask), Seen::default());
+    world.announce(A);
+    let answer = b"\x10\x05\x20\x09";
+    let wire = header(Some(device("123:4")), None);
+    assert_eq!(
+        bare(world.request(A, "123:4", ask)),
+        to_client(A, &wire, answer)
+    );
+    assert_eq!(
+        bare(world.request(A, "123:4", b"\xff")),
+        to_client(A, &wire, b"\x10\x05")
+    );
+    assert_eq!(world.dropped(Drop::UnknownDevice), 3);
+}
+
+#[test]
+fn unknown_device_answers_are_limited() {
+    let mut world = World::new(&[]);
+    world.announce(A);
+    let limit = u64::from(limits::REFUSALS_PER_SECOND);
+    let answers = |world: &mut World| -> usize {
+        (0..limit + 5)
+            .map(|_| world.request(A, "9:9", b"").clients.len())
+            .sum()
+    };
+    assert_eq!(answers(&mut world) as u64, limit);
+    assert_eq!(world.dropped(Drop::AnswerRateLimited), 5);
+    world.now += Duration::from_secs(1);
+    assert_eq!(answers(&mut world) as u64, limit);
+}
+
+#[test]
+fn a_driver_that_is_down_is_like_an_unknown_device() {
+    let mut world = World::new(&["5:0"]);
+    world.announce(A);
+    world.driver_down(0);
+    let refused = to_client(A, b"\x08\x05\x10\0", b"\x10\x05\x20\x07");
+    assert_eq!(bare(world.request(A, "5:0", b"\x10\x01\x18\x07")), refused);
+    assert_eq!(
+        world.request(B, "5:0", b"\x10\x01\x18\x07"),
+        Seen::default()
+    );
+    assert_eq!(world.dropped(Drop::DriverDown), 2);
+}
+
+const CLIENT_DIED: &[u8] = b"\x10\x04";
+
+#[test]
+fn a_client_that_leaves_a_driver_is_told_to_it_once() {
+    let mut world = World::new(&["5:0", "77:3"]);
+    world.request(A, "5:0", b"");
+    world.request(A, "77:3", b"");
+    // As it is, even with a number.
+    let numbered = b"\x10\x04\x18\x09";
+    let told = world.request(A, "5:0", numbered);
+    assert_eq!(told, to_driver(0, b"\x1a\x01\x03", numbered));
+    // Twice, or in a datagram that the network has doubled: no news.
+    assert_eq!(world.request(A, "5:0", CLIENT_DIED), Seen::default());
+    assert_eq!(world.dropped(Drop::NothingToTell), 1);
+    world.router.client_gone(ClientId(3));
+    assert_eq!(
+        world.seen().drivers,
+        [client_died(1, 3)],
+        "the other driver"
+    );
+}
+
+#[test]
+fn a_client_that_leaves_a_driver_may_come_back() {
+    let mut world = World::new(&["5:0"]);
+    for _ in 0..2 {
+        world.request(A, "5:0", b"x");
+        let told = world.request(A, "5:0", CLIENT_DIED);
+        assert_eq!(told.drivers, [client_died(0, 2)]);
+    }
+    assert_eq!(world.router.clients.len(), 1);
+}
+
+#[test]
+fn a_driver_is_not_told_that_a_client_leaves_of_which_it_never_heard() {
+    let mut world = World::new(&["5:0"]);
+    assert_eq!(world.request(A, "5:0", CLIENT_DIED), Seen::default());
+    assert!(world.router.clients.is_empty(), "and nobody becomes known");
+    world.request(A, "5:0", b"x");
+    world.driver_down(0);
+    world.router.driver_up(world.keys[0]);
+    assert_eq!(world.request(A, "5:0", CLIENT_DIED), Seen::default());
+}
+
+#[test]
+fn one_device_of_a_process_is_left_and_another_is_not() {
+    let mut world = World::new(&["6:0,6:1"]);
+    world.request(A, "6:0", b"");
+    world.request(A, "6:1", b"");
+    let left = world.request(A, "6:0", CLIENT_DIED);
+    let header_of = |text: &str| header(Some(device(text)), Some(2));
+    assert_eq!(left, to_driver(0, &header_of("6:0"), CLIENT_DIED));
+    world.router.client_gone(ClientId(2));
+    let told = [(0, header_of("6:1"), CLIENT_DIED.to_vec())];
+    assert_eq!(world.seen().drivers, told);
+}
+
+#[test]
+fn a_driver_whose_pipe_is_full_hears_of_each_client_that_it_saw() {
+    for leave in [true, false] {
+        let mut world = World::new(&["5:0"]);
+        let key = world.keys[0];
+        world.request(A, "5:0", b"seen");
+        world.router.ping_driver(key, b"");
+        world.router.queue_mut(key).unwrap().wrote(0);
+        // More than fits, and the last of it from somebody it never sees.
+        let said = frame(&header(Some(device("5:0")), None), b"x");
+        for _ in 0..2 * limits::QUEUE_FRAMES {
+            let from = client(A);
+            world
+                .router
+                .datagram(world.now, from, &said, &mut world.out);
+        }
+        world
+            .router
+            .datagram(world.now, client(B), &said, &mut world.out);
+        if leave {
+            let left = frame(&header(Some(device("5:0")), None), CLIENT_DIED);
+            for port in [A, B, A, B] {
+                world
+                    .router
+                    .datagram(world.now, client(port), &left, &mut world.out);
+            }
+        }
+        for id in [2, 3] {
+            world.router.client_gone(ClientId(id));
+        }
+        world.router.queue_mut(key).unwrap().writable();
+        let told = world.seen().drivers;
+        let obituaries = told.iter().filter(|(_, _, message)| message == CLIENT_DIED);
+        assert_eq!(obituaries.collect::<Vec<_>>(), [&client_died(0, 2)]);
+        world.router.totals().check(world.router.waiting()).unwrap();
+    }
+}
+
+fn out_of_order() -> mediator::Unavailable {
+    mediator::Unavailable {
+        reason: mediator::unavailable::Reason::OutOfOrder.into(),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn a_driver_that_says_that_it_is_dead_still_hears_when_a_client_is_gone() {
+    let mut world = World::new(&["5:0"]);
+    let key = world.keys[0];
+    world.announce(A);
+    world.request(A, "5:0", b"drive");
+    world
+        .router
+        .driver_says_dead(key, &out_of_order(), &mut world.out);
+    let died = to_client(A, b"\x08\x05\x10\0", b"\x10\x05");
+    assert_eq!(bare(world.seen()), died);
+    world.router.client_gone(ClientId(2));
+    assert_eq!(world.seen().drivers, [client_died(0, 2)]);
+}
+
+#[test]
+fn a_driver_that_says_without_end_that_it_is_dead_is_passed_on_once_for_each_request() {
+    let mut world = World::new(&["5:0", "77:3"]);
+    let key = world.keys[0];
+    world.announce(A);
+    let asker = said(Sender::DriverAsClient(world.keys[1]));
+    world.router.announce(world.now, &asker);
+    for round in 1..4 {
+        world.request(A, "5:0", b"x");
+        world.write(1, &header(Some(device("5:0")), None), b"x");
+        for _ in 0..100 {
+            world
+                .router
+                .driver_says_dead(key, &out_of_order(), &mut world.out);
+        }
+        let seen = world.seen();
+        assert_eq!(
+            (seen.clients.len(), seen.drivers.len()),
+            (1, 1),
+            "round {round}"
+        );
+    }
+    assert_eq!(world.router.counters.counted(Count::DriversSaidDead), 300);
+    // When it then really ends, that is no news.
+    assert_eq!(world.driver_down(0), Seen::default());
+}

@@ -1,0 +1,56 @@
+//! Two that answer each other without end are found out.
+
+use super::*;
+
+/// A driver that sends back whatever it gets, with the same header.
+fn echo(world: &mut World, seen: Seen) -> Seen {
+    let mut all = Seen::default();
+    for (driver, header, message) in seen.drivers {
+        let more = world.write(driver, &header, &message);
+        all.drivers.extend(more.drivers);
+        all.clients.extend(more.clients);
+    }
+    all
+}
+
+#[test]
+fn two_drivers_that_answer_each_other_are_counted_as_a_loop() {
+    let mut world = World::new(&["5:0", "77:3"]);
+    let mut seen = world.write(1, &header(Some(device("5:0")), None), b"ask");
+    for _ in 0..2 * limits::LOOP_FRAMES {
+        world.now += Duration::from_micros(20);
+        seen = echo(&mut world, seen);
+        assert_eq!(seen.drivers.len(), 1, "it costs what it costs, and no more");
+    }
+    assert_eq!(world.router.counters.counted(Count::Loops), 1);
+}
+
+#[test]
+fn a_client_and_a_driver_that_answer_each_other_are_counted_as_a_loop() {
+    let mut world = World::new(&["5:0"]);
+    let mut loops = |gap: Duration| {
+        // The first request makes the use known.
+        for _ in 0..=limits::LOOP_FRAMES {
+            world.now += gap;
+            let seen = world.request(A, "5:0", b"again");
+            assert_eq!(echo(&mut world, seen).clients.len(), 1);
+        }
+        world.router.counters.counted(Count::Loops)
+    };
+    // A program that asks a thousand times a second may mean it.
+    assert_eq!(loops(Duration::from_millis(1)), 0);
+    assert_eq!(loops(Duration::from_micros(50)), 1);
+}
+
+#[test]
+fn a_flood_without_answers_and_a_stream_without_questions_are_no_loops() {
+    let mut world = World::new(&["5:0"]);
+    for _ in 0..3 * limits::LOOP_FRAMES {
+        world.now += Duration::from_micros(20);
+        world.request(A, "5:0", b"flood");
+    }
+    for _ in 0..3 * limits::LOOP_FRAMES {
+        world.write(0, &header(None, Some(2)), b"stream");
+    }
+    assert_eq!(world.router.counters.counted(Count::Loops), 0);
+}

@@ -1,0 +1,334 @@
+//! What the mediator says on its own account. PURE.
+//!
+//! To clients that have announced themselves only, and to an address that may
+//! be made up no more bytes than came from there: nobody can be flooded by
+//! way of the mediator's own answers.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+use std::time::Instant;
+
+use amber_proto::limits::FRAME_OVERHEAD;
+use amber_proto::mediator::{self, Unavailable, unavailable::Reason};
+use amber_proto::{ClientId, Device, DeviceMessage, DriverMsg, HeaderBytes, MsgType, SynNum};
+use prost::Message;
+use tracing::info;
+
+use super::{ANSWERS, ClientAddress, DriverKey, ForMediator, Outbox, Router, Sender};
+use crate::counters::{Count, Drop};
+use crate::limits;
+use crate::queue::Lane;
+use crate::rate::Rate;
+
+impl Router {
+    /// Sends a message of the mediator itself to somebody who has spoken to it.
+    pub fn reply(&mut self, to: Sender, message: &[u8], out: &mut Outbox) {
+        match to {
+            Sender::Client(address) => match self.clients.at(&address).map(|client| client.id) {
+                Some(id) => self.say(id, Device::MEDIATOR, &[message], out),
+                None => self.counters.drop(Drop::Unproved),
+            },
+            Sender::DriverAsClient(key) => {
+                let header = HeaderBytes::new(Some(Device::MEDIATOR), None);
+                self.tell_driver(key, ANSWERS, header, message);
+            }
+            Sender::Driver(key) => {
+                self.tell_driver(key, ANSWERS, HeaderBytes::new(None, None), message);
+            }
+        }
+    }
+
+    /// Asks a driver whether it is there.
+    pub fn ping_driver(&mut self, key: DriverKey, ping: &[u8]) {
+        self.tell_driver(key, Lane::LifeCycle, HeaderBytes::new(None, None), ping);
+    }
+
+    /// Asks a client whether it is there. Its answer proves that it is.
+    pub fn ping_client(&mut self, id: ClientId, out: &mut Outbox) {
+        let Some(client) = self.clients.client(id) else {
+            return;
+        };
+        let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
+        ping.set_syn(Some(SynNum(self.cookie(&client.address))));
+        self.say(id, Device::MEDIATOR, &[&ping.encode_to_vec()], out);
+    }
+
+    /// A client has answered a PING. Says whether that is the first proof that
+    /// it is where it says.
+    pub fn client_answered(&mut self, from: ClientAddress, ack: Option<SynNum>) -> bool {
+        let expected = SynNum(self.cookie(&from));
+        let Some(id) = self.clients.at(&from).map(|client| client.id) else {
+            return false;
+        };
+        let Some(client) = self.clients.client_mut(id) else {
+            return false;
+        };
+        client.answered_ping();
+        let proves = !client.is_proved() && ack == Some(expected);
+        if proves {
+            client.prove();
+        }
+        proves
+    }
+
+    /// Whether somebody is where he says, as far as that matters.
+    pub fn is_proved(&self, from: Sender) -> bool {
+        match from {
+            Sender::Client(address) => self
+                .clients
+                .at(&address)
+                .is_some_and(|client| client.is_proved()),
+            Sender::Driver(_) | Sender::DriverAsClient(_) => true,
+        }
+    }
+
+    /// Whether somebody may make one more request to the mediator now.
+    pub fn may_request(&mut self, now: Instant, from: Sender) -> bool {
+        let gate = match from {
+            Sender::Client(address) => {
+                let id = self.clients.at(&address).map(|client| client.id);
+                id.and_then(|id| self.clients.client_mut(id))
+                    .map(|client| &mut client.requests)
+            }
+            Sender::Driver(key) | Sender::DriverAsClient(key) => {
+                self.routes.get_mut(&key).map(|route| &mut route.requests)
+            }
+        };
+        let rate = Rate::per_second(limits::REQUESTS_PER_SECOND);
+        let may = gate.is_none_or(|gate| gate.pass(now, rate));
+        if !may {
+            self.counters.drop(Drop::RequestRateLimited);
+        }
+        may
+    }
+
+    /// Sends a message of the mediator itself to a client, or a driver that is
+    /// one; false when there is nobody any more who may be told.
+    pub fn tell_client(&mut self, id: ClientId, message: &[u8], out: &mut Outbox) -> bool {
+        if let Some(driver) = self.running.get(&id).copied() {
+            self.reply(Sender::DriverAsClient(driver), message, out);
+            return true;
+        }
+        let announced = self
+            .clients
+            .client(id)
+            .is_some_and(|client| client.announced);
+        if announced {
+            self.say(id, Device::MEDIATOR, &[message], out);
+        }
+        announced
+    }
+
+    /// Somebody has said something valid to the mediator itself, and is known
+    /// and announced from now on. Returns its id.
+    pub fn announce(&mut self, now: Instant, said: &ForMediator<'_>) -> Option<ClientId> {
+        match said.from {
+            Sender::Client(address) => {
+                let id = match self.clients.at(&address) {
+                    Some(client) => client.id,
+                    None => self.new_client(now, address, said.bytes),
+                };
+                self.clients.announce(id);
+                Some(id)
+            }
+            Sender::Driver(key) => self.routes.get(&key)?.id,
+            Sender::DriverAsClient(key) => {
+                let route = self.routes.get_mut(&key)?;
+                route.announced = true;
+                route.id
+            }
+        }
+    }
+
+    /// The id of somebody who is known already.
+    pub fn id_of(&self, from: Sender) -> Option<ClientId> {
+        match from {
+            Sender::Client(address) => self.clients.at(&address).map(|client| client.id),
+            Sender::Driver(key) | Sender::DriverAsClient(key) => self.routes.get(&key)?.id,
+        }
+    }
+
+    /// A device cannot be used. A client that has announced itself is told why,
+    /// so that its caller fails at once; others see nothing, as from the original.
+    pub(super) fn refuse(
+        &mut self,
+        now: Instant,
+        known: Option<ClientId>,
+        device: Device,
+        message: &[u8],
+        out: &mut Outbox,
+    ) {
+        let why = self.why_not(device);
+        self.refuse_because(now, known, device, message, why, out);
+    }
+
+    /// The same for a driver that asks.
+    pub(super) fn refuse_driver(&mut self, key: DriverKey, device: Device, message: &[u8]) {
+        if self.routes.get(&key).is_some_and(|route| route.announced) {
+            let why = self.why_not(device);
+            let answer = driver_died(syn_num(message), Some(why));
+            let header = HeaderBytes::new(Some(device), None);
+            self.tell_driver(key, ANSWERS, header, &answer);
+        }
+    }
+
+    /// No rule allows a client to talk to a device. One that has announced
+    /// itself is told, because it was allowed to talk to the mediator; anybody
+    /// else hears nothing, and whoever looks after the robot reads it in the log.
+    pub(super) fn deny(
+        &mut self,
+        now: Instant,
+        from: ClientAddress,
+        known: Option<ClientId>,
+        device: Device,
+        message: &[u8],
+        out: &mut Outbox,
+    ) {
+        self.counters.drop(Drop::AccessDenied);
+        let ip = from.address.ip();
+        if let Some(times) = self.denials.happened(now) {
+            let name = name_of(device);
+            info!(client = %from.address, device = %name, times, "access denied by an [[access]] rule");
+        }
+        // Of what is for the mediator nothing is answered: not even PING.
+        if device != Device::MEDIATOR {
+            self.refuse_because(now, known, device, message, not_allowed(ip, device), out);
+        }
+    }
+
+    fn refuse_because(
+        &mut self,
+        now: Instant,
+        known: Option<ClientId>,
+        device: Device,
+        message: &[u8],
+        why: Unavailable,
+        out: &mut Outbox,
+    ) {
+        let client = known.and_then(|id| self.clients.client_mut(id));
+        let Some(client) = client.filter(|client| client.announced) else {
+            return;
+        };
+        if !client
+            .refusals
+            .pass(now, Rate::per_second(limits::REFUSALS_PER_SECOND))
+        {
+            return self.counters.drop(Drop::AnswerRateLimited);
+        }
+        let (id, ack) = (client.id, syn_num(message));
+        let (long, short) = (driver_died(ack, Some(why)), driver_died(ack, None));
+        self.say(id, device, &[&long, &short], out);
+    }
+
+    /// Tells somebody that a device that he uses is gone, if he may be told.
+    pub(super) fn tell_of_death(
+        &mut self,
+        id: ClientId,
+        device: Device,
+        why: Option<&Unavailable>,
+        out: &mut Outbox,
+    ) {
+        let (long, short) = (driver_died(None, why.cloned()), driver_died(None, None));
+        if let Some(key) = self.running.get(&id).copied() {
+            if self.routes.get(&key).is_some_and(|route| route.announced) {
+                let header = HeaderBytes::new(Some(device), None);
+                self.tell_driver(key, Lane::LifeCycle, header, &long);
+            }
+        } else if self
+            .clients
+            .client(id)
+            .is_some_and(|client| client.announced)
+        {
+            self.say(id, device, &[&long, &short], out);
+        }
+    }
+
+    /// Sends a client the first of these that is not too much for it.
+    fn say(&mut self, id: ClientId, device: Device, messages: &[&[u8]], out: &mut Outbox) {
+        let Some(client) = self.clients.client_mut(id) else {
+            return;
+        };
+        let header = HeaderBytes::new(Some(device), None);
+        let fixed = FRAME_OVERHEAD + header.as_slice().len();
+        let fits = |message: &&&[u8]| client.may_be_sent(fixed + message.len());
+        let Some(message) = messages.iter().find(fits) else {
+            return self.counters.drop(Drop::Unproved);
+        };
+        client.sent += 1;
+        self.counters.count(Count::DatagramsToSend);
+        match out.write(header.as_slice(), message) {
+            Ok(frame) => out.send(client.address, &frame),
+            Err(_) => self.counters.drop(Drop::SendFailed),
+        }
+    }
+
+    /// Sends a driver something on the mediator's own account.
+    fn tell_driver(&mut self, key: DriverKey, lane: Lane, header: HeaderBytes, message: &[u8]) {
+        let running = |route: &super::Route| route.id.is_some();
+        if self.routes.get(&key).is_some_and(running) {
+            self.push(key, lane, header, message);
+        }
+    }
+
+    fn why_not(&self, device: Device) -> Unavailable {
+        let absence = self
+            .driver_of(device)
+            .and_then(|key| self.routes.get(&key)?.absence.clone());
+        absence.unwrap_or_else(|| Unavailable {
+            reason: Reason::NoSuchDevice.into(),
+            message: Some(format!("no driver serves {device}")),
+            hint: Some("`amber devices` shows what there is".into()),
+        })
+    }
+
+    /// What an address must repeat to prove that it gets what is sent to it.
+    /// Nothing is stored for it, so that proofs cannot be crowded out.
+    fn cookie(&self, address: &ClientAddress) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        (self.secret, address).hash(&mut hasher);
+        hasher.finish() as u32
+    }
+}
+
+pub(super) fn not_allowed(from: IpAddr, device: Device) -> Unavailable {
+    let from = from.to_canonical();
+    Unavailable {
+        reason: Reason::NotAllowed.into(),
+        message: Some(format!("the mediator does not let {from} talk to {device}")),
+        hint: Some("[[access]] in the configuration of the mediator says who may".into()),
+    }
+}
+
+/// Whether a message is CLIENT_DIED. Nearly all others are told apart by their
+/// first two bytes or their length.
+pub(super) fn is_client_died(message: &[u8]) -> bool {
+    const LONGEST: usize = 24;
+    let kind = MsgType::ClientDied;
+    message.starts_with(&[0x10, kind as u8])
+        && message.len() <= LONGEST
+        && DriverMsg::decode(message).is_ok_and(|message| message.r#type() == kind)
+}
+
+pub(super) fn client_died() -> Vec<u8> {
+    mediator::DriverMsg::of_kind(MsgType::ClientDied).encode_to_vec()
+}
+
+/// Best effort, so that an answer on the driver's behalf finds its request.
+fn syn_num(message: &[u8]) -> Option<u32> {
+    DriverMsg::decode(message).ok()?.syn_num
+}
+
+fn driver_died(ack_num: Option<u32>, unavailable: Option<Unavailable>) -> Vec<u8> {
+    let mut message = mediator::DriverMsg::of_kind(MsgType::DriverDied);
+    message.ack_num = ack_num;
+    message.unavailable = unavailable;
+    message.encode_to_vec()
+}
+
+fn name_of(device: Device) -> String {
+    match device {
+        Device::MEDIATOR => "mediator".into(),
+        device => device.to_string(),
+    }
+}

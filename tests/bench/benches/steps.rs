@@ -1,0 +1,150 @@
+//! What the steps of a message cost without the system: `cargo bench -p
+//! amber-bench`. IO.
+//!
+//! Nanoseconds of the fastest of many short runs, which is what other load on
+//! the machine changes least. `-- --quick` only shows that all of it works.
+
+#![allow(clippy::print_stdout)] // What a program is for.
+
+use std::hint::black_box;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant, SystemTime};
+
+use amber_bench::probe;
+use amber_mediator::config::Config;
+use amber_mediator::core::Core;
+use amber_mediator::router::{ClientAddress, DriverKey};
+use amber_mediator::supervise::Event;
+use amber_proto::{ClientId, DriverHdr, Frame, Header, HeaderBytes, MsgType};
+use prost::Message;
+
+/// Messages that come together, as in a turn of the shell.
+const TURN: u32 = 64;
+
+fn main() {
+    let quick = std::env::args().any(|word| word == "--quick");
+    let bench = Bench {
+        runs: if quick { 2 } else { 400 },
+    };
+    let (request, _) = probe::request(MsgType::Data, 64);
+    let answer = frame_from_driver(&[2], 64);
+
+    bench.step("read a datagram", || {
+        let frame = Frame::from_datagram(black_box(&request)).expect("is one");
+        black_box(Header::parse(frame.header).expect("is one").device());
+    });
+    bench.step("write a header for a driver", || {
+        black_box(HeaderBytes::new(None, Some(black_box(ClientId(4711)))));
+    });
+    for clients in [1, 100, 10_000] {
+        let mut mediator = Mediator::new(clients);
+        let mut next = 0;
+        bench.step(&format!("client to driver, {clients} known"), || {
+            next = (next + 1) % clients;
+            mediator.request(next, &request);
+        });
+    }
+    let mut mediator = Mediator::new(1);
+    bench.step("driver to client", || mediator.answer(&answer, 1));
+    for clients in [10, 100, 1000] {
+        let mut mediator = Mediator::new(clients);
+        let ids: Vec<i32> = (2..clients as i32 + 2).collect();
+        let published = frame_from_driver(&ids, 64);
+        bench.step(&format!("driver to {clients} clients"), || {
+            mediator.answer(&published, clients as usize);
+        });
+    }
+}
+
+struct Bench {
+    runs: u32,
+}
+
+impl Bench {
+    fn step(&self, name: &str, mut step: impl FnMut()) {
+        let fastest = (0..self.runs)
+            .map(|_| {
+                let start = Instant::now();
+                (0..TURN).for_each(|_| step());
+                start.elapsed()
+            })
+            .min();
+        let ns = fastest.unwrap_or(Duration::ZERO).as_nanos() as f64 / f64::from(TURN);
+        println!("{name:32} {ns:9.1} ns");
+    }
+}
+
+/// A mediator without a shell, with one driver and clients that it knows.
+struct Mediator {
+    core: Core,
+    now: Instant,
+    turn: u32,
+}
+
+const DRIVER: DriverKey = DriverKey(0);
+
+impl Mediator {
+    fn new(clients: u32) -> Self {
+        let mut config = Config::default();
+        config.add_driver("5:0=echo").expect("is a driver");
+        config.limits.clients = 20_000.try_into().expect("is not 0");
+        let now = Instant::now();
+        let core = Core::new(now, &config, 0, || SystemTime::UNIX_EPOCH);
+        let mut mediator = Self { core, now, turn: 0 };
+        mediator.core.start(now, Vec::new());
+        let spawned = Event::Spawned { pid: 4711 };
+        mediator.core.driver_event(now, DRIVER, spawned);
+        while mediator.core.poll_action().is_some() {}
+        let (request, _) = probe::request(MsgType::Data, 64);
+        (0..clients).for_each(|client| mediator.request(client, &request));
+        mediator
+    }
+
+    fn request(&mut self, client: u32, datagram: &[u8]) {
+        let ip = Ipv4Addr::from(0x0a00_0000 + client);
+        let from = ClientAddress {
+            socket: 0,
+            address: (ip, 4711).into(),
+        };
+        self.core.datagram(self.now, from, datagram);
+        self.turn += 1;
+        if self.turn.is_multiple_of(TURN) {
+            self.write();
+        }
+    }
+
+    /// Once in a turn, the pipe takes everything.
+    fn write(&mut self) {
+        while let Some(key) = self.core.router.poll_dirty() {
+            let queue = self.core.router.queue_mut(key).expect("is known");
+            let bytes = black_box(queue.chunk()).len();
+            queue.wrote(bytes);
+        }
+    }
+
+    fn answer(&mut self, frame: &[u8], datagrams: usize) {
+        let frame = Frame::from_stream(frame).expect("is one");
+        assert!(self.core.driver_frame(self.now, DRIVER, frame));
+        self.turn += 1;
+        if self.turn.is_multiple_of(TURN) || datagrams > 1 {
+            assert!(self.core.outbox.datagrams().len() >= datagrams);
+            black_box(self.core.outbox.runs(TURN as usize).count());
+            self.core.outbox.clear();
+        }
+    }
+}
+
+fn frame_from_driver(clients: &[i32], bytes: usize) -> Vec<u8> {
+    let header = DriverHdr {
+        client_ids: clients.to_vec(),
+        ..DriverHdr::default()
+    };
+    let mut frame = Vec::new();
+    Frame {
+        header: &header.encode_to_vec(),
+        message: &probe::message(MsgType::Data, bytes),
+    }
+    .encode(&mut frame)
+    .expect("short enough");
+    frame
+}

@@ -1,0 +1,170 @@
+//! What the mediator is held to. PURE.
+
+use crate::results::{Candidate, Results};
+
+/// One promise.
+#[derive(Clone, Debug)]
+pub struct Goal {
+    /// The load.
+    pub load: &'static str,
+    /// The quantity with its unit.
+    pub quantity: &'static str,
+    /// What it must keep to.
+    pub limit: Limit,
+}
+
+/// What a quantity must keep to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// So many times what `floor -b` needs.
+    TimesFloorAtMost(f64),
+    /// The same the other way around.
+    TimesFloorAtLeast(f64),
+    /// By itself.
+    AtMost(f64),
+    /// By itself.
+    AtLeast(f64),
+}
+
+/// What came of a goal.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Which.
+    pub goal: Goal,
+    /// The ratio, or the quantity.
+    pub value: f64,
+    /// Whether the goal was reached.
+    pub reached: bool,
+}
+
+/// The loads with round trips, and the bytes of a message.
+pub const ROUND_TRIPS: [(&str, usize); 3] = [
+    ("rtt, 64 B", 64),
+    ("rtt, 1 KiB", 1024),
+    ("rtt, 6.8 kB", 6800),
+];
+
+/// The loads with many requests: clients, requests in flight of each, bytes.
+pub const FLOODS: [(&str, usize, usize, usize); 5] = [
+    ("1 client x 64, 64 B", 1, 64, 64),
+    ("16 clients x 4, 64 B", 16, 4, 64),
+    ("256 clients x 1, 64 B", 256, 1, 64),
+    ("1 client x 64, 1 KiB", 1, 64, 1024),
+    ("1 client x 64, 6.8 kB", 1, 64, 6800),
+];
+
+/// The loads with subscribers: how many, messages in a second, bytes.
+pub const FAN_OUTS: [(&str, usize, u32, usize); 4] = [
+    ("10 subscribers, 50 Hz, 64 B", 10, 50, 64),
+    ("100 subscribers, 50 Hz, 64 B", 100, 50, 64),
+    ("1000 subscribers, 50 Hz, 64 B", 1000, 50, 64),
+    ("100 subscribers, 40 Hz, 6.8 kB", 100, 40, 6800),
+];
+
+/// What was measured, goal by goal; goals without a measurement are left out.
+pub fn verdicts(results: &Results) -> Vec<Verdict> {
+    goals()
+        .into_iter()
+        .filter_map(|goal| verdict(goal, results))
+        .collect()
+}
+
+fn verdict(goal: Goal, results: &Results) -> Option<Verdict> {
+    let (amber, floor) = (Candidate::Amber, Candidate::FloorBatched);
+    let (load, quantity) = (goal.load, goal.quantity);
+    let value = match goal.limit {
+        Limit::TimesFloorAtMost(_) | Limit::TimesFloorAtLeast(_) => {
+            results.ratio(load, quantity, amber, floor)?
+        }
+        Limit::AtMost(_) | Limit::AtLeast(_) => results.median(load, quantity, amber)?,
+    };
+    let reached = match goal.limit {
+        Limit::TimesFloorAtMost(limit) | Limit::AtMost(limit) => value <= limit,
+        Limit::TimesFloorAtLeast(limit) | Limit::AtLeast(limit) => value >= limit,
+    };
+    Some(Verdict {
+        goal,
+        value,
+        reached,
+    })
+}
+
+fn goals() -> Vec<Goal> {
+    let mut goals = Vec::new();
+    let mut add = |load, quantity, limit| {
+        goals.push(Goal {
+            load,
+            quantity,
+            limit,
+        });
+    };
+    for (load, _) in ROUND_TRIPS {
+        add(load, "p50_us", Limit::TimesFloorAtMost(1.10));
+        add(load, "p99_us", Limit::TimesFloorAtMost(1.2));
+        add(load, "cpu_us", Limit::TimesFloorAtMost(1.15));
+    }
+    for (load, ..) in FLOODS {
+        add(load, "per_s", Limit::TimesFloorAtLeast(0.95));
+        add(load, "cpu_us", Limit::TimesFloorAtMost(1.15));
+    }
+    for (load, ..) in FAN_OUTS {
+        add(load, "cpu_us", Limit::TimesFloorAtMost(1.1));
+        add(load, "lost_percent", Limit::AtMost(0.0));
+    }
+    add(
+        "10 000 clients, 200 drivers",
+        "times_cpu_of_1_and_1",
+        Limit::AtMost(1.1),
+    );
+    add(
+        "overload, twice the best",
+        "part_of_best",
+        Limit::AtLeast(0.9),
+    );
+    add("4 drivers, 10 clients", "resident_mb", Limit::AtMost(8.0));
+    add("20 000 clients", "bytes_per_client", Limit::AtMost(200.0));
+    add(
+        "start to first answer, bench-echo",
+        "ms",
+        Limit::AtMost(10.0),
+    );
+    add("start to first answer, dummy", "ms", Limit::AtMost(30.0));
+    add("10 idle drivers", "wakeups_per_s", Limit::AtMost(5.0));
+    add(
+        "client and driver by SDK, rtt",
+        "times_raw",
+        Limit::AtMost(1.5),
+    );
+    add(
+        "subscriber of 1000 scans/s by SDK",
+        "cpu_percent",
+        Limit::AtMost(10.0),
+    );
+    goals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_reached_or_not_or_not_measured() {
+        let mut results = Results::default();
+        for (candidate, value) in [(Candidate::FloorBatched, 100.0), (Candidate::Amber, 94.0)] {
+            results.add("1 client x 64, 64 B", "per_s", candidate, value);
+            results.add("rtt, 64 B", "p50_us", candidate, value);
+        }
+        results.add("10 idle drivers", "wakeups_per_s", Candidate::Amber, 4.0);
+        let verdicts: Vec<_> = (verdicts(&results).into_iter())
+            .map(|verdict| (verdict.goal.quantity, verdict.value, verdict.reached))
+            .collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("p50_us", 0.94, true),
+                ("per_s", 0.94, false),
+                ("wakeups_per_s", 4.0, true)
+            ]
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! The processes under test, and what the system says of them. IO.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempPath;
+
+use crate::results::Candidate;
+
+/// Where the programs are.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    directory: PathBuf,
+}
+
+/// A candidate that runs with its drivers, until it is dropped.
+pub struct Running {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// What the mediator is started with, beyond one driver for
+/// [`probe::DEVICE`](crate::probe::DEVICE).
+#[derive(Clone, Debug, Default)]
+pub struct Setting<'a> {
+    /// What follows `bench-echo`.
+    pub echo: &'a str,
+    /// DEVICE=COMMAND instead of `bench-echo`; only `amber` can.
+    pub driver: Option<&'a str>,
+    /// Clients that it should be able to know; only `amber` has a limit.
+    pub clients: Option<usize>,
+    /// More drivers beside it; only `amber` can have them.
+    pub more_drivers: usize,
+}
+
+impl Programs {
+    /// Those that were built together with this one.
+    ///
+    /// # Errors
+    /// One of them is not there.
+    pub fn beside_this() -> anyhow::Result<Self> {
+        let this = std::env::current_exe()?;
+        let directory = this.parent().context("no folder")?.to_owned();
+        let programs = Self { directory };
+        for name in ["amber", "bench-echo", "bench-floor", "bench-sdk"] {
+            let path = programs.path(name);
+            ensure!(
+                path.exists(),
+                "{} is missing: use scripts/bench",
+                path.display()
+            );
+        }
+        Ok(programs)
+    }
+
+    /// One of them.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Starts a candidate; it listens when this returns.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn start(&self, candidate: Candidate, setting: &Setting<'_>) -> anyhow::Result<Running> {
+        let (mut command, _config) = self.command(candidate, setting)?;
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().context("no stdout")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let address = line.trim().strip_prefix("listening on ");
+        let Some(address) = address.and_then(|address| address.parse().ok()) else {
+            let _ = child.kill();
+            let _ = child.wait();
+            bail!("{command:?} said {line:?}");
+        };
+        Ok(Running { child, address })
+    }
+
+    /// The command, and its configuration while it is needed.
+    fn command(
+        &self,
+        candidate: Candidate,
+        setting: &Setting<'_>,
+    ) -> anyhow::Result<(Command, Option<TempPath>)> {
+        let echo = self.path("bench-echo");
+        let words: Vec<_> = setting.echo.split_whitespace().collect();
+        match candidate {
+            Candidate::Floor | Candidate::FloorBatched => {
+                let mut command = Command::new(self.path("bench-floor"));
+                command.args((candidate == Candidate::FloorBatched).then_some("-b"));
+                command.arg(echo).args(words);
+                Ok((command, None))
+            }
+            Candidate::Amber => {
+                let mut command = Command::new(self.path("amber"));
+                command.args(["mediator", "--listen", "127.0.0.1:0", "--log", "error"]);
+                let echo = display(&echo)?;
+                let driver = match setting.driver {
+                    Some(driver) => driver.to_owned(),
+                    None => format!("5:0={echo} {}", setting.echo),
+                };
+                command.args(["--driver", &driver]);
+                for i in 1..=setting.more_drivers {
+                    command.args(["--driver", &format!("5:{i}={echo}")]);
+                }
+                if let Some(clients) = setting.clients {
+                    let file = tempfile::Builder::new().suffix(".toml").tempfile()?;
+                    fs::write(file.path(), format!("[limits]\nclients = {clients}\n"))?;
+                    command.arg("-c").arg(file.path());
+                    return Ok((command, Some(file.into_temp_path())));
+                }
+                Ok((command, None))
+            }
+        }
+    }
+}
+
+/// What stands in a command of the configuration.
+fn display(path: &Path) -> anyhow::Result<String> {
+    let text = path.to_str().context("a path that is no text")?;
+    Ok(format!("'{text}'"))
+}
+
+impl Running {
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = kill(Pid::from_raw(self.pid() as i32), Signal::SIGTERM);
+        let until = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < until {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// CPU time of a process from a moment on.
+#[derive(Debug)]
+pub struct CpuMeter {
+    pid: u32,
+    start: Duration,
+}
+
+impl CpuMeter {
+    /// From now on.
+    pub fn start(pid: u32) -> Self {
+        let start = cpu_of(pid);
+        Self { pid, start }
+    }
+
+    /// Until now.
+    pub fn elapsed(&self) -> Duration {
+        cpu_of(self.pid).saturating_sub(self.start)
+    }
+}
+
+/// What all threads of a process have used, to the nanosecond.
+fn cpu_of(pid: u32) -> Duration {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let nanoseconds = (tasks.into_iter().flatten().flatten())
+        .filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok())
+        .filter_map(|text| text.split_whitespace().next()?.parse::<u64>().ok())
+        .sum();
+    Duration::from_nanos(nanoseconds)
+}
+
+/// Resident memory in bytes.
+pub fn memory_of(pid: u32) -> f64 {
+    1024.0 * status(pid, "VmRSS:").unwrap_or(f64::NAN)
+}
+
+/// How often all threads of a process have gone to sleep, and so were woken.
+pub fn sleeps_of(pid: u32) -> f64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    (tasks.into_iter().flatten().flatten())
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .filter_map(|task| status(task, "voluntary_ctxt_switches:"))
+        .sum()
+}
+
+fn status(pid: u32, key: &str) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_whitespace().next()?.parse().ok()
+}

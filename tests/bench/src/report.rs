@@ -1,0 +1,208 @@
+//! Results as tables, as charts and as a chapter of the book. PURE.
+
+use std::fmt::Write;
+
+use crate::chart::{Bar, bars, number};
+use crate::goals::{FLOODS, Limit, ROUND_TRIPS, Verdict, verdicts};
+use crate::results::{Candidate, Results};
+
+/// The machine and how it was measured.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    /// Processor, cores, system.
+    pub machine: String,
+    /// Which version was measured.
+    pub version: String,
+}
+
+/// Everything as a table for a terminal and for Markdown alike.
+pub fn table(results: &Results) -> String {
+    let mut out = String::from(
+        "| load | quantity | floor | floor -b | amber | amber / floor -b |\n|---|---|---:|---:|---:|---:|\n",
+    );
+    for load in results.loads() {
+        let mut quantities: Vec<&str> = Vec::new();
+        for series in results.series.iter().filter(|series| series.load == load) {
+            if !quantities.contains(&series.quantity.as_str()) {
+                quantities.push(&series.quantity);
+            }
+        }
+        for quantity in quantities {
+            let of = |candidate| results.median(load, quantity, candidate);
+            let shown = |value: Option<f64>| value.map_or(String::new(), number);
+            let ratio = results.ratio(load, quantity, Candidate::Amber, Candidate::FloorBatched);
+            let ratio = ratio.filter(|ratio| ratio.is_finite());
+            line(
+                &mut out,
+                &[
+                    load,
+                    quantity,
+                    &shown(of(Candidate::Floor)),
+                    &shown(of(Candidate::FloorBatched)),
+                    &shown(of(Candidate::Amber)),
+                    &ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")),
+                ],
+            );
+        }
+    }
+    out
+}
+
+/// The goals and what came of them.
+pub fn goals(results: &Results) -> String {
+    let mut out = String::from("| load | quantity | goal | measured | |\n|---|---|---|---:|---|\n");
+    for Verdict {
+        goal,
+        value,
+        reached,
+    } in verdicts(results)
+    {
+        let limit = match goal.limit {
+            Limit::TimesFloorAtMost(limit) => format!("at most {limit:.2} x floor -b"),
+            Limit::TimesFloorAtLeast(limit) => format!("at least {limit:.2} x floor -b"),
+            Limit::AtMost(limit) => format!("at most {limit}"),
+            Limit::AtLeast(limit) => format!("at least {limit}"),
+        };
+        let verdict = if reached { "yes" } else { "**no**" };
+        line(
+            &mut out,
+            &[goal.load, goal.quantity, &limit, &number(value), verdict],
+        );
+    }
+    out
+}
+
+/// The chapter, and the charts that it shows by file name.
+pub fn chapter(results: &Results, conditions: &Conditions) -> (String, Vec<(String, String)>) {
+    let charts = charts(results);
+    let mut out = format!(
+        "# Performance\n\n\
+         Written by `scripts/bench`, which repeats all of it: `scripts/bench --help`.\n\n\
+         `floor` is the least code that does a mediator's job with one system call per message, `floor -b` the\n\
+         same in batches; both are in `tests/bench`. All candidates have the same driver and the same load, and\n\
+         take turns. Figures are medians over the rounds. **Only the ratios carry over to other machines.**\n\n\
+         - Machine: {}\n- Version: {}\n\n",
+        conditions.machine, conditions.version
+    );
+    for (name, _) in &charts {
+        let _ = writeln!(out, "![{name}](performance/{name}.svg)\n");
+    }
+    out.push_str(
+        "The figures of the other brokers were measured once, side by side with a `floor -b` in C, and are shown as\n\
+         ratios to that: one client, one service process, 64 bytes.\n\n## Goals\n\n",
+    );
+    out.push_str(&goals(results));
+    out.push_str(
+        "\n## All figures\n\n`cpu_us` is the CPU time of the candidate per answer or delivery, drivers and load not included.\n\n",
+    );
+    out.push_str(&table(results));
+    (out, charts)
+}
+
+/// Others under the same load: round trip at window 1, messages a second and
+/// CPU per message at 64 in flight, all as multiples of the `floor -b` in
+/// their run, for 64 bytes.
+const PEERS: [(&str, [f64; 3]); 6] = [
+    (
+        "mavlink-router (UDP)",
+        [30.0 / 16.9, 77.0 / 360.0, 9.5 / 2.65],
+    ),
+    ("NATS", [52.0 / 16.9, 456.0 / 360.0, 1.8 / 2.65]),
+    ("Mosquitto", [55.0 / 16.9, 47.0 / 360.0, 15.4 / 2.65]),
+    ("ZeroMQ ipc", [85.0 / 16.9, 309.0 / 360.0, 2.5 / 2.65]),
+    (
+        "Zenoh router, batched",
+        [117.0 / 16.9, 40.0 / 360.0, 4.4 / 2.65],
+    ),
+    (
+        "original (Erlang)",
+        [149.0 / 16.9, 7.0 / 360.0, 189.0 / 2.65],
+    ),
+];
+
+fn charts(results: &Results) -> Vec<(String, String)> {
+    let (rtt, flood) = (ROUND_TRIPS[0].0, FLOODS[0].0);
+    let kinds = [
+        (
+            "round-trip",
+            "Round trip, as multiple of floor -b (less is better)",
+            rtt,
+            "p50_us",
+        ),
+        (
+            "throughput",
+            "Messages a second, as multiple of floor -b (more is better)",
+            flood,
+            "per_s",
+        ),
+        (
+            "cpu",
+            "CPU per message, as multiple of floor -b (less is better)",
+            flood,
+            "cpu_us",
+        ),
+    ];
+    let mut charts = Vec::new();
+    for (i, (name, title, load, quantity)) in kinds.into_iter().enumerate() {
+        let ours = |candidate| {
+            let ratio = results.ratio(load, quantity, candidate, Candidate::FloorBatched)?;
+            Some(Bar {
+                label: candidate.to_string(),
+                value: ratio,
+                is_ours: candidate == Candidate::Amber,
+            })
+        };
+        let mut all: Vec<Bar> = Candidate::ALL.into_iter().filter_map(ours).collect();
+        if all.len() < Candidate::ALL.len() {
+            continue;
+        }
+        all.extend(PEERS.iter().map(|(label, values)| Bar {
+            label: (*label).into(),
+            value: values[i],
+            is_ours: false,
+        }));
+        // One that is far off would leave nothing to see of the others.
+        let (shown, off): (Vec<_>, Vec<_>) = all.into_iter().partition(|bar| bar.value < 20.0);
+        let off: Vec<_> = (off.iter())
+            .map(|bar| format!("; {}: {}", bar.label, number(bar.value)))
+            .collect();
+        let title = format!("{title}{}", off.concat());
+        charts.push((name.to_owned(), bars(&title, &shown, Some(1.0))));
+    }
+    charts
+}
+
+fn line(out: &mut String, cells: &[&str]) {
+    let _ = writeln!(out, "| {} |", cells.join(" | "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chapter_has_goals_figures_and_charts() {
+        let mut results = Results::default();
+        for candidate in Candidate::ALL {
+            for (load, quantity) in [
+                (ROUND_TRIPS[0].0, "p50_us"),
+                (FLOODS[0].0, "per_s"),
+                (FLOODS[0].0, "cpu_us"),
+            ] {
+                results.add(load, quantity, candidate, 20.0);
+            }
+        }
+        let conditions = Conditions {
+            machine: "two cores".into(),
+            version: "1".into(),
+        };
+        let (chapter, charts) = chapter(&results, &conditions);
+        assert!(
+            chapter.contains("| rtt, 64 B | p50_us | 20.0 | 20.0 | 20.0 | 1.00 |"),
+            "{chapter}"
+        );
+        assert!(chapter.contains("| rtt, 64 B | p50_us | at most 1.10 x floor -b | 1.00 | yes |"));
+        assert_eq!(charts.len(), 3);
+        assert!(charts[2].1.contains("; original (Erlang): 71.3"));
+    }
+}

@@ -1,0 +1,152 @@
+//! What was measured. PURE.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::samples::median;
+
+/// What can stand between load and driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Candidate {
+    /// The least code, one system call per message.
+    Floor,
+    /// The least code, in batches: the yardstick.
+    FloorBatched,
+    /// The mediator.
+    Amber,
+}
+
+impl Candidate {
+    /// In the order in which they take turns.
+    pub const ALL: [Self; 3] = [Self::Floor, Self::FloorBatched, Self::Amber];
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Floor => "floor",
+            Self::FloorBatched => "floor -b",
+            Self::Amber => "amber",
+        })
+    }
+}
+
+/// One quantity of one candidate under one load, once for each round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Series {
+    /// The load, such as `rtt 64 B`.
+    pub load: String,
+    /// The quantity with its unit, such as `p50_us`.
+    pub quantity: String,
+    /// Of whom.
+    pub candidate: Candidate,
+    /// One value for each round.
+    pub values: Vec<f64>,
+}
+
+/// All that was measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Results {
+    /// In the order in which they were measured.
+    pub series: Vec<Series>,
+}
+
+impl Results {
+    /// Adds a value of one round.
+    pub fn add(&mut self, load: &str, quantity: &str, candidate: Candidate, value: f64) {
+        let known = self.series.iter_mut().find(|series| {
+            series.load == load && series.quantity == quantity && series.candidate == candidate
+        });
+        match known {
+            Some(series) => series.values.push(value),
+            None => self.series.push(Series {
+                load: load.into(),
+                quantity: quantity.into(),
+                candidate,
+                values: vec![value],
+            }),
+        }
+    }
+
+    /// Takes over what `newer` has, in place of what was known of those loads.
+    pub fn update(&mut self, newer: Self) {
+        let again = |load: &str| newer.series.iter().any(|series| series.load == load);
+        self.series.retain(|series| !again(&series.load));
+        self.series.extend(newer.series);
+    }
+
+    /// The values of the rounds.
+    pub fn values(&self, load: &str, quantity: &str, candidate: Candidate) -> Option<&[f64]> {
+        let series = self.series.iter().find(|series| {
+            series.load == load && series.quantity == quantity && series.candidate == candidate
+        })?;
+        Some(&series.values)
+    }
+
+    /// The median over the rounds.
+    pub fn median(&self, load: &str, quantity: &str, candidate: Candidate) -> Option<f64> {
+        self.values(load, quantity, candidate).map(median)
+    }
+
+    /// The median of what `candidate` needs in a round for each one that
+    /// `yardstick` needs in the same round.
+    pub fn ratio(
+        &self,
+        load: &str,
+        quantity: &str,
+        candidate: Candidate,
+        yardstick: Candidate,
+    ) -> Option<f64> {
+        let ours = self.values(load, quantity, candidate)?;
+        let theirs = self.values(load, quantity, yardstick)?;
+        let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a / b).collect();
+        Some(median(&ratios))
+    }
+
+    /// The loads, in the order in which they were measured.
+    pub fn loads(&self) -> Vec<&str> {
+        let mut loads: Vec<&str> = Vec::new();
+        for series in &self.series {
+            if !loads.contains(&series.load.as_str()) {
+                loads.push(&series.load);
+            }
+        }
+        loads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_taken_within_a_round() {
+        let mut results = Results::default();
+        // A machine that becomes three times slower: the ratio stays.
+        for (ours, theirs) in [(11.0, 10.0), (22.0, 20.0), (30.0, 30.0)] {
+            results.add("a", "us", Candidate::Amber, ours);
+            results.add("a", "us", Candidate::FloorBatched, theirs);
+        }
+        let ratio = results.ratio("a", "us", Candidate::Amber, Candidate::FloorBatched);
+        assert_eq!(ratio, Some(1.1));
+        assert_eq!(results.median("a", "us", Candidate::Amber), Some(22.0));
+        assert_eq!(
+            results.ratio("b", "us", Candidate::Amber, Candidate::Floor),
+            None
+        );
+    }
+
+    #[test]
+    fn a_load_that_is_measured_again_replaces_the_old_one() {
+        let mut old = Results::default();
+        old.add("a", "us", Candidate::Amber, 1.0);
+        old.add("b", "us", Candidate::Amber, 2.0);
+        let mut new = Results::default();
+        new.add("a", "us", Candidate::Amber, 3.0);
+        old.update(new);
+        assert_eq!(old.median("a", "us", Candidate::Amber), Some(3.0));
+        assert_eq!(old.loads(), ["b", "a"]);
+    }
+}

@@ -1,0 +1,220 @@
+//! The example drivers and clients of every language keep the protocol and
+//! work together under the mediator.
+//!
+//! What a language needs is found or said to be missing; nothing is downloaded.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::common::{AMBER, Mediator, root};
+
+/// How the programs of one language are started.
+struct Language {
+    dummy: Vec<String>,
+    thermometer: Option<Vec<String>>,
+    client: Option<Vec<String>>,
+    /// Names and values for the environment of all of them.
+    environment: Vec<(&'static str, PathBuf)>,
+    /// Checks of `amber check` that are beyond it, as its README says.
+    beyond: &'static str,
+    _built: TempDir,
+}
+
+fn words(command: &str) -> Vec<String> {
+    command.split(' ').map(str::to_owned).collect()
+}
+
+fn examples() -> PathBuf {
+    root().join("drivers/examples")
+}
+
+/// Whether a command works; says what is missing if not.
+fn has(test: &str, command: &str) -> bool {
+    let list = words(command);
+    let found = Command::new(&list[0])
+        .args(&list[1..])
+        .current_dir(examples())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !found {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP {test}: `{command}` does not work here"
+        );
+    }
+    found
+}
+
+fn build(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+}
+
+impl Language {
+    fn new(dummy: &str, thermometer: &str, client: &str) -> Self {
+        let some = |command: &str| (!command.is_empty()).then(|| words(command));
+        Self {
+            dummy: words(dummy),
+            thermometer: some(thermometer),
+            client: some(client),
+            environment: Vec::new(),
+            beyond: "",
+            _built: TempDir::new().unwrap(),
+        }
+    }
+
+    fn in_environment(&self, command: &mut Command) {
+        command.current_dir(examples());
+        for (name, value) in &self.environment {
+            command.env(name, value);
+        }
+    }
+
+    /// Both drivers pass the kit.
+    fn check(&self) {
+        let mut drivers = vec![("dummy", &self.dummy)];
+        drivers.extend(self.thermometer.iter().map(|command| ("201:0", command)));
+        for (device, command) in drivers {
+            let mut check = Command::new(AMBER);
+            check.args(["check", "--device", device, "--timeout", "20"]);
+            if device == "dummy" {
+                check.args(["--as", "dummy"]);
+            }
+            if !self.beyond.is_empty() {
+                check.args(["--skip", self.beyond]);
+            }
+            check.arg("--").args(command);
+            self.in_environment(&mut check);
+            build(&mut check);
+        }
+    }
+
+    /// They run under a mediator, and their client finds them.
+    fn work_together(&self) {
+        let mut command = Command::new(AMBER);
+        command.args(["mediator", "--listen", "127.0.0.1:0"]);
+        command.args(["--driver", &format!("dummy:0={}", self.dummy.join(" "))]);
+        if let Some(thermometer) = &self.thermometer {
+            command.args(["--driver", &format!("201:0={}", thermometer.join(" "))]);
+        }
+        self.in_environment(&mut command);
+        let mediator = Mediator::run(command);
+        mediator.wait_for_line("up driver=dummy:0");
+        let output = mediator.amber(&["call", "dummy", "status"]).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+
+        let Some(client) = &self.client else { return };
+        mediator.wait_for_line("up driver=201:0");
+        let mut command = Command::new(&client[0]);
+        command.args(&client[1..]);
+        command.args([
+            &mediator.address.ip().to_string(),
+            &mediator.address.port().to_string(),
+        ]);
+        self.in_environment(&mut command);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        for device in ["dummy", "thermometer"] {
+            assert!(said.contains(device), "{device}: {said}");
+        }
+    }
+}
+
+#[test]
+fn c() {
+    if !has("examples in C", "make --version") || !has("examples in C", "cc --version") {
+        return;
+    }
+    let built = TempDir::new().unwrap();
+    let out = built.path().to_str().unwrap().to_owned();
+    let mut make = Command::new("make");
+    make.args(["-s", "-C", "c", &format!("OUT={out}")]);
+    build(make.current_dir(examples()));
+    let language = Language {
+        _built: built,
+        ..Language::new(
+            &format!("{out}/dummy_driver"),
+            &format!("{out}/thermometer_driver"),
+            &format!("{out}/client"),
+        )
+    };
+    language.check();
+    language.work_together();
+}
+
+#[test]
+fn node() {
+    if !has("examples on Node", "node -e require('./node/amber')") {
+        return;
+    }
+    let language = Language::new(
+        "node node/dummy_driver.js",
+        "node node/thermometer_driver.js",
+        "node node/client.js",
+    );
+    language.check();
+    language.work_together();
+}
+
+#[test]
+fn java() {
+    if !has("examples in Java", "javac --version")
+        || !has("examples in Java", "protoc --version")
+        || !has("examples in Java", "ls /usr/share/java/protobuf.jar")
+    {
+        return;
+    }
+    let built = TempDir::new().unwrap();
+    build(Command::new(examples().join("java/build.sh")).arg(built.path()));
+    let language = Language {
+        environment: vec![("CLASSES", built.path().to_owned())],
+        _built: built,
+        ..Language::new(
+            "java/run DummyDriver",
+            "java/run ThermometerDriver",
+            "java/run Client",
+        )
+    };
+    language.check();
+    language.work_together();
+}
+
+#[test]
+fn bash() {
+    if !has("example in bash", "od --version") {
+        return;
+    }
+    let language = Language {
+        beyond: "slow-reader",
+        ..Language::new("bash shell/dummy_driver.sh", "", "")
+    };
+    language.check();
+    language.work_together();
+}
+
+#[test]
+fn python() {
+    if !has("examples in Python", "python3 -c import\tgoogle.protobuf") {
+        return;
+    }
+    Language::new("python3 python/dummy_driver.py", "", "").check();
+    if !has("Python package", "python3 -c import\tgrpc_tools") {
+        return;
+    }
+    let language = Language {
+        environment: vec![("PYTHONPATH", root().join("client-sdk/python/src"))],
+        ..Language::new(
+            "python3 python/dummy_driver.py",
+            "python3 python/thermometer_driver.py",
+            "",
+        )
+    };
+    language.check();
+}

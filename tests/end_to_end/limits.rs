@@ -1,0 +1,138 @@
+//! Nobody takes more than his share of the mediator, and whoever tries is seen.
+
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
+
+use amber_proto::Device;
+use amber_proto::Frame;
+use amber_proto::mediator::{self, DriverState, unavailable::Reason};
+use prost::Message;
+
+use crate::common::{AMBER, Mediator, PATIENCE, device, wait_for};
+
+/// `cat` with something to say first: thirty requests to 77:3.
+const STARTS_A_LOOP: &str = r"5:0=sh -c 'for i in $(seq 30); do printf \\000\\004\\010\\115\\020\\003\\000\\001x; done; exec cat'";
+
+#[test]
+fn two_drivers_that_answer_each_other_are_named_in_the_log_and_starve_nobody() {
+    let mediator = Mediator::start(&["77:3=cat", "6:0=cat", STARTS_A_LOOP]);
+    let line = mediator.wait_for_line("do they answer each other?");
+    assert!(line.contains("77:3 and dummy:0 exchange"), "{line}");
+    // Others are served meanwhile.
+    let peer = mediator.peer();
+    for i in 0u8..100 {
+        peer.wait_for_echo(device("6:0"), &[i]);
+    }
+    let counters = mediator.describe("77:3").counters.unwrap();
+    assert!(counters.frames_in() > 20_000, "{counters:?}");
+}
+
+fn with_config(text: &str) -> (Mediator, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("amber.toml");
+    fs::write(&path, text).unwrap();
+    let mut command = Command::new(AMBER);
+    command.args(["mediator", "--listen", "127.0.0.1:0", "-c"]);
+    command.arg(&path);
+    (Mediator::run(command), folder)
+}
+
+#[test]
+fn access_rules_hold_and_change_with_a_reload() {
+    let drivers = "
+        [[driver]]
+        device = '77:3'
+        command = ['cat']
+
+        [[driver]]
+        device = '77:4'
+        command = ['cat']
+    ";
+    let rules = "
+        [[access]]
+        action = 'deny'
+        from = ['127.0.0.0/8']
+        devices = ['77:4']
+    ";
+    let (mediator, folder) = with_config(&format!("{rules}{drivers}"));
+    let peer = mediator.peer();
+    peer.wait_for_echo(device("77:3"), b"open");
+    peer.announce();
+    peer.send(device("77:4"), b"\x10\x01\x18\x07");
+    let answer = peer.receive();
+    let message = mediator::DriverMsg::decode(Frame::from_datagram(&answer).unwrap().message);
+    let why = message.unwrap().unavailable.unwrap();
+    assert_eq!(why.reason(), Reason::NotAllowed);
+    mediator.wait_for_line("access denied");
+    assert_eq!(mediator.dropped("access_denied"), 1);
+
+    fs::write(folder.path().join("amber.toml"), drivers).unwrap();
+    mediator.reload();
+    peer.wait_for_echo(device("77:4"), b"open now");
+}
+
+#[test]
+fn the_log_has_a_pace_and_what_is_left_out_is_counted() {
+    let (mediator, _folder) = with_config(
+        "
+        [limits]
+        log_lines_per_second = 5
+        stderr_lines_per_second = 1000
+
+        [[driver]]
+        device = '77:3'
+        command = ['sh', '-c', 'for i in $(seq 500); do echo line $i >&2; done; exec cat']
+        ",
+    );
+    wait_for("its last line", || {
+        let words = mediator.describe("77:3").last_words;
+        words.contains(&"line 500".to_owned()).then_some(())
+    });
+    assert!(mediator.dropped("log_lines") >= 400);
+}
+
+#[test]
+fn what_comes_from_the_port_of_the_mediator_is_not_answered() {
+    let mediator = Mediator::start(&["77:3=cat"]);
+    // Another address of this machine, the same port: as another mediator would.
+    let other = std::net::UdpSocket::bind(("127.0.0.2", mediator.address.port())).unwrap();
+    other.connect(mediator.address).unwrap();
+    let hello = crate::common::frame(Some(Device::MEDIATOR), b"\x10\x02");
+    other.send(&hello).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while mediator.dropped("datagram_from_mediator_port") == 0 {
+        assert!(Instant::now() < deadline, "it is counted");
+    }
+    other.set_nonblocking(true).unwrap();
+    assert!(other.recv(&mut [0; 100]).is_err(), "and nothing comes back");
+}
+
+#[test]
+fn whoever_asks_a_driver_that_was_stopped_hears_so_at_once() {
+    let mediator = Mediator::start(&["dummy:0=amber driver dummy"]);
+    mediator.wait_for_state("dummy:0", DriverState::Up);
+    assert!(
+        mediator
+            .amber(&["stop", "dummy"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    mediator.wait_for_state("dummy:0", DriverState::Down);
+    let call = mediator
+        .amber(&["call", "dummy", "status"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&call.stderr);
+    assert_eq!(call.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("dummy:0 cannot be used: it is down: stopped"),
+        "{said}"
+    );
+    assert!(
+        said.contains("hint: `amber start dummy:0` starts it"),
+        "{said}"
+    );
+}
