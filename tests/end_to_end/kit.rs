@@ -209,7 +209,8 @@ fn settings_of_the_original_become_a_configuration_that_runs() {
     command
         .args(["mediator", "--listen", "127.0.0.1:0", "-c"])
         .arg(&file);
-    let mediator = Mediator::run(command.current_dir(root()));
+    command.current_dir(root());
+    let mediator = Mediator::run(command);
     mediator.wait_for_line("got [a b.conf] [] 2");
 
     fs::write(&settings, "{supervised_driver, x}.").unwrap();
