@@ -17,7 +17,7 @@ pub trait Human {
 /// Shows a result on stdout, with JSON as one line.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn show(result: &(impl Serialize + Human), json: bool) -> Result<(), Failure> {
     match json {
         true => {

@@ -157,6 +157,7 @@ impl Fakes {
                     angle: 45.0,
                     marker_id: 544,
                     timestamp: Some(n * 100),
+                    ..Default::default()
                 }),
                 ..DeviceMessage::data()
             }),
