@@ -41,6 +41,8 @@ fn the_built_in_drivers_keep_the_protocol() {
         ("roboclaw", &["--port", &roboclaw], 0),
         // Without its device, a driver answers what it can.
         ("hokuyo", &["--port", "/dev/no-such-port"], 1),
+        ("stargazer", &["--port", "/dev/no-such-port"], 1),
+        ("maestro", &["--port", "/dev/no-such-port"], 0),
     ] {
         let mut check = Command::new(AMBER);
         check.args(["check", "--json", "--as", kind]);
