@@ -283,6 +283,7 @@ fn the_messages_of_a_stargazer_are_these_bytes() {
                 angle: 175.16,
                 marker_id: 534,
                 timestamp: Some(1234),
+                lost_ms: None,
             }),
             ..data
         },

@@ -28,6 +28,7 @@ mod output;
 mod ping;
 pub mod reflect;
 mod scan;
+mod stargazer;
 mod status;
 mod trace;
 mod watch;

@@ -16,6 +16,7 @@ use amber_drivers::ninedof::service::Kind;
 use amber_drivers::ninedof::units::Numbers;
 use amber_proto::SynNum;
 use amber_proto::ninedof::{SensorData, SubscribeAction};
+use amber_sim::ceiling::Ceiling;
 use amber_sim::hokuyo::Model;
 use amber_sim::i2c::{Reply, Transfer};
 use amber_sim::map::Map;
@@ -62,6 +63,7 @@ impl Drive {
             seed,
             roboclaw: roboclaw::Config::default(),
             model: Model::Urg04Lx,
+            ceiling: Ceiling::default(),
         });
         let settings = Settings {
             numbers: Numbers::Right,

@@ -15,6 +15,7 @@ mod kit;
 mod languages;
 mod limits;
 mod lost_clients;
+mod markers_and_servos;
 mod ninedof;
 mod no_survivors;
 mod old_clients;

@@ -14,10 +14,11 @@ use super::ninedof;
 use super::output::{self, Human, fields, note};
 use super::reflect::Schemas;
 use super::scan::{self, ScanShown};
+use super::stargazer;
 use super::watch::Shown;
 use crate::client::{Announcement, Client};
 use crate::error::Error;
-use crate::proxy::{self, DummyStatus, WheelSpeeds, roboclaw};
+use crate::proxy::{self, DummyStatus, WheelSpeeds, maestro, roboclaw};
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -29,6 +30,8 @@ Examples:
   amber call hokuyo scan
   amber call ninedof data
   amber call ninedof calibrate-gyro
+  amber call stargazer pose
+  amber call maestro set-angle 3 45
   amber call dummy
   amber call 110:0 --proto my_device.proto set_led=true --no-answer
   amber call dummy raw 1001a00301
@@ -68,7 +71,7 @@ struct Known {
 /// Any device can be sent bytes.
 const RAW: &str = "raw";
 
-const KNOWN: [Known; 11] = [
+const KNOWN: [Known; 16] = [
     Known {
         device_type: DeviceType::DUMMY,
         name: "status",
@@ -153,6 +156,56 @@ const KNOWN: [Known; 11] = [
         args: "[SECONDS]",
         read: |args| ninedof::Request::calibrate_magnet(args).map(Request::NineDof),
     },
+    Known {
+        device_type: DeviceType::STARGAZER,
+        name: "pose",
+        args: "",
+        read: |args| args.is_empty().then_some(Request::Pose),
+    },
+    Known {
+        device_type: DeviceType::MAESTRO,
+        name: "set-angle",
+        args: "SERVO DEGREES",
+        read: |args| {
+            let (servo, degrees) = two(args)?;
+            Some(Request::Maestro(maestro::set_angle(servo, degrees)))
+        },
+    },
+    Known {
+        device_type: DeviceType::MAESTRO,
+        name: "set-same-angle",
+        args: "SERVO[,SERVO...] DEGREES",
+        read: |args| {
+            let [servos, degrees] = args else { return None };
+            let servos = servos.split(',').map(|servo| servo.parse().ok());
+            let servos: Vec<_> = servos.collect::<Option<_>>()?;
+            let message = maestro::set_same_angle(&servos, degrees.parse().ok()?);
+            Some(Request::Maestro(message))
+        },
+    },
+    Known {
+        device_type: DeviceType::MAESTRO,
+        name: "set-angles",
+        args: "SERVO=DEGREES [SERVO=DEGREES...]",
+        read: |args| {
+            let pairs = args.iter().map(|arg| {
+                let (servo, degrees) = arg.split_once('=')?;
+                Some((servo.parse().ok()?, degrees.parse().ok()?))
+            });
+            let pairs: Vec<_> = pairs.collect::<Option<_>>()?;
+            let message = maestro::set_angles(&pairs);
+            (!pairs.is_empty()).then_some(Request::Maestro(message))
+        },
+    },
+    Known {
+        device_type: DeviceType::MAESTRO,
+        name: "set-speed",
+        args: "SERVO SPEED",
+        read: |args| {
+            let (servo, speed) = two(args)?;
+            Some(Request::Maestro(maestro::set_speed(servo, speed)))
+        },
+    },
 ];
 
 /// A request whose arguments have been read.
@@ -165,6 +218,8 @@ enum Request {
     Drive(WheelSpeeds),
     Scan,
     NineDof(ninedof::Request),
+    Pose,
+    Maestro(amber_proto::maestro::DriverMsg),
 }
 
 impl Options {
@@ -302,6 +357,8 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             }
             Ok(())
         }
+        Request::Pose => stargazer::call(client, device, json).await,
+        Request::Maestro(message) => tell(client, device, message.encode_to_vec(), json).await,
         Request::NineDof(request) => ninedof::call(client, device, request, json).await,
         Request::Scan => {
             let scanner = match options.timeout {
@@ -329,11 +386,16 @@ pub(super) fn question(device: Device, request: &str) -> Result<Bytes, Failure> 
         Request::DummyStatus => proxy::dummy::question().encode_to_vec(),
         Request::Speeds => roboclaw::question().encode_to_vec(),
         Request::Scan => proxy::hokuyo::question().encode_to_vec(),
+        Request::Pose => proxy::stargazer::question().encode_to_vec(),
         Request::NineDof(ninedof::Request::Data(sensors)) => {
             proxy::ninedof::question(sensors).encode_to_vec()
         }
         // A calibration is answered too, but nobody wants to ask it often.
-        Request::List | Request::Dummy(_) | Request::Drive(_) | Request::NineDof(_) => {
+        Request::List
+        | Request::Dummy(_)
+        | Request::Drive(_)
+        | Request::Maestro(_)
+        | Request::NineDof(_) => {
             return Err(
                 Failure::wrong(format!("'{request}' has no answer to wait for"))
                     .hint("only questions can be timed; a PING can, without --request"),
@@ -473,6 +535,12 @@ impl Human for Speeds {
             ("rear right", mm_s(self.rear_right_mm_s)),
         ])
     }
+}
+
+/// A servo, and a number for it.
+fn two(args: &[String]) -> Option<(u32, i32)> {
+    let [servo, number] = args else { return None };
+    Some((servo.parse().ok()?, number.parse().ok()?))
 }
 
 fn only(args: &[String]) -> Option<&str> {
@@ -648,6 +716,31 @@ mod tests {
                 "self-test",
                 &[],
                 b"\x6a\x05\x08\x01\x10\xe8\x07",
+            ),
+            (DeviceType::STARGAZER, "pose", &[], b"\xfa\x01\x00"),
+            (
+                DeviceType::MAESTRO,
+                "set-angle",
+                &["2", "90"],
+                b"\xb2\x04\x04\x08\x02\x10\x5a",
+            ),
+            (
+                DeviceType::MAESTRO,
+                "set-same-angle",
+                &["0,1", "45"],
+                b"\xba\x04\x06\x0a\x02\x00\x01\x10\x2d",
+            ),
+            (
+                DeviceType::MAESTRO,
+                "set-angles",
+                &["0=45", "1=135"],
+                b"\xc2\x04\x09\x0a\x02\x00\x01\x12\x03\x2d\x87\x01",
+            ),
+            (
+                DeviceType::MAESTRO,
+                "set-speed",
+                &["2", "20"],
+                b"\xca\x04\x04\x08\x02\x10\x14",
             ),
         ] {
             let (client, mut fake) = Fake::new();

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use amber_proto::frame::{Frame, check_prefix};
 use amber_proto::{
-    Device, DeviceMessage, DeviceType, DriverHdr, DriverMsg, MsgType, Packet, dummy,
+    Device, DeviceMessage, DeviceType, DriverHdr, DriverMsg, MsgType, Packet, dummy, mediator,
 };
 use bytes::Bytes;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -208,14 +208,18 @@ impl Bench {
         written
     }
 
-    /// The next frame for a client or for the mediator itself; `None` when none
-    /// comes. Requests to other devices are noted and answered on the way.
+    /// The next frame for a client, or an answer to the mediator; `None` when
+    /// none comes. Requests to other devices are noted and answered on the way,
+    /// and what a driver tells the mediator about itself is stepped over.
     pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, Trouble> {
         let deadline = Instant::now() + wait;
         loop {
             while let Some((packet, bytes)) = self.take_frame()? {
                 if let Some(device) = request_to(&packet, self.device) {
                     self.answer_for(device, packet);
+                    continue;
+                }
+                if tells_the_mediator(&packet) {
                     continue;
                 }
                 self.log.push(Logged::Received(bytes));
@@ -445,6 +449,17 @@ fn request_to(packet: &Packet, own: Device) -> Option<Device> {
     let answers = message
         .is_some_and(|m| m.kind() == Some(MsgType::Pong) || m.ack_num.is_some_and(|ack| ack != 0));
     (header.client_ids.is_empty() && device != own && !answers).then_some(device)
+}
+
+/// Whether a driver says something about itself to the mediator: how its device
+/// is, or that it cannot be used.
+fn tells_the_mediator(packet: &Packet) -> bool {
+    let message = mediator::DriverMsg::decode(packet.message.clone()).unwrap_or_default();
+    let about_itself = match message.kind() {
+        Some(MsgType::Data) => message.health.is_some(),
+        kind => kind == Some(MsgType::DriverDied),
+    };
+    packet.header == DriverHdr::default() && about_itself
 }
 
 /// A header as in the answer of another device.

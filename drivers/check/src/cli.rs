@@ -57,20 +57,24 @@ pub struct Options {
 #[command(after_help = "\
 Examples:
   amber check-client -- python3 my_client.py {}
-  amber check-client -- amber call dummy status
-  amber check-client --answer 110:0=1001f206026869 -- node client.js
+  amber check-client -- ./my_client {host} {port}
+  amber check-client --proto my_device.proto --answer 110:0=greeting=hi -- node client.js {}
   amber check-client --listen 127.0.0.1:26233
 
-The client is started once for each mischief; {} is the address of the test mediator, which also
-stands in AMBER_MEDIATOR. Without a command, start it by hand whenever it says so. The test mediator
+The client is started once for each mischief; {} is the address of the test mediator, {host} and
+{port} its parts, and AMBER_MEDIATOR has it, too. Without a command, start it by hand whenever it says so. The test mediator
 has every device that has a name, and those of --answer.")]
 pub struct ClientOptions {
     /// Listen here [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// A device of your own, and what it answers: a DATA message in hex (may be given several times)
-    #[arg(long, value_name = "DEVICE=HEX")]
+    /// A device of your own, and what it answers, as a field of --proto, or a DATA message in hex
+    /// (may be given several times)
+    #[arg(long, value_name = "DEVICE=FIELD=VALUE|HEX")]
     answer: Vec<String>,
+    /// The messages of your own device (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
     #[command(flatten)]
     which: Which,
     /// How long one run of the client may take
@@ -165,12 +169,15 @@ impl ClientOptions {
             return list("THE CLIENT", client::list(), json);
         }
         self.which.check_names(client::list(), "check-client")?;
-        let answers = self.answer.iter().map(|text| client::read_answer(text));
+        let schemas = Schemas::with(&self.proto)?;
+        let answers = self.answer.iter();
+        let answers = answers.map(|text| client::read_answer(text, &schemas));
         let answers = answers.collect::<Result<_, _>>()?;
         let plan = ClientPlan::new(self.command)?;
         let plan = ClientPlan {
             listen: self.listen.unwrap_or(plan.listen),
             answers,
+            schemas,
             patience: self.timeout,
             only: self.which.only,
             skip: self.which.skip,

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use amber_client::cli::explain::spaced;
-use amber_client::cli::{Failure, Schemas, note};
+use amber_client::cli::{Failure, Schemas, note, read_fields, read_hex};
 use amber_proto::frame::Frame;
 use amber_proto::{Device, DeviceMessage, DriverHdr, MsgType, dummy};
 use prost::Message;
@@ -219,7 +219,8 @@ const SCENARIOS: &[Scenario] = &[
 /// What is to be checked, and how.
 #[derive(Clone, Debug)]
 pub struct ClientPlan {
-    /// The client: program and arguments, `{}` for the mediator's address. Empty:
+    /// The client: program and arguments, `{}` for the mediator's address,
+    /// `{host}` and `{port}` for its parts. Empty:
     /// somebody starts it by hand, once for each run.
     pub command: Vec<String>,
     /// Where to listen.
@@ -543,15 +544,18 @@ fn ends_somehow(seen: &Seen<'_>) -> Judged {
     }
 }
 
-/// Which device answers what: `110:0=HEX`.
-pub(crate) fn read_answer(text: &str) -> Result<(Device, Vec<u8>), Failure> {
-    let (device, hex) = text
-        .split_once('=')
-        .ok_or_else(|| Failure::wrong(format!("'{text}' is no DEVICE=HEX")))?;
+/// Which device answers what: `110:0=FIELD=VALUE`, or `110:0=HEX`.
+pub(crate) fn read_answer(text: &str, schemas: &Schemas) -> Result<(Device, Vec<u8>), Failure> {
+    let (device, answer) = text.split_once('=').ok_or_else(|| {
+        Failure::wrong(format!("'{text}' is no DEVICE=FIELD=VALUE")).hint("110:0=greeting=hi")
+    })?;
     let device = device
         .parse()
         .map_err(|error| Failure::wrong(format!("'{device}': {error}")))?;
-    let message = amber_client::cli::read_hex(hex)?;
+    let message = match answer.contains('=') {
+        true => read_fields([answer], schemas)?,
+        false => read_hex(answer)?,
+    };
     match dummy::DriverMsg::decode(&message[..]) {
         Ok(_) => Ok((device, message)),
         Err(_) => Err(

@@ -151,6 +151,7 @@ impl Fakes {
             }
             DeviceType::STARGAZER => encoded(stargazer::DriverMsg {
                 localization_data: Some(stargazer::LocalizationData {
+                    lost_ms: None,
                     x_pos: 100.0,
                     y_pos: 200.0,
                     z_pos: 240.0,

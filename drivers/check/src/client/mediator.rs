@@ -379,13 +379,18 @@ struct Client {
 
 impl Client {
     fn start(command: &[String], address: SocketAddr, running: &Running) -> io::Result<Self> {
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
         let address = address.to_string();
+        let fill = |word: &String| {
+            let word = word.replace("{}", &address);
+            word.replace("{host}", &host).replace("{port}", &port)
+        };
         let mut start = match command[0].as_str() {
             "amber" => Command::new(std::env::current_exe()?),
             other => Command::new(other),
         };
         let mut child = start
-            .args(command[1..].iter().map(|word| word.replace("{}", &address)))
+            .args(command[1..].iter().map(fill))
             .env("AMBER_MEDIATOR", &address)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
