@@ -57,10 +57,13 @@ impl Core {
         let (id, address) = (client.id, client.address.address);
         self.listeners.remove(&id);
         match why {
-            // Every command does so at its end.
-            Gone::SaidSo => debug!(client = %address, id = id.0, "client gone: {why}"),
-            Gone::Lost | Gone::Unreachable(_) => {
+            Gone::Lost | Gone::Unreachable(_) if !client.uses.is_empty() => {
                 info!(client = %address, id = id.0, "client gone: {why}");
+            }
+            // Every command does so at its end; and one that has used nothing is
+            // missed by nobody.
+            Gone::SaidSo | Gone::Lost | Gone::Unreachable(_) => {
+                debug!(client = %address, id = id.0, "client gone: {why}");
             }
             // Somebody may be making up thousands of addresses.
             Gone::Evicted => {

@@ -1,4 +1,7 @@
 //! The kept inputs: one file for each target, one input in each line, as hex. IO.
+//!
+//! `corpus` holds those that reach most, found by `scripts/fuzz --keep`;
+//! `regressions` those that once failed, which stay for ever.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,9 +11,13 @@ use std::path::{Path, PathBuf};
 use crate::Target;
 
 impl Target {
-    /// Where its inputs are kept.
+    /// Where those of its inputs are kept that reach most.
     pub fn corpus_file(&self) -> PathBuf {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+        self.file("corpus")
+    }
+
+    fn file(&self, folder: &str) -> PathBuf {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         folder.join(self.name).with_extension("hex")
     }
 
@@ -19,7 +26,12 @@ impl Target {
     /// # Errors
     /// There is no file, or it is no hex.
     pub fn corpus(&self) -> io::Result<Vec<Vec<u8>>> {
-        let text = fs::read_to_string(self.corpus_file())?;
+        let mut text = fs::read_to_string(self.corpus_file())?;
+        match fs::read_to_string(self.file("regressions")) {
+            Ok(failed) => text.push_str(&failed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
         let lines = text.lines().map(|line| unhex(line).ok_or(line));
         lines
             .collect::<Result<_, _>>()
