@@ -151,8 +151,12 @@ impl Mediator {
     ///
     /// # Errors
     /// The system refuses what the mediator needs to begin with.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        LocalSet::new().run_until(self.run_local(shutdown)).await
+    pub async fn run(self, shutdown: impl Future<Output = ()> + 'static) -> io::Result<()> {
+        let tasks = LocalSet::new();
+        // A task is polled when it has something to do; what the set itself
+        // runs is polled whenever any of its tasks is.
+        let main = tasks.spawn_local(self.run_local(shutdown));
+        tasks.run_until(main).await?
     }
 
     async fn run_local(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
