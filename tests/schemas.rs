@@ -522,7 +522,10 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
             Reply Refusal DriverList Driver DriverCounters ClientList ClientInfo Statistics
             Counter Event Trace Traced Unavailable
         }
-        ninedof "amber.ninedof_proto" { AxisData SensorData DataRequest SubscribeAction }
+        ninedof "amber.ninedof_proto" {
+            AxisData SensorData Attitude DataRequest SubscribeAction
+            ServiceRequest ServiceReport Finding
+        }
         pid_follow_trajectory "amber.pid_follow_trajectory_proto" { Targets Configuration }
         roboclaw "amber.roboclaw_proto" { MotorsSpeed }
         stargazer "amber.stargazer_proto" { LocalizationData DataRequest SubscribeAction }
