@@ -283,6 +283,7 @@ fn the_messages_of_a_stargazer_are_these_bytes() {
                 angle: 175.16,
                 marker_id: 534,
                 timestamp: Some(1234),
+                lost_ms: None,
             }),
             ..data
         },
@@ -523,8 +524,7 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
             Counter Event Trace Traced Unavailable
         }
         ninedof "amber.ninedof_proto" {
-            AxisData SensorData Attitude DataRequest SubscribeAction
-            ServiceRequest ServiceReport Finding
+            Attitude AxisData SensorData DataRequest SubscribeAction ServiceRequest ServiceReport Finding
         }
         pid_follow_trajectory "amber.pid_follow_trajectory_proto" { Targets Configuration }
         roboclaw "amber.roboclaw_proto" { MotorsSpeed }

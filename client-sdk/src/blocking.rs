@@ -30,7 +30,7 @@ use tokio::runtime::{Builder, Handle};
 
 use crate::client::{self, Announcement};
 use crate::error::{Error, Result};
-use crate::proxy::{self, DummyStatus, Finding, ImuReading, Sensors, WheelSpeeds};
+use crate::proxy::{self, DummyStatus, Finding, Fix, ImuReading, Sensors, WheelSpeeds};
 use crate::scan::Scan;
 use crate::subscription::{self, Update};
 
@@ -76,6 +76,20 @@ pub struct Roboclaw {
 #[derive(Clone, Debug)]
 pub struct Hokuyo {
     hokuyo: proxy::Hokuyo,
+    runtime: Handle,
+}
+
+/// The pose by markers on the ceiling.
+#[derive(Clone, Debug)]
+pub struct Stargazer {
+    stargazer: proxy::Stargazer,
+    runtime: Handle,
+}
+
+/// Hobby servos.
+#[derive(Clone, Debug)]
+pub struct Maestro {
+    maestro: proxy::Maestro,
     runtime: Handle,
 }
 
@@ -174,6 +188,22 @@ impl Client {
     pub fn hokuyo(&self, id: i32) -> Hokuyo {
         Hokuyo {
             hokuyo: self.client.hokuyo(id),
+            runtime: self.runtime.clone(),
+        }
+    }
+
+    /// The pose by markers on the ceiling with an id.
+    pub fn stargazer(&self, id: i32) -> Stargazer {
+        Stargazer {
+            stargazer: self.client.stargazer(id),
+            runtime: self.runtime.clone(),
+        }
+    }
+
+    /// The servos with an id.
+    pub fn maestro(&self, id: i32) -> Maestro {
+        Maestro {
+            maestro: self.client.maestro(id),
             runtime: self.runtime.clone(),
         }
     }
@@ -352,6 +382,78 @@ impl NineDof {
     /// As there.
     pub fn calibrate_magnetometer(&self, time: Duration) -> Result<Vec<Finding>> {
         (self.runtime).block_on(self.ninedof.calibrate_magnetometer(time))
+    }
+}
+
+impl Stargazer {
+    /// The same device with another deadline.
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self {
+            stargazer: self.stargazer.with_deadline(deadline),
+            runtime: self.runtime,
+        }
+    }
+
+    /// Like [`crate::Stargazer::fix`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fix(&self) -> Result<Option<Fix>> {
+        self.runtime.block_on(self.stargazer.fix())
+    }
+
+    /// Like [`crate::Stargazer::subscribe`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn subscribe(&self, period: Option<Duration>) -> Result<Subscription<Fix>> {
+        let subscription = self.runtime.block_on(self.stargazer.subscribe(period))?;
+        Ok(Subscription::new(subscription, &self.runtime))
+    }
+}
+
+impl Maestro {
+    /// The same device with another deadline.
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self {
+            maestro: self.maestro.with_deadline(deadline),
+            runtime: self.runtime,
+        }
+    }
+
+    /// Like [`crate::Maestro::set_angle`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_angle(&self, servo: u32, angle_deg: i32) -> Result<()> {
+        self.runtime
+            .block_on(self.maestro.set_angle(servo, angle_deg))
+    }
+
+    /// Like [`crate::Maestro::set_same_angle`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_same_angle(&self, servos: &[u32], angle_deg: i32) -> Result<()> {
+        self.runtime
+            .block_on(self.maestro.set_same_angle(servos, angle_deg))
+    }
+
+    /// Like [`crate::Maestro::set_angles`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_angles(&self, servos_and_angles_deg: &[(u32, i32)]) -> Result<()> {
+        self.runtime
+            .block_on(self.maestro.set_angles(servos_and_angles_deg))
+    }
+
+    /// Like [`crate::Maestro::set_speed`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_speed(&self, servo: u32, speed: i32) -> Result<()> {
+        self.runtime.block_on(self.maestro.set_speed(servo, speed))
     }
 }
 

@@ -28,11 +28,12 @@ mod output;
 mod ping;
 pub mod reflect;
 mod scan;
+mod stargazer;
 mod status;
 mod trace;
 mod watch;
 
-pub use call::read_hex;
+pub use call::{read_fields, read_hex};
 pub use failure::{Failure, exit_code};
 pub use output::{Human, note, print, show, table};
 pub use reflect::Schemas;
@@ -138,7 +139,13 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
         // Wrong requests are found before anybody is bothered.
         let verb = match verb {
             Verb::Bench(bench) => Verb::Bench(bench.checked()?),
-            Verb::Call(call) => Verb::Call(call.checked()?),
+            Verb::Call(call) => {
+                let call = call.checked()?;
+                if call.is_list() {
+                    return call.show_list(options.json);
+                }
+                Verb::Call(call)
+            }
             Verb::Drive(drive) => Verb::Drive(drive.checked(options.json)?),
             Verb::Scan(scan) => Verb::Scan(scan.checked(options.json)?),
             Verb::Watch(watch) => Verb::Watch(watch.checked()?),
@@ -255,7 +262,10 @@ impl fmt::Display for MediatorAddress {
 }
 
 /// Reads seconds such as `0.2`.
-fn seconds(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// It is no time above 0.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| "not a number of seconds".to_owned())?;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::dispatch::{Cancellation, Dispatch, Order, Status};
 use crate::error::{Error, Result};
 use crate::pending::CallId;
-use crate::proxy::{Dummy, Hokuyo, Mediator, NineDof, Proxy, Roboclaw};
+use crate::proxy::{Dummy, Hokuyo, Maestro, Mediator, NineDof, Proxy, Roboclaw, Stargazer};
 use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::{ListenerId, Terms};
 use crate::transport::{Transport, UdpTransport};
@@ -140,6 +140,16 @@ impl Client {
     /// The laser scanner with an id.
     pub fn hokuyo(&self, id: i32) -> Hokuyo {
         Hokuyo::new(self.device(Device::new(DeviceType::HOKUYO, id)))
+    }
+
+    /// The pose by markers on the ceiling with an id.
+    pub fn stargazer(&self, id: i32) -> Stargazer {
+        Stargazer::new(self.device(Device::new(DeviceType::STARGAZER, id)))
+    }
+
+    /// The servos with an id.
+    pub fn maestro(&self, id: i32) -> Maestro {
+        Maestro::new(self.device(Device::new(DeviceType::MAESTRO, id)))
     }
 
     /// The same client with another deadline for what is made from it.

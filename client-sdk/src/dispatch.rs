@@ -462,7 +462,7 @@ impl<T: Transport> Dispatch<T> {
         match ask {
             Ask::Subscribe(device) => self.subscribe(device, sent),
             Ask::Renew(device) => {
-                let leave = self.subscriptions.terms(device).leave;
+                let leave = self.subscriptions.leave(device);
                 self.send_numbered(device, leave, None);
                 self.subscribe(device, sent);
             }
@@ -562,7 +562,7 @@ impl<T: Transport> Dispatch<T> {
             Role::Driver => {
                 let devices: Vec<_> = self.subscriptions.devices().collect();
                 for device in devices {
-                    let leave = self.subscriptions.terms(device).leave;
+                    let leave = self.subscriptions.leave(device);
                     self.send_numbered(device, leave, None);
                 }
             }

@@ -69,8 +69,8 @@ pub use amber_proto as proto;
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};
 pub use proxy::{
-    Attitude, Dummy, DummyStatus, Finding, Hokuyo, ImuReading, Mediator, NineDof, Proxy, Roboclaw,
-    Sensors, Vector, WheelSpeeds,
+    Attitude, Dummy, DummyStatus, Finding, Fix, Hokuyo, ImuReading, Maestro, Mediator, NineDof,
+    Proxy, Roboclaw, Sensors, Stargazer, Vector, WheelSpeeds,
 };
 pub use scan::{Point, Scan, ScanError};
 pub use subscription::{Event, Interruption, Subscription, Update};

@@ -13,15 +13,19 @@ use crate::wire::Envelope;
 
 pub(crate) mod dummy;
 pub(crate) mod hokuyo;
+pub(crate) mod maestro;
 mod mediator;
 pub(crate) mod ninedof;
 pub(crate) mod roboclaw;
+pub(crate) mod stargazer;
 
 pub use dummy::{Dummy, DummyStatus};
 pub use hokuyo::Hokuyo;
+pub use maestro::Maestro;
 pub use mediator::Mediator;
 pub use ninedof::{Attitude, Finding, ImuReading, NineDof, Sensors, Vector};
 pub use roboclaw::{Roboclaw, WheelSpeeds};
+pub use stargazer::{Fix, Stargazer};
 
 /// Any device, for messages of your own; typed proxies are made of this.
 ///

@@ -56,6 +56,8 @@ pub(crate) struct Subscriptions {
 struct Feed {
     listeners: Vec<ListenerId>,
     terms: Terms,
+    /// Ends what was begun last, which may have been on other terms.
+    leave: Bytes,
     state: State,
     /// Listeners have been told that data stopped.
     interrupted: bool,
@@ -111,6 +113,7 @@ impl Subscriptions {
         let feed = Feed {
             listeners: vec![listener],
             state: asked(now, 0, terms.period),
+            leave: terms.leave.clone(),
             terms,
             interrupted: false,
         };
@@ -128,24 +131,30 @@ impl Subscriptions {
         }
         let feed = self.feeds.remove(&device)?;
         match feed.state {
-            State::Asked { .. } | State::Flowing => Some(feed.terms.leave),
+            State::Asked { .. } | State::Flowing => Some(feed.leave),
             State::Lost {
                 again: Again::Renew,
                 ..
-            } => Some(feed.terms.leave),
+            } => Some(feed.leave),
             State::Lost { .. } => None,
         }
     }
 
     /// Takes note of the number of the SUBSCRIBE that was made for an [`Ask`].
     pub(crate) fn sent(&mut self, device: Device, number: SynNum) {
-        if let Some(Feed {
-            state: State::Asked { syn, .. },
-            ..
-        }) = self.feeds.get_mut(&device)
-        {
+        let Some(feed) = self.feeds.get_mut(&device) else {
+            return;
+        };
+        feed.leave = feed.terms.leave.clone();
+        if let State::Asked { syn, .. } = &mut feed.state {
             *syn = Some(number);
         }
+    }
+
+    /// What ends the subscription to a device that was begun last.
+    pub(crate) fn leave(&self, device: Device) -> Bytes {
+        let feed = self.feeds.get(&device);
+        feed.map(|feed| feed.leave.clone()).unwrap_or_default()
     }
 
     /// Data came. Says whether listeners must be told that it flows again.

@@ -20,11 +20,13 @@ pub mod connection;
 mod desk;
 pub mod dummy;
 pub mod hokuyo;
+pub mod maestro;
 pub mod ninedof;
 pub mod options;
 mod outage;
 mod periodic;
 pub mod roboclaw;
+pub mod stargazer;
 #[cfg(test)]
 mod testing;
 
@@ -35,10 +37,14 @@ pub enum BuiltIn {
     Dummy(dummy::Options),
     /// A Hokuyo laser scanner
     Hokuyo(Box<hokuyo::Options>),
+    /// Hobby servos on a Pololu Maestro
+    Maestro(Box<maestro::Options>),
     /// Acceleration, turn rate and magnetic field by chips on I2C
     Ninedof(Box<ninedof::Options>),
     /// Two RoboClaw motor controllers with four wheels
     Roboclaw(Box<roboclaw::Options>),
+    /// A Hagisonic StarGazer: the pose by markers on the ceiling
+    Stargazer(Box<stargazer::Options>),
 }
 
 impl BuiltIn {
@@ -47,8 +53,10 @@ impl BuiltIn {
         match self {
             Self::Dummy(options) => amber_driver::serve(dummy::Dummy::new(options)),
             Self::Hokuyo(options) => serve(options.driver()),
+            Self::Maestro(options) => serve(options.driver()),
             Self::Ninedof(options) => serve(options.driver()),
             Self::Roboclaw(options) => serve(options.driver()),
+            Self::Stargazer(options) => serve(options.driver()),
         }
     }
 

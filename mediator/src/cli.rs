@@ -47,6 +47,8 @@ enum Verb {
     Decode(client::decode::Options),
     /// See whether a driver keeps the protocol, and what to mend if not
     Check(amber_check::cli::Options),
+    /// See whether a client keeps the protocol, by a mediator full of mischief
+    CheckClient(amber_check::cli::ClientOptions),
     /// Print a script that completes commands in your shell
     #[command(
         after_help = "Example:\n  amber completions bash > ~/.local/share/bash-completion/completions/amber"
@@ -96,6 +98,7 @@ impl Cli {
             Verb::Import(import) => import.run(),
             Verb::Decode(decode) => decode.run(options.json),
             Verb::Check(check) => check.run(options.json),
+            Verb::CheckClient(check) => check.run(options.json),
             Verb::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Self::command(), "amber", &mut script);

@@ -34,6 +34,7 @@ pub mod access;
 pub mod config;
 pub mod core;
 pub mod counters;
+mod hash;
 pub mod limits;
 pub mod log;
 pub mod queue;

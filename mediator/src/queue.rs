@@ -19,13 +19,14 @@
 mod tests;
 mod waiting;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::AddAssign;
 
 use amber_proto::frame::PartTooLong;
 use amber_proto::{ClientId, Frame};
 
 use self::waiting::{Most, Waiting};
+use crate::hash::Set;
 use crate::limits;
 
 /// Which frames give way when there are too many.
@@ -102,10 +103,10 @@ pub struct Queue {
     blocked: bool,
     life_cycle: VecDeque<(Lane, Box<[u8]>)>,
     /// Whose death is told in `life_cycle`.
-    obituaries: HashSet<ClientId>,
+    obituaries: Set<ClientId>,
     waiting: Waiting,
     /// New clients of which nothing was in `batch` yet.
-    unseen: HashSet<ClientId>,
+    unseen: Set<ClientId>,
     tally: Tally,
 }
 

@@ -32,7 +32,7 @@ mod tests;
 mod uses;
 mod voice;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::time::Instant;
@@ -49,6 +49,7 @@ pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use crate::access::Access;
 use crate::counters::{Count, Counters, Drop};
+use crate::hash::Map;
 use crate::limits;
 use crate::queue::{Bounds, Lane, Queue, Tally};
 use crate::rate::{Digest, Gate, Rate};
@@ -140,9 +141,9 @@ pub struct Router {
     pub counters: Counters,
     /// Copies for those who look on.
     pub tap: Tap,
-    routes: HashMap<DriverKey, Route>,
-    devices: HashMap<Device, DriverKey>,
-    running: HashMap<ClientId, DriverKey>,
+    routes: Map<DriverKey, Route>,
+    devices: Map<Device, DriverKey>,
+    running: Map<ClientId, DriverKey>,
     /// Drivers that have got something since [`Router::poll_dirty`].
     dirty: Vec<DriverKey>,
     /// Drivers that leave too much unread.
@@ -172,9 +173,9 @@ impl Router {
             clients: Clients::new(clients),
             counters: Counters::default(),
             tap: Tap::default(),
-            routes: HashMap::new(),
-            devices: HashMap::new(),
-            running: HashMap::new(),
+            routes: Map::default(),
+            devices: Map::default(),
+            running: Map::default(),
             dirty: Vec::new(),
             deaf: Vec::new(),
             evicted: Vec::new(),

@@ -16,7 +16,6 @@ mod spawn;
 mod udp;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{self, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -42,6 +41,7 @@ use self::service::Service;
 use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
 use crate::counters::Drop;
+use crate::hash::Map;
 use crate::router::{ClientAddress, DriverKey, Unreachable};
 use crate::supervise::{Action, Event};
 
@@ -143,8 +143,9 @@ impl Mediator {
 
     /// Routes and supervises until `shutdown` is ready and all drivers have
     /// ended, or cannot be ended: at the latest twice the longest grace time and
-    /// [`limits::AFTER_KILL`](crate::limits::AFTER_KILL) later. Needs a current-thread runtime, because drivers are tied to the
-    /// life of the thread that starts them. SIGHUP reads the configuration again.
+    /// [`AFTER_KILL`](crate::limits::AFTER_KILL) later. Needs a current-thread
+    /// runtime, because drivers are tied to the life of the thread that starts
+    /// them. SIGHUP reads the configuration again.
     ///
     /// Cancelling ends all drivers with SIGKILL.
     ///
@@ -222,7 +223,7 @@ struct Shell {
     core: RefCell<Core>,
     sockets: Vec<UdpSocket>,
     sender: RefCell<Sender>,
-    children: RefCell<HashMap<DriverKey, Child>>,
+    children: RefCell<Map<DriverKey, Child>>,
     /// Where drivers reach us.
     for_drivers: SocketAddr,
     guard: Rc<Guard>,

@@ -57,10 +57,12 @@ pub fn signal(pid: u32, signal: Signal) {
 }
 
 /// What the drivers of the robot's devices say when they can be used.
-pub const READY: [&str; 3] = [
+pub const READY: [&str; 5] = [
     "INFO ready: front '",
     "INFO ready: SOKUIKI",
     "INFO ready: magnetometer",
+    "INFO ready: StarGazer",
+    "INFO ready: Maestro",
 ];
 
 /// `amber demo`, and the folder of its simulated devices.

@@ -10,7 +10,15 @@ use crate::common::{READY, demo, root, signal};
 #[test]
 fn every_command_that_the_demo_shows_works() {
     let (mut demo, folder) = demo();
-    for device in ["roboclaw:0", "hokuyo:0", "ninedof:0", "dummy:0", "dummy:1"] {
+    for device in [
+        "roboclaw:0",
+        "hokuyo:0",
+        "ninedof:0",
+        "stargazer:0",
+        "maestro:0",
+        "dummy:0",
+        "dummy:1",
+    ] {
         demo.wait_for_line(&format!("up driver={device}"));
     }
     for ready in READY {
@@ -55,7 +63,7 @@ fn every_command_that_the_demo_shows_works() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 10, "{lines:?}");
+    assert_eq!(tried, 12, "{lines:?}");
     signal(demo.pid(), Signal::SIGINT);
     assert!(demo.wait().success());
 }

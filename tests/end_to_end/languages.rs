@@ -75,8 +75,30 @@ impl Language {
         }
     }
 
-    /// Both drivers pass the kit.
+    /// A client passes the kit; it is told where the mediator is by `address`.
+    fn check_client(&self, client: &[String], address: &[&str]) {
+        let mut check = Command::new(AMBER);
+        check.args([
+            "check-client",
+            "--timeout",
+            "60",
+            "--proto",
+            "thermometer.proto",
+        ]);
+        check.args([
+            "--answer",
+            "201:0=temperature={\"celsius\": 20.5, \"sensor\": \"cpu\"}",
+        ]);
+        check.arg("--").args(client).args(address);
+        self.in_environment(&mut check);
+        build(&mut check);
+    }
+
+    /// Both drivers pass the kit, and so does their client.
     fn check(&self) {
+        if let Some(client) = &self.client {
+            self.check_client(client, &["{host}", "{port}"]);
+        }
         let mut drivers = vec![("dummy", &self.dummy)];
         drivers.extend(self.thermometer.iter().map(|command| ("201:0", command)));
         for (device, command) in drivers {
@@ -204,7 +226,9 @@ fn python() {
     if !has("examples in Python", "python3 -c import\tgoogle.protobuf") {
         return;
     }
-    Language::new("python3 python/dummy_driver.py", "", "").check();
+    let plain = Language::new("python3 python/dummy_driver.py", "", "");
+    plain.check();
+    plain.check_client(&words("python3 python/dummy_client.py"), &["{}"]);
     if !has("Python package", "python3 -c import\tgrpc_tools") {
         return;
     }

@@ -1,8 +1,11 @@
 //! The Python package drives the demo robot, and makes drivers.
 
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, READY, demo, root};
 
@@ -85,4 +88,51 @@ fn a_driver_with_messages_of_its_own_answers() {
     assert_eq!(lines.len(), 4, "{words}");
     let is_reading = |line: &&str| line.contains("degrees") || *line == "no sensor";
     assert!(lines.iter().all(is_reading), "{words}");
+}
+
+/// The program or schema that a page shows after naming its file.
+fn shown(page: &str, file: &str) -> String {
+    let (_, rest) = page.split_once(&format!("This is `{file}`")).unwrap();
+    let (_, rest) = rest.split_once("```").unwrap();
+    let (_language, rest) = rest.split_once('\n').unwrap();
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+#[test]
+fn the_page_about_writing_a_driver_is_true() {
+    if !can_run("write a driver", "google.protobuf, grpc_tools") {
+        return;
+    }
+    let page = fs::read_to_string(root().join("docs/write-a-driver.md")).unwrap();
+    let folder = TempDir::new().unwrap();
+    for file in ["lamp.proto", "lamp_driver.py", "lamp_client.py"] {
+        fs::write(folder.path().join(file), shown(&page, file)).unwrap();
+    }
+    let here = |program: &str| {
+        let mut command = Command::new(program);
+        command
+            .current_dir(folder.path())
+            .env("PYTHONPATH", root().join(SOURCE));
+        command
+    };
+    let mut check = here(AMBER);
+    check.args(["check", "--timeout", "20", "--proto", "lamp.proto"]);
+    check.args(["--request", "set_brightness=10", "--"]);
+    check.args(["python3", "lamp_driver.py"]);
+    output(check);
+
+    let mut command = here(AMBER);
+    command.args(["mediator", "--listen", "127.0.0.1:0"]);
+    command.args(["--driver", "201:0=python3 lamp_driver.py"]);
+    let mediator = Mediator::run(command);
+    mediator.wait_for_line("up driver=201:0");
+    let address = mediator.address.to_string();
+    let mut call = here(AMBER);
+    call.args(["call", "201", "--proto", "lamp.proto", "set_brightness=40"]);
+    call.env("AMBER_MEDIATOR", &address);
+    assert_eq!(output(call), "brightness: 40\n");
+    mediator.wait_for_line("the lamp shines with 0 percent");
+    let mut client = here("python3");
+    client.arg("lamp_client.py").env("AMBER_MEDIATOR", &address);
+    assert_eq!(output(client), "the lamp shines with 70 percent\n");
 }

@@ -7,8 +7,8 @@ use prost_reflect::{Kind, MessageDescriptor};
 
 use super::reflect::{self, Schemas};
 
-/// How deep messages within messages are looked into.
-const MAX_DEPTH: usize = 16;
+/// How deep messages and groups may be nested: protobuf's own limit.
+const MAX_DEPTH: usize = 100;
 
 /// How much of a text or of bytes is shown.
 const MAX_SHOWN: usize = 48;
@@ -209,6 +209,17 @@ impl<'a> Walk<'a> {
         descriptor: Option<&MessageDescriptor>,
         depth: usize,
     ) -> Result<(), Malformed> {
+        self.fields(range, descriptor, depth, None).map(drop)
+    }
+
+    /// The fields of a message, or of a group up to its end. Returns where they end.
+    fn fields(
+        &mut self,
+        range: std::ops::Range<usize>,
+        descriptor: Option<&MessageDescriptor>,
+        depth: usize,
+        group: Option<u32>,
+    ) -> Result<usize, Malformed> {
         let mut at = range.start;
         while at < range.end {
             let start = at;
@@ -290,17 +301,23 @@ impl<'a> Walk<'a> {
                         }
                     }
                 }
-                3 | 4 => {
-                    let text = format!(
-                        "{name}: a group's {}",
-                        if wire == 3 { "start" } else { "end" }
-                    );
-                    self.line(start, at - start, depth, text);
+                3 if depth == MAX_DEPTH => return Err(malformed(start, "nested too deep")),
+                3 => {
+                    self.line(start, at - start, depth, format!("{name}: a group"));
+                    at = self.fields(at..range.end, None, depth + 1, Some(number))?;
                 }
+                4 if group == Some(number) => {
+                    self.line(start, at - start, depth, "the group's end".into());
+                    return Ok(at);
+                }
+                4 => return Err(malformed(start, "the end of a group that did not begin")),
                 _ => return Err(malformed(start, format!("there is no wire type {wire}"))),
             }
         }
-        Ok(())
+        match group {
+            None => Ok(at),
+            Some(_) => Err(malformed(at, "a group does not end")),
+        }
     }
 
     /// The elements of a packed list, in words; many are cut short.
@@ -509,6 +526,8 @@ mod tests {
             (b"\x10\x01\x9a\x03\x02h\xff", 6, "message is no UTF-8 text"),
             (b"\xff\xff", 0, "the bytes end within a number"),
             (b"\x17", 0, "cannot have wire type 7"),
+            (b"\x10\x01\xd3\x09\x08\x01", 6, "a group does not end"),
+            (b"\x10\x01\xd4\x09", 2, "a group that did not begin"),
             (
                 b"\xa2\x01\x02\x0a\0",
                 3,

@@ -155,6 +155,16 @@ impl Schemas {
         Ok(message.encode_to_vec())
     }
 
+    /// The names of all extensions whose package is wanted, by their number.
+    pub fn fields(&self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut fields: Vec<_> = (self.message.extensions())
+            .filter(|field| wanted(field.package_name()))
+            .map(|field| (field.number(), field.name().to_owned()))
+            .collect();
+        fields.sort();
+        fields.into_iter().map(|(_, name)| name).collect()
+    }
+
     /// One line about a frame: who, what, and the fields of the device.
     pub fn brief(&self, header: &[u8], message: &[u8]) -> String {
         let who = match Header::parse(header) {

@@ -1,8 +1,10 @@
 //! `amber watch`: what a device publishes. IO.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_proto::ninedof::DriverMsg as NineDofMsg;
+use amber_proto::stargazer::DriverMsg as StargazerMsg;
 use amber_proto::{Device, DeviceType};
 use bytes::Bytes;
 use prost::Message;
@@ -13,6 +15,7 @@ use super::Failure;
 use super::ninedof::{ReadingShown, USUAL_PERIOD};
 use super::output::{self, Human, note};
 use super::reflect::{self, Schemas};
+use super::stargazer::FixShown;
 use crate::client::Client;
 use crate::proxy::Sensors;
 use crate::subscription::{Event, Subscription, Update};
@@ -21,7 +24,8 @@ pub(super) const HELP: &str = "\
 Examples:
   amber watch dummy
   amber watch hokuyo --rate
-  amber watch ninedof --period 100ms --sensors accel,gyro";
+  amber watch ninedof --period 100ms --sensors accel,gyro
+  amber watch stargazer --period 1s";
 
 /// Which device, and what of it.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,10 +35,14 @@ pub struct Options {
     /// Show how much comes per second instead of what
     #[arg(long)]
     rate: bool,
+    /// The messages of your own device (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
     /// End after so many lines [default: go on until Ctrl-C]
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// How far apart readings of a ninedof are, such as 20ms or 1.5s [default: 100ms]
+    /// How far apart messages of a ninedof or stargazer are, such as 20ms or 1.5s
+    /// [default: 100ms, and all]
     #[arg(long, value_parser = period)]
     period: Option<Duration>,
     /// Which sensors of a ninedof [default: accel,gyro,magnet]
@@ -45,15 +53,19 @@ pub struct Options {
 impl Options {
     /// Finds out what is wrong before anybody is asked.
     pub(super) fn checked(self) -> Result<Self, Failure> {
-        let is_ninedof = self.device.device_type == DeviceType::NINEDOF;
-        match !is_ninedof && (self.period.is_some() || self.sensors.is_some()) {
-            true => Err(Failure::wrong(format!(
-                "{} has no period and no sensors to choose",
-                self.device
-            ))
-            .hint("--period and --sensors are for ninedof")),
-            false => Ok(self),
+        let device_type = self.device.device_type;
+        let has_period = [DeviceType::NINEDOF, DeviceType::STARGAZER].contains(&device_type);
+        let refuse = |what, which| {
+            let message = format!("{} has no {what} to choose", self.device);
+            Err(Failure::wrong(message).hint(format!("--{what} is for {which}")))
+        };
+        if self.sensors.is_some() && device_type != DeviceType::NINEDOF {
+            return refuse("sensors", "ninedof");
         }
+        if self.period.is_some() && !has_period {
+            return refuse("period", "ninedof and stargazer");
+        }
+        Ok(self)
     }
 }
 
@@ -77,12 +89,19 @@ const MIN_PERIOD: Duration = Duration::from_millis(1);
 const MAX_PERIOD: Duration = Duration::from_secs(3600);
 
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
+    if options.device == Device::MEDIATOR {
+        note("`amber events` shows in words what the mediator publishes");
+    }
     let updates = match options.device.device_type {
         DeviceType::NINEDOF => {
             let ninedof = client.ninedof(options.device.id.0);
             let period = options.period.unwrap_or(USUAL_PERIOD);
             let sensors = options.sensors.unwrap_or(Sensors::ALL);
             ninedof.subscribe_raw(period, sensors).await?
+        }
+        DeviceType::STARGAZER => {
+            let stargazer = client.stargazer(options.device.id.0);
+            stargazer.subscribe_raw(options.period).await?
         }
         _ => client.device(options.device).subscribe_raw().await?,
     };
@@ -97,13 +116,17 @@ async fn messages(
     options: &Options,
     json: bool,
 ) -> Result<(), Failure> {
-    let schemas = Schemas::load()?;
+    let schemas = Schemas::with(&options.proto)?;
     let mut shown = 0;
     while options.count.is_none_or(|count| shown < count) {
         let update = next(&mut updates, options.device).await?;
-        match reading(options.device, &update) {
-            Some(reading) => output::show(&reading, json)?,
-            None => output::show(&Shown::new(options.device, &update, &schemas), json)?,
+        let device = options.device;
+        if let Some(reading) = reading(device, &update) {
+            output::show(&reading, json)?;
+        } else if let Some(fix) = fix(device, &update) {
+            output::show(&fix, json)?;
+        } else {
+            output::show(&Shown::new(device, &update, &schemas), json)?;
         }
         shown += 1;
     }
@@ -168,7 +191,17 @@ pub(super) async fn next<T>(
     }
 }
 
-/// What has a better form than its schema.
+// What has a better form than its schema.
+
+fn fix(device: Device, update: &Update<Bytes>) -> Option<FixShown> {
+    if device.device_type != DeviceType::STARGAZER {
+        return None;
+    }
+    let message = StargazerMsg::decode(&update.message[..]).ok()?;
+    let fix = message.localization_data?.into();
+    Some(FixShown::of(device, &fix, update.missed))
+}
+
 fn reading(device: Device, update: &Update<Bytes>) -> Option<ReadingShown> {
     if device.device_type != DeviceType::NINEDOF {
         return None;
@@ -258,21 +291,30 @@ mod tests {
     }
 
     #[test]
-    fn only_a_ninedof_has_sensors_to_choose() {
-        let options = |device_type| Options {
+    fn only_some_have_a_period_or_sensors_to_choose() {
+        let options = |device_type, sensors| Options {
             device: Device::new(device_type, 0),
             rate: false,
             count: None,
             period: Some(USUAL_PERIOD),
-            sensors: None,
+            sensors,
+            proto: vec![],
         };
-        assert!(options(DeviceType::NINEDOF).checked().is_ok());
-        let refused = options(DeviceType::HOKUYO).checked().err();
+        let refused = |device_type, sensors| options(device_type, sensors).checked().err();
+        assert_eq!(refused(DeviceType::NINEDOF, Some(Sensors::ALL)), None);
+        assert_eq!(refused(DeviceType::STARGAZER, None), None);
         assert_eq!(
-            refused,
+            refused(DeviceType::STARGAZER, Some(Sensors::ALL)),
             Some(
-                Failure::wrong("hokuyo:0 has no period and no sensors to choose")
-                    .hint("--period and --sensors are for ninedof")
+                Failure::wrong("stargazer:0 has no sensors to choose")
+                    .hint("--sensors is for ninedof")
+            )
+        );
+        assert_eq!(
+            refused(DeviceType::HOKUYO, None),
+            Some(
+                Failure::wrong("hokuyo:0 has no period to choose")
+                    .hint("--period is for ninedof and stargazer")
             )
         );
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use amber_proto::frame::{Frame, check_prefix};
 use amber_proto::{
-    Device, DeviceMessage, DeviceType, DriverHdr, DriverMsg, MsgType, Packet, dummy,
+    Device, DeviceMessage, DeviceType, DriverHdr, DriverMsg, MsgType, Packet, dummy, mediator,
 };
 use bytes::Bytes;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -30,6 +30,12 @@ use crate::limits;
 pub(crate) struct Running(Arc<AtomicI32>);
 
 impl Running {
+    /// 0 when none runs.
+    pub(crate) fn set(&self, pid: u32) {
+        self.0
+            .store(i32::try_from(pid).unwrap_or(0), Ordering::SeqCst);
+    }
+
     pub(crate) fn kill(&self) {
         match self.0.load(Ordering::SeqCst) {
             0 => {}
@@ -112,7 +118,7 @@ impl Bench {
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;
-        running.0.store(child.id() as i32, Ordering::SeqCst);
+        running.set(child.id());
         fcntl(&stdin, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         fcntl(&stdout, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let words = Arc::new(Mutex::new(VecDeque::new()));
@@ -171,6 +177,15 @@ impl Bench {
         Ok(())
     }
 
+    /// Makes both pipes hold less. What waits in them may forbid that; then
+    /// there is just more to do.
+    pub(crate) fn shrink_pipes(&mut self) {
+        if let Some(stdin) = &self.stdin {
+            let _ = fcntl(stdin, FcntlArg::F_SETPIPE_SZ(limits::FLOOD_PIPE));
+        }
+        let _ = fcntl(&self.stdout, FcntlArg::F_SETPIPE_SZ(limits::FLOOD_PIPE));
+    }
+
     /// Writes as much as the pipe takes while nobody reads what the driver
     /// writes. Says how many bytes that were.
     pub(crate) fn write_without_reading(&mut self, bytes: &[u8], wait: Duration) -> usize {
@@ -193,14 +208,18 @@ impl Bench {
         written
     }
 
-    /// The next frame for a client or for the mediator itself; `None` when none
-    /// comes. Requests to other devices are noted and answered on the way.
+    /// The next frame for a client, or an answer to the mediator; `None` when
+    /// none comes. Requests to other devices are noted and answered on the way,
+    /// and what a driver tells the mediator about itself is stepped over.
     pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, Trouble> {
         let deadline = Instant::now() + wait;
         loop {
             while let Some((packet, bytes)) = self.take_frame()? {
                 if let Some(device) = request_to(&packet, self.device) {
                     self.answer_for(device, packet);
+                    continue;
+                }
+                if tells_the_mediator(&packet) {
                     continue;
                 }
                 self.log.push(Logged::Received(bytes));
@@ -417,7 +436,7 @@ impl Drop for Bench {
         self.stdin = None;
         self.signal(Signal::SIGKILL);
         let _ = self.child.wait();
-        self.running.0.store(0, Ordering::SeqCst);
+        self.running.set(0);
     }
 }
 
@@ -430,6 +449,17 @@ fn request_to(packet: &Packet, own: Device) -> Option<Device> {
     let answers = message
         .is_some_and(|m| m.kind() == Some(MsgType::Pong) || m.ack_num.is_some_and(|ack| ack != 0));
     (header.client_ids.is_empty() && device != own && !answers).then_some(device)
+}
+
+/// Whether a driver says something about itself to the mediator: how its device
+/// is, or that it cannot be used.
+fn tells_the_mediator(packet: &Packet) -> bool {
+    let message = mediator::DriverMsg::decode(packet.message.clone()).unwrap_or_default();
+    let about_itself = match message.kind() {
+        Some(MsgType::Data) => message.health.is_some(),
+        kind => kind == Some(MsgType::DriverDied),
+    };
+    packet.header == DriverHdr::default() && about_itself
 }
 
 /// A header as in the answer of another device.

@@ -8,7 +8,7 @@ mod framing;
 mod robust;
 mod subscriptions;
 
-pub(crate) use self::answers::find_probe;
+pub(crate) use self::answers::{filled, find_probe};
 use crate::run::{Checking, Run};
 
 /// One thing that should hold.

@@ -1,13 +1,16 @@
-//! `amber check`: the command line of the kit. IO.
+//! `amber check` and `amber check-client`: the command line of the kit. IO.
 
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_client::cli::{Failure, print, show, table};
+use amber_client::cli::{Failure, Schemas, print, read_fields, read_hex, seconds, show, table};
 use amber_proto::{Device, DeviceType};
 
 use crate::bench::Running;
-use crate::report::Checked;
+use crate::client::{self, ClientPlan};
+use crate::report::{Checked, Report};
 use crate::run::{Plan, run_with};
 use crate::{checks, devices};
 
@@ -17,6 +20,7 @@ use crate::{checks, devices};
 Examples:
   amber check -- python3 my_driver.py
   amber check --as hokuyo -- ./hokuyo_driver hokuyo.conf log.conf
+  amber check --proto my_device.proto --request get_temperature=true -- ./my_driver
   amber check --only stdin-end --verbose -- node driver.js
   amber check --list
 
@@ -29,31 +33,77 @@ pub struct Options {
     /// The device that it is told to be [default: --as with id 0, or 110:0]
     #[arg(long)]
     device: Option<Device>,
-    /// A request of your own device that it answers: a DATA message in hex, without synNum
-    #[arg(long, value_name = "HEX")]
+    /// A request of your own device that it answers, as a field of --proto, or a DATA message in hex
+    #[arg(long, value_name = "FIELD=VALUE|HEX")]
     request: Option<String>,
+    /// The messages of your own device (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
+    #[command(flatten)]
+    which: Which,
+    /// How long an answer, and the end of the driver, may take
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    timeout: Duration,
+    /// Show what the driver writes to stderr
+    #[arg(short, long)]
+    verbose: bool,
+    /// The driver: program and arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "list")]
+    command: Vec<String>,
+}
+
+/// Which client, and what of it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  amber check-client -- python3 my_client.py {}
+  amber check-client -- ./my_client {host} {port}
+  amber check-client --proto my_device.proto --answer 110:0=greeting=hi -- node client.js {}
+  amber check-client --listen 127.0.0.1:26233
+
+The client is started once for each mischief; {} is the address of the test mediator, {host} and
+{port} its parts, and AMBER_MEDIATOR has it, too. Without a command, start it by hand whenever it says so. The test mediator
+has every device that has a name, and those of --answer.")]
+pub struct ClientOptions {
+    /// Listen here [default: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// A device of your own, and what it answers, as a field of --proto, or a DATA message in hex
+    /// (may be given several times)
+    #[arg(long, value_name = "DEVICE=FIELD=VALUE|HEX")]
+    answer: Vec<String>,
+    /// The messages of your own device (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
+    #[command(flatten)]
+    which: Which,
+    /// How long one run of the client may take
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    timeout: Duration,
+    /// The client: program and arguments [default: started by hand]
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Which checks.
+#[derive(Clone, Debug, clap::Args)]
+struct Which {
     /// Do only this check (may be given several times)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Do not do this check (may be given several times)
     #[arg(long, value_name = "NAME")]
     skip: Vec<String>,
-    /// How long an answer, and the end of the driver, may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
-    timeout: f64,
     /// Let notes count as failures
     #[arg(long)]
     strict: bool,
-    /// Show what the driver writes to stderr
-    #[arg(short, long)]
-    verbose: bool,
     /// Show what is checked, and why
     #[arg(long)]
     list: bool,
-    /// The driver: program and arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "list")]
-    command: Vec<String>,
 }
+
+/// Name, title, reason.
+type Listed = (&'static str, &'static str, &'static str);
 
 fn kind(text: &str) -> Result<DeviceType, String> {
     let kind: DeviceType = text.parse().map_err(|error| format!("{error}"))?;
@@ -69,94 +119,126 @@ impl Options {
     /// # Errors
     /// The driver does not keep the protocol, or the request was wrong.
     pub fn run(self, json: bool) -> Result<(), Failure> {
-        if self.list {
-            return list(json);
+        if self.which.list {
+            return list("THE DRIVER", checks::list(), json);
         }
-        let strict = self.strict;
+        self.which.check_names(checks::list(), "check")?;
+        let strict = self.which.strict;
         let plan = self.plan()?;
-        let running = Running::default();
-        let report = until_interrupt(&plan, &running, json)?;
-        if json {
-            show(&report, true)?;
-        } else {
-            print(format!("\n{}", report.summary()).as_bytes())?;
-        }
-        let bad = report.failed + if strict { report.notes } else { 0 };
-        match bad {
-            0 => Ok(()),
-            1 => Err(Failure::new("1 check failed")),
-            many => Err(Failure::new(format!("{many} checks failed"))),
-        }
+        let program = plan.command.first().cloned();
+        let work = move |running: &Running, live: &Live| {
+            run_with(&plan, running, |checked| live.show(checked))
+        };
+        conclude(&until_interrupt(program, work, json)?, strict, json)
     }
 
     fn plan(self) -> Result<Plan, Failure> {
-        for name in self.only.iter().chain(&self.skip) {
-            known_check(name)?;
-        }
-        let timeout = Duration::try_from_secs_f64(self.timeout)
-            .ok()
-            .filter(|timeout| !timeout.is_zero() && timeout.as_secs() < 600)
-            .ok_or_else(|| {
-                Failure::wrong(format!(
-                    "--timeout {}: not a time above 0 and below 600",
-                    self.timeout
-                ))
-            })?;
         let device = match (self.device, self.speaks) {
             (Some(device), _) => device,
             (None, Some(kind)) => Device::new(kind, 0),
             // The first number that is free for users.
             (None, None) => Device::new(DeviceType(110), 0),
         };
-        let plan = Plan::new(self.command, device);
+        let schemas = Schemas::with(&self.proto)?;
         let request = match self.request {
             None => None,
-            Some(hex) => Some(amber_client::cli::read_hex(&hex)?),
+            Some(fields) if fields.contains('=') => Some(read_fields([&*fields], &schemas)?),
+            Some(hex) => Some(read_hex(&hex)?),
         };
+        let plan = Plan::new(self.command, device)?;
         Ok(Plan {
             speaks: self.speaks.or(plan.speaks),
             request,
-            timeout,
-            only: self.only,
-            skip: self.skip,
+            schemas,
+            timeout: self.timeout,
+            only: self.which.only,
+            skip: self.which.skip,
             verbose: self.verbose,
             ..plan
         })
     }
 }
 
-fn known_check(name: &str) -> Result<(), Failure> {
-    if checks::ALL.iter().any(|check| check.name == name) {
-        return Ok(());
-    }
-    let distance = |known: &str| strsim::damerau_levenshtein(name, known);
-    let nearest = checks::ALL.iter().min_by_key(|check| distance(check.name));
-    let failure = Failure::wrong(format!("there is no check '{name}'"));
-    Err(match nearest {
-        Some(check) if distance(check.name) <= 3 => {
-            failure.hint(format!("did you mean '{}'?", check.name))
+impl ClientOptions {
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// The client does not keep the protocol, or the request was wrong.
+    pub fn run(self, json: bool) -> Result<(), Failure> {
+        if self.which.list {
+            return list("THE CLIENT", client::list(), json);
         }
-        _ => failure.hint("`amber check --list` shows all"),
-    })
+        self.which.check_names(client::list(), "check-client")?;
+        let schemas = Schemas::with(&self.proto)?;
+        let answers = self.answer.iter();
+        let answers = answers.map(|text| client::read_answer(text, &schemas));
+        let answers = answers.collect::<Result<_, _>>()?;
+        let plan = ClientPlan::new(self.command)?;
+        let plan = ClientPlan {
+            listen: self.listen.unwrap_or(plan.listen),
+            answers,
+            schemas,
+            patience: self.timeout,
+            only: self.which.only,
+            skip: self.which.skip,
+            ..plan
+        };
+        let program = plan.command.first().cloned();
+        let work = move |running: &Running, live: &Live| {
+            client::run_client_with(&plan, running, |checked| live.show(checked))
+        };
+        conclude(
+            &until_interrupt(program, work, json)?,
+            self.which.strict,
+            json,
+        )
+    }
 }
 
-/// Checks on a thread of its own, so that Ctrl-C ends the driver, too.
-fn until_interrupt(plan: &Plan, running: &Running, json: bool) -> Result<crate::Report, Failure> {
+impl Which {
+    fn check_names(&self, all: impl Iterator<Item = Listed>, verb: &str) -> Result<(), Failure> {
+        let all: Vec<_> = all.map(|(known, ..)| known).collect();
+        for name in self.only.iter().chain(&self.skip) {
+            if all.contains(&name.as_str()) {
+                continue;
+            }
+            let distance = |known: &str| strsim::damerau_levenshtein(name, known);
+            let nearest = all.iter().min_by_key(|known| distance(known));
+            let failure = Failure::wrong(format!("there is no check '{name}'"));
+            return Err(match nearest {
+                Some(known) if distance(known) <= 3 => {
+                    failure.hint(format!("did you mean '{known}'?"))
+                }
+                _ => failure.hint(format!("`amber {verb} --list` shows all")),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Checks on a thread of its own, so that Ctrl-C ends the program that is
+/// checked, too.
+fn until_interrupt(
+    program: Option<String>,
+    work: impl FnOnce(&Running, &Live) -> io::Result<Report> + Send + 'static,
+    json: bool,
+) -> Result<Report, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-    let (for_thread, in_thread) = (plan.clone(), running.clone());
+    let running = Running::default();
+    let in_thread = running.clone();
     let work = move || {
         let live = Live::new(json);
         live.begin();
-        run_with(&for_thread, &in_thread, |checked| live.show(checked))
+        work(&in_thread, &live)
     };
     runtime.block_on(async {
         tokio::select! {
             done = tokio::task::spawn_blocking(work) => match done {
                 Ok(Ok(report)) => Ok(report),
-                Ok(Err(error)) => Err(cannot_start(plan, &error)),
+                Ok(Err(error)) => Err(cannot_start(program, &error)),
                 Err(error) => Err(Failure::new(format!("the check itself failed: {error}"))),
             },
             _ = tokio::signal::ctrl_c() => {
@@ -169,8 +251,10 @@ fn until_interrupt(plan: &Plan, running: &Running, json: bool) -> Result<crate::
     })
 }
 
-fn cannot_start(plan: &Plan, error: &io::Error) -> Failure {
-    let program = &plan.command[0];
+fn cannot_start(program: Option<String>, error: &io::Error) -> Failure {
+    let Some(program) = program else {
+        return Failure::new(format!("cannot listen: {error}"));
+    };
     let failure = Failure::wrong(format!("cannot start '{program}': {error}"));
     match error.kind() {
         io::ErrorKind::NotFound if program.contains(' ') => {
@@ -179,6 +263,20 @@ fn cannot_start(plan: &Plan, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound => failure.hint("check the name; a path needs a '/'"),
         io::ErrorKind::PermissionDenied => failure.hint(format!("try `chmod +x {program}`")),
         _ => failure,
+    }
+}
+
+/// Shows the end of a report, and says what it means for the exit code.
+fn conclude(report: &Report, strict: bool, json: bool) -> Result<(), Failure> {
+    if json {
+        show(report, true)?;
+    } else {
+        print(format!("\n{}", report.summary()).as_bytes())?;
+    }
+    match report.failed + if strict { report.notes } else { 0 } {
+        0 => Ok(()),
+        1 => Err(Failure::new("1 check failed")),
+        many => Err(Failure::new(format!("{many} checks failed"))),
     }
 }
 
@@ -223,18 +321,18 @@ impl Drop for Live {
     }
 }
 
-fn list(json: bool) -> Result<(), Failure> {
+fn list(heading: &str, all: impl Iterator<Item = Listed>, json: bool) -> Result<(), Failure> {
     let mut out = String::new();
     if json {
-        for (name, title, why) in checks::list() {
+        for (name, title, why) in all {
             let line = serde_json::json!({ "name": name, "title": title, "why": why });
             out += &format!("{line}\n");
         }
     } else {
-        let rows: Vec<_> = checks::list()
+        let rows: Vec<_> = all
             .map(|(name, title, _)| [name.to_owned(), title.to_owned()])
             .collect();
-        out = table(["CHECK", "THE DRIVER"], &rows);
+        out = table(["CHECK", heading], &rows);
     }
     print(out.as_bytes())
 }

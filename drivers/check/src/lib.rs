@@ -10,11 +10,13 @@
 //! [`run`] starts the driver as the mediator would and puts it through the
 //! table of [`list`]; checks share one process as long as that is sane. Each failure
 //! says what was sent, what came back, what was expected, why it matters and
-//! how it is usually mended.
+//! how it is usually mended. [`run_client`] does the same for clients: it is a
+//! mediator that loses, doubles and swaps answers.
 
 mod bench;
 mod checks;
 pub mod cli;
+mod client;
 mod devices;
 pub mod diagnose;
 mod limits;
@@ -22,5 +24,6 @@ pub mod report;
 mod run;
 
 pub use checks::list;
+pub use client::{ClientPlan, run_client};
 pub use report::{Checked, Outcome, Report};
 pub use run::{Plan, run};

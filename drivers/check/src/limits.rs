@@ -26,12 +26,35 @@ pub(crate) const QUIET: Duration = Duration::from_millis(60);
 /// drivers publish four times a second.
 pub(crate) const PUBLISHED: Duration = Duration::from_millis(1500);
 
-/// What is sent to a driver whose stdout nobody reads: several times what two
-/// pipes of 64 KiB and its own buffers hold, in questions of some 14 bytes.
+/// What is sent at most to a driver whose stdout nobody reads, in questions of
+/// some 14 bytes: more than buffers of half a megabyte hold.
 pub(crate) const FLOOD_FRAMES: u32 = 60_000;
+
+/// What each pipe holds then, in bytes: as little as there is, so that a slow
+/// driver is done soon.
+pub(crate) const FLOOD_PIPE: i32 = 4096;
 
 /// How long each write of that flood may wait for room.
 pub(crate) const FLOOD_WAIT: Duration = Duration::from_millis(300);
 
 /// How long the processor time of a driver that does not end is watched.
 pub(crate) const SPIN_WATCH: Duration = Duration::from_millis(400);
+
+/// How long the test mediator waits for a datagram before it looks at the
+/// client's process and at what it has to send.
+pub(crate) const TURN: Duration = Duration::from_millis(10);
+
+/// A client that was started by hand and is silent for so long has ended.
+pub(crate) const SILENCE: Duration = Duration::from_secs(3);
+
+/// How long an answer is held back for the next one to overtake it.
+pub(crate) const HELD: Duration = Duration::from_millis(50);
+
+/// When a late answer comes: after the deadline of our own clients, a second.
+pub(crate) const LATE: Duration = Duration::from_millis(1500);
+
+/// How often the devices of the test mediator publish.
+pub(crate) const PUBLICATION_PERIOD: Duration = Duration::from_millis(100);
+
+/// What is kept of a client's output, in bytes.
+pub(crate) const OUTPUT_BYTES: usize = 64 * 1024;

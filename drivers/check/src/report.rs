@@ -154,7 +154,7 @@ impl Checked {
             return String::new();
         };
         let mut out = String::new();
-        for (label, frames) in [("sent", &details.sent), ("came back", &details.received)] {
+        for (label, frames) in [("to it", &details.sent), ("from it", &details.received)] {
             if frames.is_empty() {
                 let _ = writeln!(out, "        {label:10} nothing");
             }
@@ -239,8 +239,8 @@ mod tests {
         let text = report.human();
         for part in [
             "FAIL  ping             a PING is answered: ackNum is missing\n",
-            "        sent       clients [5]  PONG\n                   00 03 (9 bytes)\n",
-            "        came back  nothing\n",
+            "        to it      clients [5]  PONG\n                   00 03 (9 bytes)\n",
+            "        from it    nothing\n",
             "        stderr     oops\n",
             "\n0 passed, 1 FAILED\n",
         ] {

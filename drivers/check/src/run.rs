@@ -2,10 +2,11 @@
 //! as possible. IO.
 
 use std::io;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use amber_client::cli::Schemas;
 use amber_client::cli::explain::spaced;
+use amber_client::cli::{Failure, Schemas};
 use amber_proto::frame::Frame;
 use amber_proto::{Device, DriverHdr, MsgType, Packet, dummy};
 use prost::Message;
@@ -36,12 +37,17 @@ pub struct Plan {
     pub skip: Vec<String>,
     /// Passes the driver's stderr on.
     pub verbose: bool,
+    /// How messages are shown.
+    pub schemas: Schemas,
 }
 
 impl Plan {
     /// A plan with all checks and a patience of five seconds.
-    pub fn new(command: Vec<String>, device: Device) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// The schemas in this program are broken.
+    pub fn new(command: Vec<String>, device: Device) -> Result<Self, Failure> {
+        Ok(Self {
             speaks: devices::known(device.device_type).map(|_| device.device_type),
             command,
             device,
@@ -50,7 +56,8 @@ impl Plan {
             only: vec![],
             skip: vec![],
             verbose: false,
-        }
+            schemas: Schemas::load()?,
+        })
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -72,10 +79,9 @@ pub(crate) fn run_with(
     running: &Running,
     mut progress: impl FnMut(&Checked),
 ) -> io::Result<Report> {
-    let schemas = Schemas::load().map_err(|_| io::Error::other("the schemas are broken"))?;
     let mut run = Run {
         plan,
-        schemas,
+        schemas: plan.schemas.clone(),
         bench: None,
         running: running.clone(),
         probe: None,
@@ -180,6 +186,14 @@ pub(crate) fn with_syn(message: &[u8], syn: u32) -> Vec<u8> {
     [message, &number.encode_to_vec()].concat()
 }
 
+pub(crate) fn with_ack(message: &[u8], ack: u32) -> Vec<u8> {
+    let number = dummy::DriverMsg {
+        ack_num: Some(ack),
+        ..Default::default()
+    };
+    [message, &number.encode_to_vec()].concat()
+}
+
 pub(crate) fn from_clients(ids: &[i32]) -> DriverHdr {
     DriverHdr {
         client_ids: ids.to_vec(),
@@ -206,9 +220,10 @@ impl Run<'_> {
         if let Some(bench) = &mut self.bench {
             bench.begin();
         }
-        let result = match (check.needs_probe && self.probe.is_none(), self.life) {
+        let dead = self.life == Some("start");
+        let result = match (dead || check.needs_probe && self.probe.is_none(), self.life) {
             (true, Some(blamed)) => {
-                let why = format!("needs a driver that answers; see '{blamed}'");
+                let why = format!("not seen, because of '{blamed}'");
                 Ok(Verdict::NotApplicable(why))
             }
             (true, None) => match self.find_probe() {
@@ -278,6 +293,8 @@ impl Run<'_> {
             let surplus = frames.len().saturating_sub(limits::SHOWN_FRAMES);
             frames.drain(..surplus);
         }
+        // What it said last may still be on its way.
+        thread::sleep(limits::QUIET);
         details.stderr = bench.last_words();
         details
     }

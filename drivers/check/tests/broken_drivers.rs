@@ -14,7 +14,7 @@ fn report(mistake: &str, only: &[&str], timeout: Duration) -> Report {
     let plan = Plan {
         only: only.iter().map(|name| (*name).into()).collect(),
         timeout,
-        ..Plan::new(command, "dummy:0".parse().unwrap())
+        ..Plan::new(command, "dummy:0".parse().unwrap()).unwrap()
     };
     run(&plan, |_| {}).unwrap()
 }
@@ -315,7 +315,23 @@ fn bytes_that_are_lost_when_nobody_reads() {
 }
 
 #[test]
+fn a_driver_that_does_not_start_is_said_once() {
+    let report = report("ends-at-start", &[], Duration::from_secs(3));
+    let start = report.check("start").unwrap();
+    assert!(
+        start
+            .summary
+            .contains("right after its start (exit code 1)"),
+        "{start:?}"
+    );
+    assert_eq!(
+        (report.failed, report.not_applicable),
+        (1, report.checks.len() - 1)
+    );
+}
+
+#[test]
 fn a_program_that_does_not_exist_is_an_error() {
-    let plan = Plan::new(vec!["no-such-driver".into()], "110:0".parse().unwrap());
+    let plan = Plan::new(vec!["no-such-driver".into()], "110:0".parse().unwrap()).unwrap();
     assert!(run(&plan, |_| {}).is_err());
 }

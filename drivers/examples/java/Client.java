@@ -1,4 +1,5 @@
 import com.google.protobuf.ExtensionRegistry;
+import com.google.protobuf.InvalidProtocolBufferException;
 import java.net.DatagramPacket;
 import java.net.DatagramSocket;
 import java.net.InetSocketAddress;
@@ -50,11 +51,16 @@ final class Client {
             } catch (SocketTimeoutException | PortUnreachableException nobody) {
                 return null;
             }
-            ByteBuffer frame = ByteBuffer.wrap(packet.getData(), 0, packet.getLength());
-            frame.position(2 + Short.toUnsignedInt(frame.getShort()));
-            byte[] body = new byte[Short.toUnsignedInt(frame.getShort())];
-            frame.get(body);
-            DriverMsg answer = DriverMsg.parseFrom(body, registry);
+            DriverMsg answer;
+            try {
+                ByteBuffer frame = ByteBuffer.wrap(packet.getData(), 0, packet.getLength());
+                frame.position(2 + Short.toUnsignedInt(frame.getShort()));
+                byte[] body = new byte[Short.toUnsignedInt(frame.getShort())];
+                frame.get(body);
+                answer = DriverMsg.parseFrom(body, registry);
+            } catch (RuntimeException | InvalidProtocolBufferException junk) {
+                continue; // anybody can send us anything
+            }
             if (answer.getAckNum() == number) {
                 return answer;
             }

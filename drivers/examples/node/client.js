@@ -38,7 +38,12 @@ function ask(deviceType, fields) {
 socket.on('message', (datagram) => {
   const frame = amber.splitFrame(datagram);
   if (frame === null || frame.end !== datagram.length) return;
-  const message = DriverMsg.decode(frame.message);
+  let message;
+  try {
+    message = DriverMsg.decode(frame.message);
+  } catch {
+    return; // anybody can send us anything
+  }
   const found = waiting.get(message.ackNum);
   if (found) found(message);
 });

@@ -8,6 +8,7 @@ import itertools
 import socket
 import struct
 import sys
+import time
 
 import drivermsg_pb2 as amber
 import dummy_pb2 as dummy
@@ -31,21 +32,26 @@ class Client:
             frame += struct.pack(">H", len(part)) + part
         self.socket.send(frame)
 
-    def receive(self, seconds):
-        """The next message from the device. Raises TimeoutError."""
-        self.socket.settimeout(seconds)
-        frame = self.socket.recv(65536)
-        (length,) = struct.unpack_from(">H", frame)
-        return amber.DriverMsg.FromString(frame[2 + length + 2 :])
+    def receive(self, number, seconds=1.0):
+        """The next message with this ackNum; 0 is published data. Raises TimeoutError."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self.socket.settimeout(max(0.001, deadline - time.monotonic()))
+            frame = self.socket.recv(65536)
+            try:
+                (length,) = struct.unpack_from(">H", frame)
+                message = amber.DriverMsg.FromString(frame[2 + length + 2 :])
+            except Exception:
+                continue  # anybody can send us anything
+            # Networks deliver twice, and late: only the number says what it answers.
+            if message.type == amber.DriverMsg.DATA and message.ackNum == number:
+                return message
 
     def ask(self, message, seconds=1.0):
         """Sends a request and returns its answer. UDP may lose either."""
         message.synNum = next(self.numbers)
         self.send(message)
-        while True:
-            answer = self.receive(seconds)
-            if answer.ackNum == message.synNum:
-                return answer
+        return self.receive(message.synNum, seconds)
 
 
 def main():
@@ -66,7 +72,7 @@ def main():
     client.send(amber.DriverMsg(type=amber.DriverMsg.SUBSCRIBE))
     try:
         for _ in range(10):
-            print(client.receive(1.0).Extensions[dummy.message])
+            print(client.receive(0).Extensions[dummy.message])
     finally:
         client.send(amber.DriverMsg(type=amber.DriverMsg.CLIENT_DIED))
 

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::control::{self, Answer, Request, State};
+use crate::control::{self, Answer, Request, Servo, State};
 use crate::hokuyo::Model;
 use crate::map::Map;
 use crate::roboclaw::Firmware;
@@ -75,7 +75,7 @@ enum Verb {
     Fault {
         /// What
         kind: FaultKind,
-        /// Which device (roboclaw, hokuyo, hokuyo-tcp, ninedof) or wheel (front-left and so on)
+        /// Which device (roboclaw, hokuyo, hokuyo-tcp, ninedof, stargazer, maestro) or wheel (front-left and so on)
         about: Option<String>,
         /// End it after so many simulated seconds
         #[arg(long = "for", value_name = "SECONDS")]
@@ -402,7 +402,9 @@ fn people(state: &State) -> String {
          travelled  {:.3} m\n\
          contacts   {}{}\n\
          clearance  {:.3} m\n\
-         scans      {}, laser {}\n",
+         scans      {}, laser {}\n\
+         markers    {}\n\
+         servos     {}\n",
         state.time_s,
         state.x_m,
         state.y_m,
@@ -417,11 +419,39 @@ fn people(state: &State) -> String {
         state.clearance_m,
         state.scans,
         if state.laser_on { "on" } else { "off" },
+        markers(&state.markers),
+        servos(&state.servos),
     );
     for fault in &state.faults {
         text.push_str(&format!("fault      {fault}\n"));
     }
     text
+}
+
+/// Those that get pulses.
+fn servos(servos: &[Servo]) -> String {
+    let driven = servos
+        .iter()
+        .enumerate()
+        .filter(|(_, servo)| servo.target_us > 0.0);
+    let angle =
+        |(channel, servo): (usize, &Servo)| format!("{channel} at {:.1} deg", servo.angle_deg);
+    let angles: Vec<_> = driven.map(angle).collect();
+    match angles.is_empty() {
+        true => "none gets pulses".to_owned(),
+        false => angles.join(", "),
+    }
+}
+
+fn markers(in_view: &[u32]) -> String {
+    match in_view {
+        [] => "none in view".to_owned(),
+        [nearest, others @ ..] => others
+            .iter()
+            .fold(format!("{nearest} in view"), |text, other| {
+                format!("{text}, {other}")
+            }),
+    }
 }
 
 /// Data for whoever reads stdout; that nobody does any more is no error.

@@ -95,8 +95,23 @@ pub struct State {
     pub scans: u64,
     /// Whether a laser is on.
     pub laser_on: bool,
+    /// The markers on the ceiling that can be seen, the nearest first.
+    pub markers: Vec<u32>,
+    /// The servos, from channel 0.
+    pub servos: Vec<Servo>,
     /// What is wrong, as one would write it.
     pub faults: Vec<String>,
+}
+
+/// A servo and its pulse.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Servo {
+    /// Where the pulse goes; 0 for no pulse.
+    pub target_us: f64,
+    /// The pulse; 0 for none.
+    pub pulse_us: f64,
+    /// Where the shaft is: 0 degrees at 2400 us, 180 at 600 us.
+    pub angle_deg: f64,
 }
 
 /// A number for each wheel.

@@ -15,6 +15,9 @@
 //!           +---------------------------------------+
 //! ```
 //!
+//! The other devices are alike: a NineDof board on an I2C bus, a StarGazer
+//! below the markers of `ceiling`, and servos on a Maestro.
+//!
 //! The machines and the world know no clock; `simulator` has the only loop.
 //! It brings the world up to date before each byte that arrives, so a device
 //! never answers with old measurements, and sleeps while nothing moves and
@@ -23,19 +26,23 @@
 //! Units are metres, radians and seconds inside; angles are counter-clockwise
 //! with x ahead and y to the left. What devices speak stands in their modules.
 
+pub mod ceiling;
 pub mod cli;
 pub mod control;
 pub mod geometry;
 pub mod hokuyo;
 pub mod i2c;
 mod i2c_port;
+pub mod maestro;
 pub mod map;
 pub mod ninedof;
 pub mod pty;
+mod ptys;
 mod reset_line;
 pub mod roboclaw;
 pub mod robot;
 pub mod simulator;
+pub mod stargazer;
 pub mod tcp;
 mod unix_server;
 pub mod wheels;

@@ -140,6 +140,10 @@ impl Pty {
         let mut events = inotify::Reader::new(&self.watch, &mut buffer);
         while let Ok(event) = events.next() {
             if event.events().contains(inotify::ReadFlags::OPEN) {
+                if self.users == 0 {
+                    // What a device has sent all the while was for nobody.
+                    let _ = termios::tcflush(&self.port, QueueSelector::IFlush);
+                }
                 self.users += 1;
             } else {
                 self.users = self.users.saturating_sub(1);

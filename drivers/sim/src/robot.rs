@@ -9,11 +9,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::ceiling::{Ceiling, Seen};
 use crate::geometry::{Pose, Segment};
 use crate::hokuyo::{self, Hokuyo, Link, Model, Sweep};
 use crate::i2c::{Reply, Transfer};
+use crate::maestro::{self, Maestro};
 use crate::ninedof::{Errors, Motion, NineDof};
 use crate::roboclaw::{self, Roboclaws};
+use crate::stargazer::Stargazer;
 use crate::wheels::{UnknownWheel, Wheel};
 use crate::world::{STEP, StartError, World};
 
@@ -35,6 +38,10 @@ pub enum Device {
     HokuyoTcp,
     /// The board with accelerometer, gyroscope and magnetometer, on a bus of its own.
     NineDof,
+    /// The sensor that looks up at markers.
+    Stargazer,
+    /// The servo controller.
+    Maestro,
 }
 
 /// What can be wrong.
@@ -65,6 +72,8 @@ pub struct Config {
     pub roboclaw: roboclaw::Config,
     /// The laser scanner.
     pub model: Model,
+    /// What the StarGazer looks up at.
+    pub ceiling: Ceiling,
 }
 
 /// The robot.
@@ -75,6 +84,9 @@ pub struct Robot {
     scanner: Hokuyo,
     ethernet_scanner: Hokuyo,
     ninedof: NineDof,
+    ceiling: Ceiling,
+    stargazer: Stargazer,
+    maestro: Maestro,
     faults: Vec<(Fault, Option<Duration>)>,
     random: fastrand::Rng,
     scans: u64,
@@ -82,7 +94,14 @@ pub struct Robot {
 
 impl Device {
     /// All devices.
-    pub const ALL: [Self; 4] = [Self::Roboclaw, Self::Hokuyo, Self::HokuyoTcp, Self::NineDof];
+    pub const ALL: [Self; 6] = [
+        Self::Roboclaw,
+        Self::Hokuyo,
+        Self::HokuyoTcp,
+        Self::NineDof,
+        Self::Stargazer,
+        Self::Maestro,
+    ];
 
     /// The name that people write.
     #[must_use]
@@ -92,6 +111,8 @@ impl Device {
             Self::Hokuyo => "hokuyo",
             Self::HokuyoTcp => "hokuyo-tcp",
             Self::NineDof => "ninedof",
+            Self::Stargazer => "stargazer",
+            Self::Maestro => "maestro",
         }
     }
 }
@@ -108,14 +129,18 @@ impl FromStr for Device {
     fn from_str(name: &str) -> Result<Self, UnknownDevice> {
         let mut all = Self::ALL.into_iter();
         all.find(|device| device.name() == name)
-            .ok_or_else(|| UnknownDevice(name.to_owned()))
+            .ok_or_else(|| UnknownDevice {
+                name: name.to_owned(),
+            })
     }
 }
 
 /// No device has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such device (roboclaw, hokuyo, hokuyo-tcp, ninedof): {0:?}")]
-pub struct UnknownDevice(String);
+#[error("no such device ({all}): {name:?}", all = Device::ALL.map(Device::name).join(", "))]
+pub struct UnknownDevice {
+    name: String,
+}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,6 +209,9 @@ impl Robot {
             scanner: Hokuyo::new(config.model, Link::Serial, Duration::ZERO),
             ethernet_scanner: Hokuyo::new(config.model, Link::Ethernet, Duration::ZERO),
             ninedof: NineDof::new(Errors::of_seed(config.seed), Duration::ZERO),
+            ceiling: config.ceiling,
+            stargazer: Stargazer::new(config.seed, Duration::ZERO),
+            maestro: Maestro::new(maestro::Config::default(), Duration::ZERO),
             faults: Vec::new(),
             random,
             scans: 0,
@@ -211,6 +239,11 @@ impl Robot {
                 }
             }
         }
+        self.maestro.advance(now);
+        while let Some(time) = self.stargazer.poll_look(now) {
+            let view = self.view(self.world.pose_at(time));
+            self.stargazer.handle_view(&view);
+        }
     }
 
     /// Bytes for a device.
@@ -222,6 +255,8 @@ impl Robot {
             Device::Roboclaw => self.roboclaws.handle_bytes(now, bytes),
             Device::Hokuyo => self.scanner.handle_bytes(now, bytes),
             Device::HokuyoTcp => self.ethernet_scanner.handle_bytes(now, bytes),
+            Device::Stargazer => self.stargazer.handle_bytes(now, bytes),
+            Device::Maestro => self.maestro.handle_bytes(bytes),
             // It has no bytes but transfers.
             Device::NineDof => {}
         }
@@ -252,8 +287,8 @@ impl Robot {
             Device::Roboclaw => self.roboclaws.handle_unplug(),
             Device::Hokuyo => self.scanner.handle_hang_up(),
             Device::HokuyoTcp => self.ethernet_scanner.handle_hang_up(),
-            // Chips on a bus do not know who speaks to them.
-            Device::NineDof => {}
+            // These do not know who speaks to them.
+            Device::NineDof | Device::Stargazer | Device::Maestro => {}
         }
     }
 
@@ -264,6 +299,8 @@ impl Robot {
                 Device::Roboclaw => self.roboclaws.poll_output(now)?,
                 Device::Hokuyo => self.scanner.poll_output()?,
                 Device::HokuyoTcp => self.ethernet_scanner.poll_output()?,
+                Device::Stargazer => self.stargazer.poll_output()?,
+                Device::Maestro => self.maestro.poll_output()?,
                 Device::NineDof => return None,
             };
             if self.has(Fault::Stall(device)) || self.has(Fault::Unplug(device)) {
@@ -283,6 +320,8 @@ impl Robot {
             self.roboclaws.next_timeout(),
             self.scanner.next_timeout(),
             self.ethernet_scanner.next_timeout(),
+            self.stargazer.next_timeout(),
+            self.maestro.next_timeout(),
             self.next_fault_end(),
         ]
         .into_iter()
@@ -320,6 +359,31 @@ impl Robot {
     #[must_use]
     pub fn ninedof(&self) -> &NineDof {
         &self.ninedof
+    }
+
+    /// The sensor that looks up at markers.
+    #[must_use]
+    pub fn stargazer(&self) -> &Stargazer {
+        &self.stargazer
+    }
+
+    /// The same, to make it another one.
+    pub fn stargazer_mut(&mut self) -> &mut Stargazer {
+        &mut self.stargazer
+    }
+
+    /// The servo controller.
+    #[must_use]
+    pub fn maestro(&self) -> &Maestro {
+        &self.maestro
+    }
+
+    /// The markers that it could see now, the nearest first.
+    pub fn markers_in_view(&self) -> impl Iterator<Item = u32> {
+        let seen = self
+            .ceiling
+            .seen_from(self.world.pose(), self.world.walls());
+        seen.into_iter().map(|seen| seen.id)
     }
 
     /// Whether the plug of a device is in.
@@ -389,8 +453,11 @@ impl Robot {
                 if let Some(scanner) = self.scanner_mut(device) {
                     *scanner = scanner.restarted(now);
                 }
-                if device == Device::NineDof {
-                    self.ninedof.restart(now);
+                match device {
+                    Device::NineDof => self.ninedof.restart(now),
+                    Device::Stargazer => self.stargazer.restart(now),
+                    Device::Maestro => self.maestro.restart(now),
+                    Device::Roboclaw | Device::Hokuyo | Device::HokuyoTcp => {}
                 }
             }
             Fault::Stall(_) | Fault::Corrupt(_) => {}
@@ -430,9 +497,20 @@ impl Robot {
         model.measure(&distances, &mut self.random)
     }
 
+    /// What the StarGazer sees from a place.
+    fn view(&self, pose: Pose) -> Vec<Seen> {
+        let mut view = self.ceiling.seen_from(pose, self.world.walls());
+        if let Some(reference) = self.stargazer.reference()
+            && let Some(pose) = self.ceiling.from_marker(reference, pose)
+        {
+            view.iter_mut().for_each(|seen| seen.pose = pose);
+        }
+        view
+    }
+
     fn scanner_mut(&mut self, device: Device) -> Option<&mut Hokuyo> {
         match device {
-            Device::Roboclaw | Device::NineDof => None,
+            Device::Roboclaw | Device::NineDof | Device::Stargazer | Device::Maestro => None,
             Device::Hokuyo => Some(&mut self.scanner),
             Device::HokuyoTcp => Some(&mut self.ethernet_scanner),
         }

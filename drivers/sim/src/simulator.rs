@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Simulated time is real time multiplied by the speed. There is no tick: a
-//! resting robot that nobody talks to costs nothing.
+//! resting robot that nobody talks to only looks up at markers.
 
 use std::fs::{self, File, TryLockError};
 use std::future::{Future, pending};
@@ -21,11 +21,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::control::{Answer, Control, Request, State, Wheels};
+use crate::ceiling::Ceiling;
+use crate::control::{Answer, Control, Request, Servo, State, Wheels};
 use crate::hokuyo::Model;
 use crate::i2c_port::I2cPort;
+use crate::maestro;
 use crate::map::{Map, from_map, to_map};
-use crate::pty::Pty;
+use crate::ptys::{Ptys, SERIAL};
 use crate::reset_line::ResetLine;
 use crate::roboclaw;
 use crate::robot::{self, Device, Fault, Robot};
@@ -34,6 +36,8 @@ use crate::world::{StartError, find_start};
 
 /// The pipe in the folder that stands for the reset line of the motor controllers.
 pub const RESET_LINE: &str = "reset";
+/// The file in the folder that says where the markers on the ceiling are.
+pub const MARKERS: &str = "markers.toml";
 /// The file that says that a folder is in use.
 const LOCK: &str = "lock";
 /// No speed is larger.
@@ -107,8 +111,8 @@ pub struct Simulator {
     speed: f64,
     began: Instant,
     folder: PathBuf,
-    roboclaw: Option<Pty>,
-    hokuyo: Option<Pty>,
+    /// Of the devices that are plugged in.
+    ptys: Ptys,
     tcp: Option<TcpPort>,
     ninedof: I2cPort,
     control: Control,
@@ -118,7 +122,7 @@ pub struct Simulator {
 
 /// What woke the loop.
 enum Event {
-    Bytes(Device, usize),
+    Bytes(Device, Vec<u8>),
     HungUp(Device),
     Transfer(crate::i2c_port::Order),
     Order(crate::control::Order),
@@ -147,6 +151,8 @@ impl Simulator {
             Some(_) => return Err(Error::Place),
             None => find_start(&config.map.walls, &candidates(&config.map))?,
         };
+        let ceiling = Ceiling::over(&config.map);
+        let markers = ceiling.file();
         let robot = Robot::new(robot::Config {
             walls: config.map.walls,
             start,
@@ -157,9 +163,12 @@ impl Simulator {
                 packet_pause: roboclaw::PACKET_PAUSE.mul_f64(config.speed.max(1.0)),
             },
             model: config.hokuyo,
+            ceiling,
         })?;
         let folder = config.folder;
         let lock = lock(&folder)?;
+        fs::write(folder.join(MARKERS), markers)
+            .map_err(|error| failed(format!("no {MARKERS} in {}", folder.display()), error))?;
         let tcp = match config.hokuyo_tcp {
             None => None,
             Some(address) => {
@@ -178,8 +187,8 @@ impl Simulator {
             map: config.map.name,
             speed: config.speed,
             began: Instant::now(),
-            roboclaw: Some(open_pty(&folder, Device::Roboclaw)?),
-            hokuyo: Some(open_pty(&folder, Device::Hokuyo)?),
+            ptys: Ptys::open(&folder)
+                .map_err(|error| failed("no pseudo-terminal".to_owned(), error))?,
             tcp,
             ninedof,
             control,
@@ -192,8 +201,7 @@ impl Simulator {
     /// The devices that there are, and where.
     #[must_use]
     pub fn devices(&self) -> Vec<(Device, String)> {
-        let serial = [Device::Roboclaw, Device::Hokuyo]
-            .map(|device| (device, self.path(device).display().to_string()));
+        let serial = SERIAL.map(|device| (device, self.path(device).display().to_string()));
         let tcp = self.tcp.as_ref().and_then(|port| port.address().ok());
         let tcp = tcp.map(|address| (Device::HokuyoTcp, address.to_string()));
         let bus = self.path(Device::NineDof).display().to_string();
@@ -208,22 +216,20 @@ impl Simulator {
     pub async fn run(mut self, end: impl Future<Output = ()>) -> Result<(), Error> {
         tokio::pin!(end);
         self.began = Instant::now();
-        let mut buffers = [[0; 4_096]; 3];
+        let mut buffer = [0; 4_096];
         loop {
             let due = self.robot.next_timeout(self.now());
-            let [roboclaw, hokuyo, tcp] = &mut buffers;
             let event = tokio::select! {
                 () = &mut end => Event::End,
                 Some(order) = self.control.next() => Event::Order(order),
                 Some(order) = self.ninedof.next() => Event::Transfer(order),
-                bytes = read_pty(&mut self.roboclaw, roboclaw) => {
-                    Event::Bytes(Device::Roboclaw, told(Device::Roboclaw, bytes)?)
+                (device, bytes) = self.ptys.read() => {
+                    Event::Bytes(device, told(device, bytes)?)
                 }
-                bytes = read_pty(&mut self.hokuyo, hokuyo) => {
-                    Event::Bytes(Device::Hokuyo, told(Device::Hokuyo, bytes)?)
-                }
-                event = read_tcp(&mut self.tcp, tcp) => match told(Device::HokuyoTcp, event)? {
-                    TcpEvent::Bytes(count) => Event::Bytes(Device::HokuyoTcp, count),
+                event = read_tcp(&mut self.tcp, &mut buffer) => match told(Device::HokuyoTcp, event)? {
+                    TcpEvent::Bytes(count) => {
+                        Event::Bytes(Device::HokuyoTcp, buffer[..count].to_vec())
+                    }
                     TcpEvent::HungUp => Event::HungUp(Device::HokuyoTcp),
                 },
                 pulled = self.reset_line.pulled() => {
@@ -248,11 +254,7 @@ impl Simulator {
                         let _ = reply.send(answer);
                     }
                 }
-                Event::Bytes(device, count) => {
-                    let index = Device::ALL.iter().position(|other| *other == device);
-                    let buffer = &buffers[index.unwrap_or_default()];
-                    self.robot.handle_bytes(now, device, &buffer[..count]);
-                }
+                Event::Bytes(device, bytes) => self.robot.handle_bytes(now, device, &bytes),
             }
             self.settle(now)?;
         }
@@ -270,32 +272,25 @@ impl Simulator {
     fn settle(&mut self, now: Duration) -> Result<(), Error> {
         for device in Device::ALL {
             let plugged = self.robot.is_plugged(device);
-            let pty = match device {
-                Device::Roboclaw => &mut self.roboclaw,
-                Device::Hokuyo => &mut self.hokuyo,
+            match device {
+                // A bus is there with and without the board.
+                Device::NineDof => {}
                 Device::HokuyoTcp => {
                     if let (false, Some(tcp)) = (plugged, &mut self.tcp) {
                         tcp.hang_up();
                     }
-                    while let Some(bytes) = self.robot.poll_output(now, device) {
-                        if let Some(tcp) = &mut self.tcp {
-                            tcp.write(&bytes);
-                        }
-                    }
-                    continue;
                 }
-                // A bus is there with and without the board.
-                Device::NineDof => continue,
-            };
-            if plugged && pty.is_none() {
-                *pty = Some(open_pty(&self.folder, device)?);
-                info!(%device, "plugged in");
-            } else if !plugged && pty.take().is_some() {
-                info!(%device, "unplugged");
+                Device::Roboclaw | Device::Hokuyo | Device::Stargazer | Device::Maestro => {
+                    if told(device, self.ptys.plug(device, plugged))? {
+                        info!(%device, plugged);
+                    }
+                }
             }
             while let Some(bytes) = self.robot.poll_output(now, device) {
-                if let Some(pty) = pty {
-                    told(device, pty.write(&bytes))?;
+                match (device, &mut self.tcp) {
+                    (Device::HokuyoTcp, Some(tcp)) => tcp.write(&bytes),
+                    (Device::HokuyoTcp, None) => {}
+                    _ => told(device, self.ptys.write(device, &bytes))?,
                 }
             }
         }
@@ -363,8 +358,18 @@ impl Simulator {
             travelled_m: world.travelled_m(),
             scans: self.robot.scans(),
             laser_on: self.robot.is_laser_on(),
+            markers: self.robot.markers_in_view().collect(),
+            servos: self.robot.maestro().servos().iter().map(servo).collect(),
             faults: self.robot.faults().map(|fault| fault.to_string()).collect(),
         }
+    }
+}
+
+fn servo(servo: &maestro::Servo) -> Servo {
+    Servo {
+        target_us: servo.target_us(),
+        pulse_us: servo.pulse_us(),
+        angle_deg: servo.angle_deg(),
     }
 }
 
@@ -399,11 +404,6 @@ fn lock(folder: &Path) -> Result<File, Error> {
     }
 }
 
-fn open_pty(folder: &Path, device: Device) -> Result<Pty, Error> {
-    Pty::open(&folder.join(device.name()))
-        .map_err(|error| failed(format!("no pseudo-terminal for {device}"), error))
-}
-
 fn failed(what: String, error: io::Error) -> Error {
     Error::Io { what, error }
 }
@@ -414,13 +414,6 @@ fn told<T>(device: Device, result: io::Result<T>) -> Result<T, Error> {
 
 fn duration(seconds: f64) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| format!("{error}: {seconds}"))
-}
-
-async fn read_pty(pty: &mut Option<Pty>, buffer: &mut [u8]) -> io::Result<usize> {
-    match pty {
-        Some(pty) => pty.read(buffer).await,
-        None => pending().await,
-    }
 }
 
 async fn read_tcp(port: &mut Option<TcpPort>, buffer: &mut [u8]) -> io::Result<TcpEvent> {

@@ -217,6 +217,12 @@ impl World {
         self.walls.cast(pose.at, pose.heading + angle, limit_m)
     }
 
+    /// What it drives between.
+    #[must_use]
+    pub fn walls(&self) -> &Walls {
+        &self.walls
+    }
+
     /// A wheel turns no more, or again.
     pub fn set_stuck(&mut self, wheel: Wheel, stuck: bool) {
         self.motors[wheel.index()].set_stuck(stuck);

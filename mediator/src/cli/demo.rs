@@ -14,11 +14,12 @@ use std::process::{Child, Command, Stdio};
 use amber_client::cli::{self as client, Failure};
 use amber_mediator::config::DEFAULT_PORT;
 use amber_mediator::shell::this_program;
+use amber_sim::simulator::MARKERS;
 
 use super::{failed, mediator};
 
 /// What the simulated robot must have before the drivers are started.
-const DEVICES: [&str; 3] = ["roboclaw", "hokuyo", "ninedof"];
+const DEVICES: [&str; 5] = ["roboclaw", "hokuyo", "ninedof", "stargazer", "maestro"];
 
 const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
 
@@ -47,6 +48,12 @@ impl Options {
         };
         let serial = |driver: &str, port: &str| format!("amber driver {driver} --port {port}");
         let bus = format!("sim:{}", robot.at("ninedof"));
+        let markers = Path::new(robot.at("stargazer")).with_file_name(MARKERS);
+        let stargazer = format!(
+            "{} --markers {}",
+            serial("stargazer", &quoted(robot.at("stargazer"))),
+            quoted(&markers.to_string_lossy())
+        );
         let drivers = [
             (
                 "roboclaw:0",
@@ -57,6 +64,8 @@ impl Options {
                 "ninedof:0",
                 format!("amber driver ninedof --bus {}", quoted(&bus)),
             ),
+            ("stargazer:0", stargazer),
+            ("maestro:0", serial("maestro", &quoted(robot.at("maestro")))),
             ("dummy:0", "amber driver dummy".to_owned()),
             ("dummy:1", second),
         ];
@@ -147,7 +156,8 @@ fn introduce(
     };
     writeln!(
         out,
-        "\nA simulated robot with four wheels, a laser scanner and motion sensors stands in a small flat."
+        "\nA simulated robot with four wheels, a laser scanner, motion sensors, an eye for markers on\n\
+         the ceiling and six servos stands in a small flat."
     )?;
     writeln!(out, "These drivers run, each in a process of its own:")?;
     for (device, command) in drivers {
@@ -173,6 +183,8 @@ fn introduce(
             "watch ninedof --period 100ms --sensors accel,gyro",
             "the same, ten times a second; Ctrl-C ends",
         ),
+        (&to, "call stargazer pose", "where markers say that it is"),
+        (&to, "call maestro set-angle 3 45", "turns a servo"),
         (
             "",
             "sim state",

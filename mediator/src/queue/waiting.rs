@@ -3,14 +3,16 @@
 //! Everything here costs the logarithm of the number of clients that wait, at
 //! most.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use amber_proto::ClientId;
+
+use crate::hash::Map;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    lines: HashMap<ClientId, Line>,
+    lines: Map<ClientId, Line>,
     /// Clients with frames, in the order of their turns.
     turns: BTreeMap<i64, ClientId>,
     by_frames: BTreeSet<(usize, ClientId)>,

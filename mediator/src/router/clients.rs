@@ -6,7 +6,7 @@
 //! not those that have been here for long. All that happens for a message
 //! costs the same, however many clients there are.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
@@ -15,6 +15,7 @@ use amber_proto::ClientId;
 use super::order::Order;
 use super::uses::Uses;
 use super::{ClientAddress, DriverKey};
+use crate::hash::Map;
 use crate::limits;
 use crate::rate::Gate;
 
@@ -249,8 +250,8 @@ impl Client {
 pub struct Clients {
     limit: usize,
     /// Where each client stands in `slots`.
-    addresses: HashMap<ClientAddress, u32>,
-    ids: HashMap<ClientId, u32>,
+    addresses: Map<ClientAddress, u32>,
+    ids: Map<ClientId, u32>,
     in_order: BTreeSet<ClientId>,
     announced: BTreeSet<ClientId>,
     slots: Vec<Option<Client>>,
@@ -264,8 +265,8 @@ impl Clients {
         Self {
             // Takes no memory for clients that may never come.
             limit: limit.get(),
-            addresses: HashMap::new(),
-            ids: HashMap::new(),
+            addresses: Map::default(),
+            ids: Map::default(),
             in_order: BTreeSet::new(),
             announced: BTreeSet::new(),
             slots: Vec::new(),

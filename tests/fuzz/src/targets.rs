@@ -5,6 +5,7 @@ mod core;
 mod hokuyo;
 mod queue;
 mod roboclaw;
+mod tools;
 mod wire;
 
 use crate::Target;
@@ -24,6 +25,9 @@ pub const TARGETS: &[Target] = &[
     target("config", config::config),
     target("command", config::command),
     target("import", config::import),
+    // To those who look at the wire.
+    target("explain", tools::explain),
+    target("noise", tools::noise),
     // From devices, and to simulated ones.
     target("scip", hokuyo::scip),
     target("hokuyo_driver", hokuyo::driver),

@@ -358,7 +358,7 @@ class Stargazer(Typed):
 
     _inner: proxies.Stargazer
 
-    def fix(self) -> Fix:
+    def fix(self) -> Fix | None:
         """The last fix."""
         return self._run(self._inner.fix())
 

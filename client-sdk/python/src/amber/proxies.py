@@ -178,15 +178,20 @@ class NineDof(Typed):
 class Stargazer(Typed):
     """Pose from landmarks on the ceiling."""
 
-    async def fix(self) -> Fix:
-        """The last fix."""
+    async def fix(self) -> Fix | None:
+        """The last fix, which may be old (see :attr:`Fix.lost_ms`); None
+        when there was none so far."""
         message = DriverMsg()
         message.Extensions[schemas.stargazer.dataRequest].SetInParent()
         answer = await self.proxy.ask(message)
-        return Fix._read(self._part(answer, schemas.stargazer.localizationData))
+        data = schemas.stargazer.localizationData
+        return Fix._read(answer.Extensions[data]) if answer.HasExtension(data) else None
 
     def fixes(self, period_ms: int = 0) -> Subscription[Fix]:
-        """A fix every ``period_ms`` milliseconds; every one when it is 0."""
+        """The last fix every ``period_ms`` milliseconds; every one when it is 0.
+
+        There are none while no marker is in view.
+        """
         data = schemas.stargazer.localizationData
 
         def order(action: int) -> Any:

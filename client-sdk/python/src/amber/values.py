@@ -160,7 +160,11 @@ class ImuReading:
 
 @dataclass(frozen=True)
 class Fix:
-    """A pose from a landmark on the ceiling."""
+    """A pose from a landmark on the ceiling.
+
+    On the map where the driver has a file of markers (x to the right, y down,
+    clockwise); otherwise seen from the marker, and counter-clockwise.
+    """
 
     #: Position in centimetres.
     x_cm: float
@@ -171,12 +175,22 @@ class Fix:
     marker: int
     #: Milliseconds since the driver started.
     timestamp_ms: int | None = None
+    #: Only in answers while no marker is in view: how long ago that was.
+    lost_ms: int | None = None
 
     @classmethod
     def _read(cls, message: Any) -> Fix:
-        time_ms = message.timestamp if message.HasField("timestamp") else None
+        def optional(name: str) -> int | None:
+            return getattr(message, name) if message.HasField(name) else None
+
         return cls(
-            message.xPos, message.yPos, message.zPos, message.angle, message.markerID, time_ms
+            message.xPos,
+            message.yPos,
+            message.zPos,
+            message.angle,
+            message.markerID,
+            optional("timestamp"),
+            optional("lostMs"),
         )
 
 

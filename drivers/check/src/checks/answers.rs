@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amber_proto::{DriverHdr, MsgType};
 
-use crate::bench::frame;
+use crate::bench::{Trouble, frame};
 use crate::devices::{Answer, Ask};
 use crate::diagnose::{Mistake, judge, noise};
 use crate::limits;
@@ -17,11 +17,21 @@ const PING: &[u8] = b"\x10\x02";
 
 pub(crate) fn start(run: &mut Run<'_>) -> Checking {
     // Until it answers something, or a while, it has time to print.
-    let syn = run.syn();
-    run.send(CLIENT, &with_syn(PING, syn))?;
+    let ping = with_syn(PING, run.syn());
     let wait = run.plan.timeout.min(Duration::from_secs(2));
     // What comes is judged by 'ping'.
-    if run.receive(wait)?.is_some() {
+    let bench = run.bench()?;
+    let sent = bench.send(&from_clients(CLIENT), &ping, wait);
+    let received = sent.and_then(|()| bench.receive(wait));
+    if let Err(Trouble::Ended(how)) = received {
+        run.life = Some("start");
+        let what = format!("it ended right after its start ({how})");
+        return Err(Finding::new(what, "a process that waits for frames")
+            .mend("its last words below may say why; run the command by hand to see more"));
+    }
+    let received =
+        received.map_err(|trouble| run.trouble(trouble, "nothing but frames on stdout"))?;
+    if received.is_some() {
         run.receive(limits::QUIET)?;
     }
     Ok(Verdict::Pass)
@@ -124,7 +134,7 @@ fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
 }
 
 /// A message of exactly this length, by a field that nobody knows.
-pub(super) fn filled(message: &[u8], length: usize) -> Vec<u8> {
+pub(crate) fn filled(message: &[u8], length: usize) -> Vec<u8> {
     let mut out = message.to_vec();
     // Field 150, bytes: two bytes of tag, one to three of length.
     let rest = length.saturating_sub(out.len());

@@ -30,10 +30,11 @@ fn flood(run: &mut Run<'_>) -> Checking {
     }
     let wait = run.plan.timeout;
     let bench = run.bench()?;
+    bench.shrink_pipes();
     let written = bench.write_without_reading(&bytes, limits::FLOOD_WAIT);
     // From now on it is read again, and gets the rest of the frame that was cut.
     let (asked, end) = whole_frames(&bytes, written);
-    let sent = bench.write(&bytes[written..end], wait);
+    let sent = bench.write(&bytes[written..end], wait * 4);
     sent.map_err(|trouble| run.trouble(trouble, "it goes on when its stdout is read again"))?;
     let mut answers = 0;
     while answers < asked && run.receive(wait)?.is_some() {
@@ -42,6 +43,7 @@ fn flood(run: &mut Run<'_>) -> Checking {
         run.bench()?.log.truncate(limits::SHOWN_FRAMES);
     }
     run.ask(CLIENT, &probe)?;
+    run.stop();
     // It may drop what it cannot write.
     match answers < asked {
         false => Ok(Verdict::Pass),

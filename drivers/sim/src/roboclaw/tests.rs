@@ -357,6 +357,10 @@ fn mixed_commands_wait_for_drive_and_turn() {
     assert_eq!(bench.bus.drives(), [Drive::RELEASED; 4]);
     bench.write(0x81, 10, &[0]);
     assert_eq!(bench.drive(Wheel::FrontLeft), Drive::Duty(1.0));
+    // No wheel gets more than all.
+    bench.write(0x81, 10, &[127]);
+    assert_eq!(bench.drive(Wheel::FrontLeft), Drive::Duty(1.0));
+    assert_eq!(bench.drive(Wheel::FrontRight), Drive::Duty(0.0));
     bench.bus.handle_reset(bench.now);
     bench.wait(Duration::from_millis(300));
     bench.write(0x81, 8, &[127]);

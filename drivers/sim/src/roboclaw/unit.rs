@@ -345,7 +345,8 @@ impl Unit {
         }
         if let (Some(drive), Some(turn)) = (self.mixed_drive, self.mixed_turn) {
             // M1 is the right wheel, so a turn to the right takes from it.
-            self.set_both(Drive::Duty(drive - turn), Drive::Duty(drive + turn));
+            let duty = |sum: f64| Drive::Duty(sum.clamp(-1.0, 1.0));
+            self.set_both(duty(drive - turn), duty(drive + turn));
         }
     }
 

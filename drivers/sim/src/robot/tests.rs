@@ -15,12 +15,14 @@ fn robot() -> Robot {
 fn robot_with(seed: u64) -> Robot {
     let map = Map::flat();
     let start = find_start(&map.walls, &map.robots).unwrap();
+    let ceiling = Ceiling::over(&map);
     Robot::new(Config {
         walls: map.walls,
         start,
         seed,
         roboclaw: roboclaw::Config::default(),
         model: Model::Urg04Lx,
+        ceiling,
     })
     .unwrap()
 }
@@ -49,6 +51,7 @@ fn drive(robot: &mut Robot, now: Duration, qpps: i32) {
 #[test]
 fn three_seconds_at_300_mm_per_second_by_serial_bytes() {
     let mut robot = robot();
+    exchange(&mut robot, MS, Device::Stargazer, b"~#CalcStop`");
     let before = robot.world().pose();
     drive(&mut robot, MS * 1000, 1484);
     robot.advance(MS * 3000);
@@ -111,6 +114,7 @@ fn the_same_seed_is_the_same_robot() {
 #[test]
 fn an_unplugged_device_is_silent_and_a_scanner_forgets() {
     let mut robot = robot();
+    exchange(&mut robot, MS, Device::Stargazer, b"~#CalcStop`");
     let bm = |robot: &mut Robot, ms| exchange(robot, MS * ms, Device::Hokuyo, b"BM\n");
     assert_eq!(bm(&mut robot, 100), b"BM\n00P\n\n");
     assert_eq!(bm(&mut robot, 200), b"BM\n02R\n\n");
@@ -192,7 +196,7 @@ fn faults_have_names() {
         (
             "stall",
             Some("gps"),
-            "no such device (roboclaw, hokuyo, hokuyo-tcp, ninedof): \"gps\"",
+            "no such device (roboclaw, hokuyo, hokuyo-tcp, ninedof, stargazer, maestro): \"gps\"",
         ),
     ] {
         assert_eq!(Fault::parse(name, about).unwrap_err().to_string(), error);

@@ -1,0 +1,227 @@
+//! The pose by markers on the ceiling. IO.
+
+use std::time::Duration;
+
+use amber_proto::stargazer::subscribe_action::Action;
+use amber_proto::stargazer::{DataRequest, DriverMsg, LocalizationData, SubscribeAction};
+use amber_proto::{Device, DeviceMessage};
+use prost::Message;
+
+use super::Proxy;
+use crate::error::Result;
+use crate::subscription::Subscription;
+use crate::subscriptions::Terms;
+
+/// What sees by markers on the ceiling where the robot is.
+///
+/// Every method may be dropped at any time: a request that is still here is
+/// taken back, an answer that comes later is forgotten.
+#[derive(Clone, Debug)]
+pub struct Stargazer {
+    proxy: Proxy,
+}
+
+/// A pose.
+///
+/// On the map where the driver has a file of markers: x to the right, y down,
+/// angles clockwise. Otherwise seen from the marker, and counter-clockwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fix {
+    /// Centimetres.
+    pub x_cm: f64,
+    /// Centimetres.
+    pub y_cm: f64,
+    /// From the sensor up to the marker, in centimetres.
+    pub z_cm: f64,
+    /// Degrees.
+    pub heading_deg: f64,
+    /// The number of the marker.
+    pub marker: u32,
+    /// Milliseconds since the driver started.
+    pub timestamp_ms: Option<u32>,
+    /// Only in the answer to [`Stargazer::fix`] while no marker is in view:
+    /// how many milliseconds ago the robot was there. Drivers of the original
+    /// never say.
+    pub lost_ms: Option<u32>,
+}
+
+impl Stargazer {
+    pub(crate) fn new(proxy: Proxy) -> Self {
+        Self { proxy }
+    }
+
+    /// Which device this is.
+    pub fn address(&self) -> Device {
+        self.proxy.address()
+    }
+
+    /// The same device with another deadline.
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self {
+            proxy: self.proxy.with_deadline(deadline),
+        }
+    }
+
+    /// How long a PING takes to the driver and back.
+    ///
+    /// # Errors
+    /// No answer within the deadline, or the news that none will come.
+    pub async fn ping(&self) -> Result<Duration> {
+        self.proxy.ping().await
+    }
+
+    /// The last fix, which may be old (see [`Fix::lost_ms`]); `None` when there
+    /// was none so far.
+    ///
+    /// # Errors
+    /// No answer within the deadline, which is also what happens when the
+    /// device does not work; or the news that none will come.
+    pub async fn fix(&self) -> Result<Option<Fix>> {
+        let answer = self.proxy.request(question()).await?;
+        Ok(answer.localization_data.map(Fix::from))
+    }
+
+    /// Every fix, some ten a second, or with a period (whole milliseconds) the
+    /// last one after each. There are none while no marker is in view.
+    ///
+    /// The latest period holds for all subscriptions of this client to the
+    /// device. Resolves when the request has been sent; dropping the future
+    /// takes it back.
+    ///
+    /// # Errors
+    /// The client is closed. That the device is not there is no error: the
+    /// subscription begins when it comes.
+    pub async fn subscribe(&self, period: Option<Duration>) -> Result<Subscription<Fix>> {
+        self.proxy
+            .subscribe_by(terms(period), |bytes| {
+                let message = DriverMsg::decode(bytes)?;
+                Ok(message.localization_data.map(Fix::from))
+            })
+            .await
+    }
+
+    /// The same with encoded messages, for the command line.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn subscribe_raw(
+        &self,
+        period: Option<Duration>,
+    ) -> Result<Subscription<bytes::Bytes>> {
+        self.proxy
+            .subscribe_by(terms(period), |bytes| Ok(Some(bytes)))
+            .await
+    }
+}
+
+impl From<LocalizationData> for Fix {
+    fn from(data: LocalizationData) -> Self {
+        Self {
+            x_cm: data.x_pos.into(),
+            y_cm: data.y_pos.into(),
+            z_cm: data.z_pos.into(),
+            heading_deg: data.angle.into(),
+            marker: data.marker_id,
+            timestamp_ms: data.timestamp,
+            lost_ms: data.lost_ms,
+        }
+    }
+}
+
+/// The message that asks for the last fix.
+pub(crate) fn question() -> DriverMsg {
+    DriverMsg {
+        data_request: Some(DataRequest {}),
+        ..DriverMsg::data()
+    }
+}
+
+fn terms(period: Option<Duration>) -> Terms {
+    // 0 is every fix, and the field has 32 bits.
+    let ms = |period: Duration| u32::try_from(period.as_millis()).unwrap_or(u32::MAX);
+    let period_ms = period.map_or(0, |period| ms(period).max(1));
+    Terms {
+        join: subscribe_action(Action::Subscribe, period_ms),
+        leave: subscribe_action(Action::Unsubscribe, period_ms),
+        period: period.unwrap_or_default(),
+    }
+}
+
+/// A DATA message, since the drivers of the original know no other.
+fn subscribe_action(action: Action, period_ms: u32) -> bytes::Bytes {
+    let message = DriverMsg {
+        subscribe_action: Some(SubscribeAction {
+            action: action.into(),
+            freq: Some(period_ms),
+        }),
+        ..DriverMsg::data()
+    };
+    message.encode_to_vec().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    /// Message bytes that the hardware sheet gives.
+    const ASK_100: &[u8] = b"\x10\x01\x18\x64\xfa\x01\x00";
+    const ANSWER_100: &[u8] = b"\x10\x01\x20\x64\xf2\x01\x1a\
+        \x0d\x71\x3d\x6a\xc0\x15\xec\x51\x06\xc2\x1d\x7b\x54\x48\x43\
+        \x25\xf6\x28\x2f\x43\x28\x96\x04\x30\xd2\x09";
+
+    fn check_sheet_fix(fix: &Fix) {
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-4;
+        assert!(near(fix.x_cm, -3.66) && near(fix.y_cm, -33.58) && near(fix.z_cm, 200.33));
+        assert!(near(fix.heading_deg, 175.16), "{fix:?}");
+        assert_eq!((fix.marker, fix.timestamp_ms), (534, Some(1234)));
+    }
+
+    #[tokio::test]
+    async fn a_fix_is_asked_for_and_read_or_there_is_none() {
+        let (client, mut fake) = Fake::new();
+        let device = tokio::spawn(async move {
+            let asked = fake.receive().await.unwrap();
+            fake.answer(&asked, ANSWER_100).await;
+            let again = fake.receive().await.unwrap();
+            fake.answer(&again, b"\x10\x01").await;
+            (asked, fake)
+        });
+        let stargazer = client.stargazer(0);
+        let fix = stargazer.fix().await.unwrap().unwrap();
+        check_sheet_fix(&fix);
+        assert_eq!(fix.lost_ms, None);
+        assert_eq!(stargazer.fix().await.unwrap(), None);
+        let (asked, _fake) = device.await.unwrap();
+        assert_eq!(asked.device.to_string(), "stargazer:0");
+        let mut expected = DriverMsg::decode(ASK_100).unwrap();
+        expected.syn_num = Some(asked.syn());
+        assert_eq!(DriverMsg::decode(asked.bytes).unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn subscriptions_are_requests_and_each_kind_is_ended_on_its_own() {
+        let (client, mut fake) = Fake::new();
+        let stargazer = client.stargazer(0);
+        let mut fixes = stargazer.subscribe(None).await.unwrap();
+        let asked = fake.receive().await.unwrap();
+        assert_eq!(asked.without_syn(), b"\x10\x01\x82\x02\x04\x08\x01\x10\x00");
+        let mut published = ANSWER_100.to_vec();
+        // ackNum 0: nobody asked for it.
+        published.extend(b"\x20\0");
+        fake.say(stargazer.address(), &published).await;
+        check_sheet_fix(&fixes.next().await.unwrap().message);
+
+        let period = Some(Duration::from_millis(200));
+        let slower = stargazer.subscribe(period).await.unwrap();
+        let mut sent = async || loop {
+            let asked = fake.receive().await.unwrap();
+            // Among it is the question whether the mediator is there.
+            if asked.device == stargazer.address() {
+                return asked.without_syn().to_vec();
+            }
+        };
+        assert_eq!(sent().await, b"\x10\x01\x82\x02\x04\x08\x02\x10\x00");
+        assert_eq!(sent().await, b"\x10\x01\x82\x02\x05\x08\x01\x10\xc8\x01");
+        drop((fixes, slower));
+        assert_eq!(sent().await, b"\x10\x01\x82\x02\x05\x08\x02\x10\xc8\x01");
+    }
+}

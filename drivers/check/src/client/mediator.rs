@@ -1,0 +1,436 @@
+//! A mediator for one client and one run, with whatever mischief the scenario
+//! wants. IO.
+
+use std::io::{self, Read};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use amber_proto::limits::MAX_DATAGRAM;
+use amber_proto::mediator::{self, Refusal, Reply, refusal, reply};
+use amber_proto::{Device, DeviceMessage, DriverHdr, Frame, MsgType, SynNum, dummy};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use prost::Message;
+
+use super::fake::Fakes;
+use crate::bench::{Running, frame, of_device};
+use crate::checks::filled;
+use crate::limits;
+use crate::run::with_ack;
+
+/// What happens to answers on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mischief {
+    Nothing,
+    /// Each comes twice.
+    Duplicated,
+    /// Each waits for the next; answers to nobody's question come in between.
+    Reordered,
+    /// The first one does not come.
+    Lost,
+    /// The first one comes when nobody waits any more.
+    Late,
+    /// Instead of the first one comes the news that the driver is dead.
+    DriverDied,
+    /// The mediator asks whether the client is there.
+    Ping,
+    /// Each is filled up to this length.
+    Large(usize),
+    /// Datagrams that are no frames, or make no sense, come before each.
+    Junk,
+}
+
+/// What a client has said and done.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// Every datagram.
+    pub(super) datagrams: Vec<Vec<u8>>,
+    /// It has spoken to the mediator itself.
+    pub(super) announced: bool,
+    pub(super) subscribed: bool,
+    pub(super) unsubscribed: bool,
+    /// It has said good-bye.
+    pub(super) left: bool,
+    /// It has answered the mediator's PING.
+    pub(super) ponged: bool,
+    /// The mischief has happened.
+    pub(super) happened: bool,
+    /// Two questions were open at once.
+    pub(super) overlapped: bool,
+    /// How it has ended by itself; `None` when it went on, or was not started here.
+    pub(super) exit: Option<ExitStatus>,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    /// What it was sent, the last ones.
+    pub(super) sent: Vec<Vec<u8>>,
+}
+
+/// Serves one client until it ends, or `patience` is over. Without a command
+/// it waits for one that somebody else starts.
+pub(super) fn serve(
+    socket: &UdpSocket,
+    command: Option<&[String]>,
+    mischief: Mischief,
+    fakes: Fakes,
+    patience: Duration,
+    running: &Running,
+) -> io::Result<Heard> {
+    // What came late for the run before.
+    socket.set_nonblocking(true)?;
+    while socket.recv_from(&mut [0; 1]).is_ok() {}
+    socket.set_nonblocking(false)?;
+    let client = match command {
+        Some(command) => Some(Client::start(command, socket.local_addr()?, running)?),
+        None => None,
+    };
+    let mut run = Run {
+        socket,
+        mischief,
+        fakes,
+        heard: Heard::default(),
+        to_send: Vec::new(),
+        held: None,
+        subscribers: Vec::new(),
+        next_publication: Instant::now(),
+        pinged: false,
+    };
+    run.run(client, patience)?;
+    Ok(run.heard)
+}
+
+struct Run<'a> {
+    socket: &'a UdpSocket,
+    mischief: Mischief,
+    fakes: Fakes,
+    heard: Heard,
+    to_send: Vec<(Instant, SocketAddr, Vec<u8>)>,
+    /// An answer that waits for the next.
+    held: Option<(Instant, SocketAddr, Vec<u8>)>,
+    subscribers: Vec<(SocketAddr, Device)>,
+    next_publication: Instant,
+    pinged: bool,
+}
+
+impl Run<'_> {
+    fn run(&mut self, mut client: Option<Client>, patience: Duration) -> io::Result<()> {
+        let begun = Instant::now();
+        let mut last_heard = None;
+        let mut buffer = vec![0; MAX_DATAGRAM];
+        self.socket.set_read_timeout(Some(limits::TURN))?;
+        loop {
+            if let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
+                last_heard = Some(Instant::now());
+                let datagram = buffer[..length].to_vec();
+                self.heard(from, &datagram);
+                self.heard.datagrams.push(datagram);
+            }
+            self.send_what_is_due();
+            match &mut client {
+                Some(client) => {
+                    if let Some(status) = client.child.try_wait()? {
+                        self.heard.exit = Some(status);
+                        break;
+                    }
+                    if begun.elapsed() > patience {
+                        break;
+                    }
+                }
+                // Started by hand: it is over when it has left or fallen silent.
+                None => {
+                    let silent =
+                        last_heard.is_some_and(|at: Instant| at.elapsed() > limits::SILENCE);
+                    if silent || self.heard.left {
+                        break;
+                    }
+                }
+            }
+        }
+        // What it said just before its end.
+        while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
+            let datagram = buffer[..length].to_vec();
+            self.heard(from, &datagram);
+            self.heard.datagrams.push(datagram);
+        }
+        if let Some(client) = client {
+            (self.heard.stdout, self.heard.stderr) = client.end();
+        }
+        Ok(())
+    }
+
+    fn heard(&mut self, from: SocketAddr, datagram: &[u8]) {
+        let Ok(frame) = Frame::from_datagram(datagram) else {
+            return;
+        };
+        let Ok(header) = DriverHdr::decode(frame.header) else {
+            return;
+        };
+        let Ok(message) = dummy::DriverMsg::decode(frame.message) else {
+            return;
+        };
+        let device = match (header.device_type, header.device_id) {
+            (Some(kind), Some(id)) => Device::new(amber_proto::DeviceType(kind), id),
+            _ => Device::MEDIATOR,
+        };
+        if message.kind() == Some(MsgType::ClientDied) {
+            self.heard.left = true;
+            self.subscribers.retain(|(address, _)| *address != from);
+        } else if device == Device::MEDIATOR {
+            self.for_mediator(from, &message);
+        } else {
+            self.for_device(from, device, frame.message, &message);
+        }
+    }
+
+    fn for_mediator(&mut self, from: SocketAddr, message: &dummy::DriverMsg) {
+        let answer = match message.kind() {
+            Some(MsgType::Ping) => pong(message.syn()),
+            Some(MsgType::Pong) => {
+                self.heard.ponged |= message.ack() == Some(PING_NUMBER);
+                return;
+            }
+            Some(MsgType::Data) => {
+                let mut answer = mediator::DriverMsg::data();
+                answer.set_ack(message.syn());
+                answer.reply = Some(Reply {
+                    what: Some(reply::What::Refused(Refusal {
+                        reason: refusal::Reason::Failed.into(),
+                        message: "this is a test mediator".into(),
+                        hint: None,
+                    })),
+                });
+                answer.encode_to_vec()
+            }
+            // It listens to events, of which there are none.
+            Some(MsgType::Subscribe | MsgType::Unsubscribe) => vec![],
+            _ => return,
+        };
+        self.heard.announced = true;
+        if !answer.is_empty() {
+            self.send(from, Device::MEDIATOR, &answer);
+        }
+    }
+
+    fn for_device(
+        &mut self,
+        from: SocketAddr,
+        device: Device,
+        bytes: &[u8],
+        message: &dummy::DriverMsg,
+    ) {
+        if self.mischief == Mischief::Ping && self.heard.announced && !self.pinged {
+            (self.pinged, self.heard.happened) = (true, true);
+            let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
+            ping.set_syn(Some(PING_NUMBER));
+            self.send(from, Device::MEDIATOR, &ping.encode_to_vec());
+        }
+        if !self.fakes.serves(device) {
+            if self.heard.announced {
+                self.send(from, device, &driver_died(message.syn()));
+            }
+            return;
+        }
+        match message.kind() {
+            Some(MsgType::Ping) => self.answer(from, device, &pong(message.syn()), message.syn()),
+            Some(MsgType::Data) => {
+                let answer = self.fakes.answer(device, bytes);
+                if let (Some(answer), Some(syn)) = (answer, message.syn()) {
+                    let answer = with_ack(&answer, syn.0);
+                    self.answer(from, device, &answer, Some(syn));
+                }
+            }
+            Some(MsgType::Subscribe) => {
+                self.heard.subscribed = true;
+                if !self.subscribers.contains(&(from, device)) {
+                    self.subscribers.push((from, device));
+                }
+            }
+            Some(MsgType::Unsubscribe) => {
+                self.heard.unsubscribed = true;
+                self.subscribers.retain(|known| *known != (from, device));
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, to: SocketAddr, device: Device, message: &[u8], syn: Option<SynNum>) {
+        let now = Instant::now();
+        let first = !self.heard.happened;
+        // What the mischief needs may be missing still.
+        self.heard.happened =
+            !matches!(self.mischief, Mischief::Nothing | Mischief::Ping) || self.heard.happened;
+        match self.mischief {
+            Mischief::Nothing | Mischief::Ping => self.send(to, device, message),
+            Mischief::Duplicated => {
+                self.send(to, device, message);
+                self.send(to, device, message);
+            }
+            Mischief::Reordered => {
+                let stranger = syn.map_or(1, |syn| syn.0.wrapping_add(1_000_000));
+                let foreign = with_ack(message, stranger);
+                self.send(to, device, &foreign);
+                let bytes = frame(&of_device(device), message);
+                match self.held.take() {
+                    Some((_, other, held)) => {
+                        self.heard.overlapped = true;
+                        self.to_send.push((now, to, bytes));
+                        self.to_send.push((now, other, held));
+                    }
+                    None => self.held = Some((now + limits::HELD, to, bytes)),
+                }
+            }
+            Mischief::Lost if first => {}
+            Mischief::Late if first => {
+                let bytes = frame(&of_device(device), message);
+                self.to_send.push((now + limits::LATE, to, bytes));
+            }
+            Mischief::DriverDied if first && self.heard.announced => {
+                self.send(to, device, &driver_died(syn));
+            }
+            Mischief::DriverDied => {
+                self.heard.happened = self.heard.announced;
+                self.send(to, device, message);
+            }
+            Mischief::Lost | Mischief::Late => self.send(to, device, message),
+            Mischief::Large(length) => self.send(to, device, &filled(message, length)),
+            Mischief::Junk => {
+                for junk in [
+                    &b""[..],
+                    b"\0",
+                    b"\xff\xff\xff\xff",
+                    b"\0\x04\x08\x05\x10\0\0\x09x",
+                ] {
+                    let _ = self.socket.send_to(junk, to);
+                }
+                for junk in [
+                    &b"\xff\xff"[..],
+                    b"",
+                    b"\x10\x63",
+                    b"\x10\x03\x20\xff\xff\x03",
+                ] {
+                    self.send(to, device, junk);
+                }
+                self.send(to, device, message);
+            }
+        }
+    }
+
+    fn send(&mut self, to: SocketAddr, device: Device, message: &[u8]) {
+        let bytes = frame(&of_device(device), message);
+        self.send_bytes(to, bytes);
+    }
+
+    fn send_bytes(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+        // A client that has gone is what the run is about to see.
+        let _ = self.socket.send_to(&bytes, to);
+        if self.heard.sent.len() == limits::SHOWN_FRAMES {
+            self.heard.sent.remove(0);
+        }
+        self.heard.sent.push(bytes);
+    }
+
+    fn send_what_is_due(&mut self) {
+        let now = Instant::now();
+        if self.held.as_ref().is_some_and(|(due, ..)| *due <= now) {
+            self.to_send.extend(self.held.take());
+        }
+        let (due, later) = std::mem::take(&mut self.to_send)
+            .into_iter()
+            .partition(|(due, ..)| *due <= now);
+        self.to_send = later;
+        let due: Vec<_> = due;
+        for (_, to, bytes) in due {
+            self.send_bytes(to, bytes);
+        }
+        if now >= self.next_publication {
+            self.next_publication = now + limits::PUBLICATION_PERIOD;
+            for (to, device) in self.subscribers.clone() {
+                if let Some(message) = self.fakes.publication(device.device_type) {
+                    self.send(to, device, &with_ack(&message, 0));
+                }
+            }
+        }
+    }
+}
+
+const PING_NUMBER: SynNum = SynNum(77);
+
+fn pong(syn: Option<SynNum>) -> Vec<u8> {
+    let mut pong = dummy::DriverMsg::of_kind(MsgType::Pong);
+    pong.set_ack(syn);
+    pong.encode_to_vec()
+}
+
+fn driver_died(syn: Option<SynNum>) -> Vec<u8> {
+    let mut died = dummy::DriverMsg::of_kind(MsgType::DriverDied);
+    died.set_ack(syn);
+    died.encode_to_vec()
+}
+
+/// The client program.
+struct Client {
+    child: Child,
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
+    running: Running,
+}
+
+impl Client {
+    fn start(command: &[String], address: SocketAddr, running: &Running) -> io::Result<Self> {
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
+        let address = address.to_string();
+        let fill = |word: &String| {
+            let word = word.replace("{}", &address);
+            word.replace("{host}", &host).replace("{port}", &port)
+        };
+        let mut start = match command[0].as_str() {
+            "amber" => Command::new(std::env::current_exe()?),
+            other => Command::new(other),
+        };
+        let mut child = start
+            .args(command[1..].iter().map(fill))
+            .env("AMBER_MEDIATOR", &address)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        running.set(child.id());
+        let missing = || io::Error::other("the process has no pipes");
+        let stdout = collect(child.stdout.take().ok_or_else(missing)?);
+        let stderr = collect(child.stderr.take().ok_or_else(missing)?);
+        Ok(Self {
+            child,
+            stdout,
+            stderr,
+            running: running.clone(),
+        })
+    }
+
+    /// Ends it if it runs, and gives what it has printed.
+    fn end(mut self) -> (String, String) {
+        if let Ok(pid) = i32::try_from(self.child.id()) {
+            // It has ended, or it has had its time.
+            let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        let _ = self.child.wait();
+        self.running.set(0);
+        let text = |thread: JoinHandle<String>| thread.join().unwrap_or_default();
+        (text(self.stdout), text(self.stderr))
+    }
+}
+
+/// Everything, up to a limit; the rest is read and forgotten.
+fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        let mut piece = [0; 8192];
+        while let Ok(count @ 1..) = stream.read(&mut piece) {
+            let room = limits::OUTPUT_BYTES.saturating_sub(kept.len());
+            kept.extend_from_slice(&piece[..count.min(room)]);
+        }
+        String::from_utf8_lossy(&kept).into_owned()
+    })
+}

@@ -1,0 +1,103 @@
+//! The pseudo-terminals of all devices that have one. IO.
+
+use std::future::{pending, poll_fn};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::Poll;
+
+use crate::pty::Pty;
+use crate::robot::Device;
+
+/// The devices that are connected by a serial line or USB.
+pub(crate) const SERIAL: [Device; 4] = [
+    Device::Roboclaw,
+    Device::Hokuyo,
+    Device::Stargazer,
+    Device::Maestro,
+];
+
+/// One for each of [`SERIAL`], unless its plug is out.
+#[derive(Debug)]
+pub(crate) struct Ptys {
+    folder: PathBuf,
+    ports: Vec<Port>,
+}
+
+#[derive(Debug)]
+struct Port {
+    device: Device,
+    pty: Option<Pty>,
+    buffer: [u8; 4_096],
+}
+
+impl Ptys {
+    /// All plugs are in.
+    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+        let port = |device| {
+            Ok(Port {
+                device,
+                pty: Some(Pty::open(&path(folder, device))?),
+                buffer: [0; 4_096],
+            })
+        };
+        Ok(Self {
+            folder: folder.to_owned(),
+            ports: SERIAL.into_iter().map(port).collect::<io::Result<_>>()?,
+        })
+    }
+
+    /// Waits for what a program has written to a device.
+    ///
+    /// Dropping the future loses nothing.
+    pub(crate) async fn read(&mut self) -> (Device, io::Result<Vec<u8>>) {
+        // Nobody who writes all the time keeps the others from being heard.
+        self.ports.rotate_left(1);
+        let reads = self.ports.iter_mut().map(Port::read);
+        let mut reads: Vec<_> = reads.map(Box::pin).collect();
+        poll_fn(|cx| {
+            let polled = reads.iter_mut().map(|read| Pin::as_mut(read).poll(cx));
+            let mut ready = polled.filter(Poll::is_ready);
+            ready.next().unwrap_or(Poll::Pending)
+        })
+        .await
+    }
+
+    /// Plugs a device in or out; whether that is new.
+    pub(crate) fn plug(&mut self, device: Device, plugged: bool) -> io::Result<bool> {
+        let Some(port) = self.ports.iter_mut().find(|port| port.device == device) else {
+            return Ok(false);
+        };
+        let is_new = port.pty.is_some() != plugged;
+        if is_new {
+            port.pty = match plugged {
+                true => Some(Pty::open(&path(&self.folder, device))?),
+                false => None,
+            };
+        }
+        Ok(is_new)
+    }
+
+    /// Hands bytes to whoever has the port of a device open.
+    pub(crate) fn write(&mut self, device: Device, bytes: &[u8]) -> io::Result<()> {
+        let mut ports = self.ports.iter_mut();
+        match ports.find(|port| port.device == device) {
+            Some(Port { pty: Some(pty), .. }) => pty.write(bytes).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Port {
+    async fn read(&mut self) -> (Device, io::Result<Vec<u8>>) {
+        let Some(pty) = &mut self.pty else {
+            return pending().await;
+        };
+        let read = pty.read(&mut self.buffer).await;
+        (self.device, read.map(|count| self.buffer[..count].to_vec()))
+    }
+}
+
+fn path(folder: &Path, device: Device) -> PathBuf {
+    folder.join(device.name())
+}

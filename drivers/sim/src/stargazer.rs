@@ -1,0 +1,310 @@
+//! A Hagisonic StarGazer, which says by markers on the ceiling where it is, as
+//! a machine: bytes in, bytes out. PURE.
+//!
+//! Time is a [`Duration`] since the simulation began and never goes back.
+//! After each `handle_*` and at [`Stargazer::next_timeout`]: while
+//! [`Stargazer::poll_look`] names a time, tell [`Stargazer::handle_view`] what
+//! could be seen then; afterwards drain [`Stargazer::poll_output`].
+//!
+//! It looks up ten times a second, unless it has been told to stop.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use crate::ceiling::{HEIGHT_M, Seen, VIEW_M};
+use crate::geometry::wrap;
+use crate::wheels::gaussian;
+
+/// Between two looks.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// How long it takes to store parameters.
+const STORING: Duration = Duration::from_secs(1);
+
+/// How long it takes to begin anew.
+const RESTART: Duration = Duration::from_secs(1);
+
+/// No command is longer.
+const MAX_COMMAND: usize = 64;
+
+/// How many looks it takes to measure the height.
+const HEIGHT_LOOKS: u32 = 10;
+
+/// How wrong it is below a marker, and how much more at the rim of its view.
+const SIGMA_CM: f64 = 0.25;
+const SIGMA_RIM_CM: f64 = 0.2;
+const SIGMA_DEG: f64 = 0.15;
+const SIGMA_HEIGHT_CM: f64 = 0.5;
+
+/// Looks that should have happened longer ago are left out.
+const TOO_LATE: Duration = Duration::from_millis(300);
+
+/// What a new one has stored.
+const FACTORY: [(&str, &str); 9] = [
+    ("Version", "LMR.Agv.2008.06.15"),
+    ("BaudRate", "115200"),
+    ("IDNum", "6"),
+    ("RefID", "2"),
+    ("HeightFix", "No"),
+    ("MarkHeight", "2400"),
+    ("MarkType", "HLD1S"),
+    ("MarkMode", "Alone"),
+    ("ThrVal", "210"),
+];
+
+/// A StarGazer.
+#[derive(Clone, Debug)]
+pub struct Stargazer {
+    random: fastrand::Rng,
+    /// Commands whose characters come faster than this are not understood.
+    min_pause: Duration,
+    last_byte: Option<Duration>,
+    command: Option<String>,
+    outputs: VecDeque<Vec<u8>>,
+    parameters: BTreeMap<&'static str, String>,
+    stored: BTreeMap<&'static str, String>,
+    /// When parameters will have been stored.
+    storing: Option<Duration>,
+    mode: Mode,
+    next_look: Duration,
+    /// A look that somebody was asked for.
+    looks_at: Option<Duration>,
+}
+
+/// What it does.
+#[derive(Clone, Debug, PartialEq)]
+enum Mode {
+    Stopped,
+    Running,
+    /// The markers that were found.
+    Mapping(BTreeSet<u32>),
+    /// So many looks are left.
+    Height(u32),
+}
+
+impl Stargazer {
+    /// One that was just switched on.
+    #[must_use]
+    pub fn new(seed: u64, now: Duration) -> Self {
+        let parameters: BTreeMap<_, _> = (FACTORY.iter())
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect();
+        Self {
+            random: fastrand::Rng::with_seed(seed),
+            min_pause: Duration::ZERO,
+            last_byte: None,
+            command: None,
+            outputs: VecDeque::new(),
+            stored: parameters.clone(),
+            parameters,
+            storing: None,
+            mode: Mode::Running,
+            next_look: now + PERIOD,
+            looks_at: None,
+        }
+    }
+
+    /// The same device after its power was off: what was stored is left.
+    pub fn restart(&mut self, now: Duration) {
+        self.command = None;
+        self.last_byte = None;
+        self.outputs.clear();
+        self.parameters = self.stored.clone();
+        self.storing = None;
+        self.mode = Mode::Running;
+        self.next_look = now + RESTART;
+        self.looks_at = None;
+    }
+
+    /// Makes it as particular as real ones are, which lose characters that
+    /// come faster than this.
+    pub fn set_min_pause(&mut self, min_pause: Duration) {
+        self.min_pause = min_pause;
+    }
+
+    /// The value of a parameter.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str)
+    }
+
+    /// Whether it looks up.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.mode != Mode::Stopped
+    }
+
+    /// The marker from which it sees itself, if that is not the nearest.
+    #[must_use]
+    pub fn reference(&self) -> Option<u32> {
+        let in_map = self.parameter("MarkMode") == Some("Map");
+        (in_map && self.mode == Mode::Running)
+            .then(|| self.parameter("RefID")?.parse().ok())
+            .flatten()
+    }
+
+    /// Bytes from the host.
+    pub fn handle_bytes(&mut self, now: Duration, bytes: &[u8]) {
+        for byte in bytes {
+            let last = self.last_byte.replace(now);
+            if last.is_some_and(|last| now < last + self.min_pause) {
+                // Lost, as if it had never been sent.
+                continue;
+            }
+            match (byte, &mut self.command) {
+                (b'~', command) => *command = Some(String::new()),
+                (b'`', command) => {
+                    if let Some(command) = command.take() {
+                        self.obey(now, &command);
+                    }
+                }
+                (_, Some(command)) if command.len() == MAX_COMMAND => self.command = None,
+                (byte, Some(command)) => command.push(char::from(*byte)),
+                (_, None) => {}
+            }
+        }
+    }
+
+    /// When it looks up and wants to be told what can be seen.
+    pub fn poll_look(&mut self, now: Duration) -> Option<Duration> {
+        if let Some(done) = self.storing.filter(|done| *done <= now) {
+            self.storing = None;
+            self.stored = self.parameters.clone();
+            self.next_look = done + PERIOD;
+            self.say("!ParameterUpdate");
+        }
+        if !self.is_running() || self.next_look > now {
+            return None;
+        }
+        if now > self.next_look + TOO_LATE {
+            let late = now - self.next_look;
+            let missed = late.as_nanos() / PERIOD.as_nanos();
+            self.next_look += PERIOD * u32::try_from(missed).unwrap_or(u32::MAX);
+        }
+        let at = self.next_look;
+        self.next_look += PERIOD;
+        self.looks_at = Some(at);
+        Some(at)
+    }
+
+    /// What could be seen, the nearest marker first, in the frames of the
+    /// markers or of the [reference](Self::reference).
+    pub fn handle_view(&mut self, seen: &[Seen]) {
+        if self.looks_at.take().is_none() {
+            return;
+        }
+        let Some(seen) = seen.first().copied() else {
+            return self.say("*DeadZone");
+        };
+        let letter = match &mut self.mode {
+            Mode::Stopped => return,
+            Mode::Running => 'I',
+            Mode::Mapping(found) => {
+                if found.insert(seen.id) {
+                    let count = found.len();
+                    let wanted = self.parameters["IDNum"].parse().unwrap_or(1);
+                    self.say(&format!("*MAPID|{count}"));
+                    if count >= wanted {
+                        self.parameters.insert("MarkMode", "Map".to_owned());
+                        self.stored = self.parameters.clone();
+                        self.mode = Mode::Running;
+                        return self.say("!MapDataSave");
+                    }
+                }
+                'F'
+            }
+            Mode::Height(left) => {
+                *left -= 1;
+                if *left == 0 {
+                    let height = format!("{:.0}", HEIGHT_M * 1000.0);
+                    self.parameters.insert("MarkHeight", height);
+                    self.mode = Mode::Running;
+                }
+                'Z'
+            }
+        };
+        let fix = self.fix(letter, seen);
+        self.say(&fix);
+    }
+
+    /// The next bytes.
+    pub fn poll_output(&mut self) -> Option<Vec<u8>> {
+        self.outputs.pop_front()
+    }
+
+    /// When something happens even if nothing comes in.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Duration> {
+        let look = self.is_running().then_some(self.next_look);
+        [look, self.storing].into_iter().flatten().min()
+    }
+
+    fn fix(&mut self, letter: char, seen: Seen) -> String {
+        let rim = (seen.pose.at.length() / VIEW_M).min(1.0);
+        let sigma = SIGMA_CM + SIGMA_RIM_CM * rim;
+        let x = seen.pose.at.x * 100.0 + sigma * gaussian(&mut self.random);
+        let y = seen.pose.at.y * 100.0 + sigma * gaussian(&mut self.random);
+        let heading = seen.pose.heading.to_degrees() + SIGMA_DEG * gaussian(&mut self.random);
+        let heading = wrap(heading.to_radians()).to_degrees();
+        let height = HEIGHT_M * 100.0 + SIGMA_HEIGHT_CM * gaussian(&mut self.random);
+        let id = seen.id;
+        format!("^{letter}{id}|{heading:+.2}|{x:+.2}|{y:+.2}|{height:.2}")
+    }
+
+    fn obey(&mut self, now: Duration, command: &str) {
+        let (kind, rest) = match command.split_at_checked(1) {
+            Some(parts) if self.storing.is_none() => parts,
+            _ => return,
+        };
+        let is_stopped = !self.is_running();
+        let (name, value) = match rest.split_once('|') {
+            Some((name, value)) => (name, Some(value)),
+            None => (rest, None),
+        };
+        match (kind, name, value) {
+            ("@", name, None) if is_stopped => {
+                if let Some(value) = self.parameter(name).map(str::to_owned) {
+                    self.say(&format!("!{name}"));
+                    self.say(&format!("${name}|{value}"));
+                }
+            }
+            ("#", "CalcStop", None) => self.go(Mode::Stopped, now, "CalcStop"),
+            ("#", "CalcStart", None) => self.go(Mode::Running, now, "CalcStart"),
+            ("#", "HeightCalc", None) => self.go(Mode::Height(HEIGHT_LOOKS), now, "HeightCalc"),
+            ("#", "MapMode", Some("Start")) => {
+                self.go(Mode::Mapping(BTreeSet::new()), now, "MapMode|Start");
+            }
+            ("#", "Reset", None) => {
+                self.restart(now);
+                self.say("!Reset");
+            }
+            ("#", "SetEnd", None) if is_stopped => {
+                self.storing = Some(now + STORING);
+                self.say("!SetEnd");
+            }
+            ("#", name, Some(value)) if is_stopped && name != "Version" => {
+                let known = FACTORY.iter().find(|(known, _)| *known == name);
+                if let Some((known, _)) = known {
+                    self.parameters.insert(known, value.to_owned());
+                    self.say(&format!("!{name}|{value}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn go(&mut self, mode: Mode, now: Duration, said: &str) {
+        if mode != Mode::Stopped && !self.is_running() {
+            self.next_look = now + PERIOD;
+        }
+        self.mode = mode;
+        self.say(&format!("!{said}"));
+    }
+
+    fn say(&mut self, text: &str) {
+        self.outputs.push_back(format!("~{text}`").into_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! The device by its bytes, and without a world.
+
+use super::*;
+use crate::geometry::Pose;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// The device, a clock, and what can be seen.
+struct Bench {
+    device: Stargazer,
+    now: Duration,
+    view: Vec<Seen>,
+}
+
+fn seen(id: u32, x_m: f64, y_m: f64, heading_deg: f64) -> Seen {
+    Seen {
+        id,
+        pose: Pose::new(x_m, y_m, heading_deg.to_radians()),
+    }
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            device: Stargazer::new(1, Duration::ZERO),
+            now: Duration::ZERO,
+            view: vec![seen(4, 0.5, -0.25, 90.0)],
+        }
+    }
+
+    /// Everything that it says within a time.
+    fn wait(&mut self, time: Duration) -> Vec<String> {
+        let end = self.now + time;
+        let mut said = self.said();
+        while let Some(due) = self.device.next_timeout().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            said.extend(self.said());
+        }
+        self.now = end;
+        said
+    }
+
+    fn said(&mut self) -> Vec<String> {
+        while self.device.poll_look(self.now).is_some() {
+            self.device.handle_view(&self.view);
+        }
+        std::iter::from_fn(|| self.device.poll_output())
+            .map(|bytes| String::from_utf8(bytes).unwrap())
+            .collect()
+    }
+
+    /// Types a command and says what comes within 20 ms.
+    fn tell(&mut self, command: &str) -> Vec<String> {
+        self.device.handle_bytes(self.now, command.as_bytes());
+        self.wait(20 * MS)
+    }
+}
+
+/// Heading, x and y of a fix of this form.
+fn fix(text: &str, begin: &str) -> [f64; 4] {
+    let rest = text.strip_prefix(begin).expect(text).strip_suffix('`');
+    let numbers = rest.unwrap().split('|').skip(1);
+    let numbers: Vec<f64> = numbers.map(|number| number.parse().unwrap()).collect();
+    numbers.try_into().unwrap()
+}
+
+#[test]
+fn ten_fixes_a_second_look_like_those_of_real_ones() {
+    let mut bench = Bench::new();
+    let said = bench.wait(1000 * MS);
+    assert_eq!(said.len(), 10);
+    for text in said {
+        let [heading, x, y, height] = fix(&text, "~^I4");
+        assert!((heading - 90.0).abs() < 1.0, "{text}");
+        assert!((x - 50.0).abs() < 2.0 && (y + 25.0).abs() < 2.0, "{text}");
+        assert!((height - 240.0).abs() < 5.0, "{text}");
+        let fields: Vec<_> = text.split('|').collect();
+        assert!(fields[1].starts_with('+') && fields[2].starts_with('+'));
+        assert!(fields[3].starts_with('-') && fields[4].starts_with('2'));
+    }
+}
+
+#[test]
+fn without_a_marker_it_is_in_a_dead_zone() {
+    let mut bench = Bench::new();
+    bench.view.clear();
+    assert_eq!(bench.wait(200 * MS), ["~*DeadZone`", "~*DeadZone`"]);
+}
+
+#[test]
+fn parameters_are_read_and_written_while_it_is_stopped() {
+    let mut bench = Bench::new();
+    assert!(bench.tell("~@RefID`").is_empty(), "it runs");
+    assert_eq!(bench.tell("~#CalcStop`"), ["~!CalcStop`"]);
+    assert!(bench.wait(1000 * MS).is_empty());
+    assert_eq!(bench.tell("~@RefID`"), ["~!RefID`", "~$RefID|2`"]);
+    assert_eq!(bench.tell("~#RefID|24`"), ["~!RefID|24`"]);
+    assert_eq!(bench.tell("~@RefID`"), ["~!RefID`", "~$RefID|24`"]);
+    for nonsense in [
+        "~@Nothing`",
+        "~#Nothing|1`",
+        "~#Version|1`",
+        "~`",
+        "~é`",
+        "x`",
+    ] {
+        assert!(bench.tell(nonsense).is_empty(), "{nonsense}");
+    }
+    assert_eq!(bench.tell("~#SetEnd`"), ["~!SetEnd`"]);
+    assert!(bench.tell("~@RefID`").is_empty(), "it is busy");
+    assert_eq!(bench.wait(1000 * MS), ["~!ParameterUpdate`"]);
+    assert_eq!(bench.tell("~#CalcStart`"), ["~!CalcStart`"]);
+    assert_eq!(bench.wait(1000 * MS).len(), 10);
+}
+
+#[test]
+fn only_what_was_stored_is_left_after_its_power_was_off() {
+    let mut bench = Bench::new();
+    bench.tell("~#CalcStop`");
+    bench.tell("~#RefID|24`");
+    bench.tell("~#SetEnd`");
+    bench.wait(1000 * MS);
+    bench.tell("~#IDNum|9`");
+    bench.device.restart(bench.now);
+    assert!(bench.device.is_running());
+    assert_eq!(bench.device.parameter("RefID"), Some("24"));
+    assert_eq!(bench.device.parameter("IDNum"), Some("6"));
+    assert!(bench.wait(900 * MS).is_empty());
+    assert_eq!(bench.wait(1000 * MS).len(), 10);
+}
+
+#[test]
+fn characters_that_come_too_fast_are_lost() {
+    let mut bench = Bench::new();
+    bench.device.set_min_pause(10 * MS);
+    bench.tell("~#CalcStop`");
+    assert!(bench.device.is_running());
+    for byte in b"~#CalcStop`" {
+        bench.now += 10 * MS;
+        bench.device.handle_bytes(bench.now, &[*byte]);
+    }
+    assert!(!bench.device.is_running());
+}
+
+#[test]
+fn it_builds_a_map_and_then_sees_itself_from_the_reference() {
+    let mut bench = Bench::new();
+    bench.tell("~#CalcStop`");
+    bench.tell("~#IDNum|2`");
+    assert_eq!(bench.device.reference(), None);
+    assert_eq!(bench.tell("~#MapMode|Start`"), ["~!MapMode|Start`"]);
+    let said = bench.wait(100 * MS);
+    assert_eq!(said[0], "~*MAPID|1`");
+    fix(&said[1], "~^F4");
+    bench.view = vec![seen(6, 0.0, 0.0, 0.0)];
+    assert_eq!(bench.wait(100 * MS), ["~*MAPID|2`", "~!MapDataSave`"]);
+    assert_eq!(bench.device.reference(), Some(2));
+}
+
+#[test]
+fn it_measures_the_height() {
+    let mut bench = Bench::new();
+    bench.tell("~#CalcStop`");
+    bench.tell("~#MarkHeight|1000`");
+    bench.tell("~#HeightCalc`");
+    let said = bench.wait(1100 * MS);
+    for text in &said[..10] {
+        fix(text, "~^Z4");
+    }
+    fix(&said[10], "~^I4");
+    assert_eq!(bench.device.parameter("MarkHeight"), Some("2400"));
+}
+
+#[test]
+fn the_same_seed_says_the_same() {
+    let said = |seed| {
+        let mut bench = Bench::new();
+        bench.device = Stargazer::new(seed, Duration::ZERO);
+        bench.wait(1000 * MS)
+    };
+    assert_eq!(said(1), said(1));
+    assert_ne!(said(1), said(2));
+}

@@ -1,0 +1,99 @@
+//! The whole driver between a mediator and a device of memory.
+
+use std::time::Duration;
+
+use amber_sim::maestro as sim;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::time::sleep;
+
+use super::*;
+use crate::maestro::Options;
+use crate::testing::{self, Plug};
+
+type Device = sim::Maestro;
+
+/// Lets the device speak.
+async fn serve(port: Plug<Device>, mut stream: DuplexStream) {
+    let mut bytes = [0; 64];
+    while let Ok(length @ 1..) = stream.read(&mut bytes).await {
+        let answer = port.with(|device| {
+            device.handle_bytes(&bytes[..length]);
+            device.poll_output().unwrap_or_default()
+        });
+        if stream.write_all(&answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn check(plugged: bool, scenario: impl AsyncFnOnce(&mut testing::Mediator<Device>)) {
+    let device = sim::Maestro::new(sim::Config::default(), Duration::ZERO);
+    let port = Plug::new(device, |port, stream| Box::pin(serve(port, stream)));
+    port.plug(plugged);
+    let (settings, servos, _) = Options::default().settings().unwrap();
+    let theirs = port.clone();
+    let driver = Maestro::new(settings, servos, move || theirs.connect());
+    testing::run(port, driver, scenario).await;
+}
+
+/// Servo 2 to 90 degrees.
+const TURN: &[u8] = b"\x10\x01\xb2\x04\x04\x08\x02\x10\x5a";
+
+#[tokio::test(start_paused = true)]
+async fn requests_turn_servos_and_nothing_is_answered() {
+    check(true, async |mediator| {
+        sleep(Duration::from_millis(100)).await;
+        for message in [
+            &b"\x10\x01\x18\x07"[..],
+            b"\x10\x01\x18\x07\xb2\x04\x05\x08\xc8\x01\x10\x5a",
+            b"\xff\xff",
+            b"\x10\x01\xb2\x04\x00",
+            TURN,
+        ] {
+            mediator.tell(message).await;
+        }
+        let turned = |device: &mut Device| device.servos()[2].target_us() == 1500.0;
+        mediator.until("it turns", turned).await;
+        assert_eq!(mediator.hear().await, None);
+        mediator.tell(b"\x10\x02\x18\x07").await;
+        let pong = mediator.hear().await;
+        assert_eq!(pong.as_deref(), Some(&b"\x10\x03\x20\x07"[..]));
+        mediator.expect_no_more_health();
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_comes_and_goes_is_told_of() {
+    check(false, async |mediator| {
+        mediator.expect_health(Some("the port is not there")).await;
+        mediator.tell(TURN).await;
+        mediator.port.plug(true);
+        mediator.expect_health(None).await;
+        sleep(Duration::from_secs(5)).await;
+        let target = |device: &mut Device| device.servos()[2].target_us();
+        assert_eq!(mediator.port.with(target), 0.0, "not so late");
+        mediator.port.plug(false);
+        mediator.expect_health(Some("the port is not there")).await;
+        mediator.port.plug(true);
+        mediator.expect_health(None).await;
+        mediator.tell(TURN).await;
+        mediator
+            .until("it turns", |device| target(device) == 1500.0)
+            .await;
+        mediator.expect_no_more_health();
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_of_the_device_are_told() {
+    check(true, async |mediator| {
+        sleep(Duration::from_millis(100)).await;
+        mediator.port.with(|device| device.handle_bytes(&[0x00]));
+        let trouble = "the Maestro reports errors: serial protocol";
+        mediator.expect_health(Some(trouble)).await;
+        mediator.expect_health(None).await;
+    })
+    .await;
+}

@@ -1,0 +1,269 @@
+//! The rules, told with a clock of their own and a simulated device.
+
+use amber_proto::maestro::DriverMsg;
+use amber_sim::maestro as sim;
+use prost::Message;
+
+use super::*;
+use crate::maestro::Options;
+use crate::maestro::servos::Servos;
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The logic, a device and a clock.
+struct Bench {
+    logic: Logic,
+    servos: Servos,
+    device: sim::Maestro,
+    begin: Instant,
+    now: Duration,
+    is_plugged: bool,
+    is_open: bool,
+    is_silent: bool,
+    garbles: bool,
+    notes: Vec<Note>,
+    ended: bool,
+}
+
+impl Bench {
+    fn new(options: &str, config: sim::Config) -> Self {
+        let options: Options = toml::from_str(options).unwrap();
+        let (settings, servos, _) = options.settings().unwrap();
+        let mut bench = Self {
+            logic: Logic::new(settings),
+            servos,
+            device: sim::Maestro::new(config, Duration::ZERO),
+            begin: Instant::now(),
+            now: Duration::ZERO,
+            is_plugged: true,
+            is_open: false,
+            is_silent: false,
+            garbles: false,
+            notes: Vec::new(),
+            ended: false,
+        };
+        bench.advance(MS);
+        bench
+    }
+
+    fn settle(&mut self) {
+        let now = self.begin + self.now;
+        loop {
+            while let Some(mut bytes) = self.device.poll_output() {
+                if self.garbles {
+                    bytes.iter_mut().for_each(|byte| *byte ^= 0x55);
+                }
+                if self.is_open && !self.is_silent {
+                    self.logic.handle_bytes(now, &bytes);
+                }
+            }
+            if self.is_open && !self.is_plugged {
+                self.is_open = false;
+                self.logic.failed(now, "unplugged");
+            }
+            let Some(output) = self.logic.poll_output() else {
+                return;
+            };
+            match output {
+                Output::Open if self.is_plugged => {
+                    self.is_open = true;
+                    self.logic.opened(now);
+                }
+                Output::Open => self.logic.failed(now, "unplugged"),
+                Output::Close => self.is_open = false,
+                Output::Write(bytes) => self.device.handle_bytes(&bytes),
+                Output::Say(note) => self.notes.push(note),
+                Output::End => self.ended = true,
+            }
+        }
+    }
+
+    fn advance(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        self.settle();
+        while let Some(due) = self.logic.wake_at().filter(|due| *due <= self.begin + end) {
+            self.now = self.now.max(due - self.begin);
+            self.device.advance(self.now);
+            self.logic.handle_timeout(self.begin + self.now);
+            self.settle();
+        }
+        self.now = end;
+        self.device.advance(end);
+    }
+
+    /// A client says this.
+    fn tell(&mut self, message: &[u8]) {
+        match self.servos.read(&DriverMsg::decode(message).unwrap()) {
+            Ok(commands) => self.logic.command(&commands),
+            Err(refusal) => self.logic.refuse(refusal.to_string()),
+        }
+        self.settle();
+    }
+
+    #[track_caller]
+    fn check_angles(&self, angles: &[(usize, f64)]) {
+        for (servo, angle) in angles {
+            let found = self.device.servos()[*servo].angle_deg();
+            assert!((found - angle).abs() < 1.0, "servo {servo}: {found}");
+        }
+    }
+}
+
+/// Messages of clients, as the hardware sheet gives them.
+const TWO_TO_90: &[u8] = b"\x10\x01\xb2\x04\x04\x08\x02\x10\x5a";
+const BOTH_TO_45: &[u8] = b"\x10\x01\xba\x04\x06\x0a\x02\x00\x01\x10\x2d";
+const TO_45_AND_135: &[u8] = b"\x10\x01\xc2\x04\x09\x0a\x02\x00\x01\x12\x03\x2d\x87\x01";
+const TWO_AT_SPEED_20: &[u8] = b"\x10\x01\xca\x04\x04\x08\x02\x10\x14";
+const TWO_TO_0: &[u8] = b"\x10\x01\xb2\x04\x04\x08\x02\x10\x00";
+
+#[test]
+fn all_four_requests_turn_servos_in_all_protocols() {
+    for (options, crc) in [
+        ("", false),
+        ("device = 12", false),
+        ("crc = true", true),
+        ("device = 12\ncrc = true\ndetect_baud = false", true),
+    ] {
+        let config = sim::Config {
+            crc,
+            ..sim::Config::default()
+        };
+        let mut bench = Bench::new(options, config);
+        assert_eq!(bench.notes, [Note::Ready], "{options}");
+        bench.tell(TWO_TO_0);
+        bench.tell(BOTH_TO_45);
+        bench.advance(SECOND);
+        bench.check_angles(&[(0, 45.0), (1, 45.0), (2, 0.0)]);
+        bench.tell(TO_45_AND_135);
+        bench.tell(TWO_AT_SPEED_20);
+        bench.tell(TWO_TO_90);
+        bench.advance(SECOND);
+        // 50 degrees in a second.
+        bench.check_angles(&[(0, 45.0), (1, 135.0), (2, 50.0)]);
+        bench.advance(SECOND);
+        bench.check_angles(&[(2, 90.0)]);
+        assert_eq!(bench.logic.trouble(), None);
+        assert_eq!(bench.logic.counters().sent, 7);
+    }
+}
+
+#[test]
+fn every_angle_is_reached() {
+    let mut bench = Bench::new("", sim::Config::default());
+    for angle in 0..=180u8 {
+        let mut message = b"\x10\x01\xb2\x04\x05\x08\x03\x10".to_vec();
+        prost::encoding::encode_varint(angle.into(), &mut message);
+        message[4] = message.len() as u8 - 5;
+        bench.tell(&message);
+        bench.advance(SECOND);
+        bench.check_angles(&[(3, angle.into())]);
+    }
+}
+
+#[test]
+fn errors_of_the_device_are_told_until_there_are_none() {
+    let mut bench = Bench::new("", sim::Config::default());
+    bench.device.handle_bytes(&[0x00]);
+    bench.advance(1_100 * MS);
+    let trouble = "the Maestro reports errors: serial protocol";
+    assert_eq!(bench.logic.trouble(), Some(trouble));
+    bench.advance(SECOND);
+    assert_eq!(bench.logic.trouble(), None);
+    assert!(matches!(
+        &bench.notes[..],
+        [Note::Ready, Note::Trouble(text), Note::Back(_)] if text == trouble
+    ));
+    assert_eq!(bench.logic.counters().errors, 1);
+}
+
+#[test]
+fn a_servo_that_the_device_does_not_have_is_an_error_of_the_device() {
+    let mut bench = Bench::new("", sim::Config::default());
+    bench.tell(b"\x10\x01\xb2\x04\x04\x08\x17\x10\x5a");
+    bench.advance(1_100 * MS);
+    assert!(bench.logic.trouble().is_some());
+}
+
+#[test]
+fn what_cannot_be_done_is_logged_once_and_does_no_harm() {
+    let mut bench = Bench::new("servos = 6", sim::Config::default());
+    bench.tell(TWO_TO_90);
+    for _ in 0..100 {
+        bench.tell(b"\x10\x01");
+        bench.tell(b"\x10\x01\xb2\x04\x04\x08\x06\x10\x5a");
+    }
+    bench.advance(SECOND);
+    let refused: Vec<_> = bench.notes.iter().skip(1).map(Note::to_string).collect();
+    assert_eq!(
+        refused,
+        [
+            "not done: not a request for a maestro (logged once)",
+            "not done: there is no servo 6, the last one is 5 (logged once)",
+        ]
+    );
+    assert_eq!(bench.logic.counters().refused, 200);
+    assert_eq!(bench.logic.trouble(), None);
+    for angle in 0..100 {
+        bench.logic.refuse(angle.to_string());
+    }
+    bench.settle();
+    assert_eq!(bench.notes.len(), 1 + MAX_REFUSALS);
+}
+
+#[test]
+fn commands_of_an_outage_are_dropped_but_speeds_are_kept() {
+    let mut bench = Bench::new("", sim::Config::default());
+    bench.tell(TWO_TO_0);
+    bench.advance(SECOND);
+    bench.is_plugged = false;
+    bench.device.restart(bench.now);
+    bench.advance(SECOND);
+    assert_eq!(bench.logic.trouble(), Some("unplugged"));
+    bench.tell(TWO_AT_SPEED_20);
+    bench.tell(TWO_TO_90);
+    bench.advance(10 * SECOND);
+    bench.is_plugged = true;
+    bench.advance(5 * SECOND);
+    assert_eq!(bench.logic.trouble(), None);
+    assert_eq!(bench.device.servos()[2].target_us(), 0.0);
+    // It gets pulses again, and from there it turns slowly.
+    bench.tell(TWO_TO_0);
+    bench.tell(TWO_TO_90);
+    bench.advance(SECOND);
+    bench.check_angles(&[(2, 50.0)]);
+    assert_eq!(bench.logic.counters().dropped, 2);
+    let notes = &bench.notes[..];
+    assert!(
+        matches!(notes, [Note::Ready, Note::Trouble(_), Note::Back(_)]),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn silence_and_nonsense_are_trouble() {
+    let mut bench = Bench::new("", sim::Config::default());
+    bench.is_silent = true;
+    bench.advance(3 * SECOND);
+    assert_eq!(bench.logic.trouble(), Some("the Maestro does not answer"));
+    bench.is_silent = false;
+    bench.garbles = true;
+    bench.advance(10 * SECOND);
+    assert_eq!(bench.logic.trouble(), Some("the Maestro answers nonsense"));
+    bench.garbles = false;
+    bench.advance(5 * SECOND);
+    assert_eq!(bench.logic.trouble(), None);
+    bench.tell(TWO_TO_0);
+    bench.advance(SECOND);
+    bench.check_angles(&[(2, 0.0)]);
+}
+
+#[test]
+fn it_ends_and_servos_hold() {
+    let mut bench = Bench::new("", sim::Config::default());
+    bench.tell(TWO_TO_0);
+    bench.logic.shut_down();
+    bench.advance(SECOND);
+    bench.check_angles(&[(2, 0.0)]);
+    assert!(bench.ended && bench.device.servos()[2].pulse_us() == 2400.0);
+}

@@ -1,0 +1,212 @@
+//! The driver of a Hagisonic StarGazer, which looks up at markers on the
+//! ceiling, over a serial port. IO.
+//!
+//! `protocol`, `setup`, `markers`, `plausible` and `logic` are pure; `driver`
+//! does what `logic` says.
+//!
+//! What clients can count on:
+//!
+//! - Positions are centimetres and headings degrees. Without a file of markers
+//!   they are what the device says: seen from the marker, counter-clockwise.
+//!   With one they are on the map: x to the right, y down, clockwise.
+//! - Fixes have no check sum. What does not look like one is thrown away, and
+//!   after a jump a fix counts only when the next one says the same.
+//! - With no marker in view nothing is published, and an answer holds the last
+//!   fix and how old it is (`lostMs`). Before the first fix an answer holds none.
+//!   When the device does not work there is no answer.
+//! - Who subscribes by a request gets every fix, or the last one after each
+//!   period, as it says; who sends SUBSCRIBE gets every fix.
+//! - The device is only listened to, unless parameters are to be `set`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use self::driver::Stargazer;
+use self::logic::Settings;
+use self::markers::{MarkerFile, Markers};
+use self::protocol::is_word;
+use self::setup::Parameter;
+use crate::connection::Place;
+use crate::options::{OptionsError, check, layered, read, serial};
+
+pub mod driver;
+pub mod logic;
+pub mod markers;
+mod plausible;
+pub mod protocol;
+pub mod setup;
+
+/// The parameters that can be set. The speed of the port cannot: the driver
+/// would not hear the device any more.
+const PARAMETERS: [&str; 7] = [
+    "IDNum",
+    "RefID",
+    "HeightFix",
+    "MarkHeight",
+    "MarkType",
+    "MarkMode",
+    "ThrVal",
+];
+
+/// Options of the driver. Those that are absent here are taken from the file,
+/// and what is absent there has the default of the Capo robot.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// TOML file with the same options, such as `port = "/dev/ttyO0"`
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+    /// Serial port of the device [default: /dev/ttyO0]
+    #[arg(long, value_name = "FILE")]
+    pub port: Option<PathBuf>,
+    /// Bits per second [default: 115200]
+    #[arg(long)]
+    pub baud: Option<u32>,
+    /// TOML file that says where markers are: poses are on the map then
+    #[arg(long, value_name = "FILE")]
+    pub markers: Option<PathBuf>,
+    /// The marker from which the device sees itself, if it has a map of its own
+    #[arg(long, value_name = "ID")]
+    pub reference: Option<u32>,
+    /// What the device says when the robot looks along 0 degrees [default: 0]
+    #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
+    pub mounted_deg: Option<f64>,
+    /// A parameter of the device, such as MarkType=HLD1S; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Option<Vec<String>>,
+    /// Between two characters that are sent to the device [default: 30]
+    #[arg(long, value_name = "MS")]
+    pub pause_ms: Option<u64>,
+}
+
+impl Options {
+    /// The driver with these options and those of the file.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a value makes no sense.
+    pub fn driver(self) -> Result<Stargazer<Place>, OptionsError> {
+        let file = read(self.config.as_deref())?;
+        let options = self.or(file);
+        let markers = read(options.markers.as_deref())?;
+        let (settings, place) = options.settings(markers)?;
+        Ok(Stargazer::new(settings, place))
+    }
+
+    /// What these options mean; `config` and `markers` are not looked at.
+    ///
+    /// # Errors
+    /// A value makes no sense.
+    pub fn settings(self, markers: MarkerFile) -> Result<(Settings, Place), OptionsError> {
+        let port = (self.port, "/dev/ttyO0");
+        let place = serial(port, (self.baud, 115_200), 4_000_000)?;
+        let mounted_deg = self.mounted_deg.unwrap_or(0.0);
+        let mounted_deg = check("mounted_deg", mounted_deg, -360.0..=360.0)?;
+        let markers = Markers::new(markers, self.reference, mounted_deg).map_err(|error| {
+            let problem = error.to_string();
+            OptionsError::Value {
+                name: "markers",
+                problem,
+            }
+        })?;
+        let set = self.set.unwrap_or_default();
+        let parameters = set
+            .iter()
+            .map(|text| parameter(text))
+            .collect::<Result<_, _>>()?;
+        let pause_ms = check("pause_ms", self.pause_ms.unwrap_or(30), 0..=1_000)?;
+        let settings = Settings {
+            markers,
+            parameters,
+            pause: Duration::from_millis(pause_ms),
+        };
+        Ok((settings, place))
+    }
+
+    fn or(self, file: Self) -> Self {
+        layered!(self over file: port baud markers reference mounted_deg set pause_ms)
+    }
+}
+
+fn parameter(text: &str) -> Result<Parameter, OptionsError> {
+    let wrong = |problem: String| OptionsError::Value {
+        name: "set",
+        problem,
+    };
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| wrong(format!("'{text}' is not like MarkType=HLD1S")))?;
+    if !PARAMETERS.contains(&name) {
+        let known = PARAMETERS.join(", ");
+        return Err(wrong(format!(
+            "there is no '{name}' to be set, but {known}"
+        )));
+    }
+    if !is_word(value) {
+        return Err(wrong(format!("'{value}' is no value for {name}")));
+    }
+    Ok(Parameter {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_robot() {
+        let (settings, place) = Options::default().settings(MarkerFile::default()).unwrap();
+        assert_eq!(place.to_string(), "/dev/ttyO0 at 115200 baud");
+        assert_eq!(settings.pause, Duration::from_millis(30));
+        assert!(settings.parameters.is_empty() && !settings.markers.is_map());
+    }
+
+    #[test]
+    fn flags_win_over_the_file() {
+        let file: Options = toml::from_str("set = [\"RefID=24\"]\nbaud = 19200\n").unwrap();
+        let flags = Options {
+            baud: Some(57_600),
+            ..Options::default()
+        };
+        let (settings, place) = flags.or(file).settings(MarkerFile::default()).unwrap();
+        assert_eq!(place.to_string(), "/dev/ttyO0 at 57600 baud");
+        let wanted = Parameter {
+            name: "RefID".into(),
+            value: "24".into(),
+        };
+        assert_eq!(settings.parameters, [wanted]);
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        for (text, error) in [
+            ("baud = 1", "baud: 1 is not within 2400 to 4000000"),
+            (
+                "mounted_deg = 400.0",
+                "mounted_deg: 400 is not within -360 to 360",
+            ),
+            (
+                "set = [\"RefID\"]",
+                "set: 'RefID' is not like MarkType=HLD1S",
+            ),
+            ("set = [\"RefID=`\"]", "set: '`' is no value for RefID"),
+            (
+                "set = [\"BaudRate=9600\"]",
+                "set: there is no 'BaudRate' to be set, but IDNum, RefID, HeightFix, \
+                 MarkHeight, MarkType, MarkMode, ThrVal",
+            ),
+            (
+                "reference = 3",
+                "markers: the reference marker 3 is not among the markers",
+            ),
+        ] {
+            let options: Options = toml::from_str(text).unwrap();
+            let found = options.settings(MarkerFile::default()).unwrap_err();
+            assert_eq!(found.to_string(), error);
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! What to do with a StarGazer, who hears of its fixes, and when. PURE.
+//!
+//! Tell [`Logic`] what happens, then drain [`Logic::poll_output`] after every
+//! change and carry out what comes; call [`Logic::handle_timeout`] at
+//! [`Logic::wake_at`].
+//!
+//! ```text
+//!  Absent --opened--> Setting ---- all answered ----> Ready
+//!    ^   \               |                            ^  |
+//!    |    +-------> Listening ---- a message --------+  |
+//!    |                   |                               |
+//!    +---- no answer ----+----- nothing, or nonsense ----+
+//! ```
+//!
+//! It sends by itself, so the driver listens; it is set up first only where
+//! parameters are wanted. One that is silent may have been told to stop: it is
+//! told to go on before it is given up.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use amber_driver::{ClientId, Device, Origin};
+
+pub use self::note::Note;
+use super::markers::{Markers, Pose};
+use super::plausible::Plausible;
+use super::protocol::{Message, Parser, Sighting};
+use super::setup::{Parameter, Talk};
+use crate::outage::Outage;
+use crate::periodic::Periodic;
+
+mod note;
+
+/// A fix that is older is old; a device sends ten a second.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How long the device may be silent.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// How many may be subscribed to every fix; who comes then is not.
+const MAX_LISTENERS: usize = 1024;
+
+/// How many markers that are not on the map the log names.
+const MAX_STRANGERS: usize = 16;
+
+/// How the driver shall be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Where markers are.
+    pub markers: Markers,
+    /// What the device shall be told before anything else.
+    pub parameters: Vec<Parameter>,
+    /// Between two characters that are sent to it.
+    pub pause: Duration,
+}
+
+/// Something to be done outside.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Open the way to the device, then call [`Logic::opened`] or
+    /// [`Logic::failed`].
+    Open,
+    /// Close it.
+    Close,
+    /// Send this to the device.
+    Write(u8),
+    /// The answer to somebody who has asked.
+    Answer(Origin, Known),
+    /// What these get who have asked for it.
+    PublishTo(Origin, Fix),
+    /// What all others get who are subscribed.
+    Publish(Fix),
+    /// A line for the log.
+    Say(Note),
+    /// There is nothing more to do.
+    End,
+}
+
+/// A pose and its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fix {
+    /// Where the robot was.
+    pub pose: Pose,
+    /// When, since the driver began.
+    pub since_start: Duration,
+}
+
+/// What is known when somebody asks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Known {
+    /// Nothing.
+    Nothing,
+    /// Where the robot is.
+    Fresh(Fix),
+    /// Where it was so long ago; there has been no marker in view since.
+    Old(Fix, Duration),
+}
+
+/// How often a client wants to hear something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Every fix.
+    EachFix,
+    /// The last fix after each period.
+    Period(Duration),
+}
+
+/// How often what has happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Fixes that were passed on.
+    pub fixes: u64,
+    /// Fixes that did not follow from the one before.
+    pub implausible: u64,
+    /// Fixes by markers that are not on the map.
+    pub strangers: u64,
+    /// Questions that came while the device did not work.
+    pub unanswered: u64,
+}
+
+/// The device, and who wants what of it.
+#[derive(Debug)]
+pub struct Logic {
+    settings: Settings,
+    start: Instant,
+    phase: Phase,
+    parser: Parser,
+    /// When there was a message, or there should have been one.
+    heard: Instant,
+    /// Bytes have come that were none.
+    hears_nonsense: bool,
+    plausible: Plausible,
+    fix: Option<(Fix, Instant)>,
+    in_view: bool,
+    strangers: BTreeSet<u32>,
+    each_fix: BTreeMap<Option<Device>, BTreeSet<ClientId>>,
+    periodic: Periodic<()>,
+    outage: Outage,
+    outputs: VecDeque<Output>,
+    counters: Counters,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Absent { until: Instant },
+    Opening,
+    Setting(Box<Talk>),
+    Listening,
+    Ready,
+    Ended,
+}
+
+impl Logic {
+    /// Begins with no way to the device.
+    pub fn new(settings: Settings, now: Instant) -> Self {
+        let plausible = Plausible::new(settings.markers.is_map());
+        Self {
+            settings,
+            start: now,
+            phase: Phase::Opening,
+            parser: Parser::default(),
+            heard: now,
+            hears_nonsense: false,
+            plausible,
+            fix: None,
+            in_view: false,
+            strangers: BTreeSet::new(),
+            each_fix: BTreeMap::new(),
+            periodic: Periodic::default(),
+            outage: Outage::default(),
+            outputs: VecDeque::from([Output::Open]),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Somebody asks where the robot is. There is no answer while the device
+    /// does not work; whoever asks finds out by waiting.
+    pub fn ask(&mut self, now: Instant, origin: Origin) {
+        if self.outage.trouble().is_some() {
+            self.counters.unanswered += 1;
+            return;
+        }
+        let known = self.known(now);
+        self.outputs.push_back(Output::Answer(origin, known));
+    }
+
+    /// Somebody wants to hear of fixes from now on.
+    pub fn subscribe(&mut self, now: Instant, origin: &Origin, rate: Rate) {
+        let fits = match rate {
+            Rate::Period(period) => self.periodic.subscribe(now, origin, period, ()),
+            Rate::EachFix => {
+                let others: usize = self.each_fix.values().map(BTreeSet::len).sum();
+                let fits = others + origin.clients.len() <= MAX_LISTENERS;
+                if fits {
+                    let clients = self.each_fix.entry(origin.device).or_default();
+                    clients.extend(&origin.clients);
+                }
+                fits
+            }
+        };
+        if !fits {
+            self.outputs.push_back(Output::Say(Note::TooMany));
+        }
+    }
+
+    /// Somebody wants no more of one kind; the other is left alone.
+    pub fn unsubscribe(&mut self, origin: &Origin, rate: Rate) {
+        match rate {
+            Rate::Period(_) => self.periodic.unsubscribe(origin),
+            Rate::EachFix => {
+                if let Some(clients) = self.each_fix.get_mut(&origin.device) {
+                    clients.retain(|client| !origin.clients.contains(client));
+                }
+            }
+        }
+    }
+
+    /// A client is gone.
+    pub fn client_died(&mut self, client: ClientId) {
+        self.periodic.remove(client);
+        for clients in self.each_fix.values_mut() {
+            clients.remove(&client);
+        }
+    }
+
+    /// The way to the device is open.
+    pub fn opened(&mut self, now: Instant) {
+        self.parser.clear();
+        self.heard = now;
+        self.hears_nonsense = false;
+        let Settings {
+            parameters, pause, ..
+        } = &self.settings;
+        self.phase = match parameters.is_empty() {
+            true => Phase::Listening,
+            false => Phase::Setting(Talk::set_up(now, *pause, parameters.clone()).into()),
+        };
+        self.proceed(now);
+    }
+
+    /// The way to the device is closed, or could not be opened.
+    pub fn failed(&mut self, now: Instant, problem: &str) {
+        self.give_up(now, problem.to_owned());
+    }
+
+    /// Bytes from the device.
+    pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
+        self.hears_nonsense = true;
+        self.parser.push(bytes);
+        while let Some(message) = self.parser.poll() {
+            self.heard = now;
+            self.hears_nonsense = false;
+            self.handle_message(now, &message);
+        }
+        self.proceed(now);
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.proceed(now);
+        for (origin, ()) in self.periodic.take_due(now) {
+            if let Known::Fresh(fix) = self.known(now) {
+                self.outputs.push_back(Output::PublishTo(origin, fix));
+            }
+        }
+    }
+
+    /// The end: there is nothing to bring to rest, and so there is
+    /// [`Output::End`].
+    pub fn shut_down(&mut self) {
+        self.phase = Phase::Ended;
+        self.outputs.push_back(Output::End);
+    }
+
+    /// What is to be done outside.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Logic::handle_timeout`] is to be called, if nothing happens before.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let silent = Some(self.heard + SILENCE);
+        let device = match &self.phase {
+            Phase::Absent { until } => Some(*until),
+            Phase::Setting(talk) => talk.wake_at(),
+            Phase::Listening | Phase::Ready => silent,
+            Phase::Opening | Phase::Ended => None,
+        };
+        [device, self.periodic.next_due()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// How often what has happened.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// How many frames were thrown away because they were wrong.
+    pub fn spoilt(&self) -> u64 {
+        self.parser.spoilt()
+    }
+
+    /// Why the device does not work, if it does not. No marker in view is no
+    /// trouble.
+    pub fn trouble(&self) -> Option<&str> {
+        self.outage.trouble()
+    }
+
+    fn known(&self, now: Instant) -> Known {
+        match self.fix {
+            None => Known::Nothing,
+            Some((fix, at)) => match now.saturating_duration_since(at) {
+                age if self.in_view && age <= FRESH => Known::Fresh(fix),
+                age => Known::Old(fix, age),
+            },
+        }
+    }
+}
+
+/// Messages.
+impl Logic {
+    fn handle_message(&mut self, now: Instant, message: &Message) {
+        if let Phase::Setting(talk) = &mut self.phase {
+            talk.handle_message(now, message);
+        }
+        match message {
+            Message::Fix(seen) => self.handle_sightings(now, seen),
+            Message::DeadZone => self.view(false),
+            Message::MapId(_) | Message::Done(_) | Message::Value { .. } => {}
+        }
+        let says_where = matches!(message, Message::Fix(_) | Message::DeadZone);
+        let is_enough = match &self.phase {
+            Phase::Listening => true,
+            Phase::Setting(talk) => says_where && talk.only_wakes(),
+            _ => false,
+        };
+        if is_enough {
+            self.get_ready(now, None);
+        }
+    }
+
+    fn handle_sightings(&mut self, now: Instant, seen: &[Sighting]) {
+        let pose = match self.settings.markers.pose(seen) {
+            Ok(pose) => pose,
+            Err(stranger) => {
+                self.counters.strangers += 1;
+                if self.strangers.len() < MAX_STRANGERS && self.strangers.insert(stranger) {
+                    (self.outputs).push_back(Output::Say(Note::Stranger(stranger)));
+                }
+                return self.view(false);
+            }
+        };
+        if !self.plausible.accepts(now, pose) {
+            self.counters.implausible += 1;
+            return;
+        }
+        self.view(true);
+        self.counters.fixes += 1;
+        let since_start = now.saturating_duration_since(self.start);
+        let fix = Fix { pose, since_start };
+        self.fix = Some((fix, now));
+        self.outputs.push_back(Output::Publish(fix));
+        for (device, clients) in &self.each_fix {
+            if clients.is_empty() {
+                continue;
+            }
+            let origin = Origin {
+                clients: clients.iter().copied().collect(),
+                device: *device,
+                syn: None,
+            };
+            self.outputs.push_back(Output::PublishTo(origin, fix));
+        }
+    }
+
+    fn view(&mut self, in_view: bool) {
+        if self.in_view != in_view {
+            self.in_view = in_view;
+            self.outputs.push_back(Output::Say(Note::InView(in_view)));
+        }
+    }
+}
+
+/// Phases.
+impl Logic {
+    /// Does what can be done now.
+    fn proceed(&mut self, now: Instant) {
+        let is_silent = now.saturating_duration_since(self.heard) >= SILENCE;
+        match &mut self.phase {
+            Phase::Absent { until } if now >= *until => {
+                self.phase = Phase::Opening;
+                self.outputs.push_back(Output::Open);
+            }
+            Phase::Setting(talk) => {
+                if let Err(problem) = talk.handle_timeout(now) {
+                    return self.give_up(now, problem);
+                }
+                if let Some(byte) = talk.poll_byte(now) {
+                    self.outputs.push_back(Output::Write(byte));
+                }
+                if talk.is_done() {
+                    let talk = talk.clone();
+                    self.get_ready(now, Some(&talk));
+                }
+            }
+            Phase::Listening if is_silent => {
+                let talk = Talk::wake_up(now, self.settings.pause);
+                self.phase = Phase::Setting(talk.into());
+                self.proceed(now);
+            }
+            Phase::Ready if is_silent => {
+                let problem = match self.hears_nonsense {
+                    true => "the StarGazer sends nothing but wrong bytes",
+                    false => "the StarGazer is silent",
+                };
+                self.give_up(now, problem.to_owned());
+            }
+            Phase::Absent { .. }
+            | Phase::Opening
+            | Phase::Listening
+            | Phase::Ready
+            | Phase::Ended => {}
+        }
+    }
+
+    fn get_ready(&mut self, now: Instant, talk: Option<&Talk>) {
+        self.phase = Phase::Ready;
+        self.heard = now;
+        let written = talk.map(Talk::written).unwrap_or_default();
+        if !written.is_empty() {
+            let written = Note::Written(written.join(", "));
+            self.outputs.push_back(Output::Say(written));
+        }
+        let note = match self.outage.over(now) {
+            Some(after) => Note::Back(after),
+            None => Note::Ready(talk.and_then(Talk::version).map(str::to_owned)),
+        };
+        self.outputs.push_back(Output::Say(note));
+    }
+
+    /// Begins anew, with a line in the log unless it was said before.
+    fn give_up(&mut self, now: Instant, trouble: String) {
+        if matches!(self.phase, Phase::Ended) {
+            return;
+        }
+        if self.outage.complain(now, &trouble) {
+            (self.outputs).push_back(Output::Say(Note::Trouble(trouble)));
+        }
+        self.parser.clear();
+        self.in_view = false;
+        self.outputs.push_back(Output::Close);
+        self.phase = Phase::Absent {
+            until: self.outage.try_again_at(now),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

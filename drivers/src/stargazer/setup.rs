@@ -1,0 +1,351 @@
+//! A talk with a StarGazer: commands one after the other, each with its answer,
+//! typed slowly because it loses characters that come too fast. PURE.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::protocol::{Command, Message};
+
+/// How long it may take to answer, once all of a command was typed.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// How long it may take to store parameters.
+const UPDATE: Duration = Duration::from_secs(60);
+
+/// How often a command is typed before the device counts as gone.
+const MAX_TRIES: u8 = 3;
+
+/// A parameter that shall have a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Which one, such as `MarkType`.
+    pub name: String,
+    /// Its value as text.
+    pub value: String,
+}
+
+/// What is left to say and to hear.
+#[derive(Clone, Debug)]
+pub(super) struct Talk {
+    left: VecDeque<Step>,
+    step: Option<Step>,
+    tries: u8,
+    typing: VecDeque<u8>,
+    /// Between two characters.
+    pause: Duration,
+    type_at: Instant,
+    until: Instant,
+    wanted: Vec<Parameter>,
+    written: Vec<String>,
+    version: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Say(Command),
+    /// If anything was written.
+    Store,
+    Update,
+}
+
+impl Talk {
+    /// Makes it stop, have these parameters, and go on.
+    pub(super) fn set_up(now: Instant, pause: Duration, wanted: Vec<Parameter>) -> Self {
+        let mut left = VecDeque::from([
+            Step::Say(Command::Do("CalcStop")),
+            Step::Say(Command::Read(VERSION.into())),
+        ]);
+        let read = |parameter: &Parameter| Step::Say(Command::Read(parameter.name.clone()));
+        left.extend(wanted.iter().map(read));
+        left.extend([Step::Store, Step::Say(Command::Do("CalcStart"))]);
+        Self::new(now, pause, wanted, left)
+    }
+
+    /// Makes it go on, if somebody has left it stopped.
+    pub(super) fn wake_up(now: Instant, pause: Duration) -> Self {
+        let start = Step::Say(Command::Do("CalcStart"));
+        Self::new(now, pause, Vec::new(), [start].into())
+    }
+
+    fn new(now: Instant, pause: Duration, wanted: Vec<Parameter>, left: VecDeque<Step>) -> Self {
+        let mut talk = Self {
+            left,
+            step: None,
+            tries: 0,
+            typing: VecDeque::new(),
+            pause,
+            type_at: now,
+            until: now,
+            wanted,
+            written: Vec::new(),
+            version: None,
+        };
+        talk.next(now);
+        talk
+    }
+
+    /// The next character to be typed now.
+    pub(super) fn poll_byte(&mut self, now: Instant) -> Option<u8> {
+        if now < self.type_at {
+            return None;
+        }
+        let byte = self.typing.pop_front()?;
+        self.type_at = now + self.pause;
+        Some(byte)
+    }
+
+    /// When there is something to type, or no answer has come.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        match (&self.step, self.typing.is_empty()) {
+            (None, _) => None,
+            (_, false) => Some(self.type_at),
+            (_, true) => Some(self.until),
+        }
+    }
+
+    /// It says something.
+    pub(super) fn handle_message(&mut self, now: Instant, message: &Message) {
+        // Nothing can be an answer before all has been asked.
+        if !self.typing.is_empty() {
+            return;
+        }
+        let is_done = match &self.step {
+            None | Some(Step::Store) => false,
+            Some(Step::Update) => *message == Message::Done("ParameterUpdate".into()),
+            Some(Step::Say(command)) => match command.answer(message) {
+                None => false,
+                Some(value) => {
+                    if let Command::Read(name) = command.clone() {
+                        self.has_value(&name, value.to_owned());
+                    }
+                    true
+                }
+            },
+        };
+        if is_done {
+            self.next(now);
+        }
+    }
+
+    /// Time has passed.
+    ///
+    /// # Errors
+    /// It does not answer; the words say what.
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Result<(), String> {
+        let is_waiting = self.step.is_some() && self.typing.is_empty();
+        if !is_waiting || now < self.until {
+            return Ok(());
+        }
+        let name = match &self.step {
+            Some(Step::Say(command)) if self.tries < MAX_TRIES => {
+                let bytes = command.bytes();
+                self.type_in(now, bytes);
+                return Ok(());
+            }
+            Some(Step::Say(command)) => command.name(),
+            None | Some(Step::Store | Step::Update) => "SetEnd",
+        };
+        Err(format!("the StarGazer does not answer {name}"))
+    }
+
+    /// Whether all has been said and answered.
+    pub(super) fn is_done(&self) -> bool {
+        self.step.is_none()
+    }
+
+    /// Whether nothing is wanted but that it goes on: then that it does is an
+    /// answer, too.
+    pub(super) fn only_wakes(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// Its firmware, if it was asked.
+    pub(super) fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    /// The parameters that had another value.
+    pub(super) fn written(&self) -> &[String] {
+        &self.written
+    }
+
+    fn next(&mut self, now: Instant) {
+        self.tries = 0;
+        self.step = self.left.pop_front();
+        match &self.step {
+            None => {}
+            Some(Step::Store) => {
+                if !self.written.is_empty() {
+                    self.left.push_front(Step::Update);
+                    let end = Command::Do("SetEnd");
+                    self.left.push_front(Step::Say(end));
+                }
+                self.next(now);
+            }
+            Some(Step::Update) => self.until = now + UPDATE,
+            Some(Step::Say(command)) => {
+                let bytes = command.bytes();
+                self.type_in(now, bytes);
+            }
+        }
+    }
+
+    fn type_in(&mut self, now: Instant, bytes: Vec<u8>) {
+        self.tries += 1;
+        // It takes its time, also after what was typed before.
+        self.type_at = self.type_at.max(now);
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.until = self.type_at + self.pause.saturating_mul(length) + ANSWER;
+        self.typing = bytes.into();
+    }
+
+    fn has_value(&mut self, name: &str, value: String) {
+        if name == VERSION {
+            self.version = Some(value);
+            return;
+        }
+        let wanted = self.wanted.iter().find(|wanted| wanted.name == name);
+        if let Some(wanted) = wanted.filter(|wanted| wanted.value != value) {
+            self.written.push(name.to_owned());
+            let write = Command::Write(wanted.name.clone(), wanted.value.clone());
+            self.left.push_front(Step::Say(write));
+        }
+    }
+}
+
+const VERSION: &str = "Version";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const PAUSE: Duration = Duration::from_millis(30);
+
+    /// The talk, a clock, and what was typed.
+    struct Bench {
+        talk: Talk,
+        now: Instant,
+        typed: String,
+        last: Option<Instant>,
+    }
+
+    impl Bench {
+        fn new(wanted: &[(&str, &str)]) -> Self {
+            let now = Instant::now();
+            let wanted = wanted.iter().map(|(name, value)| Parameter {
+                name: (*name).to_owned(),
+                value: (*value).to_owned(),
+            });
+            Self {
+                talk: Talk::set_up(now, PAUSE, wanted.collect()),
+                now,
+                typed: String::new(),
+                last: None,
+            }
+        }
+
+        /// Lets time pass until a whole command has been typed.
+        fn command(&mut self) -> Result<String, String> {
+            while !self.typed.ends_with('`') {
+                let Some(at) = self.talk.wake_at() else {
+                    return Ok(String::new());
+                };
+                self.now = self.now.max(at);
+                self.talk.handle_timeout(self.now)?;
+                if let Some(byte) = self.talk.poll_byte(self.now) {
+                    let last = self.last.replace(self.now);
+                    assert!(last.is_none_or(|last| self.now - last >= PAUSE));
+                    self.typed.push(byte.into());
+                }
+            }
+            Ok(std::mem::take(&mut self.typed))
+        }
+
+        fn done(&mut self, text: &str) {
+            self.talk
+                .handle_message(self.now, &Message::Done(text.into()));
+        }
+
+        fn value(&mut self, name: &str, value: &str) {
+            let (name, value) = (name.to_owned(), value.to_owned());
+            self.talk
+                .handle_message(self.now, &Message::Value { name, value });
+        }
+    }
+
+    #[test]
+    fn what_is_right_already_is_not_written() {
+        let mut bench = Bench::new(&[("RefID", "24")]);
+        assert_eq!(bench.command().unwrap(), "~#CalcStop`");
+        bench.done("CalcStop");
+        assert_eq!(bench.command().unwrap(), "~@Version`");
+        bench.done("Version");
+        bench.value("Version", "1.2");
+        assert_eq!(bench.command().unwrap(), "~@RefID`");
+        bench.value("RefID", "24");
+        assert_eq!(bench.command().unwrap(), "~#CalcStart`");
+        assert!(!bench.talk.is_done());
+        bench.done("CalcStart");
+        assert!(bench.talk.is_done() && bench.talk.wake_at().is_none());
+        assert_eq!(bench.talk.version(), Some("1.2"));
+        assert!(bench.talk.written().is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_written_and_stored() {
+        let mut bench = Bench::new(&[("RefID", "24"), ("MarkType", "HLD1L")]);
+        assert_eq!(bench.command().unwrap(), "~#CalcStop`");
+        bench.done("CalcStop");
+        assert_eq!(bench.command().unwrap(), "~@Version`");
+        bench.value("Version", "1.2");
+        assert_eq!(bench.command().unwrap(), "~@RefID`");
+        bench.value("RefID", "16");
+        assert_eq!(bench.command().unwrap(), "~#RefID|24`");
+        bench.done("RefID|24");
+        assert_eq!(bench.command().unwrap(), "~@MarkType`");
+        bench.value("MarkType", "HLD1S");
+        assert_eq!(bench.command().unwrap(), "~#MarkType|HLD1L`");
+        bench.done("MarkType|HLD1L");
+        assert_eq!(bench.command().unwrap(), "~#SetEnd`");
+        bench.done("SetEnd");
+        // That takes a while.
+        bench.now += 50_000 * MS;
+        assert_eq!(bench.talk.handle_timeout(bench.now), Ok(()));
+        bench.done("ParameterUpdate");
+        assert_eq!(bench.command().unwrap(), "~#CalcStart`");
+        bench.done("CalcStart");
+        assert!(bench.talk.is_done());
+        assert_eq!(bench.talk.written(), ["RefID", "MarkType"]);
+    }
+
+    #[test]
+    fn a_command_is_repeated_and_then_given_up() {
+        let mut bench = Bench::new(&[]);
+        let begin = bench.now;
+        for _ in 0..MAX_TRIES {
+            assert_eq!(bench.command().unwrap(), "~#CalcStop`");
+        }
+        let error = bench.command().unwrap_err();
+        assert_eq!(error, "the StarGazer does not answer CalcStop");
+        assert!(bench.now - begin < 5_000 * MS);
+    }
+
+    #[test]
+    fn parameters_that_are_never_stored_are_told() {
+        let mut bench = Bench::new(&[("RefID", "24")]);
+        bench.command().unwrap();
+        bench.done("CalcStop");
+        bench.command().unwrap();
+        bench.value("Version", "1.2");
+        bench.command().unwrap();
+        bench.value("RefID", "16");
+        bench.command().unwrap();
+        bench.done("RefID|25");
+        bench.done("RefID|24");
+        bench.command().unwrap();
+        bench.done("SetEnd");
+        let error = bench.command().unwrap_err();
+        assert_eq!(error, "the StarGazer does not answer SetEnd");
+    }
+}

@@ -1,0 +1,222 @@
+//! The tools for those who write drivers and clients, as they are called.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use crate::common::{AMBER, Mediator};
+
+#[track_caller]
+fn run(command: &mut Command) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap(), text(stdout), text(stderr))
+}
+
+fn amber(args: &[&str]) -> (i32, String, String) {
+    run(Command::new(AMBER).args(args).env_remove("AMBER_MEDIATOR"))
+}
+
+/// Longer than an answer takes, even on a busy machine.
+const PATIENCE: [&str; 2] = ["--timeout", "30"];
+
+#[test]
+fn the_built_in_drivers_keep_the_protocol() {
+    // Without their devices, hardware drivers answer what they can.
+    for (kind, options) in [
+        ("dummy", &[][..]),
+        ("hokuyo", &["--port", "/dev/no-such-port"]),
+        ("roboclaw", &["--port", "/dev/no-such-port"]),
+    ] {
+        let mut check = Command::new(AMBER);
+        check.args(["check", "--json", "--as", kind]);
+        if kind == "dummy" {
+            check.args(PATIENCE);
+        }
+        check.args(["--", "amber", "driver", kind]).args(options);
+        let (code, out, err) = run(&mut check);
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(
+            (code, &report["failed"]),
+            (0, &0.into()),
+            "{kind}: {out} {err}"
+        );
+        let notes = if kind == "dummy" { 0 } else { 1 };
+        assert_eq!(report["notes"], notes, "{kind}: {out}");
+    }
+}
+
+#[test]
+fn a_failed_check_is_explained_and_counted() {
+    let (code, out, err) = amber(&["check", "--only", "ping", "--", "cat"]);
+    assert_eq!(code, 1);
+    for words in ["FAIL  ping ", "the answer is a PING", "mend it", "1 FAILED"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert_eq!(err, "error: 1 check failed\n");
+    let (code, _, err) = amber(&["check", "--only", "pings", "--", "cat"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("did you mean 'ping'?"), "{err}");
+    let (code, _, err) = amber(&["check", "--", "no such driver"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("write the words apart"), "{err}");
+    for verb in ["check", "check-client"] {
+        let (code, out, _) = amber(&[verb, "--list"]);
+        assert_eq!(code, 0);
+        assert!(out.lines().count() > 10, "{out}");
+    }
+}
+
+#[test]
+fn our_own_clients_take_every_mischief() {
+    let mut check = vec!["check-client", "--strict", "--timeout", "60", "--json"];
+    check.extend(["--", "amber", "call", "dummy", "status", "--timeout", "3"]);
+    let (code, out, err) = amber(&check);
+    assert_eq!(code, 0, "{out} {err}");
+}
+
+#[test]
+fn bytes_are_explained_and_so_is_what_is_wrong_with_them() {
+    let (code, out, _) = amber(&["decode", "0004", "0805", "1000", "0002", "1002"]);
+    assert_eq!(code, 0);
+    assert!(
+        out.ends_with("     8  10 02                         type = PING\n"),
+        "{out}"
+    );
+    let (code, _, err) = amber(&["decode", "0400", "0805", "1000"]);
+    assert_eq!(code, 1);
+    assert!(
+        err.starts_with("error: byte 0: the header should have 1024 bytes"),
+        "{err}"
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let proto = folder.path().join("my_device.proto");
+    let schema = "syntax = \"proto2\";\nimport \"drivermsg.proto\";\n\
+                  extend amber.DriverMsg { optional string greeting = 110; }\n";
+    fs::write(&proto, schema).unwrap();
+    let proto = proto.to_str().unwrap();
+    let decode = [
+        "decode",
+        "--json",
+        "--message",
+        "--proto",
+        proto,
+        "1001f206026869",
+    ];
+    let (_, out, err) = amber(&decode);
+    assert!(out.contains("\"greeting\":\"hi\""), "{out} {err}");
+    fs::write(proto, "syntax = \"proto2\";\nextend what").unwrap();
+    let (code, _, err) = amber(&decode);
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("my_device.proto") && err.contains("hint: "),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_device_of_ones_own_is_asked_by_its_fields() {
+    let mediator = Mediator::start(&["dummy:0=amber driver dummy"]);
+    mediator.wait_for_line("up driver=dummy:0");
+    let call = |args: &[&str]| run(&mut mediator.amber(&[&["call", "dummy"], args].concat()));
+    let (code, out, _) = call(&["get_status=true", "--timeout", "20"]);
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "enable: false  message: \"Message\"\n")
+    );
+    let (code, _, err) = call(&["message=hi", "--no-answer"]);
+    assert_eq!(code, 0, "{err}");
+    let (_, out, _) = call(&["status"]);
+    assert!(out.contains("hi"), "{out}");
+    let (code, _, err) = call(&["message=hi", "--timeout", "0.05"]);
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("no answer from dummy:0 within") && err.contains("--no-answer"),
+        "{err}"
+    );
+    let (code, _, err) = call(&["raw", "ff"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("no DriverMsg"), "{err}");
+    let (code, out, _) = call(&[]);
+    assert_eq!(code, 0);
+    assert!(out.starts_with("status\nenable true|false\n"), "{out}");
+}
+
+#[test]
+fn frames_of_a_driver_are_shown_as_they_go() {
+    let mediator = Mediator::start(&["dummy:0=amber driver dummy"]);
+    mediator.wait_for_line("up driver=dummy:0");
+    let trace = mediator
+        .amber(&["trace", "dummy", "-n", "6", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Until it has seen enough.
+    let ask = std::sync::atomic::AtomicBool::new(true);
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while ask.load(std::sync::atomic::Ordering::Relaxed) {
+                run(&mut mediator.amber(&["call", "dummy", "status"]));
+            }
+        });
+        let output = trace.wait_with_output().unwrap();
+        ask.store(false, std::sync::atomic::Ordering::Relaxed);
+        output
+    });
+    assert!(output.status.success());
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let frames: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(frames.len(), 6);
+    let has = |direction: &str, field: &str| {
+        frames
+            .iter()
+            .any(|frame| frame["direction"] == direction && !frame["message"][field].is_null())
+    };
+    assert!(
+        has("to-driver", "get_status") && has("from-driver", "enable"),
+        "{lines}"
+    );
+}
+
+#[test]
+fn settings_of_the_original_become_a_configuration_that_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("driver.sh");
+    fs::write(
+        &script,
+        "#!/bin/sh\necho \"got [$1] [$2] $#\" >&2\nexec cat\n",
+    )
+    .unwrap();
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let settings = folder.path().join("settings.config");
+    let text = "% drivers\n{supervised_node, {udpserver, {udpserver}}, []}.\n\
+                {supervised_driver, {driver, {echo}}, {77, 3},\n [{cdriver, \"driver.sh\"}, \
+                {config_file, \"a b.conf\"}, {log_config_file, \"\"}, {colour, red}]}.\n";
+    fs::write(&settings, text).unwrap();
+    let (code, toml, err) = amber(&["import", settings.to_str().unwrap()]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("line 4: option 'colour'"), "{err}");
+    let file = folder.path().join("amber.toml");
+    fs::write(&file, toml).unwrap();
+    let mut command = Command::new(AMBER);
+    command
+        .args(["mediator", "--listen", "127.0.0.1:0", "-c"])
+        .arg(&file);
+    let mediator = Mediator::run(command);
+    mediator.wait_for_line("got [a b.conf] [] 2");
+
+    fs::write(&settings, "{supervised_driver, x}.").unwrap();
+    let (code, _, err) = amber(&["import", settings.to_str().unwrap()]);
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("settings.config:1:1: a supervised_driver has"),
+        "{err}"
+    );
+}

@@ -1,0 +1,176 @@
+//! The demo's robot says by markers where it is, turns its servos as it is
+//! told, and both devices come back after an outage. What is true is asked of
+//! the simulated world.
+
+use std::process::Command;
+
+use amber_client::blocking::Client;
+use amber_client::{Fix, WheelSpeeds};
+use amber_sim::control::State;
+use tempfile::TempDir;
+
+use crate::common::{AMBER, Mediator, READY, Running, demo, wait_for};
+
+/// A demo whose drivers are ready.
+fn ready() -> (Mediator, TempDir) {
+    let (demo, folder) = demo();
+    for ready in READY {
+        demo.wait_for_line(ready);
+    }
+    (demo, folder)
+}
+
+#[test]
+fn poses_are_true_within_20_mm_and_1_degree_along_a_drive() {
+    let (demo, folder) = ready();
+    let client = Client::connect(demo.address).unwrap();
+    let (wheels, stargazer) = (client.roboclaw(0), client.stargazer(0));
+    let mut fixes = stargazer.subscribe(None).unwrap();
+    for (left, right) in [(300, 300), (200, -200), (250, 150), (-300, -300)] {
+        let begin = state(&folder);
+        // Driven by fixes: as many as there are in a second.
+        for _ in 0..10 {
+            wheels.drive(WheelSpeeds::sides(left, right)).unwrap();
+            fixes.next().unwrap();
+        }
+        wheels.stop().unwrap();
+        let stands = |state: &State| {
+            let wheels = state.wheels_mm_per_s;
+            wheels.front_left == 0.0 && wheels.rear_right == 0.0
+        };
+        let truth = wait_for("it stands", || Some(state(&folder)).filter(stands));
+        let moved = (truth.x_m, truth.heading_deg) != (begin.x_m, begin.heading_deg);
+        assert!(moved, "{truth:?}");
+        // What was seen on the way may still be on its way here.
+        wait_for("a true fix", || {
+            let fix = fixes.next()?.message;
+            is_true(&fix, &truth).then_some(())
+        });
+        for _ in 0..10 {
+            let fix = fixes.next().unwrap().message;
+            assert!(is_true(&fix, &truth), "{fix:?} is not {truth:?}");
+        }
+        let asked = stargazer.fix().unwrap().unwrap();
+        assert!(
+            is_true(&asked, &truth) && asked.lost_ms.is_none(),
+            "{asked:?}"
+        );
+        assert_eq!(asked.marker, truth.markers[0]);
+    }
+    client.close();
+}
+
+/// Whether a fix is where the robot is.
+fn is_true(fix: &Fix, truth: &State) -> bool {
+    let way_mm = (fix.x_cm * 10.0 - truth.x_m * 1000.0).hypot(fix.y_cm * 10.0 - truth.y_m * 1000.0);
+    let turn_deg = (fix.heading_deg - truth.heading_deg + 540.0).rem_euclid(360.0) - 180.0;
+    way_mm <= 20.0 && turn_deg.abs() <= 1.0
+}
+
+#[test]
+fn poses_can_be_asked_for_and_watched() {
+    let (demo, folder) = ready();
+    let shown = output(&demo, &["call", "stargazer", "pose", "--json"]);
+    let pose: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(pose["device"], "stargazer:0");
+    let mut watch = Running::start(&demo, &["watch", "stargazer", "--period", "50ms"]);
+    assert!(watch.line().starts_with("x "));
+    assert!(watch.line().contains(" cm  heading "));
+    watch.interrupt();
+
+    // To where no marker can be seen.
+    sim(&folder, &["place", "0.4,2.9"]);
+    let lost = wait_for("an old pose", || {
+        let shown = output(&demo, &["call", "stargazer", "pose"]);
+        shown.contains("lost: ").then_some(shown)
+    });
+    assert!(lost.starts_with("x "), "{lost}");
+    assert!(state(&folder).markers.is_empty());
+}
+
+#[test]
+fn servos_turn_within_1_degree_by_each_request() {
+    let (demo, folder) = ready();
+    for (request, angles) in [
+        (&["set-angle", "3", "45"][..], &[(3, 45.0)][..]),
+        (&["set-same-angle", "0,1", "120"], &[(0, 120.0), (1, 120.0)]),
+        (&["set-angles", "0=10", "3=170"], &[(0, 10.0), (3, 170.0)]),
+    ] {
+        let words = [&["call", "maestro"], request].concat();
+        output(&demo, &words);
+        wait_for("the servos to turn", || {
+            let servos = state(&folder).servos;
+            let near = |(id, angle): &(usize, f64)| (servos[*id].angle_deg - angle).abs() < 1.0;
+            angles.iter().all(near).then_some(())
+        });
+    }
+    // 50 degrees a second: some 3 s from 10 to 160.
+    output(&demo, &["call", "maestro", "set-speed", "0", "20"]);
+    let begin = state(&folder).time_s;
+    output(&demo, &["call", "maestro", "set-angle", "0", "160"]);
+    let end = wait_for("a slow servo", || {
+        let state = state(&folder);
+        ((state.servos[0].angle_deg - 160.0).abs() < 1.0).then_some(state.time_s)
+    });
+    assert!(end - begin > 2.5, "only {} s", end - begin);
+    // What cannot be done is said in the log.
+    output(&demo, &["call", "maestro", "set-angle", "3", "181"]);
+    demo.wait_for_line("servo 3 turns from 0 to 180 degrees, not to 181");
+}
+
+#[test]
+fn both_say_that_they_are_unplugged_and_come_back() {
+    let (demo, folder) = ready();
+    for (name, request) in [
+        ("stargazer", &["call", "stargazer", "pose"][..]),
+        ("maestro", &["call", "maestro", "set-angle", "3", "90"]),
+    ] {
+        let device = format!("{name}:0");
+        let pid = demo.describe(&device).pid();
+        sim(&folder, &["fault", "unplug", name]);
+        let trouble = wait_for("its trouble", || {
+            demo.describe(&device).troubles.into_iter().next()
+        });
+        assert!(trouble.text.contains(name), "{trouble:?}");
+        if name == "stargazer" {
+            let asked = demo.amber(request).output().unwrap();
+            assert_eq!(asked.status.code(), Some(1), "an old pose is no answer");
+        }
+        sim(&folder, &["fault", "clear"]);
+        wait_for("no trouble", || {
+            demo.describe(&device).troubles.is_empty().then_some(())
+        });
+        output(&demo, request);
+        let driver = demo.describe(&device);
+        assert_eq!((driver.pid(), driver.restarts()), (pid, 0));
+    }
+    wait_for("the servo to turn", || {
+        let servo = state(&folder).servos[3];
+        ((servo.angle_deg - 90.0).abs() < 1.0 && servo.target_us == 1500.0).then_some(())
+    });
+}
+
+fn state(folder: &TempDir) -> State {
+    let text = sim(folder, &["state", "--json"]);
+    serde_json::from_str(&text).unwrap()
+}
+
+#[track_caller]
+fn output(mediator: &Mediator, args: &[&str]) -> String {
+    checked(mediator.amber(args))
+}
+
+#[track_caller]
+fn sim(folder: &TempDir, args: &[&str]) -> String {
+    let mut command = Command::new(AMBER);
+    command.arg("sim").args(args);
+    command.env("AMBER_SIM_DIR", folder.path().join("sim"));
+    checked(command)
+}
+
+#[track_caller]
+fn checked(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}

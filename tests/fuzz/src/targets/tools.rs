@@ -1,0 +1,35 @@
+//! Tools that show and judge bytes. PURE.
+
+use std::sync::OnceLock;
+
+use amber_client::cli::Schemas;
+use amber_client::cli::explain::table;
+
+/// Every byte is explained once, in its order, or there is an error within.
+pub(super) fn explain(data: &[u8]) {
+    static SCHEMAS: OnceLock<Schemas> = OnceLock::new();
+    let schemas = SCHEMAS.get_or_init(|| Schemas::load().expect("our schemas are good"));
+    let (frames, error) = schemas.explain(data);
+    let explained: usize = frames.iter().map(|frame| frame.length).sum();
+    assert!(error.is_some() || explained == data.len());
+    for frame in &frames {
+        assert!(!table(data, &frame.lines).is_empty());
+    }
+    assert!(error.is_none_or(|error| error.offset <= data.len()));
+    let (lines, error) = schemas.explain_message(data);
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.offset + line.length <= data.len())
+    );
+    let readable = schemas.values(data).is_some();
+    // What protobuf reads we can explain; groups are only named.
+    assert!(!readable || error.is_none(), "{error:?}");
+    assert!(!schemas.brief_message(data).is_empty());
+}
+
+/// A diagnosis of anything.
+pub(super) fn noise(data: &[u8]) {
+    let mistake = amber_check::diagnose::noise(data);
+    assert!(!mistake.summary().is_empty() && !mistake.mend().is_empty());
+}
