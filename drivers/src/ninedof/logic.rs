@@ -13,7 +13,6 @@
 //! One reading serves all who want something at that moment.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use amber_driver::{ClientId, Origin};
@@ -24,10 +23,16 @@ use super::attitude::attitude;
 use super::board::Reading;
 use super::calibration::Calibration;
 use super::registers::{Gain, Raw, Sensors};
-use super::service::{self, Kind, Outcome, Service};
-use super::units::{Axes, Measured, Numbers, gyro_milli, sensor_data};
+use super::service::Service;
+use super::units::{Measured, Numbers, gyro_milli, sensor_data};
 use crate::outage::Outage;
 use crate::periodic::Periodic;
+
+mod note;
+mod services;
+
+pub use self::note::Note;
+use self::services::Storing;
 
 /// How long somebody who asks is taken to be waiting.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -42,11 +47,6 @@ const SETTLING: Duration = Duration::from_millis(10);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The same while one is missing.
 const LOOK_FOR_MISSING_EVERY: Duration = Duration::from_secs(1);
-
-/// How long the robot is watched for the bias of its gyroscope at the start.
-const START_WATCH: Duration = Duration::from_secs(1);
-/// How long after a robot that moved it is tried again.
-const START_PAUSE: Duration = Duration::from_secs(10);
 
 /// How the driver is to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,21 +92,6 @@ pub enum Output {
     Publish(DriverMsg),
     /// A line for the log.
     Say(Note),
-}
-
-/// A line for the log.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Note {
-    /// The bus does not work.
-    Trouble(String),
-    /// It does again, after so long.
-    Back(Duration),
-    /// The bias of the gyroscope, measured at the start.
-    Bias(Axes),
-    /// Why it was not.
-    NoBias(String),
-    /// Nobody more can be subscribed.
-    TooMany,
 }
 
 /// How often what has happened.
@@ -168,15 +153,6 @@ struct Asker {
     origin: Origin,
     wanted: Wanted,
     since: Instant,
-}
-
-/// A calibration that is being written down.
-#[derive(Debug)]
-struct Storing {
-    kind: Kind,
-    origin: Option<Origin>,
-    found: Axes,
-    is_begun: bool,
 }
 
 /// Requests.
@@ -251,20 +227,11 @@ impl Logic {
         self.publishes = true;
     }
 
-    /// Somebody wants the sensors tested or calibrated.
-    pub fn serve(&mut self, now: Instant, origin: Origin, kind: Kind, time: Option<Duration>) {
-        let by_itself = |service: &Service| service.origin.is_none();
-        if self.storing.is_some() || self.service.as_ref().is_some_and(|one| !by_itself(one)) {
-            let report = service::refusal("it is testing or calibrating already");
-            return self.report(&origin, report);
-        }
-        self.service = Some(Service::new(now, kind, Some(origin), time));
-    }
-
     /// A client is gone.
     pub fn client_died(&mut self, client: ClientId) {
         self.subscribers.remove(client);
         (self.askers).retain(|asker| asker.origin.clients != [client]);
+        self.stop_service_of(client);
     }
 
     /// What is to be said.
@@ -386,18 +353,6 @@ impl Logic {
         self.watch_for_bias(now, reading.raw);
     }
 
-    /// The calibration was written down, if there is a file for it: its name,
-    /// or why not.
-    pub fn stored(&mut self, stored: Option<Result<String, String>>) {
-        let Some(storing) = self.storing.take() else {
-            return;
-        };
-        let report = service::calibration_report(storing.kind, Ok(storing.found), stored);
-        if let Some(origin) = storing.origin {
-            self.report(&origin, report);
-        }
-    }
-
     /// What is wanted at this moment.
     fn wanted(&self, now: Instant) -> Sensors {
         let due = self.subscribers.due(now).map(|wanted| wanted.sensors);
@@ -475,71 +430,6 @@ impl Logic {
     }
 }
 
-/// Tests and calibrations.
-impl Logic {
-    fn proceed_with_service(&mut self, now: Instant) {
-        let calibration = &self.calibration;
-        let outcome = (self.service.as_ref()).and_then(|one| one.outcome(now, calibration));
-        let Some((service, outcome)) = self.service.take_if(|_| outcome.is_some()).zip(outcome)
-        else {
-            return;
-        };
-        match (outcome, service.origin) {
-            (Outcome::Findings(findings), Some(origin)) => {
-                self.report(&origin, service::findings_report(findings));
-            }
-            (Outcome::Findings(_), None) => {}
-            (Outcome::Measured(kind, Err(why)), Some(origin)) => {
-                self.report(&origin, service::calibration_report(kind, Err(why), None));
-            }
-            (Outcome::Measured(_, Err(why)), None) => {
-                self.measure_bias_at = Some(now + START_PAUSE);
-                if !std::mem::replace(&mut self.has_warned_of_motion, true) {
-                    self.outputs.push_back(Output::Say(Note::NoBias(why)));
-                }
-            }
-            (Outcome::Measured(kind, Ok(found)), origin) => {
-                let calibration = std::mem::take(&mut self.calibration);
-                self.calibration = match kind {
-                    Kind::Magnet => calibration.with_magnet(found),
-                    Kind::Gyro | Kind::SelfTest => calibration.with_gyro(found),
-                };
-                match origin {
-                    // What is measured at each start need not be kept.
-                    None => self.outputs.push_back(Output::Say(Note::Bias(found))),
-                    origin => {
-                        self.storing = Some(Storing {
-                            kind,
-                            origin,
-                            found,
-                            is_begun: false,
-                        });
-                    }
-                }
-            }
-        }
-    }
-
-    /// As soon as the gyroscope measures, its bias is.
-    fn watch_for_bias(&mut self, now: Instant, raw: Raw) {
-        let is_time = self.measure_bias_at.is_some_and(|time| time <= now);
-        if is_time && raw.gyro.is_some() && self.service.is_none() {
-            self.measure_bias_at = None;
-            if !self.calibration.knows_gyro() {
-                self.service = Some(Service::new(now, Kind::Gyro, None, Some(START_WATCH)));
-            }
-        }
-    }
-
-    fn report(&mut self, origin: &Origin, report: amber_proto::ninedof::ServiceReport) {
-        let message = DriverMsg {
-            service_report: Some(report),
-            ..DriverMsg::data()
-        };
-        (self.outputs).push_back(Output::Answer(origin.clone(), message));
-    }
-}
-
 impl Wanted {
     const ALL: Self = Self {
         sensors: Sensors::ALL,
@@ -557,33 +447,6 @@ impl Wanted {
                 magnet: magnet.unwrap_or(false),
             },
             extended: extended.unwrap_or(false),
-        }
-    }
-}
-
-impl Note {
-    /// Whether somebody should look at it.
-    pub fn is_warning(&self) -> bool {
-        !matches!(self, Self::Back(_) | Self::Bias(_))
-    }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Trouble(text) => write!(f, "{text}; trying again"),
-            Self::Back(after) => {
-                write!(f, "the bus works again after {:.1} s", after.as_secs_f64())
-            }
-            Self::Bias([x, y, z]) => write!(
-                f,
-                "the gyroscope says {x:.2} {y:.2} {z:.2} deg/s at rest, which is taken off"
-            ),
-            Self::NoBias(why) => write!(
-                f,
-                "what the gyroscope says at rest is not known: {why}; trying again"
-            ),
-            Self::TooMany => f.write_str("too many clients are subscribed (logged once)"),
         }
     }
 }

@@ -4,6 +4,7 @@ use amber_sim::ninedof::{Errors, Motion};
 
 use super::super::board::Board;
 use super::super::fake::{Fake, RESTING};
+use super::super::service::Kind;
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
@@ -524,4 +525,26 @@ fn sensors_that_nobody_wants_are_looked_after_too() {
     bench.bus.state().missing.clear();
     bench.run(6000 * MS);
     assert_eq!(bench.logic.trouble(), None);
+}
+
+#[test]
+fn a_service_ends_with_the_client_that_wanted_it() {
+    let mut bench = Bench::ready();
+    bench.serve(Kind::Magnet, None);
+    bench.run(100 * MS);
+    bench.logic.client_died(ClientId(7));
+    bench.serve(Kind::SelfTest, None);
+    let findings = report(&bench.run(2000 * MS)).findings;
+    assert_eq!(findings.len(), 3, "{findings:?}");
+}
+
+#[test]
+fn a_service_at_the_start_only_puts_off_the_bias() {
+    let mut bench = Bench::with(Numbers::Right, Errors::none(), Calibration::default());
+    bench.run(500 * MS);
+    bench.serve(Kind::SelfTest, None);
+    bench.run(5000 * MS);
+    assert!(!bench.logic.calibration().knows_gyro());
+    bench.run(20_000 * MS);
+    assert!(bench.logic.calibration().knows_gyro());
 }

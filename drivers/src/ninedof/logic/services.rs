@@ -1,0 +1,120 @@
+//! Tests and calibrations: what is asked for, and the bias at the start. PURE.
+
+use std::time::{Duration, Instant};
+
+use amber_driver::{ClientId, Origin};
+use amber_proto::DeviceMessage;
+use amber_proto::ninedof::{DriverMsg, ServiceReport};
+
+use super::super::registers::Raw;
+use super::super::service::{self, Kind, Outcome, Service};
+use super::super::units::Axes;
+use super::{Logic, Note, Output};
+
+/// How long the robot is watched for the bias of its gyroscope at the start.
+const START_WATCH: Duration = Duration::from_secs(1);
+/// How long after a robot that moved it is tried again.
+const START_PAUSE: Duration = Duration::from_secs(10);
+
+/// A calibration that is being written down.
+#[derive(Debug)]
+pub(super) struct Storing {
+    kind: Kind,
+    origin: Origin,
+    found: Axes,
+    pub(super) is_begun: bool,
+}
+
+impl Logic {
+    /// Somebody wants the sensors tested or calibrated.
+    pub fn serve(&mut self, now: Instant, origin: Origin, kind: Kind, time: Option<Duration>) {
+        let is_asked_for = |service: &Service| service.origin.is_some();
+        if self.storing.is_some() || self.service.as_ref().is_some_and(is_asked_for) {
+            let report = service::refusal("it is testing or calibrating already");
+            return self.report(&origin, report);
+        }
+        if self.service.is_some() {
+            // Its own goes on later, if it is needed then.
+            self.measure_bias_at = Some(now + START_PAUSE);
+        }
+        self.service = Some(Service::new(now, kind, Some(origin), time));
+    }
+
+    /// Nobody waits for it any more.
+    pub(super) fn stop_service_of(&mut self, client: ClientId) {
+        let is_its = |origin: &Origin| origin.clients == [client];
+        (self.service).take_if(|one| one.origin.as_ref().is_some_and(is_its));
+    }
+
+    /// The calibration was written down, if there is a file for it: its name,
+    /// or why not.
+    pub fn stored(&mut self, stored: Option<Result<String, String>>) {
+        let Some(storing) = self.storing.take() else {
+            return;
+        };
+        let report = service::calibration_report(storing.kind, Ok(storing.found), stored);
+        self.report(&storing.origin, report);
+    }
+
+    pub(super) fn proceed_with_service(&mut self, now: Instant) {
+        let calibration = &self.calibration;
+        let outcome = (self.service.as_ref()).and_then(|one| one.outcome(now, calibration));
+        let Some((service, outcome)) = self.service.take_if(|_| outcome.is_some()).zip(outcome)
+        else {
+            return;
+        };
+        match (outcome, service.origin) {
+            (Outcome::Findings(findings), Some(origin)) => {
+                self.report(&origin, service::findings_report(findings));
+            }
+            (Outcome::Findings(_), None) => {}
+            (Outcome::Measured(kind, Err(why)), Some(origin)) => {
+                self.report(&origin, service::calibration_report(kind, Err(why), None));
+            }
+            (Outcome::Measured(_, Err(why)), None) => {
+                self.measure_bias_at = Some(now + START_PAUSE);
+                if !std::mem::replace(&mut self.has_warned_of_motion, true) {
+                    self.outputs.push_back(Output::Say(Note::NoBias(why)));
+                }
+            }
+            (Outcome::Measured(kind, Ok(found)), origin) => {
+                let calibration = std::mem::take(&mut self.calibration);
+                self.calibration = match kind {
+                    Kind::Magnet => calibration.with_magnet(found),
+                    Kind::Gyro | Kind::SelfTest => calibration.with_gyro(found),
+                };
+                match origin {
+                    // What is measured at each start need not be kept.
+                    None => self.outputs.push_back(Output::Say(Note::Bias(found))),
+                    Some(origin) => {
+                        self.storing = Some(Storing {
+                            kind,
+                            origin,
+                            found,
+                            is_begun: false,
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// As soon as the gyroscope measures, its bias is.
+    pub(super) fn watch_for_bias(&mut self, now: Instant, raw: Raw) {
+        let is_time = self.measure_bias_at.is_some_and(|time| time <= now);
+        if is_time && raw.gyro.is_some() && self.service.is_none() {
+            self.measure_bias_at = None;
+            if !self.calibration.knows_gyro() {
+                self.service = Some(Service::new(now, Kind::Gyro, None, Some(START_WATCH)));
+            }
+        }
+    }
+
+    fn report(&mut self, origin: &Origin, report: ServiceReport) {
+        let message = DriverMsg {
+            service_report: Some(report),
+            ..DriverMsg::data()
+        };
+        (self.outputs).push_back(Output::Answer(origin.clone(), message));
+    }
+}
