@@ -158,7 +158,6 @@ impl Fakes {
                     angle: 45.0,
                     marker_id: 544,
                     timestamp: Some(n * 100),
-                    ..stargazer::LocalizationData::default()
                 }),
                 ..DeviceMessage::data()
             }),
