@@ -57,7 +57,6 @@ impl Bus for Drive {
 impl Drive {
     fn new(seed: u64) -> Self {
         let map = Map::flat();
-        let ceiling = Ceiling::over(&map);
         let robot = Robot::new(Config {
             start: find_start(&map.walls, &map.robots).unwrap(),
             walls: map.walls,
