@@ -186,7 +186,7 @@ impl Core {
             }
             request::What::ListClients(page) => {
                 let total = self.router.clients.len() as u32;
-                let all = self.router.clients.iter();
+                let all = self.router.clients.in_order().into_iter();
                 let clients = all.map(|client| self.client_info(now, client));
                 let clients = page_of(clients, page.skip());
                 reply::What::Clients(mediator::ClientList { clients, total })
@@ -363,9 +363,9 @@ impl Core {
     fn client_info(&self, now: Instant, client: &Client) -> mediator::ClientInfo {
         mediator::ClientInfo {
             id: client.id.0,
-            address: client.address.address.to_string(),
+            address: client.address().to_string(),
             announced: Some(client.announced),
-            silent_ms: Some(millis(now.duration_since(client.heard))),
+            silent_ms: Some(millis(self.router.clients.silent_for(now, client))),
             frames_received: Some(client.received),
             frames_sent: Some(client.sent),
             devices: client

@@ -54,8 +54,8 @@ fn events_tell_of_deaths_and_returns() {
 #[test]
 fn listeners_that_made_room_for_others_are_forgotten() {
     let mut world = World::new(&["5:0=x"]);
-    world.core.router.clients =
-        crate::router::Clients::new(std::num::NonZeroUsize::new(10).unwrap());
+    let limit = std::num::NonZeroUsize::new(10).unwrap();
+    world.core.router.clients = crate::router::Clients::new(world.now, limit);
     for port in 1..1000 {
         world.send(local(port), Device::MEDIATOR, &plain(MsgType::Subscribe));
         assert!(world.core.listeners.len() <= 2 * (10 + 1));
