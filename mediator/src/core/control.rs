@@ -395,15 +395,7 @@ impl Core {
             dropped: (Drop::ALL.iter())
                 .map(|drop| counter(drop.name(), counters.dropped(*drop)))
                 .collect(),
-            client_id: self.id_of(asker).map(|id| id.0),
-        }
-    }
-
-    /// The number by which drivers know a sender.
-    fn id_of(&self, sender: Sender) -> Option<ClientId> {
-        match sender {
-            Sender::Client(address) => self.router.clients.at(&address).map(|client| client.id),
-            Sender::Driver(key) | Sender::DriverAsClient(key) => self.router.route(key)?.id,
+            client_id: self.router.id_of(asker).map(|id| id.0),
         }
     }
 }
