@@ -13,7 +13,10 @@
 //! The task ends when the last handle is gone or the transport has ended; then
 //! everybody who waits is told the cause.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+#[cfg(feature = "simulation")]
+pub(crate) mod simulation;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,7 +103,7 @@ pub(crate) struct Dispatch<T> {
     queues: HashMap<ListenerId, Arc<Queue>>,
     liveness: Liveness,
     questions: u64,
-    used: HashSet<Device>,
+    used: BTreeSet<Device>,
     sleep: Pin<Box<Sleep>>,
 }
 
@@ -161,7 +164,7 @@ impl<T: Transport> Dispatch<T> {
             queues: HashMap::new(),
             liveness: Liveness::default(),
             questions: 0,
-            used: HashSet::new(),
+            used: BTreeSet::new(),
             sleep: Box::pin(tokio::time::sleep(NEVER)),
         }
     }

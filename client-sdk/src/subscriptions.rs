@@ -17,7 +17,7 @@
 //!                          (try again: 0.1 s .. 2 s)
 //! ```
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use amber_proto::{Device, SynNum};
@@ -48,7 +48,8 @@ pub(crate) enum Ask {
 
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
-    feeds: HashMap<Device, Feed>,
+    /// In order, so that what happens at once happens in the same order every time.
+    feeds: BTreeMap<Device, Feed>,
 }
 
 /// What a device publishes, seen from here.
