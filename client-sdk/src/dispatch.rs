@@ -18,6 +18,7 @@ pub(crate) mod simulation;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::poll_fn;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -159,7 +160,7 @@ impl<T: Transport> Dispatch<T> {
             cancellations,
             status,
             outbox: VecDeque::new(),
-            pending: Pending::new(),
+            pending: Pending::new(anything()),
             subscriptions: Subscriptions::default(),
             queues: HashMap::new(),
             liveness: Liveness::default(),
@@ -646,6 +647,12 @@ fn uptime(message: Bytes) -> Option<Duration> {
         reply::What::Statistics(statistics) => statistics.uptime_ms.map(Duration::from_millis),
         _ => None,
     }
+}
+
+/// A number that another program does not get as well.
+fn anything() -> u32 {
+    // The keys of hash tables are the chance that the standard library has.
+    RandomState::new().build_hasher().finish() as u32
 }
 
 /// The clock that tests can stop.

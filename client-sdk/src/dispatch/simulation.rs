@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Cancellation, Dispatch, Order, Status};
 use crate::error::Result;
-use crate::pending::CallId;
+use crate::pending::{CallId, Pending};
 use crate::subscription::{Queue, Signal};
 use crate::subscriptions::{ListenerId, Terms};
 use crate::transport::{Role, Transport, TransportError};
@@ -75,19 +75,21 @@ impl Transport for Wire {
 }
 
 impl Machine {
-    /// A client that has said nothing yet.
-    pub fn new(role: Role) -> Self {
+    /// A client that has said nothing yet. Its numbers begin behind `last`, which
+    /// is drawn elsewhere.
+    pub fn new(role: Role, last: u32) -> Self {
         let (_, orders) = mpsc::channel(1);
         let (_, cancellations) = mpsc::unbounded_channel();
         let sent = Vec::new();
         let _runtime = runtime().enter();
-        let dispatch = Dispatch::new(
+        let mut dispatch = Dispatch::new(
             Wire { role, sent },
             "the simulated one".into(),
             orders,
             cancellations,
             Arc::new(Status::default()),
         );
+        dispatch.pending = Pending::new(last);
         Self {
             dispatch,
             calls: BTreeMap::new(),

@@ -214,6 +214,7 @@ impl Model {
                 person.sent = true;
             }
         }
+        self.note_said_dead(changes.said_dead);
         self.forget_down(&changes.down);
         self.check_accounts(&changes, copies.len())
     }

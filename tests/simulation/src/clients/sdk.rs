@@ -44,9 +44,9 @@ pub struct Listener {
 
 impl Sdk {
     /// One that has just connected.
-    pub fn connect(now: Instant) -> (Self, Turn) {
+    pub fn connect(now: Instant, rng: &mut Rng) -> (Self, Turn) {
         let mut sdk = Self {
-            machine: Machine::new(Role::Client),
+            machine: Machine::new(Role::Client, rng.u32(..)),
             calls: BTreeMap::new(),
             listeners: BTreeMap::new(),
             ended: (0, 0),
@@ -81,7 +81,7 @@ impl Sdk {
     pub(super) fn act(&mut self, now: Instant, rng: &mut Rng, tokens: &mut Tokens) -> Turn {
         match rng.u8(0..40) {
             0 => {
-                let said = std::mem::replace(&mut self.machine, Machine::new(Role::Client)).close();
+                let said = std::mem::replace(&mut self.machine, Machine::new(Role::Client, 0)).close();
                 return Turn {
                     sent: said.iter().map(encode).collect(),
                     leaves: true,

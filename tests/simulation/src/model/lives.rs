@@ -94,6 +94,18 @@ impl Model {
         }
     }
 
+    /// A process has said that it cannot be used: that is news to nobody until he
+    /// asks again, be it that he may not be told.
+    pub(super) fn note_said_dead(&mut self, said_dead: Option<u32>) {
+        let Some(life) = said_dead.and_then(|pid| self.lives.get(&pid)) else {
+            return;
+        };
+        for person in self.people.values_mut() {
+            let used = life.devices.iter().filter(|device| person.used.contains(device));
+            person.told.extend(used);
+        }
+    }
+
     /// A process says of itself that it cannot be used.
     pub(super) fn said_dead(&self, call: &Call<'_>) -> Option<u32> {
         let Cause::Frame(pid, header, message) = call.cause else {

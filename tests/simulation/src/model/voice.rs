@@ -63,7 +63,7 @@ impl Model {
         let person = self.people.get(&to).or(changes.gone.get(&to));
         let announced = person.is_some_and(|person| person.announced);
         holds(Invariant::OldClientsSeeDriversOnly, announced, || {
-            format!("{to} is spoken to: {:?}", messages::envelope(&bytes[2..]))
+            format!("{to} is spoken to, and has not spoken: {bytes:02x?}")
         })?;
         if person.is_some_and(|person| person.proved) {
             return Ok(());

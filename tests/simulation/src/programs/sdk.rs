@@ -45,7 +45,7 @@ impl Sdk {
             session: Session::default(),
             period: Duration::from_millis(rng.u64(50..600)),
             published: 0,
-            devices: Machine::new(Role::Driver),
+            devices: Machine::new(Role::Driver, rng.u32(..)),
             relayed: BTreeMap::new(),
             relays: *rng.choice(&[0, 1, 3]).unwrap_or(&0),
             requests: 0,

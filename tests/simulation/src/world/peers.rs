@@ -49,7 +49,7 @@ impl World {
             }
             None => {
                 self.summary.count("clients with the SDK");
-                let (sdk, turn) = Sdk::connect(now);
+                let (sdk, turn) = Sdk::connect(now, &mut self.rng);
                 self.clients.insert(at, (number, Client::Sdk(Box::new(sdk))));
                 turn
             }
