@@ -201,6 +201,12 @@ impl Queue {
         self.ends.len() + self.life_cycle.len() + self.waiting.frames()
     }
 
+    /// Client frames that wait behind the batch, and their bytes: what
+    /// [`Bounds`] bound.
+    pub fn waiting(&self) -> (usize, usize) {
+        (self.waiting.frames(), self.waiting.bytes())
+    }
+
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
