@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use amber_bench::fairness::{self, FLOODED};
 use amber_bench::goals::{FAN_OUTS, FLOODS, ROUND_TRIPS};
 use amber_bench::load::{self, Flood, Seen};
 use amber_bench::process::{Programs, Running, Setting, memory_of, sleeps_of};
@@ -55,6 +56,8 @@ enum Section {
     Resources,
     /// Client and driver written with the SDKs
     Sdk,
+    /// One client beside another that floods the same driver
+    Fairness,
 }
 
 /// Where the results of the last runs are, section by section.
@@ -114,6 +117,7 @@ impl Bench {
             Section::Overload => self.overload(),
             Section::Resources => self.resources(),
             Section::Sdk => self.sdk(),
+            Section::Fairness => self.fairness(),
         }
     }
 
@@ -368,6 +372,23 @@ impl Bench {
                     String::from_utf8_lossy(&output.stderr)
                 )
             })
+    }
+
+    fn fairness(&mut self) -> anyhow::Result<()> {
+        let amber = Candidate::Amber;
+        let slow = self.programs.path("bench-slow").display().to_string();
+        for (load, flood, each_us) in FLOODED {
+            self.at(load, amber);
+            let driver = each_us.map(|us| format!("5:0='{slow}' {us}"));
+            let setting = Setting {
+                driver: driver.as_deref(),
+                ..Setting::default()
+            };
+            let running = self.start(amber, &setting)?;
+            let seen = fairness::bystander(running.address, running.pid(), flood, self.duration)?;
+            seen.quantities(|quantity, value| self.results.add(load, quantity, amber, value));
+        }
+        Ok(())
     }
 
     fn start(&self, candidate: Candidate, setting: &Setting<'_>) -> anyhow::Result<Running> {
