@@ -9,13 +9,18 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, root};
+use crate::common::{AMBER, Mediator, root, rust_examples};
+
+/// Longer than a run of a client takes, in seconds, even on a busy machine.
+const PATIENCE: &str = "60";
 
 /// How the programs of one language are started.
 struct Language {
     dummy: Vec<String>,
     thermometer: Option<Vec<String>>,
     client: Option<Vec<String>>,
+    /// How the client takes the address of the mediator, as `amber check-client` writes it.
+    address: &'static str,
     /// Names and values for the environment of all of them.
     environment: Vec<(&'static str, PathBuf)>,
     /// Checks of `amber check` that are beyond it, as its README says.
@@ -32,7 +37,7 @@ fn examples() -> PathBuf {
 }
 
 /// Whether a command works; says what is missing if not.
-fn has(test: &str, command: &str) -> bool {
+pub fn has(test: &str, command: &str) -> bool {
     let list = words(command);
     let found = Command::new(&list[0])
         .args(&list[1..])
@@ -62,6 +67,7 @@ impl Language {
             dummy: words(dummy),
             thermometer: some(thermometer),
             client: some(client),
+            address: "{host} {port}",
             environment: Vec::new(),
             beyond: "",
             _built: TempDir::new().unwrap(),
@@ -76,20 +82,47 @@ impl Language {
     }
 
     /// A client passes the kit; it is told where the mediator is by `address`.
-    fn check_client(&self, client: &[String], address: &[&str]) {
+    fn check_client(&self, client: &[String], address: &str) {
         let mut check = Command::new(AMBER);
-        check.args([
-            "check-client",
-            "--timeout",
-            "60",
-            "--proto",
-            "thermometer.proto",
-        ]);
+        check.args(["check-client", "--timeout", PATIENCE]);
+        check.args(["--proto", "thermometer.proto"]);
+        check.args(["--proto", "follow_wall.proto"]);
         check.args([
             "--answer",
             "201:0=temperature={\"celsius\": 20.5, \"sensor\": \"cpu\"}",
+            "--answer",
+            "202:0=status={\"following\": true}",
         ]);
-        check.arg("--").args(client).args(address);
+        check.arg("--").args(client).args(words(address));
+        self.in_environment(&mut check);
+        build(&mut check);
+    }
+
+    /// A driver passes the kit; its requests are asked.
+    fn check_driver(&self, device: &str, command: &[String]) {
+        let mut check = Command::new(AMBER);
+        check.args(["check", "--device", device, "--timeout", "20"]);
+        check.args(match device {
+            "dummy:0" => &["--as", "dummy"][..],
+            "201:0" => &[
+                "--proto",
+                "thermometer.proto",
+                "--request",
+                "get_temperature=true",
+            ],
+            _ => &[
+                "--proto",
+                "follow_wall.proto",
+                "--request",
+                "get_status=true",
+                "--request",
+                "follow=true",
+            ],
+        });
+        if !self.beyond.is_empty() {
+            check.args(["--skip", self.beyond]);
+        }
+        check.arg("--").args(command);
         self.in_environment(&mut check);
         build(&mut check);
     }
@@ -97,22 +130,11 @@ impl Language {
     /// Both drivers pass the kit, and so does their client.
     fn check(&self) {
         if let Some(client) = &self.client {
-            self.check_client(client, &["{host}", "{port}"]);
+            self.check_client(client, self.address);
         }
-        let mut drivers = vec![("dummy", &self.dummy)];
-        drivers.extend(self.thermometer.iter().map(|command| ("201:0", command)));
-        for (device, command) in drivers {
-            let mut check = Command::new(AMBER);
-            check.args(["check", "--device", device, "--timeout", "20"]);
-            if device == "dummy" {
-                check.args(["--as", "dummy"]);
-            }
-            if !self.beyond.is_empty() {
-                check.args(["--skip", self.beyond]);
-            }
-            check.arg("--").args(command);
-            self.in_environment(&mut check);
-            build(&mut check);
+        self.check_driver("dummy:0", &self.dummy);
+        if let Some(thermometer) = &self.thermometer {
+            self.check_driver("201:0", thermometer);
         }
     }
 
@@ -135,10 +157,12 @@ impl Language {
         mediator.wait_for_line("up driver=201:0");
         let mut command = Command::new(&client[0]);
         command.args(&client[1..]);
-        command.args([
-            &mediator.address.ip().to_string(),
-            &mediator.address.port().to_string(),
-        ]);
+        let address = mediator.address;
+        let filled = (self.address)
+            .replace("{host}", &address.ip().to_string())
+            .replace("{port}", &address.port().to_string())
+            .replace("{}", &address.to_string());
+        command.args(words(&filled));
         self.in_environment(&mut command);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -228,17 +252,33 @@ fn python() {
     }
     let plain = Language::new("python3 python/dummy_driver.py", "", "");
     plain.check();
-    plain.check_client(&words("python3 python/dummy_client.py"), &["{}"]);
+    plain.check_client(&words("python3 python/dummy_client.py"), "{}");
     if !has("Python package", "python3 -c import\tgrpc_tools") {
         return;
     }
     let language = Language {
         environment: vec![("PYTHONPATH", root().join("client-sdk/python/src"))],
+        ..Language::new("python3 python/dummy_driver.py", "", "")
+    };
+    language.check_driver("201:0", &words("python3 python/thermometer_driver.py"));
+    language.check_driver("202:0", &words("python3 python/follow_wall.py"));
+    language.check_client(&words("python3 python/thermometer_client.py"), "{}");
+}
+
+#[test]
+fn rust() {
+    let built = rust_examples();
+    let program = |name: &str| built.join(name).to_str().unwrap().to_owned();
+    let language = Language {
+        address: "{}",
         ..Language::new(
-            "python3 python/dummy_driver.py",
-            "python3 python/thermometer_driver.py",
-            "",
+            &program("dummy_driver"),
+            &program("thermometer_driver"),
+            &program("client"),
         )
     };
     language.check();
+    language.check_driver("202:0", &words(&program("follow_wall")));
+    language.check_client(&words(&program("follow_wall_client")), "{} 3");
+    language.work_together();
 }

@@ -11,6 +11,7 @@ mod bench;
 mod cli;
 mod configuration;
 mod demo;
+mod follow_wall;
 mod kit;
 mod languages;
 mod limits;

@@ -258,7 +258,8 @@ impl Options {
     fn read_fields(&self, first: &str) -> Result<Bytes, Failure> {
         let words = [first].into_iter();
         let words = words.chain(self.args.iter().map(String::as_str));
-        Ok(read_fields(words, &Schemas::with(&self.proto)?)?.into())
+        let asked = self.device.device_type;
+        Ok(read_fields(asked, words, &Schemas::with(&self.proto)?)?.into())
     }
 
     fn is_for(&self, known: &Known) -> bool {
@@ -300,21 +301,7 @@ impl Options {
             name: RAW.into(),
             args: "HEX".into(),
         });
-        let module = self
-            .device
-            .device_type
-            .name()
-            .map(|name| name.replace('-', "_"));
-        let fields = Schemas::with(&self.proto)?.fields(|package| {
-            match package
-                .strip_prefix("amber.")
-                .and_then(|p| p.strip_suffix("_proto"))
-            {
-                Some(ours) => module.as_deref() == Some(ours),
-                // The user's own files say nothing about device numbers.
-                None => true,
-            }
-        });
+        let fields = Schemas::with(&self.proto)?.fields(self.device.device_type);
         Ok(Requests { requests, fields })
     }
 }
@@ -555,6 +542,7 @@ fn only(args: &[String]) -> Option<&str> {
 /// # Errors
 /// What is no FIELD=VALUE, a field that no schema has, or a value that does not fit.
 pub fn read_fields<'a>(
+    asked: DeviceType,
     words: impl IntoIterator<Item = &'a str>,
     schemas: &Schemas,
 ) -> Result<Vec<u8>, Failure> {
@@ -567,7 +555,7 @@ pub fn read_fields<'a>(
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         fields.insert(name.into(), value);
     }
-    schemas.encode(&fields)
+    schemas.encode(asked, &fields)
 }
 
 /// A message in hex. What is no `DriverMsg` cannot get a number, so nothing
