@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -23,8 +24,6 @@ struct Language {
     address: &'static str,
     /// Names and values for the environment of all of them.
     environment: Vec<(&'static str, PathBuf)>,
-    /// Checks of `amber check` that are beyond it, as its README says.
-    beyond: &'static str,
     _built: TempDir,
 }
 
@@ -60,6 +59,14 @@ fn build(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {output:?}");
 }
 
+fn at_once(checks: &[&(dyn Fn() + Sync)]) {
+    thread::scope(|scope| {
+        for check in checks {
+            scope.spawn(check);
+        }
+    });
+}
+
 impl Language {
     fn new(dummy: &str, thermometer: &str, client: &str) -> Self {
         let some = |command: &str| (!command.is_empty()).then(|| words(command));
@@ -69,7 +76,6 @@ impl Language {
             client: some(client),
             address: "{host} {port}",
             environment: Vec::new(),
-            beyond: "",
             _built: TempDir::new().unwrap(),
         }
     }
@@ -119,23 +125,28 @@ impl Language {
                 "follow=true",
             ],
         });
-        if !self.beyond.is_empty() {
-            check.args(["--skip", self.beyond]);
-        }
         check.arg("--").args(command);
         self.in_environment(&mut check);
         build(&mut check);
     }
 
-    /// Both drivers pass the kit, and so does their client.
+    /// Drivers and client pass the kit, and work together: all at once, for
+    /// most of it is waiting for what must not come.
     fn check(&self) {
-        if let Some(client) = &self.client {
-            self.check_client(client, self.address);
-        }
-        self.check_driver("dummy:0", &self.dummy);
-        if let Some(thermometer) = &self.thermometer {
-            self.check_driver("201:0", thermometer);
-        }
+        at_once(&[
+            &|| self.check_driver("dummy:0", &self.dummy),
+            &|| {
+                if let Some(thermometer) = &self.thermometer {
+                    self.check_driver("201:0", thermometer);
+                }
+            },
+            &|| {
+                if let Some(client) = &self.client {
+                    self.check_client(client, self.address);
+                }
+            },
+            &|| self.work_together(),
+        ]);
     }
 
     /// They run under a mediator, and their client finds them.
@@ -192,7 +203,6 @@ fn c() {
         )
     };
     language.check();
-    language.work_together();
 }
 
 #[test]
@@ -206,7 +216,6 @@ fn node() {
         "node node/client.js",
     );
     language.check();
-    language.work_together();
 }
 
 #[test]
@@ -229,7 +238,6 @@ fn java() {
         )
     };
     language.check();
-    language.work_together();
 }
 
 #[test]
@@ -237,12 +245,7 @@ fn bash() {
     if !has("example in bash", "od --version") {
         return;
     }
-    let language = Language {
-        beyond: "slow-reader",
-        ..Language::new("bash shell/dummy_driver.sh", "", "")
-    };
-    language.check();
-    language.work_together();
+    Language::new("bash shell/dummy_driver.sh", "", "").check();
 }
 
 #[test]
@@ -251,18 +254,21 @@ fn python() {
         return;
     }
     let plain = Language::new("python3 python/dummy_driver.py", "", "");
-    plain.check();
-    plain.check_client(&words("python3 python/dummy_client.py"), "{}");
+    at_once(&[&|| plain.check(), &|| {
+        plain.check_client(&words("python3 python/dummy_client.py"), "{}");
+    }]);
     if !has("Python package", "python3 -c import\tgrpc_tools") {
         return;
     }
-    let language = Language {
+    let package = Language {
         environment: vec![("PYTHONPATH", root().join("client-sdk/python/src"))],
-        ..Language::new("python3 python/dummy_driver.py", "", "")
+        ..plain
     };
-    language.check_driver("201:0", &words("python3 python/thermometer_driver.py"));
-    language.check_driver("202:0", &words("python3 python/follow_wall.py"));
-    language.check_client(&words("python3 python/thermometer_client.py"), "{}");
+    at_once(&[
+        &|| package.check_driver("201:0", &words("python3 python/thermometer_driver.py")),
+        &|| package.check_driver("202:0", &words("python3 python/follow_wall.py")),
+        &|| package.check_client(&words("python3 python/thermometer_client.py"), "{}"),
+    ]);
 }
 
 #[test]
@@ -277,8 +283,10 @@ fn rust() {
             &program("client"),
         )
     };
-    language.check();
-    language.check_driver("202:0", &words(&program("follow_wall")));
-    language.check_client(&words(&program("follow_wall_client")), "{} 3");
+    at_once(&[
+        &|| language.check(),
+        &|| language.check_driver("202:0", &words(&program("follow_wall"))),
+        &|| language.check_client(&words(&program("follow_wall_client")), "{} 3"),
+    ]);
     language.work_together();
 }
