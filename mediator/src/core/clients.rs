@@ -54,7 +54,7 @@ impl Core {
     }
 
     pub(super) fn say_client_gone(&mut self, now: Instant, client: &Client, why: Gone) {
-        let (id, address) = (client.id, client.address.address);
+        let (id, address) = (client.id, client.address());
         self.listeners.remove(&id);
         match why {
             Gone::Lost | Gone::Unreachable(_) if !client.uses.is_empty() => {

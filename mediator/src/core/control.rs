@@ -186,12 +186,14 @@ impl Core {
             }
             request::What::ListClients(page) => {
                 let total = self.router.clients.len() as u32;
-                let all = self.router.clients.iter();
+                let all = self.router.clients.in_order().into_iter();
                 let clients = all.map(|client| self.client_info(now, client));
                 let clients = page_of(clients, page.skip());
                 reply::What::Clients(mediator::ClientList { clients, total })
             }
-            request::What::GetStatistics(_) => reply::What::Statistics(self.statistics(now)),
+            request::What::GetStatistics(_) => {
+                reply::What::Statistics(self.statistics(now, ticket.to))
+            }
             request::What::ChangeDriver(change) => {
                 self.check_admin(ticket.to)?;
                 let key = self.key_of(&change.device)?;
@@ -361,9 +363,9 @@ impl Core {
     fn client_info(&self, now: Instant, client: &Client) -> mediator::ClientInfo {
         mediator::ClientInfo {
             id: client.id.0,
-            address: client.address.address.to_string(),
+            address: client.address().to_string(),
             announced: Some(client.announced),
-            silent_ms: Some(millis(now.duration_since(client.heard))),
+            silent_ms: Some(millis(self.router.clients.silent_for(now, client))),
             frames_received: Some(client.received),
             frames_sent: Some(client.sent),
             devices: client
@@ -375,7 +377,7 @@ impl Core {
         }
     }
 
-    fn statistics(&self, now: Instant) -> Statistics {
+    fn statistics(&self, now: Instant, asker: Sender) -> Statistics {
         let counters = self.router.totals();
         let counter = |name: &str, value| Counter {
             name: name.into(),
@@ -393,6 +395,7 @@ impl Core {
             dropped: (Drop::ALL.iter())
                 .map(|drop| counter(drop.name(), counters.dropped(*drop)))
                 .collect(),
+            client_id: self.router.id_of(asker).map(|id| id.0),
         }
     }
 }

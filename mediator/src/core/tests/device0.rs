@@ -54,8 +54,8 @@ fn events_tell_of_deaths_and_returns() {
 #[test]
 fn listeners_that_made_room_for_others_are_forgotten() {
     let mut world = World::new(&["5:0=x"]);
-    world.core.router.clients =
-        crate::router::Clients::new(std::num::NonZeroUsize::new(10).unwrap());
+    let limit = std::num::NonZeroUsize::new(10).unwrap();
+    world.core.router.clients = crate::router::Clients::new(world.now, limit);
     for port in 1..1000 {
         world.send(local(port), Device::MEDIATOR, &plain(MsgType::Subscribe));
         assert!(world.core.listeners.len() <= 2 * (10 + 1));
@@ -191,4 +191,10 @@ fn statistics_name_every_counter() {
     assert_eq!(counter("driver_starts"), Some(1));
     assert_eq!(statistics.dropped.len(), Drop::ALL.len());
     assert_eq!((statistics.clients(), statistics.drivers()), (2, 1));
+    let asker = ClientAddress {
+        socket: 0,
+        address: local(2),
+    };
+    let known = world.core.router.clients.at(&asker).unwrap().id;
+    assert_eq!(statistics.client_id, Some(known.0), "who asks");
 }
