@@ -27,8 +27,9 @@ pub struct Plan {
     pub device: Device,
     /// Whose messages it knows, if that is known.
     pub speaks: Option<amber_proto::DeviceType>,
-    /// A request that it answers: an encoded DATA message without a number.
-    pub request: Option<Vec<u8>>,
+    /// Requests that it answers, each with a name for people and as an encoded
+    /// DATA message without a number.
+    pub requests: Vec<(String, Vec<u8>)>,
     /// How long an answer may take, and the end of the driver.
     pub timeout: Duration,
     /// The names of the checks that are wanted; all when empty.
@@ -51,7 +52,7 @@ impl Plan {
             speaks: devices::known(device.device_type).map(|_| device.device_type),
             command,
             device,
-            request: None,
+            requests: vec![],
             timeout: Duration::from_secs(5),
             only: vec![],
             skip: vec![],
@@ -318,13 +319,13 @@ impl Run<'_> {
 
     /// What it can be asked.
     pub(crate) fn asks(&self) -> Vec<Ask> {
-        let own = self.plan.request.clone().map(|message| Ask {
-            name: "--request",
-            message,
+        let own = self.plan.requests.iter().map(|(name, message)| Ask {
+            name: name.clone(),
+            message: message.clone(),
             answer: Answer::Any,
         });
         let known = self.known().map(|known| known.asks).unwrap_or_default();
-        own.into_iter().chain(known).collect()
+        own.chain(known).collect()
     }
 
     /// Starts the driver anew.

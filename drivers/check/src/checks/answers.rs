@@ -181,7 +181,7 @@ pub(crate) fn requests(run: &mut Run<'_>) -> Checking {
                 ask.name
             )));
         }
-        answered.push(ask.name);
+        answered.push(ask.name.clone());
     }
     Ok(Verdict::Seen(answered.join(", ")))
 }
