@@ -191,7 +191,9 @@ impl Core {
                 let clients = page_of(clients, page.skip());
                 reply::What::Clients(mediator::ClientList { clients, total })
             }
-            request::What::GetStatistics(_) => reply::What::Statistics(self.statistics(now)),
+            request::What::GetStatistics(_) => {
+                reply::What::Statistics(self.statistics(now, ticket.to))
+            }
             request::What::ChangeDriver(change) => {
                 self.check_admin(ticket.to)?;
                 let key = self.key_of(&change.device)?;
@@ -375,7 +377,7 @@ impl Core {
         }
     }
 
-    fn statistics(&self, now: Instant) -> Statistics {
+    fn statistics(&self, now: Instant, asker: Sender) -> Statistics {
         let counters = self.router.totals();
         let counter = |name: &str, value| Counter {
             name: name.into(),
@@ -393,6 +395,7 @@ impl Core {
             dropped: (Drop::ALL.iter())
                 .map(|drop| counter(drop.name(), counters.dropped(*drop)))
                 .collect(),
+            client_id: self.router.id_of(asker).map(|id| id.0),
         }
     }
 }

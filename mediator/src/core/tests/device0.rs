@@ -191,4 +191,10 @@ fn statistics_name_every_counter() {
     assert_eq!(counter("driver_starts"), Some(1));
     assert_eq!(statistics.dropped.len(), Drop::ALL.len());
     assert_eq!((statistics.clients(), statistics.drivers()), (2, 1));
+    let asker = ClientAddress {
+        socket: 0,
+        address: local(2),
+    };
+    let known = world.core.router.clients.at(&asker).unwrap().id;
+    assert_eq!(statistics.client_id, Some(known.0), "who asks");
 }
