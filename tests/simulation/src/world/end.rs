@@ -91,7 +91,10 @@ impl World {
         for (_, client) in self.clients.values() {
             client.check(now)?;
         }
-        let ghost = self.model.who_answered().find(|at| !self.clients.contains_key(at));
+        let ghost = self
+            .model
+            .who_answered()
+            .find(|at| !self.clients.contains_key(at));
         holds(Invariant::GoodbyeForgets, ghost.is_none(), || {
             format!("{ghost:?} has been silent for long, and is still known")
         })
@@ -106,7 +109,14 @@ impl World {
         }
         self.check_states()?;
         let processes: Vec<_> = (self.processes.values())
-            .map(|process| (process.pid, process.key, process.reads(now), process.vices.slow))
+            .map(|process| {
+                (
+                    process.pid,
+                    process.key,
+                    process.reads(now),
+                    process.vices.slow,
+                )
+            })
             .collect();
         for (pid, key, reads, slow) in processes {
             let core = self.core.as_mut();
@@ -155,9 +165,17 @@ impl World {
             })
             .flatten()
             .collect();
-        holds(Invariant::DriversSettle, drivers.len() == self.config.drivers.len(), || {
-            format!("{} drivers are listed, {} configured", drivers.len(), self.config.drivers.len())
-        })?;
+        holds(
+            Invariant::DriversSettle,
+            drivers.len() == self.config.drivers.len(),
+            || {
+                format!(
+                    "{} drivers are listed, {} configured",
+                    drivers.len(),
+                    self.config.drivers.len()
+                )
+            },
+        )?;
         for driver in drivers {
             let settled = match driver.state() {
                 DriverState::Up => {
@@ -172,7 +190,12 @@ impl World {
                 DriverState::Starting | DriverState::Stopping | DriverState::Backoff => false,
             };
             holds(Invariant::DriversSettle, settled, || {
-                format!("{:?} is {:?}: {:?}", driver.devices, driver.state(), driver.reason)
+                format!(
+                    "{:?} is {:?}: {:?}",
+                    driver.devices,
+                    driver.state(),
+                    driver.reason
+                )
             })?;
         }
         Ok(())
@@ -201,7 +224,8 @@ impl World {
                 flowing += 1;
             }
         }
-        self.summary.count_many("subscriptions that flow at the end", flowing);
+        self.summary
+            .count_many("subscriptions that flow at the end", flowing);
         Ok(())
     }
 }

@@ -29,7 +29,8 @@ impl World {
             8..11 => self.turn_ids(),
             11 => {
                 self.spawns_fail = !self.spawns_fail;
-                self.summary.count("times that starting processes broke or was mended");
+                self.summary
+                    .count("times that starting processes broke or was mended");
             }
             12 => {
                 self.outage = true;
@@ -185,7 +186,8 @@ impl World {
             _ if !stopping => Happened::Restart,
             _ => Happened::Stop,
         };
-        self.summary.count("drivers started, stopped or restarted by somebody");
+        self.summary
+            .count("drivers started, stopped or restarted by somebody");
         self.driver_event(key, event)
     }
 }
