@@ -24,4 +24,5 @@ pub mod probe;
 pub mod process;
 pub mod report;
 pub mod results;
+pub mod run;
 pub mod samples;

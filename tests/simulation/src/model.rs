@@ -230,8 +230,12 @@ impl Model {
                 self.ended.entry(id).or_default().push((self.seq, None));
             }
         }
-        let known: BTreeMap<SocketAddr, ClientId> = (core.router.clients.iter())
-            .map(|client| (client.address.address, client.id))
+        let known: BTreeMap<SocketAddr, ClientId> = core
+            .router
+            .clients
+            .in_order()
+            .into_iter()
+            .map(|client| (client.address(), client.id))
             .collect();
         let gone =
             |address: &SocketAddr, person: &mut Person| known.get(address) != Some(&person.id);
