@@ -180,6 +180,23 @@ fn answers_without_their_number() {
 }
 
 #[test]
+fn answers_that_cannot_be_true() {
+    let command = vec![DRIVER.into(), "unequal-lists".into()];
+    let plan = Plan {
+        only: vec!["requests".into()],
+        timeout: Duration::from_secs(3),
+        ..Plan::new(command, "hokuyo:0".parse().unwrap()).unwrap()
+    };
+    let report = run(&plan, |_| {}).unwrap();
+    let checked = report.check("requests").unwrap();
+    assert_eq!(checked.outcome, Outcome::Fail);
+    let all = checked.line() + &checked.explanation();
+    for words in ["3 angles but 2 distances", "one distance for each angle"] {
+        assert!(all.contains(words), "no {words:?} in\n{all}");
+    }
+}
+
+#[test]
 fn answers_that_are_too_many() {
     fails("twice", "ping", &["answered twice"]);
     fails(
@@ -260,6 +277,16 @@ fn subscribers_who_are_forgotten_or_not() {
         "no-unsubscribe",
         "subscribe",
         &["gets data after UNSUBSCRIBE"],
+    );
+    fails(
+        "subscribes-twice",
+        "subscribe",
+        &["gets everything twice: clientIDs [31, 31]", "keep a set"],
+    );
+    fails(
+        "unsubscribes-once",
+        "subscribe",
+        &["after UNSUBSCRIBE (it had subscribed twice)", "keep a set"],
     );
     fails("publishes-numbers", "subscribe", &["looks like an answer"]);
     fails(
