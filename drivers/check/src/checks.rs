@@ -75,7 +75,7 @@ pub(crate) const ALL: &[Check] = &[
     },
     Check {
         name: "bytewise",
-        title: "takes a frame that comes in pieces",
+        title: "takes frames cut at every byte, and with a part of the next",
         why: "A pipe is a stream of bytes: one read() may return half a frame.",
         mend: "read until you have as many bytes as the length says (readFully, \
                stdin.buffer.read(n), a loop around read)",

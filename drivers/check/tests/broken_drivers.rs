@@ -164,6 +164,15 @@ fn answers_to_nobody() {
 }
 
 #[test]
+fn questions_to_nobody() {
+    fails(
+        "asks-without-id",
+        "asks-others",
+        &["type 4 has no deviceID", "also when they are 0"],
+    );
+}
+
+#[test]
 fn answers_without_their_number() {
     fails(
         "no-ack",
