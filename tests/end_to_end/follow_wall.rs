@@ -81,7 +81,7 @@ fn follows_a_wall(command: &str) {
     let trouble = wait_for("its trouble", || status().troubles.first().cloned());
     assert_eq!(trouble.text, "no scans come from hokuyo:0");
     assert!(robot.amber(&["start", "hokuyo:0"]));
-    robot.until("it drives and sees", |state| drives(state));
+    robot.until("it drives and sees", drives);
     wait_for("that it is well", || {
         status().troubles.is_empty().then_some(())
     });
