@@ -287,7 +287,7 @@ impl Queue {
     }
 
     fn refill(&mut self) {
-        while self.batch.len() < limits::WRITE_BYTES {
+        while self.batch.len() < limits::REFILL_BYTES {
             let Some((lane, frame)) = self.next() else {
                 break;
             };
