@@ -141,7 +141,7 @@ impl Queue {
     /// # Errors
     /// A part is longer than 32 767 bytes; the queue is as it was.
     pub fn push(&mut self, lane: Lane, frame: Frame<'_>) -> Result<(), PartTooLong> {
-        let room = !self.blocked && self.gathers();
+        let room = !self.blocked && self.gathers(limits::WRITE_BYTES);
         if room && self.waiting.is_empty() && self.life_cycle.is_empty() {
             frame.encode(&mut self.batch)?;
             self.ends.push((lane, self.batch.len()));
@@ -329,13 +329,13 @@ impl Queue {
         }
     }
 
-    /// Whether more is to be gathered for the pipe.
-    fn gathers(&self) -> bool {
-        self.batch.len() < limits::WRITE_BYTES.min(self.room)
+    /// Whether more is to be gathered for the pipe, of at most so many bytes.
+    fn gathers(&self, most: usize) -> bool {
+        self.batch.len() < most.min(self.room)
     }
 
     fn refill(&mut self) {
-        while self.gathers() {
+        while self.gathers(limits::REFILL_BYTES) {
             let Some((lane, frame)) = self.next() else {
                 break;
             };
