@@ -41,7 +41,8 @@ pub fn steer(scan: &Scan) -> Step {
 fn ahead_mm(scan: &Scan) -> f64 {
     let ahead = scan.valid_points().filter_map(|point| {
         let (forward_m, right_m) = point.x_y_m();
-        (forward_m > 0.0 && right_m.abs() * 1000.0 < HALF_WIDTH_MM).then_some(forward_m * 1000.0)
+        // What is right beside it is a rounding error ahead.
+        (forward_m > 0.001 && right_m.abs() * 1000.0 < HALF_WIDTH_MM).then_some(forward_m * 1000.0)
     });
     ahead.fold(f64::INFINITY, f64::min)
 }
