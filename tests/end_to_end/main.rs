@@ -8,6 +8,7 @@
 mod common;
 
 mod bench;
+mod chaos;
 mod cli;
 mod configuration;
 mod demo;

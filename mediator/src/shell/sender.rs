@@ -135,7 +135,7 @@ impl Sender {
 #[cfg(target_os = "linux")]
 fn send_run(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
     use nix::sys::socket::ControlMessage;
-    let segment = run.segment as u16; // At most SEGMENT_BYTES.
+    let segment = run.segment as u16; // At most LOCAL_SEGMENT_BYTES.
     let cut = [ControlMessage::UdpGsoSegments(&segment)];
     let to = SockaddrStorage::from(run.to.address());
     let bytes = [IoSlice::new(run.bytes)];
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(sender.send(sockets, &outbox, &mut counters), []);
         let sent = counters.counted(Count::DatagramsSent);
         assert_eq!(sent, datagrams.len() as u64);
-        let mut buffer = [0; 1000];
+        let mut buffer = [0; 10_000];
         for (number, (peer, bytes)) in datagrams.iter().enumerate() {
             let length = peers[*peer].0.recv(&mut buffer).unwrap();
             assert_eq!(length, bytes + 4, "{number}");
@@ -259,7 +259,10 @@ mod tests {
             let Some(sockets) = one_socket(ip) else {
                 continue;
             };
-            check(&mut Sender::new(), &sockets, ip, &datagrams);
+            let mut sender = Sender::new();
+            check(&mut sender, &sockets, ip, &datagrams);
+            check(&mut sender, &sockets, ip, &[(0, 6800); 10]);
+            assert_eq!(sender.segments, SEGMENTS);
         }
     }
 

@@ -130,10 +130,16 @@ fn goals() -> Vec<Goal> {
     );
     add("start to first answer, dummy", "ms", Limit::AtMost(30.0));
     add("10 idle drivers", "wakeups_per_s", Limit::AtMost(5.0));
+    add("10 idle drivers", "cpu_percent", Limit::AtMost(0.1));
     add(
         "client and driver by SDK, rtt",
         "times_raw",
         Limit::AtMost(1.5),
+    );
+    add(
+        "subscriber of 1000 scans/s by SDK",
+        "per_s",
+        Limit::AtLeast(950.0),
     );
     add(
         "subscriber of 1000 scans/s by SDK",

@@ -18,6 +18,7 @@ use crate::results::Candidate;
 #[derive(Clone, Debug)]
 pub struct Programs {
     directory: PathBuf,
+    before: Option<PathBuf>,
 }
 
 /// A candidate that runs with its drivers, until it is dropped.
@@ -42,15 +43,22 @@ pub struct Setting<'a> {
 }
 
 impl Programs {
-    /// Those that were built together with this one.
+    /// Those that were built together with this one, and perhaps another build
+    /// of `amber`.
     ///
     /// # Errors
     /// One of them is not there.
-    pub fn beside_this() -> anyhow::Result<Self> {
+    pub fn beside_this(before: Option<PathBuf>) -> anyhow::Result<Self> {
         let this = std::env::current_exe()?;
         let directory = this.parent().context("no folder")?.to_owned();
-        let programs = Self { directory };
-        for name in ["amber", "bench-echo", "bench-floor", "bench-sdk"] {
+        let programs = Self { directory, before };
+        for name in [
+            "amber",
+            "bench-echo",
+            "bench-floor",
+            "bench-sdk",
+            "bench-slow",
+        ] {
             let path = programs.path(name);
             ensure!(
                 path.exists(),
@@ -100,8 +108,12 @@ impl Programs {
                 command.arg(echo).args(words);
                 Ok((command, None))
             }
-            Candidate::Amber => {
-                let mut command = Command::new(self.path("amber"));
+            Candidate::Amber | Candidate::Before => {
+                let program = match (candidate, &self.before) {
+                    (Candidate::Before, Some(before)) => before.clone(),
+                    _ => self.path("amber"),
+                };
+                let mut command = Command::new(program);
                 command.args(["mediator", "--listen", "127.0.0.1:0", "--log", "error"]);
                 let echo = display(&echo)?;
                 let driver = match setting.driver {
