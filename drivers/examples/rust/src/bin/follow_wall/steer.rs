@@ -82,12 +82,17 @@ mod tests {
                 (Some(680), 220, 180),
                 "too far: to the right",
             ),
+            (&[(90.0, 300)], (Some(300), 125, 275), "nearer: more so"),
             (
-                &[(90.0, 100)],
-                (Some(100), 100, 300),
+                &[(80.0, 100)],
+                (Some(100), -100, 100),
+                "within its own width: turn",
+            ),
+            (
+                &[(90.0, 5000)],
+                (Some(5000), 300, 100),
                 "no sharper turn than this",
             ),
-            (&[(90.0, 5000)], (Some(5000), 300, 100), "nor than this"),
             (&[], (None, 300, 100), "no wall: look for one to the right"),
             (
                 &[(-90.0, 300)],
