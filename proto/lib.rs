@@ -17,6 +17,7 @@
 //! - [`ids`] has the numbers and names, [`limits`] every maximum.
 //! - One module per device holds its messages, generated from the `.proto` file
 //!   of that name, each with a `DriverMsg` that has the device's extensions.
+//!   [`include_messages!`] does the same for a device of your own.
 
 pub mod codec;
 pub mod frame;
@@ -40,6 +41,8 @@ pub use generated::amber::{
 pub use header::{Header, HeaderBytes};
 pub use ids::{ClientId, Device, DeviceId, DeviceType, SynNum};
 pub use message::DeviceMessage;
+/// What generated code is made of.
+pub use prost;
 
 /// The schemas as a serialized `FileDescriptorSet`, not folded: with `extend`
 /// as other languages see it. For tools that work by reflection.

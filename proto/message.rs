@@ -3,6 +3,7 @@
 use crate::{MsgType, SynNum};
 
 /// A device's `DriverMsg`: the base fields, and the extensions of one device.
+/// For a device of your own, `amber-build` makes one of its `.proto` file.
 ///
 /// ```
 /// use amber_proto::{DeviceMessage, MsgType, SynNum, dummy};
@@ -39,36 +40,63 @@ pub trait DeviceMessage: prost::Message + Default {
     }
 }
 
+/// Implements [`DeviceMessage`](crate::DeviceMessage) for a `DriverMsg` that
+/// was made of a `.proto` file; [`include_messages!`](crate::include_messages)
+/// has done so already.
+#[macro_export]
 macro_rules! device_message {
-    ($($module:ident)*) => {$(
-        impl DeviceMessage for crate::$module::DriverMsg {
-            fn kind(&self) -> Option<MsgType> {
+    ($message:ty) => {
+        impl $crate::DeviceMessage for $message {
+            fn kind(&self) -> Option<$crate::MsgType> {
                 // Not the generated getter: it says DATA for every unknown type.
-                self.r#type.and_then(|number| MsgType::try_from(number).ok())
+                self.r#type
+                    .and_then(|number| $crate::MsgType::try_from(number).ok())
             }
-            fn set_kind(&mut self, kind: MsgType) {
+            fn set_kind(&mut self, kind: $crate::MsgType) {
                 self.r#type = Some(kind.into());
             }
-            fn syn(&self) -> Option<SynNum> {
-                self.syn_num.map(SynNum)
+            fn syn(&self) -> Option<$crate::SynNum> {
+                self.syn_num.map($crate::SynNum)
             }
-            fn set_syn(&mut self, syn: Option<SynNum>) {
+            fn set_syn(&mut self, syn: Option<$crate::SynNum>) {
                 self.syn_num = syn.map(|syn| syn.0);
             }
-            fn ack(&self) -> Option<SynNum> {
-                self.ack_num.map(SynNum)
+            fn ack(&self) -> Option<$crate::SynNum> {
+                self.ack_num.map($crate::SynNum)
             }
-            fn set_ack(&mut self, ack: Option<SynNum>) {
+            fn set_ack(&mut self, ack: Option<$crate::SynNum>) {
                 self.ack_num = ack.map(|ack| ack.0);
             }
         }
-    )*};
+    };
 }
 
-device_message! {
-    collision_avoidance drive_to_point dummy hokuyo location maestro mediator
-    ninedof pid_follow_trajectory roboclaw stargazer
+/// Includes the messages of a device of your own: those of a package that
+/// `amber_build::compile` has made Rust of in `build.rs`.
+///
+/// ```ignore
+/// mod lamp {
+///     amber_proto::include_messages!("lamp");
+/// }
+/// ```
+#[macro_export]
+macro_rules! include_messages {
+    ($package:literal) => {
+        include!(concat!(env!("OUT_DIR"), "/", $package, ".rs"));
+    };
 }
+
+device_message!(crate::collision_avoidance::DriverMsg);
+device_message!(crate::drive_to_point::DriverMsg);
+device_message!(crate::dummy::DriverMsg);
+device_message!(crate::hokuyo::DriverMsg);
+device_message!(crate::location::DriverMsg);
+device_message!(crate::maestro::DriverMsg);
+device_message!(crate::mediator::DriverMsg);
+device_message!(crate::ninedof::DriverMsg);
+device_message!(crate::pid_follow_trajectory::DriverMsg);
+device_message!(crate::roboclaw::DriverMsg);
+device_message!(crate::stargazer::DriverMsg);
 
 #[cfg(test)]
 mod tests {

@@ -31,12 +31,13 @@ mod scan;
 mod stargazer;
 mod status;
 mod trace;
+mod typed;
 mod watch;
 
-pub use call::{read_fields, read_hex};
 pub use failure::{Failure, exit_code};
 pub use output::{Human, note, print, show, table};
 pub use reflect::Schemas;
+pub use typed::{read_fields, read_hex};
 
 /// The port of a mediator unless something else is said.
 pub const DEFAULT_PORT: u16 = 26_233;

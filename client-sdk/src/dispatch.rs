@@ -26,7 +26,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use amber_proto::mediator::{self, Unavailable, reply, request};
-use amber_proto::{Device, DeviceMessage, MsgType, Packet};
+use amber_proto::{ClientId, Device, DeviceMessage, MsgType, Packet};
 use bytes::Bytes;
 use prost::Message;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -34,7 +34,7 @@ use tokio::time::Sleep;
 use tracing::{debug, trace};
 
 use crate::error::{Error, Result, Unavailability};
-use crate::liveness::{Liveness, PATIENCE, Verdict};
+use crate::liveness::{Answer, Liveness, PATIENCE, Verdict};
 use crate::pending::{Call, CallId, Pending};
 use crate::subscription::{Interruption, Queue, Signal};
 use crate::subscriptions::{Ask, ListenerId, Subscriptions, Terms};
@@ -314,9 +314,9 @@ impl<T: Transport> Dispatch<T> {
                     .and_then(|ack| self.pending.answered(device, ack))
                 {
                     Some(call) => self.answer(now, call, packet.message),
-                    None if envelope.kind().is_none() => self.publish(device, packet.message),
+                    None if envelope.kind().is_none() => self.publish(now, device, packet.message),
                     None if envelope.kind() == Some(MsgType::Data) && envelope.ack().is_none() => {
-                        self.publish(device, packet.message);
+                        self.publish(now, device, packet.message);
                     }
                     None => trace!(%device, "dropped an answer that nobody waits for any more"),
                 }
@@ -416,9 +416,13 @@ impl<T: Transport> Dispatch<T> {
         match call.waiter {
             Waiter::Caller(answer) => drop(answer.send(Ok(message))),
             Waiter::Liveness => {
-                let why = match self.liveness.answered(call.started, now, uptime(message)) {
+                let why = match self
+                    .liveness
+                    .answered(call.started, now, statistics(message))
+                {
                     Verdict::Same => return,
                     Verdict::Restarted => Interruption::MediatorRestarted,
+                    Verdict::Forgotten => Interruption::Forgotten,
                     Verdict::BackAfterOutage => Interruption::MediatorLost,
                 };
                 for device in self.subscriptions.mediator_back(now) {
@@ -447,8 +451,8 @@ impl<T: Transport> Dispatch<T> {
         }
     }
 
-    fn publish(&mut self, device: Device, message: Bytes) {
-        if self.subscriptions.flows(device) {
+    fn publish(&mut self, now: Instant, device: Device, message: Bytes) {
+        if self.subscriptions.flows(now, device) {
             self.tell(device, || Signal::Resumed);
         }
         self.tell(device, || Signal::Message(message.clone()));
@@ -642,10 +646,15 @@ fn unavailable(device: Device, why: Option<Unavailable>) -> Error {
     }
 }
 
-fn uptime(message: Bytes) -> Option<Duration> {
-    match mediator::DriverMsg::decode(message).ok()?.reply?.what? {
-        reply::What::Statistics(statistics) => statistics.uptime_ms.map(Duration::from_millis),
-        _ => None,
+/// What matters to us in the mediator's statistics.
+fn statistics(message: Bytes) -> Answer {
+    let message = mediator::DriverMsg::decode(message).ok();
+    match message.and_then(|message| message.reply?.what) {
+        Some(reply::What::Statistics(statistics)) => Answer {
+            uptime: statistics.uptime_ms.map(Duration::from_millis),
+            client_id: statistics.client_id.map(ClientId),
+        },
+        _ => Answer::default(),
     }
 }
 

@@ -134,6 +134,20 @@ impl Error {
         }
     }
 
+    /// What a program prints before it ends: an `error:` line that says what
+    /// was wrong, and mostly a `hint:` line that says what to try.
+    ///
+    /// ```no_run
+    /// # fn run() -> amber_client::Result<()> { Ok(()) }
+    /// if let Err(error) = run() {
+    ///     eprintln!("{}", error.explained());
+    /// }
+    /// ```
+    pub fn explained(&self) -> String {
+        let hint = self.hint().map(|hint| format!("\nhint: {hint}"));
+        format!("error: {self}{}", hint.unwrap_or_default())
+    }
+
     /// The device that was asked, where one was.
     pub fn device(&self) -> Option<Device> {
         match self {
@@ -171,6 +185,16 @@ mod tests {
         };
         assert_eq!(error.to_string(), "no answer from hokuyo:0 within 500 ms");
         assert!(error.hint().unwrap().contains("amber devices"));
+        let lines = error.explained();
+        let expected = "error: no answer from hokuyo:0 within 500 ms\nhint: `amber devices`";
+        assert!(lines.starts_with(expected), "{lines}");
+        let closed = Error::Closed {
+            cause: "it is over".into(),
+        };
+        assert_eq!(
+            closed.explained(),
+            "error: the client is closed: it is over"
+        );
         let error = Error::DriverDied {
             device: Device::new(DeviceType::HOKUYO, 0),
             waited: Duration::from_millis(7),

@@ -4,13 +4,16 @@
 //! send what. So while somebody listens, we ask for the mediator's statistics
 //! every two seconds. Its uptime shows a restart however quick it was; two
 //! answers that stay away, or a refusal of the network, show an outage, after
-//! which the mediator may have given us up. The question announces us to a new
-//! mediator, too.
+//! which the mediator may have given us up. It may do so unnoticed by us as well
+//! (our answers got lost, or it had to make room): then it knows us by another
+//! number afterwards. The question announces us to a new mediator, too.
 //!
 //! A mediator that has never answered may be one of the original system: it is
 //! asked seldom, in case it is a new one that was out of reach.
 
 use std::time::{Duration, Instant};
+
+use amber_proto::ClientId;
 
 /// How often a mediator that answers is asked.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(2);
@@ -28,6 +31,7 @@ const SLACK: Duration = Duration::from_millis(20);
 pub(crate) struct Liveness {
     next_at: Option<Instant>,
     last: Option<Sample>,
+    known_as: Option<ClientId>,
     missed: u32,
     ever_answered: bool,
     outage: bool,
@@ -45,7 +49,17 @@ struct Sample {
 pub(crate) enum Verdict {
     Same,
     Restarted,
+    Forgotten,
     BackAfterOutage,
+}
+
+/// What an answer says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Answer {
+    /// How long the mediator runs.
+    pub(crate) uptime: Option<Duration>,
+    /// By which number it knows us; older mediators do not say.
+    pub(crate) client_id: Option<ClientId>,
 }
 
 impl Liveness {
@@ -54,6 +68,7 @@ impl Liveness {
         if !wanted {
             self.next_at = None;
             self.last = None;
+            self.known_as = None;
             self.missed = 0;
             self.outage = false;
         } else if self.next_at.is_none() {
@@ -86,21 +101,20 @@ impl Liveness {
         self.ever_answered
     }
 
-    /// The answer to a question, with the mediator's uptime where it says so.
-    pub(crate) fn answered(
-        &mut self,
-        asked: Instant,
-        now: Instant,
-        uptime: Option<Duration>,
-    ) -> Verdict {
+    /// The answer to a question.
+    pub(crate) fn answered(&mut self, asked: Instant, now: Instant, answer: Answer) -> Verdict {
         self.heard();
         self.missed = 0;
         self.next_at = self.next_at.map(|_| now + INTERVAL);
-        let restarted = uptime.is_some_and(|uptime| self.has_restarted(asked, now, uptime));
+        let restarted = (answer.uptime).is_some_and(|up| self.has_restarted(asked, now, up));
+        let before = self.known_as;
+        self.known_as = answer.client_id.or(before);
         if std::mem::take(&mut self.outage) {
             Verdict::BackAfterOutage
         } else if restarted {
             Verdict::Restarted
+        } else if before.is_some() && self.known_as != before {
+            Verdict::Forgotten
         } else {
             Verdict::Same
         }
@@ -146,6 +160,13 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn up(uptime: Duration) -> Answer {
+        Answer {
+            uptime: Some(uptime),
+            client_id: None,
+        }
+    }
+
     #[test]
     fn the_same_mediator_only_gets_older() {
         let start = Instant::now();
@@ -158,7 +179,7 @@ mod tests {
             let asked = start + k * INTERVAL;
             let uptime = 7 * SECOND + k * INTERVAL;
             // The answer may take its time.
-            let verdict = liveness.answered(asked, asked + k * 100 * MS, Some(uptime + 50 * MS));
+            let verdict = liveness.answered(asked, asked + k * 100 * MS, up(uptime + 50 * MS));
             assert_eq!(verdict, Verdict::Same);
         }
     }
@@ -170,9 +191,9 @@ mod tests {
             let mut liveness = Liveness::default();
             liveness.watch(start, true);
             // It was young itself, so the uptime need not even go down.
-            liveness.answered(start, start + MS, Some(SECOND));
+            liveness.answered(start, start + MS, up(SECOND));
             let asked = start + INTERVAL;
-            let verdict = liveness.answered(asked, asked + MS, Some(uptime));
+            let verdict = liveness.answered(asked, asked + MS, up(uptime));
             assert_eq!(verdict, Verdict::Restarted, "{uptime:?}");
         }
     }
@@ -182,19 +203,19 @@ mod tests {
         let now = Instant::now();
         let mut liveness = Liveness::default();
         liveness.watch(now, true);
-        liveness.answered(now, now, Some(SECOND));
+        liveness.answered(now, now, up(SECOND));
         assert!(!liveness.missed(now));
         assert!(liveness.missed(now));
         assert!(!liveness.missed(now));
         assert_eq!(
-            liveness.answered(now, now, Some(SECOND)),
+            liveness.answered(now, now, up(SECOND)),
             Verdict::BackAfterOutage
         );
-        assert_eq!(liveness.answered(now, now, Some(SECOND)), Verdict::Same);
+        assert_eq!(liveness.answered(now, now, up(SECOND)), Verdict::Same);
         liveness.unreachable(now);
         assert_eq!(liveness.next_timeout(), Some(now + INTERVAL_UNREACHABLE));
         assert_eq!(
-            liveness.answered(now, now, Some(SECOND)),
+            liveness.answered(now, now, up(SECOND)),
             Verdict::BackAfterOutage
         );
     }
@@ -217,7 +238,31 @@ mod tests {
         liveness.watch(now, true);
         liveness.watch(now, false);
         assert!(!liveness.handle_timeout(now));
-        liveness.answered(now, now, Some(SECOND));
+        liveness.answered(now, now, up(SECOND));
         assert_eq!(liveness.next_timeout(), None);
+    }
+
+    #[test]
+    fn another_number_shows_that_the_mediator_had_forgotten_us() {
+        let now = Instant::now();
+        let mut liveness = Liveness::default();
+        liveness.watch(now, true);
+        let mut known_as = |number: Option<i32>| {
+            let client_id = number.map(ClientId);
+            liveness.answered(
+                now,
+                now,
+                Answer {
+                    client_id,
+                    ..up(SECOND)
+                },
+            )
+        };
+        assert_eq!(known_as(Some(7)), Verdict::Same);
+        assert_eq!(known_as(Some(7)), Verdict::Same);
+        assert_eq!(known_as(Some(9)), Verdict::Forgotten);
+        assert_eq!(known_as(Some(9)), Verdict::Same);
+        assert_eq!(known_as(None), Verdict::Same, "it does not say");
+        assert_eq!(known_as(Some(9)), Verdict::Same);
     }
 }

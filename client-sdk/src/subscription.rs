@@ -78,6 +78,9 @@ pub enum Interruption {
     MediatorLost,
     /// The mediator was restarted.
     MediatorRestarted,
+    /// The mediator had given this client up, and so had the drivers: it had
+    /// been out of reach, or had to make room for others.
+    Forgotten,
 }
 
 impl<T> Subscription<T> {
@@ -192,6 +195,7 @@ impl fmt::Display for Interruption {
             Self::DriverDown => "no driver serves it now",
             Self::MediatorLost => "the mediator does not answer",
             Self::MediatorRestarted => "the mediator was restarted",
+            Self::Forgotten => "the mediator had given this client up",
         })
     }
 }

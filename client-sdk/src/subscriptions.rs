@@ -9,19 +9,35 @@
 //! ```text
 //!              add                      data
 //!   (nothing) -----> Asked ------------------------> Flowing
-//!                     | ^ |  ^                          |
-//!    no data: renew   +-+ |  |  time to try again       |
-//!    (1 s .. 30 s)        |  +-----------+              |
-//!                         +------------> Lost <---------+
+//!                     | ^ ^ ^                         |   |
+//!    no data: renew   +-+ | +-------------------------+   |
+//!    (1 s .. 17 min)      |   silent for long: renew      |
+//!                         |                               |
+//!                         | time to try again             |
+//!            Asked -----> Lost <--------------------------+
 //!                          driver died, mediator gone
 //!                          (try again: 0.1 s .. 2 s)
 //! ```
+//!
+//! Data that flowed and stopped may have an innocent reason, or our SUBSCRIBE
+//! was overtaken by our own UNSUBSCRIBE, or the driver gave us up for some
+//! reason of its own. Renewing does no harm, if it is not done at a pace that
+//! would keep a driver which counts its period from the SUBSCRIBE from ever
+//! coming to its next message: so the longest pause that was seen counts.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use amber_proto::{Device, SynNum};
 use bytes::Bytes;
+
+/// So long a device that has published may at least be silent.
+const QUIET: Duration = Duration::from_secs(5);
+/// A device that fell silent is asked as if that many questions had found no
+/// answer: it mostly has nothing to say.
+const ATTEMPTS_BEHIND_QUIET: u32 = 3;
+/// No longer, or the end of time would be passed.
+const LONGEST_PERIOD: Duration = Duration::from_secs(86_400);
 
 /// One local listener; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +78,10 @@ struct Feed {
     state: State,
     /// Listeners have been told that data stopped.
     interrupted: bool,
+    /// The last message, or the SUBSCRIBE if there was none since.
+    since: Instant,
+    /// The longest that was ever waited for a message.
+    longest_pause: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +91,9 @@ enum State {
         again_at: Instant,
         attempt: u32,
     },
-    Flowing,
+    Flowing {
+        quiet_at: Instant,
+    },
     Lost {
         again_at: Instant,
         attempt: u32,
@@ -105,8 +127,9 @@ impl Subscriptions {
             feed.terms = terms;
             return match feed.state {
                 State::Lost { .. } => None,
-                State::Asked { .. } | State::Flowing => {
-                    feed.state = asked(now, 0, feed.terms.period);
+                State::Asked { .. } | State::Flowing { .. } => {
+                    feed.longest_pause = Duration::ZERO;
+                    feed.ask(now, 0);
                     Some(Ask::Renew(device))
                 }
             };
@@ -117,6 +140,8 @@ impl Subscriptions {
             leave: terms.leave.clone(),
             terms,
             interrupted: false,
+            since: now,
+            longest_pause: Duration::ZERO,
         };
         self.feeds.insert(device, feed);
         Some(Ask::Subscribe(device))
@@ -132,7 +157,7 @@ impl Subscriptions {
         }
         let feed = self.feeds.remove(&device)?;
         match feed.state {
-            State::Asked { .. } | State::Flowing => Some(feed.leave),
+            State::Asked { .. } | State::Flowing { .. } => Some(feed.leave),
             State::Lost {
                 again: Again::Renew,
                 ..
@@ -159,11 +184,16 @@ impl Subscriptions {
     }
 
     /// Data came. Says whether listeners must be told that it flows again.
-    pub(crate) fn flows(&mut self, device: Device) -> bool {
+    pub(crate) fn flows(&mut self, now: Instant, device: Device) -> bool {
         let Some(feed) = self.feeds.get_mut(&device) else {
             return false;
         };
-        feed.state = State::Flowing;
+        let pause = now.saturating_duration_since(feed.since);
+        feed.longest_pause = feed.longest_pause.max(pause);
+        feed.since = now;
+        feed.state = State::Flowing {
+            quiet_at: now + feed.patience(),
+        };
         std::mem::take(&mut feed.interrupted)
     }
 
@@ -183,8 +213,8 @@ impl Subscriptions {
         let attempt = match (feed.state, ack) {
             (State::Asked { syn, attempt, .. }, Some(_)) if syn == ack => attempt + 1,
             (State::Asked { attempt, .. }, None) => attempt + 1,
-            (State::Flowing, None) => 0,
-            (State::Asked { .. } | State::Flowing, Some(_)) | (State::Lost { .. }, _) => {
+            (State::Flowing { .. }, None) => 0,
+            (State::Asked { .. } | State::Flowing { .. }, Some(_)) | (State::Lost { .. }, _) => {
                 return false;
             }
         };
@@ -204,7 +234,7 @@ impl Subscriptions {
             let attempt = match feed.state {
                 State::Lost { .. } => continue,
                 State::Asked { attempt, .. } => attempt + 1,
-                State::Flowing => 0,
+                State::Flowing { .. } => 0,
             };
             feed.state = State::Lost {
                 again_at: now + retry_delay(attempt),
@@ -241,7 +271,7 @@ impl Subscriptions {
                 State::Asked {
                     again_at, attempt, ..
                 } if again_at <= now => {
-                    feed.state = asked(now, attempt + 1, feed.terms.period);
+                    feed.ask(now, attempt + 1);
                     asks.push(Ask::Renew(*device));
                 }
                 State::Lost {
@@ -249,13 +279,17 @@ impl Subscriptions {
                     attempt,
                     again,
                 } if again_at <= now => {
-                    feed.state = asked(now, attempt, feed.terms.period);
+                    feed.ask(now, attempt);
                     asks.push(match again {
                         Again::Subscribe => Ask::Subscribe(*device),
                         Again::Renew => Ask::Renew(*device),
                     });
                 }
-                State::Asked { .. } | State::Lost { .. } | State::Flowing => {}
+                State::Flowing { quiet_at } if quiet_at <= now => {
+                    feed.ask(now, ATTEMPTS_BEHIND_QUIET);
+                    asks.push(Ask::Renew(*device));
+                }
+                State::Asked { .. } | State::Lost { .. } | State::Flowing { .. } => {}
             }
         }
         asks
@@ -263,9 +297,9 @@ impl Subscriptions {
 
     /// When [`Self::handle_timeout`] has something.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        let times = self.feeds.values().filter_map(|feed| match feed.state {
-            State::Asked { again_at, .. } | State::Lost { again_at, .. } => Some(again_at),
-            State::Flowing => None,
+        let times = self.feeds.values().map(|feed| match feed.state {
+            State::Asked { again_at, .. } | State::Lost { again_at, .. } => again_at,
+            State::Flowing { quiet_at } => quiet_at,
         });
         times.min()
     }
@@ -292,13 +326,29 @@ impl Subscriptions {
     }
 }
 
+impl Feed {
+    /// SUBSCRIBE is sent, for the so manieth time without data.
+    fn ask(&mut self, now: Instant, attempt: u32) {
+        self.since = now;
+        self.state = asked(now, attempt, self.terms.period);
+    }
+
+    /// How long a device that has published may be silent.
+    fn patience(&self) -> Duration {
+        let period = self
+            .terms
+            .period
+            .max(self.longest_pause)
+            .min(LONGEST_PERIOD);
+        QUIET.max(3 * period)
+    }
+}
+
 fn asked(now: Instant, attempt: u32, period: Duration) -> State {
-    let delay = Duration::from_secs(1 << attempt.min(5)).min(Duration::from_secs(30));
-    // Not for ever, or the end of time would be passed.
-    let delay = delay + period.min(Duration::from_secs(86_400));
+    let delay = Duration::from_secs(1 << attempt.min(10));
     State::Asked {
         syn: None,
-        again_at: now + delay,
+        again_at: now + delay + period.min(LONGEST_PERIOD),
         attempt,
     }
 }

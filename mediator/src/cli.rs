@@ -30,7 +30,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run a mediator with two drivers to play with, on this machine only
+    /// Run a simulated robot with everything on it, on this machine only
     Demo(demo::Options),
     /// Run the mediator
     Mediator(mediator::Options),

@@ -87,6 +87,8 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ticket {
     to: Sender,
+    /// Somebody else may have come to that address meanwhile.
+    id: Option<ClientId>,
     syn: SynNum,
 }
 
@@ -119,7 +121,7 @@ impl Core {
         let mut random = fastrand::Rng::with_seed(seed);
         let secret = random.u64(..);
         let mut core = Self {
-            router: Router::new(config.limits.clients, config.limits.queue, secret),
+            router: Router::new(now, config.limits.clients, config.limits.queue, secret),
             outbox: Outbox::default(),
             drivers: BTreeMap::new(),
             next_key: 0,
@@ -277,6 +279,7 @@ impl Core {
             text: Some(text.clone()),
             ..notice(Kind::ConfigurationReloaded)
         });
+        self.tend(now);
         text
     }
 
@@ -294,11 +297,12 @@ impl Core {
         let Some(id) = self.router.id_of(Sender::Client(at)) else {
             return;
         };
+        let moment = self.router.clients.moment(now);
         let Some(client) = self.router.clients.client_mut(id) else {
             return;
         };
         self.router.counters.count(Count::AddressErrors);
-        if client.unreachable(now, how) {
+        if client.unreachable(moment, how) {
             self.router.counters.count(Count::ClientsUnreachable);
             self.client_gone(now, id, Gone::Unreachable(how));
             self.tend(now);
@@ -427,6 +431,7 @@ impl Core {
         for action in actions {
             self.act(key, action);
         }
+        self.tend(now);
     }
 
     /// The time of [`Core::next_timeout`] has come.

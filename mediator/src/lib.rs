@@ -37,6 +37,7 @@ pub mod counters;
 mod hash;
 pub mod limits;
 pub mod log;
+pub mod moment;
 pub mod queue;
 pub mod rate;
 pub mod router;

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-/// Clients known at once. An entry takes some 600 bytes, so this is less than
-/// three megabytes.
+/// Clients known at once. An entry takes less than 200 bytes, so this is less
+/// than a megabyte.
 pub const CLIENTS: usize = 4096;
 
 /// An address that has not proved itself is a newcomer, and makes room before
@@ -36,7 +36,7 @@ pub const CLIENT_EVENTS_PER_SECOND: u32 = 100;
 
 /// So many requests to one device by one client or driver, of which most
 /// brought something back, are looked at as a whole ...
-pub const LOOP_FRAMES: u32 = 20_000;
+pub const LOOP_FRAMES: u16 = 20_000;
 
 /// ... and when they came at so many a second, the two seem to answer each
 /// other without end. Nobody steers or looks at anything that often.

@@ -1,5 +1,6 @@
 //! How often something may happen. PURE.
 
+use std::ops::Add;
 use std::time::{Duration, Instant};
 
 /// So many in a second; as many at once after a second of rest.
@@ -20,15 +21,21 @@ impl Rate {
 }
 
 /// Lets pass what comes at a [`Rate`], and says no to the rest.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Gate {
+#[derive(Clone, Copy, Debug)]
+pub struct Gate<T = Instant> {
     /// When all that has passed would have passed at an even pace.
-    paid: Option<Instant>,
+    paid: Option<T>,
 }
 
-impl Gate {
+impl<T> Default for Gate<T> {
+    fn default() -> Self {
+        Self { paid: None }
+    }
+}
+
+impl<T: Copy + Ord + Add<Duration, Output = T>> Gate<T> {
     /// Whether one more may pass now.
-    pub fn pass(&mut self, now: Instant, rate: Rate) -> bool {
+    pub fn pass(&mut self, now: T, rate: Rate) -> bool {
         let paid = self.paid.map_or(now, |paid| paid.max(now)) + rate.interval;
         let passes = paid <= now + Rate::BURST;
         if passes {

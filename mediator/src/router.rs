@@ -21,10 +21,12 @@
 //! not to be told to it again. And the number of a request that cannot be
 //! passed on is read, so that the answer finds its caller.
 
+mod client;
 mod clients;
 mod deaths;
 mod order;
 mod outbox;
+mod place;
 mod requests;
 mod tap;
 #[cfg(test)]
@@ -43,8 +45,10 @@ use amber_proto::mediator::Unavailable;
 use amber_proto::{ClientId, Device, DeviceType, Header, HeaderBytes};
 use tracing::warn;
 
-pub use self::clients::{Client, Clients, Silence, Unreachable};
+pub use self::client::{Client, Silence, Unreachable};
+pub use self::clients::Clients;
 pub use self::outbox::{ClientAddress, Outbox, Run, Written};
+pub use self::place::Place;
 pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use crate::access::Access;
@@ -167,10 +171,10 @@ pub struct Router {
 
 impl Router {
     /// A router that knows nobody yet. `secret` must not be known to clients.
-    pub fn new(clients: NonZeroUsize, bounds: Bounds, secret: u64) -> Self {
+    pub fn new(now: Instant, clients: NonZeroUsize, bounds: Bounds, secret: u64) -> Self {
         let life_cycle = bounds.life_cycle.max(clients.get().saturating_mul(2));
         Self {
-            clients: Clients::new(clients),
+            clients: Clients::new(now, clients),
             counters: Counters::default(),
             tap: Tap::default(),
             routes: Map::default(),
@@ -279,10 +283,11 @@ impl Router {
             self.counters.drop(Drop::DatagramHeader);
             return None;
         };
-        let known = match self.clients.heard(now, &from, bytes.len()) {
+        let (moment, place) = (self.clients.moment(now), Place::from(from));
+        let known = match self.clients.heard(moment, &place, bytes.len()) {
             Some(client) => {
                 let limited = !from.address.ip().to_canonical().is_loopback();
-                if limited && !client.datagrams.pass(now, self.datagram_rate) {
+                if limited && !client.datagrams.pass(moment, self.datagram_rate) {
                     self.counters.drop(Drop::RateLimited);
                     return None;
                 }
@@ -498,7 +503,7 @@ impl Router {
             if let Some(client) = self.clients.client_mut(id) {
                 client.sent += 1;
                 client.uses.answered(key, device);
-                out.send(client.address, &frame);
+                out.send(client.place, &frame);
                 to_clients += 1;
             } else if let Some(asker) = self.running.get(&id).copied() {
                 if let Some(asker) = self.routes.get_mut(&asker) {
@@ -548,7 +553,8 @@ impl Router {
         }
         self.counters.count(Count::ClientsSeen);
         let id = self.free_id();
-        self.clients.add(now, id, address, bytes);
+        let now = self.clients.moment(now);
+        self.clients.add(now, id, address.into(), bytes);
         id
     }
 

@@ -1,5 +1,6 @@
 //! A mediator process, and peers that speak raw datagrams with it.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -90,6 +91,17 @@ impl Mediator {
             command.args(["--driver", driver]);
         }
         Self::run(command)
+    }
+
+    /// Starts `amber mediator` with this configuration, which lies as `amber.toml` in the folder.
+    pub fn configured(text: &str) -> (Self, TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("amber.toml");
+        fs::write(&path, text).unwrap();
+        let mut command = Command::new(AMBER);
+        command.args(["mediator", "--listen", "127.0.0.1:0", "-c"]);
+        command.arg(&path);
+        (Self::run(command), folder)
     }
 
     /// Starts any command that prints `listening on ADDRESS`.

@@ -1,7 +1,6 @@
 //! Nobody takes more than his share of the mediator, and whoever tries is seen.
 
 use std::fs;
-use std::process::Command;
 use std::time::Instant;
 
 use amber_proto::Device;
@@ -9,7 +8,7 @@ use amber_proto::Frame;
 use amber_proto::mediator::{self, DriverState, unavailable::Reason};
 use prost::Message;
 
-use crate::common::{AMBER, Mediator, PATIENCE, device, wait_for};
+use crate::common::{Mediator, PATIENCE, device, wait_for};
 
 /// `cat` with something to say first: thirty requests to 77:3.
 const STARTS_A_LOOP: &str = r"5:0=sh -c 'for i in $(seq 30); do printf \\000\\004\\010\\115\\020\\003\\000\\001x; done; exec cat'";
@@ -26,16 +25,6 @@ fn two_drivers_that_answer_each_other_are_named_in_the_log_and_starve_nobody() {
     }
     let counters = mediator.describe("77:3").counters.unwrap();
     assert!(counters.frames_in() > 20_000, "{counters:?}");
-}
-
-fn with_config(text: &str) -> (Mediator, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("amber.toml");
-    fs::write(&path, text).unwrap();
-    let mut command = Command::new(AMBER);
-    command.args(["mediator", "--listen", "127.0.0.1:0", "-c"]);
-    command.arg(&path);
-    (Mediator::run(command), folder)
 }
 
 #[test]
@@ -55,7 +44,7 @@ fn access_rules_hold_and_change_with_a_reload() {
         from = ['127.0.0.0/8']
         devices = ['77:4']
     ";
-    let (mediator, folder) = with_config(&format!("{rules}{drivers}"));
+    let (mediator, folder) = Mediator::configured(&format!("{rules}{drivers}"));
     let peer = mediator.peer();
     peer.wait_for_echo(device("77:3"), b"open");
     peer.announce();
@@ -74,7 +63,7 @@ fn access_rules_hold_and_change_with_a_reload() {
 
 #[test]
 fn the_log_has_a_pace_and_what_is_left_out_is_counted() {
-    let (mediator, _folder) = with_config(
+    let (mediator, _folder) = Mediator::configured(
         "
         [limits]
         log_lines_per_second = 5

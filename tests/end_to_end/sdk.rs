@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amber_client::{Client, Error, Event};
+use amber_client::{Client, Error, Event, Interruption};
 use amber_proto::mediator::DriverState;
 use nix::sys::signal::Signal;
 
@@ -57,6 +57,29 @@ fn a_subscription_goes_on_when_the_driver_is_back() {
         client.close().await;
     });
     wait_for("its goodbye", || (mediator.gone() > 0).then_some(()));
+}
+
+#[test]
+fn a_client_that_had_to_make_room_is_served_again() {
+    let (mediator, _folder) = Mediator::configured(
+        "[limits]\nclients = 1\n[[driver]]\ndevice = 'dummy:0'\ncommand = ['amber', 'driver', 'dummy']\n",
+    );
+    run(async {
+        let client = Client::connect(mediator.address).await.unwrap();
+        let mut updates = client.dummy(0).subscribe().await.unwrap();
+        updates.next().await.unwrap();
+        let forgotten = Event::Interrupted(Interruption::Forgotten);
+        loop {
+            // Whoever asks takes its place.
+            mediator.statistics();
+            let event = tokio::time::timeout(Duration::from_millis(100), updates.next_event());
+            if event.await.ok().flatten().as_ref() == Some(&forgotten) {
+                break;
+            }
+        }
+        while !matches!(updates.next_event().await.unwrap(), Event::Message(_)) {}
+        client.close().await;
+    });
 }
 
 #[test]

@@ -25,6 +25,8 @@ class FakeMediator:
         self.seen = queue.Queue()
         self.answers = {}
         self.uptime_ms = 1000
+        self.client_id = 3
+        self.answered = queue.Queue()
         self.client = None
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -42,7 +44,9 @@ class FakeMediator:
                 reply = DriverMsg(type=DriverMsg.DATA, ackNum=message.synNum)
                 statistics = reply.Extensions[schemas.mediator.reply].statistics
                 statistics.uptime_ms = self.uptime_ms
+                statistics.client_id = self.client_id
                 self.send(device, reply)
+                self.answered.put(self.client_id)
                 continue
             self.seen.put((device, message))
             for reply in self.answers.get(device, lambda _: ())(message):
@@ -115,6 +119,16 @@ class Clients(unittest.TestCase):
         self.mediator.answers[(4, 0)] = lambda ask: [speeds(ask.synNum, 1)]
         with self.assertRaises(amber.BadAnswer):
             self.robot.hokuyo().scan()
+
+    def test_one_that_was_forgotten_subscribes_again(self):
+        subscription = self.robot.hokuyo().scans()
+        self.addCleanup(subscription.close)
+        reader = threading.Thread(target=lambda: list(subscription), daemon=True)
+        reader.start()
+        self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
+        self.mediator.answered.get(timeout=PATIENCE)
+        self.mediator.client_id = 8
+        self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
 
     def test_it_answers_the_mediator(self):
         self.mediator.wait_for((0, 0), DriverMsg.PING)

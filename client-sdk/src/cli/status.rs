@@ -222,6 +222,7 @@ mod tests {
             drivers: Some(0),
             counters: vec![counter("from_clients", 7)],
             dropped: vec![counter("empty", 0), counter("trailing", 2)],
+            client_id: None,
         };
         let status = MediatorStatus::new(statistics, &[]);
         let json = serde_json::to_value(&status).unwrap();

@@ -378,14 +378,14 @@ async fn a_mediator_that_was_restarted_is_subscribed_to_again() {
     bench.publish("Response 1");
     let mut asked = 2;
     for uptime_ms in [60_000, 62_000] {
-        statistics(&bench, asked, uptime_ms);
+        statistics(&bench, asked, uptime_ms, 3);
         assert!(bench.settle().is_empty());
         tokio::time::advance(Duration::from_secs(2)).await;
         let question = bench.settle();
         assert_eq!(question.len(), 1, "nothing is sent again while all is well");
         asked = question[0].1.unwrap().0;
     }
-    statistics(&bench, asked, 1_000);
+    statistics(&bench, asked, 1_000, 3);
     let sent: Vec<_> = bench.settle().into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(sent, [MsgType::Unsubscribe, MsgType::Subscribe]);
     assert_eq!(text(event(&mut updates)), "Response 1");
@@ -393,9 +393,27 @@ async fn a_mediator_that_was_restarted_is_subscribed_to_again() {
     assert_eq!(event(&mut updates), Some(Event::Interrupted(why)));
 }
 
-fn statistics(bench: &Bench, ack: u32, uptime_ms: u64) {
+#[tokio::test(start_paused = true)]
+async fn a_client_that_was_forgotten_unnoticed_subscribes_again() {
+    let (client, mut bench) = Bench::new();
+    subscribe!(updates, client, bench, FIRST);
+    bench.publish("Response 1");
+    statistics(&bench, 2, 60_000, 3);
+    assert!(bench.settle().is_empty());
+    tokio::time::advance(Duration::from_secs(2)).await;
+    let asked = bench.settle()[0].1.unwrap().0;
+    statistics(&bench, asked, 62_000, 8);
+    let sent: Vec<_> = bench.settle().into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(sent, [MsgType::Unsubscribe, MsgType::Subscribe]);
+    assert_eq!(text(event(&mut updates)), "Response 1");
+    let why = Interruption::Forgotten;
+    assert_eq!(event(&mut updates), Some(Event::Interrupted(why)));
+}
+
+fn statistics(bench: &Bench, ack: u32, uptime_ms: u64, client_id: i32) {
     let statistics = mediator::Statistics {
         uptime_ms: Some(uptime_ms),
+        client_id: Some(client_id),
         ..Default::default()
     };
     let message = mediator::DriverMsg {

@@ -32,7 +32,10 @@ impl Bench {
 
     fn flowing() -> Self {
         let mut bench = Self::asked();
-        assert!(!bench.table.flows(DUMMY), "nothing was interrupted");
+        assert!(
+            !bench.table.flows(bench.now, DUMMY),
+            "nothing was interrupted"
+        );
         bench
     }
 
@@ -85,12 +88,53 @@ fn other_parameters_are_a_renewal_for_all() {
 #[test]
 fn a_driver_that_is_alive_is_never_asked_twice() {
     let mut bench = Bench::flowing();
-    assert_eq!(bench.table.next_timeout(), None);
-    let later = bench.now + Duration::from_secs(3600);
-    assert!(bench.table.handle_timeout(later).is_empty());
+    for _ in 0..1000 {
+        bench.now += Duration::from_millis(4_900);
+        assert!(bench.table.handle_timeout(bench.now).is_empty());
+        assert!(!bench.table.flows(bench.now, DUMMY));
+    }
     // The answer to some request from when it was dead, late.
-    assert!(!bench.table.driver_died(later, DUMMY, Some(SynNum(3))));
-    assert_eq!(bench.table.next_timeout(), None);
+    let quiet_at = bench.table.next_timeout();
+    assert!(!bench.table.driver_died(bench.now, DUMMY, Some(SynNum(3))));
+    assert_eq!(bench.table.next_timeout(), quiet_at);
+}
+
+#[test]
+fn a_device_that_falls_silent_is_renewed_ever_more_slowly() {
+    let mut bench = Bench::flowing();
+    let times: Vec<_> = (0..4)
+        .map(|_| {
+            let (waited, asks) = bench.next();
+            assert_eq!(asks, [Ask::Renew(DUMMY)]);
+            waited
+        })
+        .collect();
+    assert_eq!(times, [5_000, 8_000, 16_000, 32_000]);
+    assert!(!bench.table.flows(bench.now, DUMMY), "nobody was told");
+}
+
+/// Some drivers count from the SUBSCRIBE; they must come to their next message.
+#[test]
+fn a_device_with_a_long_period_of_its_own_comes_to_speak() {
+    for period_s in [1, 4, 10, 45, 200, 900] {
+        let period = Duration::from_secs(period_s);
+        let mut bench = Bench::asked();
+        let (mut due, mut said, mut renewed_late) = (bench.now + period, 0, 0);
+        while said < 20 {
+            let timeout = bench.table.next_timeout().expect("a timeout");
+            if due <= timeout {
+                bench.now = due;
+                bench.table.flows(due, DUMMY);
+                said += 1;
+                due += period;
+            } else {
+                bench.next();
+                due = bench.now + period;
+                renewed_late += usize::from(said > 0);
+            }
+        }
+        assert_eq!(renewed_late, 0, "{period_s} s: its pace is known by then");
+    }
 }
 
 #[test]
@@ -103,9 +147,7 @@ fn a_subscribe_that_may_be_lost_is_renewed_ever_more_slowly_until_data_comes() {
             waited
         })
         .collect();
-    assert_eq!(times, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
-    bench.table.flows(DUMMY);
-    assert_eq!(bench.table.next_timeout(), None);
+    assert_eq!(times, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000]);
 }
 
 #[test]
@@ -127,9 +169,8 @@ fn a_dead_driver_is_asked_again_until_it_is_back() {
     }
     assert_eq!(times, [100, 200, 400, 800, 1_600, 2_000]);
     bench.next();
-    assert!(bench.table.flows(DUMMY), "listeners are told");
-    assert!(!bench.table.flows(DUMMY));
-    assert_eq!(bench.table.next_timeout(), None);
+    assert!(bench.table.flows(bench.now, DUMMY), "listeners are told");
+    assert!(!bench.table.flows(bench.now, DUMMY));
 }
 
 #[test]
@@ -149,7 +190,7 @@ fn after_an_outage_or_a_restart_of_the_mediator_everything_is_renewed_at_once() 
         "told already"
     );
     assert_eq!(bench.next(), (0, vec![Ask::Renew(DUMMY)]));
-    assert!(bench.table.flows(DUMMY));
+    assert!(bench.table.flows(bench.now, DUMMY));
 
     assert_eq!(bench.table.mediator_back(bench.now), [DUMMY]);
     assert_eq!(bench.next(), (0, vec![Ask::Renew(DUMMY)]));

@@ -25,8 +25,9 @@ const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-Example:
+Examples:
   amber demo
+  amber demo --driver '201:0=python3 my_driver.py'
 
 Then type in another terminal what it shows. Ctrl-C ends it.")]
 pub(crate) struct Options {
@@ -36,6 +37,9 @@ pub(crate) struct Options {
     /// Where the robot drives: a map in the .roson format, instead of a small flat
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
+    /// Run one more driver: split like a shell would, without a shell (may be given several times)
+    #[arg(long, value_name = "DEVICE=COMMAND ARGS...")]
+    driver: Vec<String>,
 }
 
 impl Options {
@@ -69,12 +73,11 @@ impl Options {
             ("dummy:0", "amber driver dummy".to_owned()),
             ("dummy:1", second),
         ];
+        let drivers = drivers.map(|(device, command)| format!("{device}={command}"));
+        let drivers: Vec<_> = drivers.into_iter().chain(self.driver).collect();
         let mediator = mediator::Options {
             listen: vec![(Ipv4Addr::LOCALHOST, self.port).into()],
-            driver: drivers
-                .iter()
-                .map(|(device, command)| format!("{device}={command}"))
-                .collect(),
+            driver: drivers.clone(),
             log: "info".into(),
             hangup: mediator::Hangup::End,
             ..mediator::Options::default()
@@ -142,7 +145,7 @@ impl Drop for Robot {
 /// Says what runs and what to type.
 fn introduce(
     addresses: &[SocketAddr],
-    drivers: &[(&str, String)],
+    drivers: &[String],
     missing: Option<String>,
 ) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -160,7 +163,7 @@ fn introduce(
          the ceiling and six servos stands in a small flat."
     )?;
     writeln!(out, "These drivers run, each in a process of its own:")?;
-    for (device, command) in drivers {
+    for (device, command) in drivers.iter().filter_map(|driver| driver.split_once('=')) {
         writeln!(out, "  {device:12} {command}")?;
     }
     if let Some(missing) = missing {

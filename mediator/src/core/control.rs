@@ -21,7 +21,7 @@ use super::{Core, Driver, Order, Ticket, absence};
 use crate::config::Admin;
 use crate::counters::{Count, Drop};
 use crate::limits;
-use crate::router::{Client, ClientAddress, DriverKey, ForMediator, Sender};
+use crate::router::{Client, ClientAddress, DriverKey, ForMediator, Place, Sender};
 use crate::supervise::{Event, Restart, State};
 
 impl Core {
@@ -84,7 +84,11 @@ impl Core {
                 {
                     return self.ask_for_proof(from, id, said.message);
                 }
-                let ticket = Ticket { to: said.from, syn };
+                let ticket = Ticket {
+                    to: said.from,
+                    id,
+                    syn,
+                };
                 match self.carry_out(now, ticket, message.request.and_then(|r| r.what)) {
                     Ok(Some(reply)) => self.reply(ticket, reply),
                     Ok(None) => {}
@@ -118,7 +122,11 @@ impl Core {
                 reply::What::Refused(refuse(reason, &shorten(&message), hint.as_deref()))
             }
         };
-        self.reply(ticket, reply);
+        if self.router.id_of(ticket.to) == ticket.id {
+            self.reply(ticket, reply);
+        } else {
+            self.router.counters.drop(Drop::Unproved);
+        }
     }
 
     /// Whoever asks may have made up his address, and the answer would go to
@@ -155,9 +163,10 @@ impl Core {
     }
 
     /// Whoever comes to that address next has not asked for it.
-    pub(super) fn forget_what_waited(&mut self, from: ClientAddress) {
+    pub(super) fn forget_what_waited(&mut self, from: Place) {
         let before = self.unproved.len();
-        self.unproved.retain(|(address, _)| *address != from);
+        self.unproved
+            .retain(|(address, _)| Place::from(*address) != from);
         let forgotten = (before - self.unproved.len()) as u64;
         self.router.counters.drop_many(Drop::Unproved, forgotten);
     }
@@ -194,12 +203,14 @@ impl Core {
             }
             request::What::ListClients(page) => {
                 let total = self.router.clients.len() as u32;
-                let all = self.router.clients.iter();
+                let all = self.router.clients.in_order().into_iter();
                 let clients = all.map(|client| self.client_info(now, client));
                 let clients = page_of(clients, page.skip());
                 reply::What::Clients(mediator::ClientList { clients, total })
             }
-            request::What::GetStatistics(_) => reply::What::Statistics(self.statistics(now)),
+            request::What::GetStatistics(_) => {
+                reply::What::Statistics(self.statistics(now, ticket.to))
+            }
             request::What::ChangeDriver(change) => {
                 self.check_admin(ticket.to)?;
                 let key = self.key_of(&change.device)?;
@@ -369,9 +380,9 @@ impl Core {
     fn client_info(&self, now: Instant, client: &Client) -> mediator::ClientInfo {
         mediator::ClientInfo {
             id: client.id.0,
-            address: client.address.address.to_string(),
+            address: client.address().to_string(),
             announced: Some(client.announced),
-            silent_ms: Some(millis(now.duration_since(client.heard))),
+            silent_ms: Some(millis(self.router.clients.silent_for(now, client))),
             frames_received: Some(client.received),
             frames_sent: Some(client.sent),
             devices: client
@@ -383,7 +394,7 @@ impl Core {
         }
     }
 
-    fn statistics(&self, now: Instant) -> Statistics {
+    fn statistics(&self, now: Instant, asker: Sender) -> Statistics {
         let counters = self.router.totals();
         let counter = |name: &str, value| Counter {
             name: name.into(),
@@ -401,6 +412,7 @@ impl Core {
             dropped: (Drop::ALL.iter())
                 .map(|drop| counter(drop.name(), counters.dropped(*drop)))
                 .collect(),
+            client_id: self.router.id_of(asker).map(|id| id.0),
         }
     }
 }

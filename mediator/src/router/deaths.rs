@@ -98,12 +98,15 @@ impl Router {
         }
         self.access = access;
         self.rules += 1;
-        for id in self.clients.ids() {
+        let ids: Vec<ClientId> = (self.clients.in_order().iter())
+            .map(|client| client.id)
+            .collect();
+        for id in ids {
             let (access, clients) = (&self.access, &mut self.clients);
             let Some(client) = clients.client_mut(id) else {
                 continue;
             };
-            let ip = client.address.address.ip();
+            let ip = client.address().ip();
             let forbidden = client.uses.end(|used| !access.allows(ip, used.device));
             for used in forbidden {
                 if let Some(lane) = self.farewell_lane(id, used.driver) {
@@ -150,7 +153,7 @@ impl Router {
             .is_some_and(|uses| uses.has_driver(driver))
         {
             // What waits may be for another device of the same process.
-            return Some(Lane::LifeCycle);
+            return Some(Lane::Left(id));
         }
         let route = self.routes.get_mut(&driver)?;
         route.untold.remove(&id);

@@ -6,7 +6,8 @@
 
 const NOBODY: u32 = u32::MAX;
 
-/// See the [module](self); `N` lines, of which the first gives way first.
+/// See the [module](self); `N` lines, at most 256, of which the first gives way
+/// first.
 #[derive(Debug)]
 pub(super) struct Order<const N: usize> {
     links: Vec<Link>,
@@ -17,7 +18,7 @@ pub(super) struct Order<const N: usize> {
 #[derive(Clone, Copy, Debug)]
 struct Link {
     /// The line it stands in, if any.
-    line: Option<usize>,
+    line: Option<u8>,
     before: u32,
     after: u32,
 }
@@ -50,7 +51,7 @@ impl<const N: usize> Order<N> {
         }
         let before = std::mem::replace(&mut self.backs[line], slot);
         self.links[at] = Link {
-            line: Some(line),
+            line: Some(line as u8),
             before,
             after: NOBODY,
         };
@@ -66,6 +67,7 @@ impl<const N: usize> Order<N> {
             return;
         };
         let Some(line) = link.line.take() else { return };
+        let line = usize::from(line);
         let Link { before, after, .. } = *link;
         match self.links.get_mut(before as usize) {
             Some(link) => link.after = after,

@@ -10,6 +10,7 @@ use std::ops::Range;
 use amber_proto::Frame;
 use amber_proto::frame::PartTooLong;
 
+use super::Place;
 use crate::limits;
 
 /// Where a client is: its address, and which of our sockets it talks to.
@@ -25,7 +26,7 @@ pub struct ClientAddress {
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    datagrams: Vec<(ClientAddress, Range<usize>)>,
+    datagrams: Vec<(Place, Written)>,
 }
 
 /// Datagrams in a row for one client, all as long as the first but for the
@@ -33,7 +34,7 @@ pub struct Outbox {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run<'a> {
     /// Whose they are.
-    pub to: ClientAddress,
+    pub to: Place,
     /// All of them, one behind the other.
     pub bytes: &'a [u8],
     /// Where to cut: the length of the first.
@@ -55,7 +56,7 @@ impl<'a> Run<'a> {
 }
 
 /// How many of the first ones make a run.
-fn run_len(datagrams: &[(ClientAddress, Range<usize>)], most: usize) -> usize {
+fn run_len(datagrams: &[(Place, Written)], most: usize) -> usize {
     let Some((to, first)) = datagrams.first() else {
         return 0;
     };
@@ -63,21 +64,31 @@ fn run_len(datagrams: &[(ClientAddress, Range<usize>)], most: usize) -> usize {
     if segment > limits::SEGMENT_BYTES {
         return 1;
     }
-    let goes_on = |pair: &[(ClientAddress, Range<usize>)]| {
-        let ((_, before), (other, range)) = (&pair[0], &pair[1]);
-        before.len() == segment
-            && other == to
-            && range.start == before.end
-            && range.len() <= segment
+    let goes_on = |pair: &[(Place, Written)]| {
+        let ((_, before), (other, next)) = (&pair[0], &pair[1]);
+        next.start == before.end && other == to && before.len() == segment && next.len() <= segment
     };
     let most = most.min(limits::RUN_BYTES / segment.max(1));
     let more = datagrams.windows(2).take(most.saturating_sub(1));
     1 + more.take_while(|pair| goes_on(pair)).count()
 }
 
-/// A frame in the outbox.
-#[derive(Clone, Debug)]
-pub struct Written(Range<usize>);
+/// A frame in the outbox: where its bytes are.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    start: u32,
+    end: u32,
+}
+
+impl Written {
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    fn len(self) -> usize {
+        self.range().len()
+    }
+}
 
 impl Outbox {
     /// Writes a frame, for any number of [`Outbox::send`].
@@ -85,21 +96,23 @@ impl Outbox {
     /// # Errors
     /// A part is longer than 32 767 bytes.
     pub fn write(&mut self, header: &[u8], message: &[u8]) -> Result<Written, PartTooLong> {
-        let start = self.bytes.len();
+        // What one turn can bring is bounded far below four gigabytes.
+        let start = self.bytes.len() as u32;
         Frame { header, message }.encode(&mut self.bytes)?;
-        Ok(Written(start..self.bytes.len()))
+        let end = self.bytes.len() as u32;
+        Ok(Written { start, end })
     }
 
     /// Sends a frame to one client.
-    pub fn send(&mut self, to: ClientAddress, frame: &Written) {
-        self.datagrams.push((to, frame.0.clone()));
+    pub fn send(&mut self, to: impl Into<Place>, frame: &Written) {
+        self.datagrams.push((to.into(), *frame));
     }
 
     /// What is to be sent, in order.
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = (ClientAddress, &[u8])> {
         self.datagrams
             .iter()
-            .map(|(to, range)| (*to, &self.bytes[range.clone()]))
+            .map(|(to, frame)| ((*to).into(), &self.bytes[frame.range()]))
     }
 
     /// The same, with neighbours that one system call can send taken together.
@@ -112,7 +125,7 @@ impl Outbox {
             let ((to, first), (_, last)) = (run.first()?, run.last()?);
             Some(Run {
                 to: *to,
-                bytes: &self.bytes[first.start..last.end],
+                bytes: &self.bytes[first.range().start..last.range().end],
                 segment: first.len(),
             })
         })
@@ -152,7 +165,7 @@ mod tests {
         let shown: Vec<(u16, Vec<usize>)> = (outbox.runs(most))
             .map(|run| {
                 let lengths = run.datagrams().map(|one| one.bytes.len()).collect();
-                (run.to.address.port(), lengths)
+                (run.to.address().port(), lengths)
             })
             .collect();
         let runs: Vec<_> = runs

@@ -25,6 +25,7 @@ impl Router {
         bytes: usize,
         out: &mut Outbox,
     ) {
+        let moment = self.clients.moment(now);
         let driver = self.devices.get(&device).copied();
         let client = known.and_then(|id| self.clients.client_mut(id));
         let used = driver.and_then(|driver| client?.uses.find(driver, device));
@@ -59,7 +60,7 @@ impl Router {
                 if std::mem::take(&mut used.told) {
                     route.untold.insert(id);
                 }
-                if let Some(rate) = used.asked(now) {
+                if let Some(rate) = used.asked(moment) {
                     self.name_loop(now, driver, device, &from.address.to_string(), rate);
                 }
                 Lane::Client(id)
@@ -97,11 +98,12 @@ impl Router {
         if is_client_died(message) {
             return self.client_leaves(id, driver, device, message);
         }
+        let moment = self.clients.moment(now);
         let asker = self.routes.get_mut(&key);
         let used = asker.and_then(|asker| asker.uses.find(driver, device));
         let lane = match used {
             Some(used) => {
-                let (was_told, rate) = (std::mem::take(&mut used.told), used.asked(now));
+                let (was_told, rate) = (std::mem::take(&mut used.told), used.asked(moment));
                 if was_told && let Some(route) = self.routes.get_mut(&driver) {
                     route.untold.insert(id);
                 }
@@ -148,7 +150,9 @@ impl Router {
     /// Queues a request for a driver.
     fn pass_on(&mut self, driver: DriverKey, device: Device, lane: Lane, message: &[u8]) {
         let from = match lane {
-            Lane::Client(id) | Lane::NewClient(id) | Lane::ClientDied(id) => Some(id),
+            Lane::Client(id) | Lane::NewClient(id) | Lane::ClientDied(id) | Lane::Left(id) => {
+                Some(id)
+            }
             Lane::LifeCycle => None,
         };
         self.counters.count(Count::Requests);

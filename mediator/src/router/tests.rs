@@ -64,7 +64,13 @@ impl World {
     }
 
     fn with_clients(drivers: &[&str], clients: usize) -> Self {
-        let mut router = Router::new(NonZeroUsize::new(clients).unwrap(), Bounds::default(), 7);
+        let now = Instant::now();
+        let mut router = Router::new(
+            now,
+            NonZeroUsize::new(clients).unwrap(),
+            Bounds::default(),
+            7,
+        );
         let mut keys = Vec::new();
         for (i, devices) in drivers.iter().enumerate() {
             let key = DriverKey(i as u32);
@@ -77,7 +83,7 @@ impl World {
         Self {
             router,
             out: Outbox::default(),
-            now: Instant::now(),
+            now,
             keys,
         }
     }

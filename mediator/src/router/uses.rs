@@ -3,12 +3,13 @@
 //! A use begins with a request and lasts until its driver's process ends, or
 //! until the user dies. Clients have uses, and drivers that ask other drivers.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use amber_proto::Device;
 
 use super::DriverKey;
 use crate::limits;
+use crate::moment::Moment;
 
 /// A device that somebody uses.
 #[derive(Debug)]
@@ -21,47 +22,95 @@ pub struct Use {
     pub(super) told: bool,
     /// Under which access rules it was allowed.
     pub(super) rules: u32,
-    exchange: Exchange,
+    /// Since when requests and answers are counted, to find two that answer
+    /// each other without end.
+    since: Option<Moment>,
+    /// Requests; never more than [`limits::LOOP_FRAMES`].
+    there: u16,
+    /// What came back.
+    back: u16,
 }
 
-/// Everything that somebody uses; few entries, the busiest in front.
+/// Everything that somebody uses; few entries. Most use one device, which
+/// stands in place.
 #[derive(Debug, Default)]
-pub struct Uses(Vec<Use>);
+pub enum Uses {
+    /// Nothing.
+    #[default]
+    None,
+    /// One device.
+    One(Use),
+    /// Any number, or one that is left of several.
+    Many(Vec<Use>),
+}
 
 impl Uses {
+    fn as_slice(&self) -> &[Use] {
+        match self {
+            Self::None => &[],
+            Self::One(used) => std::slice::from_ref(used),
+            Self::Many(all) => all,
+        }
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [Use] {
+        match self {
+            Self::None => &mut [],
+            Self::One(used) => std::slice::from_mut(used),
+            Self::Many(all) => all,
+        }
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Use> {
-        self.0.iter()
+        self.as_slice().iter()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.as_slice().is_empty()
     }
 
     pub(super) fn find(&mut self, driver: DriverKey, device: Device) -> Option<&mut Use> {
         let is_it = |used: &&mut Use| used.device == device && used.driver == driver;
-        self.0.iter_mut().find(is_it)
+        self.as_mut_slice().iter_mut().find(is_it)
     }
 
     /// Whether the process of a driver has heard of the user.
     pub(super) fn has_driver(&self, driver: DriverKey) -> bool {
-        self.0.iter().any(|used| used.driver == driver)
+        self.iter().any(|used| used.driver == driver)
     }
 
     pub(super) fn begin(&mut self, driver: DriverKey, device: Device, rules: u32) {
-        self.0.push(Use {
-            driver,
-            device,
-            told: false,
-            rules,
-            exchange: Exchange::default(),
-        });
+        let new = Use::new(driver, device, rules);
+        *self = match std::mem::take(self) {
+            Self::None => Self::One(new),
+            Self::One(first) => Self::Many(vec![first, new]),
+            Self::Many(mut all) => {
+                all.push(new);
+                Self::Many(all)
+            }
+        };
     }
 
     /// Ends those that match, and returns them.
     pub(super) fn end(&mut self, ends: impl Fn(&Use) -> bool) -> Vec<Use> {
-        self.0.extract_if(.., |used| ends(used)).collect()
+        let mut all = match std::mem::take(self) {
+            Self::None => return Vec::new(),
+            Self::One(used) => {
+                if ends(&used) {
+                    return vec![used];
+                }
+                *self = Self::One(used);
+                return Vec::new();
+            }
+            Self::Many(all) => all,
+        };
+        let ended = all.extract_if(.., |used| ends(used)).collect();
+        if !all.is_empty() {
+            *self = Self::Many(all);
+        }
+        ended
     }
 
     /// The driver has said that it cannot be used. Returns the devices of
@@ -72,36 +121,35 @@ impl Uses {
             used.told = true;
             used.device
         };
-        self.0.iter_mut().filter(untold).map(tell).collect()
+        (self.as_mut_slice().iter_mut().filter(untold))
+            .map(tell)
+            .collect()
     }
 
     /// Something came back from a device.
     pub(super) fn answered(&mut self, driver: DriverKey, device: Device) {
         if let Some(used) = self.find(driver, device) {
-            used.exchange.back = used.exchange.back.saturating_add(1);
+            used.back = used.back.saturating_add(1);
         }
     }
 }
 
 impl Use {
+    fn new(driver: DriverKey, device: Device, rules: u32) -> Self {
+        Self {
+            driver,
+            device,
+            told: false,
+            rules,
+            since: None,
+            there: 0,
+            back: 0,
+        }
+    }
+
     /// A request goes out. Says when requests and answers have gone to and fro
     /// for long at a rate that nobody needs: how many a second.
-    pub(super) fn asked(&mut self, now: Instant) -> Option<u64> {
-        self.exchange.asked(now)
-    }
-}
-
-/// Counts what goes to and fro between two, to find those that answer each
-/// other without end.
-#[derive(Debug, Default)]
-struct Exchange {
-    since: Option<Instant>,
-    there: u32,
-    back: u32,
-}
-
-impl Exchange {
-    fn asked(&mut self, now: Instant) -> Option<u64> {
+    pub(super) fn asked(&mut self, now: Moment) -> Option<u64> {
         let since = *self.since.get_or_insert(now);
         self.there += 1;
         if self.there < limits::LOOP_FRAMES {
@@ -112,11 +160,7 @@ impl Exchange {
             .max(Duration::from_millis(1))
             .as_millis() as u64;
         let (there, back) = (u64::from(self.there), u64::from(self.back));
-        *self = Self {
-            since: Some(now),
-            there: 0,
-            back: 0,
-        };
+        (self.since, self.there, self.back) = (Some(now), 0, 0);
         let rate = there * 1000 / took;
         // Most of what goes there comes back, as an answer or as a question.
         (rate >= limits::LOOP_RATE && back * 2 >= there).then_some(rate)
@@ -125,17 +169,22 @@ impl Exchange {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+    use crate::moment::Epoch;
 
     /// What is said about so many requests, so far apart, every `answered`-th
     /// of which is answered.
-    fn check(frames: u32, apart: Duration, answered: u32) -> Vec<u64> {
-        let (mut exchange, start) = (Exchange::default(), Instant::now());
+    fn check(frames: u16, apart: Duration, answered: u32) -> Vec<u64> {
+        let mut used = Use::new(DriverKey(0), Device::MEDIATOR, 0);
+        let start = Instant::now();
+        let epoch = Epoch::at(start);
         let mut said = Vec::new();
-        for i in 0..frames {
-            said.extend(exchange.asked(start + apart * i));
+        for i in 0..u32::from(frames) {
+            said.extend(used.asked(epoch.moment(start + apart * i)));
             if i % answered == 0 {
-                exchange.back += 1;
+                used.back += 1;
             }
         }
         said

@@ -50,7 +50,7 @@ impl Router {
             return;
         };
         let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
-        ping.set_syn(Some(SynNum(self.cookie(&client.address))));
+        ping.set_syn(Some(SynNum(self.cookie(&client.place.into()))));
         self.say(id, Device::MEDIATOR, &[&ping.encode_to_vec()], out);
     }
 
@@ -85,18 +85,18 @@ impl Router {
 
     /// Whether somebody may make one more request to the mediator now.
     pub fn may_request(&mut self, now: Instant, from: Sender) -> bool {
-        let gate = match from {
+        let rate = Rate::per_second(limits::REQUESTS_PER_SECOND);
+        let may = match from {
             Sender::Client(address) => {
+                let moment = self.clients.moment(now);
                 let id = self.clients.at(&address).map(|client| client.id);
                 id.and_then(|id| self.clients.client_mut(id))
-                    .map(|client| &mut client.requests)
+                    .is_none_or(|client| client.requests.pass(moment, rate))
             }
             Sender::Driver(key) | Sender::DriverAsClient(key) => {
-                self.routes.get_mut(&key).map(|route| &mut route.requests)
+                (self.routes.get_mut(&key)).is_none_or(|route| route.requests.pass(now, rate))
             }
         };
-        let rate = Rate::per_second(limits::REQUESTS_PER_SECOND);
-        let may = gate.is_none_or(|gate| gate.pass(now, rate));
         if !may {
             self.counters.drop(Drop::RequestRateLimited);
         }
@@ -206,6 +206,7 @@ impl Router {
         why: Unavailable,
         out: &mut Outbox,
     ) {
+        let now = self.clients.moment(now);
         let client = known.and_then(|id| self.clients.client_mut(id));
         let Some(client) = client.filter(|client| client.announced) else {
             return;
@@ -258,7 +259,7 @@ impl Router {
         client.sent += 1;
         self.counters.count(Count::DatagramsToSend);
         match out.write(header.as_slice(), message) {
-            Ok(frame) => out.send(client.address, &frame),
+            Ok(frame) => out.send(client.place, &frame),
             Err(_) => self.counters.drop(Drop::SendFailed),
         }
     }

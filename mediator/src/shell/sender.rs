@@ -48,7 +48,9 @@ impl Sender {
         let mut unreachable = Vec::new();
         for (i, socket) in sockets.iter().enumerate() {
             let runs = outbox.runs(self.segments);
-            let runs = runs.filter(|run| usize::from(run.to.socket) == i).collect();
+            let runs = runs
+                .filter(|run| usize::from(run.to.socket()) == i)
+                .collect();
             self.send_by(socket, runs, counters, &mut unreachable);
         }
         unreachable
@@ -93,7 +95,7 @@ impl Sender {
                     debug!(%error, "a datagram could not be sent");
                     // A refusal cannot be told so soon: it is another's.
                     if errors::classify(error) == Some(Unreachable::NoRoute) {
-                        unreachable.push(run.to);
+                        unreachable.push(run.to.into());
                     }
                     done += 1;
                     tries = 0;
@@ -113,7 +115,7 @@ impl Sender {
                 let slices: Vec<_> = (singles.clone())
                     .map(|run| [IoSlice::new(run.bytes)])
                     .collect();
-                let to: Vec<_> = singles.map(|run| Some(run.to.address.into())).collect();
+                let to: Vec<_> = singles.map(|run| Some(run.to.address().into())).collect();
                 let flags = MsgFlags::MSG_DONTWAIT;
                 let sent = sendmmsg(
                     socket.as_raw_fd(),
@@ -135,7 +137,7 @@ fn send_run(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
     use nix::sys::socket::ControlMessage;
     let segment = run.segment as u16; // At most SEGMENT_BYTES.
     let cut = [ControlMessage::UdpGsoSegments(&segment)];
-    let to = SockaddrStorage::from(run.to.address);
+    let to = SockaddrStorage::from(run.to.address());
     let bytes = [IoSlice::new(run.bytes)];
     sendmsg(
         socket.as_raw_fd(),

@@ -127,7 +127,10 @@ fn run(options: &Options) -> ExitCode {
             scope.spawn(|| work(options, start, &shared));
         }
     });
-    let done = shared.done.into_inner().unwrap_or_else(|error| error.into_inner());
+    let done = shared
+        .done
+        .into_inner()
+        .unwrap_or_else(|error| error.into_inner());
     println!("{}", done.summary);
     let seconds = start.elapsed().as_secs_f64();
     println!("{} worlds in {seconds:.1} s", done.worlds);
@@ -135,7 +138,10 @@ fn run(options: &Options) -> ExitCode {
         show(failure, options);
     }
     for invariant in Invariant::ALL {
-        let times = done.failures.iter().filter(|one| one.broken.invariant == *invariant);
+        let times = done
+            .failures
+            .iter()
+            .filter(|one| one.broken.invariant == *invariant);
         if let times @ 1.. = times.count() {
             println!("broken: {invariant} in {times} of {} worlds", done.worlds);
         }
@@ -149,14 +155,23 @@ fn run(options: &Options) -> ExitCode {
 fn work(options: &Options, start: Instant, shared: &Shared) {
     loop {
         let seed = shared.next.fetch_add(1, Ordering::Relaxed);
-        let enough = options.seeds.is_some_and(|seeds| seed >= options.first.saturating_add(seeds))
+        let enough = options
+            .seeds
+            .is_some_and(|seeds| seed >= options.first.saturating_add(seeds))
             || options.time.is_some_and(|time| start.elapsed() >= time);
         if enough || shared.stop.load(Ordering::Relaxed) {
             return;
         }
-        let log = if options.trace { Log::All } else { Log::Nothing };
+        let log = if options.trace {
+            Log::All
+        } else {
+            Log::Nothing
+        };
         let outcome = simulate(start, seed, log);
-        let mut done = shared.done.lock().unwrap_or_else(|error| error.into_inner());
+        let mut done = shared
+            .done
+            .lock()
+            .unwrap_or_else(|error| error.into_inner());
         done.worlds += 1;
         match outcome {
             Ok(summary) => done.summary.merge(&summary),
@@ -169,13 +184,18 @@ fn work(options: &Options, start: Instant, shared: &Shared) {
         if now - *done.last_news.get_or_insert(now) >= NEWS {
             done.last_news = Some(now);
             let (worlds, failed) = (done.worlds, done.failures.len());
-            println!("  {:5.0} s: {worlds} worlds, {failed} failed", start.elapsed().as_secs_f64());
+            println!(
+                "  {:5.0} s: {worlds} worlds, {failed} failed",
+                start.elapsed().as_secs_f64()
+            );
         }
     }
 }
 
 fn show(failure: &Failure, options: &Options) {
-    let Failure { seed, step, broken, .. } = failure;
+    let Failure {
+        seed, step, broken, ..
+    } = failure;
     if !options.keep_going {
         // The same world once more, with what happened.
         if let Err(again) = simulate(Instant::now(), *seed, Log::Last) {
@@ -185,7 +205,10 @@ fn show(failure: &Failure, options: &Options) {
             }
         }
     }
-    println!("error: seed {seed}, step {step}: {} is broken", broken.invariant);
+    println!(
+        "error: seed {seed}, step {step}: {} is broken",
+        broken.invariant
+    );
     println!("  promised: {}", broken.invariant.text());
     println!("  seen: {}", broken.what);
     println!("hint: scripts/simulate --seed {seed} --trace");

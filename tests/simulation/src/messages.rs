@@ -101,7 +101,10 @@ pub fn frame_of(device: Option<Device>, client: ClientId, message: &[u8]) -> Vec
 pub fn whole(header: &[u8], message: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let fits = Frame { header, message }.encode(&mut bytes);
-    debug_assert!(fits.is_ok(), "peers that break this write the lengths themselves");
+    debug_assert!(
+        fits.is_ok(),
+        "peers that break this write the lengths themselves"
+    );
     bytes
 }
 

@@ -59,6 +59,8 @@ enum Owner {
 struct Person {
     id: ClientId,
     announced: bool,
+    /// It has spoken to the mediator, be it that this is forbidden now.
+    has_asked: bool,
     proved: bool,
     ponged: bool,
     /// Something was sent to it.
@@ -153,7 +155,10 @@ impl Changes<'_> {
             Drop::DatagramTooLong,
         ];
         let at_input = |why: &&Drop| why.stage() == Stage::Input && !heard.contains(why);
-        Drop::ALL.iter().filter(at_input).any(|why| self.dropped(*why) > 0)
+        Drop::ALL
+            .iter()
+            .filter(at_input)
+            .any(|why| self.dropped(*why) > 0)
     }
 
     fn refused(&self) -> bool {
@@ -227,16 +232,18 @@ impl Model {
                 self.ended.entry(id).or_default().push((self.seq, None));
             }
         }
-        let known: BTreeMap<SocketAddr, ClientId> = (core.router.clients.iter())
-            .map(|client| (client.address.address, client.id))
+        let known: BTreeMap<SocketAddr, ClientId> = (core.router.clients.in_order().into_iter())
+            .map(|client| (client.address(), client.id))
             .collect();
-        let gone = |address: &SocketAddr, person: &mut Person| {
-            known.get(address) != Some(&person.id)
-        };
+        let gone =
+            |address: &SocketAddr, person: &mut Person| known.get(address) != Some(&person.id);
         changes.gone = self.people.extract_if(.., gone).collect();
         for person in changes.gone.values() {
             self.owners.remove(&person.id);
-            self.ended.entry(person.id).or_default().push((self.seq, None));
+            self.ended
+                .entry(person.id)
+                .or_default()
+                .push((self.seq, None));
         }
         for (address, id) in known {
             if self.people.contains_key(&address) {
@@ -245,6 +252,7 @@ impl Model {
             let person = Person {
                 id,
                 announced: false,
+                has_asked: false,
                 proved: address.ip().is_loopback(),
                 ponged: false,
                 sent: false,
@@ -283,9 +291,11 @@ impl Model {
             None => {}
             Some(device) if accepted => {
                 let ip = asked.from.ip();
-                holds(Invariant::AccessHolds, self.access.allows(ip, device), || {
-                    format!("{ip} reaches {device}, which no rule allows")
-                })?;
+                holds(
+                    Invariant::AccessHolds,
+                    self.access.allows(ip, device),
+                    || format!("{ip} reaches {device}, which no rule allows"),
+                )?;
                 let id = self.people.get(&asked.from).map(|person| person.id);
                 holds(Invariant::IdsUnique, id.is_some(), || {
                     format!("{} asks {device} and is not known", asked.from)
@@ -317,11 +327,14 @@ impl Model {
         };
         match said.kind() {
             Some(MsgType::Ping | MsgType::Subscribe | MsgType::Unsubscribe | MsgType::Data) => {
-                person.announced = true;
+                (person.announced, person.has_asked) = (true, true);
             }
             Some(MsgType::Pong) => {
+                // What it asked before waited for that.
+                person.announced |= person.has_asked;
                 person.ponged = true;
-                person.proved |= said.ack().is_some() && said.ack() == self.cookies.get(&asked.from).copied();
+                person.proved |=
+                    said.ack().is_some() && said.ack() == self.cookies.get(&asked.from).copied();
             }
             _ => {}
         }
@@ -338,7 +351,10 @@ impl Model {
     ) -> bool {
         let key = core.router.driver_of(device);
         if is_client_died(message) {
-            self.ended.entry(id).or_default().push((self.seq, Some(device)));
+            self.ended
+                .entry(id)
+                .or_default()
+                .push((self.seq, Some(device)));
             for life in self.lives.values_mut() {
                 if life.up() && Some(life.key) == key {
                     life.leaving.insert((device, id));
@@ -367,7 +383,9 @@ impl Model {
         message: &[u8],
         changes: &Changes<'_>,
     ) -> Check {
-        let device = Header::parse(header).ok().and_then(|header| header.device());
+        let device = Header::parse(header)
+            .ok()
+            .and_then(|header| header.device());
         let id = self.lives.get(&pid).and_then(|life| life.id);
         let accepted = changes.counted(Count::Requests) > 0;
         if let (Some(device), Some(id), true) = (device, id, accepted) {
@@ -420,9 +438,11 @@ impl Model {
         let mut next = expected.next();
         for sent in changes.call.sent {
             let to = sent.0;
-            holds(Invariant::NothingToStrangers, self.spoke.contains(&to), || {
-                format!("{to} has never spoken and gets {} bytes", sent.1.len())
-            })?;
+            holds(
+                Invariant::NothingToStrangers,
+                self.spoke.contains(&to),
+                || format!("{to} has never spoken and gets {} bytes", sent.1.len()),
+            )?;
             if next == Some(sent) {
                 next = expected.next();
             } else {
@@ -430,7 +450,10 @@ impl Model {
             }
         }
         holds(Invariant::RepliesReachTheNamed, next.is_none(), || {
-            format!("{:?} is named and gets nothing, or in another order", next.map(|(to, _)| to))
+            format!(
+                "{:?} is named and gets nothing, or in another order",
+                next.map(|(to, _)| to)
+            )
         })?;
         Ok(own)
     }
@@ -471,7 +494,10 @@ impl Model {
 
     /// The addresses that have ever answered a PING and are known.
     pub fn who_answered(&self) -> impl Iterator<Item = SocketAddr> {
-        let answered = self.people.iter().filter(|(_, person)| person.ponged && person.announced);
+        let answered = self
+            .people
+            .iter()
+            .filter(|(_, person)| person.ponged && person.announced);
         answered.map(|(address, _)| *address)
     }
 

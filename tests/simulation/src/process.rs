@@ -273,7 +273,11 @@ impl Process {
         }
         let bytes = stdin.read(most);
         self.read_bytes += bytes.len();
-        if self.vices.dies_reading.is_some_and(|last| self.read_bytes >= last) {
+        if self
+            .vices
+            .dies_reading
+            .is_some_and(|last| self.read_bytes >= last)
+        {
             life = Life::Ends(9);
         }
         self.input.extend_from_slice(&bytes);

@@ -49,7 +49,13 @@ impl Program {
     pub fn draw(rng: &mut Rng, now: Instant, pid: u32, devices: &[Device], calm: bool) -> Self {
         match rng.u8(0..5) {
             0..3 => Self::Sdk(Box::new(Sdk::new(pid, rng))),
-            _ => Self::Old(Old::new(pid, now, devices.to_vec(), Habits::draw(rng, calm), rng)),
+            _ => Self::Old(Old::new(
+                pid,
+                now,
+                devices.to_vec(),
+                Habits::draw(rng, calm),
+                rng,
+            )),
         }
     }
 }

@@ -296,36 +296,40 @@ class Client:
                     self._send(subscription.device, subscription._start)
 
     async def _watch_mediator(self) -> None:
-        """Subscribes again after a restart of the mediator or of a driver."""
+        """Subscribes again when the mediator or a driver was restarted, or had forgotten us."""
         events = self.mediator().events()
         if self._is_driver:  # it ends with its mediator
             await self._follow(events)
         reader = asyncio.get_running_loop().create_task(self._follow(events.open()))
         started: float | None = None
+        known_as = 0
         missed = 0
         try:
             while True:
                 try:
-                    uptime = await self._uptime()
+                    uptime, client_id = await self._uptime_and_id()
                 except (AmberError, OSError):
                     missed += 1
                     await asyncio.sleep(_LIVENESS_PERIOD / 2)
                     continue
                 now = time.monotonic() - uptime
                 restarted = started is not None and now > started + _CLOCK_SLACK + DEADLINE
-                if restarted or missed >= _MISSES_FOR_AN_OUTAGE:
+                forgotten = known_as != 0 and client_id not in (0, known_as)
+                if restarted or forgotten or missed >= _MISSES_FOR_AN_OUTAGE:
                     self._subscribe_again()
                 started, missed = now, 0
+                known_as = client_id or known_as
                 await asyncio.sleep(_LIVENESS_PERIOD)
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
 
-    async def _uptime(self) -> float:
+    async def _uptime_and_id(self) -> tuple[float, int]:
         request = DriverMsg(type=DriverMsg.DATA)
         request.Extensions[schemas.mediator.request].get_statistics.SetInParent()
         answer = await self._ask(MEDIATOR, request, _LIVENESS_PERIOD)
-        return float(answer.Extensions[schemas.mediator.reply].statistics.uptime_ms) / 1000.0
+        statistics = answer.Extensions[schemas.mediator.reply].statistics
+        return float(statistics.uptime_ms) / 1000.0, int(statistics.client_id)
 
     async def _follow(self, events: Subscription[Any]) -> None:
         async for event in events:

@@ -52,17 +52,16 @@ impl Motion {
         self.postpone_reset(now);
     }
 
-    /// The wheels are to stand. Whether they were to turn, or it is not known
-    /// everywhere that they are not.
+    /// The wheels are to stand. Whether they were to turn.
     pub(super) fn stop(&mut self) -> bool {
-        let stood = self.target == WheelSpeeds::ZERO && self.untold == [false; 2];
+        let turned = self.target != WheelSpeeds::ZERO;
         // Where they stand, it costs nothing to say it once more.
         self.untold = [true; 2];
-        if !stood {
+        if turned {
             self.target = WheelSpeeds::ZERO;
             self.commanders.clear();
         }
-        !stood
+        turned
     }
 
     /// What was wanted before is not wanted any more, and need not be told.

@@ -350,6 +350,18 @@ fn the_wheels_stop_when_who_commands_them_is_gone() {
 }
 
 #[test]
+fn whoever_stops_the_wheels_before_he_goes_is_not_said_to_have_left_them_turning() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.drive(ALICE, AHEAD);
+    robot.logic.drive(robot.now, &[ALICE], WheelSpeeds::ZERO);
+    robot.logic.client_died(ALICE);
+    robot.settle();
+    assert!(!robot.turns());
+    let gone = Note::Stopped(StopReason::ClientDied(ALICE));
+    assert!(!robot.notes.contains(&gone));
+}
+
+#[test]
 fn at_the_end_the_wheels_stop_and_are_let_go() {
     for check in [Check::Legacy, Check::Crc16] {
         let mut robot = Robot::new(check);

@@ -79,7 +79,10 @@ fn nobody_starts_a_driver_whose_devices_are_not_free_yet() {
     world.send(local(1), dummy(), b"\x10\x01\x18\x05");
     let (ack, reason, message) = refusal_of(&world.take(local(1))[0]);
     assert_eq!((ack, reason), (Some(SynNum(5)), Reason::Restarting));
-    assert_eq!(message, "it starts when the driver that had it before has ended");
+    assert_eq!(
+        message,
+        "it starts when the driver that had it before has ended"
+    );
     world.exits(DUMMY, 0);
     assert_eq!(world.running.keys().collect::<Vec<_>>(), [&OTHER]);
 }

@@ -94,11 +94,11 @@ fn room_is_made_first_by_newcomers_and_last_by_those_who_use_and_have_proved() {
     for port in 100..104 {
         ask(&mut world, elsewhere(port), "5:0");
         let evicted = world.router.poll_evicted().expect("somebody makes room");
-        gone.push(evicted.address);
+        gone.push(evicted.address());
         // The new one stays out of the way.
         let id = world.router.clients.at(&elsewhere(port)).unwrap().id;
         world.router.clients.client_mut(id).unwrap().prove();
         ask(&mut world, elsewhere(port), "5:0");
     }
-    assert_eq!(gone, [newcomer, idle, user, proved]);
+    assert_eq!(gone, [newcomer, idle, user, proved].map(|at| at.address));
 }

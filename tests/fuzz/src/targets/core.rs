@@ -312,7 +312,8 @@ impl World {
                 assert!(self.processes.contains_key(&key), "an id without a process");
             }
         }
-        ids.extend(self.core.router.clients.ids());
+        let clients = self.core.router.clients.in_order();
+        ids.extend(clients.iter().map(|client| client.id));
         let all = ids.len();
         ids.sort_unstable();
         ids.dedup();

@@ -53,7 +53,8 @@ impl Sdk {
         };
         let patience = Duration::from_millis(200);
         let call = sdk.machine.announce(now, patience);
-        sdk.calls.insert(call, (None, Device::MEDIATOR, now + patience));
+        sdk.calls
+            .insert(call, (None, Device::MEDIATOR, now + patience));
         let turn = sdk.sent();
         (sdk, turn)
     }
@@ -81,7 +82,8 @@ impl Sdk {
     pub(super) fn act(&mut self, now: Instant, rng: &mut Rng, tokens: &mut Tokens) -> Turn {
         match rng.u8(0..40) {
             0 => {
-                let said = std::mem::replace(&mut self.machine, Machine::new(Role::Client, 0)).close();
+                let said =
+                    std::mem::replace(&mut self.machine, Machine::new(Role::Client, 0)).close();
                 return Turn {
                     sent: said.iter().map(encode).collect(),
                     leaves: true,
@@ -113,7 +115,8 @@ impl Sdk {
                 let (token, device) = (tokens.fresh(), device(rng));
                 let question = messages::message(MsgType::Data, token).encode_to_vec();
                 let call = self.machine.call(now, device, question.into(), PATIENCE);
-                self.calls.insert(call, (Some(token), device, now + PATIENCE));
+                self.calls
+                    .insert(call, (Some(token), device, now + PATIENCE));
             }
         }
         self.sent()
@@ -143,7 +146,10 @@ impl Sdk {
     pub(super) fn check(&self, now: Instant) -> Check {
         let late = self.calls.values().find(|(_, _, until)| *until < now);
         holds(Invariant::CallsEnd, late.is_none(), || {
-            format!("a call to {:?} is not over in time", late.map(|(_, device, _)| device))
+            format!(
+                "a call to {:?} is not over in time",
+                late.map(|(_, device, _)| device)
+            )
         })
     }
 

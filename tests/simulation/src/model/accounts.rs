@@ -37,13 +37,24 @@ impl Model {
             (Count::DriverFramesWritten, seen.written),
         ];
         for (count, seen) in pairs {
-            holds(Invariant::AllAccountedFor, counts.counted(count) == seen, || {
-                format!("{} are {}, seen were {seen}", count.name(), counts.counted(count))
-            })?;
+            holds(
+                Invariant::AllAccountedFor,
+                counts.counted(count) == seen,
+                || {
+                    format!(
+                        "{} are {}, seen were {seen}",
+                        count.name(),
+                        counts.counted(count)
+                    )
+                },
+            )?;
         }
         let unknown = counts.dropped(Drop::UnknownClient);
         holds(Invariant::AllAccountedFor, unknown == seen.unknown, || {
-            format!("named were {} unknown clients, counted {unknown}", seen.unknown)
+            format!(
+                "named were {} unknown clients, counted {unknown}",
+                seen.unknown
+            )
         })?;
         let waiting = changes.call.core.router.waiting();
         let accounted = counts.check(waiting);
@@ -83,13 +94,27 @@ impl Model {
         let sent = totals.check_sent();
         sent.map_err(|what| broken(Invariant::AllAccountedFor, what))?;
         let starts = totals.counted(Count::DriverStarts);
-        holds(Invariant::AllAccountedFor, starts == self.seen.starts, || {
-            format!("{starts} starts are counted, {} were seen", self.seen.starts)
-        })?;
+        holds(
+            Invariant::AllAccountedFor,
+            starts == self.seen.starts,
+            || {
+                format!(
+                    "{starts} starts are counted, {} were seen",
+                    self.seen.starts
+                )
+            },
+        )?;
         let written = totals.counted(Count::DriverFramesWritten);
-        holds(Invariant::AllAccountedFor, written == self.seen.written, || {
-            format!("{written} frames are counted, {} were written", self.seen.written)
-        })?;
+        holds(
+            Invariant::AllAccountedFor,
+            written == self.seen.written,
+            || {
+                format!(
+                    "{written} frames are counted, {} were written",
+                    self.seen.written
+                )
+            },
+        )?;
         for life in self.lives.values().filter(|life| life.up()) {
             let route = core.router.route(life.key);
             let deaf = route.is_some_and(|route| route.queue.is_deaf());

@@ -76,7 +76,11 @@ impl Model {
             let id = core.router.route(life.key).and_then(|route| route.id);
             life.up() && id != life.id
         };
-        self.lives.values().filter(is_down).map(|life| life.pid).collect()
+        self.lives
+            .values()
+            .filter(is_down)
+            .map(|life| life.pid)
+            .collect()
     }
 
     pub(super) fn forget_down(&mut self, down: &[u32]) {
@@ -101,7 +105,10 @@ impl Model {
             return;
         };
         for person in self.people.values_mut() {
-            let used = life.devices.iter().filter(|device| person.used.contains(device));
+            let used = life
+                .devices
+                .iter()
+                .filter(|device| person.used.contains(device));
             person.told.extend(used);
         }
     }
@@ -131,7 +138,10 @@ impl Model {
         let frame = Frame::from_stream(bytes);
         let header = frame.map(|frame| (Header::parse(frame.header), frame.message));
         let Some((Ok(header), message)) = header else {
-            return Err(broken(Invariant::FramesWhole, format!("{pid} reads no frame")));
+            return Err(broken(
+                Invariant::FramesWhole,
+                format!("{pid} reads no frame"),
+            ));
         };
         let Some(life) = self.lives.get_mut(&pid) else {
             return Ok(());
@@ -173,20 +183,28 @@ impl Model {
             let what = format!("{pid} reads {token:?} for {device} of {id:?}, who never said so");
             return Err(broken(Invariant::BytesUntouched, what));
         };
-        let fresh = std::iter::once(first).chain(its).find(|arrival| arrival.seq > last);
-        let Some(arrival) = fresh else {
-            let what = format!("{pid} reads {token:?} of {id:?} twice, or after a later one");
-            return Err(broken(Invariant::InOrderAndOnce, what));
+        let told = life.told.get(&(device, id)).copied().unwrap_or(0);
+        let fresh = std::iter::once(first).chain(its);
+        let fresh: Vec<_> = fresh.filter(|arrival| arrival.seq > last).collect();
+        holds(Invariant::InOrderAndOnce, !fresh.is_empty(), || {
+            format!("{pid} reads {token:?} of {id:?} twice, or after a later one")
+        })?;
+        // Who makes room is gone before the newcomer has its id.
+        let Some(arrival) = fresh.into_iter().find(|arrival| arrival.seq >= told) else {
+            let what = format!("{pid} reads {token:?} of {id:?} after it heard of its end");
+            return Err(broken(Invariant::NothingAfterObituary, what));
         };
         life.last.insert(id, arrival.seq);
-        let told = life.told.get(&(device, id)).copied().unwrap_or(0);
-        holds(Invariant::NothingAfterObituary, arrival.seq > told, || {
-            format!("{pid} reads {token:?} of {id:?} after it heard of its end")
-        })?;
-        let before = life.known.insert((device, id), Some(arrival.owner)).flatten();
+        let before = life
+            .known
+            .insert((device, id), Some(arrival.owner))
+            .flatten();
         let same = before.is_none_or(|before| before == arrival.owner);
         holds(Invariant::IdNotReused, same, || {
-            format!("{pid} knows {id:?} as {before:?}, and now it is {:?}", arrival.owner)
+            format!(
+                "{pid} knows {id:?} as {before:?}, and now it is {:?}",
+                arrival.owner
+            )
         })
     }
 
@@ -197,7 +215,10 @@ impl Model {
         life.leaving.remove(&(device, id));
         let told = life.told.get(&(device, id)).copied().unwrap_or(life.since);
         // It may have been offered frames of it that it never read.
-        let may_know = self.asked.get(&(device, id)).is_some_and(|asked| *asked > told);
+        let may_know = self
+            .asked
+            .get(&(device, id))
+            .is_some_and(|asked| *asked > told);
         let knew = life.known.remove(&(device, id)).is_some();
         holds(Invariant::ObituaryOnce, knew || may_know, || {
             format!("{pid} hears of the end of {id:?} at {device}, which it does not know")

@@ -22,11 +22,19 @@ impl Model {
         for (to, bytes) in voice {
             self.check_listener(changes, *to, bytes)?;
             let Ok(frame) = Frame::from_datagram(bytes) else {
-                return Err(broken(Invariant::FramesWhole, format!("{to} gets no frame")));
+                return Err(broken(
+                    Invariant::FramesWhole,
+                    format!("{to} gets no frame"),
+                ));
             };
-            let device = Header::parse(frame.header).ok().and_then(|header| header.device());
+            let device = Header::parse(frame.header)
+                .ok()
+                .and_then(|header| header.device());
             let (Some(device), Some(said)) = (device, messages::envelope(frame.message)) else {
-                return Err(broken(Invariant::RepliesReachTheNamed, format!("{to} gets junk")));
+                return Err(broken(
+                    Invariant::RepliesReachTheNamed,
+                    format!("{to} gets junk"),
+                ));
             };
             match (said.kind(), device) {
                 (Some(MsgType::Ping), Device::MEDIATOR) => {
@@ -70,9 +78,11 @@ impl Model {
         }
         let credit = self.credit.entry(to).or_default();
         credit.went += bytes.len() as u64;
-        holds(Invariant::NoAmplification, credit.went <= credit.came, || {
-            format!("{to} is unproved: {credit:?}")
-        })
+        holds(
+            Invariant::NoAmplification,
+            credit.went <= credit.came,
+            || format!("{to} is unproved: {credit:?}"),
+        )
     }
 
     /// Somebody is told that a device is gone.
@@ -80,13 +90,19 @@ impl Model {
         let dead = changes.down.iter().chain(&changes.said_dead);
         let dead = dead.filter_map(|pid| self.lives.get(pid));
         let mut caused = dead.into_iter().any(|life| life.devices.contains(&device));
-        if let Cause::Reload(config) = changes.call.cause {
-            caused |= !config.access.allows(to.ip(), device);
-        }
         let person = self.people.get_mut(&to);
-        let news = person.is_some_and(|person| {
-            person.used.contains(&device) && person.told.insert(device)
-        });
+        let mut news = person
+            .is_some_and(|person| person.used.contains(&device) && person.told.insert(device));
+        if let Cause::Reload(config) = changes.call.cause
+            && !config.access.allows(to.ip(), device)
+        {
+            // That it may not is another matter than that it cannot.
+            let used = self
+                .people
+                .get(&to)
+                .is_some_and(|it| it.used.contains(&device));
+            (caused, news) = (true, used);
+        }
         holds(Invariant::DriverDeathOnce, caused && news, || {
             format!("{to} hears of the death of {device}: caused {caused}, news {news}")
         })
@@ -136,33 +152,40 @@ impl Model {
             false => refusals == 0,
         };
         holds(Invariant::RefusalTold, right, || {
-            format!("{} asked {:?}: {refusals} answers, {limited} left out", asked.from, asked.device)
+            format!(
+                "{} asked {:?}: {refusals} answers, {limited} left out",
+                asked.from, asked.device
+            )
         })
     }
 
     fn check_pong(&self, changes: &Changes<'_>, pongs: u64) -> Check {
-        let asked = changes.asked.filter(|asked| asked.device.is_none() && !changes.ignored());
+        let asked = changes
+            .asked
+            .filter(|asked| asked.device.is_none() && !changes.ignored());
         let ping = asked.filter(|asked| {
             let said = messages::envelope(asked.message).and_then(|said| said.kind());
             said == Some(MsgType::Ping) && changes.dropped(Drop::AccessDenied) == 0
         });
         let Some(ping) = ping else {
-            return holds(Invariant::PingAnswered, pongs == 0, || "a PONG without PING".into());
+            return holds(Invariant::PingAnswered, pongs == 0, || {
+                "a PONG without PING".into()
+            });
         };
-        let proved = self.people.get(&ping.from).is_some_and(|person| person.proved);
-        holds(Invariant::PingAnswered, pongs == 1 || (!proved && pongs == 0), || {
-            format!("{} PINGs and gets {pongs} PONGs", ping.from)
-        })
+        let proved = self
+            .people
+            .get(&ping.from)
+            .is_some_and(|person| person.proved);
+        holds(
+            Invariant::PingAnswered,
+            pongs == 1 || (!proved && pongs == 0),
+            || format!("{} PINGs and gets {pongs} PONGs", ping.from),
+        )
     }
 }
 
 /// The answer to the request that this call is about.
-fn is_refusal(
-    changes: &Changes<'_>,
-    to: SocketAddr,
-    device: Device,
-    ack: Option<SynNum>,
-) -> bool {
+fn is_refusal(changes: &Changes<'_>, to: SocketAddr, device: Device, ack: Option<SynNum>) -> bool {
     changes.asked.is_some_and(|asked| {
         let syn = messages::envelope(asked.message).and_then(|said| said.syn());
         changes.refused() && (asked.from, asked.device, syn) == (to, Some(device), ack)

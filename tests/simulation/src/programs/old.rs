@@ -124,7 +124,8 @@ impl Old {
             }
             Some(MsgType::ClientDied) => {
                 let gone: Vec<_> = header.client_ids().collect();
-                self.subscribers.retain(|(_, client)| !gone.contains(client));
+                self.subscribers
+                    .retain(|(_, client)| !gone.contains(client));
             }
             _ => {}
         }
@@ -168,7 +169,10 @@ impl Old {
         }
         if self.habits.talks_to_mediator {
             let ping = amber_proto::mediator::DriverMsg::of_kind(MsgType::Ping);
-            out.extend(messages::frame(Some(Device::MEDIATOR), &ping.encode_to_vec()));
+            out.extend(messages::frame(
+                Some(Device::MEDIATOR),
+                &ping.encode_to_vec(),
+            ));
         }
         if self.habits.asks {
             let device = if self.rng.bool() { ASKED } else { strange };

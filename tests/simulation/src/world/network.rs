@@ -14,7 +14,8 @@ impl World {
     pub(super) fn send_to_mediator(&mut self, from: SocketAddr, bytes: Vec<u8>) {
         self.summary.count("datagrams sent by clients");
         for delay in self.ways() {
-            self.agenda.plan(delay, Event::ToMediator(from, bytes.clone()));
+            self.agenda
+                .plan(delay, Event::ToMediator(from, bytes.clone()));
         }
     }
 
@@ -31,6 +32,10 @@ impl World {
         if self.outage || happens(&mut self.rng, self.weather.loss) {
             self.summary.count("datagrams lost under way");
             return Vec::new();
+        }
+        if self.calm {
+            // Nothing overtakes anything.
+            return vec![self.weather.delay];
         }
         let twice = happens(&mut self.rng, self.weather.duplication);
         if twice {
@@ -55,7 +60,8 @@ impl World {
         if self.core.is_some() {
             return self.datagram(from, bytes);
         }
-        self.summary.count("datagrams for a mediator that is not there");
+        self.summary
+            .count("datagrams for a mediator that is not there");
         if happens(&mut self.rng, self.weather.refusal) {
             let delay = about(&mut self.rng, self.weather.delay);
             self.agenda.plan(delay, Event::Refused(from));
@@ -67,7 +73,8 @@ impl World {
         if self.clients.contains_key(&to) {
             return self.client_receives(to, bytes);
         }
-        self.summary.count("datagrams for a client that is not there");
+        self.summary
+            .count("datagrams for a client that is not there");
         if happens(&mut self.rng, self.weather.refusal) {
             let made_up = to.ip().is_ipv4() && to.to_string().starts_with("10.");
             let how = match made_up || self.rng.u8(0..4) == 0 {
@@ -75,7 +82,8 @@ impl World {
                 false => Unreachable::PortClosed,
             };
             let delay = about(&mut self.rng, self.weather.delay);
-            self.agenda.plan(delay, Event::Unreachable(self.generation, to, how));
+            self.agenda
+                .plan(delay, Event::Unreachable(self.generation, to, how));
         }
         Ok(())
     }

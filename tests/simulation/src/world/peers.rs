@@ -27,7 +27,8 @@ impl World {
             return Ok(());
         }
         if self.model.knows(at) {
-            self.summary.count("clients at an address of one that is still known");
+            self.summary
+                .count("clients at an address of one that is still known");
         }
         self.arrivals += 1;
         let number = self.arrivals;
@@ -50,7 +51,8 @@ impl World {
             None => {
                 self.summary.count("clients with the SDK");
                 let (sdk, turn) = Sdk::connect(now, &mut self.rng);
-                self.clients.insert(at, (number, Client::Sdk(Box::new(sdk))));
+                self.clients
+                    .insert(at, (number, Client::Sdk(Box::new(sdk))));
                 turn
             }
         };
@@ -106,7 +108,8 @@ impl World {
         let next = client.next_timeout();
         if next.is_some_and(|next| next <= now) {
             // What is due at once is done now, or time would stand still.
-            self.summary.count("timeouts of clients that are due again at once");
+            self.summary
+                .count("timeouts of clients that are due again at once");
         }
         self.take_turn(at, turn)
     }
@@ -135,7 +138,8 @@ impl World {
         self.summary.count("clients that ended");
         if let Some((_, Client::Sdk(sdk))) = self.clients.remove(&at) {
             let (answered, failed) = sdk.ended;
-            self.summary.count_many("calls that were answered", answered);
+            self.summary
+                .count_many("calls that were answered", answered);
             self.summary.count_many("calls that failed", failed);
         }
         self.arrives_soon(at);
@@ -144,7 +148,11 @@ impl World {
     /// A process reads some of its stdin.
     pub(super) fn process_reads(&mut self, pid: u32) -> Check {
         let now = self.agenda.now();
-        let Some(process) = self.processes.get_mut(&pid).filter(|process| !process.ended) else {
+        let Some(process) = self
+            .processes
+            .get_mut(&pid)
+            .filter(|process| !process.ended)
+        else {
             return Ok(());
         };
         process.planned.reads = false;
@@ -172,7 +180,9 @@ impl World {
                 let what = format!("{pid} reads what its SDK cannot read");
                 return Err(broken(Invariant::FramesWhole, what));
             };
-            process.program.frame(now, packet, &mut self.tokens, &mut out);
+            process
+                .program
+                .frame(now, packet, &mut self.tokens, &mut out);
             self.say(|| format!("process {pid} reads {}", show(&bytes)));
         }
         self.speaks(pid, &out);
@@ -190,7 +200,10 @@ impl World {
         if waits == Some(false) && process.has_read_all() && self.children.get(&key) == Some(&pid) {
             self.model.has_read_all(pid)?;
         }
-        let (empty, eof) = (process.stdin.as_ref().is_none_or(|pipe| pipe.is_empty()), process.eof);
+        let (empty, eof) = (
+            process.stdin.as_ref().is_none_or(|pipe| pipe.is_empty()),
+            process.eof,
+        );
         if !empty {
             let slow = if process.vices.slow { 400 } else { 2 };
             self.plan_read(pid, Duration::from_millis(slow));
@@ -217,7 +230,11 @@ impl World {
     /// A process writes some of that to its stdout.
     pub(super) fn process_writes(&mut self, pid: u32) -> Check {
         let now = self.agenda.now();
-        let Some(process) = self.processes.get_mut(&pid).filter(|process| !process.ended) else {
+        let Some(process) = self
+            .processes
+            .get_mut(&pid)
+            .filter(|process| !process.ended)
+        else {
             return Ok(());
         };
         process.planned.writes = false;
@@ -269,7 +286,11 @@ impl World {
 
     /// A process ends, wherever it stands. What it had written can still be read.
     pub(super) fn process_dies(&mut self, pid: u32, code: i32) {
-        let Some(process) = self.processes.get_mut(&pid).filter(|process| !process.ended) else {
+        let Some(process) = self
+            .processes
+            .get_mut(&pid)
+            .filter(|process| !process.ended)
+        else {
             return;
         };
         process.ended = true;

@@ -33,7 +33,9 @@ impl World {
         self.core = Some(core);
         self.say(|| "the mediator starts".into());
         self.summary.count("mediators started");
-        self.call(Cause::Other, |core| core.start(now, vec!["0.0.0.0:26233".into()]))?;
+        self.call(Cause::Other, |core| {
+            core.start(now, vec!["0.0.0.0:26233".into()])
+        })?;
         self.settle()
     }
 
@@ -86,7 +88,9 @@ impl World {
     /// Does all that the core has decided.
     pub(super) fn settle(&mut self) -> Check {
         for turns in 0.. {
-            holds(Invariant::TimersAdvance, turns < 10_000, || "it never comes to rest".into())?;
+            holds(Invariant::TimersAdvance, turns < 10_000, || {
+                "it never comes to rest".into()
+            })?;
             let Some(core) = &mut self.core else {
                 return Ok(());
             };
@@ -114,7 +118,9 @@ impl World {
             socket: 0,
             address: from,
         };
-        self.call(Cause::Datagram(from, bytes), |core| core.datagram(now, address, bytes))?;
+        self.call(Cause::Datagram(from, bytes), |core| {
+            core.datagram(now, address, bytes)
+        })?;
         self.settle()
     }
 
@@ -124,12 +130,15 @@ impl World {
         }
         let now = self.agenda.now();
         self.say(|| format!("mediator hears that {at} is {how:?}"));
-        self.summary.count("addresses that the network said are not there");
+        self.summary
+            .count("addresses that the network said are not there");
         let address = ClientAddress {
             socket: 0,
             address: at,
         };
-        self.call(Cause::Unreachable(at, how), |core| core.unreachable(now, address, how))?;
+        self.call(Cause::Unreachable(at, how), |core| {
+            core.unreachable(now, address, how)
+        })?;
         self.settle()
     }
 
@@ -139,9 +148,11 @@ impl World {
         self.call(Cause::Other, |core| core.timeout(now))?;
         self.settle()?;
         let next = self.core.as_ref().and_then(Core::next_timeout);
-        holds(Invariant::TimersAdvance, next.is_none_or(|next| next > now), || {
-            "the core has a timeout that is due again at once".into()
-        })
+        holds(
+            Invariant::TimersAdvance,
+            next.is_none_or(|next| next > now),
+            || "the core has a timeout that is due again at once".into(),
+        )
     }
 
     /// Something happens to a driver.
@@ -154,7 +165,11 @@ impl World {
     /// Writes what waits for a driver.
     fn write(&mut self, key: DriverKey) {
         let pid = self.children.get(&key).copied();
-        let Some(queue) = self.core.as_mut().and_then(|core| core.router.queue_mut(key)) else {
+        let Some(queue) = self
+            .core
+            .as_mut()
+            .and_then(|core| core.router.queue_mut(key))
+        else {
             return;
         };
         let process = pid.and_then(|pid| self.processes.get_mut(&pid));
@@ -188,7 +203,10 @@ impl World {
             self.summary.count("pipes that stalled");
             self.plan_writable(pid);
         }
-        let slow = self.processes.get(&pid).is_some_and(|process| process.vices.slow);
+        let slow = self
+            .processes
+            .get(&pid)
+            .is_some_and(|process| process.vices.slow);
         self.plan_read(pid, Duration::from_micros(if slow { 300_000 } else { 400 }));
     }
 
@@ -210,7 +228,10 @@ impl World {
         };
         process.planned.writable = false;
         let (key, eof) = (process.key, process.eof);
-        let queue = self.core.as_mut().and_then(|core| core.router.queue_mut(key));
+        let queue = self
+            .core
+            .as_mut()
+            .and_then(|core| core.router.queue_mut(key));
         if let Some(queue) = queue.filter(|queue| queue.is_blocked() && !eof) {
             queue.writable();
             self.write(key);
@@ -241,7 +262,8 @@ impl World {
             (Action::Kill, Some(process)) => {
                 let pid = process.pid;
                 self.summary.count("processes that had to be killed");
-                self.agenda.plan(Duration::from_millis(1), Event::Dies(pid, 9));
+                self.agenda
+                    .plan(Duration::from_millis(1), Event::Dies(pid, 9));
                 Ok(())
             }
             _ => Ok(()),
@@ -250,22 +272,37 @@ impl World {
 
     fn spawn(&mut self, key: DriverKey) -> Check {
         let now = self.agenda.now();
-        let config = self.core.as_mut().and_then(|core| core.driver_config(key).cloned());
+        let config = self
+            .core
+            .as_mut()
+            .and_then(|core| core.driver_config(key).cloned());
         let Some(config) = config else {
             return Ok(());
         };
         let stopping = self.core.as_ref().is_some_and(Core::is_stopping);
         let same = |process: &&Process| {
-            process.devices.iter().any(|device| config.devices.contains(device))
+            process
+                .devices
+                .iter()
+                .any(|device| config.devices.contains(device))
         };
-        let other = self.processes.values().find(same).map(|process| process.pid);
+        let other = self
+            .processes
+            .values()
+            .find(same)
+            .map(|process| process.pid);
         holds(Invariant::OneProcess, other.is_none() && !stopping, || {
-            format!("a process for {:?} beside {other:?}, stopping {stopping}", config.devices)
+            format!(
+                "a process for {:?} beside {other:?}, stopping {stopping}",
+                config.devices
+            )
         })?;
         if self.spawns_fail && self.rng.u8(0..3) > 0 {
             self.summary.count("processes that could not be started");
             let (error, hint) = ("no such file".to_owned(), "check the path".to_owned());
-            self.call(Cause::Other, |core| core.spawn_failed(now, key, error, hint))?;
+            self.call(Cause::Other, |core| {
+                core.spawn_failed(now, key, error, hint)
+            })?;
             return Ok(());
         }
         self.pids += 1;
@@ -321,7 +358,13 @@ impl World {
         };
         self.summary.count("reloads");
         let config = self.config.clone();
-        self.say(|| format!("reload: {} drivers, {:?}", config.drivers.len(), config.access));
+        self.say(|| {
+            format!(
+                "reload: {} drivers, {:?}",
+                config.drivers.len(),
+                config.access
+            )
+        });
         let done = self.call(Cause::Reload(&config), |core| core.apply(now, &config))?;
         if let (Some(ticket), Some(done)) = (ticket, done) {
             self.answer(ticket, Ok(done))?;
@@ -364,7 +407,8 @@ impl World {
         let more = Event::ShellReads(pid);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.planned.shell_reads = true;
-            self.agenda.plan(about(&mut self.rng, Duration::from_micros(100)), more);
+            self.agenda
+                .plan(about(&mut self.rng, Duration::from_micros(100)), more);
         }
         Ok(())
     }
@@ -389,7 +433,10 @@ impl World {
             let cause = Cause::Frame(pid, frame.header, frame.message);
             let told = self.call(cause, |core| core.driver_frame(now, key, frame))?;
             if told != Some(true) {
-                return Err(broken(Invariant::FramesWhole, "a good frame is taken for none"));
+                return Err(broken(
+                    Invariant::FramesWhole,
+                    "a good frame is taken for none",
+                ));
             }
             start += frame.wire_len();
         }

@@ -29,7 +29,8 @@ impl World {
             8..11 => self.turn_ids(),
             11 => {
                 self.spawns_fail = !self.spawns_fail;
-                self.summary.count("times that starting processes broke or was mended");
+                self.summary
+                    .count("times that starting processes broke or was mended");
             }
             12 => {
                 self.outage = true;
@@ -142,11 +143,11 @@ impl World {
         let Some(core) = &mut self.core else {
             return;
         };
-        let known = core.router.clients.ids();
+        let known = core.router.clients.in_order();
         let id = match self.rng.u8(0..3) {
             0 => i32::MAX - self.rng.i32(0..5),
             1 => 1,
-            _ => known.first().map_or(1, |id| id.0),
+            _ => known.first().map_or(1, |client| client.id.0),
         };
         core.router.set_next_id(ClientId(id));
         self.summary.count("turns of the ids");
@@ -185,7 +186,8 @@ impl World {
             _ if !stopping => Happened::Restart,
             _ => Happened::Stop,
         };
-        self.summary.count("drivers started, stopped or restarted by somebody");
+        self.summary
+            .count("drivers started, stopped or restarted by somebody");
         self.driver_event(key, event)
     }
 }

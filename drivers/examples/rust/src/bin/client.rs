@@ -1,0 +1,62 @@
+//! Asks a Dummy and a thermometer, whichever is there.
+//!
+//! ```sh
+//! target/debug/client [HOST:PORT]
+//! ```
+
+use std::env;
+use std::process::ExitCode;
+
+use amber_client::{Client, Result};
+use amber_examples::thermometer::{DriverMsg, THERMOMETER};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let address = env::args()
+        .nth(1)
+        .or_else(|| env::var("AMBER_MEDIATOR").ok());
+    let address = address.unwrap_or_else(|| "127.0.0.1:26233".into());
+    let client = match Client::connect(address).await {
+        Ok(client) => client,
+        Err(error) => {
+            eprintln!("{}", error.explained());
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut answers = 0;
+    for answer in [dummy(&client).await, thermometer(&client).await] {
+        match answer {
+            Ok(text) => {
+                println!("{text}");
+                answers += 1;
+            }
+            Err(error) => eprintln!("{}", error.explained()),
+        }
+    }
+    // Says good-bye: no driver works on for a client that has gone.
+    client.close().await;
+    match answers {
+        0 => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// A device that Amber knows has typed methods.
+async fn dummy(client: &Client) -> Result<String> {
+    let status = client.dummy(0).status().await?;
+    Ok(format!("the dummy says: {}", status.message))
+}
+
+/// One of your own is asked with its messages.
+async fn thermometer(client: &Client) -> Result<String> {
+    let question = DriverMsg {
+        get_temperature: Some(true),
+        ..DriverMsg::default()
+    };
+    let answer: DriverMsg = client.device(THERMOMETER).request(question).await?;
+    let reading = answer.temperature.unwrap_or_default();
+    Ok(match reading.celsius {
+        Some(celsius) => format!("the thermometer says: {celsius:.1} degrees"),
+        None => "the thermometer has no sensor".to_owned(),
+    })
+}

@@ -1,0 +1,61 @@
+//! Lets the robot follow a wall until Ctrl-C, and shows how it goes.
+//!
+//! ```sh
+//! target/debug/follow_wall_client [HOST:PORT]
+//! ```
+
+use std::env;
+use std::process::ExitCode;
+
+use amber_client::proxy::Proxy;
+use amber_client::{Client, Result};
+use amber_examples::follow_wall::{DriverMsg, FOLLOW_WALL, Status};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", error.explained());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<()> {
+    let address = env::args()
+        .nth(1)
+        .or_else(|| env::var("AMBER_MEDIATOR").ok());
+    let client = Client::connect(address.unwrap_or_else(|| "127.0.0.1:26233".into())).await?;
+    let device = client.device(FOLLOW_WALL);
+    let mut published = device.subscribe::<DriverMsg>().await?;
+    follow(&device, true).await?;
+    tokio::select! {
+        () = async {
+            while let Some(update) = published.next().await {
+                show(&update.message.status.unwrap_or_default());
+            }
+        } => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    let stopped = follow(&device, false).await;
+    client.close().await;
+    stopped
+}
+
+async fn follow(device: &Proxy, follow: bool) -> Result<()> {
+    let request = DriverMsg {
+        follow: Some(follow),
+        ..DriverMsg::default()
+    };
+    device.request(request).await.map(drop)
+}
+
+fn show(status: &Status) {
+    let wall = match status.wall_mm {
+        Some(wall_mm) => format!("the wall is {wall_mm} mm away"),
+        None => "no wall is near".to_owned(),
+    };
+    let (left, right) = (status.left_mm_s(), status.right_mm_s());
+    println!("{wall}, the wheels turn at {left} and {right} mm/s");
+}

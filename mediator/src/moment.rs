@@ -1,0 +1,65 @@
+//! Times in half the space of an [`Instant`], for tables with many entries. PURE.
+
+use std::num::NonZeroU64;
+use std::ops::Add;
+use std::time::{Duration, Instant};
+
+/// A time: nanoseconds since an [`Epoch`], the first of which is 1. That there
+/// is none costs nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(NonZeroU64);
+
+/// Where moments count from: nothing that counts was earlier.
+#[derive(Clone, Copy, Debug)]
+pub struct Epoch(Instant);
+
+impl Epoch {
+    /// Moments count from here.
+    pub fn at(start: Instant) -> Self {
+        Self(start)
+    }
+
+    /// A time as a moment; one before the epoch is its beginning.
+    pub fn moment(self, time: Instant) -> Moment {
+        // Five hundred years fit.
+        let ns = time.saturating_duration_since(self.0).as_nanos() as u64;
+        Moment(NonZeroU64::MIN.saturating_add(ns))
+    }
+}
+
+impl Moment {
+    /// How long this is after `earlier`; zero when it is before.
+    pub fn duration_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Self;
+
+    fn add(self, time: Duration) -> Self {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_as_far_apart_as_their_times() {
+        let start = Instant::now();
+        let epoch = Epoch::at(start);
+        let (short, long) = (Duration::from_nanos(7), Duration::from_hours(24 * 3650));
+        let begin = epoch.moment(start);
+        for time in [Duration::ZERO, short, long, long + short] {
+            let moment = epoch.moment(start + time);
+            assert_eq!(moment.duration_since(begin), time);
+            assert_eq!(begin + time, moment);
+            assert_eq!(begin.duration_since(moment), Duration::ZERO);
+        }
+        assert_eq!(epoch.moment(start - short), begin);
+        assert_eq!(size_of::<Option<Moment>>(), 8);
+    }
+}

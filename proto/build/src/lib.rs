@@ -1,0 +1,303 @@
+//! Makes Rust of the `.proto` files of your own devices, in a build script. IO.
+//!
+//! No `protoc` is needed. `build.rs` is
+//!
+//! ```no_run
+//! fn main() -> Result<(), amber_build::Error> {
+//!     amber_build::compile(&["lamp.proto"])
+//! }
+//! ```
+//!
+//! and in the program, where `lamp` is the package that the file names:
+//!
+//! ```ignore
+//! mod lamp {
+//!     amber_proto::include_messages!("lamp");
+//! }
+//! ```
+//!
+//! Then `lamp::DriverMsg` is the base message with the fields that the file
+//! adds to it by `extend amber.DriverMsg`, ready for `amber_driver::Driver` and
+//! `amber_client::proxy::Proxy`; other messages of the file stand beside it.
+//! The program needs `amber-proto` among its dependencies, for what is made
+//! refers to it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::{env, error};
+
+use prost_types::FileDescriptorSet;
+use protox::file::{ChainFileResolver, File, FileResolver, IncludeFileResolver};
+
+mod fold;
+
+/// The files of Amber's own devices, which others may import.
+const OURS: [(&str, &str); 12] = [
+    (
+        "collision_avoidance.proto",
+        include_str!("../../collision_avoidance.proto"),
+    ),
+    (
+        "drive_to_point.proto",
+        include_str!("../../drive_to_point.proto"),
+    ),
+    ("drivermsg.proto", include_str!("../../drivermsg.proto")),
+    ("dummy.proto", include_str!("../../dummy.proto")),
+    ("hokuyo.proto", include_str!("../../hokuyo.proto")),
+    ("location.proto", include_str!("../../location.proto")),
+    ("maestro.proto", include_str!("../../maestro.proto")),
+    ("mediator.proto", include_str!("../../mediator.proto")),
+    ("ninedof.proto", include_str!("../../ninedof.proto")),
+    (
+        "pid_follow_trajectory.proto",
+        include_str!("../../pid_follow_trajectory.proto"),
+    ),
+    ("roboclaw.proto", include_str!("../../roboclaw.proto")),
+    ("stargazer.proto", include_str!("../../stargazer.proto")),
+];
+
+/// Compiles files to Rust, for `amber_proto::include_messages!`.
+///
+/// A file may import `drivermsg.proto` and the files of Amber's devices, which
+/// need not be there, and what lies beside it. Cargo is told to run the build
+/// script again when one of them has changed.
+///
+/// # Errors
+/// A file cannot be read or compiled, or is not what Amber needs; the error
+/// says where, why, and what to do.
+pub fn compile(files: &[impl AsRef<Path>]) -> Result<(), Error> {
+    let out = env::var_os("OUT_DIR").ok_or_else(|| {
+        Error("there is no OUT_DIR\nhint: call amber_build::compile from build.rs".into())
+    })?;
+    let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
+    let read = compile_to(&files, Path::new(&out))?;
+    for path in read {
+        #[allow(clippy::print_stdout)] // For Cargo.
+        {
+            println!("cargo:rerun-if-changed={}", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// Folds the extensions of `amber.DriverMsg` in all files of a set: each that
+/// has some gets a message `DriverMsg` with the base fields and its own. For
+/// Amber's own build script.
+///
+/// `drivermsg.proto` must be in the set.
+///
+/// # Errors
+/// A file extends another message, has a `DriverMsg` of its own, or uses a
+/// number twice.
+pub fn fold_extensions(set: &mut FileDescriptorSet) -> Result<(), Error> {
+    fold::fold_extensions(set).map_err(Error)
+}
+
+/// What is wrong with a file, for people. Its `Debug` form reads the same,
+/// because that is what a build script prints that returns it.
+pub struct Error(String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl error::Error for Error {}
+
+/// Which files were read.
+fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
+    let (mut set, read) = parse(files)?;
+    let mut packages = BTreeSet::new();
+    for file in &set.file {
+        if is_ours(file.name()) {
+            continue;
+        }
+        let problem = match file.package() {
+            "" => Some("it names no package\nhint: write, for example, `package lamp;`".to_owned()),
+            package if package == "amber" || package.starts_with("amber.") => Some(format!(
+                "the package {package} is Amber's own\nhint: choose another name"
+            )),
+            package if fold::extends_base(file) && !packages.insert(package.to_owned()) => {
+                Some(format!(
+                    "another file of the package {package} extends amber.DriverMsg, too\n\
+                     hint: give each device a package of its own"
+                ))
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(Error(format!("{}: {problem}", file.name())));
+        }
+    }
+    fold_extensions(&mut set)?;
+    let mut config = prost_build::Config::new();
+    config
+        .out_dir(out)
+        .bytes(["."])
+        .prost_path("::amber_proto::prost");
+    config.extern_path(".amber.DriverMsg.MsgType", "::amber_proto::MsgType");
+    config.extern_path(".amber.DriverMsg", "::amber_proto::DriverMsg");
+    config.extern_path(".amber.DriverHdr", "::amber_proto::DriverHdr");
+    for (name, _) in OURS {
+        let device = name.trim_end_matches(".proto");
+        if device != "drivermsg" {
+            config.extern_path(
+                format!(".amber.{device}_proto"),
+                format!("::amber_proto::{device}"),
+            );
+        }
+    }
+    let cannot = |error: &dyn fmt::Display| Error(format!("cannot make Rust of it: {error}"));
+    config.compile_fds(set).map_err(|error| cannot(&error))?;
+    for package in packages {
+        let path = out.join(format!("{package}.rs"));
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map_err(|error| cannot(&error))?;
+        writeln!(file, "::amber_proto::device_message!(DriverMsg);")
+            .map_err(|error| cannot(&error))?;
+    }
+    Ok(read)
+}
+
+/// All files with what they import, and which of them lie on the disk.
+fn parse(files: &[&Path]) -> Result<(FileDescriptorSet, Vec<PathBuf>), Error> {
+    let mut resolver = ChainFileResolver::new();
+    // First, so that there is only one drivermsg.proto, whatever lies about.
+    resolver.add(Ours);
+    let folders: BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
+    for folder in folders {
+        let here = folder.as_os_str().is_empty();
+        resolver.add(IncludeFileResolver::new(
+            if here { Path::new(".") } else { folder }.to_owned(),
+        ));
+    }
+    let mut compiler = protox::Compiler::with_file_resolver(resolver);
+    compiler.include_imports(true).include_source_info(true);
+    let mut open = |name: &Path, shown: &Path| {
+        compiler.open_file(name).map(drop).map_err(|error| {
+            Error(format!(
+                "{}: {error:?}\nhint: a device's file has `import \"drivermsg.proto\";` and \
+                 `extend amber.DriverMsg {{ ... }}`",
+                shown.display()
+            ))
+        })
+    };
+    // Folding needs the base message even if nobody imports it.
+    open(Path::new("drivermsg.proto"), Path::new("drivermsg.proto"))?;
+    for file in files {
+        open(file.file_name().map_or(*file, Path::new), file)?;
+    }
+    let read = compiler.files().filter_map(|file| file.path());
+    let read = read.map(Path::to_owned).collect();
+    Ok((compiler.file_descriptor_set(), read))
+}
+
+fn is_ours(name: &str) -> bool {
+    OURS.iter().any(|(ours, _)| *ours == name)
+}
+
+/// Amber's files, from within this program.
+struct Ours;
+
+impl FileResolver for Ours {
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        match OURS.iter().find(|(ours, _)| *ours == name) {
+            Some((_, source)) => File::from_source(name, source),
+            None => Err(protox::Error::file_not_found(name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const LAMP: &str = "syntax = \"proto2\";\npackage lamp;\nimport \"drivermsg.proto\";\n\
+                        import \"hokuyo.proto\";\n\
+                        extend amber.DriverMsg {\n  // How bright.\n  optional uint32 brightness = 112;\n\
+                        optional amber.hokuyo_proto.Scan scan = 113; }\n";
+
+    /// The Rust of the first file's package, or the error.
+    fn compiled(files: &[(&str, &str)]) -> Result<String, String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let paths: Vec<_> = files
+            .iter()
+            .map(|(name, _)| folder.path().join(name))
+            .collect();
+        let paths: Vec<_> = paths.iter().map(PathBuf::as_path).collect();
+        let read = compile_to(&paths, folder.path()).map_err(|error| format!("{error:?}"))?;
+        assert_eq!(read.len(), files.len(), "{read:?}");
+        Ok(fs::read_to_string(folder.path().join("lamp.rs")).unwrap())
+    }
+
+    #[test]
+    fn extensions_stand_in_a_message_with_the_base_fields() {
+        let rust = compiled(&[("lamp.proto", LAMP)]).unwrap();
+        for words in [
+            "pub struct DriverMsg",
+            "/// How bright.",
+            "tag=\"112\"",
+            "tag=\"3\"",
+            "enumeration=\"::amber_proto::MsgType\"",
+            "::amber_proto::hokuyo::Scan",
+            "::amber_proto::device_message!(DriverMsg);",
+        ] {
+            assert!(
+                rust.replace(" = ", "=").contains(words),
+                "no {words} in {rust}"
+            );
+        }
+    }
+
+    #[test]
+    fn errors_say_where_and_what_to_do() {
+        for (files, words) in [
+            (
+                &[("lamp.proto", "syntax = \"proto2\";\nextend what")][..],
+                "lamp.proto",
+            ),
+            (
+                &[("lamp.proto", "syntax = \"proto2\";")],
+                "it names no package\nhint: ",
+            ),
+            (
+                &[("lamp.proto", "syntax = \"proto2\";\npackage amber;")],
+                "is Amber's own\nhint: ",
+            ),
+            (
+                &[("lamp.proto", LAMP), ("second.proto", LAMP)],
+                // The compiler is the first to notice.
+                "lamp",
+            ),
+            (
+                &[(
+                    "lamp.proto",
+                    "syntax = \"proto2\";\npackage lamp;\nimport \"drivermsg.proto\";\n\
+                     extend amber.DriverMsg { optional bool a = 110; }\n\
+                     message DriverMsg {}",
+                )],
+                "has a DriverMsg of its own",
+            ),
+        ] {
+            let error = compiled(files).unwrap_err();
+            assert!(error.contains(words), "no {words:?} in {error}");
+        }
+    }
+}
