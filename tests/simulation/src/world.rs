@@ -88,8 +88,8 @@ pub struct World {
     setup: Setup,
     /// Trouble has stopped.
     calm: bool,
-    /// Clients ask for nothing new.
-    quiet: bool,
+    /// Clients ask for nothing new, since then.
+    quiet: Option<Instant>,
     /// Nothing passes the network.
     outage: bool,
     spawns_fail: bool,
@@ -133,7 +133,7 @@ impl World {
             weather,
             setup,
             calm: false,
-            quiet: false,
+            quiet: None,
             outage: false,
             spawns_fail: false,
             crowded: false,
@@ -273,7 +273,7 @@ impl World {
             Event::MediatorStarts => self.mediator_starts(),
             Event::Calm => self.calm_down(),
             Event::Quiet => {
-                self.quiet = true;
+                self.quiet = Some(self.agenda.now());
                 Ok(())
             }
             Event::End => self.end(),

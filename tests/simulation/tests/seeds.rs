@@ -19,7 +19,7 @@ fn world(seed: u64) -> Summary {
 #[test]
 fn promises_hold_and_each_kind_of_trouble_occurs() {
     let mut all = Summary::default();
-    for seed in 1..=12 {
+    for seed in 1..=6 {
         all.merge(&world(seed));
     }
     for trouble in [
@@ -50,10 +50,10 @@ fn promises_hold_and_each_kind_of_trouble_occurs() {
 
 #[test]
 fn a_seed_is_the_same_world_every_time() {
-    let (one, again) = (world(7), world(7));
+    let (one, again) = (world(6), world(6));
     assert_ne!(one.digest(), 0);
     assert_eq!(one, again);
-    assert_ne!(one.digest(), world(8).digest());
+    assert_ne!(one.digest(), world(5).digest());
 }
 
 #[test]

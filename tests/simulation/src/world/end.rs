@@ -21,7 +21,7 @@ const INSPECTOR: ([u8; 4], u16) = ([127, 0, 0, 1], 9);
 const LATE: u32 = 50;
 
 /// Programs publish at least so often.
-const FRESH: Duration = Duration::from_secs(2);
+const FRESH: Duration = Duration::from_secs(3);
 
 impl World {
     pub(super) fn calm_down(&mut self) -> Check {
