@@ -13,8 +13,12 @@
 //! The task ends when the last handle is gone or the transport has ended; then
 //! everybody who waits is told the cause.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+#[cfg(feature = "simulation")]
+pub(crate) mod simulation;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::poll_fn;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -100,7 +104,7 @@ pub(crate) struct Dispatch<T> {
     queues: HashMap<ListenerId, Arc<Queue>>,
     liveness: Liveness,
     questions: u64,
-    used: HashSet<Device>,
+    used: BTreeSet<Device>,
     sleep: Pin<Box<Sleep>>,
 }
 
@@ -156,12 +160,12 @@ impl<T: Transport> Dispatch<T> {
             cancellations,
             status,
             outbox: VecDeque::new(),
-            pending: Pending::new(),
+            pending: Pending::new(anything()),
             subscriptions: Subscriptions::default(),
             queues: HashMap::new(),
             liveness: Liveness::default(),
             questions: 0,
-            used: HashSet::new(),
+            used: BTreeSet::new(),
             sleep: Box::pin(tokio::time::sleep(NEVER)),
         }
     }
@@ -652,6 +656,12 @@ fn statistics(message: Bytes) -> Answer {
         },
         _ => Answer::default(),
     }
+}
+
+/// A number that another program does not get as well.
+fn anything() -> u32 {
+    // The keys of hash tables are the chance that the standard library has.
+    RandomState::new().build_hasher().finish() as u32
 }
 
 /// The clock that tests can stop.

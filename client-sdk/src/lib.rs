@@ -65,6 +65,14 @@ mod pending;
 mod subscriptions;
 mod wire;
 
+/// The client's task without tokio, for `tests/simulation`. No part of the
+/// interface: it changes as the inside does.
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation {
+    pub use crate::dispatch::simulation::{Machine, Outcome, Signalled};
+}
+
 pub use amber_proto as proto;
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};

@@ -23,7 +23,9 @@ pub(crate) struct Call<W> {
 /// All calls in flight.
 ///
 /// An answer belongs to the call with the same device and number. Numbers go
-/// up over all devices and skip 0, which marks published data.
+/// up over all devices and skip 0, which marks published data. They begin
+/// anywhere: a program may get the port of one that has just ended, and must not
+/// take the late answers to that for its own.
 #[derive(Debug)]
 pub(crate) struct Pending<W> {
     calls: HashMap<(Device, SynNum), Call<W>>,
@@ -39,12 +41,13 @@ impl<W> Call<W> {
 }
 
 impl<W> Pending<W> {
-    pub(crate) fn new() -> Self {
+    /// No calls; numbers begin behind `last`.
+    pub(crate) fn new(last: u32) -> Self {
         Self {
             calls: HashMap::new(),
             numbers: HashMap::new(),
             deadlines: BTreeSet::new(),
-            last: 0,
+            last,
         }
     }
 
@@ -150,7 +153,7 @@ mod tests {
     #[test]
     fn answers_find_their_call_by_device_and_number() {
         let now = Instant::now();
-        let mut pending = Pending::new();
+        let mut pending = Pending::new(0);
         let first = pending.insert(call(1, DUMMY, now, 10));
         let second = pending.insert(call(2, HOKUYO, now, 10));
         assert_eq!((first, second), (SynNum(1), SynNum(2)));
@@ -162,9 +165,18 @@ mod tests {
     }
 
     #[test]
+    fn late_answers_to_a_program_that_had_the_port_before_are_nobodys() {
+        let now = Instant::now();
+        let (mut before, mut after) = (Pending::new(17), Pending::new(4_000_000_000));
+        let asked = before.insert(call(1, DUMMY, now, 10));
+        after.insert(call(1, DUMMY, now, 10));
+        assert!(after.answered(DUMMY, asked).is_none());
+    }
+
+    #[test]
     fn deadlines_come_in_order() {
         let now = Instant::now();
-        let mut pending = Pending::new();
+        let mut pending = Pending::new(0);
         pending.insert(call(1, DUMMY, now, 20));
         pending.insert(call(2, DUMMY, now, 10));
         let ms = |ms| now + Duration::from_millis(ms);
@@ -181,7 +193,7 @@ mod tests {
     #[test]
     fn a_dead_device_takes_only_its_own_calls() {
         let now = Instant::now();
-        let mut pending = Pending::new();
+        let mut pending = Pending::new(0);
         pending.insert(call(1, DUMMY, now, 10));
         pending.insert(call(2, HOKUYO, now, 10));
         pending.insert(call(3, DUMMY, now, 10));
@@ -199,7 +211,7 @@ mod tests {
     #[test]
     fn numbers_skip_0_and_those_in_use() {
         let now = Instant::now();
-        let mut pending = Pending::new();
+        let mut pending = Pending::new(0);
         assert_eq!(pending.insert(call(1, DUMMY, now, 10)), SynNum(1));
         pending.last = u32::MAX - 1;
         assert_eq!(pending.number(DUMMY), SynNum(u32::MAX));

@@ -254,7 +254,7 @@ impl Queue {
     }
 
     /// The oldest signal, and how many messages were dropped before it.
-    fn poll_pop(&self, cx: &mut Context<'_>) -> Poll<Option<(Signal, u64)>> {
+    pub(crate) fn poll_pop(&self, cx: &mut Context<'_>) -> Poll<Option<(Signal, u64)>> {
         let mut state = self.lock();
         match state.signals.pop_front() {
             Some(signal @ Signal::Message(_)) => {

@@ -25,7 +25,7 @@
 //! would keep a driver which counts its period from the SUBSCRIBE from ever
 //! coming to its next message: so the longest pause that was seen counts.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use amber_proto::{Device, SynNum};
@@ -64,7 +64,8 @@ pub(crate) enum Ask {
 
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
-    feeds: HashMap<Device, Feed>,
+    /// In order, so that what happens at once happens in the same order every time.
+    feeds: BTreeMap<Device, Feed>,
 }
 
 /// What a device publishes, seen from here.

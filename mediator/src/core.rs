@@ -107,8 +107,8 @@ struct Driver {
     obsolete: bool,
     /// It is started with these rules when it has ended.
     next_config: Option<DriverConfig>,
-    /// It is started when this one has ended, whose devices it takes over.
-    after: Option<DriverKey>,
+    /// It is started when all have ended whose devices it takes over.
+    waits: bool,
 }
 
 impl Core {
@@ -263,12 +263,8 @@ impl Core {
                 .all(|device| self.router.driver_of(*device).is_none())
             {
                 added += 1;
-                let before = self.still_ending(&driver.devices);
                 let key = self.add_driver(now, driver.clone());
-                match (self.drivers.get_mut(&key), before) {
-                    (Some(driver), Some(before)) => driver.after = Some(before),
-                    _ => self.driver_event(now, key, Event::Start),
-                }
+                self.driver_event(now, key, Event::Start);
             }
         }
         let removed = obsolete.len();
@@ -394,10 +390,20 @@ impl Core {
 
     /// Something has happened to a driver.
     pub fn driver_event(&mut self, now: Instant, key: DriverKey, event: Event) {
+        let must_wait = matches!(event, Event::Start | Event::Restart) && self.must_wait(key);
         let Some(driver) = self.drivers.get_mut(&key) else {
             return;
         };
+        if must_wait || event == Event::Stop {
+            driver.waits = must_wait;
+        }
         self.timers_changed = true;
+        if must_wait {
+            if let Some(why) = absence::of(driver) {
+                self.router.set_absence(key, why);
+            }
+            return;
+        }
         if let Event::Spawned { pid } = event {
             // One that was to be ended before it was there takes no frames.
             if *driver.supervisor.state() == State::Starting {
@@ -494,27 +500,25 @@ impl Core {
             last_exit_hint: None,
             obsolete: false,
             next_config: None,
-            after: None,
+            waits: false,
         };
         self.drivers.insert(key, driver);
         key
     }
 
-    /// A driver that is no longer configured, still runs, and holds hardware
-    /// that one of these devices needs.
-    fn still_ending(&self, devices: &[Device]) -> Option<DriverKey> {
-        let holds = |driver: &Driver| {
-            driver.obsolete
-                && driver
-                    .config
-                    .devices
-                    .iter()
-                    .any(|held| devices.contains(held))
+    /// Whether drivers that are no longer configured still run, and hold
+    /// hardware that this one needs. Several may: a driver of two devices can
+    /// take over from two drivers.
+    fn must_wait(&self, key: DriverKey) -> bool {
+        let Some(devices) = self.drivers.get(&key).map(|driver| &driver.config.devices) else {
+            return false;
         };
-        self.drivers
-            .iter()
-            .find(|(_, driver)| holds(driver))
-            .map(|(key, _)| *key)
+        let holds = |other: &Driver| {
+            let held = &other.config.devices;
+            other.obsolete && held.iter().any(|device| devices.contains(device))
+        };
+        let others = self.drivers.iter().filter(|(other, _)| **other != key);
+        others.map(|(_, other)| other).any(holds)
     }
 
     fn forget_if_at_rest(&mut self, now: Instant, key: DriverKey) {
@@ -525,13 +529,13 @@ impl Core {
         self.drivers.remove(&key);
         self.router.remove_driver(key);
         for next in self.keys() {
-            let Some(driver) = self.drivers.get_mut(&next).filter(|d| d.after == Some(key)) else {
+            if self.stopping || !self.drivers[&next].waits || self.must_wait(next) {
                 continue;
-            };
-            driver.after = None;
-            if !self.stopping && !driver.obsolete {
-                self.driver_event(now, next, Event::Start);
             }
+            if let Some(driver) = self.drivers.get_mut(&next) {
+                driver.waits = false;
+            }
+            self.driver_event(now, next, Event::Start);
         }
     }
 

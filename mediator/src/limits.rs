@@ -64,6 +64,25 @@ pub const WRITE_BYTES: usize = 64 * 1024;
 /// not take is set aside again, so this is less than it may take.
 pub const REFILL_BYTES: usize = 16 * 1024;
 
+/// A driver gets as much ahead as it takes in this time: newcomers wait
+/// so long at most, and a fast driver never waits for us.
+pub const AHEAD: Duration = Duration::from_millis(1);
+
+/// The most that any driver gets ahead, in bytes: what a pipe holds.
+pub const AHEAD_BYTES: usize = 64 * 1024;
+
+/// What a driver gets ahead before it is known how fast it reads, in bytes:
+/// dozens of short commands.
+pub const AHEAD_BYTES_FIRST: usize = 4096;
+
+/// Who takes so many bytes in no more time than it takes to look again is fast:
+/// they are more than one or two short commands.
+pub const AHEAD_BYTES_FAST: usize = 1024;
+
+/// The longest time between two looks at the pipe of a driver that neither
+/// reads nor says anything.
+pub const AHEAD_LOOK_MAX: Duration = Duration::from_millis(100);
+
 /// Datagrams for one client that the system is given as one, to cut apart
 /// itself: what every Linux that can do so takes.
 pub const SEGMENTS: usize = 64;

@@ -90,7 +90,7 @@ impl AddAssign for Tally {
 }
 
 /// See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Queue {
     bounds: Bounds,
     /// Offered to the pipe as it is.
@@ -99,6 +99,8 @@ pub struct Queue {
     ends: Vec<(Lane, usize)>,
     /// How much of `batch` the pipe has taken.
     written: usize,
+    /// How many bytes more may be gathered for the pipe.
+    room: usize,
     /// The pipe is full: wait until it says otherwise.
     blocked: bool,
     life_cycle: VecDeque<(Lane, Box<[u8]>)>,
@@ -110,12 +112,27 @@ pub struct Queue {
     tally: Tally,
 }
 
+impl Default for Queue {
+    fn default() -> Self {
+        Self::new(Bounds::default())
+    }
+}
+
 impl Queue {
     /// An empty queue.
     pub fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
-            ..Self::default()
+            batch: Vec::new(),
+            ends: Vec::new(),
+            written: 0,
+            room: usize::MAX,
+            blocked: false,
+            life_cycle: VecDeque::new(),
+            obituaries: Set::default(),
+            waiting: Waiting::default(),
+            unseen: Set::default(),
+            tally: Tally::default(),
         }
     }
 
@@ -124,7 +141,7 @@ impl Queue {
     /// # Errors
     /// A part is longer than 32 767 bytes; the queue is as it was.
     pub fn push(&mut self, lane: Lane, frame: Frame<'_>) -> Result<(), PartTooLong> {
-        let room = !self.blocked && self.batch.len() < limits::WRITE_BYTES;
+        let room = !self.blocked && self.gathers(limits::WRITE_BYTES);
         if room && self.waiting.is_empty() && self.life_cycle.is_empty() {
             frame.encode(&mut self.batch)?;
             self.ends.push((lane, self.batch.len()));
@@ -153,20 +170,36 @@ impl Queue {
         unseen
     }
 
-    /// What to write now; empty when there is nothing to do, or when the pipe
-    /// is full and [`Queue::writable`] has not been called since.
-    pub fn chunk(&self) -> &[u8] {
-        if self.blocked {
-            &[]
-        } else {
-            &self.batch[self.written..]
+    /// No more than so many bytes, and what finishes the last frame, shall be
+    /// written until this is called again. Without it, there is no such bound.
+    pub fn offer(&mut self, room: usize) {
+        self.room = room;
+        if !self.blocked {
+            self.refill();
         }
     }
 
-    /// The pipe took `bytes` of [`Queue::chunk`]. When that was not all, it is
-    /// full.
+    /// What to write now; empty when there is nothing to do, when all that was
+    /// [offered](Queue::offer) is written, or when the pipe is full and
+    /// [`Queue::writable`] has not been called since.
+    pub fn chunk(&self) -> &[u8] {
+        if self.blocked || self.room == 0 {
+            return &[];
+        }
+        let last = self.written.saturating_add(self.room);
+        let last = self.ends.partition_point(|(_, end)| *end < last);
+        let end = self
+            .ends
+            .get(last)
+            .map_or(self.batch.len(), |(_, end)| *end);
+        &self.batch[self.written..end]
+    }
+
+    /// The pipe took `bytes` of [`Queue::chunk`]. When that was not all that was
+    /// gathered, it is full, or the driver has enough ahead.
     pub fn wrote(&mut self, bytes: usize) {
         self.written += bytes;
+        self.room = self.room.saturating_sub(bytes);
         if self.written == self.batch.len() {
             self.tally.written += self.ends.len() as u64;
             self.batch.clear();
@@ -174,10 +207,15 @@ impl Queue {
             self.written = 0;
             self.refill();
         } else {
-            self.blocked = true;
-            self.set_rest_aside();
-            self.enforce();
+            self.block();
         }
+    }
+
+    /// Nothing is to be written for now.
+    pub fn block(&mut self) {
+        self.blocked = true;
+        self.set_rest_aside();
+        self.enforce();
     }
 
     /// The pipe takes bytes again.
@@ -201,6 +239,12 @@ impl Queue {
         self.ends.len() + self.life_cycle.len() + self.waiting.frames()
     }
 
+    /// Client frames that wait behind the batch, and their bytes: what
+    /// [`Bounds`] bound.
+    pub fn waiting(&self) -> (usize, usize) {
+        (self.waiting.frames(), self.waiting.bytes())
+    }
+
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -217,9 +261,8 @@ impl Queue {
         let mut tally = self.tally;
         tally.dropped_driver_gone += self.len() as u64;
         *self = Self {
-            bounds: self.bounds,
             tally,
-            ..Self::default()
+            ..Self::new(self.bounds)
         };
     }
 
@@ -286,8 +329,13 @@ impl Queue {
         }
     }
 
+    /// Whether more is to be gathered for the pipe, of at most so many bytes.
+    fn gathers(&self, most: usize) -> bool {
+        self.batch.len() < most.min(self.room)
+    }
+
     fn refill(&mut self) {
-        while self.batch.len() < limits::REFILL_BYTES {
+        while self.gathers(limits::REFILL_BYTES) {
             let Some((lane, frame)) = self.next() else {
                 break;
             };

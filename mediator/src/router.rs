@@ -206,6 +206,13 @@ impl Router {
             .extend(addresses.iter().map(SocketAddr::port));
     }
 
+    /// The id that is handed out next, if it is free. For tests only: as if many
+    /// clients had come and gone, so that ids wrap around.
+    #[doc(hidden)]
+    pub fn set_next_id(&mut self, id: ClientId) {
+        self.next_id = id.0.max(1);
+    }
+
     /// How many datagrams a client may send in a second.
     pub fn set_datagram_rate(&mut self, per_second: u32) {
         self.datagram_rate = Rate::per_second(per_second);

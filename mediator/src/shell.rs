@@ -303,15 +303,18 @@ impl Shell {
         core.router.counters.drop_many(Drop::LogLines, lost - known);
     }
 
-    /// Writes what waits for a driver.
-    fn write(&self, key: DriverKey) {
+    /// Writes what waits for a driver. Returns how many bytes that were.
+    fn write(&self, key: DriverKey) -> usize {
         let core = &mut *self.core.borrow_mut();
         let Some(queue) = core.router.queue_mut(key) else {
-            return;
+            return 0;
         };
         match self.children.borrow().get(&key) {
             Some(child) => child.write(queue),
-            None => queue.clear(),
+            None => {
+                queue.clear();
+                0
+            }
         }
     }
 

@@ -8,9 +8,11 @@
 mod common;
 
 mod bench;
+mod chaos;
 mod cli;
 mod configuration;
 mod demo;
+mod follow_wall;
 mod kit;
 mod languages;
 mod limits;

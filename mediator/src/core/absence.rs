@@ -11,6 +11,10 @@ pub(super) fn of(driver: &Driver) -> Option<Unavailable> {
     let supervisor = &driver.supervisor;
     let (reason, message) = match supervisor.state() {
         State::Up => return None,
+        State::Down if driver.waits => {
+            let message = "it starts when the driver that had it before has ended";
+            (Reason::Restarting, message.into())
+        }
         State::Starting => (Reason::Restarting, "it is being started".into()),
         State::Down => match supervisor.last_exit() {
             Some(exit) => (Reason::Stopped, format!("it is down: {exit}")),

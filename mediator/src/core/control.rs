@@ -154,6 +154,14 @@ impl Core {
         }
     }
 
+    /// Whoever comes to that address next has not asked for it.
+    pub(super) fn forget_what_waited(&mut self, from: ClientAddress) {
+        let before = self.unproved.len();
+        self.unproved.retain(|(address, _)| *address != from);
+        let forgotten = (before - self.unproved.len()) as u64;
+        self.router.counters.drop_many(Drop::Unproved, forgotten);
+    }
+
     fn announce(&mut self, now: Instant, said: &ForMediator<'_>) -> Option<ClientId> {
         if self.client_tick.is_none() {
             self.client_tick = Some(now + limits::CLIENT_PING_INTERVAL);

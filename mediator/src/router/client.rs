@@ -19,7 +19,7 @@ pub struct Client {
     /// Its id.
     pub id: ClientId,
     /// Where it is.
-    pub(super) place: Place,
+    pub place: Place,
     /// It has spoken to the mediator itself, so it may be spoken to.
     pub announced: bool,
     /// When its last datagram came.

@@ -17,6 +17,7 @@
 
 pub mod batch;
 pub mod chart;
+pub mod fairness;
 pub mod goals;
 pub mod load;
 pub mod probe;

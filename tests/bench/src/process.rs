@@ -52,7 +52,13 @@ impl Programs {
         let this = std::env::current_exe()?;
         let directory = this.parent().context("no folder")?.to_owned();
         let programs = Self { directory, before };
-        for name in ["amber", "bench-echo", "bench-floor", "bench-sdk"] {
+        for name in [
+            "amber",
+            "bench-echo",
+            "bench-floor",
+            "bench-sdk",
+            "bench-slow",
+        ] {
             let path = programs.path(name);
             ensure!(
                 path.exists(),

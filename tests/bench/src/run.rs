@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
+use crate::fairness::{self, FLOODED};
 use crate::goals::{FAN_OUTS, FLOODS, ROUND_TRIPS};
 use crate::load::{self, Flood, Seen};
 use crate::process::{CpuMeter, Programs, Running, Setting, memory_of, sleeps_of};
@@ -30,6 +31,8 @@ pub enum Section {
     Resources,
     /// Client and driver written with the SDKs
     Sdk,
+    /// One client beside another that floods the same driver
+    Fairness,
 }
 
 /// How often two settings that are compared take turns within a round.
@@ -67,6 +70,7 @@ impl Bench {
             Section::Overload => self.overload(),
             Section::Resources => self.resources(),
             Section::Sdk => self.sdk(),
+            Section::Fairness => self.fairness(),
         }
     }
 
@@ -404,6 +408,30 @@ impl Bench {
                     String::from_utf8_lossy(&output.stderr)
                 )
             })
+    }
+
+    fn fairness(&mut self) -> anyhow::Result<()> {
+        let slow = self.programs.path("bench-slow").display().to_string();
+        for (load, flood, each_us) in FLOODED {
+            if !self.wants(load) {
+                continue;
+            }
+            for candidate in self.mediators() {
+                self.at(load, candidate);
+                let driver = each_us.map(|us| format!("5:0='{slow}' {us}"));
+                let setting = Setting {
+                    driver: driver.as_deref(),
+                    ..Setting::default()
+                };
+                let running = self.start(candidate, &setting)?;
+                let seen =
+                    fairness::bystander(running.address, running.pid(), flood, self.duration)?;
+                seen.quantities(|quantity, value| {
+                    self.results.add(load, quantity, candidate, value);
+                });
+            }
+        }
+        Ok(())
     }
 
     fn start(&self, candidate: Candidate, setting: &Setting<'_>) -> anyhow::Result<Running> {

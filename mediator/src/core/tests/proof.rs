@@ -43,6 +43,21 @@ fn a_request_from_elsewhere_waits_until_it_is_proved_that_somebody_is_there() {
 }
 
 #[test]
+fn what_waited_is_not_done_for_whoever_comes_to_that_address_next() {
+    let mut world = World::new(&["5:0=x"]);
+    world.send(remote(), Device::MEDIATOR, &ask_for_drivers());
+    let ping = decode(&world.take(remote())[0]);
+    world.send(remote(), Device::MEDIATOR, &plain(MsgType::ClientDied));
+    let unproved = world.core.router.counters.dropped(Drop::Unproved);
+    assert_eq!(unproved, 1, "it is counted");
+
+    // An old client, which never speaks to the mediator; the PONG is late.
+    world.send(remote(), dummy(), b"x");
+    world.send(remote(), Device::MEDIATOR, &pong(&ping));
+    assert!(world.take(remote()).is_empty());
+}
+
+#[test]
 fn the_proof_of_one_address_is_none_of_another() {
     let mut world = World::new(&[]);
     let other: SocketAddr = ([192, 168, 1, 7], 4001).into();

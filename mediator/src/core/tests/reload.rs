@@ -53,6 +53,51 @@ fn a_driver_that_takes_devices_over_waits_for_the_end_of_the_old_one() {
 }
 
 #[test]
+fn a_driver_that_takes_over_from_two_waits_for_both() {
+    let mut world = World::new(&["5:0=x", "5:1=x"]);
+    world.core.apply(world.now, &config(&["5:0,5:1=x"]));
+    world.settle();
+    world.exits(DUMMY, 0);
+    let running: Vec<_> = world.running.keys().copied().collect();
+    assert_eq!(running, [OTHER], "the other serial port is taken");
+    world.exits(OTHER, 0);
+    let running: Vec<_> = world.running.keys().copied().collect();
+    assert_eq!(running, [DriverKey(2)]);
+}
+
+#[test]
+fn nobody_starts_a_driver_whose_devices_are_not_free_yet() {
+    let mut world = World::new(&["5:0=x"]);
+    world.core.apply(world.now, &config(&["5:0,5:1=x"]));
+    world.announce(local(1));
+    let running = world.running.clone();
+    for event in [Event::Start, Event::Restart, Event::Stop, Event::Start] {
+        world.core.driver_event(world.now, OTHER, event);
+        world.settle();
+        assert_eq!(world.running, running, "the serial port is taken");
+    }
+    world.send(local(1), dummy(), b"\x10\x01\x18\x05");
+    let (ack, reason, message) = refusal_of(&world.take(local(1))[0]);
+    assert_eq!((ack, reason), (Some(SynNum(5)), Reason::Restarting));
+    assert_eq!(
+        message,
+        "it starts when the driver that had it before has ended"
+    );
+    world.exits(DUMMY, 0);
+    assert_eq!(world.running.keys().collect::<Vec<_>>(), [&OTHER]);
+}
+
+#[test]
+fn a_driver_that_was_stopped_while_it_waited_stays_so() {
+    let mut world = World::new(&["5:0=x"]);
+    world.core.apply(world.now, &config(&["5:0,5:1=x"]));
+    world.core.driver_event(world.now, OTHER, Event::Stop);
+    world.settle();
+    world.exits(DUMMY, 0);
+    assert!(world.running.is_empty());
+}
+
+#[test]
 fn a_driver_that_somebody_has_stopped_stays_so_when_its_configuration_changes() {
     let mut world = World::new(&["5:0=old"]);
     world.core.driver_event(world.now, DUMMY, Event::Stop);

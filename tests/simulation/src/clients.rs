@@ -1,0 +1,109 @@
+//! Those at the other end of datagrams. PURE.
+
+mod raw;
+mod sdk;
+
+use std::time::Instant;
+
+use amber_proto::{Device, DeviceType};
+use fastrand::Rng;
+
+pub use self::raw::{Kind, Raw, made_up, nonsense};
+pub use self::sdk::{PATIENCE, Sdk};
+use crate::invariant::Check;
+use crate::messages::Tokens;
+
+/// A client: datagrams in, datagrams out.
+pub enum Client {
+    /// One with our SDK.
+    Sdk(Box<Sdk>),
+    /// One that makes its frames itself, or what it takes for frames.
+    Raw(Raw),
+}
+
+/// What a turn of a client has led to.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// What it sends.
+    pub sent: Vec<Vec<u8>>,
+    /// It has said its last.
+    pub leaves: bool,
+}
+
+impl Client {
+    /// Does something.
+    pub fn act(&mut self, now: Instant, rng: &mut Rng, tokens: &mut Tokens) -> Turn {
+        match self {
+            Self::Sdk(sdk) => sdk.act(now, rng, tokens),
+            Self::Raw(raw) => raw.act(rng, tokens),
+        }
+    }
+
+    /// A datagram has come.
+    ///
+    /// # Errors
+    /// It got what it must not get.
+    pub fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<Turn, crate::Broken> {
+        match self {
+            Self::Sdk(sdk) => sdk.receive(now, bytes),
+            Self::Raw(raw) => Ok(raw.receive(bytes)),
+        }
+    }
+
+    /// The network says that no mediator is there.
+    ///
+    /// # Errors
+    /// As [`Client::receive`].
+    pub fn refused(&mut self, now: Instant) -> Result<Turn, crate::Broken> {
+        match self {
+            Self::Sdk(sdk) => sdk.refused(now),
+            Self::Raw(_) => Ok(Turn::default()),
+        }
+    }
+
+    /// When it does something by itself.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Sdk(sdk) => sdk.next_timeout(),
+            Self::Raw(_) => None,
+        }
+    }
+
+    /// That time has come.
+    ///
+    /// # Errors
+    /// As [`Client::receive`].
+    pub fn timeout(&mut self, now: Instant) -> Result<Turn, crate::Broken> {
+        match self {
+            Self::Sdk(sdk) => sdk.timeout(now),
+            Self::Raw(_) => Ok(Turn::default()),
+        }
+    }
+
+    /// What holds at any time.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(&self, now: Instant) -> Check {
+        match self {
+            Self::Sdk(sdk) => sdk.check(now),
+            Self::Raw(_) => Ok(()),
+        }
+    }
+}
+
+/// The devices that are asked: most are there, mostly.
+pub fn device(rng: &mut Rng) -> Device {
+    let number = |kind, id| Device::new(DeviceType(kind), id);
+    let all = [
+        number(5, 0),
+        number(5, 0),
+        number(77, 3),
+        number(77, 4),
+        number(4, 0),
+        number(4, 1),
+        number(78, 0),
+        number(123, 4),
+    ];
+    all[rng.usize(0..all.len())]
+}

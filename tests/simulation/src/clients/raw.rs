@@ -1,0 +1,182 @@
+//! Clients that make their datagrams themselves: old ones, those who operate the
+//! mediator, and those who mean no good. PURE.
+
+use std::net::SocketAddr;
+
+use amber_proto::mediator::{self, change_driver, request};
+use amber_proto::{Device, DeviceMessage, MsgType, SynNum};
+use fastrand::Rng;
+use prost::Message;
+
+use super::{Turn, device};
+use crate::messages::{self, Tokens};
+
+/// What sort it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// As of the original system: it never speaks to the mediator.
+    Old,
+    /// It asks the mediator for lists and changes.
+    Operator,
+    /// It sends nonsense, among other things.
+    Nuisance,
+}
+
+/// See the [module](self).
+pub struct Raw {
+    kind: Kind,
+    syn: u32,
+    pongs: bool,
+    /// What it says to PINGs.
+    replies: Vec<Vec<u8>>,
+}
+
+impl Raw {
+    /// A new one.
+    pub fn new(kind: Kind, rng: &mut Rng) -> Self {
+        Self {
+            kind,
+            syn: 0,
+            pongs: rng.bool(),
+            replies: Vec::new(),
+        }
+    }
+
+    pub(super) fn act(&mut self, rng: &mut Rng, tokens: &mut Tokens) -> Turn {
+        self.syn += 1;
+        let syn = SynNum(self.syn);
+        let bytes = match self.kind {
+            Kind::Old => plain(rng, tokens, syn),
+            Kind::Operator => match rng.u8(0..3) {
+                0 => plain(rng, tokens, syn),
+                _ => operate(rng, syn),
+            },
+            Kind::Nuisance => match rng.u8(0..4) {
+                0 => plain(rng, tokens, syn),
+                1 => operate(rng, syn),
+                _ => nonsense(rng),
+            },
+        };
+        Turn {
+            sent: vec![bytes],
+            leaves: rng.u8(0..60) == 0,
+        }
+    }
+
+    pub(super) fn receive(&mut self, bytes: &[u8]) -> Turn {
+        let frame = amber_proto::Frame::from_datagram(bytes).ok();
+        let said = frame.and_then(|frame| messages::envelope(frame.message));
+        let ping = said.filter(|said| said.kind() == Some(MsgType::Ping) && self.pongs);
+        if let Some(ping) = ping.filter(|_| self.kind != Kind::Old) {
+            let mut pong = mediator::DriverMsg::of_kind(MsgType::Pong);
+            pong.set_ack(ping.syn());
+            let pong = messages::frame(Some(Device::MEDIATOR), &pong.encode_to_vec());
+            self.replies.push(pong);
+        }
+        Turn {
+            sent: std::mem::take(&mut self.replies),
+            leaves: false,
+        }
+    }
+}
+
+/// What an old client says.
+fn plain(rng: &mut Rng, tokens: &mut Tokens, syn: SynNum) -> Vec<u8> {
+    let (device, token) = (device(rng), tokens.fresh());
+    let message = match rng.u8(0..12) {
+        0 | 1 => messages::bytes(MsgType::Subscribe, token, Some(syn)),
+        2 => messages::bytes(MsgType::Unsubscribe, token, Some(syn)),
+        // Short enough to be known for what it is.
+        3 => messages::bytes(MsgType::ClientDied, token, None),
+        4 => messages::opaque(token, rng.usize(0..300)),
+        5 => messages::opaque(token, rng.usize(0..30_000)),
+        6 => messages::bytes(MsgType::Data, token, None),
+        _ => messages::bytes(MsgType::Data, token, Some(syn)),
+    };
+    messages::frame(Some(device), &message)
+}
+
+/// What somebody says who looks after the robot.
+fn operate(rng: &mut Rng, syn: SynNum) -> Vec<u8> {
+    let about = device(rng);
+    let of_wire = mediator::Device {
+        r#type: about.device_type.0,
+        id: about.id.0,
+    };
+    let change = |action: change_driver::Action| {
+        request::What::ChangeDriver(mediator::ChangeDriver {
+            device: of_wire,
+            action: action.into(),
+        })
+    };
+    let mut message = mediator::DriverMsg::data();
+    message.set_syn(Some(syn));
+    let what = match rng.u8(0..16) {
+        0 => Some(change(change_driver::Action::Stop)),
+        1..4 => Some(change(change_driver::Action::Start)),
+        4 => Some(change(change_driver::Action::Restart)),
+        5 => Some(request::What::ListDrivers(mediator::ListDrivers::default())),
+        6 => Some(request::What::ListClients(mediator::ListClients::default())),
+        7 => Some(request::What::DescribeDriver(of_wire)),
+        8 => Some(request::What::GetStatistics(mediator::GetStatistics {})),
+        9 => Some(request::What::Reload(mediator::Reload {})),
+        10 => Some(request::What::Trace(mediator::Trace {
+            device: of_wire,
+            off: rng.bool().then_some(true),
+        })),
+        11 => {
+            message = mediator::DriverMsg::of_kind(MsgType::Subscribe);
+            None
+        }
+        12 => {
+            message = mediator::DriverMsg::of_kind(MsgType::Unsubscribe);
+            None
+        }
+        13 => {
+            message = mediator::DriverMsg::of_kind(MsgType::ClientDied);
+            None
+        }
+        _ => {
+            message = mediator::DriverMsg::of_kind(MsgType::Ping);
+            message.set_syn(Some(syn));
+            None
+        }
+    };
+    message.request = what.map(|what| mediator::Request { what: Some(what) });
+    let header = rng.bool().then_some(Device::MEDIATOR);
+    messages::frame(header, &message.encode_to_vec())
+}
+
+/// What is no frame, or hardly one.
+pub fn nonsense(rng: &mut Rng) -> Vec<u8> {
+    let mut junk = |most: usize| -> Vec<u8> {
+        let length = rng.usize(0..most);
+        (0..length).map(|_| rng.u8(..)).collect()
+    };
+    let (bytes, message) = (junk(40), junk(30));
+    match rng.u8(0..6) {
+        0 => bytes,
+        1 => messages::frame(None, &message),
+        2 => messages::whole(&bytes[..bytes.len().min(5)], &message),
+        3 => messages::too_long(b"\x08\x05\x10\0"),
+        4 => {
+            // A frame that is cut off, or goes on.
+            let mut frame = messages::frame(Some(device(rng)), &message);
+            frame.truncate(rng.usize(0..frame.len() + 1));
+            frame.extend_from_slice(&bytes[..bytes.len() / 8]);
+            frame
+        }
+        _ => messages::frame(Some(device(rng)), &message),
+    }
+}
+
+/// An address that somebody makes up.
+pub fn made_up(rng: &mut Rng) -> SocketAddr {
+    match rng.u8(0..40) {
+        0 => ([10, 0, 0, 1], 0).into(),
+        1 => ([10, 0, 0, 1], 26_233).into(),
+        2 => ([255, 255, 255, 255], 4000).into(),
+        3 => ([224, 0, 0, 1], 4000).into(),
+        _ => ([10, rng.u8(..), rng.u8(..), rng.u8(..)], rng.u16(1024..)).into(),
+    }
+}

@@ -1,0 +1,194 @@
+//! A client with our SDK: its real task, driven by hand. PURE.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use amber_client::simulation::{Machine, Signalled};
+use amber_client::transport::Role;
+use amber_proto::{Device, MsgType, Packet};
+use bytes::Bytes;
+use fastrand::Rng;
+use prost::Message;
+
+use super::{Turn, device};
+use crate::Broken;
+use crate::invariant::{Check, Invariant, broken, holds};
+use crate::messages::{self, Token, Tokens};
+
+/// How long calls wait.
+pub const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How far apart data is expected.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// See the [module](self).
+pub struct Sdk {
+    machine: Machine,
+    /// Its token, its device, its deadline.
+    calls: BTreeMap<u64, (Option<Token>, Device, Instant)>,
+    listeners: BTreeMap<u64, Listener>,
+    /// How calls have ended: by an answer, by an error.
+    pub ended: (u64, u64),
+}
+
+/// A subscription.
+#[derive(Clone, Copy, Debug)]
+pub struct Listener {
+    /// Whose data it wants.
+    pub device: Device,
+    /// When it began.
+    pub since: Instant,
+    /// When data came last.
+    pub data: Option<Instant>,
+}
+
+impl Sdk {
+    /// One that has just connected.
+    pub fn connect(now: Instant, rng: &mut Rng) -> (Self, Turn) {
+        let mut sdk = Self {
+            machine: Machine::new(Role::Client, rng.u32(..)),
+            calls: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            ended: (0, 0),
+        };
+        let patience = Duration::from_millis(200);
+        let call = sdk.machine.announce(now, patience);
+        sdk.calls
+            .insert(call, (None, Device::MEDIATOR, now + patience));
+        let turn = sdk.sent();
+        (sdk, turn)
+    }
+
+    /// What it listens to.
+    pub fn listeners(&self) -> impl Iterator<Item = &Listener> {
+        self.listeners.values()
+    }
+
+    /// Listens to a device.
+    pub fn subscribe(&mut self, now: Instant, device: Device, tokens: &mut Tokens) -> Turn {
+        let term = |kind, token| Bytes::from(messages::message(kind, token).encode_to_vec());
+        let join = term(MsgType::Subscribe, tokens.fresh());
+        let leave = term(MsgType::Unsubscribe, tokens.fresh());
+        let id = self.machine.subscribe(now, device, (join, leave), PERIOD);
+        let listener = Listener {
+            device,
+            since: now,
+            data: None,
+        };
+        self.listeners.insert(id, listener);
+        self.sent()
+    }
+
+    pub(super) fn act(&mut self, now: Instant, rng: &mut Rng, tokens: &mut Tokens) -> Turn {
+        match rng.u8(0..40) {
+            0 => {
+                let said =
+                    std::mem::replace(&mut self.machine, Machine::new(Role::Client, 0)).close();
+                return Turn {
+                    sent: said.iter().map(encode).collect(),
+                    leaves: true,
+                };
+            }
+            // Its program ends without a word.
+            1 => {
+                return Turn {
+                    leaves: true,
+                    ..Turn::default()
+                };
+            }
+            2..6 if self.listeners.len() < 3 => return self.subscribe(now, device(rng), tokens),
+            6 | 7 => {
+                let ids: Vec<u64> = self.listeners.keys().copied().collect();
+                if let Some(id) = rng.choice(&ids) {
+                    self.listeners.remove(id);
+                    self.machine.unsubscribe(now, *id);
+                }
+            }
+            8 => {
+                let ids: Vec<u64> = self.calls.keys().copied().collect();
+                if let Some(id) = rng.choice(&ids) {
+                    self.calls.remove(id);
+                    self.machine.cancel(now, *id);
+                }
+            }
+            _ => {
+                let (token, device) = (tokens.fresh(), device(rng));
+                let question = messages::message(MsgType::Data, token).encode_to_vec();
+                let call = self.machine.call(now, device, question.into(), PATIENCE);
+                self.calls
+                    .insert(call, (Some(token), device, now + PATIENCE));
+            }
+        }
+        self.sent()
+    }
+
+    pub(super) fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<Turn, Broken> {
+        if let Ok(packet) = Packet::from_datagram(&Bytes::copy_from_slice(bytes)) {
+            self.machine.receive(now, packet);
+        }
+        self.turn(now)
+    }
+
+    pub(super) fn refused(&mut self, now: Instant) -> Result<Turn, Broken> {
+        self.machine.refused(now);
+        self.turn(now)
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.machine.next_timeout()
+    }
+
+    pub(super) fn timeout(&mut self, now: Instant) -> Result<Turn, Broken> {
+        self.machine.timeout(now);
+        self.turn(now)
+    }
+
+    pub(super) fn check(&self, now: Instant) -> Check {
+        let late = self.calls.values().find(|(_, _, until)| *until < now);
+        holds(Invariant::CallsEnd, late.is_none(), || {
+            format!(
+                "a call to {:?} is not over in time",
+                late.map(|(_, device, _)| device)
+            )
+        })
+    }
+
+    /// Sees what has come of what has happened.
+    fn turn(&mut self, now: Instant) -> Result<Turn, Broken> {
+        while let Some((call, outcome)) = self.machine.poll_outcome() {
+            let Some((token, device, _)) = self.calls.remove(&call) else {
+                let what = format!("call {call} ends twice");
+                return Err(broken(Invariant::CallsEnd, what));
+            };
+            match outcome {
+                Ok(answer) => {
+                    self.ended.0 += 1;
+                    let answered = messages::answered(&answer);
+                    holds(Invariant::AnswersMatch, answered == token, || {
+                        format!("{device} was asked {token:?}, the answer is to {answered:?}")
+                    })?;
+                }
+                Err(_) => self.ended.1 += 1,
+            }
+        }
+        while let Some((listener, signal)) = self.machine.poll_signal() {
+            if let (Signalled::Message(_), Some(listener)) =
+                (signal, self.listeners.get_mut(&listener))
+            {
+                listener.data = Some(now);
+            }
+        }
+        Ok(self.sent())
+    }
+
+    fn sent(&mut self) -> Turn {
+        Turn {
+            sent: self.machine.take_sent().iter().map(encode).collect(),
+            leaves: false,
+        }
+    }
+}
+
+fn encode(packet: &Packet) -> Vec<u8> {
+    messages::packet(packet).to_vec()
+}

@@ -1,0 +1,215 @@
+//! What `scripts/simulate` runs. IO.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_simulation::{Failure, Invariant, Log, Summary, simulate};
+
+const HELP: &str = "\
+scripts/simulate [--seeds N | --for 120s] [--from SEED] [--seed SEED] [--trace] [--keep-going]
+
+The mediator and both SDKs against scripted peers, on a virtual clock. Each seed
+is another world; the same seed is the same world, to the last byte.
+
+--seeds N     how many worlds (100)
+--for TIME    as many as there is time for, such as 120s
+--from SEED   the first of them (1)
+--seed SEED   this one only
+--trace       shows everything that happens in it
+--keep-going  goes on after a failure, and counts which promises were broken
+--list        the promises that are checked";
+
+/// News come so often.
+const NEWS: Duration = Duration::from_secs(10);
+
+/// What is wanted.
+#[derive(Debug)]
+struct Options {
+    first: u64,
+    seeds: Option<u64>,
+    time: Option<Duration>,
+    trace: bool,
+    keep_going: bool,
+}
+
+/// What all threads share.
+struct Shared {
+    next: AtomicU64,
+    stop: AtomicBool,
+    done: Mutex<Done>,
+}
+
+#[derive(Default)]
+struct Done {
+    worlds: u64,
+    summary: Summary,
+    failures: Vec<Failure>,
+    last_news: Option<Instant>,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let options = match parse(&arguments) {
+        Ok(Some(options)) => options,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}\nhint: scripts/simulate --help");
+            return ExitCode::from(2);
+        }
+    };
+    // A panic is a result like any other; it is shown with its world.
+    std::panic::set_hook(Box::new(|_| {}));
+    run(&options)
+}
+
+fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
+    let mut options = Options {
+        first: 1,
+        seeds: None,
+        time: None,
+        trace: false,
+        keep_going: false,
+    };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+        let number = |text: &String| text.parse().map_err(|_| format!("'{text}' is no number"));
+        match argument.as_str() {
+            "--seeds" => options.seeds = Some(number(value()?)?),
+            "--from" => options.first = number(value()?)?,
+            "--seed" => (options.first, options.seeds) = (number(value()?)?, Some(1)),
+            "--for" => {
+                let text = value()?;
+                let seconds = text.strip_suffix('s').unwrap_or(text).parse();
+                let seconds = seconds.map_err(|_| format!("'{text}' is no time, write 120s"))?;
+                options.time = Some(Duration::from_secs(seconds));
+            }
+            "--trace" => options.trace = true,
+            "--keep-going" => options.keep_going = true,
+            "--list" => {
+                for invariant in Invariant::ALL {
+                    println!("{:30} {}", invariant.name(), invariant.text());
+                }
+                return Ok(None);
+            }
+            "--help" | "-h" => {
+                println!("{HELP}");
+                return Ok(None);
+            }
+            other => return Err(format!("what is {other}?")),
+        }
+    }
+    if options.time.is_none() {
+        options.seeds.get_or_insert(100);
+    }
+    Ok(Some(options))
+}
+
+fn run(options: &Options) -> ExitCode {
+    let start = Instant::now();
+    let shared = Shared {
+        next: AtomicU64::new(options.first),
+        stop: AtomicBool::new(false),
+        done: Mutex::default(),
+    };
+    let threads = match options.trace {
+        true => 1,
+        false => thread::available_parallelism().map_or(1, usize::from),
+    };
+    println!("seeds from {}, on {threads} threads", options.first);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| work(options, start, &shared));
+        }
+    });
+    let done = shared
+        .done
+        .into_inner()
+        .unwrap_or_else(|error| error.into_inner());
+    println!("{}", done.summary);
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{} worlds in {seconds:.1} s", done.worlds);
+    for failure in &done.failures {
+        show(failure, options);
+    }
+    for invariant in Invariant::ALL {
+        let times = done
+            .failures
+            .iter()
+            .filter(|one| one.broken.invariant == *invariant);
+        if let times @ 1.. = times.count() {
+            println!("broken: {invariant} in {times} of {} worlds", done.worlds);
+        }
+    }
+    match done.failures.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn work(options: &Options, start: Instant, shared: &Shared) {
+    loop {
+        let seed = shared.next.fetch_add(1, Ordering::Relaxed);
+        let enough = options
+            .seeds
+            .is_some_and(|seeds| seed >= options.first.saturating_add(seeds))
+            || options.time.is_some_and(|time| start.elapsed() >= time);
+        if enough || shared.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let log = if options.trace {
+            Log::All
+        } else {
+            Log::Nothing
+        };
+        let outcome = simulate(start, seed, log);
+        let mut done = shared
+            .done
+            .lock()
+            .unwrap_or_else(|error| error.into_inner());
+        done.worlds += 1;
+        match outcome {
+            Ok(summary) => done.summary.merge(&summary),
+            Err(failure) => {
+                done.failures.push(*failure);
+                shared.stop.store(!options.keep_going, Ordering::Relaxed);
+            }
+        }
+        let now = Instant::now();
+        if now - *done.last_news.get_or_insert(now) >= NEWS {
+            done.last_news = Some(now);
+            let (worlds, failed) = (done.worlds, done.failures.len());
+            println!(
+                "  {:5.0} s: {worlds} worlds, {failed} failed",
+                start.elapsed().as_secs_f64()
+            );
+        }
+    }
+}
+
+fn show(failure: &Failure, options: &Options) {
+    let Failure {
+        seed, step, broken, ..
+    } = failure;
+    if !options.keep_going {
+        // The same world once more, with what happened.
+        if let Err(again) = simulate(Instant::now(), *seed, Log::Last) {
+            println!("what happened last in world {seed}:");
+            for line in &again.last {
+                println!("  {line}");
+            }
+        }
+    }
+    println!(
+        "error: seed {seed}, step {step}: {} is broken",
+        broken.invariant
+    );
+    println!("  promised: {}", broken.invariant.text());
+    println!("  seen: {}", broken.what);
+    println!("hint: scripts/simulate --seed {seed} --trace");
+}

@@ -1,0 +1,127 @@
+//! Counting what is on the wires, beside the core's own counters. PURE.
+
+use amber_mediator::core::Core;
+use amber_mediator::counters::{Count, Drop};
+
+use super::{Cause, Changes, Model};
+use crate::invariant::{Check, Invariant, broken, holds};
+
+/// What was seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    datagrams: u64,
+    frames: u64,
+    sent: u64,
+    copies: u64,
+    pub(super) unknown: u64,
+    pub(super) starts: u64,
+    written: u64,
+}
+
+impl Model {
+    pub(super) fn check_accounts(&mut self, changes: &Changes<'_>, copies: usize) -> Check {
+        let seen = &mut self.seen;
+        match changes.call.cause {
+            Cause::Datagram(..) => seen.datagrams += 1,
+            Cause::Frame(..) => seen.frames += 1,
+            _ => {}
+        }
+        seen.copies += copies as u64;
+        seen.sent += changes.call.sent.len() as u64;
+        let counts = &changes.after;
+        let pairs = [
+            (Count::Datagrams, seen.datagrams),
+            (Count::DriverFrames, seen.frames),
+            (Count::CopiesToClients, seen.copies),
+            (Count::DatagramsToSend, seen.sent),
+            (Count::DriverFramesWritten, seen.written),
+        ];
+        for (count, seen) in pairs {
+            holds(
+                Invariant::AllAccountedFor,
+                counts.counted(count) == seen,
+                || {
+                    format!(
+                        "{} are {}, seen were {seen}",
+                        count.name(),
+                        counts.counted(count)
+                    )
+                },
+            )?;
+        }
+        let unknown = counts.dropped(Drop::UnknownClient);
+        holds(Invariant::AllAccountedFor, unknown == seen.unknown, || {
+            format!(
+                "named were {} unknown clients, counted {unknown}",
+                seen.unknown
+            )
+        })?;
+        let waiting = changes.call.core.router.waiting();
+        let accounted = counts.check(waiting);
+        accounted.map_err(|what| broken(Invariant::AllAccountedFor, what))?;
+        self.check_bounds(changes.call.core)
+    }
+
+    fn check_bounds(&self, core: &Core) -> Check {
+        let clients = core.router.clients.len();
+        holds(Invariant::BoundsHold, clients <= self.clients, || {
+            format!("{clients} clients are known, {} may be", self.clients)
+        })?;
+        for life in self.lives.values() {
+            let Some(route) = core.router.route(life.key) else {
+                continue;
+            };
+            let (frames, bytes) = route.queue.waiting();
+            let fits = frames <= self.bounds.frames && bytes <= self.bounds.bytes;
+            holds(Invariant::BoundsHold, fits, || {
+                format!("{frames} frames, {bytes} bytes wait for {}", life.pid)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whole frames have gone into the stdin of a process.
+    pub fn written(&mut self, frames: u64) {
+        self.seen.written += frames;
+    }
+
+    /// Nothing is left to do at the moment.
+    ///
+    /// # Errors
+    /// Something does not add up.
+    pub fn settled(&self, core: &Core) -> Check {
+        let totals = core.router.totals();
+        let sent = totals.check_sent();
+        sent.map_err(|what| broken(Invariant::AllAccountedFor, what))?;
+        let starts = totals.counted(Count::DriverStarts);
+        holds(
+            Invariant::AllAccountedFor,
+            starts == self.seen.starts,
+            || {
+                format!(
+                    "{starts} starts are counted, {} were seen",
+                    self.seen.starts
+                )
+            },
+        )?;
+        let written = totals.counted(Count::DriverFramesWritten);
+        holds(
+            Invariant::AllAccountedFor,
+            written == self.seen.written,
+            || {
+                format!(
+                    "{written} frames are counted, {} were written",
+                    self.seen.written
+                )
+            },
+        )?;
+        for life in self.lives.values().filter(|life| life.up()) {
+            let route = core.router.route(life.key);
+            let deaf = route.is_some_and(|route| route.queue.is_deaf());
+            holds(Invariant::BoundsHold, !deaf, || {
+                format!("{} leaves too much unread and goes on", life.pid)
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,281 @@
+//! What driver processes have read, and what follows from it. PURE.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use amber_mediator::core::Core;
+use amber_mediator::router::DriverKey;
+use amber_proto::{ClientId, Device, DeviceMessage, Frame, Header, MsgType};
+
+use super::{Call, Cause, Model, Owner, Started, is_client_died};
+use crate::invariant::{Check, Invariant, broken, holds};
+use crate::messages;
+
+/// One process.
+#[derive(Debug)]
+pub(super) struct Life {
+    pub(super) pid: u32,
+    pub(super) key: DriverKey,
+    pub(super) devices: Vec<Device>,
+    /// Its id, until it cannot be used any more.
+    pub(super) id: Option<ClientId>,
+    /// Whom it has heard of, and nothing of their end.
+    pub(super) known: BTreeMap<(Device, ClientId), Option<Owner>>,
+    /// Of whose good-bye it must hear.
+    pub(super) leaving: BTreeSet<(Device, ClientId)>,
+    /// What other devices have answered to it, and it has not read.
+    pub(super) copies: Vec<(Device, Vec<u8>)>,
+    /// The last frame that it has read of each.
+    last: BTreeMap<ClientId, u64>,
+    /// Until when it has heard of the end of each.
+    told: BTreeMap<(Device, ClientId), u64>,
+    since: u64,
+}
+
+impl Life {
+    pub(super) fn up(&self) -> bool {
+        self.id.is_some()
+    }
+}
+
+impl Model {
+    /// A process was started.
+    ///
+    /// # Errors
+    /// It has the id of somebody else.
+    pub fn started(&mut self, started: Started, core: &Core) -> Check {
+        let Started { pid, key, devices } = started;
+        self.seen.starts += 1;
+        let id = core.router.route(key).and_then(|route| route.id);
+        let life = Life {
+            pid,
+            key,
+            devices,
+            id,
+            known: BTreeMap::new(),
+            leaving: BTreeSet::new(),
+            copies: Vec::new(),
+            last: BTreeMap::new(),
+            told: BTreeMap::new(),
+            since: self.seq,
+        };
+        self.lives.insert(pid, life);
+        match id {
+            Some(id) => self.take_id(id, Owner::Process(pid)),
+            None => Ok(()),
+        }
+    }
+
+    /// A process has ended, and reads nothing more.
+    pub fn ended(&mut self, pid: u32) {
+        self.lives.remove(&pid);
+    }
+
+    /// The processes that cannot be used any more since the last call.
+    pub(super) fn down(&self, core: &Core) -> Vec<u32> {
+        let is_down = |life: &&Life| {
+            let id = core.router.route(life.key).and_then(|route| route.id);
+            life.up() && id != life.id
+        };
+        self.lives
+            .values()
+            .filter(is_down)
+            .map(|life| life.pid)
+            .collect()
+    }
+
+    pub(super) fn forget_down(&mut self, down: &[u32]) {
+        for pid in down {
+            let Some(life) = self.lives.get_mut(pid) else {
+                continue;
+            };
+            life.id = None;
+            for person in self.people.values_mut() {
+                for device in &life.devices {
+                    person.used.remove(device);
+                    person.told.remove(device);
+                }
+            }
+        }
+    }
+
+    /// A process has said that it cannot be used: that is news to nobody until he
+    /// asks again, be it that he may not be told.
+    pub(super) fn note_said_dead(&mut self, said_dead: Option<u32>) {
+        let Some(life) = said_dead.and_then(|pid| self.lives.get(&pid)) else {
+            return;
+        };
+        for person in self.people.values_mut() {
+            let used = life
+                .devices
+                .iter()
+                .filter(|device| person.used.contains(device));
+            person.told.extend(used);
+        }
+    }
+
+    /// A process says of itself that it cannot be used.
+    pub(super) fn said_dead(&self, call: &Call<'_>) -> Option<u32> {
+        let Cause::Frame(pid, header, message) = call.cause else {
+            return None;
+        };
+        let life = self.lives.get(&pid).filter(|life| life.up())?;
+        let header = Header::parse(header).ok()?;
+        let about_itself = !header.has_clients()
+            && match (header.device_type, header.device()) {
+                (None, _) => true,
+                (_, Some(device)) => life.devices.contains(&device),
+                _ => false,
+            };
+        let dead = messages::envelope(message)?.kind() == Some(MsgType::DriverDied);
+        (about_itself && dead).then_some(pid)
+    }
+
+    /// A process has read a frame.
+    ///
+    /// # Errors
+    /// It is none that it may read.
+    pub fn reads(&mut self, pid: u32, bytes: &[u8]) -> Check {
+        let frame = Frame::from_stream(bytes);
+        let header = frame.map(|frame| (Header::parse(frame.header), frame.message));
+        let Some((Ok(header), message)) = header else {
+            return Err(broken(
+                Invariant::FramesWhole,
+                format!("{pid} reads no frame"),
+            ));
+        };
+        let Some(life) = self.lives.get_mut(&pid) else {
+            return Ok(());
+        };
+        if !header.has_clients() {
+            return from_device(life, &header, message);
+        }
+        let ids = messages::ids(&header);
+        let device = match (&life.devices[..], header.device()) {
+            ([only], None) => Some(*only),
+            ([_, _, ..], device) => device.filter(|device| life.devices.contains(device)),
+            _ => None,
+        };
+        let (Some(device), [id]) = (device, &ids[..]) else {
+            let what = format!("{pid} reads the header {header:?}");
+            return Err(broken(Invariant::BytesUntouched, what));
+        };
+        if is_client_died(message) {
+            return self.obituary(pid, device, *id);
+        }
+        self.request(pid, device, *id, message)
+    }
+
+    fn request(&mut self, pid: u32, device: Device, id: ClientId, message: &[u8]) -> Check {
+        let Some(life) = self.lives.get_mut(&pid) else {
+            return Ok(());
+        };
+        let Some(token) = messages::token(message) else {
+            // Nonsense, which may be anybody's.
+            life.known.entry((device, id)).or_insert(None);
+            return Ok(());
+        };
+        let last = life.last.get(&id).copied().unwrap_or(0);
+        let arrivals = self.arrivals.get(&token).into_iter().flatten();
+        let mut its = arrivals.filter(|arrival| {
+            (arrival.id, arrival.device) == (id, device) && arrival.message == message
+        });
+        let Some(first) = its.next() else {
+            let what = format!("{pid} reads {token:?} for {device} of {id:?}, who never said so");
+            return Err(broken(Invariant::BytesUntouched, what));
+        };
+        let fresh = std::iter::once(first)
+            .chain(its)
+            .find(|arrival| arrival.seq > last);
+        let Some(arrival) = fresh else {
+            let what = format!("{pid} reads {token:?} of {id:?} twice, or after a later one");
+            return Err(broken(Invariant::InOrderAndOnce, what));
+        };
+        life.last.insert(id, arrival.seq);
+        let told = life.told.get(&(device, id)).copied().unwrap_or(0);
+        holds(Invariant::NothingAfterObituary, arrival.seq > told, || {
+            format!("{pid} reads {token:?} of {id:?} after it heard of its end")
+        })?;
+        let before = life
+            .known
+            .insert((device, id), Some(arrival.owner))
+            .flatten();
+        let same = before.is_none_or(|before| before == arrival.owner);
+        holds(Invariant::IdNotReused, same, || {
+            format!(
+                "{pid} knows {id:?} as {before:?}, and now it is {:?}",
+                arrival.owner
+            )
+        })
+    }
+
+    fn obituary(&mut self, pid: u32, device: Device, id: ClientId) -> Check {
+        let Some(life) = self.lives.get_mut(&pid) else {
+            return Ok(());
+        };
+        life.leaving.remove(&(device, id));
+        let told = life.told.get(&(device, id)).copied().unwrap_or(life.since);
+        // It may have been offered frames of it that it never read.
+        let may_know = self
+            .asked
+            .get(&(device, id))
+            .is_some_and(|asked| *asked > told);
+        let knew = life.known.remove(&(device, id)).is_some();
+        holds(Invariant::ObituaryOnce, knew || may_know, || {
+            format!("{pid} hears of the end of {id:?} at {device}, which it does not know")
+        })?;
+        let ends = self.ended.get(&id).into_iter().flatten();
+        let mut ends = ends.filter(|(_, of)| of.is_none_or(|of| of == device));
+        let Some((end, _)) = ends.find(|(at, _)| *at > told) else {
+            let what = format!("{pid} hears of the end of {id:?} at {device}, who is there");
+            return Err(broken(Invariant::ObituaryOnce, what));
+        };
+        life.told.insert((device, id), *end);
+        Ok(())
+    }
+
+    /// A process has read all that waits for it.
+    ///
+    /// # Errors
+    /// It knows somebody of whose end it should have heard.
+    pub fn has_read_all(&self, pid: u32) -> Check {
+        let Some(life) = self.lives.get(&pid).filter(|life| life.up()) else {
+            return Ok(());
+        };
+        for ((device, id), owner) in &life.known {
+            let now = self.owners.get(id);
+            let there = match owner {
+                Some(owner) => now == Some(owner),
+                None => now.is_some(),
+            };
+            let allowed = match now {
+                Some(Owner::Client(address)) => self.access.allows(address.ip(), *device),
+                _ => true,
+            };
+            holds(Invariant::ObituaryTold, there && allowed, || {
+                format!("{pid} has read all and still knows {id:?}, {owner:?}, at {device}")
+            })?;
+        }
+        let left = life.leaving.first();
+        holds(Invariant::ObituaryTold, left.is_none(), || {
+            format!("{pid} has read all and not that {left:?} has left")
+        })
+    }
+}
+
+/// Something without clients: of another device, or of the mediator itself.
+fn from_device(life: &mut Life, header: &Header<'_>, message: &[u8]) -> Check {
+    let Some(device) = header.device().filter(|device| *device != Device::MEDIATOR) else {
+        return Ok(());
+    };
+    let kind = messages::envelope(message).and_then(|said| said.kind());
+    if kind == Some(MsgType::DriverDied) {
+        return Ok(());
+    }
+    let copy = (life.copies.iter()).position(|copy| (copy.0, &copy.1[..]) == (device, message));
+    let Some(copy) = copy else {
+        let what = format!("{} reads what {device} has not answered to it", life.pid);
+        return Err(broken(Invariant::RepliesReachTheNamed, what));
+    };
+    life.copies.remove(copy);
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! The configurations of a run. PURE.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use amber_mediator::config::{Config, Limits};
+use amber_mediator::queue::Bounds;
+use amber_mediator::supervise::{Backoff, Policy, Restart};
+use fastrand::Rng;
+
+/// All that are used, besides [`OTHERS`].
+const USUAL: &str = "
+[[driver]]
+device = '5:0'
+command = ['dummy']
+[[driver]]
+devices = ['77:3', '77:4']
+command = ['two']
+[[driver]]
+device = '4:0'
+command = ['hokuyo']
+[[driver]]
+device = '4:1'
+command = ['hokuyo']
+";
+
+/// Drivers changed, missing, new, and with devices of another; and rules.
+const OTHERS: [&str; 4] = [
+    "
+[[driver]]
+device = '5:0'
+command = ['dummy', 'again']
+[[driver]]
+devices = ['77:4', '78:0']
+command = ['other']
+[[driver]]
+device = '4:0'
+command = ['hokuyo']
+",
+    "
+[[access]]
+action = 'deny'
+from = ['192.168.1.0/24']
+devices = ['5:0', '77:*']
+[[driver]]
+device = '5:0'
+command = ['dummy']
+[[driver]]
+devices = ['77:3', '77:4']
+command = ['two']
+[[driver]]
+device = '4:0'
+command = ['hokuyo', '--changed']
+[[driver]]
+device = '78:0'
+command = ['new']
+",
+    "
+[[access]]
+action = 'allow'
+from = ['loopback']
+[[access]]
+action = 'allow'
+from = ['192.168.1.0/30']
+devices = ['4:*']
+[[access]]
+action = 'deny'
+[[driver]]
+device = '77:3'
+command = ['alone']
+[[driver]]
+device = '77:4'
+command = ['alone']
+",
+    "
+[[access]]
+action = 'deny'
+from = ['192.168.1.0/24', '10.0.0.0/8']
+devices = ['mediator']
+[[driver]]
+device = '5:0'
+command = ['dummy']
+[[driver]]
+devices = ['77:3', '77:4']
+command = ['two']
+[[driver]]
+device = '4:0'
+command = ['hokuyo']
+[[driver]]
+device = '4:1'
+command = ['hokuyo']
+",
+];
+
+/// What one run uses.
+pub struct Setup {
+    limits: Limits,
+    policy: Policy,
+}
+
+impl Setup {
+    /// Of this run: mostly small limits, so that they are reached.
+    pub fn draw(rng: &mut Rng) -> Self {
+        let clients = *rng.choice(&[4, 10, 30, 200]).unwrap_or(&10);
+        let frames = *rng.choice(&[1, 4, 20, 200]).unwrap_or(&20);
+        let bytes = *rng.choice(&[100, 2000, 60_000]).unwrap_or(&2000);
+        let life_cycle = *rng.choice(&[4, 100]).unwrap_or(&100);
+        let datagrams_per_second = *rng.choice(&[20, 20_000, 20_000]).unwrap_or(&20_000);
+        let limits = Limits {
+            clients: NonZeroUsize::new(clients).unwrap_or(NonZeroUsize::MIN),
+            queue: Bounds {
+                frames,
+                bytes,
+                life_cycle,
+            },
+            datagrams_per_second,
+            ..Config::default().limits
+        };
+        let ms = |rng: &mut Rng, from: u64, to: u64| Duration::from_millis(rng.u64(from..to));
+        let (min, more) = (ms(rng, 10, 300), ms(rng, 0, 3000));
+        let doubling = Backoff::new(min, min + more);
+        let restarts = [Restart::Always, Restart::Always, Restart::OnFailure];
+        let usual = Config::parse(USUAL, "amber.toml".as_ref()).unwrap_or_default();
+        let policy = Policy {
+            restart: *rng.choice(&restarts).unwrap_or(&Restart::Always),
+            deaths: rng.usize(3..20),
+            deaths_window: ms(rng, 1000, 20_000),
+            grace: ms(rng, 50, 1500),
+            ping_interval: ms(rng, 200, 1500),
+            backoff: doubling.unwrap_or(usual.drivers[0].policy.backoff),
+        };
+        Self { limits, policy }
+    }
+
+    /// The configuration that a mediator starts with, and ends with.
+    pub fn usual(&self) -> Config {
+        self.read(USUAL)
+    }
+
+    /// Any other.
+    pub fn other(&self, rng: &mut Rng) -> Config {
+        self.read(OTHERS[rng.usize(0..OTHERS.len())])
+    }
+
+    fn read(&self, text: &str) -> Config {
+        let mut config = Config::parse(text, "amber.toml".as_ref())
+            .unwrap_or_else(|error| unreachable!("{error}: {text}"));
+        config.limits = self.limits;
+        for driver in &mut config.drivers {
+            driver.policy = self.policy;
+        }
+        config
+    }
+}

@@ -1,0 +1,238 @@
+//! Trouble stops, and everything comes to work again. PURE.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use amber_mediator::core::Core;
+use amber_proto::mediator::{self, DriverState, change_driver, reply, request};
+use amber_proto::{Device, DeviceMessage, SynNum};
+use prost::Message;
+
+use super::{Event, World};
+use crate::clients::Client;
+use crate::invariant::{Check, Invariant, broken, holds};
+use crate::messages;
+use crate::process::Process;
+
+/// Somebody on the mediator's machine, to whom it is a step.
+const INSPECTOR: ([u8; 4], u16) = ([127, 0, 0, 1], 9);
+
+/// Programs publish at least so often.
+const FRESH: Duration = Duration::from_secs(2);
+
+impl World {
+    pub(super) fn calm_down(&mut self) -> Check {
+        if self.core.as_ref().is_none_or(Core::is_stopping) {
+            // It comes back within so long.
+            self.agenda.plan(Duration::from_secs(1), Event::Calm);
+            return Ok(());
+        }
+        self.say(|| "trouble stops".into());
+        self.calm = true;
+        self.outage = false;
+        self.spawns_fail = false;
+        self.weather.calm();
+        self.reloaded(self.generation, None)?;
+        let now = self.agenda.now();
+        let all: Vec<u32> = self.processes.keys().copied().collect();
+        for pid in all {
+            let Some(process) = self.processes.get_mut(&pid) else {
+                continue;
+            };
+            // Nobody can know that it hangs when it never answered a PING.
+            if !process.has_ponged && (!process.reads(now) || process.stdin.is_none()) {
+                self.process_dies(pid, 1);
+            }
+        }
+        let devices: Vec<Device> = (self.config.drivers.iter())
+            .map(|driver| driver.devices[0])
+            .collect();
+        for device in devices {
+            let change = mediator::ChangeDriver {
+                device: wire(device),
+                action: change_driver::Action::Start.into(),
+            };
+            self.inspect(request::What::ChangeDriver(change))?;
+        }
+        Ok(())
+    }
+
+    /// Asks the mediator something.
+    fn inspect(&mut self, what: request::What) -> Check {
+        let mut message = mediator::DriverMsg::data();
+        message.set_syn(Some(SynNum(1)));
+        message.request = Some(mediator::Request { what: Some(what) });
+        let asked = messages::frame(Some(Device::MEDIATOR), &message.encode_to_vec());
+        self.datagram(INSPECTOR.into(), &asked)
+    }
+
+    pub(super) fn end(&mut self) -> Check {
+        let now = self.agenda.now();
+        if !self.calm {
+            self.agenda.plan(Duration::from_secs(60), Event::End);
+            return Ok(());
+        }
+        self.check_clients(now)?;
+        self.check_drivers(now)?;
+        self.check_subscriptions(now)?;
+        self.ended = true;
+        if let Some(core) = &self.core {
+            self.summary.add(&core.router.totals());
+        }
+        let all: Vec<SocketAddr> = self.clients.keys().copied().collect();
+        for at in all {
+            self.client_leaves(at);
+        }
+        Ok(())
+    }
+
+    /// Whoever used to answer PINGs and is silent is forgotten.
+    fn check_clients(&mut self, now: Instant) -> Check {
+        for (_, client) in self.clients.values() {
+            client.check(now)?;
+        }
+        let ghost = self
+            .model
+            .who_answered()
+            .find(|at| !self.clients.contains_key(at));
+        holds(Invariant::GoodbyeForgets, ghost.is_none(), || {
+            format!("{ghost:?} has been silent for long, and is still known")
+        })
+    }
+
+    fn check_drivers(&mut self, now: Instant) -> Check {
+        for process in self.processes.values() {
+            let hung = process.has_ponged && process.hangs(now) && !process.ended;
+            holds(Invariant::HungDriversEnd, !hung, || {
+                format!("process {} answered PINGs, hangs, and stays", process.pid)
+            })?;
+        }
+        self.check_states()?;
+        let processes: Vec<_> = (self.processes.values())
+            .map(|process| {
+                (
+                    process.pid,
+                    process.key,
+                    process.reads(now),
+                    process.vices.slow,
+                )
+            })
+            .collect();
+        for (pid, key, reads, slow) in processes {
+            let core = self.core.as_mut();
+            let Some(queue) = core.and_then(|core| core.router.queue_mut(key)) else {
+                continue;
+            };
+            let waits = queue.len();
+            holds(Invariant::QueuesEmpty, waits == 0 || !reads || slow, || {
+                format!("{waits} frames wait for process {pid}, which reads")
+            })?;
+            if waits == 0 && self.processes.get(&pid).is_some_and(Process::has_read_all) {
+                self.model.has_read_all(pid)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every driver that is wanted is up or given up.
+    fn check_states(&mut self) -> Check {
+        let now = self.agenda.now();
+        let Some(core) = &mut self.core else {
+            return Err(broken(Invariant::DriversSettle, "there is no mediator"));
+        };
+        // Not sent: looked at.
+        let mut message = mediator::DriverMsg::data();
+        message.set_syn(Some(SynNum(1)));
+        let what = request::What::ListDrivers(mediator::ListDrivers::default());
+        message.request = Some(mediator::Request { what: Some(what) });
+        let asked = messages::frame(Some(Device::MEDIATOR), &message.encode_to_vec());
+        let from = amber_mediator::router::ClientAddress {
+            socket: 0,
+            address: INSPECTOR.into(),
+        };
+        core.datagram(now, from, &asked);
+        let answers: Vec<mediator::DriverMsg> = (core.outbox.datagrams())
+            .filter(|(to, _)| *to == from)
+            .filter_map(|(_, bytes)| amber_proto::Frame::from_datagram(bytes).ok())
+            .filter_map(|frame| messages::envelope(frame.message))
+            .collect();
+        core.outbox.clear();
+        let lists = answers.into_iter().filter_map(|answer| answer.reply?.what);
+        let drivers: Vec<_> = lists
+            .filter_map(|what| match what {
+                reply::What::Drivers(list) => Some(list.drivers),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        holds(
+            Invariant::DriversSettle,
+            drivers.len() == self.config.drivers.len(),
+            || {
+                format!(
+                    "{} drivers are listed, {} configured",
+                    drivers.len(),
+                    self.config.drivers.len()
+                )
+            },
+        )?;
+        for driver in drivers {
+            let settled = match driver.state() {
+                DriverState::Up => {
+                    self.summary.count("drivers that are up at the end");
+                    true
+                }
+                // It ended well, and is not to be started again.
+                DriverState::Failed | DriverState::Down => {
+                    self.summary.count("drivers that are given up at the end");
+                    true
+                }
+                DriverState::Starting | DriverState::Stopping | DriverState::Backoff => false,
+            };
+            holds(Invariant::DriversSettle, settled, || {
+                format!(
+                    "{:?} is {:?}: {:?}",
+                    driver.devices,
+                    driver.state(),
+                    driver.reason
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whoever subscribes to a device that is up gets data.
+    fn check_subscriptions(&mut self, now: Instant) -> Check {
+        let is_up = |device: Device| {
+            let key = self.core.as_ref()?.router.driver_of(device)?;
+            let process = self.processes.get(self.children.get(&key)?)?;
+            let works = !process.ended && process.reads(now) && !process.ignored;
+            let well = !process.stdout_closed && process.stdin.is_some() && !process.vices.slow;
+            (works && well).then_some(())
+        };
+        let mut flowing = 0;
+        for (at, (_, client)) in &self.clients {
+            let Client::Sdk(sdk) = client else { continue };
+            for listener in sdk.listeners() {
+                if is_up(listener.device).is_none() {
+                    continue;
+                }
+                let fresh = listener.data.is_some_and(|data| now - data < FRESH);
+                holds(Invariant::SubscriptionsFlow, fresh, || {
+                    format!("{at} listens and hears nothing: {listener:?}")
+                })?;
+                flowing += 1;
+            }
+        }
+        self.summary
+            .count_many("subscriptions that flow at the end", flowing);
+        Ok(())
+    }
+}
+
+fn wire(device: Device) -> mediator::Device {
+    mediator::Device {
+        r#type: device.device_type.0,
+        id: device.id.0,
+    }
+}

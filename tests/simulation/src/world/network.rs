@@ -1,0 +1,86 @@
+//! Datagrams under way: lost, doubled, late. PURE.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use amber_mediator::router::Unreachable;
+
+use super::{Event, World};
+use crate::invariant::Check;
+use crate::weather::{about, happens};
+
+impl World {
+    /// Somebody sends something to the mediator.
+    pub(super) fn send_to_mediator(&mut self, from: SocketAddr, bytes: Vec<u8>) {
+        self.summary.count("datagrams sent by clients");
+        for delay in self.ways() {
+            self.agenda
+                .plan(delay, Event::ToMediator(from, bytes.clone()));
+        }
+    }
+
+    /// The mediator sends something.
+    pub(super) fn send_to_client(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+        self.summary.count("datagrams sent by the mediator");
+        for delay in self.ways() {
+            self.agenda.plan(delay, Event::ToClient(to, bytes.clone()));
+        }
+    }
+
+    /// How long each copy of a datagram takes that arrives.
+    fn ways(&mut self) -> Vec<Duration> {
+        if self.outage || happens(&mut self.rng, self.weather.loss) {
+            self.summary.count("datagrams lost under way");
+            return Vec::new();
+        }
+        let twice = happens(&mut self.rng, self.weather.duplication);
+        if twice {
+            self.summary.count("datagrams doubled under way");
+        }
+        let mut ways = Vec::new();
+        for _ in 0..1 + u8::from(twice) {
+            let detour = happens(&mut self.rng, self.weather.detour);
+            if detour {
+                self.summary.count("datagrams held up under way");
+            }
+            let time = match detour {
+                true => self.weather.detour_delay,
+                false => self.weather.delay,
+            };
+            ways.push(about(&mut self.rng, time));
+        }
+        ways
+    }
+
+    pub(super) fn datagram_for_mediator(&mut self, from: SocketAddr, bytes: &[u8]) -> Check {
+        if self.core.is_some() {
+            return self.datagram(from, bytes);
+        }
+        self.summary
+            .count("datagrams for a mediator that is not there");
+        if happens(&mut self.rng, self.weather.refusal) {
+            let delay = about(&mut self.rng, self.weather.delay);
+            self.agenda.plan(delay, Event::Refused(from));
+        }
+        Ok(())
+    }
+
+    pub(super) fn datagram_for_client(&mut self, to: SocketAddr, bytes: &[u8]) -> Check {
+        if self.clients.contains_key(&to) {
+            return self.client_receives(to, bytes);
+        }
+        self.summary
+            .count("datagrams for a client that is not there");
+        if happens(&mut self.rng, self.weather.refusal) {
+            let made_up = to.ip().is_ipv4() && to.to_string().starts_with("10.");
+            let how = match made_up || self.rng.u8(0..4) == 0 {
+                true => Unreachable::NoRoute,
+                false => Unreachable::PortClosed,
+            };
+            let delay = about(&mut self.rng, self.weather.delay);
+            self.agenda
+                .plan(delay, Event::Unreachable(self.generation, to, how));
+        }
+        Ok(())
+    }
+}
