@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, sendmsg};
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, sendmsg, sendto};
 use tokio::net::UdpSocket;
 use tracing::debug;
 
@@ -111,6 +111,7 @@ impl Sender {
         let singles = singles.take_while(|run| run.len() == 1);
         match singles.clone().count() {
             0 => send_run(socket, &runs[0]).map(|()| 1),
+            1 => send_one(socket, &runs[0]).map(|()| 1),
             _ => {
                 let slices: Vec<_> = (singles.clone())
                     .map(|run| [IoSlice::new(run.bytes)])
@@ -129,6 +130,14 @@ impl Sender {
             }
         }
     }
+}
+
+/// Sends a single datagram, which is what most turns have: the call for many
+/// has more to prepare.
+fn send_one(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
+    let to = SockaddrStorage::from(run.to.address());
+    let flags = MsgFlags::MSG_DONTWAIT;
+    sendto(socket.as_raw_fd(), run.bytes, &to, flags).map(drop)
 }
 
 /// Sends datagrams as one that the system cuts apart.
