@@ -60,6 +60,10 @@ pub const LIFE_CYCLE_FRAMES: usize = 16_384;
 /// Bytes offered to a driver's pipe in one system call: what a pipe holds.
 pub const WRITE_BYTES: usize = 64 * 1024;
 
+/// The same while frames wait for a pipe that is full now and then. What it does
+/// not take is set aside again, so this is less than it may take.
+pub const REFILL_BYTES: usize = 16 * 1024;
+
 /// A driver gets as much ahead as it takes in this time: newcomers wait
 /// so long at most, and a fast driver never waits for us.
 pub const AHEAD: Duration = Duration::from_millis(1);
@@ -86,6 +90,9 @@ pub const SEGMENTS: usize = 64;
 /// The longest of those: what fits into a packet on any link, as it may not be
 /// cut again.
 pub const SEGMENT_BYTES: usize = 1232;
+
+/// The same for a program on this machine, to which packets are larger.
+pub const LOCAL_SEGMENT_BYTES: usize = 32 * 1024;
 
 /// All of them together, in bytes: what one UDP packet holds.
 pub const RUN_BYTES: usize = 65_507;

@@ -15,8 +15,8 @@ use crate::bench::{Bench, Logged, Running, Trouble};
 use crate::checks::{self, Check};
 use crate::devices::{self, Answer, Ask, Known};
 use crate::diagnose::{self, Mistake};
-use crate::limits;
 use crate::report::{Checked, Details, Outcome, Report, Shown};
+use crate::{limits, plausible};
 
 /// What is to be checked, and how.
 #[derive(Clone, Debug)]
@@ -450,6 +450,20 @@ impl Run<'_> {
                 _ => return Ok(before),
             }
         }
+    }
+
+    /// Looks whether what a known kind of device says can be true.
+    pub(crate) fn plausible(&self, which: &str, message: &[u8]) -> Result<(), Finding> {
+        let Some(kind) = self.plan.speaks else {
+            return Ok(());
+        };
+        plausible::look(kind, message).map_err(|wrong| {
+            Finding::new(
+                format!("{which} cannot be true: {}", wrong.what),
+                wrong.expected,
+            )
+            .mend("compare with the comments in the device's .proto file: lists, units, ranges")
+        })
     }
 
     /// Nothing was to come.

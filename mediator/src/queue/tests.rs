@@ -412,3 +412,41 @@ proptest! {
         prop_assert_eq!(pushed, read + dropped(&queue));
     }
 }
+
+/// Says of which device a client speaks.
+fn push_headed(queue: &mut Queue, lane: Lane, header: &[u8], message: &[u8]) {
+    queue.push(lane, Frame { header, message }).unwrap();
+}
+
+#[test]
+fn nothing_for_a_device_comes_after_the_news_that_its_client_left_it() {
+    const LEFT: Lane = Lane::Left(ClientId(1));
+    let mut queue = blocked(bounds(9));
+    push_headed(&mut queue, A, b"one", b"a");
+    push_headed(&mut queue, A, b"two", b"b");
+    push_headed(&mut queue, B, b"other", b"c");
+    push_headed(&mut queue, LEFT, b"one", b"!");
+    check_tally(&queue);
+    assert_eq!(dropped(&queue), 1);
+    // It comes back.
+    push_headed(&mut queue, A, b"one", b"d");
+    assert_eq!(messages(&drain(&mut queue)), b"!xcbd");
+    check_tally(&queue);
+}
+
+#[test]
+fn that_holds_also_for_what_had_been_offered_to_the_pipe() {
+    const LEFT: Lane = Lane::Left(ClientId(1));
+    let mut queue = Queue::new(bounds(9));
+    push_headed(&mut queue, A, b"two", b"a");
+    push_headed(&mut queue, A, b"one", b"b");
+    push_headed(&mut queue, A, b"two", b"c");
+    push_headed(&mut queue, LEFT, b"one", b"!");
+    // The pipe takes the beginning of the first frame.
+    let mut out = queue.chunk()[..3].to_vec();
+    queue.wrote(3);
+    check_tally(&queue);
+    out.extend(drain(&mut queue));
+    assert_eq!(messages(&out), b"a!c");
+    check_tally(&queue);
+}

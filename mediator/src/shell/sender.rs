@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, sendmsg};
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, sendmsg, sendto};
 use tokio::net::UdpSocket;
 use tracing::debug;
 
@@ -111,6 +111,7 @@ impl Sender {
         let singles = singles.take_while(|run| run.len() == 1);
         match singles.clone().count() {
             0 => send_run(socket, &runs[0]).map(|()| 1),
+            1 => send_one(socket, &runs[0]).map(|()| 1),
             _ => {
                 let slices: Vec<_> = (singles.clone())
                     .map(|run| [IoSlice::new(run.bytes)])
@@ -131,11 +132,19 @@ impl Sender {
     }
 }
 
+/// Sends a single datagram, which is what most turns have: the call for many
+/// has more to prepare.
+fn send_one(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
+    let to = SockaddrStorage::from(run.to.address());
+    let flags = MsgFlags::MSG_DONTWAIT;
+    sendto(socket.as_raw_fd(), run.bytes, &to, flags).map(drop)
+}
+
 /// Sends datagrams as one that the system cuts apart.
 #[cfg(target_os = "linux")]
 fn send_run(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
     use nix::sys::socket::ControlMessage;
-    let segment = run.segment as u16; // At most SEGMENT_BYTES.
+    let segment = run.segment as u16; // At most LOCAL_SEGMENT_BYTES.
     let cut = [ControlMessage::UdpGsoSegments(&segment)];
     let to = SockaddrStorage::from(run.to.address());
     let bytes = [IoSlice::new(run.bytes)];
@@ -243,7 +252,7 @@ mod tests {
         assert_eq!(sender.send(sockets, &outbox, &mut counters), []);
         let sent = counters.counted(Count::DatagramsSent);
         assert_eq!(sent, datagrams.len() as u64);
-        let mut buffer = [0; 1000];
+        let mut buffer = [0; 10_000];
         for (number, (peer, bytes)) in datagrams.iter().enumerate() {
             let length = peers[*peer].0.recv(&mut buffer).unwrap();
             assert_eq!(length, bytes + 4, "{number}");
@@ -259,7 +268,10 @@ mod tests {
             let Some(sockets) = one_socket(ip) else {
                 continue;
             };
-            check(&mut Sender::new(), &sockets, ip, &datagrams);
+            let mut sender = Sender::new();
+            check(&mut sender, &sockets, ip, &datagrams);
+            check(&mut sender, &sockets, ip, &[(0, 6800); 10]);
+            assert_eq!(sender.segments, SEGMENTS);
         }
     }
 
