@@ -136,6 +136,7 @@ impl Queue {
             blocked: false,
             life_cycle: VecDeque::new(),
             obituaries: Set::default(),
+            farewells: Set::default(),
             waiting: Waiting::default(),
             unseen: Set::default(),
             tally: Tally::default(),
