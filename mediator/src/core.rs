@@ -87,6 +87,8 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ticket {
     to: Sender,
+    /// Somebody else may have come to that address meanwhile.
+    id: Option<ClientId>,
     syn: SynNum,
 }
 
@@ -277,6 +279,7 @@ impl Core {
             text: Some(text.clone()),
             ..notice(Kind::ConfigurationReloaded)
         });
+        self.tend(now);
         text
     }
 
@@ -428,6 +431,7 @@ impl Core {
         for action in actions {
             self.act(key, action);
         }
+        self.tend(now);
     }
 
     /// The time of [`Core::next_timeout`] has come.

@@ -6,8 +6,8 @@
 //! the *oldest* frame of whoever has most waiting is dropped, because a stale
 //! motion command is worse than none. Life-cycle frames (a client died, PING)
 //! go before all others and are never dropped. What still waits from a client
-//! that died is dropped: nothing of it comes after the news of its death. A
-//! frame of which the pipe has taken a part is always finished.
+//! that died, or for a device that it left, is dropped: nothing of it comes after
+//! the news. A frame of which the pipe has taken a part is always finished.
 //!
 //! The lane of life-cycle frames has no bound of its own. It hardly grows
 //! longer than there are clients, because a client of which the driver has not
@@ -36,6 +36,9 @@ pub enum Lane {
     LifeCycle,
     /// The same, and says that this client died.
     ClientDied(ClientId),
+    /// The same, and says that this client left the device that the header
+    /// names, while it uses others of the same process.
+    Left(ClientId),
     /// From a client, or from another driver.
     Client(ClientId),
     /// The same, and this process has not heard of the client yet.
@@ -106,6 +109,9 @@ pub struct Queue {
     life_cycle: VecDeque<(Lane, Box<[u8]>)>,
     /// Whose death is told in `life_cycle`.
     obituaries: Set<ClientId>,
+    /// The headers of those in `life_cycle` that tell of clients which left one
+    /// device; their frames for it have the same.
+    farewells: Set<Box<[u8]>>,
     waiting: Waiting,
     /// New clients of which nothing was in `batch` yet.
     unseen: Set<ClientId>,
@@ -130,6 +136,7 @@ impl Queue {
             blocked: false,
             life_cycle: VecDeque::new(),
             obituaries: Set::default(),
+            farewells: Set::default(),
             waiting: Waiting::default(),
             unseen: Set::default(),
             tally: Tally::default(),
@@ -298,9 +305,14 @@ impl Queue {
                     self.obituaries.insert(client);
                     self.life_cycle.push_front((lane, frame));
                 }
+                Lane::Left(_) => {
+                    self.farewells.insert(header_part(&frame).into());
+                    self.life_cycle.push_front((lane, frame));
+                }
                 // The news of its death has overtaken it.
                 Lane::Client(client) | Lane::NewClient(client)
-                    if self.obituaries.contains(&client) =>
+                    if self.obituaries.contains(&client)
+                        || self.farewells.contains(header_part(&frame)) =>
                 {
                     self.tally.dropped_client_gone += 1;
                 }
@@ -320,6 +332,12 @@ impl Queue {
                 self.obituaries.insert(client);
                 self.unseen.remove(&client);
                 self.tally.dropped_client_gone += self.waiting.forget(client);
+            }
+            Lane::Left(client) => {
+                let header: Box<[u8]> = header_part(&frame).into();
+                self.tally.dropped_client_gone += self.waiting.forget_headed(client, &header);
+                self.farewells.insert(header);
+                self.life_cycle.push_back((lane, frame));
             }
             Lane::Client(client) => self.waiting.push_back(client, frame),
             Lane::NewClient(client) => {
@@ -346,8 +364,10 @@ impl Queue {
 
     fn next(&mut self) -> Option<(Lane, Box<[u8]>)> {
         if let Some((lane, frame)) = self.life_cycle.pop_front() {
-            if let Lane::ClientDied(client) = lane {
-                self.obituaries.remove(&client);
+            match lane {
+                Lane::ClientDied(client) => drop(self.obituaries.remove(&client)),
+                Lane::Left(_) => drop(self.farewells.remove(header_part(&frame))),
+                Lane::LifeCycle | Lane::Client(_) | Lane::NewClient(_) => {}
             }
             return Some((lane, frame));
         }
@@ -372,4 +392,12 @@ impl Queue {
             self.tally.dropped_full += 1;
         }
     }
+}
+
+/// The header of an encoded frame, with its length.
+fn header_part(frame: &[u8]) -> &[u8] {
+    let length = frame
+        .first_chunk()
+        .map_or(0, |length| u16::from_be_bytes(*length));
+    &frame[..frame.len().min(2 + usize::from(length))]
 }

@@ -56,7 +56,7 @@ impl Core {
     pub(super) fn say_client_gone(&mut self, now: Instant, client: &Client, why: Gone) {
         let (id, address) = (client.id, client.address());
         self.listeners.remove(&id);
-        self.forget_what_waited(client.place.into());
+        self.forget_what_waited(client.place);
         match why {
             Gone::Lost | Gone::Unreachable(_) if !client.uses.is_empty() => {
                 info!(client = %address, id = id.0, "client gone: {why}");

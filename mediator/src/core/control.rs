@@ -21,7 +21,7 @@ use super::{Core, Driver, Order, Ticket, absence};
 use crate::config::Admin;
 use crate::counters::{Count, Drop};
 use crate::limits;
-use crate::router::{Client, ClientAddress, DriverKey, ForMediator, Sender};
+use crate::router::{Client, ClientAddress, DriverKey, ForMediator, Place, Sender};
 use crate::supervise::{Event, Restart, State};
 
 impl Core {
@@ -84,7 +84,11 @@ impl Core {
                 {
                     return self.ask_for_proof(from, id, said.message);
                 }
-                let ticket = Ticket { to: said.from, syn };
+                let ticket = Ticket {
+                    to: said.from,
+                    id,
+                    syn,
+                };
                 match self.carry_out(now, ticket, message.request.and_then(|r| r.what)) {
                     Ok(Some(reply)) => self.reply(ticket, reply),
                     Ok(None) => {}
@@ -118,7 +122,11 @@ impl Core {
                 reply::What::Refused(refuse(reason, &shorten(&message), hint.as_deref()))
             }
         };
-        self.reply(ticket, reply);
+        if self.router.id_of(ticket.to) == ticket.id {
+            self.reply(ticket, reply);
+        } else {
+            self.router.counters.drop(Drop::Unproved);
+        }
     }
 
     /// Whoever asks may have made up his address, and the answer would go to
@@ -155,9 +163,10 @@ impl Core {
     }
 
     /// Whoever comes to that address next has not asked for it.
-    pub(super) fn forget_what_waited(&mut self, from: ClientAddress) {
+    pub(super) fn forget_what_waited(&mut self, from: Place) {
         let before = self.unproved.len();
-        self.unproved.retain(|(address, _)| *address != from);
+        self.unproved
+            .retain(|(address, _)| Place::from(*address) != from);
         let forgotten = (before - self.unproved.len()) as u64;
         self.router.counters.drop_many(Drop::Unproved, forgotten);
     }

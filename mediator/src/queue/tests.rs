@@ -114,6 +114,47 @@ fn clients_take_turns() {
 }
 
 #[test]
+fn what_the_driver_shall_not_have_ahead_waits_in_turns() {
+    let mut queue = Queue::new(bounds(100));
+    for _ in 0..3 {
+        push(&mut queue, A, b"a");
+    }
+    push(&mut queue, B, b"b");
+    let mut out = Vec::new();
+    // As much as one byte means one frame; what was gathered behind it goes back.
+    queue.offer(1);
+    out.extend_from_slice(queue.chunk());
+    queue.wrote(5);
+    check_tally(&queue);
+    assert!(queue.is_blocked());
+    push(&mut queue, B, b"b");
+    // Two frames, and then nothing more until the next offer.
+    queue.offer(6);
+    queue.writable();
+    out.extend_from_slice(queue.chunk());
+    queue.wrote(10);
+    assert!(!queue.is_blocked() && queue.chunk().is_empty());
+    assert_eq!(messages(&out), b"aab");
+    assert_eq!(queue.len(), 2);
+    queue.offer(usize::MAX);
+    assert_eq!(messages(&drain(&mut queue)), b"ab");
+    check_tally(&queue);
+}
+
+#[test]
+fn a_frame_that_was_begun_is_finished_with_the_next_room() {
+    let mut queue = Queue::default();
+    push(&mut queue, A, b"one");
+    push(&mut queue, B, b"two");
+    let mut out = queue.chunk()[..8].to_vec();
+    queue.wrote(8);
+    queue.offer(1);
+    queue.writable();
+    out.extend_from_slice(queue.chunk());
+    assert_eq!(messages(&out), b"onetwo");
+}
+
+#[test]
 fn the_oldest_of_the_longest_is_dropped_and_counted() {
     let mut queue = blocked(bounds(3));
     push(&mut queue, B, b"B");
@@ -370,4 +411,42 @@ proptest! {
         }
         prop_assert_eq!(pushed, read + dropped(&queue));
     }
+}
+
+/// Says of which device a client speaks.
+fn push_headed(queue: &mut Queue, lane: Lane, header: &[u8], message: &[u8]) {
+    queue.push(lane, Frame { header, message }).unwrap();
+}
+
+#[test]
+fn nothing_for_a_device_comes_after_the_news_that_its_client_left_it() {
+    const LEFT: Lane = Lane::Left(ClientId(1));
+    let mut queue = blocked(bounds(9));
+    push_headed(&mut queue, A, b"one", b"a");
+    push_headed(&mut queue, A, b"two", b"b");
+    push_headed(&mut queue, B, b"other", b"c");
+    push_headed(&mut queue, LEFT, b"one", b"!");
+    check_tally(&queue);
+    assert_eq!(dropped(&queue), 1);
+    // It comes back.
+    push_headed(&mut queue, A, b"one", b"d");
+    assert_eq!(messages(&drain(&mut queue)), b"!xcbd");
+    check_tally(&queue);
+}
+
+#[test]
+fn that_holds_also_for_what_had_been_offered_to_the_pipe() {
+    const LEFT: Lane = Lane::Left(ClientId(1));
+    let mut queue = Queue::new(bounds(9));
+    push_headed(&mut queue, A, b"two", b"a");
+    push_headed(&mut queue, A, b"one", b"b");
+    push_headed(&mut queue, A, b"two", b"c");
+    push_headed(&mut queue, LEFT, b"one", b"!");
+    // The pipe takes the beginning of the first frame.
+    let mut out = queue.chunk()[..3].to_vec();
+    queue.wrote(3);
+    check_tally(&queue);
+    out.extend(drain(&mut queue));
+    assert_eq!(messages(&out), b"a!c");
+    check_tally(&queue);
 }

@@ -104,6 +104,27 @@ impl Waiting {
         line.frames.len() as u64
     }
 
+    /// Drops what waits from a client and begins with this header. Returns how
+    /// many frames that were.
+    pub(super) fn forget_headed(&mut self, client: ClientId, header: &[u8]) -> u64 {
+        let Some(mut line) = self.lines.remove(&client) else {
+            return 0;
+        };
+        self.unlist(client, &line);
+        let (frames, bytes) = (line.frames.len(), line.bytes);
+        line.frames.retain(|frame| !frame.starts_with(header));
+        line.bytes = line.frames.iter().map(|frame| frame.len()).sum();
+        let forgotten = frames - line.frames.len();
+        self.frames -= forgotten;
+        self.bytes -= bytes - line.bytes;
+        if line.frames.is_empty() {
+            self.turns.remove(&line.turn);
+        } else {
+            self.list(client, line);
+        }
+        forgotten as u64
+    }
+
     /// Adds a frame; true when the client had none and took that turn.
     fn change(
         &mut self,

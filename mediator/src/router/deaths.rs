@@ -150,7 +150,7 @@ impl Router {
             .is_some_and(|uses| uses.has_driver(driver))
         {
             // What waits may be for another device of the same process.
-            return Some(Lane::LifeCycle);
+            return Some(Lane::Left(id));
         }
         let route = self.routes.get_mut(&driver)?;
         route.untold.remove(&id);

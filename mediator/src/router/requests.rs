@@ -150,7 +150,9 @@ impl Router {
     /// Queues a request for a driver.
     fn pass_on(&mut self, driver: DriverKey, device: Device, lane: Lane, message: &[u8]) {
         let from = match lane {
-            Lane::Client(id) | Lane::NewClient(id) | Lane::ClientDied(id) => Some(id),
+            Lane::Client(id) | Lane::NewClient(id) | Lane::ClientDied(id) | Lane::Left(id) => {
+                Some(id)
+            }
             Lane::LifeCycle => None,
         };
         self.counters.count(Count::Requests);

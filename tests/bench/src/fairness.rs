@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 
-use crate::load::{self, Flood, Seen};
+use crate::load::{self, Asker, Flood, Seen};
+use crate::samples::Samples;
 
 /// The loads: a name, the flood, and what the driver takes for each request in
 /// microseconds; `bench-echo` takes next to nothing.
@@ -25,11 +26,20 @@ pub const FLOODED: [(&str, Flood, Option<u32>); 3] = [
 #[derive(Debug)]
 pub struct Bystander {
     /// Without the flood.
-    pub alone: Seen,
+    pub alone: Asked,
     /// Beside it.
-    pub flooded: Seen,
+    pub flooded: Asked,
     /// What came of the flood.
     pub flood: Seen,
+}
+
+/// What became of requests.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// How many there were.
+    pub sent: u64,
+    /// The times of those that were answered within [`load::PATIENCE`].
+    pub times: Samples,
 }
 
 /// Both, one after the other.
@@ -42,11 +52,13 @@ pub fn bystander(
     flood: Flood,
     duration: Duration,
 ) -> anyhow::Result<Bystander> {
-    let alone = load::round_trips(to, pid, 64, duration)?;
+    let mut asker = Asker::new(to, 64)?;
+    asker.warm_up()?;
+    let alone = ask_for(&mut asker, duration)?;
     // The flood begins before the first request that counts, and ends after the last.
     let flooding = thread::spawn(move || load::flood(to, pid, 1, flood, 64, 2 * duration));
-    thread::sleep(duration / 2);
-    let flooded = load::round_trips(to, pid, 64, duration)?;
+    ask_for(&mut asker, duration / 2)?;
+    let flooded = ask_for(&mut asker, duration)?;
     let flood = flooding
         .join()
         .map_err(|_| anyhow!("the flood panicked"))??;
@@ -55,6 +67,18 @@ pub fn bystander(
         flooded,
         flood,
     })
+}
+
+fn ask_for(asker: &mut Asker, duration: Duration) -> anyhow::Result<Asked> {
+    let start = Instant::now();
+    let mut asked = Asked::default();
+    while start.elapsed() < duration {
+        asked.sent += 1;
+        if let Some(time) = asker.ask()? {
+            asked.times.add(time);
+        }
+    }
+    Ok(asked)
 }
 
 impl Bystander {
@@ -68,7 +92,8 @@ impl Bystander {
             add(&format!("{name}_us"), flooded);
             add(&format!("times_{name}_alone"), flooded / alone);
         }
-        add("lost_percent", flooded.lost_percent());
+        let answered = flooded.times.len() as f64 / flooded.sent.max(1) as f64;
+        add("lost_percent", 100.0 * (1.0 - answered));
         add("flood_per_s", self.flood.per_second());
         add("flood_lost_percent", self.flood.lost_percent());
     }

@@ -84,6 +84,8 @@ invariants! {
         "a call gets the answer to its own request",
     SubscriptionsFlow = "subscriptions-flow":
         "when trouble stops, whoever subscribes to a device that is up gets data",
+    DriversForget = "drivers-forget":
+        "a driver with the SDK names no client of whose end it has heard long ago",
     NoPanic = "no-panic":
         "nothing panics",
 }

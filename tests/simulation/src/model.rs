@@ -59,6 +59,8 @@ enum Owner {
 struct Person {
     id: ClientId,
     announced: bool,
+    /// It has spoken to the mediator, be it that this is forbidden now.
+    has_asked: bool,
     proved: bool,
     ponged: bool,
     /// Something was sent to it.
@@ -230,11 +232,7 @@ impl Model {
                 self.ended.entry(id).or_default().push((self.seq, None));
             }
         }
-        let known: BTreeMap<SocketAddr, ClientId> = core
-            .router
-            .clients
-            .in_order()
-            .into_iter()
+        let known: BTreeMap<SocketAddr, ClientId> = (core.router.clients.in_order().into_iter())
             .map(|client| (client.address(), client.id))
             .collect();
         let gone =
@@ -254,6 +252,7 @@ impl Model {
             let person = Person {
                 id,
                 announced: false,
+                has_asked: false,
                 proved: address.ip().is_loopback(),
                 ponged: false,
                 sent: false,
@@ -328,9 +327,11 @@ impl Model {
         };
         match said.kind() {
             Some(MsgType::Ping | MsgType::Subscribe | MsgType::Unsubscribe | MsgType::Data) => {
-                person.announced = true;
+                (person.announced, person.has_asked) = (true, true);
             }
             Some(MsgType::Pong) => {
+                // What it asked before waited for that.
+                person.announced |= person.has_asked;
                 person.ponged = true;
                 person.proved |=
                     said.ack().is_some() && said.ack() == self.cookies.get(&asked.from).copied();

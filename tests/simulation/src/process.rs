@@ -80,7 +80,7 @@ pub struct Pipe {
 
 impl Pipe {
     fn new(rng: &mut Rng) -> Self {
-        let capacity = *rng.choice(&[16, 200, 4096, 65_536]).unwrap_or(&4096);
+        let capacity = *rng.choice(&[60, 500, 4096, 65_536]).unwrap_or(&4096);
         Self {
             bytes: Vec::new(),
             capacity,
@@ -221,6 +221,11 @@ impl Process {
             planned: Planned::default(),
             written_to: Vec::new(),
         }
+    }
+
+    /// Our SDK runs in it.
+    pub fn has_the_sdk(&self) -> bool {
+        matches!(self.program, Program::Sdk(_))
     }
 
     /// It does nothing any more, but is there.

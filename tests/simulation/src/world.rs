@@ -27,7 +27,7 @@ use crate::weather::Weather;
 
 /// How long it is quiet before the end: longer than the SDK waits before it asks
 /// again, and than it takes to notice that a driver hangs.
-const CALM: Duration = Duration::from_secs(75);
+const CALM: Duration = Duration::from_secs(110);
 
 /// So much of that, clients still ask and subscribe.
 const LAST_REQUESTS: Duration = Duration::from_secs(25);
@@ -88,11 +88,13 @@ pub struct World {
     setup: Setup,
     /// Trouble has stopped.
     calm: bool,
-    /// Clients ask for nothing new.
-    quiet: bool,
+    /// Clients ask for nothing new, since then.
+    quiet: Option<Instant>,
     /// Nothing passes the network.
     outage: bool,
     spawns_fail: bool,
+    /// There are more clients than the mediator may know.
+    crowded: bool,
     core: Option<Core>,
     /// Which mediator it is.
     generation: u32,
@@ -105,12 +107,13 @@ pub struct World {
     clients: BTreeMap<SocketAddr, (u64, Client)>,
     arrivals: u64,
     tokens: Tokens,
-    /// Waits for a reload.
     summary: Summary,
     steps: u64,
     log: Log,
     lines: VecDeque<String>,
     start: Instant,
+    /// How often the end was put off.
+    late: u32,
     ended: bool,
 }
 
@@ -130,9 +133,10 @@ impl World {
             weather,
             setup,
             calm: false,
-            quiet: false,
+            quiet: None,
             outage: false,
             spawns_fail: false,
+            crowded: false,
             core: None,
             generation: 0,
             model,
@@ -148,6 +152,7 @@ impl World {
             log,
             lines: VecDeque::new(),
             start,
+            late: 0,
             ended: false,
         };
         world.plan_all();
@@ -162,6 +167,8 @@ impl World {
         self.agenda.plan(troubled + LAST_REQUESTS, Event::Quiet);
         self.agenda.plan(troubled + CALM, Event::End);
         let (here, there) = (self.rng.u16(1..8), self.rng.u8(1..8));
+        // The inspector comes besides.
+        self.crowded = usize::from(here) + usize::from(there) >= self.config.limits.clients.get();
         for i in 0..here {
             self.arrives_soon(([127, 0, 0, 1], 4000 + i).into());
         }
@@ -266,7 +273,7 @@ impl World {
             Event::MediatorStarts => self.mediator_starts(),
             Event::Calm => self.calm_down(),
             Event::Quiet => {
-                self.quiet = true;
+                self.quiet = Some(self.agenda.now());
                 Ok(())
             }
             Event::End => self.end(),

@@ -130,11 +130,13 @@ fn answers_fit_into_a_datagram_whatever_was_configured() {
     assert!(world.describe(dummy()).command.len() > 100);
 
     world.announce(local(1));
+    let to = Sender::Client(ClientAddress {
+        socket: 0,
+        address: local(1),
+    });
     let ticket = Ticket {
-        to: Sender::Client(ClientAddress {
-            socket: 0,
-            address: local(1),
-        }),
+        to,
+        id: world.core.router.id_of(to),
         syn: SynNum(1),
     };
     let long = || "x".repeat(40_000);
@@ -197,4 +199,23 @@ fn statistics_name_every_counter() {
     };
     let known = world.core.router.clients.at(&asker).unwrap().id;
     assert_eq!(statistics.client_id, Some(known.0), "who asks");
+}
+
+#[test]
+fn the_answer_to_a_reload_is_not_for_whoever_came_to_that_address_meanwhile() {
+    let mut world = World::new(&["5:0=x"]);
+    let mut message = mediator::DriverMsg::data();
+    message.set_syn(Some(SynNum(1)));
+    let what = Some(request::What::Reload(mediator::Reload {}));
+    message.request = Some(Request { what });
+    world.send(local(1), Device::MEDIATOR, &message.encode_to_vec());
+    let Some(Order::Reload(ticket)) = world.core.poll_order() else {
+        panic!("no reload")
+    };
+    world.send(local(1), Device::MEDIATOR, &plain(MsgType::ClientDied));
+    // An old client, which takes every datagram for the answer of its device.
+    world.send(local(1), dummy(), b"x");
+    world.core.answer(ticket, Ok("done".into()));
+    world.settle();
+    assert!(world.take(local(1)).is_empty());
 }

@@ -41,8 +41,10 @@ pub fn dummy(mediator: SocketAddr, id: i32, promise: Promise, per_second: f64) -
 
 /// What a driver says that has been started again, or has not got the latest.
 fn is_earlier(text: &str, number: u64) -> bool {
-    text.parse()
-        .map_or(text.is_empty(), |set: u64| set < number)
+    match text.parse::<u64>() {
+        Ok(set) => set < number,
+        Err(_) => text == "Message",
+    }
 }
 
 /// Asks something again and again.

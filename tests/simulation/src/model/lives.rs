@@ -183,18 +183,18 @@ impl Model {
             let what = format!("{pid} reads {token:?} for {device} of {id:?}, who never said so");
             return Err(broken(Invariant::BytesUntouched, what));
         };
-        let fresh = std::iter::once(first)
-            .chain(its)
-            .find(|arrival| arrival.seq > last);
-        let Some(arrival) = fresh else {
-            let what = format!("{pid} reads {token:?} of {id:?} twice, or after a later one");
-            return Err(broken(Invariant::InOrderAndOnce, what));
+        let told = life.told.get(&(device, id)).copied().unwrap_or(0);
+        let fresh = std::iter::once(first).chain(its);
+        let fresh: Vec<_> = fresh.filter(|arrival| arrival.seq > last).collect();
+        holds(Invariant::InOrderAndOnce, !fresh.is_empty(), || {
+            format!("{pid} reads {token:?} of {id:?} twice, or after a later one")
+        })?;
+        // Who makes room is gone before the newcomer has its id.
+        let Some(arrival) = fresh.into_iter().find(|arrival| arrival.seq >= told) else {
+            let what = format!("{pid} reads {token:?} of {id:?} after it heard of its end");
+            return Err(broken(Invariant::NothingAfterObituary, what));
         };
         life.last.insert(id, arrival.seq);
-        let told = life.told.get(&(device, id)).copied().unwrap_or(0);
-        holds(Invariant::NothingAfterObituary, arrival.seq > told, || {
-            format!("{pid} reads {token:?} of {id:?} after it heard of its end")
-        })?;
         let before = life
             .known
             .insert((device, id), Some(arrival.owner))

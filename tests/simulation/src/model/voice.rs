@@ -90,12 +90,19 @@ impl Model {
         let dead = changes.down.iter().chain(&changes.said_dead);
         let dead = dead.filter_map(|pid| self.lives.get(pid));
         let mut caused = dead.into_iter().any(|life| life.devices.contains(&device));
-        if let Cause::Reload(config) = changes.call.cause {
-            caused |= !config.access.allows(to.ip(), device);
-        }
         let person = self.people.get_mut(&to);
-        let news = person
+        let mut news = person
             .is_some_and(|person| person.used.contains(&device) && person.told.insert(device));
+        if let Cause::Reload(config) = changes.call.cause
+            && !config.access.allows(to.ip(), device)
+        {
+            // That it may not is another matter than that it cannot.
+            let used = self
+                .people
+                .get(&to)
+                .is_some_and(|it| it.used.contains(&device));
+            (caused, news) = (true, used);
+        }
         holds(Invariant::DriverDeathOnce, caused && news, || {
             format!("{to} hears of the death of {device}: caused {caused}, news {news}")
         })

@@ -35,7 +35,7 @@ impl Habits {
     pub fn draw(rng: &mut Rng, calm: bool) -> Self {
         let mut odd = |chance: u8| !calm && rng.u8(0..chance) == 0;
         Self {
-            floods: if odd(8) { 100 } else { 0 },
+            floods: if odd(8) { 40 } else { 0 },
             says_dead: odd(6),
             health: odd(4),
             wrong_device: odd(8),
@@ -74,7 +74,7 @@ impl Old {
             devices,
             habits,
             subscribers: Vec::new(),
-            period: Duration::from_millis(rng.u64(100..600)),
+            period: Duration::from_millis(rng.u64(200..1000)),
             due: now,
             published: 0,
             rng: rng.fork(),

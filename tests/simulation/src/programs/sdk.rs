@@ -43,7 +43,7 @@ impl Sdk {
         Self {
             pid,
             session: Session::default(),
-            period: Duration::from_millis(rng.u64(50..600)),
+            period: Duration::from_millis(rng.u64(200..1000)),
             published: 0,
             devices: Machine::new(Role::Driver, rng.u32(..)),
             relayed: BTreeMap::new(),

@@ -33,6 +33,10 @@ impl World {
             self.summary.count("datagrams lost under way");
             return Vec::new();
         }
+        if self.calm {
+            // Nothing overtakes anything.
+            return vec![self.weather.delay];
+        }
         let twice = happens(&mut self.rng, self.weather.duplication);
         if twice {
             self.summary.count("datagrams doubled under way");

@@ -71,7 +71,7 @@ impl World {
         let Some((known, client)) = self.clients.get_mut(&at) else {
             return Ok(());
         };
-        if *known != number || self.quiet {
+        if *known != number || self.quiet.is_some() {
             return Ok(());
         }
         let turn = client.act(now, &mut self.rng, &mut self.tokens);

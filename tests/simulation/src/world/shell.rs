@@ -22,6 +22,9 @@ use crate::weather::{about, happens};
 /// As in `shell/child.rs`.
 const AFTER_EXIT: Duration = Duration::from_secs(1);
 
+/// After so long, clients that are gone are known to be so.
+const LONG: Duration = Duration::from_secs(20);
+
 impl World {
     pub(super) fn mediator_starts(&mut self) -> Check {
         self.generation += 1;
@@ -431,7 +434,14 @@ impl World {
                 break;
             }
             let cause = Cause::Frame(pid, frame.header, frame.message);
+            let nobody = self.named_nobody();
             let told = self.call(cause, |core| core.driver_frame(now, key, frame))?;
+            let long_ago = self.quiet.is_some_and(|quiet| now - quiet > LONG);
+            let is_sdk = self.processes.get(&pid).is_some_and(Process::has_the_sdk);
+            let knows = !long_ago || !is_sdk || self.named_nobody() == nobody;
+            holds(Invariant::DriversForget, knows, || {
+                format!("process {pid} says {} to nobody", show(&output[start..]))
+            })?;
             if told != Some(true) {
                 return Err(broken(
                     Invariant::FramesWhole,
@@ -453,6 +463,11 @@ impl World {
             self.summary.count("processes that wrote nonsense");
         }
         Ok(())
+    }
+
+    fn named_nobody(&self) -> u64 {
+        let core = self.core.as_ref();
+        core.map_or(0, |core| core.router.counters.dropped(Drop::UnknownClient))
     }
 
     fn note_pong(&mut self, pid: u32, frame: Frame<'_>) {

@@ -143,11 +143,11 @@ impl World {
         let Some(core) = &mut self.core else {
             return;
         };
-        let known = core.router.clients.ids();
+        let known = core.router.clients.in_order();
         let id = match self.rng.u8(0..3) {
             0 => i32::MAX - self.rng.i32(0..5),
             1 => 1,
-            _ => known.first().map_or(1, |id| id.0),
+            _ => known.first().map_or(1, |client| client.id.0),
         };
         core.router.set_next_id(ClientId(id));
         self.summary.count("turns of the ids");
