@@ -20,6 +20,7 @@ pub mod chart;
 pub mod fairness;
 pub mod goals;
 pub mod load;
+pub mod peers;
 pub mod probe;
 pub mod process;
 pub mod report;

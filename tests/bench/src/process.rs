@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempPath;
@@ -161,6 +162,34 @@ impl Drop for Running {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Keeps this thread, and what it starts, on one core until it is dropped.
+#[derive(Debug)]
+pub struct OnOneCore {
+    before: CpuSet,
+}
+
+impl OnOneCore {
+    /// From now on.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn begin() -> anyhow::Result<Self> {
+        let before = sched_getaffinity(Pid::from_raw(0))?;
+        let is_ours = |core: &usize| before.is_set(*core).unwrap_or(false);
+        let last = (0..CpuSet::count()).rev().find(is_ours);
+        let mut one = CpuSet::new();
+        one.set(last.context("no core")?)?;
+        sched_setaffinity(Pid::from_raw(0), &one)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for OnOneCore {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(Pid::from_raw(0), &self.before);
     }
 }
 

@@ -8,9 +8,9 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::fairness::{self, FLOODED};
-use crate::goals::{FAN_OUTS, FLOODS, ROUND_TRIPS};
+use crate::goals::{FAN_OUTS, FLOODS, ON_ONE_CORE, ROUND_TRIPS};
 use crate::load::{self, Flood, Seen};
-use crate::process::{CpuMeter, Programs, Running, Setting, memory_of, sleeps_of};
+use crate::process::{CpuMeter, OnOneCore, Programs, Running, Setting, memory_of, sleeps_of};
 use crate::results::{Candidate, Results};
 use crate::samples::median;
 
@@ -88,22 +88,30 @@ impl Bench {
 
     fn rtt(&mut self) -> anyhow::Result<()> {
         for (load, bytes) in ROUND_TRIPS {
-            if !self.wants(load) {
-                continue;
+            self.round_trips(load, bytes)?;
+        }
+        let _one_core = OnOneCore::begin()?;
+        for (load, bytes) in ON_ONE_CORE {
+            self.round_trips(load, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn round_trips(&mut self, load: &str, bytes: usize) -> anyhow::Result<()> {
+        if !self.wants(load) {
+            return Ok(());
+        }
+        for candidate in self.candidates.clone() {
+            self.at(load, candidate);
+            let running = self.start(candidate, &Setting::default())?;
+            let mut seen = load::round_trips(running.address, running.pid(), bytes, self.duration)?;
+            let times = [("p50_us", 0.5), ("p99_us", 0.99)];
+            for (quantity, part) in times {
+                let value = seen.times.quantile_us(part);
+                self.results.add(load, quantity, candidate, value);
             }
-            for candidate in self.candidates.clone() {
-                self.at(load, candidate);
-                let running = self.start(candidate, &Setting::default())?;
-                let mut seen =
-                    load::round_trips(running.address, running.pid(), bytes, self.duration)?;
-                let times = [("p50_us", 0.5), ("p99_us", 0.99)];
-                for (quantity, part) in times {
-                    let value = seen.times.quantile_us(part);
-                    self.results.add(load, quantity, candidate, value);
-                }
-                self.results.add(load, "cpu_us", candidate, seen.cpu_us());
-                self.add_loss(load, candidate, &seen);
-            }
+            self.results.add(load, "cpu_us", candidate, seen.cpu_us());
+            self.add_loss(load, candidate, &seen);
         }
         Ok(())
     }
