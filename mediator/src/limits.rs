@@ -45,11 +45,11 @@ pub const LOOP_RATE: u64 = 2_000;
 /// How often such a pair is named in the log.
 pub const LOOP_NEWS: Duration = Duration::from_secs(60);
 
-/// Frames that wait for one driver, beyond what its pipe holds.
+/// Frames that wait for one driver, beyond what it gets ahead.
 pub const QUEUE_FRAMES: usize = 1024;
 
-/// Bytes that wait for one driver, beyond what its pipe holds: as much again
-/// as a few pipes of 64 KiB, or a hundred of the longest usual messages.
+/// Bytes that wait for one driver, beyond what it gets ahead: as much as a few
+/// pipes of 64 KiB, or a hundred of the longest usual messages.
 pub const QUEUE_BYTES: usize = 512 * 1024;
 
 /// Life-cycle frames that wait for one driver before it counts as hung. They

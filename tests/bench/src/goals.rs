@@ -1,5 +1,6 @@
 //! What the mediator is held to. PURE.
 
+use crate::fairness::FLOODED;
 use crate::peers::fastest;
 use crate::results::{Candidate, Results};
 
@@ -175,6 +176,10 @@ fn goals() -> Vec<Goal> {
         "cpu_percent",
         Limit::AtMost(10.0),
     );
+    for (load, ..) in FLOODED {
+        add(load, "times_p99_alone", Limit::AtMost(2.0));
+        add(load, "lost_percent", Limit::AtMost(0.0));
+    }
     goals
 }
 

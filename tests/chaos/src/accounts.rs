@@ -1,7 +1,8 @@
 //! Whether the counters of a mediator add up, as it tells them. PURE.
 
 use amber_mediator::counters::{Count, Counters, Drop, Stage};
-use amber_proto::mediator::{Driver, Statistics};
+use amber_proto::Device;
+use amber_proto::mediator::{Driver, DriverCounters, Statistics};
 
 /// The counters in an answer of the mediator.
 ///
@@ -34,6 +35,36 @@ pub fn dropped(counters: &Counters) -> u64 {
     stages.map(|stage| counters.dropped_at(stage)).iter().sum()
 }
 
+/// Frames for a driver that did not get there, whatever the cause.
+pub fn dropped_for(counters: &DriverCounters) -> u64 {
+    counters.dropped_full()
+        + counters.dropped_down()
+        + counters.dropped_client_gone()
+        + counters.dropped_ended()
+}
+
+/// What has happened to drivers to which nothing shall happen: they were started
+/// again, or frames for them were dropped.
+pub fn unharmed(drivers: &[Driver], devices: &[Device]) -> Vec<String> {
+    let harm = |device: &Device| {
+        let Some(driver) = find(drivers, *device) else {
+            return Some(format!("{device} is not there"));
+        };
+        let dropped = driver.counters.as_ref().map_or(0, dropped_for);
+        let restarts = driver.restarts();
+        (dropped > 0 || restarts > 0)
+            .then(|| format!("{device}: {dropped} frames dropped, {restarts} times restarted"))
+    };
+    devices.iter().filter_map(harm).collect()
+}
+
+/// The driver that serves a device.
+pub fn find(drivers: &[Driver], device: Device) -> Option<&Driver> {
+    drivers.iter().find(|driver| {
+        (driver.devices.iter()).any(|d| (d.r#type, d.id) == (device.device_type.0, device.id.0))
+    })
+}
+
 /// Whether everything is accounted for: frames in = out + dropped by cause +
 /// waiting, in all and for each driver.
 ///
@@ -63,7 +94,7 @@ pub fn check(statistics: &Statistics, drivers: &[Driver]) -> Result<(), String> 
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::mediator::{Counter, DriverCounters};
+    use amber_proto::mediator::{self, Counter};
 
     use super::*;
 
@@ -119,5 +150,23 @@ mod tests {
         let mut statistics = told(in_and_out);
         statistics.dropped.pop();
         assert!(check(&statistics, &[driver(waits)]).is_err());
+    }
+
+    #[test]
+    fn harm_is_seen() {
+        let device = Device::new(amber_proto::DeviceType(80), 1);
+        let serves = mediator::Device { r#type: 80, id: 1 };
+        let mut driver = driver(DriverCounters::default());
+        assert_eq!(unharmed(&[driver.clone()], &[device]).len(), 1, "not there");
+        driver.devices.push(serves);
+        assert!(unharmed(&[driver.clone()], &[device]).is_empty());
+        let mut restarted = driver.clone();
+        restarted.restarts = Some(1);
+        assert_eq!(unharmed(&[restarted], &[device]).len(), 1);
+        driver.counters = Some(DriverCounters {
+            dropped_down: Some(1),
+            ..DriverCounters::default()
+        });
+        assert_eq!(unharmed(&[driver], &[device]).len(), 1);
     }
 }

@@ -19,10 +19,11 @@ use crate::ledger::Ledger;
 /// What a client may expect of the driver that it uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Nobody does the driver any harm: each request is answered, once, and rightly.
+    /// Nobody does the driver any harm, and it depends on nobody: each request is
+    /// answered, once, and rightly.
     Everything,
-    /// Trouble is made for the driver: requests are lost, but no answer is
-    /// wrong or comes twice.
+    /// Trouble is made for the driver, or its device may be silent: requests may
+    /// stay without an answer, but no answer is wrong or comes twice.
     NothingWrong,
 }
 
@@ -82,8 +83,8 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, ledger) = (&self.name, self.ledger);
         let promise = match self.promise {
-            Promise::Everything => "healthy",
-            Promise::NothingWrong => "of a victim",
+            Promise::Everything => "all are answered",
+            Promise::NothingWrong => "some may be lost",
         };
         let (sent, lost) = (ledger.sent, ledger.lost);
         write!(f, "{name} ({promise}): {sent} requests, {lost} lost")

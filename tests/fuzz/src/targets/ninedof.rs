@@ -98,11 +98,12 @@ pub(super) fn driver(data: &[u8]) {
 }
 
 fn request(input: &mut Input<'_>) -> DataRequest {
+    let mut flag = || Some(input.flag());
     DataRequest {
-        accel: input.flag(),
-        gyro: input.flag(),
-        magnet: input.flag(),
-        extended: Some(input.flag()),
+        accel: flag(),
+        gyro: flag(),
+        magnet: flag(),
+        extended: flag(),
     }
 }
 
@@ -156,7 +157,8 @@ pub(super) fn device(data: &[u8]) {
                 read: input.byte(),
             };
             let reply = chips.transfer(now, &transfer, &still);
-            assert!(matches!(reply, Reply::Ack(bytes) if bytes.len() == transfer.read.into()));
+            let wanted = usize::from(transfer.read);
+            assert!(matches!(reply, Reply::Ack(bytes) if bytes.len() == wanted));
         } else if let Some((transfer, length)) = Transfer::parse(input.0) {
             chips.transfer(now, &transfer, &still);
             input.0 = &input.0[length..];

@@ -438,7 +438,7 @@ impl World {
             let told = self.call(cause, |core| core.driver_frame(now, key, frame))?;
             let long_ago = self.quiet.is_some_and(|quiet| now - quiet > LONG);
             let is_sdk = self.processes.get(&pid).is_some_and(Process::has_the_sdk);
-            let knows = !long_ago || !is_sdk || self.named_nobody() == nobody;
+            let knows = !long_ago || self.crowded || !is_sdk || self.named_nobody() == nobody;
             holds(Invariant::DriversForget, knows, || {
                 format!("process {pid} says {} to nobody", show(&output[start..]))
             })?;
