@@ -40,7 +40,7 @@ const fn peer(name: &'static str, rtt_us: f64, thousands: [f64; 3], cpu_us: f64)
 pub const PEERS: [Peer; 7] = [
     Peer {
         per_second: [Some(77.0 / 360.0), None, None],
-        ..peer("mavlink-router (UDP, 253 B)", 30.0, [0.0; 3], 9.5)
+        ..peer("mavlink-router (253 B)", 30.0, [0.0; 3], 9.5)
     },
     peer("NATS", 52.0, [456.0, 187.0, 69.0], 1.8),
     peer("Mosquitto", 55.0, [47.0, 36.0, 35.0], 15.4),
