@@ -26,7 +26,9 @@ impl Bench {
         let (outgoing, sent) = mpsc::channel(64);
         let (incoming, received) = mpsc::channel(64);
         let transport = ChannelTransport::new(outgoing, received, Role::Client);
-        let (client, dispatch) = Client::with_task(transport, "the test".into());
+        let (client, mut dispatch) = Client::with_task(transport, "the test".into());
+        // Numbers that tests know.
+        dispatch.pending = Pending::new(0);
         (
             client,
             Self {

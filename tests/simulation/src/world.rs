@@ -93,6 +93,8 @@ pub struct World {
     /// Nothing passes the network.
     outage: bool,
     spawns_fail: bool,
+    /// Where a client has ended without a word, and nobody says so or comes.
+    lost: Option<SocketAddr>,
     /// There are more clients than the mediator may know.
     crowded: bool,
     core: Option<Core>,
@@ -136,6 +138,7 @@ impl World {
             quiet: None,
             outage: false,
             spawns_fail: false,
+            lost: None,
             crowded: false,
             core: None,
             generation: 0,

@@ -61,3 +61,15 @@ fn promises_have_names_of_their_own() {
     let names: BTreeSet<_> = Invariant::ALL.iter().map(|one| one.name()).collect();
     assert_eq!(names.len(), Invariant::ALL.len());
 }
+
+/// What the documentation says is what is checked.
+#[test]
+fn all_promises_stand_in_the_documentation() {
+    let text = include_str!("../../../docs/reliability.md");
+    for invariant in Invariant::ALL {
+        assert!(
+            text.contains(&format!("`{invariant}`")),
+            "{invariant} is not in docs/reliability.md"
+        );
+    }
+}

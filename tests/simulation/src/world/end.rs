@@ -47,6 +47,7 @@ impl World {
                 self.process_dies(pid, 1);
             }
         }
+        self.last_troubles(now);
         let devices: Vec<Device> = (self.config.drivers.iter())
             .map(|driver| driver.devices[0])
             .collect();
@@ -58,6 +59,23 @@ impl World {
             self.inspect(request::What::ChangeDriver(change))?;
         }
         Ok(())
+    }
+
+    /// One driver that answers PINGs hangs, and one client that does ends without
+    /// a word: that is for the mediator to notice.
+    fn last_troubles(&mut self, now: Instant) {
+        let answers = |process: &&mut Process| process.has_ponged && !process.ended;
+        if let Some(process) = self.processes.values_mut().find(answers) {
+            process.vices.hangs = Some(now);
+            self.summary.count("drivers that hang at the end");
+        }
+        let there = self.model.who_answered();
+        let lost = there.into_iter().find(|at| self.clients.contains_key(at));
+        if let Some(at) = lost {
+            self.lost = Some(at);
+            self.client_leaves(at);
+            self.summary.count("clients that are lost at the end");
+        }
     }
 
     /// Asks the mediator something.

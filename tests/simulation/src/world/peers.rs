@@ -23,7 +23,7 @@ impl World {
 
     /// A client comes to an address, where another may have been before.
     pub(super) fn arrives(&mut self, at: SocketAddr) -> Check {
-        if self.clients.contains_key(&at) {
+        if self.clients.contains_key(&at) || self.lost == Some(at) {
             return Ok(());
         }
         if self.model.knows(at) {
