@@ -88,6 +88,8 @@ pub struct World {
     setup: Setup,
     /// Trouble has stopped.
     calm: bool,
+    /// Since then, and when so many frames had been dropped for full drivers.
+    calm_since: Option<(Instant, u64)>,
     /// Clients ask for nothing new, since then.
     quiet: Option<Instant>,
     /// Nothing passes the network.
@@ -135,6 +137,7 @@ impl World {
             weather,
             setup,
             calm: false,
+            calm_since: None,
             quiet: None,
             outage: false,
             spawns_fail: false,

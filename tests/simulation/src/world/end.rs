@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use amber_mediator::core::Core;
+use amber_mediator::counters::Drop;
 use amber_proto::mediator::{self, DriverState, change_driver, reply, request};
 use amber_proto::{Device, DeviceMessage, SynNum};
 use prost::Message;
@@ -48,6 +49,7 @@ impl World {
             }
         }
         self.last_troubles(now);
+        self.calm_since = Some((now, self.dropped_full()));
         let devices: Vec<Device> = (self.config.drivers.iter())
             .map(|driver| driver.devices[0])
             .collect();
@@ -102,6 +104,7 @@ impl World {
         self.check_clients(now)?;
         self.check_drivers(now)?;
         self.check_subscriptions(now)?;
+        self.check_unsubscribed(now)?;
         self.ended = true;
         if let Some(core) = &self.core {
             self.summary.add(&core.router.totals());
@@ -232,6 +235,31 @@ impl World {
                     driver.reason
                 )
             })?;
+        }
+        Ok(())
+    }
+
+    fn dropped_full(&self) -> u64 {
+        let core = self.core.as_ref();
+        core.map_or(0, |core| core.router.totals().dropped(Drop::QueueFull))
+    }
+
+    /// Whoever subscribes no more gets nothing, if his last word has arrived.
+    fn check_unsubscribed(&self, now: Instant) -> Check {
+        let Some((calm, full)) = self.calm_since else {
+            return Ok(());
+        };
+        if self.crowded || self.dropped_full() > full {
+            return Ok(());
+        }
+        for (at, (_, client)) in &self.clients {
+            let Client::Sdk(sdk) = client else { continue };
+            for (device, (since, last)) in &sdk.left {
+                let hears = *since > calm + FRESH && last.is_some_and(|last| now - last < FRESH);
+                holds(Invariant::UnsubscribedHearNothing, !hears, || {
+                    format!("{at} has left {device} at {since:?}, and still hears of it")
+                })?;
+            }
         }
         Ok(())
     }

@@ -17,7 +17,8 @@ use crate::weather::about;
 
 impl World {
     pub(super) fn arrives_soon(&mut self, at: SocketAddr) {
-        let delay = about(&mut self.rng, Duration::from_millis(700));
+        let pause = *self.rng.choice(&[20, 200, 1500]).unwrap_or(&200);
+        let delay = about(&mut self.rng, Duration::from_millis(pause));
         self.agenda.plan(delay, Event::Arrives(at));
     }
 
