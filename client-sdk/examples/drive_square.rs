@@ -8,8 +8,11 @@
 //! Without looking at the world the corners add up to a small error: compare
 //! with `amber sim state`.
 
+#![allow(clippy::print_stderr)] // For people.
+
 use std::env;
 use std::f64::consts::FRAC_PI_2;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use amber_client::{Client, Result, Roboclaw, WheelSpeeds};
@@ -23,7 +26,17 @@ const TRACK_MM: f64 = 420.0;
 const REPEAT: Duration = Duration::from_millis(200);
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", error.explained());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<()> {
     let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1:26233".into());
     let client = Client::connect(mediator).await?;
     let wheels = client.roboclaw(0);

@@ -6,11 +6,11 @@
 //! cargo run --example scan_to_png -- other.png
 //! ```
 
-#![allow(clippy::print_stdout)] // For people.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // For people.
 
 use std::env;
-use std::error::Error;
 use std::fs;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use amber_client::blocking::Client;
@@ -19,12 +19,27 @@ use amber_client::picture;
 /// A laser that was off needs a moment.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(words) => {
+            eprintln!("{words}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The error is what people are to read.
+fn run() -> Result<(), String> {
     let file = env::args().nth(1).unwrap_or_else(|| "scan.png".into());
     let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1:26233".into());
-    let client = Client::connect(mediator)?;
-    let scan = client.hokuyo(0).with_deadline(PATIENCE).scan()?;
-    fs::write(&file, picture::png(&scan, None)?)?;
+    let client = Client::connect(mediator).map_err(|error| error.explained())?;
+    let laser = client.hokuyo(0).with_deadline(PATIENCE);
+    let scan = laser.scan().map_err(|error| error.explained())?;
+    let png = picture::png(&scan, None).map_err(|error| format!("error: no picture: {error}"))?;
+    fs::write(&file, png).map_err(|error| {
+        format!("error: cannot write {file}: {error}\nhint: name another file as an argument")
+    })?;
     let (seen, all) = (scan.valid_points().count(), scan.points().len());
     println!("{seen} of {all} points met something: {file}");
     client.close();

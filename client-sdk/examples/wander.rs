@@ -9,9 +9,10 @@
 //! there is, and keep off what is beside; where it is not free, turn in place
 //! to the side with more room.
 
-#![allow(clippy::print_stdout)] // For people.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // For people.
 
 use std::env;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use amber_client::{Client, Result, Scan, WheelSpeeds};
@@ -29,7 +30,17 @@ const TURN_MM_S: i32 = 120;
 const BLIND: Duration = Duration::from_millis(500);
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", error.explained());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<()> {
     let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1:26233".into());
     let client = Client::connect(mediator).await?;
     let mut seen = Seen::default();

@@ -583,6 +583,14 @@ impl Mediator {
         self.runtime.block_on(self.mediator.restart(device))
     }
 
+    /// Like [`crate::Mediator::reload`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reload(&self) -> Result<String> {
+        self.runtime.block_on(self.mediator.reload())
+    }
+
     /// Like [`crate::Mediator::events`].
     ///
     /// # Errors

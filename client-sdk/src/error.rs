@@ -136,13 +136,6 @@ impl Error {
 
     /// What a program prints before it ends: an `error:` line that says what
     /// was wrong, and mostly a `hint:` line that says what to try.
-    ///
-    /// ```no_run
-    /// # fn run() -> amber_client::Result<()> { Ok(()) }
-    /// if let Err(error) = run() {
-    ///     eprintln!("{}", error.explained());
-    /// }
-    /// ```
     pub fn explained(&self) -> String {
         let hint = self.hint().map(|hint| format!("\nhint: {hint}"));
         format!("error: {self}{}", hint.unwrap_or_default())

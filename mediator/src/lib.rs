@@ -17,7 +17,8 @@
 //!
 //! - [`config`]: what can be set, read from TOML and the command line.
 //! - [`access`]: who may talk to which device. [`rate`]: how often.
-//! - [`router`]: who gets what. [`queue`]: what waits for one driver.
+//! - [`router`]: who gets what. [`queue`]: what waits for one driver. [`gate`]: how
+//!   much it gets ahead.
 //! - [`supervise`]: the life of one driver process, as a state machine.
 //! - [`core`]: puts router and supervision together, answers as device 0.
 //! - [`shell`]: sockets, pipes, processes, timers.
@@ -34,6 +35,7 @@ pub mod access;
 pub mod config;
 pub mod core;
 pub mod counters;
+pub mod gate;
 mod hash;
 pub mod limits;
 pub mod log;

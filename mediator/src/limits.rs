@@ -45,11 +45,11 @@ pub const LOOP_RATE: u64 = 2_000;
 /// How often such a pair is named in the log.
 pub const LOOP_NEWS: Duration = Duration::from_secs(60);
 
-/// Frames that wait for one driver, beyond what its pipe holds.
+/// Frames that wait for one driver, beyond what it gets ahead.
 pub const QUEUE_FRAMES: usize = 1024;
 
-/// Bytes that wait for one driver, beyond what its pipe holds: as much again
-/// as a few pipes of 64 KiB, or a hundred of the longest usual messages.
+/// Bytes that wait for one driver, beyond what it gets ahead: as much as a few
+/// pipes of 64 KiB, or a hundred of the longest usual messages.
 pub const QUEUE_BYTES: usize = 512 * 1024;
 
 /// Life-cycle frames that wait for one driver before it counts as hung. They
@@ -60,6 +60,29 @@ pub const LIFE_CYCLE_FRAMES: usize = 16_384;
 /// Bytes offered to a driver's pipe in one system call: what a pipe holds.
 pub const WRITE_BYTES: usize = 64 * 1024;
 
+/// The same while frames wait for a pipe that is full now and then. What it does
+/// not take is set aside again, so this is less than it may take.
+pub const REFILL_BYTES: usize = 16 * 1024;
+
+/// A driver gets as much ahead as it takes in this time: newcomers wait
+/// so long at most, and a fast driver never waits for us.
+pub const AHEAD: Duration = Duration::from_millis(1);
+
+/// The most that any driver gets ahead, in bytes: what a pipe holds.
+pub const AHEAD_BYTES: usize = 64 * 1024;
+
+/// What a driver gets ahead before it is known how fast it reads, in bytes:
+/// dozens of short commands.
+pub const AHEAD_BYTES_FIRST: usize = 4096;
+
+/// Who takes so many bytes in no more time than it takes to look again is fast:
+/// they are more than one or two short commands.
+pub const AHEAD_BYTES_FAST: usize = 1024;
+
+/// The longest time between two looks at the pipe of a driver that neither
+/// reads nor says anything.
+pub const AHEAD_LOOK_MAX: Duration = Duration::from_millis(100);
+
 /// Datagrams for one client that the system is given as one, to cut apart
 /// itself: what every Linux that can do so takes.
 pub const SEGMENTS: usize = 64;
@@ -67,6 +90,9 @@ pub const SEGMENTS: usize = 64;
 /// The longest of those: what fits into a packet on any link, as it may not be
 /// cut again.
 pub const SEGMENT_BYTES: usize = 1232;
+
+/// The same for a program on this machine, to which packets are larger.
+pub const LOCAL_SEGMENT_BYTES: usize = 32 * 1024;
 
 /// All of them together, in bytes: what one UDP packet holds.
 pub const RUN_BYTES: usize = 65_507;

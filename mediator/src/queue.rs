@@ -93,7 +93,7 @@ impl AddAssign for Tally {
 }
 
 /// See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Queue {
     bounds: Bounds,
     /// Offered to the pipe as it is.
@@ -102,6 +102,8 @@ pub struct Queue {
     ends: Vec<(Lane, usize)>,
     /// How much of `batch` the pipe has taken.
     written: usize,
+    /// How many bytes more may be gathered for the pipe.
+    room: usize,
     /// The pipe is full: wait until it says otherwise.
     blocked: bool,
     life_cycle: VecDeque<(Lane, Box<[u8]>)>,
@@ -116,12 +118,28 @@ pub struct Queue {
     tally: Tally,
 }
 
+impl Default for Queue {
+    fn default() -> Self {
+        Self::new(Bounds::default())
+    }
+}
+
 impl Queue {
     /// An empty queue.
     pub fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
-            ..Self::default()
+            batch: Vec::new(),
+            ends: Vec::new(),
+            written: 0,
+            room: usize::MAX,
+            blocked: false,
+            life_cycle: VecDeque::new(),
+            obituaries: Set::default(),
+            farewells: Set::default(),
+            waiting: Waiting::default(),
+            unseen: Set::default(),
+            tally: Tally::default(),
         }
     }
 
@@ -130,7 +148,7 @@ impl Queue {
     /// # Errors
     /// A part is longer than 32 767 bytes; the queue is as it was.
     pub fn push(&mut self, lane: Lane, frame: Frame<'_>) -> Result<(), PartTooLong> {
-        let room = !self.blocked && self.batch.len() < limits::WRITE_BYTES;
+        let room = !self.blocked && self.gathers(limits::WRITE_BYTES);
         if room && self.waiting.is_empty() && self.life_cycle.is_empty() {
             frame.encode(&mut self.batch)?;
             self.ends.push((lane, self.batch.len()));
@@ -159,20 +177,36 @@ impl Queue {
         unseen
     }
 
-    /// What to write now; empty when there is nothing to do, or when the pipe
-    /// is full and [`Queue::writable`] has not been called since.
-    pub fn chunk(&self) -> &[u8] {
-        if self.blocked {
-            &[]
-        } else {
-            &self.batch[self.written..]
+    /// No more than so many bytes, and what finishes the last frame, shall be
+    /// written until this is called again. Without it, there is no such bound.
+    pub fn offer(&mut self, room: usize) {
+        self.room = room;
+        if !self.blocked {
+            self.refill();
         }
     }
 
-    /// The pipe took `bytes` of [`Queue::chunk`]. When that was not all, it is
-    /// full.
+    /// What to write now; empty when there is nothing to do, when all that was
+    /// [offered](Queue::offer) is written, or when the pipe is full and
+    /// [`Queue::writable`] has not been called since.
+    pub fn chunk(&self) -> &[u8] {
+        if self.blocked || self.room == 0 {
+            return &[];
+        }
+        let last = self.written.saturating_add(self.room);
+        let last = self.ends.partition_point(|(_, end)| *end < last);
+        let end = self
+            .ends
+            .get(last)
+            .map_or(self.batch.len(), |(_, end)| *end);
+        &self.batch[self.written..end]
+    }
+
+    /// The pipe took `bytes` of [`Queue::chunk`]. When that was not all that was
+    /// gathered, it is full, or the driver has enough ahead.
     pub fn wrote(&mut self, bytes: usize) {
         self.written += bytes;
+        self.room = self.room.saturating_sub(bytes);
         if self.written == self.batch.len() {
             self.tally.written += self.ends.len() as u64;
             self.batch.clear();
@@ -180,10 +214,15 @@ impl Queue {
             self.written = 0;
             self.refill();
         } else {
-            self.blocked = true;
-            self.set_rest_aside();
-            self.enforce();
+            self.block();
         }
+    }
+
+    /// Nothing is to be written for now.
+    pub fn block(&mut self) {
+        self.blocked = true;
+        self.set_rest_aside();
+        self.enforce();
     }
 
     /// The pipe takes bytes again.
@@ -229,9 +268,8 @@ impl Queue {
         let mut tally = self.tally;
         tally.dropped_driver_gone += self.len() as u64;
         *self = Self {
-            bounds: self.bounds,
             tally,
-            ..Self::default()
+            ..Self::new(self.bounds)
         };
     }
 
@@ -309,8 +347,13 @@ impl Queue {
         }
     }
 
+    /// Whether more is to be gathered for the pipe, of at most so many bytes.
+    fn gathers(&self, most: usize) -> bool {
+        self.batch.len() < most.min(self.room)
+    }
+
     fn refill(&mut self) {
-        while self.batch.len() < limits::WRITE_BYTES {
+        while self.gathers(limits::REFILL_BYTES) {
             let Some((lane, frame)) = self.next() else {
                 break;
             };

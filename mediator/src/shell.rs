@@ -28,7 +28,7 @@ use nix::sys::signal::Signal;
 use tokio::net::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::spawn_local;
 use tokio::time::timeout;
 use tracing::{debug, error, warn};
 
@@ -143,20 +143,18 @@ impl Mediator {
 
     /// Routes and supervises until `shutdown` is ready and all drivers have
     /// ended, or cannot be ended: at the latest twice the longest grace time and
-    /// [`AFTER_KILL`](crate::limits::AFTER_KILL) later. Needs a current-thread
-    /// runtime, because drivers are tied to the life of the thread that starts
-    /// them. SIGHUP reads the configuration again.
+    /// [`AFTER_KILL`](crate::limits::AFTER_KILL) later. SIGHUP reads the
+    /// configuration again.
     ///
-    /// Cancelling ends all drivers with SIGKILL.
+    /// Needs a [`LocalRuntime`](tokio::runtime::LocalRuntime), because drivers
+    /// are tied to the life of the thread that starts them. Cancelling stops
+    /// nothing: the end of the runtime ends all drivers with SIGKILL.
     ///
     /// # Errors
     /// The system refuses what the mediator needs to begin with.
     pub async fn run(self, shutdown: impl Future<Output = ()> + 'static) -> io::Result<()> {
-        let tasks = LocalSet::new();
-        // A task is polled when it has something to do; what the set itself
-        // runs is polled whenever any of its tasks is.
-        let main = tasks.spawn_local(self.run_local(shutdown));
-        tasks.run_until(main).await?
+        // A task of its own is polled only when it has something to do.
+        spawn_local(self.run_local(shutdown)).await?
     }
 
     async fn run_local(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
@@ -305,15 +303,18 @@ impl Shell {
         core.router.counters.drop_many(Drop::LogLines, lost - known);
     }
 
-    /// Writes what waits for a driver.
-    fn write(&self, key: DriverKey) {
+    /// Writes what waits for a driver. Returns how many bytes that were.
+    fn write(&self, key: DriverKey) -> usize {
         let core = &mut *self.core.borrow_mut();
         let Some(queue) = core.router.queue_mut(key) else {
-            return;
+            return 0;
         };
         match self.children.borrow().get(&key) {
             Some(child) => child.write(queue),
-            None => queue.clear(),
+            None => {
+                queue.clear();
+                0
+            }
         }
     }
 

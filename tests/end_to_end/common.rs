@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -68,11 +68,43 @@ pub const READY: [&str; 5] = [
 
 /// `amber demo`, and the folder of its simulated devices.
 pub fn demo() -> (Mediator, TempDir) {
+    start_demo(&[])
+}
+
+/// The same with one more driver, that finds the Python package.
+pub fn demo_with(driver: &str) -> (Mediator, TempDir) {
+    start_demo(&["--driver", driver])
+}
+
+fn start_demo(more: &[&str]) -> (Mediator, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(AMBER);
     command.env("AMBER_SIM_DIR", folder.path().join("sim"));
-    command.args(["demo", "--port", "0"]).current_dir(root());
+    command.env("PYTHONPATH", root().join("client-sdk/python/src"));
+    command.args(["demo", "--port", "0"]).args(more);
+    command.current_dir(root());
     (Mediator::run(command), folder)
+}
+
+/// Where the examples in Rust are, built as they are when nothing else is: a
+/// feature that only another crate asks for would be missing for whoever
+/// copies them.
+pub fn rust_examples() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        let target = Path::new(AMBER).ancestors().nth(2).unwrap();
+        let output = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "amber-examples", "--bins"])
+            // Other tests have deadlines.
+            .args(["--jobs", "1", "--target-dir"])
+            .arg(target)
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        target.join("debug")
+    };
+    BUILT.get_or_init(build).clone()
 }
 
 /// `amber mediator`, or something else that prints where it listens.
@@ -311,7 +343,8 @@ impl Running {
     }
 }
 
-fn lines_of(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
+/// The lines that come out of it.
+pub fn lines_of(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     // Ends, and closes the pipe, when nobody wants lines any more.
     thread::spawn(move || {

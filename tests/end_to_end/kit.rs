@@ -34,27 +34,54 @@ const PATIENCE: [&str; 2] = ["--timeout", "30"];
 #[test]
 fn the_built_in_drivers_keep_the_protocol() {
     let sim = Sim::start();
-    let (hokuyo, roboclaw) = (sim.port("hokuyo"), sim.port("roboclaw"));
-    for (kind, options, notes) in [
-        ("dummy", &[][..], 0),
-        ("hokuyo", &["--port", &hokuyo], 0),
-        ("roboclaw", &["--port", &roboclaw], 0),
+    let markers = sim.port("markers.toml");
+    let bus = format!("sim:{}", sim.port("ninedof"));
+    let port = |device| sim.port(device);
+    let none = "/dev/no-such-port";
+    let checks = [
+        ("dummy", vec![], 0),
+        ("hokuyo", vec!["--port".into(), port("hokuyo")], 0),
+        ("roboclaw", vec!["--port".into(), port("roboclaw")], 0),
+        ("ninedof", vec!["--bus".into(), bus], 0),
+        (
+            "stargazer",
+            vec![
+                "--port".into(),
+                port("stargazer"),
+                "--markers".into(),
+                markers,
+            ],
+            0,
+        ),
+        ("maestro", vec!["--port".into(), port("maestro")], 0),
         // Without its device, a driver answers what it can.
-        ("hokuyo", &["--port", "/dev/no-such-port"], 1),
-        ("stargazer", &["--port", "/dev/no-such-port"], 1),
-        ("maestro", &["--port", "/dev/no-such-port"], 0),
-    ] {
-        let mut check = Command::new(AMBER);
-        check.args(["check", "--json", "--as", kind]);
-        if notes == 0 {
-            check.args(PATIENCE);
+        ("hokuyo", vec!["--port".into(), none.into()], 1),
+        ("roboclaw", vec!["--port".into(), none.into()], 1),
+        ("ninedof", vec!["--bus".into(), none.into()], 1),
+        ("stargazer", vec!["--port".into(), none.into()], 1),
+        ("maestro", vec!["--port".into(), none.into()], 0),
+    ];
+    // Most of each is waiting for what must not come.
+    thread::scope(|scope| {
+        for (kind, options, notes) in &checks {
+            scope.spawn(|| built_in_driver_keeps_the_protocol(kind, options, *notes));
         }
-        check.args(["--", "amber", "driver", kind]).args(options);
-        let (code, out, err) = run(&mut check);
-        let report: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(code, 0, "{kind}: {out} {err}");
-        assert_eq!(report["notes"], notes, "{kind}: {out}");
-    }
+    });
+}
+
+fn built_in_driver_keeps_the_protocol(kind: &str, options: &[String], notes: u32) {
+    let mut check = Command::new(AMBER);
+    check.args(["check", "--json", "--as", kind]);
+    match notes {
+        0 => check.args(PATIENCE),
+        // The silence of what is not there is waited for.
+        _ => check.args(["--timeout", "10"]),
+    };
+    check.args(["--", "amber", "driver", kind]).args(options);
+    let (code, out, err) = run(&mut check);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, 0, "{kind}: {out} {err}");
+    assert_eq!(report["notes"], notes, "{kind}: {out}");
 }
 
 /// `amber sim` in a folder of its own.
@@ -73,8 +100,9 @@ impl Sim {
         let child = command.stdout(Stdio::null()).spawn().unwrap();
         let sim = Self { child, folder };
         wait_for("the simulated devices", || {
+            let devices = ["hokuyo", "roboclaw", "ninedof", "stargazer", "maestro"];
             let there = |name| Path::new(&sim.port(name)).exists();
-            (there("hokuyo") && there("roboclaw")).then_some(())
+            devices.into_iter().all(there).then_some(())
         });
         sim
     }

@@ -6,20 +6,24 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, root};
+use crate::common::{AMBER, Mediator, root, rust_examples};
+
+/// Longer than a run of a client takes, in seconds, even on a busy machine.
+const PATIENCE: &str = "60";
 
 /// How the programs of one language are started.
 struct Language {
     dummy: Vec<String>,
     thermometer: Option<Vec<String>>,
     client: Option<Vec<String>>,
+    /// How the client takes the address of the mediator, as `amber check-client` writes it.
+    address: &'static str,
     /// Names and values for the environment of all of them.
     environment: Vec<(&'static str, PathBuf)>,
-    /// Checks of `amber check` that are beyond it, as its README says.
-    beyond: &'static str,
     _built: TempDir,
 }
 
@@ -32,7 +36,7 @@ fn examples() -> PathBuf {
 }
 
 /// Whether a command works; says what is missing if not.
-fn has(test: &str, command: &str) -> bool {
+pub fn has(test: &str, command: &str) -> bool {
     let list = words(command);
     let found = Command::new(&list[0])
         .args(&list[1..])
@@ -55,6 +59,14 @@ fn build(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {output:?}");
 }
 
+fn at_once(checks: &[&(dyn Fn() + Sync)]) {
+    thread::scope(|scope| {
+        for check in checks {
+            scope.spawn(check);
+        }
+    });
+}
+
 impl Language {
     fn new(dummy: &str, thermometer: &str, client: &str) -> Self {
         let some = |command: &str| (!command.is_empty()).then(|| words(command));
@@ -62,8 +74,8 @@ impl Language {
             dummy: words(dummy),
             thermometer: some(thermometer),
             client: some(client),
+            address: "{host} {port}",
             environment: Vec::new(),
-            beyond: "",
             _built: TempDir::new().unwrap(),
         }
     }
@@ -76,44 +88,65 @@ impl Language {
     }
 
     /// A client passes the kit; it is told where the mediator is by `address`.
-    fn check_client(&self, client: &[String], address: &[&str]) {
+    fn check_client(&self, client: &[String], address: &str) {
         let mut check = Command::new(AMBER);
-        check.args([
-            "check-client",
-            "--timeout",
-            "60",
-            "--proto",
-            "thermometer.proto",
-        ]);
+        check.args(["check-client", "--timeout", PATIENCE]);
+        check.args(["--proto", "thermometer.proto"]);
+        check.args(["--proto", "follow_wall.proto"]);
         check.args([
             "--answer",
             "201:0=temperature={\"celsius\": 20.5, \"sensor\": \"cpu\"}",
+            "--answer",
+            "202:0=status={\"following\": true}",
         ]);
-        check.arg("--").args(client).args(address);
+        check.arg("--").args(client).args(words(address));
         self.in_environment(&mut check);
         build(&mut check);
     }
 
-    /// Both drivers pass the kit, and so does their client.
+    /// A driver passes the kit; its requests are asked.
+    fn check_driver(&self, device: &str, command: &[String]) {
+        let mut check = Command::new(AMBER);
+        check.args(["check", "--device", device, "--timeout", "20"]);
+        check.args(match device {
+            "dummy:0" => &["--as", "dummy"][..],
+            "201:0" => &[
+                "--proto",
+                "thermometer.proto",
+                "--request",
+                "get_temperature=true",
+            ],
+            _ => &[
+                "--proto",
+                "follow_wall.proto",
+                "--request",
+                "get_status=true",
+                "--request",
+                "follow=true",
+            ],
+        });
+        check.arg("--").args(command);
+        self.in_environment(&mut check);
+        build(&mut check);
+    }
+
+    /// Drivers and client pass the kit, and work together: all at once, for
+    /// most of it is waiting for what must not come.
     fn check(&self) {
-        if let Some(client) = &self.client {
-            self.check_client(client, &["{host}", "{port}"]);
-        }
-        let mut drivers = vec![("dummy", &self.dummy)];
-        drivers.extend(self.thermometer.iter().map(|command| ("201:0", command)));
-        for (device, command) in drivers {
-            let mut check = Command::new(AMBER);
-            check.args(["check", "--device", device, "--timeout", "20"]);
-            if device == "dummy" {
-                check.args(["--as", "dummy"]);
-            }
-            if !self.beyond.is_empty() {
-                check.args(["--skip", self.beyond]);
-            }
-            check.arg("--").args(command);
-            self.in_environment(&mut check);
-            build(&mut check);
-        }
+        at_once(&[
+            &|| self.check_driver("dummy:0", &self.dummy),
+            &|| {
+                if let Some(thermometer) = &self.thermometer {
+                    self.check_driver("201:0", thermometer);
+                }
+            },
+            &|| {
+                if let Some(client) = &self.client {
+                    self.check_client(client, self.address);
+                }
+            },
+            &|| self.work_together(),
+        ]);
     }
 
     /// They run under a mediator, and their client finds them.
@@ -135,10 +168,12 @@ impl Language {
         mediator.wait_for_line("up driver=201:0");
         let mut command = Command::new(&client[0]);
         command.args(&client[1..]);
-        command.args([
-            &mediator.address.ip().to_string(),
-            &mediator.address.port().to_string(),
-        ]);
+        let address = mediator.address;
+        let filled = (self.address)
+            .replace("{host}", &address.ip().to_string())
+            .replace("{port}", &address.port().to_string())
+            .replace("{}", &address.to_string());
+        command.args(words(&filled));
         self.in_environment(&mut command);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -168,7 +203,6 @@ fn c() {
         )
     };
     language.check();
-    language.work_together();
 }
 
 #[test]
@@ -182,7 +216,6 @@ fn node() {
         "node node/client.js",
     );
     language.check();
-    language.work_together();
 }
 
 #[test]
@@ -205,7 +238,6 @@ fn java() {
         )
     };
     language.check();
-    language.work_together();
 }
 
 #[test]
@@ -213,12 +245,7 @@ fn bash() {
     if !has("example in bash", "od --version") {
         return;
     }
-    let language = Language {
-        beyond: "slow-reader",
-        ..Language::new("bash shell/dummy_driver.sh", "", "")
-    };
-    language.check();
-    language.work_together();
+    Language::new("bash shell/dummy_driver.sh", "", "").check();
 }
 
 #[test]
@@ -227,18 +254,46 @@ fn python() {
         return;
     }
     let plain = Language::new("python3 python/dummy_driver.py", "", "");
-    plain.check();
-    plain.check_client(&words("python3 python/dummy_client.py"), &["{}"]);
-    if !has("Python package", "python3 -c import\tgrpc_tools") {
+    at_once(&[&|| plain.check(), &|| {
+        plain.check_client(&words("python3 python/dummy_client.py"), "{}");
+    }]);
+}
+
+#[test]
+fn python_with_the_package() {
+    if !has(
+        "examples with the Python package",
+        "python3 -c import\tgrpc_tools",
+    ) {
         return;
     }
-    let language = Language {
+    let package = Language {
         environment: vec![("PYTHONPATH", root().join("client-sdk/python/src"))],
+        ..Language::new("", "", "")
+    };
+    at_once(&[
+        &|| package.check_driver("201:0", &words("python3 python/thermometer_driver.py")),
+        &|| package.check_driver("202:0", &words("python3 python/follow_wall.py")),
+        &|| package.check_client(&words("python3 python/thermometer_client.py"), "{}"),
+    ]);
+}
+
+#[test]
+fn rust() {
+    let built = rust_examples();
+    let program = |name: &str| built.join(name).to_str().unwrap().to_owned();
+    let language = Language {
+        address: "{}",
         ..Language::new(
-            "python3 python/dummy_driver.py",
-            "python3 python/thermometer_driver.py",
-            "",
+            &program("dummy_driver"),
+            &program("thermometer_driver"),
+            &program("client"),
         )
     };
-    language.check();
+    at_once(&[
+        &|| language.check(),
+        &|| language.check_driver("202:0", &words(&program("follow_wall"))),
+        &|| language.check_client(&words(&program("follow_wall_client")), "{} 3"),
+    ]);
+    language.work_together();
 }

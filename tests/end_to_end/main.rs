@@ -8,9 +8,12 @@
 mod common;
 
 mod bench;
+mod chaos;
 mod cli;
 mod configuration;
 mod demo;
+mod fairness;
+mod follow_wall;
 mod kit;
 mod languages;
 mod limits;

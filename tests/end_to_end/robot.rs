@@ -22,7 +22,7 @@ mod wander;
 /// more for a busy machine.
 const IDLE_STOP_S: f64 = 4.0 + 4.0;
 /// Braking, and some more; much less than what a loss is noticed in.
-const AT_ONCE_S: f64 = 1.5;
+pub const AT_ONCE_S: f64 = 1.5;
 /// The part by which distances and speeds may be off.
 const TOLERANCE: f64 = 0.03;
 
@@ -135,7 +135,7 @@ fn unplugged_devices_come_back_without_a_restart() {
     }
 }
 
-fn fastest(state: &State) -> f64 {
+pub fn fastest(state: &State) -> f64 {
     let wheels = state.wheels_mm_per_s;
     let all = [
         wheels.front_left,
@@ -146,11 +146,11 @@ fn fastest(state: &State) -> f64 {
     all.into_iter().map(f64::abs).fold(0.0, f64::max)
 }
 
-fn stands(state: &State) -> bool {
+pub fn stands(state: &State) -> bool {
     fastest(state) == 0.0
 }
 
-fn drives(state: &State) -> bool {
+pub fn drives(state: &State) -> bool {
     fastest(state) > 50.0
 }
 
@@ -162,14 +162,17 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// A demo whose wheels can be used.
-struct Robot {
-    demo: Mediator,
+pub struct Robot {
+    pub demo: Mediator,
     folder: TempDir,
 }
 
 impl Robot {
     fn start() -> Self {
-        let (demo, folder) = demo();
+        Self::of(demo())
+    }
+
+    pub fn of((demo, folder): (Mediator, TempDir)) -> Self {
         let robot = Self { demo, folder };
         robot.wait_for_speeds();
         robot
@@ -183,7 +186,7 @@ impl Robot {
     }
 
     /// Runs `amber` and says whether it worked.
-    fn amber(&self, args: &[&str]) -> bool {
+    pub fn amber(&self, args: &[&str]) -> bool {
         let output = self.demo.amber(args).output().unwrap();
         output.status.success()
     }
@@ -195,14 +198,14 @@ impl Robot {
         command.status().unwrap().success()
     }
 
-    fn state(&self) -> State {
+    pub fn state(&self) -> State {
         let mut command = self.demo.amber(&["sim", "state", "--json", "--dir"]);
         let output = command.arg(self.folder.path().join("sim")).output();
         serde_json::from_slice(&output.unwrap().stdout).unwrap()
     }
 
     #[track_caller]
-    fn until(&self, what: &str, is_true: impl Fn(&State) -> bool) -> State {
+    pub fn until(&self, what: &str, is_true: impl Fn(&State) -> bool) -> State {
         wait_for(what, || Some(self.state()).filter(&is_true))
     }
 

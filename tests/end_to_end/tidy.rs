@@ -25,11 +25,12 @@ fn collect(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// The code of a file without its tests.
-fn code(text: &str) -> &str {
-    text.split("#[cfg(test)]\nmod tests {")
-        .next()
-        .unwrap_or(text)
+/// The code of a file without its comments and its tests.
+fn code(text: &str) -> String {
+    let tests = text.find("#[cfg(test)]\nmod tests {");
+    let lines = text[..tests.unwrap_or(text.len())].lines();
+    let code = lines.filter(|line| !line.trim_start().starts_with("//"));
+    code.collect::<Vec<_>>().join("\n")
 }
 
 #[test]

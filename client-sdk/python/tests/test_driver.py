@@ -31,6 +31,10 @@ class Test(amber.Driver):
             time.sleep(1.0)
         if text == "print":
             print("a stray line")
+        if text.startswith("trouble"):
+            self.trouble(text)
+        if text == "recovered":
+            self.recovered()
         if text == "laser":
             text = str(self.robot.hokuyo().scan().nearest().distance_mm)
         answer = amber.DriverMsg()
@@ -54,13 +58,17 @@ amber.serve(Test())
 
 
 class Bench:
-    def __init__(self):
+    def __init__(self, device="dummy:0"):
+        environment = {**os.environ, "PYTHONPATH": SOURCE}
+        environment.pop("AMBER_DEVICE", None)
+        if device is not None:
+            environment["AMBER_DEVICE"] = device
         self.process = subprocess.Popen(
             [sys.executable, "-c", DRIVER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": SOURCE},
+            env=environment,
         )
         self.guard = threading.Timer(PATIENCE, self.process.kill)
         self.guard.start()
@@ -181,6 +189,36 @@ class Drivers(unittest.TestCase):
         self.bench.send(answer, header=Header(4, 0))
         header, message = self.bench.receive()
         self.assertEqual(text(message), "321 from 7")
+
+    def health(self):
+        """What it says of its device before it answers."""
+        said = []
+        while True:
+            header, message = self.bench.receive()
+            if message.HasField("ackNum"):
+                return said
+            self.assertEqual(header, Header())
+            health = message.Extensions[schemas.mediator.health]
+            said.append((health.state, health.text))
+
+    def test_trouble_is_said_when_it_changes(self):
+        ok, trouble = schemas.mediator.Health.OK, schemas.mediator.Health.TROUBLE
+        for words, expected in [
+            ("recovered", []),
+            ("trouble: no\n cable", [(trouble, "trouble: no cable")]),
+            ("trouble: no cable", []),
+            ("trouble " + 300 * "x", [(trouble, "trouble " + 192 * "x")]),
+            ("recovered", [(ok, "")]),
+            ("recovered", []),
+        ]:
+            self.bench.ask(words)
+            self.assertEqual(self.health(), expected, words)
+
+    def test_the_original_mediator_is_not_told(self):
+        self.tearDown()
+        self.bench = Bench(device=None)
+        self.bench.ask("trouble")
+        self.assertEqual(self.health(), [])
 
     def test_the_end_of_stdin_is_the_end(self):
         self.bench.ask("hello", 1)

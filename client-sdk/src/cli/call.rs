@@ -100,7 +100,8 @@ impl Options {
     fn read_fields(&self, first: &str) -> Result<Bytes, Failure> {
         let words = [first].into_iter();
         let words = words.chain(self.args.iter().map(String::as_str));
-        Ok(read_fields(words, &Schemas::with(&self.proto)?)?.into())
+        let asked = self.device.device_type;
+        Ok(read_fields(asked, words, &Schemas::with(&self.proto)?)?.into())
     }
 
     fn is_for(&self, known: &Known) -> bool {
@@ -142,21 +143,7 @@ impl Options {
             name: RAW.into(),
             args: "HEX".into(),
         });
-        let module = self
-            .device
-            .device_type
-            .name()
-            .map(|name| name.replace('-', "_"));
-        let fields = Schemas::with(&self.proto)?.fields(|package| {
-            match package
-                .strip_prefix("amber.")
-                .and_then(|p| p.strip_suffix("_proto"))
-            {
-                Some(ours) => module.as_deref() == Some(ours),
-                // The user's own files say nothing about device numbers.
-                None => true,
-            }
-        });
+        let fields = Schemas::with(&self.proto)?.fields(self.device.device_type);
         Ok(Requests { requests, fields })
     }
 }

@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use amber_proto::{DESCRIPTORS, Device, Header, MsgType};
+use amber_proto::{DESCRIPTORS, Device, DeviceType, Header, MsgType};
 use prost::Message as _;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, EnumDescriptor, Kind, MessageDescriptor, Value as Field,
+    DescriptorPool, DynamicMessage, EnumDescriptor, ExtensionDescriptor, Kind, MessageDescriptor,
+    Value as Field,
 };
 use protox::file::{ChainFileResolver, DescriptorSetFileResolver, IncludeFileResolver};
 use serde_json::{Map, Value};
@@ -118,16 +119,28 @@ impl Schemas {
         )
     }
 
-    /// A DATA message from its extensions as JSON: the other way round.
+    /// A DATA message from its extensions as JSON: the other way round. A name
+    /// that several devices use means that of a user's own file, or else that
+    /// of the device which is asked; `package.name` leaves no doubt.
     ///
     /// # Errors
     /// A name that no schema has, or a value that does not fit.
-    pub fn encode(&self, fields: &Map<String, Value>) -> Result<Vec<u8>, Failure> {
+    pub fn encode(
+        &self,
+        asked: DeviceType,
+        fields: &Map<String, Value>,
+    ) -> Result<Vec<u8>, Failure> {
         let mut message = DynamicMessage::new(self.message.clone());
         message.set_field_by_name("type", Field::EnumNumber(MsgType::Data.into()));
         for (name, value) in fields {
-            let mut known = self.message.extensions();
-            let field = known.find(|field| field.name() == name).ok_or_else(|| {
+            let known = self.message.extensions();
+            let known = known.filter(|field| field.name() == name || field.full_name() == name);
+            let likely = |field: &ExtensionDescriptor| match owner(field.package_name()) {
+                None => 0,
+                Some(ours) if Some(ours) == module(asked).as_deref() => 1,
+                Some(_) => 2,
+            };
+            let field = known.min_by_key(likely).ok_or_else(|| {
                 let names: Vec<_> = self
                     .message
                     .extensions()
@@ -155,8 +168,11 @@ impl Schemas {
         Ok(message.encode_to_vec())
     }
 
-    /// The names of all extensions whose package is wanted, by their number.
-    pub fn fields(&self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    /// The names of the fields that a device has, by their number, and of those
+    /// in the user's own files, which say nothing about device numbers.
+    pub fn fields(&self, asked: DeviceType) -> Vec<String> {
+        let wanted =
+            |package: &str| owner(package).is_none_or(|it| module(asked).as_deref() == Some(it));
         let mut fields: Vec<_> = (self.message.extensions())
             .filter(|field| wanted(field.package_name()))
             .map(|field| (field.number(), field.name().to_owned()))
@@ -197,6 +213,16 @@ impl Schemas {
             None => out,
         }
     }
+}
+
+/// Which device of ours a package is about; `None` for a user's own.
+fn owner(package: &str) -> Option<&str> {
+    package.strip_prefix("amber.")?.strip_suffix("_proto")
+}
+
+/// How the packages of Amber name a device.
+fn module(device_type: DeviceType) -> Option<String> {
+    device_type.name().map(|name| name.replace('-', "_"))
 }
 
 fn broken() -> Failure {
@@ -339,6 +365,62 @@ mod tests {
             shown.contains("distances: [0, 1, 2, 3, 4, 5, 6, 7, ... 20 in all]"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn a_name_that_many_have_is_that_of_the_users_file_or_of_the_device() {
+        let folder = std::env::temp_dir().join(format!("amber-names-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("wheel.proto");
+        let schema = "syntax = \"proto2\";\npackage wheel;\nimport \"drivermsg.proto\";\n\
+                      extend amber.DriverMsg { optional bool get_status = 111; }\n";
+        std::fs::write(&file, schema).unwrap();
+        let own = Schemas::with(&[file]).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let ours = Schemas::load().unwrap();
+        let encoded = |schemas: &Schemas, asked, name: &str, value: Value| {
+            let fields = Map::from_iter([(name.to_owned(), value)]);
+            hex(&schemas.encode(asked, &fields).unwrap())
+        };
+        let user = DeviceType(201);
+        for (schemas, asked, name, value, bytes) in [
+            (&ours, user, "get_status", true.into(), "1001a00301"),
+            (&own, user, "get_status", true.into(), "1001f80601"),
+            (
+                &own,
+                DeviceType::DUMMY,
+                "get_status",
+                true.into(),
+                "1001f80601",
+            ),
+            (
+                &own,
+                user,
+                "amber.dummy_proto.get_status",
+                true.into(),
+                "1001a00301",
+            ),
+            (
+                &ours,
+                DeviceType::NINEDOF,
+                "dataRequest",
+                Map::new().into(),
+                "10015a00",
+            ),
+            (
+                &ours,
+                DeviceType::STARGAZER,
+                "dataRequest",
+                Map::new().into(),
+                "1001fa0100",
+            ),
+        ] {
+            assert_eq!(
+                encoded(schemas, asked, name, value),
+                bytes,
+                "{name} of {asked}"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Messages out of what people type. PURE.
 
-use amber_proto::dummy;
+use amber_proto::{DeviceType, dummy};
 use bytes::Bytes;
 use prost::Message;
 use serde_json::Map;
@@ -13,6 +13,7 @@ use super::reflect::Schemas;
 /// # Errors
 /// What is no FIELD=VALUE, a field that no schema has, or a value that does not fit.
 pub fn read_fields<'a>(
+    asked: DeviceType,
     words: impl IntoIterator<Item = &'a str>,
     schemas: &Schemas,
 ) -> Result<Vec<u8>, Failure> {
@@ -25,7 +26,7 @@ pub fn read_fields<'a>(
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         fields.insert(name.into(), value);
     }
-    schemas.encode(&fields)
+    schemas.encode(asked, &fields)
 }
 
 /// A message in hex. What is no `DriverMsg` cannot get a number, so nothing

@@ -222,6 +222,10 @@ impl Bench {
                 if tells_the_mediator(&packet) {
                     continue;
                 }
+                if names_half_a_device(&packet) {
+                    self.asked.push((packet.header, packet.message));
+                    continue;
+                }
                 self.log.push(Logged::Received(bytes));
                 return Ok(Some(packet));
             }
@@ -449,6 +453,16 @@ fn request_to(packet: &Packet, own: Device) -> Option<Device> {
     let answers = message
         .is_some_and(|m| m.kind() == Some(MsgType::Pong) || m.ack_num.is_some_and(|ack| ack != 0));
     (header.client_ids.is_empty() && device != own && !answers).then_some(device)
+}
+
+/// Whether it is a request to a device whose type or id was forgotten, which
+/// nobody gets.
+fn names_half_a_device(packet: &Packet) -> bool {
+    let header = &packet.header;
+    let message = dummy::DriverMsg::decode(packet.message.clone()).unwrap_or_default();
+    header.client_ids.is_empty()
+        && header.device_type.is_some() != header.device_id.is_some()
+        && message.ack_num.is_none_or(|ack| ack == 0)
 }
 
 /// Whether a driver says something about itself to the mediator: how its device

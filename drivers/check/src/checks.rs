@@ -49,8 +49,8 @@ pub(crate) const ALL: &[Check] = &[
     },
     Check {
         name: "requests",
-        title: "answers the requests of its device",
-        why: "A caller waits for the answer to its number until its deadline.",
+        title: "answers the requests of its device, with values that can be true",
+        why: "A caller waits for the answer to its number until its deadline, and believes it.",
         mend: "answer with type DATA, ackNum = synNum of the request and the header's clientIDs",
         needs_probe: true,
         run: answers::requests,
@@ -75,7 +75,7 @@ pub(crate) const ALL: &[Check] = &[
     },
     Check {
         name: "bytewise",
-        title: "takes a frame that comes in pieces",
+        title: "takes frames cut at every byte, and with a part of the next",
         why: "A pipe is a stream of bytes: one read() may return half a frame.",
         mend: "read until you have as many bytes as the length says (readFully, \
                stdin.buffer.read(n), a loop around read)",

@@ -34,8 +34,9 @@ pub struct Options {
     #[arg(long)]
     device: Option<Device>,
     /// A request of your own device that it answers, as a field of --proto, or a DATA message in hex
+    /// (may be given several times)
     #[arg(long, value_name = "FIELD=VALUE|HEX")]
-    request: Option<String>,
+    request: Vec<String>,
     /// The messages of your own device (may be given several times)
     #[arg(long, value_name = "FILE")]
     proto: Vec<PathBuf>,
@@ -68,8 +69,8 @@ pub struct ClientOptions {
     /// Listen here [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// A device of your own, and what it answers, as a field of --proto, or a DATA message in hex
-    /// (may be given several times)
+    /// A device of your own, and what it answers and publishes, as a field of --proto, or a DATA
+    /// message in hex (may be given several times)
     #[arg(long, value_name = "DEVICE=FIELD=VALUE|HEX")]
     answer: Vec<String>,
     /// The messages of your own device (may be given several times)
@@ -140,15 +141,19 @@ impl Options {
             (None, None) => Device::new(DeviceType(110), 0),
         };
         let schemas = Schemas::with(&self.proto)?;
-        let request = match self.request {
-            None => None,
-            Some(fields) if fields.contains('=') => Some(read_fields([&*fields], &schemas)?),
-            Some(hex) => Some(read_hex(&hex)?),
+        let read = |request: String| {
+            let message = match request.contains('=') {
+                true => read_fields(device.device_type, [&*request], &schemas)?,
+                false => read_hex(&request)?,
+            };
+            Ok((request, message))
         };
+        let requests = self.request.into_iter().map(read);
+        let requests = requests.collect::<Result<_, Failure>>()?;
         let plan = Plan::new(self.command, device)?;
         Ok(Plan {
             speaks: self.speaks.or(plan.speaks),
-            request,
+            requests,
             schemas,
             timeout: self.timeout,
             only: self.which.only,

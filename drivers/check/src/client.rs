@@ -225,7 +225,7 @@ pub struct ClientPlan {
     pub command: Vec<String>,
     /// Where to listen.
     pub listen: SocketAddr,
-    /// Whole answers of a user's own devices.
+    /// Whole messages of a user's own devices, which answer and publish them.
     pub answers: Vec<(Device, Vec<u8>)>,
     /// How long one run may take.
     pub patience: Duration,
@@ -549,11 +549,11 @@ pub(crate) fn read_answer(text: &str, schemas: &Schemas) -> Result<(Device, Vec<
     let (device, answer) = text.split_once('=').ok_or_else(|| {
         Failure::wrong(format!("'{text}' is no DEVICE=FIELD=VALUE")).hint("110:0=greeting=hi")
     })?;
-    let device = device
+    let device: Device = device
         .parse()
         .map_err(|error| Failure::wrong(format!("'{device}': {error}")))?;
     let message = match answer.contains('=') {
-        true => read_fields([answer], schemas)?,
+        true => read_fields(device.device_type, [answer], schemas)?,
         false => read_hex(answer)?,
     };
     match dummy::DriverMsg::decode(&message[..]) {

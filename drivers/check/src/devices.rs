@@ -8,7 +8,7 @@ use amber_proto::{
 /// A request, and what should come back.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// A DATA message without a number.
     pub(crate) message: Vec<u8>,
     pub(crate) answer: Answer,
@@ -60,7 +60,7 @@ pub(crate) fn known(kind: DeviceType) -> Option<Known> {
 
 fn ask(name: &'static str, fields: &'static [&'static str], message: impl DeviceMessage) -> Ask {
     Ask {
-        name,
+        name: name.into(),
         message: message.encode_to_vec(),
         answer: Answer::Fields(fields),
     }
@@ -68,7 +68,7 @@ fn ask(name: &'static str, fields: &'static [&'static str], message: impl Device
 
 fn tell(name: &'static str, message: impl DeviceMessage) -> Ask {
     Ask {
-        name,
+        name: name.into(),
         message: message.encode_to_vec(),
         answer: Answer::Nothing,
     }
@@ -291,7 +291,7 @@ mod tests {
                 };
                 for field in fields {
                     let null = serde_json::Map::from_iter([((*field).to_owned(), 7.into())]);
-                    let error = schemas.encode(&null).err().map(|e| format!("{e:?}"));
+                    let error = schemas.encode(kind, &null).err().map(|e| format!("{e:?}"));
                     assert!(
                         !error.unwrap_or_default().contains("no schema"),
                         "{name} {field}"

@@ -20,6 +20,7 @@ mod client;
 mod devices;
 pub mod diagnose;
 mod limits;
+mod plausible;
 pub mod report;
 mod run;
 

@@ -15,8 +15,8 @@ use crate::bench::{Bench, Logged, Running, Trouble};
 use crate::checks::{self, Check};
 use crate::devices::{self, Answer, Ask, Known};
 use crate::diagnose::{self, Mistake};
-use crate::limits;
 use crate::report::{Checked, Details, Outcome, Report, Shown};
+use crate::{limits, plausible};
 
 /// What is to be checked, and how.
 #[derive(Clone, Debug)]
@@ -27,8 +27,9 @@ pub struct Plan {
     pub device: Device,
     /// Whose messages it knows, if that is known.
     pub speaks: Option<amber_proto::DeviceType>,
-    /// A request that it answers: an encoded DATA message without a number.
-    pub request: Option<Vec<u8>>,
+    /// Requests that it answers, each with a name for people and as an encoded
+    /// DATA message without a number.
+    pub requests: Vec<(String, Vec<u8>)>,
     /// How long an answer may take, and the end of the driver.
     pub timeout: Duration,
     /// The names of the checks that are wanted; all when empty.
@@ -51,7 +52,7 @@ impl Plan {
             speaks: devices::known(device.device_type).map(|_| device.device_type),
             command,
             device,
-            request: None,
+            requests: vec![],
             timeout: Duration::from_secs(5),
             only: vec![],
             skip: vec![],
@@ -318,13 +319,13 @@ impl Run<'_> {
 
     /// What it can be asked.
     pub(crate) fn asks(&self) -> Vec<Ask> {
-        let own = self.plan.request.clone().map(|message| Ask {
-            name: "--request",
-            message,
+        let own = self.plan.requests.iter().map(|(name, message)| Ask {
+            name: name.clone(),
+            message: message.clone(),
             answer: Answer::Any,
         });
         let known = self.known().map(|known| known.asks).unwrap_or_default();
-        own.into_iter().chain(known).collect()
+        own.chain(known).collect()
     }
 
     /// Starts the driver anew.
@@ -449,6 +450,20 @@ impl Run<'_> {
                 _ => return Ok(before),
             }
         }
+    }
+
+    /// Looks whether what a known kind of device says can be true.
+    pub(crate) fn plausible(&self, which: &str, message: &[u8]) -> Result<(), Finding> {
+        let Some(kind) = self.plan.speaks else {
+            return Ok(());
+        };
+        plausible::look(kind, message).map_err(|wrong| {
+            Finding::new(
+                format!("{which} cannot be true: {}", wrong.what),
+                wrong.expected,
+            )
+            .mend("compare with the comments in the device's .proto file: lists, units, ranges")
+        })
     }
 
     /// Nothing was to come.

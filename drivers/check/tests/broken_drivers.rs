@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
+use std::thread;
 use std::time::Duration;
 
 use amber_check::{Outcome, Plan, Report, run};
@@ -56,64 +57,97 @@ fn finds(mistake: &str, check: &str, words: &[&str], outcome: Outcome) {
     }
 }
 
+/// Most of each is waiting for what does not come.
+fn at_once(mistakes: &[&(dyn Fn() + Sync)]) {
+    thread::scope(|scope| {
+        for mistake in mistakes {
+            scope.spawn(mistake);
+        }
+    });
+}
+
 #[test]
 fn text_on_stdout() {
-    fails(
-        "banner",
-        "start",
-        &["text on stdout: \"Dummy driver v1.0 starting\"", "stderr"],
-    );
-    fails(
-        "prints-later",
-        "requests",
-        &["text on stdout: \"enable = true\""],
-    );
+    at_once(&[
+        &|| {
+            fails(
+                "banner",
+                "start",
+                &["text on stdout: \"Dummy driver v1.0 starting\"", "stderr"],
+            )
+        },
+        &|| {
+            fails(
+                "prints-later",
+                "requests",
+                &["text on stdout: \"enable = true\""],
+            )
+        },
+    ]);
 }
 
 #[test]
 fn wrong_lengths() {
-    fails(
-        "writes-little-endian",
-        "ping",
-        &["written as little-endian", "struct.pack(\">H\""],
-    );
-    fails(
-        "header-length",
-        "ping",
-        &["the header's length says 5, the header has 3 bytes"],
-    );
-    fails(
-        "lengths-count-themselves",
-        "ping",
-        &["count their own two bytes"],
-    );
-    fails("four-byte-lengths", "ping", &["four bytes instead of two"]);
-    fails("varint-lengths", "ping", &["varints", "writeDelimitedTo"]);
+    at_once(&[
+        &|| {
+            fails(
+                "writes-little-endian",
+                "ping",
+                &["written as little-endian", "struct.pack(\">H\""],
+            )
+        },
+        &|| {
+            fails(
+                "header-length",
+                "ping",
+                &["the header's length says 5, the header has 3 bytes"],
+            )
+        },
+        &|| {
+            fails(
+                "lengths-count-themselves",
+                "ping",
+                &["count their own two bytes"],
+            )
+        },
+        &|| fails("four-byte-lengths", "ping", &["four bytes instead of two"]),
+        &|| fails("varint-lengths", "ping", &["varints", "writeDelimitedTo"]),
+    ]);
 }
 
 #[test]
 fn lengths_that_are_read_wrongly() {
-    fails(
-        "reads-little-endian",
-        "ping",
-        &["read as little-endian", "struct.unpack(\">H\""],
-    );
-    fails("little-endian", "ping", &["read as little-endian"]);
-    fails(
-        "signed-length",
-        "sizes",
-        &["128 bytes (a byte read as signed?)", "127 bytes are fine"],
-    );
-    fails(
-        "byte-length",
-        "sizes",
-        &["256 bytes (a length of one byte?)", "255 bytes are fine"],
-    );
-    fails(
-        "small-buffer",
-        "sizes",
-        &["4096 bytes (a buffer of fixed size"],
-    );
+    at_once(&[
+        &|| {
+            fails(
+                "reads-little-endian",
+                "ping",
+                &["read as little-endian", "struct.unpack(\">H\""],
+            )
+        },
+        &|| fails("little-endian", "ping", &["read as little-endian"]),
+        &|| {
+            fails(
+                "signed-length",
+                "sizes",
+                &["128 bytes (a byte read as signed?)", "127 bytes are fine"],
+            )
+        },
+        &|| {
+            fails(
+                "byte-length",
+                "sizes",
+                &["256 bytes (a length of one byte?)", "255 bytes are fine"],
+            )
+        },
+        &|| {
+            fails(
+                "small-buffer",
+                "sizes",
+                &["4096 bytes (a buffer of fixed size"],
+            )
+        },
+    ]);
 }
 
 #[test]
@@ -130,113 +164,183 @@ fn output_that_is_not_flushed() {
 
 #[test]
 fn a_read_is_no_frame() {
-    fails(
-        "one-read",
-        "bytewise",
-        &["came in pieces", "read() may return half a frame"],
-    );
-    fails("one-read", "many-at-once", &["of 50 frames were answered"]);
+    at_once(&[
+        &|| {
+            fails(
+                "one-read",
+                "bytewise",
+                &["came in pieces", "read() may return half a frame"],
+            )
+        },
+        &|| fails("one-read", "many-at-once", &["of 50 frames were answered"]),
+    ]);
 }
 
 #[test]
 fn answers_to_nobody() {
+    at_once(&[
+        &|| {
+            fails(
+                "no-client-ids",
+                "ping",
+                &["header names no client", "take clientIDs from the header"],
+            )
+        },
+        &|| {
+            fails(
+                "device-instead",
+                "ping",
+                &["names the device, but no client"],
+            )
+        },
+        &|| {
+            fails(
+                "mixes-clients",
+                "clients",
+                &["keep the header with its request"],
+            )
+        },
+        &|| {
+            finds(
+                "first-id",
+                "several-ids",
+                &["only the first of several"],
+                Outcome::Note,
+            )
+        },
+    ]);
+}
+
+#[test]
+fn questions_to_nobody() {
     fails(
-        "no-client-ids",
-        "ping",
-        &["header names no client", "take clientIDs from the header"],
-    );
-    fails(
-        "device-instead",
-        "ping",
-        &["names the device, but no client"],
-    );
-    fails(
-        "mixes-clients",
-        "clients",
-        &["keep the header with its request"],
-    );
-    finds(
-        "first-id",
-        "several-ids",
-        &["only the first of several"],
-        Outcome::Note,
+        "asks-without-id",
+        "asks-others",
+        &["type 4 has no deviceID", "also when they are 0"],
     );
 }
 
 #[test]
 fn answers_without_their_number() {
-    fails(
-        "no-ack",
-        "ping",
-        &["no ackNum", "answer.ackNum = request.synNum"],
-    );
-    fails("syn-instead-of-ack", "ping", &["in synNum, not in ackNum"]);
-    fails("wrong-type", "ping", &["the answer is a PING"]);
-    fails(
-        "no-extensions",
-        "requests",
-        &["says nothing that was asked for", "enable or message"],
-    );
+    at_once(&[
+        &|| {
+            fails(
+                "no-ack",
+                "ping",
+                &["no ackNum", "answer.ackNum = request.synNum"],
+            )
+        },
+        &|| fails("syn-instead-of-ack", "ping", &["in synNum, not in ackNum"]),
+        &|| fails("wrong-type", "ping", &["the answer is a PING"]),
+        &|| {
+            fails(
+                "no-extensions",
+                "requests",
+                &["says nothing that was asked for", "enable or message"],
+            )
+        },
+    ]);
+}
+
+#[test]
+fn answers_that_cannot_be_true() {
+    let command = vec![DRIVER.into(), "unequal-lists".into()];
+    let plan = Plan {
+        only: vec!["requests".into()],
+        timeout: Duration::from_secs(3),
+        ..Plan::new(command, "hokuyo:0".parse().unwrap()).unwrap()
+    };
+    let report = run(&plan, |_| {}).unwrap();
+    let checked = report.check("requests").unwrap();
+    assert_eq!(checked.outcome, Outcome::Fail);
+    let all = checked.line() + &checked.explanation();
+    for words in ["3 angles but 2 distances", "one distance for each angle"] {
+        assert!(all.contains(words), "no {words:?} in\n{all}");
+    }
 }
 
 #[test]
 fn answers_that_are_too_many() {
-    fails("twice", "ping", &["answered twice"]);
-    fails(
-        "answers-all",
-        "requests",
-        &["it answers 'enable': DATA ackNum"],
-    );
-    finds(
-        "answers-unnumbered",
-        "no-number",
-        &["no caller can tell apart"],
-        Outcome::Note,
-    );
+    at_once(&[
+        &|| fails("twice", "ping", &["answered twice"]),
+        &|| {
+            fails(
+                "answers-all",
+                "requests",
+                &["it answers 'enable': DATA ackNum"],
+            )
+        },
+        &|| {
+            finds(
+                "answers-unnumbered",
+                "no-number",
+                &["no caller can tell apart"],
+                Outcome::Note,
+            )
+        },
+    ]);
 }
 
 #[test]
 fn what_is_not_known_ends_the_driver() {
-    fails(
-        "crashes-on-type",
-        "unknown-type",
-        &["exit code 101", "99 is no MsgType"],
-    );
-    fails(
-        "crashes-on-extension",
-        "unknown-fields",
-        &["exit code 101", "KeyError: 143"],
-    );
-    fails(
-        "crashes-on-junk",
-        "no-drivermsg",
-        &["exit code 101", "DecodeError"],
-    );
-    fails(
-        "crashes-on-empty",
-        "empty-message",
-        &["exit code 101", "index out of range"],
-    );
+    at_once(&[
+        &|| {
+            fails(
+                "crashes-on-type",
+                "unknown-type",
+                &["exit code 101", "99 is no MsgType"],
+            )
+        },
+        &|| {
+            fails(
+                "crashes-on-extension",
+                "unknown-fields",
+                &["exit code 101", "KeyError: 143"],
+            )
+        },
+        &|| {
+            fails(
+                "crashes-on-junk",
+                "no-drivermsg",
+                &["exit code 101", "DecodeError"],
+            )
+        },
+        &|| {
+            fails(
+                "crashes-on-empty",
+                "empty-message",
+                &["exit code 101", "index out of range"],
+            )
+        },
+    ]);
 }
 
 #[test]
 fn pings_are_optional_and_silence_is_not() {
-    finds(
-        "no-pong",
-        "ping",
-        &["'get_status' is answered", "not notice when it hangs"],
-        Outcome::Note,
-    );
-    fails(
-        "never-reads",
-        "ping",
-        &["no answer within 3 s", "is stdin read at all"],
-    );
-    fails(
-        "no-empty-header",
-        "mediator-ping",
-        &["no answer", "also when it is empty"],
-    );
+    at_once(&[
+        &|| {
+            finds(
+                "no-pong",
+                "ping",
+                &["'get_status' is answered", "not notice when it hangs"],
+                Outcome::Note,
+            )
+        },
+        &|| {
+            fails(
+                "never-reads",
+                "ping",
+                &["no answer within 3 s", "is stdin read at all"],
+            )
+        },
+        &|| {
+            fails(
+                "no-empty-header",
+                "mediator-ping",
+                &["no answer", "also when it is empty"],
+            )
+        },
+    ]);
 }
 
 #[test]
@@ -250,59 +354,95 @@ fn bytes_that_are_line_ends() {
 
 #[test]
 fn subscribers_who_are_forgotten_or_not() {
-    fails("never-publishes", "subscribe", &["nothing is published"]);
-    fails(
-        "one-subscriber",
-        "subscribe",
-        &["keep a set of subscribers"],
-    );
-    fails(
-        "no-unsubscribe",
-        "subscribe",
-        &["gets data after UNSUBSCRIBE"],
-    );
-    fails("publishes-numbers", "subscribe", &["looks like an answer"]);
-    fails(
-        "forgets-nobody",
-        "client-died",
-        &["gets data after CLIENT_DIED"],
-    );
-    finds(
-        "forgets-first",
-        "client-died",
-        &["every id of the list"],
-        Outcome::Note,
-    );
+    at_once(&[
+        &|| fails("never-publishes", "subscribe", &["nothing is published"]),
+        &|| {
+            fails(
+                "one-subscriber",
+                "subscribe",
+                &["keep a set of subscribers"],
+            )
+        },
+        &|| {
+            fails(
+                "no-unsubscribe",
+                "subscribe",
+                &["gets data after UNSUBSCRIBE"],
+            )
+        },
+        &|| {
+            fails(
+                "subscribes-twice",
+                "subscribe",
+                &["gets everything twice: clientIDs [31, 31]", "keep a set"],
+            )
+        },
+        &|| {
+            fails(
+                "unsubscribes-once",
+                "subscribe",
+                &["after UNSUBSCRIBE (it had subscribed twice)", "keep a set"],
+            )
+        },
+        &|| fails("publishes-numbers", "subscribe", &["looks like an answer"]),
+        &|| {
+            fails(
+                "forgets-nobody",
+                "client-died",
+                &["gets data after CLIENT_DIED"],
+            )
+        },
+        &|| {
+            finds(
+                "forgets-first",
+                "client-died",
+                &["every id of the list"],
+                Outcome::Note,
+            )
+        },
+    ]);
 }
 
 #[test]
 fn drivers_that_do_not_end() {
-    fails(
-        "stays-at-end",
-        "stdin-end",
-        &["still runs 3 s after stdin has ended"],
-    );
-    fails(
-        "stays-at-end",
-        "stdin-cut",
-        &["still runs 3 s after stdin has ended within a frame"],
-    );
-    fails(
-        "spins-at-end",
-        "stdin-end",
-        &["keeps a processor busy", "leave the loop"],
-    );
-    fails(
-        "ignores-sigterm",
-        "sigterm",
-        &["still runs 3 s after SIGTERM"],
-    );
-    finds(
-        "fails-at-end",
-        "stdin-end",
-        &["exit code 1", "unpack requires"],
-        Outcome::Note,
-    );
+    at_once(&[
+        &|| {
+            fails(
+                "stays-at-end",
+                "stdin-end",
+                &["still runs 3 s after stdin has ended"],
+            )
+        },
+        &|| {
+            fails(
+                "stays-at-end",
+                "stdin-cut",
+                &["still runs 3 s after stdin has ended within a frame"],
+            )
+        },
+        &|| {
+            fails(
+                "spins-at-end",
+                "stdin-end",
+                &["keeps a processor busy", "leave the loop"],
+            )
+        },
+        &|| {
+            fails(
+                "ignores-sigterm",
+                "sigterm",
+                &["still runs 3 s after SIGTERM"],
+            )
+        },
+        &|| {
+            finds(
+                "fails-at-end",
+                "stdin-end",
+                &["exit code 1", "unpack requires"],
+                Outcome::Note,
+            )
+        },
+    ]);
 }
 
 #[test]

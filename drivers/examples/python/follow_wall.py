@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A driver that uses other devices: it keeps a wall at its right hand.
 
-    amber mediator ... --driver '202:0=python3 follow_wall.py'
+    amber demo --driver '202:0=python3 follow_wall.py'
 
 Its messages are in ../follow_wall.proto. It speaks with the Hokuyo and the
 Roboclaw over its own stdin and stdout, as the mediator allows every driver;
@@ -21,11 +21,14 @@ SPEED_MM_S = 200
 WALL_MM = 600  # the distance to keep
 FREE_MM = 700  # nearer than this ahead, it turns to the left
 HALF_WIDTH_MM = 260
+BLIND_S = 0.5  # scans come ten times a second; after so long without any, it stands still
 
 
 class FollowWall(amber.Driver):
     def start(self):
-        self.followed_by = None  # the client that has started it
+        # Two threads use what follows: the one that calls us, and the one that drives.
+        self.lock = threading.Lock()
+        self.followers = set()  # with the last of them it stops
         self.wall_mm = None
         self.speeds = amber.WheelSpeeds()
         threading.Thread(target=self.drive, daemon=True).start()
@@ -33,40 +36,55 @@ class FollowWall(amber.Driver):
     def request(self, request):
         message = request.message
         if message.HasExtension(follow_wall.follow):
-            go = message.Extensions[follow_wall.follow]
-            self.followed_by = request.client if go else None
-            if not go:
-                self.halt()
+            if message.Extensions[follow_wall.follow]:
+                with self.lock:
+                    self.followers.add(request.client)
+            else:
+                self.halt()  # whoever says stop, says it for all
         elif not message.HasExtension(follow_wall.get_status):
             return super().request(request)
         return self.status()
 
     def client_gone(self, client):
-        if client == self.followed_by:  # nobody drives a robot from the grave
-            self.followed_by = None
+        if self.followers == {client}:  # nobody drives a robot from the grave
             self.halt()
+        self.followers.discard(client)
 
     def stop(self):
-        self.followed_by = None
         self.halt()
 
     def halt(self):
-        self.speeds = amber.WheelSpeeds()
-        self.robot.roboclaw().stop()
+        with self.lock:
+            if self.followers:
+                self.followers.clear()
+                self.go(amber.WheelSpeeds())
+
+    def go(self, speeds):
+        self.speeds = speeds
+        self.robot.roboclaw().drive(speeds)
 
     def drive(self):
         """A thread of its own: every scan becomes a command."""
-        for scan in self.robot.hokuyo().scans():
-            self.wall_mm, wanted = steer(scan)
-            if self.followed_by is not None:
-                self.speeds = wanted
-                self.robot.roboclaw().drive(wanted)
-            self.send_to_subscribers(self.status())
+        with self.robot.hokuyo().scans() as scans:
+            while True:
+                try:
+                    scan = scans.next(timeout=BLIND_S)
+                    if scan is None:
+                        return  # only at the very end
+                    self.wall_mm, wanted = steer(scan)
+                    self.recovered()
+                except TimeoutError:
+                    self.wall_mm, wanted = None, amber.WheelSpeeds()
+                    self.trouble("no scans come from hokuyo:0")
+                with self.lock:  # no command after the one that stops it
+                    if self.followers:
+                        self.go(wanted)
+                self.send_to_subscribers(self.status())
 
     def status(self):
         message = amber.DriverMsg()
         status = message.Extensions[follow_wall.status]
-        status.following = self.followed_by is not None
+        status.following = bool(self.followers)
         if self.wall_mm is not None:
             status.wall_mm = self.wall_mm
         status.left_mm_s = self.speeds.front_left_mm_s

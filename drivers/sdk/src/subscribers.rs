@@ -8,6 +8,10 @@ use amber_proto::{ClientId, Device};
 /// The shortest period at which a driver publishes.
 const MIN_PERIOD: Duration = Duration::from_millis(1);
 
+/// How late a timer may be that counts in milliseconds, with a margin. Periods
+/// that are shorter would otherwise lose every second turn to it.
+const TIMER_DELAY: Duration = Duration::from_millis(3);
+
 /// The subscribers of one process, apart for each device that it serves.
 ///
 /// The device is `None` in a process that serves one device only.
@@ -71,13 +75,19 @@ impl Subscribers {
     }
 
     /// A device for which something is to be published now. Its next turn is
-    /// a period later; turns that were missed are left out, not made up for.
+    /// a period later; turns that were missed are left out, not made up for,
+    /// unless only the timer was late.
     pub fn take_due(&mut self, now: Instant, period: Duration) -> Option<Option<Device>> {
         let period = period.max(MIN_PERIOD);
         let (device, topic) = (self.topics.iter_mut())
             .filter(|(_, topic)| !topic.clients.is_empty() && topic.due <= now)
             .min_by_key(|(_, topic)| topic.due)?;
-        let missed = now.duration_since(topic.due).as_nanos() / period.as_nanos();
+        let late = now.duration_since(topic.due);
+        if period < TIMER_DELAY && late < TIMER_DELAY {
+            topic.due += period;
+            return Some(*device);
+        }
+        let missed = late.as_nanos() / period.as_nanos();
         // Keeps the phase, so that small delays do not add up to a lower rate.
         topic.due += period.saturating_mul(u32::try_from(missed).unwrap_or(u32::MAX));
         topic.due += period;

@@ -11,6 +11,7 @@ use amber_client::cli::{self as client, Failure};
 use amber_mediator::config::{Config, ConfigError};
 use amber_mediator::log::{Format, Log};
 use amber_mediator::shell::{BindError, Hooks, Mediator, this_program};
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::failed;
@@ -107,9 +108,9 @@ impl Options {
                 "no drivers: add --driver 'dummy:0=amber driver dummy', or [[driver]] to a file"
             );
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        let runtime = Builder::new_current_thread()
             .enable_all()
-            .build()
+            .build_local(LocalOptions::default())
             .map_err(|error| failed("cannot start", &error))?;
         let hooks = Hooks {
             reload: Arc::new(move || self.effective()),

@@ -114,6 +114,47 @@ fn clients_take_turns() {
 }
 
 #[test]
+fn what_the_driver_shall_not_have_ahead_waits_in_turns() {
+    let mut queue = Queue::new(bounds(100));
+    for _ in 0..3 {
+        push(&mut queue, A, b"a");
+    }
+    push(&mut queue, B, b"b");
+    let mut out = Vec::new();
+    // As much as one byte means one frame; what was gathered behind it goes back.
+    queue.offer(1);
+    out.extend_from_slice(queue.chunk());
+    queue.wrote(5);
+    check_tally(&queue);
+    assert!(queue.is_blocked());
+    push(&mut queue, B, b"b");
+    // Two frames, and then nothing more until the next offer.
+    queue.offer(6);
+    queue.writable();
+    out.extend_from_slice(queue.chunk());
+    queue.wrote(10);
+    assert!(!queue.is_blocked() && queue.chunk().is_empty());
+    assert_eq!(messages(&out), b"aab");
+    assert_eq!(queue.len(), 2);
+    queue.offer(usize::MAX);
+    assert_eq!(messages(&drain(&mut queue)), b"ab");
+    check_tally(&queue);
+}
+
+#[test]
+fn a_frame_that_was_begun_is_finished_with_the_next_room() {
+    let mut queue = Queue::default();
+    push(&mut queue, A, b"one");
+    push(&mut queue, B, b"two");
+    let mut out = queue.chunk()[..8].to_vec();
+    queue.wrote(8);
+    queue.offer(1);
+    queue.writable();
+    out.extend_from_slice(queue.chunk());
+    assert_eq!(messages(&out), b"onetwo");
+}
+
+#[test]
 fn the_oldest_of_the_longest_is_dropped_and_counted() {
     let mut queue = blocked(bounds(3));
     push(&mut queue, B, b"B");

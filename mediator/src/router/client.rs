@@ -110,7 +110,7 @@ impl Client {
             requests: Gate::default(),
             refusals: Gate::default(),
             since: now,
-            proved: place.address().ip().to_canonical().is_loopback(),
+            proved: place.is_loopback(),
             credit: 0,
             answers: false,
             unanswered: 0,

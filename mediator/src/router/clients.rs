@@ -179,6 +179,15 @@ impl Clients {
         all
     }
 
+    /// Their ids, in order.
+    pub fn ids(&self) -> Vec<ClientId> {
+        let mut ids: Vec<_> = (self.slots.iter().flatten())
+            .map(|client| client.id)
+            .collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// Ends the uses of a driver, whose process has ended: the next process
     /// knows none of its clients.
     pub(super) fn driver_down(&mut self, driver: DriverKey) -> Vec<(ClientId, Vec<super::Use>)> {

@@ -98,10 +98,7 @@ impl Router {
         }
         self.access = access;
         self.rules += 1;
-        let ids: Vec<ClientId> = (self.clients.in_order().iter())
-            .map(|client| client.id)
-            .collect();
-        for id in ids {
+        for id in self.clients.ids() {
             let (access, clients) = (&self.access, &mut self.clients);
             let Some(client) = clients.client_mut(id) else {
                 continue;

@@ -61,7 +61,11 @@ fn run_len(datagrams: &[(Place, Written)], most: usize) -> usize {
         return 0;
     };
     let segment = first.len();
-    if segment > limits::SEGMENT_BYTES {
+    let longest = match to.is_loopback() {
+        true => limits::LOCAL_SEGMENT_BYTES,
+        false => limits::SEGMENT_BYTES,
+    };
+    if segment > longest {
         return 1;
     }
     let goes_on = |pair: &[(Place, Written)]| {
@@ -211,6 +215,25 @@ mod tests {
         check(&[(1, 1200); 64], 64, &[(1, &whole), (1, &rest)]);
         let long = limits::SEGMENT_BYTES + 1;
         check(&[(1, long); 2], 9, &[(1, &[long]), (1, &[long])]);
+    }
+
+    #[test]
+    fn runs_on_this_machine_may_have_long_datagrams() {
+        for (ip, runs) in [
+            ("127.0.0.9", 1),
+            ("::1", 1),
+            ("::ffff:127.0.0.1", 1),
+            ("10.0.0.1", 2),
+        ] {
+            let address = (ip.parse::<std::net::IpAddr>().unwrap(), 4711).into();
+            let to = ClientAddress { socket: 0, address };
+            let mut outbox = Outbox::default();
+            for _ in 0..2 {
+                let frame = outbox.write(&[], &[0; 6800]).unwrap();
+                outbox.send(to, &frame);
+            }
+            assert_eq!(outbox.runs(9).count(), runs, "{ip}");
+        }
     }
 
     #[test]

@@ -20,6 +20,11 @@ impl Place {
         (self.rest >> 8) as u8
     }
 
+    /// Whether the client is on this machine, and talks to a loopback address.
+    pub(super) fn is_loopback(self) -> bool {
+        self.address().ip().to_canonical().is_loopback()
+    }
+
     /// Address and port of the client.
     pub fn address(self) -> SocketAddr {
         let [high, low] = self.ip;

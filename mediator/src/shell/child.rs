@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use amber_proto::Frame;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use rustix::io::ioctl_fionread;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::unix::pipe;
 use tokio::process::{ChildStderr, ChildStdout};
@@ -18,7 +19,8 @@ use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::timeout;
 
 use super::Shell;
-use crate::limits::{PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES};
+use crate::gate::Gate;
+use crate::limits::{AHEAD, AHEAD_LOOK_MAX, PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES};
 use crate::queue::Queue;
 use crate::router::DriverKey;
 use crate::supervise::{Event, Exit};
@@ -37,9 +39,18 @@ pub(super) struct Child {
 #[derive(Debug)]
 struct Input {
     pipe: Rc<pipe::Sender>,
-    /// Wakes the task that waits for a full pipe.
-    full: Rc<Notify>,
+    gate: RefCell<Gate>,
+    wakers: Rc<Wakers>,
     waiter: AbortHandle,
+}
+
+/// What wakes the task that waits until the driver wants more.
+#[derive(Debug, Default)]
+struct Wakers {
+    /// It has something to wait for.
+    full: Notify,
+    /// The driver has said something, so it may have read something.
+    said: Notify,
 }
 
 impl Child {
@@ -52,39 +63,62 @@ impl Child {
         let pid = process.id().ok_or_else(no_pipes)?;
         let (stdin, stdout, stderr) = streams(&mut process, pid)?;
         let pipe = Rc::new(stdin);
-        let full = Rc::new(Notify::new());
+        let wakers = Rc::new(Wakers::default());
         let waiter = spawn_local(wait_for_room(
             shell.clone(),
             key,
             pipe.clone(),
-            full.clone(),
+            wakers.clone(),
         ));
         spawn_local(attend(shell.clone(), key, process, pid, stdout, stderr));
         Ok(Self {
             pid,
             input: Some(Input {
                 pipe,
-                full,
+                gate: RefCell::default(),
+                wakers,
                 waiter: waiter.abort_handle(),
             }),
         })
     }
 
-    /// Writes what waits, as far as the pipe takes it.
-    pub(super) fn write(&self, queue: &mut Queue) {
+    /// Writes what waits, as far as the driver shall have it ahead and the pipe
+    /// takes it. Returns how many bytes that were.
+    pub(super) fn write(&self, queue: &mut Queue) -> usize {
         let Some(input) = &self.input else {
-            return queue.clear();
+            queue.clear();
+            return 0;
         };
-        while !queue.chunk().is_empty() {
+        let gate = &mut *input.gate.borrow_mut();
+        let mut all = 0;
+        while !queue.is_empty() && !queue.is_blocked() {
+            let look = || unread(&input.pipe);
+            queue.offer(gate.room(Instant::now, look));
+            if queue.chunk().is_empty() {
+                queue.block();
+                break;
+            }
             match input.pipe.try_write(queue.chunk()) {
-                Ok(written) => queue.wrote(written),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => queue.wrote(0),
+                Ok(written) => {
+                    gate.wrote(written);
+                    queue.wrote(written);
+                    all += written;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => queue.block(),
                 // It has closed its stdin.
-                Err(_) => return queue.clear(),
+                Err(_) => queue.clear(),
             }
         }
         if queue.is_blocked() {
-            input.full.notify_one();
+            input.wakers.full.notify_one();
+        }
+        all
+    }
+
+    /// It has said something.
+    pub(super) fn said(&self) {
+        if let Some(input) = &self.input {
+            input.wakers.said.notify_one();
         }
     }
 
@@ -128,18 +162,37 @@ fn signal_group(pid: u32, signal: Signal) {
     }
 }
 
-/// Goes on writing when a full pipe has room again.
-async fn wait_for_room(shell: Rc<Shell>, key: DriverKey, pipe: Rc<pipe::Sender>, full: Rc<Notify>) {
+/// Goes on writing when the driver wants more. A pipe that is full says when it
+/// is not; of one that is not full nobody is told what is read from it, so it
+/// is looked at: after a while, and when the driver says something.
+async fn wait_for_room(
+    shell: Rc<Shell>,
+    key: DriverKey,
+    pipe: Rc<pipe::Sender>,
+    wakers: Rc<Wakers>,
+) {
+    let mut pause = AHEAD;
     loop {
-        full.notified().await;
+        wakers.full.notified().await;
+        let heard = timeout(pause, wakers.said.notified()).await.is_ok();
         if pipe.writable().await.is_err() {
             return;
         }
         if let Some(queue) = shell.core.borrow_mut().router.queue_mut(key) {
             queue.writable();
         }
-        shell.write(key);
+        let wrote = shell.write(key);
+        pause = match heard || wrote > 0 {
+            true => AHEAD,
+            false => (2 * pause).min(AHEAD_LOOK_MAX),
+        };
     }
+}
+
+/// How many bytes lie in a pipe.
+fn unread(pipe: &pipe::Sender) -> usize {
+    // Linux knows it. Where nobody does, the pipe itself is the bound.
+    ioctl_fionread(pipe).map_or(0, |bytes| bytes as usize)
 }
 
 /// Reads until the process has ended, and says so when all that it said has
@@ -206,6 +259,9 @@ async fn read_frames(shell: Rc<Shell>, key: DriverKey, pid: u32, mut stdout: Chi
             Ok(Ok(count)) if count > 0 => {
                 buffer.end += count;
                 more = count >= READ_BYTES;
+                if let Some(child) = shell.children.borrow().get(&key) {
+                    child.said();
+                }
                 hand_over(&shell.core, key, &mut buffer)
             }
             Ok(_) => {

@@ -5,10 +5,14 @@
 //! only once; those for different clients leave with one `sendmmsg`.
 
 use std::io::IoSlice;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, sendmsg};
+use nix::sys::socket::{
+    MsgFlags, MultiHeaders, SockaddrIn, SockaddrIn6, SockaddrLike, SockaddrStorage, sendmmsg,
+    sendmsg, sendto,
+};
 use tokio::net::UdpSocket;
 use tracing::debug;
 
@@ -19,7 +23,8 @@ use crate::router::{ClientAddress, Outbox, Run, Unreachable};
 
 /// Sends batches.
 pub(super) struct Sender {
-    headers: MultiHeaders<SockaddrStorage>,
+    v4: MultiHeaders<SockaddrIn>,
+    v6: MultiHeaders<SockaddrIn6>,
     /// How many datagrams the system may be given as one.
     segments: usize,
 }
@@ -27,7 +32,8 @@ pub(super) struct Sender {
 impl Sender {
     pub(super) fn new() -> Self {
         Self {
-            headers: MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None),
+            v4: MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None),
+            v6: MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None),
             segments: if cfg!(target_os = "linux") {
                 SEGMENTS
             } else {
@@ -111,31 +117,62 @@ impl Sender {
         let singles = singles.take_while(|run| run.len() == 1);
         match singles.clone().count() {
             0 => send_run(socket, &runs[0]).map(|()| 1),
-            _ => {
-                let slices: Vec<_> = (singles.clone())
-                    .map(|run| [IoSlice::new(run.bytes)])
-                    .collect();
-                let to: Vec<_> = singles.map(|run| Some(run.to.address().into())).collect();
-                let flags = MsgFlags::MSG_DONTWAIT;
-                let sent = sendmmsg(
-                    socket.as_raw_fd(),
-                    &mut self.headers,
-                    &slices,
-                    &to,
-                    [],
-                    flags,
-                );
-                sent.map(|sent| sent.count().max(1))
+            1 => send_one(socket, &runs[0]).map(|()| 1),
+            count => {
+                let singles = &runs[..count];
+                // A socket has addresses of one kind.
+                match singles[0].to.address() {
+                    SocketAddr::V4(_) => send_many(socket, &mut self.v4, singles, v4),
+                    SocketAddr::V6(_) => send_many(socket, &mut self.v6, singles, v6),
+                }
             }
         }
     }
+}
+
+fn v4(address: SocketAddr) -> Option<SockaddrIn> {
+    match address {
+        SocketAddr::V4(v4) => Some(v4.into()),
+        SocketAddr::V6(_) => None,
+    }
+}
+
+fn v6(address: SocketAddr) -> Option<SockaddrIn6> {
+    match address {
+        SocketAddr::V4(_) => None,
+        SocketAddr::V6(v6) => Some(v6.into()),
+    }
+}
+
+/// Sends single datagrams with one call; says how many the system took.
+fn send_many<A: SockaddrLike + Copy>(
+    socket: &UdpSocket,
+    headers: &mut MultiHeaders<A>,
+    singles: &[Run<'_>],
+    to: impl Fn(SocketAddr) -> Option<A>,
+) -> nix::Result<usize> {
+    let slices: Vec<_> = (singles.iter())
+        .map(|run| [IoSlice::new(run.bytes)])
+        .collect();
+    let to: Vec<_> = (singles.iter()).map(|run| to(run.to.address())).collect();
+    let flags = MsgFlags::MSG_DONTWAIT;
+    let sent = sendmmsg(socket.as_raw_fd(), headers, &slices, &to, [], flags);
+    sent.map(|sent| sent.count().max(1))
+}
+
+/// Sends a single datagram, which is what most turns have: the call for many
+/// has more to prepare.
+fn send_one(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
+    let to = SockaddrStorage::from(run.to.address());
+    let flags = MsgFlags::MSG_DONTWAIT;
+    sendto(socket.as_raw_fd(), run.bytes, &to, flags).map(drop)
 }
 
 /// Sends datagrams as one that the system cuts apart.
 #[cfg(target_os = "linux")]
 fn send_run(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
     use nix::sys::socket::ControlMessage;
-    let segment = run.segment as u16; // At most SEGMENT_BYTES.
+    let segment = run.segment as u16; // At most LOCAL_SEGMENT_BYTES.
     let cut = [ControlMessage::UdpGsoSegments(&segment)];
     let to = SockaddrStorage::from(run.to.address());
     let bytes = [IoSlice::new(run.bytes)];
@@ -243,7 +280,7 @@ mod tests {
         assert_eq!(sender.send(sockets, &outbox, &mut counters), []);
         let sent = counters.counted(Count::DatagramsSent);
         assert_eq!(sent, datagrams.len() as u64);
-        let mut buffer = [0; 1000];
+        let mut buffer = [0; 10_000];
         for (number, (peer, bytes)) in datagrams.iter().enumerate() {
             let length = peers[*peer].0.recv(&mut buffer).unwrap();
             assert_eq!(length, bytes + 4, "{number}");
@@ -259,7 +296,10 @@ mod tests {
             let Some(sockets) = one_socket(ip) else {
                 continue;
             };
-            check(&mut Sender::new(), &sockets, ip, &datagrams);
+            let mut sender = Sender::new();
+            check(&mut sender, &sockets, ip, &datagrams);
+            check(&mut sender, &sockets, ip, &[(0, 6800); 10]);
+            assert_eq!(sender.segments, SEGMENTS);
         }
     }
 

@@ -17,10 +17,13 @@
 
 pub mod batch;
 pub mod chart;
+pub mod fairness;
 pub mod goals;
 pub mod load;
+pub mod peers;
 pub mod probe;
 pub mod process;
 pub mod report;
 pub mod results;
+pub mod run;
 pub mod samples;

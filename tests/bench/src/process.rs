@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempPath;
@@ -18,6 +19,7 @@ use crate::results::Candidate;
 #[derive(Clone, Debug)]
 pub struct Programs {
     directory: PathBuf,
+    before: Option<PathBuf>,
 }
 
 /// A candidate that runs with its drivers, until it is dropped.
@@ -42,15 +44,22 @@ pub struct Setting<'a> {
 }
 
 impl Programs {
-    /// Those that were built together with this one.
+    /// Those that were built together with this one, and perhaps another build
+    /// of `amber`.
     ///
     /// # Errors
     /// One of them is not there.
-    pub fn beside_this() -> anyhow::Result<Self> {
+    pub fn beside_this(before: Option<PathBuf>) -> anyhow::Result<Self> {
         let this = std::env::current_exe()?;
         let directory = this.parent().context("no folder")?.to_owned();
-        let programs = Self { directory };
-        for name in ["amber", "bench-echo", "bench-floor", "bench-sdk"] {
+        let programs = Self { directory, before };
+        for name in [
+            "amber",
+            "bench-echo",
+            "bench-floor",
+            "bench-sdk",
+            "bench-slow",
+        ] {
             let path = programs.path(name);
             ensure!(
                 path.exists(),
@@ -100,8 +109,12 @@ impl Programs {
                 command.arg(echo).args(words);
                 Ok((command, None))
             }
-            Candidate::Amber => {
-                let mut command = Command::new(self.path("amber"));
+            Candidate::Amber | Candidate::Before => {
+                let program = match (candidate, &self.before) {
+                    (Candidate::Before, Some(before)) => before.clone(),
+                    _ => self.path("amber"),
+                };
+                let mut command = Command::new(program);
                 command.args(["mediator", "--listen", "127.0.0.1:0", "--log", "error"]);
                 let echo = display(&echo)?;
                 let driver = match setting.driver {
@@ -149,6 +162,34 @@ impl Drop for Running {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Keeps this thread, and what it starts, on one core until it is dropped.
+#[derive(Debug)]
+pub struct OnOneCore {
+    before: CpuSet,
+}
+
+impl OnOneCore {
+    /// From now on.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn begin() -> anyhow::Result<Self> {
+        let before = sched_getaffinity(Pid::from_raw(0))?;
+        let is_ours = |core: &usize| before.is_set(*core).unwrap_or(false);
+        let last = (0..CpuSet::count()).rev().find(is_ours);
+        let mut one = CpuSet::new();
+        one.set(last.context("no core")?)?;
+        sched_setaffinity(Pid::from_raw(0), &one)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for OnOneCore {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(Pid::from_raw(0), &self.before);
     }
 }
 

@@ -4,7 +4,11 @@ use std::fmt::Write;
 
 use crate::chart::{Bar, bars, number};
 use crate::goals::{FLOODS, Limit, ROUND_TRIPS, Verdict, verdicts};
+use crate::peers::{PEERS, Peer};
 use crate::results::{Candidate, Results};
+
+/// The words of the chapter, with places for what is measured.
+const TEMPLATE: &str = include_str!("performance.md");
 
 /// The machine and how it was measured.
 #[derive(Clone, Debug)]
@@ -60,6 +64,7 @@ pub fn goals(results: &Results) -> String {
         let limit = match goal.limit {
             Limit::TimesFloorAtMost(limit) => format!("at most {limit:.2} x floor -b"),
             Limit::TimesFloorAtLeast(limit) => format!("at least {limit:.2} x floor -b"),
+            Limit::FasterThan(peer, limit) => format!("more than {peer}: {limit:.2} x floor -b"),
             Limit::AtMost(limit) => format!("at most {limit}"),
             Limit::AtLeast(limit) => format!("at least {limit}"),
         };
@@ -75,50 +80,24 @@ pub fn goals(results: &Results) -> String {
 /// The chapter, and the charts that it shows by file name.
 pub fn chapter(results: &Results, conditions: &Conditions) -> (String, Vec<(String, String)>) {
     let charts = charts(results);
-    let mut out = format!(
-        "# Performance\n\n\
-         Written by `scripts/bench`, which repeats all of it: `scripts/bench --help`.\n\n\
-         `floor` is the least code that does a mediator's job with one system call per message, `floor -b` the\n\
-         same in batches; both are in `tests/bench`. All candidates have the same driver and the same load, and\n\
-         take turns. Figures are medians over the rounds. **Only the ratios carry over to other machines.**\n\n\
-         - Machine: {}\n- Version: {}\n\n",
-        conditions.machine, conditions.version
-    );
+    let mut pictures = String::new();
     for (name, _) in &charts {
-        let _ = writeln!(out, "![{name}](performance/{name}.svg)\n");
+        let _ = writeln!(pictures, "![{name}](performance/{name}.svg)\n");
     }
-    out.push_str(
-        "The figures of the other brokers were measured once, side by side with a `floor -b` in C, and are shown as\n\
-         ratios to that: one client, one service process, 64 bytes.\n\n## Goals\n\n",
-    );
-    out.push_str(&goals(results));
-    out.push_str(
-        "\n## All figures\n\n`cpu_us` is the CPU time of the candidate per answer or delivery, drivers and load not included.\n\n",
-    );
-    out.push_str(&table(results));
+    let values = results.series.iter().map(|series| series.values.len());
+    let rounds = match (values.clone().min(), values.max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (least, _) => least.unwrap_or(0).to_string(),
+    };
+    let out = TEMPLATE
+        .replace("{machine}", &conditions.machine)
+        .replace("{version}", &conditions.version)
+        .replace("{rounds}", &rounds)
+        .replace("{charts}", pictures.trim_end())
+        .replace("{goals}", goals(results).trim_end())
+        .replace("{figures}", table(results).trim_end());
     (out, charts)
 }
-
-/// Others under the same load: round trip at window 1, messages a second and
-/// CPU per message at 64 in flight, all as multiples of the `floor -b` in
-/// their run, for 64 bytes.
-const PEERS: [(&str, [f64; 3]); 6] = [
-    (
-        "mavlink-router (UDP)",
-        [30.0 / 16.9, 77.0 / 360.0, 9.5 / 2.65],
-    ),
-    ("NATS", [52.0 / 16.9, 456.0 / 360.0, 1.8 / 2.65]),
-    ("Mosquitto", [55.0 / 16.9, 47.0 / 360.0, 15.4 / 2.65]),
-    ("ZeroMQ ipc", [85.0 / 16.9, 309.0 / 360.0, 2.5 / 2.65]),
-    (
-        "Zenoh router, batched",
-        [117.0 / 16.9, 40.0 / 360.0, 4.4 / 2.65],
-    ),
-    (
-        "original (Erlang)",
-        [149.0 / 16.9, 7.0 / 360.0, 189.0 / 2.65],
-    ),
-];
 
 fn charts(results: &Results) -> Vec<(String, String)> {
     let (rtt, flood) = (ROUND_TRIPS[0].0, FLOODS[0].0);
@@ -156,11 +135,19 @@ fn charts(results: &Results) -> Vec<(String, String)> {
         if all.len() < Candidate::ALL.len() {
             continue;
         }
-        all.extend(PEERS.iter().map(|(label, values)| Bar {
-            label: (*label).into(),
-            value: values[i],
-            is_ours: false,
-        }));
+        let of_peer = |peer: &Peer| {
+            let value = match i {
+                0 => peer.round_trip,
+                1 => peer.per_second[0]?,
+                _ => peer.cpu,
+            };
+            Some(Bar {
+                label: peer.name.into(),
+                value,
+                is_ours: false,
+            })
+        };
+        all.extend(PEERS.iter().filter_map(of_peer));
         // One that is far off would leave nothing to see of the others.
         let (shown, off): (Vec<_>, Vec<_>) = all.into_iter().partition(|bar| bar.value < 20.0);
         let off: Vec<_> = (off.iter())

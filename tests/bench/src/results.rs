@@ -16,11 +16,21 @@ pub enum Candidate {
     FloorBatched,
     /// The mediator.
     Amber,
+    /// Another build of it, to compare with.
+    Before,
 }
 
 impl Candidate {
-    /// In the order in which they take turns.
+    /// Those that always take part, in the order in which they take turns.
     pub const ALL: [Self; 3] = [Self::Floor, Self::FloorBatched, Self::Amber];
+
+    /// Whether it is a whole mediator.
+    pub fn is_mediator(self) -> bool {
+        match self {
+            Self::Floor | Self::FloorBatched => false,
+            Self::Amber | Self::Before => true,
+        }
+    }
 }
 
 impl fmt::Display for Candidate {
@@ -29,6 +39,7 @@ impl fmt::Display for Candidate {
             Self::Floor => "floor",
             Self::FloorBatched => "floor -b",
             Self::Amber => "amber",
+            Self::Before => "before",
         })
     }
 }
@@ -70,11 +81,19 @@ impl Results {
         }
     }
 
-    /// Takes over what `newer` has, in place of what was known of those loads.
-    pub fn update(&mut self, newer: Self) {
+    /// Forgets the loads that `newer` has.
+    pub fn forget_loads_of(&mut self, newer: &Self) {
         let again = |load: &str| newer.series.iter().any(|series| series.load == load);
         self.series.retain(|series| !again(&series.load));
-        self.series.extend(newer.series);
+    }
+
+    /// Adds the rounds of `newer` to those that are known.
+    pub fn extend(&mut self, newer: &Self) {
+        for series in &newer.series {
+            for value in &series.values {
+                self.add(&series.load, &series.quantity, series.candidate, *value);
+            }
+        }
     }
 
     /// The values of the rounds.
@@ -139,13 +158,18 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_is_measured_again_replaces_the_old_one() {
+    fn a_load_that_is_measured_again_replaces_the_old_one_or_adds_to_it() {
         let mut old = Results::default();
         old.add("a", "us", Candidate::Amber, 1.0);
         old.add("b", "us", Candidate::Amber, 2.0);
         let mut new = Results::default();
         new.add("a", "us", Candidate::Amber, 3.0);
-        old.update(new);
+        let mut both = old.clone();
+        both.extend(&new);
+        let values = both.values("a", "us", Candidate::Amber);
+        assert_eq!(values, Some(&[1.0, 3.0][..]));
+        old.forget_loads_of(&new);
+        old.extend(&new);
         assert_eq!(old.median("a", "us", Candidate::Amber), Some(3.0));
         assert_eq!(old.loads(), ["b", "a"]);
     }

@@ -3,8 +3,10 @@
 mod config;
 mod core;
 mod hokuyo;
+mod ninedof;
 mod queue;
 mod roboclaw;
+mod stargazer;
 mod tools;
 mod wire;
 
@@ -35,6 +37,9 @@ pub const TARGETS: &[Target] = &[
     target("roboclaw_reply", roboclaw::reply),
     target("roboclaw_driver", roboclaw::driver),
     target("roboclaw_device", roboclaw::device),
+    target("ninedof_driver", ninedof::driver),
+    target("ninedof_device", ninedof::device),
+    target("stargazer", stargazer::messages),
 ];
 
 const fn target(name: &'static str, run: fn(&[u8])) -> Target {

@@ -37,7 +37,7 @@ from . import aio
 from .client import Client
 from .errors import FrameError
 from .frame import Frame, FrameReader, Header, encode
-from .schemas import DriverMsg
+from .schemas import DriverMsg, mediator
 
 #: Requests that wait while a method takes its time; older ones give way.
 WAITING = 256
@@ -94,6 +94,23 @@ class Driver:
         """Publishes a message now. May be called from any thread."""
         self._serving().publish(message)
 
+    def trouble(self, why: str) -> None:
+        """Says that the device does not work, though the driver does: one
+        sentence for people, such as "/dev/ttyACM0 is not there".
+
+        ``amber events``, ``amber devices`` and ``amber status`` show it until
+        :meth:`recovered` or the end of the driver. Saying the same again does
+        nothing; of several troubles the last one counts. More than 200
+        characters are cut off. It is not logged. May be called from any
+        thread. A mediator of the original system is not told.
+        """
+        self._serving().say_health(" ".join(why.split())[:200] or "it does not work")
+
+    def recovered(self) -> None:
+        """Says that the device works, which is what is assumed to begin with.
+        May be called from any thread, and as often as you like."""
+        self._serving().say_health(None)
+
     @property
     def robot(self) -> Client:
         """Other devices of the same robot, asked over this driver's own pipe.
@@ -147,6 +164,9 @@ class _Pipe:
         self._ended = False
         self._robot: Client | None = None
         self._robot_lock = threading.Lock()
+        # What is wrong with the device, as far as was said.
+        self._trouble: str | None = None
+        self._trouble_lock = threading.Lock()
         driver._pipe = self
 
     # The thread that calls the driver is the main one: signals reach it.
@@ -289,6 +309,21 @@ class _Pipe:
             message.type = DriverMsg.DATA
             message.ackNum = 0  # present: that marks published data
             self._send(Header(clients=clients), message)
+
+    def say_health(self, trouble: str | None) -> None:
+        with self._trouble_lock:
+            if trouble == self._trouble:
+                return
+            self._trouble = trouble
+            # Only a mediator that names our device takes such a message.
+            if "AMBER_DEVICE" not in os.environ:
+                return
+            message = DriverMsg(type=DriverMsg.DATA)
+            health = message.Extensions[mediator.health]
+            health.state = mediator.Health.OK if trouble is None else mediator.Health.TROUBLE
+            if trouble is not None:
+                health.text = trouble
+            self._send(Header(), message)
 
     def _send(self, header: Header, message: Any) -> None:
         try:

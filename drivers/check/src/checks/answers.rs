@@ -181,7 +181,7 @@ pub(crate) fn requests(run: &mut Run<'_>) -> Checking {
                 ask.name
             )));
         }
-        answered.push(ask.name);
+        answered.push(ask.name.clone());
     }
     Ok(Verdict::Seen(answered.join(", ")))
 }
@@ -218,6 +218,7 @@ fn request(run: &mut Run<'_>, ask: &Ask, may_be_silent: bool) -> Result<bool, Fi
             "set the fields as extensions of DriverMsg, with the numbers of the device's .proto",
         ));
     }
+    run.plausible(&format!("the answer to '{}'", ask.name), &packet.message)?;
     Ok(true)
 }
 

@@ -102,6 +102,16 @@ pub(super) fn asks_others(run: &mut Run<'_>) -> Checking {
     }
     let mut names = Vec::new();
     for (header, message) in &asked {
+        let half = match (header.device_type, header.device_id) {
+            (Some(kind), None) => Some(format!("a request to type {kind} has no deviceID")),
+            (None, Some(id)) => Some(format!("a request to device {id} has no deviceType")),
+            _ => None,
+        };
+        if let Some(what) = half {
+            let wanted = "deviceType and deviceID, and no clientIDs";
+            return Err(Finding::new(what + ": nobody gets it", wanted)
+                .mend("set both numbers of the header, also when they are 0"));
+        }
         let device = amber_proto::Device::new(
             DeviceType(header.device_type.unwrap_or_default()),
             header.device_id.unwrap_or_default(),

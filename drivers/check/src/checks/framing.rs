@@ -11,32 +11,54 @@ use crate::run::{Checking, Finding, Run, Verdict, expected, from_clients};
 
 pub(super) fn bytewise(run: &mut Run<'_>) -> Checking {
     let probe = run.probe();
-    // Byte by byte, and in two pieces that both look like something whole.
-    for pieces in [vec![1; 64], vec![2, 3, 2, 64], vec![7, 64], vec![3, 64]] {
-        let syn = run.syn();
-        let bytes = frame(&from_clients(CLIENT), &probe.message(syn));
-        let wait = run.plan.timeout;
-        let mut rest = &bytes[..];
-        run.bench()?
-            .log
-            .push(crate::bench::Logged::Sent(bytes.clone()));
-        for piece in pieces {
-            if rest.is_empty() {
-                break;
-            }
-            let (now, later) = rest.split_at(rest.len().min(piece));
-            let written = run.bench()?.write(now, wait);
-            written.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
-            // Long enough for a reader that waits to get this piece alone.
-            thread::sleep(Duration::from_millis(3));
-            rest = later;
-        }
-        run.expect(CLIENT, &probe, syn).map_err(|finding| Finding {
-            summary: format!("a frame that came in pieces: {}", finding.summary),
-            ..finding
-        })?;
+    let one = frame(&from_clients(CLIENT), &probe.message(run.syn())).len();
+    // Byte by byte, in two pieces at every boundary, and with the beginning of
+    // the next frame behind it, again at every boundary.
+    in_pieces(run, 1, &vec![1; one])?;
+    for at in 1..one {
+        in_pieces(run, 1, &[at, one - at])?;
+        in_pieces(run, 2, &[one + at, one - at])?;
     }
     Ok(Verdict::Pass)
+}
+
+/// Asks so many questions in pieces of these lengths.
+fn in_pieces(run: &mut Run<'_>, questions: usize, pieces: &[usize]) -> Result<(), Finding> {
+    let probe = run.probe();
+    let (mut numbers, mut bytes) = (Vec::new(), Vec::new());
+    for _ in 0..questions {
+        let syn = run.syn();
+        numbers.push(syn);
+        bytes.extend(frame(&from_clients(CLIENT), &probe.message(syn)));
+    }
+    let wait = run.plan.timeout;
+    run.bench()?
+        .log
+        .push(crate::bench::Logged::Sent(bytes.clone()));
+    let mut rest = &bytes[..];
+    for piece in pieces {
+        let (now, later) = rest.split_at(rest.len().min(*piece));
+        let written = run.bench()?.write(now, wait);
+        written.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+        // Long enough for a reader that waits to get this piece alone.
+        thread::sleep(Duration::from_millis(3));
+        rest = later;
+    }
+    let written = run.bench()?.write(rest, wait);
+    written.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+    for syn in numbers {
+        run.expect(CLIENT, &probe, syn).map_err(|finding| {
+            let how = match questions {
+                1 => "a frame that came in pieces",
+                _ => "a frame and a part of the next that came together",
+            };
+            Finding {
+                summary: format!("{how}: {}", finding.summary),
+                ..finding
+            }
+        })?;
+    }
+    Ok(())
 }
 
 pub(super) fn many_at_once(run: &mut Run<'_>) -> Checking {

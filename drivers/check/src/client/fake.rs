@@ -13,7 +13,7 @@ pub(super) struct Fakes {
     text: String,
     speeds: roboclaw::MotorsSpeed,
     published: u32,
-    /// Whole answers of a user's own devices.
+    /// Whole messages of a user's own devices, which answer and publish them.
     own: Vec<(amber_proto::Device, Vec<u8>)>,
 }
 
@@ -55,15 +55,15 @@ impl Fakes {
             }
             DeviceType::HOKUYO => {
                 hokuyo::DriverMsg::decode(ask).ok()?.get_single_scan?;
-                self.publication(device.device_type)
+                self.publication(device)
             }
             DeviceType::NINEDOF => {
                 ninedof::DriverMsg::decode(ask).ok()?.data_request?;
-                self.publication(device.device_type)
+                self.publication(device)
             }
             DeviceType::STARGAZER => {
                 stargazer::DriverMsg::decode(ask).ok()?.data_request?;
-                self.publication(device.device_type)
+                self.publication(device)
             }
             DeviceType::LOCATION => {
                 location::DriverMsg::decode(ask).ok()?.get_location?;
@@ -115,11 +115,15 @@ impl Fakes {
         }
     }
 
-    /// What a kind of device publishes next.
-    pub(super) fn publication(&mut self, kind: DeviceType) -> Option<Vec<u8>> {
+    /// What a device publishes next; one of the user's own publishes what it
+    /// answers.
+    pub(super) fn publication(&mut self, device: amber_proto::Device) -> Option<Vec<u8>> {
+        if let Some((_, answer)) = self.own.iter().find(|(own, _)| *own == device) {
+            return Some(answer.clone());
+        }
         self.published += 1;
         let n = self.published;
-        match kind {
+        match device.device_type {
             DeviceType::DUMMY => encoded(dummy::DriverMsg {
                 message: Some(format!("Response {n}")),
                 ..DeviceMessage::data()
@@ -189,6 +193,19 @@ fn encoded(message: impl DeviceMessage) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::devices::{self, Answer};
+
+    #[test]
+    fn a_users_own_device_answers_and_publishes_the_same() {
+        let own = amber_proto::Device::new(DeviceType(201), 0);
+        let message = b"\x10\x01\xf0\x06\x01".to_vec();
+        let mut fakes = Fakes::new(vec![(own, message.clone())]);
+        assert!(fakes.serves(own));
+        assert_eq!(fakes.answer(own, b"\x10\x01"), Some(message.clone()));
+        assert_eq!(fakes.publication(own), Some(message));
+        let other = amber_proto::Device::new(DeviceType(201), 1);
+        assert!(!fakes.serves(other));
+        assert_eq!(fakes.publication(other), None);
+    }
 
     #[test]
     fn what_a_driver_would_have_to_answer_is_answered() {

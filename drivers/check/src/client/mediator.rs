@@ -347,7 +347,7 @@ impl Run<'_> {
         if now >= self.next_publication {
             self.next_publication = now + limits::PUBLICATION_PERIOD;
             for (to, device) in self.subscribers.clone() {
-                if let Some(message) = self.fakes.publication(device.device_type) {
+                if let Some(message) = self.fakes.publication(device) {
                     self.send(to, device, &with_ack(&message, 0));
                 }
             }

@@ -90,6 +90,28 @@ fn being_late_causes_no_burst() {
 }
 
 #[test]
+fn a_timer_of_milliseconds_is_good_enough_for_a_thousand_turns_a_second() {
+    let mut subscribers = Subscribers::default();
+    let mut now = Instant::now();
+    let end = now + Duration::from_secs(1);
+    subscribers.subscribe(None, A, now);
+    let period = Duration::from_millis(1);
+    let mut turns = 0;
+    while let Some(due) = subscribers.next_due().filter(|due| *due < end) {
+        // The worst that it does: a whole tick after the next whole tick.
+        now = now.max(due + Duration::from_micros(1999));
+        while subscribers.take_due(now, period).is_some() {
+            turns += 1;
+        }
+    }
+    assert!((999..=1001).contains(&turns), "{turns}");
+    // Somebody who slept is another matter.
+    now += Duration::from_secs(1);
+    assert!(subscribers.take_due(now, period).is_some());
+    assert!(subscribers.take_due(now, period).is_none());
+}
+
+#[test]
 fn coming_and_going_makes_nothing_faster() {
     let mut subscribers = Subscribers::default();
     let start = Instant::now();

@@ -118,8 +118,6 @@ impl Model {
                 (person.announced, person.has_asked) = (true, true);
             }
             Some(MsgType::Pong) => {
-                // What it asked before waited for that.
-                person.announced |= person.has_asked;
                 person.ponged = true;
                 person.proved |=
                     said.ack().is_some() && said.ack() == self.cookies.get(&asked.from).copied();

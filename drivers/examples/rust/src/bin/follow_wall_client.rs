@@ -1,8 +1,10 @@
 //! Lets the robot follow a wall until Ctrl-C, and shows how it goes.
 //!
 //! ```sh
-//! target/debug/follow_wall_client [HOST:PORT]
+//! target/debug/follow_wall_client [HOST:PORT [STEPS]]
 //! ```
+//!
+//! It ends by itself after so many steps (there are ten a second).
 
 use std::env;
 use std::process::ExitCode;
@@ -26,13 +28,15 @@ async fn run() -> Result<()> {
     let address = env::args()
         .nth(1)
         .or_else(|| env::var("AMBER_MEDIATOR").ok());
+    let steps = env::args().nth(2).and_then(|steps| steps.parse().ok());
     let client = Client::connect(address.unwrap_or_else(|| "127.0.0.1:26233".into())).await?;
     let device = client.device(FOLLOW_WALL);
     let mut published = device.subscribe::<DriverMsg>().await?;
     follow(&device, true).await?;
     tokio::select! {
         () = async {
-            while let Some(update) = published.next().await {
+            for _ in 0..steps.unwrap_or(u64::MAX) {
+                let Some(update) = published.next().await else { return };
                 show(&update.message.status.unwrap_or_default());
             }
         } => {}

@@ -41,7 +41,8 @@ pub fn steer(scan: &Scan) -> Step {
 fn ahead_mm(scan: &Scan) -> f64 {
     let ahead = scan.valid_points().filter_map(|point| {
         let (forward_m, right_m) = point.x_y_m();
-        (forward_m > 0.0 && right_m.abs() * 1000.0 < HALF_WIDTH_MM).then_some(forward_m * 1000.0)
+        // What is right beside it is a rounding error ahead.
+        (forward_m > 0.001 && right_m.abs() * 1000.0 < HALF_WIDTH_MM).then_some(forward_m * 1000.0)
     });
     ahead.fold(f64::INFINITY, f64::min)
 }
@@ -81,12 +82,17 @@ mod tests {
                 (Some(680), 220, 180),
                 "too far: to the right",
             ),
+            (&[(90.0, 300)], (Some(300), 125, 275), "nearer: more so"),
             (
-                &[(90.0, 100)],
-                (Some(100), 100, 300),
+                &[(80.0, 100)],
+                (Some(100), -100, 100),
+                "within its own width: turn",
+            ),
+            (
+                &[(90.0, 5000)],
+                (Some(5000), 300, 100),
                 "no sharper turn than this",
             ),
-            (&[(90.0, 5000)], (Some(5000), 300, 100), "nor than this"),
             (&[], (None, 300, 100), "no wall: look for one to the right"),
             (
                 &[(-90.0, 300)],

@@ -1,0 +1,172 @@
+//! Whether the counters of a mediator add up, as it tells them. PURE.
+
+use amber_mediator::counters::{Count, Counters, Drop, Stage};
+use amber_proto::Device;
+use amber_proto::mediator::{Driver, DriverCounters, Statistics};
+
+/// The counters in an answer of the mediator.
+///
+/// # Errors
+/// One of them is not there, or is not known here.
+pub fn counters(statistics: &Statistics) -> Result<Counters, String> {
+    let mut counters = Counters::default();
+    let mut taken = 0;
+    for count in Count::ALL {
+        let told = statistics.counters.iter().find(|c| c.name == count.name());
+        let told = told.ok_or_else(|| format!("no counter {}", count.name()))?;
+        counters.count_many(*count, told.value);
+        taken += 1;
+    }
+    for drop in Drop::ALL {
+        let told = statistics.dropped.iter().find(|c| c.name == drop.name());
+        let told = told.ok_or_else(|| format!("no counter {}", drop.name()))?;
+        counters.drop_many(*drop, told.value);
+        taken += 1;
+    }
+    match taken == statistics.counters.len() + statistics.dropped.len() {
+        true => Ok(counters),
+        false => Err("there are counters that are not known here".into()),
+    }
+}
+
+/// What was dropped on the way, whatever the cause.
+pub fn dropped(counters: &Counters) -> u64 {
+    let stages = [Stage::Input, Stage::Copy, Stage::Queue, Stage::Socket];
+    stages.map(|stage| counters.dropped_at(stage)).iter().sum()
+}
+
+/// Frames for a driver that did not get there, whatever the cause.
+pub fn dropped_for(counters: &DriverCounters) -> u64 {
+    counters.dropped_full()
+        + counters.dropped_down()
+        + counters.dropped_client_gone()
+        + counters.dropped_ended()
+}
+
+/// What has happened to drivers to which nothing shall happen: they were started
+/// again, or frames for them were dropped.
+pub fn unharmed(drivers: &[Driver], devices: &[Device]) -> Vec<String> {
+    let harm = |device: &Device| {
+        let Some(driver) = find(drivers, *device) else {
+            return Some(format!("{device} is not there"));
+        };
+        let dropped = driver.counters.as_ref().map_or(0, dropped_for);
+        let restarts = driver.restarts();
+        (dropped > 0 || restarts > 0)
+            .then(|| format!("{device}: {dropped} frames dropped, {restarts} times restarted"))
+    };
+    devices.iter().filter_map(harm).collect()
+}
+
+/// The driver that serves a device.
+pub fn find(drivers: &[Driver], device: Device) -> Option<&Driver> {
+    drivers.iter().find(|driver| {
+        (driver.devices.iter()).any(|d| (d.r#type, d.id) == (device.device_type.0, device.id.0))
+    })
+}
+
+/// Whether everything is accounted for: frames in = out + dropped by cause +
+/// waiting, in all and for each driver.
+///
+/// # Errors
+/// What does not add up.
+pub fn check(statistics: &Statistics, drivers: &[Driver]) -> Result<(), String> {
+    let counters = counters(statistics)?;
+    let waiting = drivers.iter().filter_map(|driver| driver.counters.as_ref());
+    counters.check(waiting.map(|counters| counters.queued()).sum())?;
+    counters.check_sent()?;
+    for driver in drivers {
+        let Some(told) = &driver.counters else {
+            return Err("a driver without counters".into());
+        };
+        let went = told.frames_written()
+            + told.queued()
+            + told.dropped_full()
+            + told.dropped_client_gone()
+            + told.dropped_ended();
+        if told.frames_in() != went {
+            let device = driver.devices.first();
+            return Err(format!("{device:?}: {} in, {went} out", told.frames_in()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::mediator::{self, Counter};
+
+    use super::*;
+
+    fn told(change: impl Fn(&mut Counters)) -> Statistics {
+        let mut counters = Counters::default();
+        change(&mut counters);
+        let counter = |name: &str, value| Counter {
+            name: name.into(),
+            value,
+        };
+        Statistics {
+            counters: (Count::ALL.iter())
+                .map(|c| counter(c.name(), counters.counted(*c)))
+                .collect(),
+            dropped: (Drop::ALL.iter())
+                .map(|d| counter(d.name(), counters.dropped(*d)))
+                .collect(),
+            ..Statistics::default()
+        }
+    }
+
+    fn driver(counters: DriverCounters) -> Driver {
+        Driver {
+            counters: Some(counters),
+            ..Driver::default()
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_found() {
+        let in_and_out = |counters: &mut Counters| {
+            counters.count_many(Count::Datagrams, 3);
+            counters.count_many(Count::Requests, 2);
+            counters.drop(Drop::UnknownDevice);
+            counters.count_many(Count::DriverFramesQueued, 2);
+            counters.count(Count::DriverFramesWritten);
+        };
+        let waits = DriverCounters {
+            frames_in: Some(2),
+            frames_written: Some(1),
+            queued: Some(1),
+            ..DriverCounters::default()
+        };
+        let statistics = told(in_and_out);
+        assert_eq!(check(&statistics, &[driver(waits)]), Ok(()));
+        assert!(check(&statistics, &[]).is_err(), "one waits nowhere");
+        let lost = DriverCounters {
+            frames_in: Some(3),
+            ..waits
+        };
+        assert!(check(&statistics, &[driver(lost)]).is_err());
+
+        let mut statistics = told(in_and_out);
+        statistics.dropped.pop();
+        assert!(check(&statistics, &[driver(waits)]).is_err());
+    }
+
+    #[test]
+    fn harm_is_seen() {
+        let device = Device::new(amber_proto::DeviceType(80), 1);
+        let serves = mediator::Device { r#type: 80, id: 1 };
+        let mut driver = driver(DriverCounters::default());
+        assert_eq!(unharmed(&[driver.clone()], &[device]).len(), 1, "not there");
+        driver.devices.push(serves);
+        assert!(unharmed(&[driver.clone()], &[device]).is_empty());
+        let mut restarted = driver.clone();
+        restarted.restarts = Some(1);
+        assert_eq!(unharmed(&[restarted], &[device]).len(), 1);
+        driver.counters = Some(DriverCounters {
+            dropped_down: Some(1),
+            ..DriverCounters::default()
+        });
+        assert_eq!(unharmed(&[driver], &[device]).len(), 1);
+    }
+}

@@ -1,0 +1,315 @@
+//! Trouble from a seed, and whether the promises hold. IO.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_client::blocking::Client;
+use amber_proto::Device;
+use amber_proto::mediator::Driver;
+use anyhow::{Context, anyhow};
+
+use crate::accounts;
+use crate::clients::{Outcome, Promise, Worker, echo, sdk};
+use crate::fleet::{self, Changing, DUMMIES, ECHO, VICTIM_ECHOES, WHEELS};
+use crate::mischief::Mischief;
+use crate::process::{self, Footprint};
+use crate::site::{Site, wait_for};
+use crate::trouble::Trouble;
+
+/// How much more memory may be resident at the end than after each trouble has
+/// happened once. What was allocated for a moment is given back to the
+/// allocator, not all of it to the system, and how the pieces lie is chance. A
+/// leak of a hundred bytes for each message shows in seconds.
+const MEMORY_KIB: u64 = 3 * 1024;
+
+/// So many make trouble at the same time.
+const HANDS: u64 = 2;
+
+/// Troubles that are told of when something did not hold: the seed has them all.
+const JOURNAL_LINES: usize = 200;
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The program.
+    pub amber: PathBuf,
+    /// Where everything random comes from.
+    pub seed: u64,
+    /// How long trouble is made, after each kind has been made once.
+    pub duration: Duration,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub struct Report {
+    seed: u64,
+    /// What was made, and when.
+    journal: Vec<Entry>,
+    before: Footprint,
+    after: Footprint,
+    outcomes: Vec<Outcome>,
+    dropped_by_system: u64,
+    /// What was promised and did not hold.
+    pub broken: Vec<String>,
+    log: String,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Duration,
+    hand: u64,
+    what: String,
+}
+
+/// Does all of it. What did not hold is in the report.
+///
+/// # Errors
+/// It could not be done at all.
+pub fn run(plan: &Plan) -> anyhow::Result<Report> {
+    let site = Site::start(&plan.amber, |places| {
+        fleet::chaos(places, Changing::Setting(0))
+    })?;
+    let mut run = Run {
+        site,
+        journal: Mutex::default(),
+        broken: Vec::new(),
+    };
+    let result = run.run(plan);
+    let log = run.site.log();
+    let explain = |error: anyhow::Error| {
+        anyhow!(
+            "{error:#}\nseed {}\nthe mediator's last lines:\n{log}",
+            plan.seed
+        )
+    };
+    let (before, after, outcomes) = result.map_err(explain)?;
+    let dropped_by_system = process::dropped_by_system(run.site.address);
+    if let Err(error) = run.site.end() {
+        run.broken.push(format!("{error:#}"));
+    }
+    Ok(Report {
+        seed: plan.seed,
+        journal: run.journal.into_inner().unwrap_or_default(),
+        before,
+        after,
+        outcomes,
+        dropped_by_system,
+        broken: run.broken,
+        log,
+    })
+}
+
+struct Run {
+    site: Site,
+    journal: Mutex<Vec<Entry>>,
+    broken: Vec<String>,
+}
+
+impl Run {
+    fn run(&mut self, plan: &Plan) -> anyhow::Result<(Footprint, Footprint, Vec<Outcome>)> {
+        let control = self.site.client()?;
+        self.site.all_up(&control)?;
+        let workers = start_clients(&self.site, plan.seed)?;
+
+        let mut hand = Mischief::new(&self.site, plan.seed)?;
+        for trouble in Trouble::each() {
+            self.make(&mut hand, 0, trouble)?;
+        }
+        drop(hand);
+        let before = self.calm(&control, None)?;
+
+        let end = Instant::now() + plan.duration;
+        thread::scope(|scope| {
+            let hands: Vec<_> = (1..=HANDS)
+                .map(|number| {
+                    let this = &*self;
+                    scope.spawn(move || this.trouble_until(end, number, plan.seed))
+                })
+                .collect();
+            let join = |hand: thread::ScopedJoinHandle<'_, _>| {
+                hand.join()
+                    .unwrap_or_else(|_| Err(anyhow!("a hand panicked")))
+            };
+            hands.into_iter().try_for_each(join)
+        })?;
+
+        let after = self.calm(&control, Some(before))?;
+        workers.iter().for_each(Worker::stop);
+        let outcomes: anyhow::Result<Vec<_>> = workers.into_iter().map(Worker::outcome).collect();
+        let outcomes = outcomes?;
+        self.check(&control, &outcomes)?;
+        Ok((before, after, outcomes))
+    }
+
+    fn make(&self, hand: &mut Mischief<'_>, number: u64, trouble: Trouble) -> anyhow::Result<()> {
+        let entry = Entry {
+            at: self.site.age(),
+            hand: number,
+            what: trouble.to_string(),
+        };
+        if let Ok(mut journal) = self.journal.lock() {
+            journal.push(entry);
+        }
+        hand.make(trouble).with_context(|| trouble.to_string())
+    }
+
+    fn trouble_until(&self, end: Instant, number: u64, seed: u64) -> anyhow::Result<()> {
+        let mut hand = Mischief::new(&self.site, seed.wrapping_add(number))?;
+        while Instant::now() < end {
+            let trouble = hand.pick();
+            self.make(&mut hand, number, trouble)?;
+            thread::sleep(hand.pause());
+        }
+        Ok(())
+    }
+
+    /// Waits until everything is as it was before the first trouble; then it
+    /// takes what it took then.
+    fn calm(&mut self, control: &Client, before: Option<Footprint>) -> anyhow::Result<Footprint> {
+        let hand = Mischief::new(&self.site, 0)?;
+        hand.reload(Changing::Setting(0))?;
+        self.site.all_up(control)?;
+        let Some(before) = before else {
+            return self.site.footprint();
+        };
+        let back = wait_for("its descriptors and threads to be as before", || {
+            let now = self.site.footprint()?;
+            let back = now.descriptors == before.descriptors && now.threads == before.threads;
+            Ok(back.then_some(now))
+        });
+        let after = match back {
+            Ok(after) => after,
+            Err(error) => {
+                self.broken.push(error.to_string());
+                self.site.footprint()?
+            }
+        };
+        if after.resident_kib > before.resident_kib + MEMORY_KIB {
+            let (before, after) = (before.resident_kib, after.resident_kib);
+            self.broken
+                .push(format!("memory: {before} KiB, and then {after} KiB"));
+        }
+        Ok(after)
+    }
+
+    fn check(&mut self, control: &Client, outcomes: &[Outcome]) -> anyhow::Result<()> {
+        self.site.check_alive()?;
+        let mut broken = Vec::new();
+        let age = self.site.age();
+        let uptime = control.mediator().statistics()?.uptime_ms();
+        // It began to count a little earlier or later than we did.
+        if u128::from(uptime) + 1000 < age.as_millis() {
+            broken.push(format!(
+                "it has run for {uptime} ms, and should for {age:?}"
+            ));
+        }
+        let drivers = control.mediator().drivers()?;
+        broken.extend(accounts::unharmed(&drivers, &[ECHO, DUMMIES[0], WHEELS]));
+        broken.extend(
+            self.site
+                .check_counters(control)
+                .err()
+                .map(|e| e.to_string()),
+        );
+        let strays = wait_for("no process without a driver", || {
+            let strays = self.site.strays(&control.mediator().drivers()?);
+            Ok(strays.is_empty().then_some(()))
+        });
+        if strays.is_err() {
+            broken.push(format!("left behind: {:?}", self.site.strays(&drivers)));
+        }
+        // What the system drops, nobody can answer.
+        let excused = process::dropped_by_system(self.site.address);
+        broken.extend(Outcome::broken(outcomes, excused));
+        for device in VICTIM_ECHOES {
+            let lost = lost_by_clients_of(outcomes, device);
+            let told = accounts::find(&drivers, device).map_or(0, accounted_for);
+            if lost > told + excused {
+                broken.push(format!("{device}: {lost} lost, {told} accounted for"));
+            }
+        }
+        self.broken.extend(broken);
+        Ok(())
+    }
+}
+
+fn start_clients(site: &Site, seed: u64) -> anyhow::Result<Vec<Worker>> {
+    use Promise::{Everything, NothingWrong};
+    let at = site.address;
+    let mut workers = vec![
+        echo::start(at, ECHO, Everything, 500.0, seed)?,
+        echo::start(at, ECHO, Everything, 50.0, seed + 1)?,
+        sdk::dummy(at, DUMMIES[0].id.0, Everything, 100.0),
+        sdk::listener(at, DUMMIES[0].id.0, Everything),
+        // The device is allowed to be too slow for its driver; the rest is not.
+        sdk::asker(at, "the wheels", NothingWrong, 30.0, |client| {
+            client.roboclaw(0).speeds().map(drop)
+        }),
+        sdk::dummy(at, DUMMIES[1].id.0, NothingWrong, 50.0),
+        sdk::listener(at, DUMMIES[1].id.0, NothingWrong),
+        sdk::asker(at, "the laser", NothingWrong, 10.0, |client| {
+            client.hokuyo(0).scan().map(drop)
+        }),
+    ];
+    for (i, device) in (2..).zip(VICTIM_ECHOES) {
+        workers.push(echo::start(at, device, NothingWrong, 200.0, seed + i)?);
+    }
+    Ok(workers)
+}
+
+fn lost_by_clients_of(outcomes: &[Outcome], device: Device) -> u64 {
+    let name = format!("echo client of {device}");
+    let own = outcomes.iter().filter(|outcome| outcome.name == name);
+    own.map(|outcome| outcome.ledger.lost).sum()
+}
+
+/// Frames for a driver of which the mediator says that they were dropped, and
+/// those that the driver had when it ended: it writes one for each that it reads.
+fn accounted_for(driver: &Driver) -> u64 {
+    let Some(counters) = &driver.counters else {
+        return 0;
+    };
+    accounts::dropped_for(counters)
+        + counters
+            .frames_written()
+            .saturating_sub(counters.frames_out())
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}", self.seed)?;
+        if !self.broken.is_empty() {
+            writeln!(f, "what was made last, when, and by which hand:")?;
+            let skipped = self.journal.len().saturating_sub(JOURNAL_LINES);
+            for Entry { at, hand, what } in &self.journal[skipped..] {
+                writeln!(f, "{:9.3} s  {hand}  {what}", at.as_secs_f64())?;
+            }
+            writeln!(f, "the mediator's last lines:\n{}", self.log)?;
+        }
+        writeln!(f, "troubles: {}", self.journal.len())?;
+        for outcome in &self.outcomes {
+            writeln!(f, "{outcome}")?;
+        }
+        let (before, after) = (self.before, self.after);
+        writeln!(
+            f,
+            "memory: {} KiB when each trouble had happened once, {} KiB at the end\n\
+             descriptors: {}, {}; threads: {}, {}\n\
+             dropped by the system before the mediator saw them: {}",
+            before.resident_kib,
+            after.resident_kib,
+            before.descriptors,
+            after.descriptors,
+            before.threads,
+            after.threads,
+            self.dropped_by_system,
+        )?;
+        match &self.broken[..] {
+            [] => write!(f, "all promises held"),
+            broken => write!(f, "broken:\n  {}", broken.join("\n  ")),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Clients that are written with the SDK. IO.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use amber_client::blocking::Client;
+use amber_client::{Error, Result};
+
+use super::{Outcome, Pace, Promise, Worker, is_told};
+use crate::PATIENCE;
+
+/// Sets a text and asks for it, again and again.
+pub fn dummy(mediator: SocketAddr, id: i32, promise: Promise, per_second: f64) -> Worker {
+    let name = format!("client of dummy:{id}");
+    Worker::start(&name, promise, move |stop, outcome| {
+        let client = connect(mediator, promise)?;
+        let dummy = client.dummy(id);
+        let mut pace = Pace::per_second(per_second);
+        while !is_told(stop) {
+            let number = outcome.ledger.send();
+            dummy.message(number.to_string())?;
+            match dummy.status() {
+                // Nothing overtakes on the way: what was set before is there.
+                Ok(status) if status.message == number.to_string() => {
+                    let _ = outcome.ledger.answer(number);
+                }
+                // The text was lost, but not the question.
+                Ok(status) if is_earlier(&status.message, number) => outcome.ledger.close(),
+                Ok(status) => {
+                    outcome.wrong(format!("{number} was set, and is {}", status.message));
+                    outcome.ledger.close();
+                }
+                Err(error) => fail(outcome, &error),
+            }
+            pace.sleep();
+        }
+        client.close();
+        Ok(())
+    })
+}
+
+/// What a driver says that has been started again, or has not got the latest.
+fn is_earlier(text: &str, number: u64) -> bool {
+    match text.parse::<u64>() {
+        Ok(set) => set < number,
+        Err(_) => text == "Message",
+    }
+}
+
+/// Asks something again and again.
+pub fn asker(
+    mediator: SocketAddr,
+    what: &str,
+    promise: Promise,
+    per_second: f64,
+    ask: impl Fn(&Client) -> Result<()> + Send + 'static,
+) -> Worker {
+    let name = format!("client of {what}");
+    Worker::start(&name, promise, move |stop, outcome| {
+        let client = connect(mediator, promise)?;
+        let mut pace = Pace::per_second(per_second);
+        while !is_told(stop) {
+            let number = outcome.ledger.send();
+            match ask(&client) {
+                Ok(()) => {
+                    let _ = outcome.ledger.answer(number);
+                }
+                Err(error) => fail(outcome, &error),
+            }
+            pace.sleep();
+        }
+        client.close();
+        Ok(())
+    })
+}
+
+/// Listens to a dummy, whose messages are numbered.
+pub fn listener(mediator: SocketAddr, id: i32, promise: Promise) -> Worker {
+    let name = format!("subscriber of dummy:{id}");
+    Worker::start(&name, promise, move |stop, outcome| {
+        let client = connect(mediator, promise)?;
+        let mut updates = client.dummy(id).subscribe()?;
+        let mut last = None;
+        while !is_told(stop) {
+            let Some(update) = updates.next_within(Duration::from_millis(200)) else {
+                continue;
+            };
+            let number = update.message.strip_prefix("Response ");
+            let Some(number) = number.and_then(|text| text.parse::<u64>().ok()) else {
+                outcome.wrong(format!("it said {:?}", update.message));
+                continue;
+            };
+            // What was due: all since the last, unless the driver began anew.
+            let missed = match last {
+                Some(last) if last < number => number - last - 1,
+                Some(last) if promise == Promise::Everything => {
+                    outcome.wrong(format!("{number} came after {last}"));
+                    0
+                }
+                _ => 0,
+            };
+            let ledger = &mut outcome.ledger;
+            ledger.sent += missed + 1;
+            ledger.lost += missed;
+            ledger.answered += 1;
+            last = Some(number);
+        }
+        if last.is_none() && promise == Promise::Everything {
+            outcome.wrong("nothing ever came".into());
+        }
+        client.close();
+        Ok(())
+    })
+}
+
+fn connect(mediator: SocketAddr, promise: Promise) -> Result<Client> {
+    let deadline = match promise {
+        Promise::Everything => PATIENCE,
+        Promise::NothingWrong => Duration::from_millis(500),
+    };
+    Ok(Client::connect(mediator)?.with_deadline(deadline))
+}
+
+fn fail(outcome: &mut Outcome, error: &Error) {
+    outcome.ledger.close();
+    let is_promised = outcome.promise == Promise::Everything;
+    if is_promised || matches!(error, Error::BadAnswer { .. }) {
+        outcome.wrong(error.to_string());
+    }
+}
+
+impl Pace {
+    fn sleep(&mut self) {
+        self.done();
+        std::thread::sleep(self.wait());
+    }
+}

@@ -1,0 +1,147 @@
+//! Which drivers there are, as the configuration of the mediator. PURE.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use amber_proto::{Device, DeviceType};
+
+const fn echo(id: i32) -> Device {
+    Device::new(DeviceType(80), id)
+}
+
+/// Answers every frame with the same, and nobody does it any harm.
+pub const ECHO: Device = echo(0);
+/// The same, but for these trouble is made.
+pub const VICTIM_ECHOES: [Device; 2] = [echo(1), echo(2)];
+/// The dummies of the SDK: the first is left alone, the second is not.
+pub const DUMMIES: [Device; 2] = [
+    Device::new(DeviceType::DUMMY, 0),
+    Device::new(DeviceType::DUMMY, 1),
+];
+/// The wheels of the simulated robot, which nobody harms.
+pub const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
+/// Its laser scanner, of which the plug is pulled.
+pub const LASER: Device = Device::new(DeviceType::HOKUYO, 0);
+/// Never reads anything.
+pub const DEAF: Device = Device::new(DeviceType(81), 0);
+/// Talks without end, or nonsense, when it is told to: see [`babbler`].
+pub const BABBLER: Device = Device::new(DeviceType(82), 0);
+/// Changes with each reload, or is not there.
+pub const CHANGING: Device = Device::new(DeviceType(83), 0);
+/// Has no driver.
+pub const NOBODY: Device = Device::new(DeviceType(84), 0);
+
+/// Drivers that trouble is made for.
+pub const VICTIMS: [Device; 6] = [
+    VICTIM_ECHOES[0],
+    VICTIM_ECHOES[1],
+    DUMMIES[1],
+    LASER,
+    DEAF,
+    BABBLER,
+];
+
+/// Devices of the simulated robot, and their drivers.
+pub const ROBOT: [&str; 5] = ["roboclaw", "hokuyo", "ninedof", "stargazer", "maestro"];
+
+/// The file in the folder that makes [`BABBLER`] talk without end while it is there.
+pub const TALK: &str = "talk";
+/// The file that it says again and again.
+pub const FRAMES: &str = "frames";
+/// The file that makes it talk nonsense once.
+pub const NONSENSE: &str = "nonsense";
+
+/// The program of [`BABBLER`], for `sh` in the folder.
+pub fn babbler() -> String {
+    format!(
+        "while :; do
+           if [ -e {TALK} ]; then cat {FRAMES}
+           elif [ -e {NONSENSE} ]; then rm -f {NONSENSE}; echo this is no frame
+           else sleep 0.1; fi
+         done"
+    )
+}
+
+/// What is told of [`CHANGING`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changing {
+    /// It is not there.
+    Absent,
+    /// It has a setting of this value.
+    Setting(u32),
+}
+
+/// The configuration of everyday life: the whole robot, two dummies and an echo.
+pub fn everyday(places: &HashMap<String, String>) -> String {
+    let mut text = String::new();
+    for name in ROBOT {
+        add(&mut text, &format!("{name}:0"), &driver(name, places), "");
+    }
+    for device in DUMMIES {
+        let dummy = ["amber", "driver", "dummy"].map(String::from);
+        add(&mut text, &address(device), &dummy, "");
+    }
+    add(&mut text, &address(ECHO), &["cat".to_owned()], "");
+    text
+}
+
+/// The configuration for chaos: healthy drivers and victims.
+pub fn chaos(places: &HashMap<String, String>, changing: Changing) -> String {
+    // Made-up addresses shall fill the table, and few are enough for it then.
+    let mut text = String::from("[limits]\nclients = 600\n");
+    let cat = ["cat".to_owned()];
+    let dummy = ["amber", "driver", "dummy"].map(String::from);
+    // Healthy.
+    add(&mut text, &address(ECHO), &cat, "");
+    add(&mut text, &address(DUMMIES[0]), &dummy, "");
+    add(&mut text, &address(WHEELS), &driver("roboclaw", places), "");
+    // They come back soon, and some of them are not given up for long.
+    let soon = "backoff_min_ms = 20\nbackoff_max_ms = 200\ngrace_ms = 200\n";
+    let often = format!("{soon}deaths = 1000\n");
+    add(&mut text, &address(VICTIM_ECHOES[0]), &cat, &often);
+    add(&mut text, &address(VICTIM_ECHOES[1]), &cat, soon);
+    let hangs_soon = format!("{often}ping_interval_ms = 200\n");
+    add(&mut text, &address(DUMMIES[1]), &dummy, &hangs_soon);
+    add(
+        &mut text,
+        &address(LASER),
+        &driver("hokuyo", places),
+        &often,
+    );
+    let deaf = ["sleep", "1000000"].map(String::from);
+    add(&mut text, &address(DEAF), &deaf, soon);
+    let babbler = ["sh".to_owned(), "-c".to_owned(), babbler()];
+    add(&mut text, &address(BABBLER), &babbler, &often);
+    if let Changing::Setting(value) = changing {
+        let setting = format!("{often}env = {{ SETTING = \"{value}\" }}\n");
+        add(&mut text, &address(CHANGING), &cat, &setting);
+    }
+    text
+}
+
+fn driver(name: &str, places: &HashMap<String, String>) -> Vec<String> {
+    let place = places.get(name).map_or("", String::as_str);
+    let port = match name {
+        "ninedof" => ["--bus".to_owned(), format!("sim:{place}")],
+        _ => ["--port".to_owned(), place.to_owned()],
+    };
+    let mut command = ["amber", "driver", name].map(String::from).to_vec();
+    command.extend(port);
+    if name == "stargazer" {
+        let markers = Path::new(place).with_file_name("markers.toml");
+        command.extend(["--markers".to_owned(), markers.display().to_string()]);
+    }
+    command
+}
+
+fn add(text: &mut String, device: &str, command: &[String], more: &str) {
+    let _ = write!(
+        text,
+        "\n[[driver]]\ndevice = {device:?}\ncommand = {command:?}\n{more}"
+    );
+}
+
+fn address(device: Device) -> String {
+    format!("{}:{}", device.device_type.0, device.id.0)
+}

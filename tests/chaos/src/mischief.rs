@@ -1,0 +1,333 @@
+//! Makes trouble. IO.
+//!
+//! Floods are as fast as the mediator takes them, and no faster: behind a few
+//! datagrams goes a PING, and the next ones wait for its answer. Somebody who
+//! sends faster than that fills the socket, and then the system drops datagrams
+//! of all clients alike, before the mediator sees them. That is no promise of the
+//! mediator, so it is not done here; should the system drop any all the same,
+//! it says so (`process::dropped_by_system`).
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_client::blocking::Client;
+use amber_proto::{ClientId, Device, Frame, HeaderBytes, MsgType};
+use anyhow::Context;
+use fastrand::Rng;
+use nix::sys::signal::Signal;
+
+use crate::clients::echo::frame;
+use crate::fleet::{BABBLER, Changing, DEAF, DUMMIES, FRAMES, NOBODY, NONSENSE, TALK};
+use crate::fleet::{LASER, VICTIM_ECHOES};
+use crate::site::Site;
+use crate::trouble::Trouble;
+
+/// Datagrams that are sent without looking: much less than any socket holds.
+const BURST: u32 = 32;
+
+/// Both hands write the same configuration.
+static CONFIGURATION: Mutex<()> = Mutex::new(());
+
+/// One that makes trouble.
+pub struct Mischief<'a> {
+    site: &'a Site,
+    rng: Rng,
+    control: Client,
+    brake: Brake,
+    /// Where the babbler's frames go; nobody reads them.
+    _sink: UdpSocket,
+}
+
+impl<'a> Mischief<'a> {
+    /// Needs a mediator that runs the drivers of [`crate::fleet::chaos`].
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn new(site: &'a Site, seed: u64) -> anyhow::Result<Self> {
+        let control = site.client()?;
+        let sink = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        sink.connect(site.address)?;
+        sink.send(&frame(BABBLER, &padded(32)))?;
+        let address = sink.local_addr()?.to_string();
+        let id = crate::site::wait_for("the sink to be known", || {
+            let clients = control.mediator().clients()?;
+            let known = clients.iter().find(|client| client.address == address);
+            Ok(known.map(|client| client.id))
+        })?;
+        fs::write(site.folder().join(FRAMES), frames_for(ClientId(id)))?;
+        Ok(Self {
+            site,
+            rng: Rng::with_seed(seed),
+            control,
+            brake: Brake::new(site.address)?,
+            _sink: sink,
+        })
+    }
+
+    /// Picks some trouble.
+    pub fn pick(&mut self) -> Trouble {
+        Trouble::any(&mut self.rng)
+    }
+
+    /// Some time until the next.
+    pub fn pause(&mut self) -> Duration {
+        Duration::from_millis(self.rng.u64(..100))
+    }
+
+    /// Makes it, and puts right again what does not get right by itself.
+    ///
+    /// # Errors
+    /// It cannot be made: the mediator refuses, or does not answer.
+    pub fn make(&mut self, trouble: Trouble) -> anyhow::Result<()> {
+        let mediator = self.control.mediator();
+        match trouble {
+            Trouble::Kill(device) => {
+                if let Some(pid) = mediator.driver(device)?.pid {
+                    self.site.signal(pid, Signal::SIGKILL);
+                }
+            }
+            Trouble::Freeze(device, moment) => self.freeze(device, moment)?,
+            Trouble::Flood(device, count) => {
+                let frame = frame(device, &padded(64));
+                self.flood(count, |_| frame.clone())?;
+            }
+            Trouble::FillPipe(count) => {
+                let frame = frame(DEAF, &padded(1000));
+                self.flood(count, |_| frame.clone())?;
+            }
+            Trouble::Unplug(moment) => {
+                self.site.amber(&["sim", "fault", "unplug", "hokuyo"])?;
+                thread::sleep(moment);
+                self.site.amber(&["sim", "fault", "replug", "hokuyo"])?;
+            }
+            Trouble::Talk(moment) => {
+                let talk = self.site.folder().join(TALK);
+                fs::write(&talk, "")?;
+                thread::sleep(moment);
+                // The other hand may have been faster.
+                let _ = fs::remove_file(&talk);
+            }
+            Trouble::Nonsense => fs::write(self.site.folder().join(NONSENSE), "")?,
+            Trouble::Garbage(count) => self.flood(count, garbage)?,
+            Trouble::MadeUpAddresses(count) => self.make_up_addresses(count)?,
+            Trouble::Vanish(count) => self.vanish(count)?,
+            Trouble::ComeAndGo(count) => self.come_and_go(count)?,
+            Trouble::Restart(device) => {
+                mediator.restart(device)?;
+            }
+            Trouble::Stop(device, moment) => {
+                mediator.stop(device)?;
+                thread::sleep(moment);
+                mediator.start(device)?;
+            }
+            Trouble::Reload(changing) => self.reload(changing)?,
+            Trouble::BadReload => self.bad_reload()?,
+        }
+        Ok(())
+    }
+
+    fn freeze(&mut self, device: Device, moment: Duration) -> anyhow::Result<()> {
+        let pid = self.control.mediator().driver(device)?.pid;
+        let Some(pid) = pid.filter(|pid| self.site.signal(*pid, Signal::SIGSTOP)) else {
+            return Ok(());
+        };
+        let end = Instant::now() + moment;
+        let socket = self.socket()?;
+        let long = frame(device, &padded_as(MsgType::Ping, 1000));
+        let mut flooded = Ok(());
+        while Instant::now() < end && flooded.is_ok() {
+            // More than its pipe and its queue hold, when it lasts.
+            flooded = send(&socket, BURST, |_| long.clone());
+            self.brake.wait();
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.site.signal(pid, Signal::SIGCONT);
+        flooded
+    }
+
+    fn flood(
+        &mut self,
+        count: u32,
+        mut make: impl FnMut(&mut Rng) -> Vec<u8>,
+    ) -> anyhow::Result<()> {
+        let socket = self.socket()?;
+        for _ in 0..count.div_ceil(BURST) {
+            send(&socket, BURST, |_| make(&mut self.rng))?;
+            self.brake.wait();
+        }
+        Ok(())
+    }
+
+    fn make_up_addresses(&mut self, count: u32) -> anyhow::Result<()> {
+        for i in 0..count {
+            // All of 127.0.0.0/8 is this machine.
+            let own = Ipv4Addr::new(127, self.rng.u8(1..), self.rng.u8(..), 1);
+            let socket = UdpSocket::bind((own, 0))?;
+            let to = match self.rng.bool() {
+                true => frame(NOBODY, &padded(32)),
+                false => frame(Device::MEDIATOR, &kind(MsgType::Ping)),
+            };
+            socket.send_to(&to, self.site.address)?;
+            if i % BURST == 0 {
+                self.brake.wait();
+            }
+        }
+        Ok(())
+    }
+
+    fn vanish(&mut self, count: u32) -> anyhow::Result<()> {
+        for i in 0..count {
+            let socket = self.socket()?;
+            socket.send(&frame(Device::MEDIATOR, &kind(MsgType::Ping)))?;
+            socket.send(&frame(DUMMIES[1], &kind(MsgType::Subscribe)))?;
+            for device in [VICTIM_ECHOES[0], DEAF, LASER] {
+                let _ = socket.send(&frame(device, &padded(64)));
+            }
+            if i % (BURST / 4) == 0 {
+                self.brake.wait();
+            }
+        }
+        Ok(())
+    }
+
+    fn come_and_go(&mut self, count: u32) -> anyhow::Result<()> {
+        for _ in 0..count {
+            let client = Client::connect(self.site.address)?;
+            let client = client.with_deadline(Duration::from_millis(200));
+            // It is a victim: no answer is no error.
+            let _ = client.dummy(DUMMIES[1].id.0).status();
+            let _ = client.hokuyo(0).subscribe().map(drop);
+            client.close();
+        }
+        Ok(())
+    }
+
+    /// Puts the configuration in force that has this.
+    ///
+    /// # Errors
+    /// The mediator refuses.
+    pub fn reload(&self, changing: Changing) -> anyhow::Result<()> {
+        let _alone = CONFIGURATION.lock().unwrap_or_else(PoisonError::into_inner);
+        self.site.configure(changing)?;
+        self.control.mediator().reload()?;
+        Ok(())
+    }
+
+    fn bad_reload(&mut self) -> anyhow::Result<()> {
+        let _alone = CONFIGURATION.lock().unwrap_or_else(PoisonError::into_inner);
+        let words: String = (0..20).map(|_| self.rng.alphanumeric()).collect();
+        self.site.configure_as(&words)?;
+        let refused = self.control.mediator().reload().err();
+        let refused = refused.context("the mediator took nonsense for a configuration")?;
+        let is_refusal = matches!(refused, amber_client::Error::Refused { .. });
+        anyhow::ensure!(is_refusal, "{refused}");
+        Ok(())
+    }
+
+    fn socket(&self) -> anyhow::Result<UdpSocket> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.connect(self.site.address)?;
+        Ok(socket)
+    }
+}
+
+fn send(
+    socket: &UdpSocket,
+    count: u32,
+    mut make: impl FnMut(u32) -> Vec<u8>,
+) -> anyhow::Result<()> {
+    for i in 0..count {
+        // The mediator takes them, so an error is not about these.
+        while socket.send(&make(i)).is_err() {}
+    }
+    // What came back is not wanted; its buffer is emptied all the same.
+    socket.set_nonblocking(true)?;
+    while socket.recv(&mut [0; 16]).is_ok() {}
+    socket.set_nonblocking(false)?;
+    Ok(())
+}
+
+/// Waits until the mediator has taken all that was sent before.
+struct Brake(UdpSocket);
+
+impl Brake {
+    fn new(mediator: SocketAddr) -> anyhow::Result<Self> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.connect(mediator)?;
+        socket.set_read_timeout(Some(Duration::from_millis(500)))?;
+        Ok(Self(socket))
+    }
+
+    fn wait(&self) {
+        // An answer that does not come in time costs only time; one that comes
+        // late lets a few more pass at once.
+        let _ = (self.0).send(&frame(Device::MEDIATOR, &kind(MsgType::Ping)));
+        let _ = self.0.recv(&mut [0; 64]);
+    }
+}
+
+/// A datagram that means nothing, or almost something.
+fn garbage(rng: &mut Rng) -> Vec<u8> {
+    let device = VICTIM_ECHOES[rng.usize(..VICTIM_ECHOES.len())];
+    match rng.u8(..4) {
+        0 => {
+            let mut noise = vec![0; rng.usize(..2000)];
+            rng.fill(&mut noise);
+            noise
+        }
+        1 => vec![rng.u8(..); 65_507],
+        2 => {
+            let mut cut = frame(device, &padded(100));
+            cut.truncate(rng.usize(..cut.len()));
+            cut
+        }
+        // Wrong lengths, and headers that say something else.
+        _ => {
+            let mut changed = frame(device, &padded(100));
+            for _ in 0..rng.usize(1..4) {
+                changed[rng.usize(..12)] = rng.u8(..);
+            }
+            changed
+        }
+    }
+}
+
+/// A `DriverMsg` of about so many bytes that means nothing to any driver.
+fn padded(bytes: usize) -> Vec<u8> {
+    padded_as(MsgType::Data, bytes)
+}
+
+fn padded_as(kind: MsgType, bytes: usize) -> Vec<u8> {
+    // The type; field 199 has the rest.
+    let mut message = vec![0x10, kind as u8, 0xba, 0x0c];
+    message.push(0x80 | (bytes & 0x7f) as u8);
+    message.push((bytes >> 7) as u8);
+    message.resize(message.len() + bytes, 0);
+    message
+}
+
+fn kind(kind: MsgType) -> Vec<u8> {
+    vec![0x10, kind as u8]
+}
+
+/// What the babbler says: frames for this client, and for one that is not there.
+fn frames_for(client: ClientId) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < 60_000 {
+        for id in [client, ClientId(i32::MAX)] {
+            let header = HeaderBytes::new(None, Some(id));
+            let message = padded(bytes.len() % 500);
+            let frame = Frame {
+                header: header.as_slice(),
+                message: &message,
+            };
+            frame
+                .encode(&mut bytes)
+                .unwrap_or_else(|error| unreachable!("short: {error}"));
+        }
+    }
+    bytes
+}
