@@ -88,7 +88,7 @@ pub struct World {
     setup: Setup,
     /// Trouble has stopped.
     calm: bool,
-    /// Since then, and when so many frames had been dropped for full drivers.
+    /// Since then, and when so many frames had been dropped on their way to drivers.
     calm_since: Option<(Instant, u64)>,
     /// Clients ask for nothing new, since then.
     quiet: Option<Instant>,

@@ -49,7 +49,7 @@ impl World {
             }
         }
         self.last_troubles(now);
-        self.calm_since = Some((now, self.dropped_full()));
+        self.calm_since = Some((now, self.dropped_on_the_way()));
         let devices: Vec<Device> = (self.config.drivers.iter())
             .map(|driver| driver.devices[0])
             .collect();
@@ -239,17 +239,19 @@ impl World {
         Ok(())
     }
 
-    fn dropped_full(&self) -> u64 {
-        let core = self.core.as_ref();
-        core.map_or(0, |core| core.router.totals().dropped(Drop::QueueFull))
+    /// What a last word may be among.
+    fn dropped_on_the_way(&self) -> u64 {
+        let totals = self.core.as_ref().map(|core| core.router.totals());
+        let dropped = |why| totals.as_ref().map_or(0, |totals| totals.dropped(why));
+        dropped(Drop::QueueFull) + dropped(Drop::RateLimited)
     }
 
     /// Whoever subscribes no more gets nothing, if his last word has arrived.
     fn check_unsubscribed(&self, now: Instant) -> Check {
-        let Some((calm, full)) = self.calm_since else {
+        let Some((calm, dropped)) = self.calm_since else {
             return Ok(());
         };
-        if self.crowded || self.dropped_full() > full {
+        if self.crowded || self.dropped_on_the_way() > dropped {
             return Ok(());
         }
         for (at, (_, client)) in &self.clients {
