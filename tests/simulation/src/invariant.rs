@@ -86,8 +86,6 @@ invariants! {
         "when trouble stops, whoever subscribes to a device that is up gets data",
     InterruptionsTold = "interruptions-told":
         "whoever gets data hears at once when the mediator says that the driver died",
-    UnsubscribedHearNothing = "unsubscribed-hear-nothing":
-        "when trouble has stopped, nothing comes from a device after the last subscription to it ended",
     DriversForget = "drivers-forget":
         "a driver with the SDK names no client of whose end it has heard long ago",
     NoPanic = "no-panic":
