@@ -27,6 +27,7 @@ impl Bench {
         let (incoming, received) = mpsc::channel(64);
         let transport = ChannelTransport::new(outgoing, received, Role::Client);
         let (client, mut dispatch) = Client::with_task(transport, "the test".into());
+        // Numbers that tests know.
         dispatch.pending = Pending::new(0);
         (
             client,

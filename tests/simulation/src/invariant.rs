@@ -84,6 +84,8 @@ invariants! {
         "a call gets the answer to its own request",
     SubscriptionsFlow = "subscriptions-flow":
         "when trouble stops, whoever subscribes to a device that is up gets data",
+    InterruptionsTold = "interruptions-told":
+        "whoever gets data hears at once when the mediator says that the driver died",
     DriversForget = "drivers-forget":
         "a driver with the SDK names no client of whose end it has heard long ago",
     NoPanic = "no-panic":

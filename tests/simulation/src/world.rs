@@ -88,11 +88,15 @@ pub struct World {
     setup: Setup,
     /// Trouble has stopped.
     calm: bool,
+    /// Since then, and when so many frames had been dropped on their way to drivers.
+    calm_since: Option<(Instant, u64)>,
     /// Clients ask for nothing new, since then.
     quiet: Option<Instant>,
     /// Nothing passes the network.
     outage: bool,
     spawns_fail: bool,
+    /// Where a client has ended without a word, and nobody says so or comes.
+    lost: Option<SocketAddr>,
     /// There are more clients than the mediator may know.
     crowded: bool,
     core: Option<Core>,
@@ -133,9 +137,11 @@ impl World {
             weather,
             setup,
             calm: false,
+            calm_since: None,
             quiet: None,
             outage: false,
             spawns_fail: false,
+            lost: None,
             crowded: false,
             core: None,
             generation: 0,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use amber_client::simulation::{Machine, Signalled};
 use amber_client::transport::Role;
-use amber_proto::{Device, MsgType, Packet};
+use amber_proto::{Device, DeviceMessage, Header, MsgType, Packet};
 use bytes::Bytes;
 use fastrand::Rng;
 use prost::Message;
@@ -29,6 +29,9 @@ pub struct Sdk {
     listeners: BTreeMap<u64, Listener>,
     /// How calls have ended: by an answer, by an error.
     pub ended: (u64, u64),
+    /// The devices that it listens to no more, since when, and when something
+    /// came from them last.
+    pub left: BTreeMap<Device, (Instant, Option<Instant>)>,
 }
 
 /// A subscription.
@@ -40,6 +43,8 @@ pub struct Listener {
     pub since: Instant,
     /// When data came last.
     pub data: Option<Instant>,
+    /// It gets data, as far as it has been told.
+    flows: bool,
 }
 
 impl Sdk {
@@ -50,6 +55,7 @@ impl Sdk {
             calls: BTreeMap::new(),
             listeners: BTreeMap::new(),
             ended: (0, 0),
+            left: BTreeMap::new(),
         };
         let patience = Duration::from_millis(200);
         let call = sdk.machine.announce(now, patience);
@@ -74,8 +80,10 @@ impl Sdk {
             device,
             since: now,
             data: None,
+            flows: false,
         };
         self.listeners.insert(id, listener);
+        self.left.remove(&device);
         self.sent()
     }
 
@@ -100,8 +108,12 @@ impl Sdk {
             6 | 7 => {
                 let ids: Vec<u64> = self.listeners.keys().copied().collect();
                 if let Some(id) = rng.choice(&ids) {
-                    self.listeners.remove(id);
                     self.machine.unsubscribe(now, *id);
+                    let left = self.listeners.remove(id).map(|listener| listener.device);
+                    let still = |device: &Device| self.listeners().any(|it| it.device == *device);
+                    if let Some(device) = left.filter(|device| !still(device)) {
+                        self.left.insert(device, (now, None));
+                    }
                 }
             }
             8 => {
@@ -123,10 +135,32 @@ impl Sdk {
     }
 
     pub(super) fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<Turn, Broken> {
-        if let Ok(packet) = Packet::from_datagram(&Bytes::copy_from_slice(bytes)) {
-            self.machine.receive(now, packet);
+        let Ok(packet) = Packet::from_datagram(&Bytes::copy_from_slice(bytes)) else {
+            return self.turn(now);
+        };
+        let header = packet.header.encode_to_vec();
+        let device = Header::parse(&header)
+            .ok()
+            .and_then(|header| header.device());
+        let said = messages::envelope(&packet.message).unwrap_or_default();
+        let ack = said.ack().filter(|ack| ack.0 != 0);
+        let (kind, device) = (said.kind(), device.unwrap_or(Device::MEDIATOR));
+        if kind == Some(MsgType::Data)
+            && ack.is_none()
+            && let Some((_, last)) = self.left.get_mut(&device)
+        {
+            *last = Some(now);
         }
-        self.turn(now)
+        self.machine.receive(now, packet);
+        let turn = self.turn(now)?;
+        let died = kind == Some(MsgType::DriverDied) && ack.is_none();
+        let untold = self
+            .listeners()
+            .find(|it| died && it.device == device && it.flows);
+        holds(Invariant::InterruptionsTold, untold.is_none(), || {
+            format!("the driver of {device} died, and {untold:?} is not told")
+        })?;
+        Ok(turn)
     }
 
     pub(super) fn refused(&mut self, now: Instant) -> Result<Turn, Broken> {
@@ -172,10 +206,13 @@ impl Sdk {
             }
         }
         while let Some((listener, signal)) = self.machine.poll_signal() {
-            if let (Signalled::Message(_), Some(listener)) =
-                (signal, self.listeners.get_mut(&listener))
-            {
-                listener.data = Some(now);
+            let Some(listener) = self.listeners.get_mut(&listener) else {
+                continue;
+            };
+            match signal {
+                Signalled::Message(_) => (listener.data, listener.flows) = (Some(now), true),
+                Signalled::Interrupted => listener.flows = false,
+                Signalled::Resumed => {}
             }
         }
         Ok(self.sent())

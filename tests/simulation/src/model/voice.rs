@@ -60,7 +60,12 @@ impl Model {
         }
         let missing = expected.difference(&deaths).next();
         holds(Invariant::DriverDeathTold, missing.is_none(), || {
-            format!("{missing:?} is not told, {:?}", changes.call.cause)
+            let core = &changes.call.core.router.clients;
+            let to = missing.map(|it| it.0);
+            format!(
+                "{missing:?} is not told: {:?}",
+                core.in_order().iter().find(|it| Some(it.address()) == to)
+            )
         })?;
         self.check_refusal(changes, refusals)?;
         self.check_pong(changes, pongs)
@@ -68,6 +73,14 @@ impl Model {
 
     /// Somebody may be spoken to.
     fn check_listener(&mut self, changes: &Changes<'_>, to: SocketAddr, bytes: &[u8]) -> Check {
+        // What it asked while its address was unproved waited for its PONG.
+        let pong = changes.asked.is_some_and(|asked| {
+            let said = messages::envelope(asked.message).and_then(|said| said.kind());
+            (asked.from, asked.device, said) == (to, None, Some(MsgType::Pong))
+        });
+        if let Some(person) = self.people.get_mut(&to).filter(|it| pong && it.has_asked) {
+            person.announced = true;
+        }
         let person = self.people.get(&to).or(changes.gone.get(&to));
         let announced = person.is_some_and(|person| person.announced);
         holds(Invariant::OldClientsSeeDriversOnly, announced, || {

@@ -75,7 +75,7 @@ impl World {
         }
         self.summary
             .count("datagrams for a client that is not there");
-        if happens(&mut self.rng, self.weather.refusal) {
+        if self.lost != Some(to) && happens(&mut self.rng, self.weather.refusal) {
             let made_up = to.ip().is_ipv4() && to.to_string().starts_with("10.");
             let how = match made_up || self.rng.u8(0..4) == 0 {
                 true => Unreachable::NoRoute,

@@ -17,13 +17,14 @@ use crate::weather::about;
 
 impl World {
     pub(super) fn arrives_soon(&mut self, at: SocketAddr) {
-        let delay = about(&mut self.rng, Duration::from_millis(700));
+        let pause = *self.rng.choice(&[20, 200, 1500]).unwrap_or(&200);
+        let delay = about(&mut self.rng, Duration::from_millis(pause));
         self.agenda.plan(delay, Event::Arrives(at));
     }
 
     /// A client comes to an address, where another may have been before.
     pub(super) fn arrives(&mut self, at: SocketAddr) -> Check {
-        if self.clients.contains_key(&at) {
+        if self.clients.contains_key(&at) || self.lost == Some(at) {
             return Ok(());
         }
         if self.model.knows(at) {

@@ -1,0 +1,183 @@
+//! Who is known, and what each of them has asked. PURE.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use amber_mediator::core::Core;
+use amber_mediator::counters::{Count, Drop};
+use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType};
+
+use super::{Arrival, Asked, Cause, Changes, Model, Owner, Person, is_client_died};
+use crate::invariant::{Check, Invariant, holds};
+use crate::messages;
+
+impl Model {
+    /// Who is known now.
+    pub(super) fn census(&mut self, core: &Core, changes: &mut Changes<'_>) -> Check {
+        for life in self.lives.values() {
+            if let Some(id) = life.id.filter(|_| changes.down.contains(&life.pid)) {
+                self.owners.remove(&id);
+                self.ended.entry(id).or_default().push((self.seq, None));
+            }
+        }
+        let known: BTreeMap<SocketAddr, ClientId> = (core.router.clients.in_order().into_iter())
+            .map(|client| (client.address(), client.id))
+            .collect();
+        let gone =
+            |address: &SocketAddr, person: &mut Person| known.get(address) != Some(&person.id);
+        changes.gone = self.people.extract_if(.., gone).collect();
+        for person in changes.gone.values() {
+            self.owners.remove(&person.id);
+            self.ended
+                .entry(person.id)
+                .or_default()
+                .push((self.seq, None));
+        }
+        for (address, id) in known {
+            if self.people.contains_key(&address) {
+                continue;
+            }
+            let person = Person {
+                id,
+                announced: false,
+                has_asked: false,
+                proved: address.ip().is_loopback(),
+                ponged: false,
+                sent: false,
+                used: BTreeSet::new(),
+                told: BTreeSet::new(),
+            };
+            self.people.insert(address, person);
+            self.take_id(id, Owner::Client(address))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_id(&mut self, id: ClientId, owner: Owner) -> Check {
+        let before = self.owners.insert(id, owner);
+        holds(Invariant::IdsUnique, before.is_none() && id.0 > 0, || {
+            format!("{owner:?} gets id {}, which {before:?} has", id.0)
+        })
+    }
+
+    /// What a datagram, or a frame for another driver, changes.
+    pub(super) fn take_note(&mut self, changes: &Changes<'_>) -> Check {
+        if let Cause::Frame(pid, header, message) = changes.call.cause {
+            return self.driver_asks(pid, header, message, changes);
+        }
+        let (Some(asked), Cause::Datagram(_, bytes)) = (changes.asked, changes.call.cause) else {
+            return Ok(());
+        };
+        self.credit.entry(asked.from).or_default().came += bytes.len() as u64;
+        if changes.ignored() {
+            return Ok(());
+        }
+        self.spoke.insert(asked.from);
+        let accepted = changes.counted(Count::Requests) > 0;
+        match asked.device {
+            None if changes.dropped(Drop::AccessDenied) == 0 => self.spoken_to(asked),
+            None => {}
+            Some(device) if accepted => {
+                let ip = asked.from.ip();
+                holds(
+                    Invariant::AccessHolds,
+                    self.access.allows(ip, device),
+                    || format!("{ip} reaches {device}, which no rule allows"),
+                )?;
+                let id = self.people.get(&asked.from).map(|person| person.id);
+                holds(Invariant::IdsUnique, id.is_some(), || {
+                    format!("{} asks {device} and is not known", asked.from)
+                })?;
+                let id = id.unwrap_or(ClientId(0));
+                let owner = Owner::Client(asked.from);
+                let leaves = self.accepted(changes.call.core, id, owner, device, asked.message);
+                if let Some(person) = self.people.get_mut(&asked.from) {
+                    if leaves {
+                        person.used.remove(&device);
+                    } else {
+                        person.used.insert(device);
+                    }
+                    person.told.remove(&device);
+                }
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The mediator itself is spoken to.
+    fn spoken_to(&mut self, asked: Asked<'_>) {
+        let Some(person) = self.people.get_mut(&asked.from) else {
+            return;
+        };
+        let Some(said) = messages::envelope(asked.message) else {
+            return;
+        };
+        match said.kind() {
+            Some(MsgType::Ping | MsgType::Subscribe | MsgType::Unsubscribe | MsgType::Data) => {
+                (person.announced, person.has_asked) = (true, true);
+            }
+            Some(MsgType::Pong) => {
+                person.ponged = true;
+                person.proved |=
+                    said.ack().is_some() && said.ack() == self.cookies.get(&asked.from).copied();
+            }
+            _ => {}
+        }
+    }
+
+    /// Something for a driver was accepted. Says whether it was a good-bye.
+    fn accepted(
+        &mut self,
+        core: &Core,
+        id: ClientId,
+        owner: Owner,
+        device: Device,
+        message: &[u8],
+    ) -> bool {
+        let key = core.router.driver_of(device);
+        if is_client_died(message) {
+            self.ended
+                .entry(id)
+                .or_default()
+                .push((self.seq, Some(device)));
+            for life in self.lives.values_mut() {
+                if life.up() && Some(life.key) == key {
+                    life.leaving.insert((device, id));
+                }
+            }
+            return true;
+        }
+        self.asked.insert((device, id), self.seq);
+        if let Some(token) = messages::token(message) {
+            let arrival = Arrival {
+                seq: self.seq,
+                id,
+                owner,
+                device,
+                message: message.to_vec(),
+            };
+            self.arrivals.entry(token).or_default().push(arrival);
+        }
+        false
+    }
+
+    fn driver_asks(
+        &mut self,
+        pid: u32,
+        header: &[u8],
+        message: &[u8],
+        changes: &Changes<'_>,
+    ) -> Check {
+        let device = Header::parse(header)
+            .ok()
+            .and_then(|header| header.device());
+        let id = self.lives.get(&pid).and_then(|life| life.id);
+        let accepted = changes.counted(Count::Requests) > 0;
+        if let (Some(device), Some(id), true) = (device, id, accepted) {
+            let owner = Owner::Process(pid);
+            self.accepted(changes.call.core, id, owner, device, message);
+        }
+        Ok(())
+    }
+}
