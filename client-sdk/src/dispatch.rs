@@ -276,7 +276,7 @@ impl<T: Transport> Dispatch<T> {
             Cancellation::Call(id) => drop(self.pending.cancelled(id)),
             Cancellation::Listener(device, listener) => {
                 self.queues.remove(&listener);
-                if let Some(leave) = self.subscriptions.remove(device, listener) {
+                if let Some(leave) = self.subscriptions.remove(now, device, listener) {
                     self.send_numbered(device, leave, None);
                 }
                 self.watch_mediator(now);
@@ -456,6 +456,9 @@ impl<T: Transport> Dispatch<T> {
             self.tell(device, || Signal::Resumed);
         }
         self.tell(device, || Signal::Message(message.clone()));
+        if let Some(leave) = self.subscriptions.unwanted(now, device) {
+            self.send_numbered(device, leave, None);
+        }
     }
 
     fn tell(&self, device: Device, signal: impl Fn() -> Signal) {

@@ -36,6 +36,9 @@ const QUIET: Duration = Duration::from_secs(5);
 /// A device that fell silent is asked as if that many questions had found no
 /// answer: it mostly has nothing to say.
 const ATTEMPTS_BEHIND_QUIET: u32 = 3;
+/// How long after we left a device data may still come from it, and how often it
+/// is told again.
+const LEAVE_AGAIN: Duration = Duration::from_secs(1);
 /// No longer, or the end of time would be passed.
 const LONGEST_PERIOD: Duration = Duration::from_secs(86_400);
 
@@ -66,6 +69,15 @@ pub(crate) enum Ask {
 pub(crate) struct Subscriptions {
     /// In order, so that what happens at once happens in the same order every time.
     feeds: BTreeMap<Device, Feed>,
+    left: BTreeMap<Device, Left>,
+}
+
+/// A device whose data is no longer wanted.
+#[derive(Debug)]
+struct Left {
+    leave: Bytes,
+    /// Not before this it is told again.
+    again_at: Instant,
 }
 
 /// What a device publishes, seen from here.
@@ -134,6 +146,7 @@ impl Subscriptions {
                 }
             };
         }
+        self.left.remove(&device);
         let feed = Feed {
             listeners: vec![listener],
             state: asked(now, 0, terms.period),
@@ -149,13 +162,23 @@ impl Subscriptions {
 
     /// Removes a listener; with the last one of a device its data is no longer
     /// wanted, and this is what to send.
-    pub(crate) fn remove(&mut self, device: Device, listener: ListenerId) -> Option<Bytes> {
+    pub(crate) fn remove(
+        &mut self,
+        now: Instant,
+        device: Device,
+        listener: ListenerId,
+    ) -> Option<Bytes> {
         let feed = self.feeds.get_mut(&device)?;
         feed.listeners.retain(|known| *known != listener);
         if !feed.listeners.is_empty() {
             return None;
         }
         let feed = self.feeds.remove(&device)?;
+        let left = Left {
+            leave: feed.leave.clone(),
+            again_at: now + LEAVE_AGAIN,
+        };
+        self.left.insert(device, left);
         match feed.state {
             State::Asked { .. } | State::Flowing { .. } => Some(feed.leave),
             State::Lost {
@@ -164,6 +187,18 @@ impl Subscriptions {
             } => Some(feed.leave),
             State::Lost { .. } => None,
         }
+    }
+
+    /// Data came that nobody listens to. What to send when it still comes from a
+    /// device that was left: the message may have got lost, or the driver was
+    /// said to be dead and was not.
+    pub(crate) fn unwanted(&mut self, now: Instant, device: Device) -> Option<Bytes> {
+        let left = self.left.get_mut(&device)?;
+        if now < left.again_at {
+            return None;
+        }
+        left.again_at = now + LEAVE_AGAIN;
+        Some(left.leave.clone())
     }
 
     /// Takes note of the number of the SUBSCRIBE that was made for an [`Ask`].

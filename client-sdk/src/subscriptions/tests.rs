@@ -65,12 +65,12 @@ fn listeners_share_one_subscribe_and_the_last_one_ends_it() {
     let Bench { mut table, now } = Bench::flowing();
     assert_eq!(table.add(now, DUMMY, ListenerId(2), terms("usual")), None);
     assert_eq!(table.listeners(DUMMY), [ListenerId(1), ListenerId(2)]);
-    assert_eq!(table.remove(DUMMY, ListenerId(1)), None);
+    assert_eq!(table.remove(now, DUMMY, ListenerId(1)), None);
     assert_eq!(
-        table.remove(DUMMY, ListenerId(2)),
+        table.remove(now, DUMMY, ListenerId(2)),
         Some(terms("usual").leave)
     );
-    assert_eq!(table.remove(DUMMY, ListenerId(2)), None);
+    assert_eq!(table.remove(now, DUMMY, ListenerId(2)), None);
     assert!(table.is_empty());
 }
 
@@ -174,10 +174,29 @@ fn a_dead_driver_is_asked_again_until_it_is_back() {
 }
 
 #[test]
+fn a_device_that_goes_on_after_it_was_left_is_told_again() {
+    let mut bench = Bench::flowing();
+    let leave = bench.table.remove(bench.now, DUMMY, ListenerId(1));
+    let second = Duration::from_secs(1);
+    assert_eq!(bench.table.unwanted(bench.now, DUMMY), None, "on its way");
+    bench.now += second;
+    assert_eq!(bench.table.unwanted(bench.now, DUMMY), leave);
+    assert_eq!(bench.table.unwanted(bench.now, DUMMY), None, "not at once");
+    bench.now += second;
+    assert_eq!(bench.table.unwanted(bench.now, DUMMY), leave);
+    let listener = ListenerId(2);
+    bench.table.add(bench.now, DUMMY, listener, terms("usual"));
+    bench.now += second;
+    assert_eq!(bench.table.unwanted(bench.now, DUMMY), None, "wanted again");
+    let never = Device::new(DeviceType::HOKUYO, 0);
+    assert_eq!(bench.table.unwanted(bench.now, never), None);
+}
+
+#[test]
 fn nothing_is_sent_to_a_dead_driver_when_the_last_listener_goes() {
     let mut bench = Bench::flowing();
     bench.table.driver_died(bench.now, DUMMY, None);
-    assert_eq!(bench.table.remove(DUMMY, ListenerId(1)), None);
+    assert_eq!(bench.table.remove(bench.now, DUMMY, ListenerId(1)), None);
 }
 
 #[test]
