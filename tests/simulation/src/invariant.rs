@@ -84,6 +84,8 @@ invariants! {
         "a call gets the answer to its own request",
     SubscriptionsFlow = "subscriptions-flow":
         "when trouble stops, whoever subscribes to a device that is up gets data",
+    LeftIsSilent = "left-is-silent":
+        "whoever subscribes no more gets no more data, once trouble stops",
     InterruptionsTold = "interruptions-told":
         "whoever gets data hears at once when the mediator says that the driver died",
     DriversForget = "drivers-forget":

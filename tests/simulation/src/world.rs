@@ -88,8 +88,6 @@ pub struct World {
     setup: Setup,
     /// Trouble has stopped.
     calm: bool,
-    /// Since then, and when so many frames had been dropped on their way to drivers.
-    calm_since: Option<(Instant, u64)>,
     /// Clients ask for nothing new, since then.
     quiet: Option<Instant>,
     /// Nothing passes the network.
@@ -137,7 +135,6 @@ impl World {
             weather,
             setup,
             calm: false,
-            calm_since: None,
             quiet: None,
             outage: false,
             spawns_fail: false,
