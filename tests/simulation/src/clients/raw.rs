@@ -22,7 +22,7 @@ pub enum Kind {
     Nuisance,
 }
 
-/// See the [module](self).
+/// A client that knows no SDK.
 pub struct Raw {
     kind: Kind,
     syn: u32,

@@ -21,7 +21,7 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 /// How far apart data is expected.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// See the [module](self).
+/// A client with the SDK.
 pub struct Sdk {
     machine: Machine,
     /// Its token, its device, its deadline.

@@ -47,7 +47,7 @@ impl Habits {
     }
 }
 
-/// See the [module](self).
+/// A driver of the old kind.
 pub struct Old {
     pid: u32,
     devices: Vec<Device>,

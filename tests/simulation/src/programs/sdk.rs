@@ -23,7 +23,7 @@ pub(super) const ASKED: Device = Device::new(DeviceType(77), 3);
 /// How long they wait.
 const PATIENCE: Duration = Duration::from_millis(800);
 
-/// See the [module](self).
+/// A driver with the SDK.
 pub struct Sdk {
     pid: u32,
     session: Session<dummy::DriverMsg>,
