@@ -50,9 +50,10 @@ impl<'a> Mischief<'a> {
         let control = site.client()?;
         let sink = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         sink.connect(site.address)?;
-        sink.send(&frame(BABBLER, &padded(32)))?;
         let address = sink.local_addr()?.to_string();
         let id = crate::site::wait_for("the sink to be known", || {
+            // The other hand may have taken the driver away, or have made newcomers give way.
+            sink.send(&frame(BABBLER, &padded(32)))?;
             let clients = control.mediator().clients()?;
             let known = clients.iter().find(|client| client.address == address);
             Ok(known.map(|client| client.id))
