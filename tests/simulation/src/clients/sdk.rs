@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use amber_client::simulation::{Machine, Signalled};
 use amber_client::transport::Role;
-use amber_proto::{Device, DeviceMessage, Header, MsgType, Packet};
+use amber_proto::{Device, DeviceMessage, Header, MsgType, Packet, SynNum};
 use bytes::Bytes;
 use fastrand::Rng;
 use prost::Message;
@@ -145,8 +145,9 @@ impl Sdk {
         let said = messages::envelope(&packet.message).unwrap_or_default();
         let ack = said.ack().filter(|ack| ack.0 != 0);
         let (kind, device) = (said.kind(), device.unwrap_or(Device::MEDIATOR));
+        // What names no number at all is not published, but babble.
         if kind == Some(MsgType::Data)
-            && ack.is_none()
+            && said.ack() == Some(SynNum(0))
             && let Some((_, last)) = self.left.get_mut(&device)
         {
             *last = Some(now);
