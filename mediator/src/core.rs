@@ -17,6 +17,7 @@ mod absence;
 mod clients;
 mod control;
 mod health;
+mod reload;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -205,82 +206,6 @@ impl Core {
         self.drivers
             .values()
             .all(|driver| driver.supervisor.is_at_rest())
-    }
-
-    /// Another configuration: drivers that stand there unchanged do not notice.
-    /// Returns what was done, in words.
-    pub fn apply(&mut self, now: Instant, config: &Config) -> String {
-        self.take_rules(config);
-        let (mut changed, mut unchanged, mut added) = (0, 0, 0);
-        let mut keep = BTreeSet::new();
-        for driver in &config.drivers {
-            let known = driver
-                .devices
-                .iter()
-                .find_map(|device| self.router.driver_of(*device));
-            let same_devices = known.filter(|key| {
-                self.drivers
-                    .get(key)
-                    .is_some_and(|known| known.config.devices == driver.devices && !known.obsolete)
-            });
-            let Some(key) = same_devices else { continue };
-            keep.insert(key);
-            let Some(known) = self.drivers.get_mut(&key) else {
-                continue;
-            };
-            let current = known.next_config.as_ref().unwrap_or(&known.config);
-            if current == driver {
-                unchanged += 1;
-                // Whoever asks for a reload has mended something.
-                if matches!(known.supervisor.state(), State::Failed { .. }) {
-                    self.driver_event(now, key, Event::Start);
-                }
-            } else {
-                changed += 1;
-                known.next_config = Some(driver.clone());
-                // One that somebody has stopped stays so.
-                if known.supervisor.is_wanted() {
-                    self.driver_event(now, key, Event::Restart);
-                }
-            }
-        }
-        let obsolete: Vec<_> = self
-            .keys()
-            .into_iter()
-            .filter(|key| !keep.contains(key) && !self.drivers[key].obsolete)
-            .collect();
-        for key in &obsolete {
-            self.driver_event(now, *key, Event::Stop);
-            if let Some(driver) = self.drivers.get_mut(key) {
-                driver.obsolete = true;
-            }
-            // Its devices are free at once, for a driver that takes them over.
-            self.router.release_devices(*key);
-            self.forget_if_at_rest(now, *key);
-        }
-        for driver in &config.drivers {
-            if driver
-                .devices
-                .iter()
-                .all(|device| self.router.driver_of(*device).is_none())
-            {
-                added += 1;
-                let key = self.add_driver(now, driver.clone());
-                self.driver_event(now, key, Event::Start);
-            }
-        }
-        let removed = obsolete.len();
-        let text = format!(
-            "configuration read; drivers unchanged: {unchanged}, restarted: {changed}, \
-             added: {added}, removed: {removed}"
-        );
-        info!("{text}");
-        self.notify(Notice {
-            text: Some(text.clone()),
-            ..notice(Kind::ConfigurationReloaded)
-        });
-        self.tend(now);
-        text
     }
 
     /// A datagram has come.
@@ -488,61 +413,6 @@ impl Core {
         self.drivers.keys().copied().collect()
     }
 
-    fn add_driver(&mut self, now: Instant, config: DriverConfig) -> DriverKey {
-        let key = DriverKey(self.next_key);
-        self.next_key += 1;
-        self.router.add_driver(key, config.devices.clone());
-        let supervisor = Supervisor::new(now, config.policy);
-        let health = config.devices.iter().map(|_| Health::new(now)).collect();
-        let driver = Driver {
-            config,
-            supervisor,
-            words: Words::default(),
-            health,
-            gone: false,
-            hint: None,
-            last_exit_hint: None,
-            obsolete: false,
-            next_config: None,
-            waits: false,
-        };
-        self.drivers.insert(key, driver);
-        key
-    }
-
-    /// Whether drivers that are no longer configured still run, and hold
-    /// hardware that this one needs. Several may: a driver of two devices can
-    /// take over from two drivers.
-    fn must_wait(&self, key: DriverKey) -> bool {
-        let Some(devices) = self.drivers.get(&key).map(|driver| &driver.config.devices) else {
-            return false;
-        };
-        let holds = |other: &Driver| {
-            let held = &other.config.devices;
-            other.obsolete && held.iter().any(|device| devices.contains(device))
-        };
-        let others = self.drivers.iter().filter(|(other, _)| **other != key);
-        others.map(|(_, other)| other).any(holds)
-    }
-
-    fn forget_if_at_rest(&mut self, now: Instant, key: DriverKey) {
-        let forget = |driver: &Driver| driver.obsolete && driver.supervisor.is_at_rest();
-        if !self.drivers.get(&key).is_some_and(forget) {
-            return;
-        }
-        self.drivers.remove(&key);
-        self.router.remove_driver(key);
-        for next in self.keys() {
-            if self.stopping || !self.drivers[&next].waits || self.must_wait(next) {
-                continue;
-            }
-            if let Some(driver) = self.drivers.get_mut(&next) {
-                driver.waits = false;
-            }
-            self.driver_event(now, next, Event::Start);
-        }
-    }
-
     fn bad_framing(&mut self, now: Instant, key: DriverKey, bytes: &[u8], error: StreamError) {
         self.framing_event(now, key, format!("{} ({error})", show_bytes(bytes)));
     }
@@ -661,16 +531,6 @@ impl Core {
                 self.driver_event(now, key, Event::Deaf(frames));
             }
         }
-    }
-
-    /// The rules that can change while the mediator runs.
-    fn take_rules(&mut self, config: &Config) {
-        self.admin = config.admin;
-        self.limits = config.limits;
-        self.router
-            .set_datagram_rate(config.limits.datagrams_per_second);
-        self.router
-            .set_access(config.access.clone(), &mut self.outbox);
     }
 
     /// Clients that made room for others are found out when they are told of
