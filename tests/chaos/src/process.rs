@@ -120,8 +120,14 @@ mod tests {
             .unwrap();
         let mut up = [0; 3];
         std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut up).unwrap();
-        let found = marked(&mark);
-        let sleeps = found.iter().find(|p| p.command == "sleep 1000").unwrap();
+        // The shell says "up" maybe before its child has become what it starts.
+        let (found, sleeps) = loop {
+            let found = marked(&mark);
+            if let Some(sleeps) = found.iter().find(|p| p.command == "sleep 1000").cloned() {
+                break (found, sleeps);
+            }
+            std::thread::yield_now();
+        };
         assert!(found.iter().any(|p| p.pid == shell.id()));
         assert!(!signal(
             sleeps.pid,
