@@ -103,6 +103,10 @@ pub const EVENTS_PER_TURN: usize = 256;
 /// Datagrams taken from a socket before others have their turn.
 pub const DATAGRAMS_PER_TURN: usize = 64;
 
+/// A socket from which so many datagrams were taken in one turn is looked at in the
+/// next without waiting to be told.
+pub const BUSY_DATAGRAMS: usize = 16;
+
 /// Bytes read from a driver before others have their turn: what a pipe holds.
 pub const READ_BYTES: usize = 64 * 1024;
 

@@ -7,6 +7,7 @@
 //! no hand-overs; only files are read on another thread, because they may take long.
 
 mod alarms;
+mod batch;
 mod child;
 mod errors;
 mod guard;
@@ -191,9 +192,11 @@ impl Mediator {
         core.router.set_listening(&self.addresses);
         (self.hooks.set_log_rate)(self.config.limits.log_lines_per_second);
         let registry = self.poll.registry();
+        let mut receivers = Vec::new();
         for (index, socket) in self.sockets.iter_mut().enumerate() {
-            let token = Source::Socket(index as u8).into();
-            registry.register(socket, token, Interest::READABLE)?;
+            let mut receiver = Receiver::new();
+            receiver.adjust_watch(registry, socket, Source::Socket(index as u8).into())?;
+            receivers.push(receiver);
         }
         registry.register(
             &mut self.signals,
@@ -201,7 +204,6 @@ impl Mediator {
             Interest::READABLE,
         )?;
         let waker = Arc::new(Waker::new(registry, Source::Wake.into())?);
-        let receivers = self.sockets.iter().map(|_| Receiver::new()).collect();
         let mut shell = Shell {
             core,
             poll: self.poll,
@@ -392,8 +394,20 @@ impl Shell {
             Err(error) => {
                 // An error of the socket is taken by being seen.
                 debug!(%error, "receiving failed");
+                self.again(Source::Errors(socket));
                 self.again(Source::Socket(socket));
             }
+        }
+        let watched = self.receivers[index].adjust_watch(
+            self.poll.registry(),
+            &mut self.sockets[index],
+            Source::Socket(socket).into(),
+        );
+        if let Err(error) = watched {
+            debug!(%error, "a socket cannot be watched");
+        }
+        if !self.receivers[index].is_watched() {
+            self.again(Source::Socket(socket));
         }
     }
 

@@ -65,14 +65,12 @@ fn pure_modules_have_no_io() {
 }
 
 #[test]
-fn unsafe_code_stands_in_one_small_module() {
+fn unsafe_code_stands_in_two_small_modules() {
     for (path, text) in sources() {
         if text.contains("unsafe {") {
-            assert!(
-                path.ends_with("mediator/src/shell/spawn.rs"),
-                "{}",
-                path.display()
-            );
+            let allowed = ["batch.rs", "spawn.rs"].map(|file| format!("mediator/src/shell/{file}"));
+            let is_allowed = allowed.iter().any(|file| path.ends_with(file));
+            assert!(is_allowed, "{}", path.display());
             assert!(text.contains("// SAFETY: "));
         }
     }

@@ -1,18 +1,16 @@
 //! Sockets, and datagrams in, many with one system call. IO.
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::AsRawFd;
 
 use mio::net::UdpSocket;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg};
+use mio::{Interest, Registry, Token};
+use nix::sys::socket::SockaddrStorage;
 use socket2::{Domain, Protocol, Type};
 
+use super::batch::Batch;
 use super::errors;
-use crate::limits::{DATAGRAMS_PER_TURN, SOCKET_BUFFER_BYTES};
-
-/// Room for any datagram.
-const BUFFER: usize = 1 << 16;
+use crate::limits::{BUSY_DATAGRAMS, DATAGRAMS_PER_TURN, SOCKET_BUFFER_BYTES};
 
 /// A socket that is bound, but not watched yet.
 pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
@@ -30,9 +28,21 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
     socket.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
     errors::keep(&socket, address.is_ipv6())?;
+    merge(&socket);
     socket.bind(&address.into())?;
     Ok(UdpSocket::from_std(socket.into()))
 }
+
+/// Asks the system to hand over in one piece what one client has sent in a row, and
+/// network card or loopback have not cut apart. Linux before 5.0 does not know it.
+#[cfg(target_os = "linux")]
+fn merge(socket: &socket2::Socket) {
+    use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
+    let _ = setsockopt(socket, UdpGroSegment, &true);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn merge(_: &socket2::Socket) {}
 
 /// What is left in a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,49 +53,74 @@ pub(super) enum Rest {
     Unknown,
 }
 
-/// What a batch is received into: one for each socket, because the system is
-/// not told anew how long an address may be, and those of IPv6 are longer.
+/// Receives batches from one socket.
 pub(super) struct Receiver {
-    buffers: Vec<u8>,
-    headers: MultiHeaders<SockaddrStorage>,
-    /// How many datagrams there is room for: preparing it costs time, too, so
-    /// it is twice as many as came last.
+    batch: Batch,
+    /// How many there is room for: preparing it costs time, too, so it is twice
+    /// as many as came last.
     room: usize,
+    /// How many came last.
+    last: usize,
+    /// The system wakes us when something comes.
+    watched: bool,
 }
 
-/// The least of [`Receiver::room`].
+/// The least of [`Receiver::room`], unless they are merged.
 const ROOM: usize = 4;
 
 impl Receiver {
     pub(super) fn new() -> Self {
-        // Zeroed pages cost nothing until a datagram needs them.
-        let buffers = vec![0; DATAGRAMS_PER_TURN * BUFFER];
         Self {
-            buffers,
-            headers: MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None),
+            batch: Batch::new(),
             room: ROOM,
+            last: 0,
+            watched: false,
         }
     }
 
-    /// Takes what is there, at most [`DATAGRAMS_PER_TURN`].
+    /// A socket with much to do is not watched, but looked at in each turn until it
+    /// is empty: of a watched one the system also notes, for each datagram that
+    /// has left, that there is room for another.
+    pub(super) fn adjust_watch(
+        &mut self,
+        registry: &Registry,
+        socket: &mut UdpSocket,
+        token: Token,
+    ) -> io::Result<()> {
+        if self.watched && self.last >= BUSY_DATAGRAMS {
+            registry.deregister(socket)?;
+            self.watched = false;
+        } else if !self.watched && self.last == 0 {
+            // What has come meanwhile wakes us at once.
+            registry.register(socket, token, Interest::READABLE)?;
+            self.watched = true;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        self.watched
+    }
+
+    /// Takes what is there: about [`DATAGRAMS_PER_TURN`]. How many the system has
+    /// merged is known only afterwards, so it may once be many times as many; the
+    /// next batch is smaller then.
     pub(super) fn receive(
         &mut self,
         socket: &UdpSocket,
         mut each: impl FnMut(SocketAddr, &[u8]),
     ) -> io::Result<Rest> {
-        let mut slices: Vec<_> = self
-            .buffers
-            .chunks_exact_mut(BUFFER)
-            .take(self.room)
-            .map(|chunk| [IoSliceMut::new(chunk)])
-            .collect();
-        let fd = socket.as_raw_fd();
-        let flags = MsgFlags::MSG_DONTWAIT;
-        let mut count = 0;
-        for message in recvmmsg(fd, &mut self.headers, &mut slices, flags, None)? {
-            count += 1;
-            let bytes = message.iovs().next().unwrap_or_default();
-            if let Some(from) = message.address.and_then(|address| to_std(&address)) {
+        self.last = 0;
+        let count = self.batch.receive(socket, self.room)?;
+        let mut datagrams = 0;
+        for (from, bytes, segment) in self.batch.iter() {
+            datagrams += 1;
+            if bytes.len() <= segment {
+                each(from, bytes);
+                continue;
+            }
+            datagrams += bytes.len() / segment;
+            for bytes in bytes.chunks(segment) {
                 each(from, bytes);
             }
         }
@@ -93,7 +128,10 @@ impl Receiver {
             true => Rest::Nothing,
             false => Rest::Unknown,
         };
-        self.room = (2 * count).clamp(ROOM, DATAGRAMS_PER_TURN);
+        self.last = datagrams;
+        let merged = datagrams.div_ceil(count.max(1)).max(1);
+        let most = (DATAGRAMS_PER_TURN / merged).max(1);
+        self.room = (2 * count).max(ROOM).min(most);
         Ok(rest)
     }
 }
@@ -140,5 +178,63 @@ mod tests {
         assert!(batches.iter().all(|batch| *batch <= DATAGRAMS_PER_TURN));
         let nothing = receiver.receive(&socket, |_, _| unreachable!());
         assert_eq!(nothing.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_was_sent_as_one_is_taken_apart() {
+        use std::io::IoSlice;
+        use std::os::fd::AsRawFd;
+
+        use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+
+        for ip in ["127.0.0.1", "::1"] {
+            let Ok(socket) = bind((ip.parse::<std::net::IpAddr>().unwrap(), 0).into()) else {
+                assert_eq!(ip, "::1");
+                eprintln!("SKIP receiving with IPv6: there is none here");
+                continue;
+            };
+            let peers = [(); 2].map(|()| std::net::UdpSocket::bind((ip, 0)).unwrap());
+            let to = SockaddrStorage::from(socket.local_addr().unwrap());
+            // By whom, how long each is, and how long all are.
+            let mut expected = Vec::new();
+            for (round, (peer, segment, all)) in [
+                (0, 50, 50 * 40),
+                (1, 50, 50 * 3 + 7),
+                (0, 1200, 1200 * 9 + 1),
+                (1, 20, 20),
+            ]
+            .into_iter()
+            .cycle()
+            .take(40)
+            .enumerate()
+            {
+                let bytes: Vec<u8> = (0..all).map(|i| (i / segment + round) as u8).collect();
+                let cut = segment as u16;
+                let socket = peers[peer].as_raw_fd();
+                let (bytes, cut) = (
+                    [IoSlice::new(&bytes)],
+                    [ControlMessage::UdpGsoSegments(&cut)],
+                );
+                let sent = sendmsg(socket, &bytes, &cut, MsgFlags::empty(), Some(&to));
+                if sent.is_err() {
+                    eprintln!("SKIP merged datagrams: this system cannot cut them");
+                    return;
+                }
+                let from = peers[peer].local_addr().unwrap();
+                let datagrams = bytes[0].chunks(segment);
+                expected.extend(datagrams.map(|datagram| (from, datagram.to_vec())));
+            }
+            let mut receiver = Receiver::new();
+            let (mut taken, mut calls) = (Vec::new(), 0);
+            while taken.len() < expected.len() {
+                let each = |from, bytes: &[u8]| taken.push((from, bytes.to_vec()));
+                receiver.receive(&socket, each).unwrap();
+                assert!(receiver.room <= ROOM, "about {DATAGRAMS_PER_TURN} at once");
+                calls += 1;
+            }
+            assert!(taken == expected, "{ip}");
+            assert!(calls < 40, "{calls} calls for 40");
+        }
     }
 }

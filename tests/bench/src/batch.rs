@@ -88,6 +88,17 @@ impl Default for Sender {
 }
 
 impl Sender {
+    /// Sends frames, at most [`BATCH`], to where the socket is connected. What the
+    /// system refuses is left out.
+    pub fn send_all(&mut self, socket: RawFd, frames: &[Vec<u8>]) {
+        let mut datagrams = [[IoSlice::new(&[]); 2]; BATCH];
+        for (datagram, frame) in datagrams.iter_mut().zip(frames) {
+            datagram[0] = IoSlice::new(frame);
+        }
+        let count = frames.len();
+        self.send(socket, &datagrams[..count], &[None; BATCH][..count]);
+    }
+
     /// Sends all of them, at most [`BATCH`], to the addresses, or to where the
     /// socket is connected. What the system refuses is left out.
     pub fn send(

@@ -1,6 +1,7 @@
 //! What the mediator is held to. PURE.
 
 use crate::fairness::FLOODED;
+use crate::load::Flood;
 use crate::peers::fastest;
 use crate::results::{Candidate, Results};
 
@@ -57,13 +58,17 @@ pub const ON_ONE_CORE: [(&str, usize); 3] = [
 ];
 
 /// The loads with many requests: clients, requests in flight of each, bytes.
-pub const FLOODS: [(&str, usize, usize, usize); 5] = [
-    ("1 client x 64, 64 B", 1, 64, 64),
-    ("16 clients x 4, 64 B", 16, 4, 64),
-    ("256 clients x 1, 64 B", 256, 1, 64),
-    ("1 client x 64, 1 KiB", 1, 64, 1024),
-    ("1 client x 64, 6.8 kB", 1, 64, 6800),
+pub const FLOODS: [(&str, usize, Flood, usize); 6] = [
+    ("1 client x 64, 64 B", 1, Flood::Window(64), 64),
+    (AT_ONCE, 1, Flood::AtOnce(64), 64),
+    ("16 clients x 4, 64 B", 16, Flood::Window(4), 64),
+    ("256 clients x 1, 64 B", 256, Flood::Window(1), 64),
+    ("1 client x 64, 1 KiB", 1, Flood::Window(64), 1024),
+    ("1 client x 64, 6.8 kB", 1, Flood::Window(64), 6800),
 ];
+
+/// A client that gives the system many requests in one call, as clients of NATS do.
+const AT_ONCE: &str = "1 client x 64 at once, 64 B";
 
 /// The loads with subscribers: how many, messages in a second, bytes.
 pub const FAN_OUTS: [(&str, usize, u32, usize); 4] = [
@@ -120,7 +125,8 @@ fn goals() -> Vec<Goal> {
         add(load, "per_s", Limit::TimesFloorAtLeast(0.95));
         add(load, "cpu_us", Limit::TimesFloorAtMost(1.15));
     }
-    let with_one_client = FLOODS.iter().filter(|(_, clients, ..)| *clients == 1);
+    let with_one_client = (FLOODS.iter())
+        .filter(|(_, clients, flood, _)| matches!((clients, flood), (1, Flood::Window(_))));
     for (size, (load, ..)) in with_one_client.enumerate() {
         // NATS with short messages is beyond the goal.
         let nats = Some("NATS").filter(|_| size == 0);
@@ -130,6 +136,9 @@ fn goals() -> Vec<Goal> {
         {
             add(load, "per_s", Limit::FasterThan(peer, speed));
         }
+    }
+    if let Some((peer, speed)) = fastest(0, None) {
+        add(AT_ONCE, "per_s", Limit::FasterThan(peer, speed));
     }
     for (load, ..) in FAN_OUTS {
         add(load, "cpu_us", Limit::TimesFloorAtMost(1.1));

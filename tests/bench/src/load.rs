@@ -5,7 +5,7 @@
 
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use amber_proto::MsgType;
@@ -215,6 +215,9 @@ impl Asker {
 pub enum Flood {
     /// Every client has so many requests outstanding.
     Window(usize),
+    /// The same, and what a client sends in a row it gives to the system with one
+    /// call, which cuts it apart when nobody wants it whole.
+    AtOnce(usize),
     /// All clients together send so many in a second, answers or not.
     PerSecond(f64),
 }
@@ -232,10 +235,15 @@ pub fn flood(
     duration: Duration,
 ) -> anyhow::Result<Seen> {
     let mut crowd = Crowd::new(to, clients, MsgType::Data, bytes)?;
+    crowd.at_once = !matches!(flood, Flood::Window(_));
+    let window = match flood {
+        Flood::Window(window) | Flood::AtOnce(window) => Some(window),
+        Flood::PerSecond(_) => None,
+    };
     Asker::new(to, bytes)?.warm_up()?;
     let cpu = CpuMeter::start(pid);
     let start = Instant::now();
-    if let Flood::Window(window) = flood {
+    if let Some(window) = window {
         (0..clients).for_each(|client| crowd.send(client, window));
     }
     let mut times = Samples::default();
@@ -257,7 +265,7 @@ pub fn flood(
             // A batch for one client after another, and a look at the answers.
             let missing = due.saturating_sub(crowd.sent).min(BATCH as u64) as usize;
             if missing > 0 {
-                crowd.send_at_once(turn % clients, missing);
+                crowd.send(turn % clients, missing);
                 turn += 1;
             }
             nap = EpollTimeout::ZERO;
@@ -269,13 +277,11 @@ pub fn flood(
             if answers > 0 {
                 last = Instant::now();
             }
-            if let Flood::Window(_) = flood
-                && sending
-            {
+            if window.is_some() && sending {
                 crowd.send(client, answers);
             }
         }
-        if let Flood::Window(window) = flood
+        if let Some(window) = window
             && sending
             && now - look > PATIENCE / 5
         {
@@ -377,6 +383,9 @@ struct Crowd {
     message: usize,
     /// Whether answers are data; if not, data is what was published.
     asks_data: bool,
+    /// See [`Flood::AtOnce`]; a flood without a window is sent so as well, as the
+    /// load must cost less than what it puts on others.
+    at_once: bool,
     sent: u64,
 }
 
@@ -415,6 +424,7 @@ impl Crowd {
             frames: vec![frame; BATCH],
             message,
             asks_data: kind == MsgType::Data,
+            at_once: false,
             sent: 0,
         })
     }
@@ -439,38 +449,13 @@ impl Crowd {
                 probe::stamp(&mut frame[self.message..], now_ns(), member.next);
                 member.next = member.next.wrapping_add(1);
             }
-            let mut datagrams = [[IoSlice::new(&[]); 2]; BATCH];
-            for (datagram, frame) in datagrams.iter_mut().zip(&self.frames) {
-                datagram[0] = IoSlice::new(frame);
+            let (socket, frames) = (member.socket.as_raw_fd(), &self.frames[..batch]);
+            match self.at_once {
+                true => send_at_once(socket, frames),
+                false => self.sender.send_all(socket, frames),
             }
-            let socket = member.socket.as_raw_fd();
-            self.sender
-                .send(socket, &datagrams[..batch], &[None; BATCH][..batch]);
             count -= batch;
         }
-    }
-
-    /// The same with one call, at most a batch, which the system cuts apart: the
-    /// load must cost less than what it puts on others.
-    fn send_at_once(&mut self, client: usize, count: usize) {
-        let member = &mut self.members[client];
-        let mut datagrams = Vec::new();
-        for frame in &mut self.frames[..count] {
-            probe::stamp(&mut frame[self.message..], now_ns(), member.next);
-            member.next = member.next.wrapping_add(1);
-            datagrams.extend_from_slice(frame);
-        }
-        self.sent += count as u64;
-        member.outstanding += count;
-        let segment = self.frames[0].len() as u16;
-        // What the system does not take is lost, as on any network.
-        let _ = sendmsg(
-            member.socket.as_raw_fd(),
-            &[IoSlice::new(&datagrams)],
-            &[ControlMessage::UdpGsoSegments(&segment)],
-            MsgFlags::empty(),
-            None::<&SockaddrIn>,
-        );
     }
 
     /// Takes what has come, at most a batch; says how many were in time.
@@ -509,6 +494,19 @@ impl Crowd {
             }
         }
     }
+}
+
+/// Sends frames of one length with one call, which the system cuts apart. What it does
+/// not take is lost, as on any network.
+fn send_at_once(socket: RawFd, frames: &[Vec<u8>]) {
+    let segment = frames[0].len() as u16;
+    let _ = sendmsg(
+        socket,
+        &[IoSlice::new(&frames.concat())],
+        &[ControlMessage::UdpGsoSegments(&segment)],
+        MsgFlags::empty(),
+        None::<&SockaddrIn>,
+    );
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC, which all processes share.

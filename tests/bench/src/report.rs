@@ -19,11 +19,26 @@ pub struct Conditions {
     pub version: String,
 }
 
-/// Everything as a table for a terminal and for Markdown alike.
+/// Everything as a table for a terminal and for Markdown alike. The build before stands
+/// in it when it was measured.
 pub fn table(results: &Results) -> String {
-    let mut out = String::from(
-        "| load | quantity | floor | floor -b | amber | amber / floor -b |\n|---|---|---:|---:|---:|---:|\n",
-    );
+    let before = (results.series.iter()).any(|series| series.candidate == Candidate::Before);
+    let mut head = vec![
+        "load",
+        "quantity",
+        "floor",
+        "floor -b",
+        "amber",
+        "amber / floor -b",
+    ];
+    let mut rule = vec!["---", "---", "---:", "---:", "---:", "---:"];
+    if before {
+        head.extend(["before", "amber / before"]);
+        rule.extend(["---:"; 2]);
+    }
+    let mut out = String::new();
+    line(&mut out, &head);
+    let _ = writeln!(out, "|{}|", rule.join("|"));
     for load in results.loads() {
         let mut quantities: Vec<&str> = Vec::new();
         for series in results.series.iter().filter(|series| series.load == load) {
@@ -34,19 +49,24 @@ pub fn table(results: &Results) -> String {
         for quantity in quantities {
             let of = |candidate| results.median(load, quantity, candidate);
             let shown = |value: Option<f64>| value.map_or(String::new(), number);
-            let ratio = results.ratio(load, quantity, Candidate::Amber, Candidate::FloorBatched);
-            let ratio = ratio.filter(|ratio| ratio.is_finite());
-            line(
-                &mut out,
-                &[
-                    load,
-                    quantity,
-                    &shown(of(Candidate::Floor)),
-                    &shown(of(Candidate::FloorBatched)),
-                    &shown(of(Candidate::Amber)),
-                    &ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")),
-                ],
-            );
+            let ratio = |other| {
+                let ratio = results.ratio(load, quantity, Candidate::Amber, other);
+                let ratio = ratio.filter(|ratio| ratio.is_finite());
+                ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))
+            };
+            let mut cells = vec![
+                load.to_owned(),
+                quantity.to_owned(),
+                shown(of(Candidate::Floor)),
+                shown(of(Candidate::FloorBatched)),
+                shown(of(Candidate::Amber)),
+                ratio(Candidate::FloorBatched),
+            ];
+            if before {
+                cells.extend([shown(of(Candidate::Before)), ratio(Candidate::Before)]);
+            }
+            let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+            line(&mut out, &cells);
         }
     }
     out

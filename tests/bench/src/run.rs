@@ -117,14 +117,13 @@ impl Bench {
     }
 
     fn flood(&mut self) -> anyhow::Result<()> {
-        for (load, clients, window, bytes) in FLOODS {
+        for (load, clients, flood, bytes) in FLOODS {
             if !self.wants(load) {
                 continue;
             }
             for candidate in self.candidates.clone() {
                 self.at(load, candidate);
                 let running = self.start(candidate, &Setting::default())?;
-                let flood = Flood::Window(window);
                 let seen = self.flooded(&running, clients, flood, bytes)?;
                 self.results
                     .add(load, "per_s", candidate, seen.per_second());

@@ -1,0 +1,137 @@
+//! One call for many datagrams in, with how the system has merged them. IO.
+//!
+//! The wrappers of `recvmmsg` that we know give room for control messages once,
+//! and not again, so that only the first batch would say what was merged.
+//! Hence this module has unsafe code. Preparing a call costs less, too.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::ptr;
+
+use mio::net::UdpSocket;
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::socket::{SockaddrLike, SockaddrStorage};
+
+use super::udp::to_std;
+use crate::limits::DATAGRAMS_PER_TURN;
+
+/// Room for any datagram, and for all that the system merges.
+const BUFFER: usize = 1 << 16;
+
+/// What one call has brought, and room for the next.
+pub(super) struct Batch {
+    /// Zeroed pages cost nothing until a datagram needs them.
+    bytes: Vec<u8>,
+    slots: Vec<Slot>,
+    headers: Vec<libc::mmsghdr>,
+    count: usize,
+}
+
+/// What the system writes for one of them, beside the bytes.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Slot {
+    address: MaybeUninit<libc::sockaddr_storage>,
+    control: Control,
+    bytes: libc::iovec,
+}
+
+/// Room for one control message with a number, laid out as the system does.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Control {
+    header: libc::cmsghdr,
+    number: libc::c_int,
+}
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        // SAFETY: these are plain C structures of numbers and pointers, for which
+        // zeros are valid; no pointer is used before it is set in `receive`.
+        let (slot, header) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        Self {
+            bytes: vec![0; DATAGRAMS_PER_TURN * BUFFER],
+            slots: vec![slot; DATAGRAMS_PER_TURN],
+            headers: vec![header; DATAGRAMS_PER_TURN],
+            count: 0,
+        }
+    }
+
+    /// Takes what is there, at most so many, and never waits. Says how many.
+    pub(super) fn receive(&mut self, socket: &UdpSocket, room: usize) -> io::Result<usize> {
+        self.count = 0;
+        let room = room.min(self.headers.len());
+        let parts = self
+            .slots
+            .iter_mut()
+            .zip(self.bytes.chunks_exact_mut(BUFFER));
+        for (header, (slot, bytes)) in self.headers[..room].iter_mut().zip(parts) {
+            slot.bytes.iov_base = bytes.as_mut_ptr().cast();
+            slot.bytes.iov_len = bytes.len();
+            let header = &mut header.msg_hdr;
+            header.msg_iov = &raw mut slot.bytes;
+            header.msg_iovlen = 1;
+            header.msg_name = slot.address.as_mut_ptr().cast();
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            header.msg_control = (&raw mut slot.control).cast();
+            header.msg_controllen = size_of::<Control>() as _;
+        }
+        // SAFETY: the first `room` headers point into `slots` and `bytes`, which
+        // are as long as they say, are not touched until the call returns, and are
+        // not moved, as `self` is borrowed. Later calls set all pointers anew.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                room as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+                ptr::null_mut(),
+            )
+        };
+        self.count = Errno::result(count)? as usize;
+        Ok(self.count)
+    }
+
+    /// What the last call has brought: who sent it, the bytes, and the length of
+    /// each datagram in them; the last one may be shorter.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8], usize)> {
+        let all = self.headers.iter().zip(&self.slots);
+        let all = all.zip(self.bytes.chunks_exact(BUFFER)).take(self.count);
+        all.filter_map(|((header, slot), bytes)| {
+            let bytes = &bytes[..header.msg_len as usize];
+            let header = &header.msg_hdr;
+            // SAFETY: for each of `count` messages the system has written an address
+            // of that length.
+            let address = unsafe {
+                SockaddrStorage::from_raw(slot.address.as_ptr().cast(), Some(header.msg_namelen))
+            };
+            // The system has set it to the length of what it has written there.
+            let has_control = header.msg_controllen > 0;
+            let merged = slot.control.segment().filter(|_| has_control);
+            Some((to_std(&address?)?, bytes, merged.unwrap_or(BUFFER)))
+        })
+    }
+}
+
+impl Control {
+    /// How long each of the datagrams is that the system has merged.
+    #[cfg(target_os = "linux")]
+    fn segment(&self) -> Option<usize> {
+        let Self { header, number } = self;
+        let is_it = (header.cmsg_level, header.cmsg_type) == (libc::IPPROTO_UDP, libc::UDP_GRO);
+        usize::try_from(*number)
+            .ok()
+            .filter(|segment| is_it && *segment > 0)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn segment(&self) -> Option<usize> {
+        let _ = self.number;
+        None
+    }
+}
