@@ -103,6 +103,9 @@ pub const LOCAL_SEGMENT_BYTES: usize = 32 * 1024;
 /// All of them together, in bytes: what one UDP packet holds.
 pub const RUN_BYTES: usize = 65_507;
 
+/// Sources that the system names in one turn as ready; the others come in the next.
+pub const EVENTS_PER_TURN: usize = 256;
+
 /// Datagrams taken from a socket before others have their turn.
 pub const DATAGRAMS_PER_TURN: usize = 64;
 
@@ -129,6 +132,9 @@ pub const REFUSALS_PER_SECOND: u32 = 200;
 
 /// Lines of one driver's stderr that are logged in a second.
 pub const STDERR_LINES_PER_SECOND: u32 = 100;
+
+/// Bytes read from a driver's stderr before others have their turn.
+pub const WORDS_READ_BYTES: usize = 4096;
 
 /// The longest line of stderr, in bytes; the rest becomes the next line.
 pub const STDERR_LINE_BYTES: usize = 4096;

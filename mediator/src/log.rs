@@ -285,20 +285,18 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
-    use tokio::task::{LocalSet, spawn_local, yield_now};
-
     use super::*;
 
     const IN_A_PROCESS_OF_ITS_OWN: &str = "AMBER_TEST_PANIC";
 
     #[test]
-    fn a_panic_in_any_task_is_logged_and_ends_the_program() {
+    fn a_panic_in_any_thread_is_logged_and_ends_the_program() {
         if env::var_os(IN_A_PROCESS_OF_ITS_OWN).is_some() {
-            return panic_in_a_task();
+            return panic_in_a_thread();
         }
         let output = Command::new(env::current_exe().unwrap())
             .args(["--exact", "--nocapture"])
-            .arg("log::tests::a_panic_in_any_task_is_logged_and_ends_the_program")
+            .arg("log::tests::a_panic_in_any_thread_is_logged_and_ends_the_program")
             .env(IN_A_PROCESS_OF_ITS_OWN, "1")
             .output()
             .unwrap();
@@ -310,19 +308,12 @@ mod tests {
         assert!(text.contains("the last straw"), "{text}");
     }
 
-    /// Without a hook, the runtime would catch this and go on without the task.
-    fn panic_in_a_task() {
+    /// Without a hook, only that thread would end.
+    fn panic_in_a_thread() {
         let log = Log::start("info", Format::Text).unwrap();
         log.abort_on_panic();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
-        runtime.block_on(LocalSet::new().run_until(async {
-            tracing::info!("the line before");
-            spawn_local(async { panic!("the last straw") });
-            for _ in 0..100 {
-                yield_now().await;
-            }
-        }));
+        tracing::info!("the line before");
+        let thread = thread::spawn(|| panic!("the last straw"));
+        let _ = thread.join();
     }
 }

@@ -1,56 +1,61 @@
 //! Where the core meets the world. IO.
 //!
-//! One thread, one [`Core`], and a few tasks that tell it what happens: one per
-//! socket, three per driver, one for timers. Each of them, after it has told
-//! the core, calls `Shell::settle`, which does what there is to do until
-//! nothing is left. There are no locks and no hand-overs: the core is borrowed
-//! only between two awaits.
+//! One thread and one loop: it waits until the system has something, or until
+//! something is due, tells the [`Core`], and does what the core has decided
+//! until nothing is left ([`Shell::settle`]). Whoever has more than fits into a
+//! turn goes on in the next, so that nobody waits for long. There are no locks and
+//! no hand-overs; only files are read on another thread, because they may take long.
 
+mod alarms;
 mod child;
 mod errors;
 mod guard;
+mod poll;
 mod reload;
 mod sender;
 mod service;
 mod spawn;
 mod udp;
 
-use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::{self, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
-use std::{env, future, io};
+use std::time::{Duration, Instant, SystemTime};
+use std::{env, io};
 
+use mio::net::UdpSocket;
+use mio::{Events, Interest, Poll, Waker};
 use nix::sys::signal::Signal;
-use tokio::net::UdpSocket;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
-use tokio::task::spawn_local;
-use tokio::time::timeout;
-use tracing::{debug, error, warn};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook_mio::v1_0::Signals;
+use tracing::{debug, error, info, warn};
 
+use self::alarms::Alarms;
 use self::child::Child;
 use self::guard::Guard;
 pub use self::guard::guard;
+use self::poll::Source;
 use self::reload::Reloads;
 use self::sender::Sender;
 use self::service::Service;
+use self::udp::{Receiver, Rest};
 use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
 use crate::counters::Drop;
 use crate::hash::Map;
+use crate::limits::EVENTS_PER_TURN;
 use crate::router::{ClientAddress, DriverKey, Unreachable};
 use crate::supervise::{Action, Event};
 
 /// A mediator that has its sockets.
 pub struct Mediator {
     config: Config,
-    sockets: Vec<net::UdpSocket>,
+    sockets: Vec<UdpSocket>,
     addresses: Vec<SocketAddr>,
     hooks: Hooks,
+    poll: Poll,
+    signals: Signals,
 }
 
 /// What the mediator cannot do without its program.
@@ -66,6 +71,28 @@ pub struct Hooks {
     /// The program that `amber` stands for in commands; it is also run as
     /// `amber guard`.
     pub amber: PathBuf,
+    /// What SIGHUP means.
+    pub hangup: Hangup,
+}
+
+/// What SIGHUP means, which comes when a terminal is closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hangup {
+    /// Read the configuration again, as services do.
+    #[default]
+    Reload,
+    /// The end.
+    End,
+}
+
+/// How a mediator has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All drivers have ended, or cannot be ended.
+    Orderly,
+    /// A second signal did not want to wait for them. They are ended by the guard
+    /// as soon as this process ends, which must be now.
+    Hurried,
 }
 
 /// See [`Hooks`].
@@ -88,6 +115,9 @@ pub enum BindError {
     /// The configuration names no address.
     #[error("no address to listen on")]
     Nothing,
+    /// The system does not let us wait for anything.
+    #[error("cannot wait for datagrams and signals: {0}")]
+    Poll(io::Error),
 }
 
 fn by(holder: Option<&str>) -> String {
@@ -95,11 +125,13 @@ fn by(holder: Option<&str>) -> String {
 }
 
 impl Mediator {
-    /// Takes the addresses of the configuration.
+    /// Takes the addresses of the configuration, and SIGTERM, SIGINT, SIGHUP and
+    /// SIGCHLD of this process.
     ///
     /// # Errors
-    /// One of them cannot be had. An address family that the machine lacks is
-    /// skipped with a line in the log, unless nothing else is left.
+    /// An address cannot be had. An address family that the machine lacks is
+    /// skipped with a line in the log, unless nothing else is left. Or the system
+    /// refuses what the mediator needs to begin with.
     pub fn bind(config: Config, hooks: Hooks) -> Result<Self, BindError> {
         let mut sockets = Vec::new();
         let mut addresses = Vec::new();
@@ -125,15 +157,17 @@ impl Mediator {
                 Err(error) => return Err(BindError::Other(*address, error)),
             }
         }
-        match sockets.is_empty() {
-            true => Err(skipped.unwrap_or(BindError::Nothing)),
-            false => Ok(Self {
-                config,
-                sockets,
-                addresses,
-                hooks,
-            }),
+        if sockets.is_empty() {
+            return Err(skipped.unwrap_or(BindError::Nothing));
         }
+        Ok(Self {
+            config,
+            sockets,
+            addresses,
+            hooks,
+            poll: Poll::new().map_err(BindError::Poll)?,
+            signals: Signals::new([SIGTERM, SIGINT, SIGHUP, SIGCHLD]).map_err(BindError::Poll)?,
+        })
     }
 
     /// Where it listens, with the ports that it got.
@@ -141,105 +175,270 @@ impl Mediator {
         &self.addresses
     }
 
-    /// Routes and supervises until `shutdown` is ready and all drivers have
+    /// Routes and supervises until SIGTERM or SIGINT comes and all drivers have
     /// ended, or cannot be ended: at the latest twice the longest grace time and
-    /// [`AFTER_KILL`](crate::limits::AFTER_KILL) later. SIGHUP reads the
-    /// configuration again.
+    /// [`AFTER_KILL`](crate::limits::AFTER_KILL) later. A second one ends at once.
+    /// SIGHUP reads the configuration again, or is an end as well.
     ///
-    /// Needs a [`LocalRuntime`](tokio::runtime::LocalRuntime), because drivers
-    /// are tied to the life of the thread that starts them. Cancelling stops
-    /// nothing: the end of the runtime ends all drivers with SIGKILL.
+    /// Drivers get SIGTERM when the thread ends that calls this.
     ///
     /// # Errors
-    /// The system refuses what the mediator needs to begin with.
-    pub async fn run(self, shutdown: impl Future<Output = ()> + 'static) -> io::Result<()> {
-        // A task of its own is polled only when it has something to do.
-        spawn_local(self.run_local(shutdown)).await?
-    }
-
-    async fn run_local(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let sockets: io::Result<Vec<_>> =
-            self.sockets.into_iter().map(UdpSocket::from_std).collect();
-        let sockets = sockets?;
-        let mut hangup = signal(SignalKind::hangup())?;
+    /// The system refuses what the mediator needs to begin with, or to wait.
+    pub fn run(mut self) -> io::Result<Ending> {
         // Nobody can guess it: clients prove themselves with what comes of it.
         let seed = RandomState::new().build_hasher().finish();
         let mut core = Core::new(Instant::now(), &self.config, seed, SystemTime::now);
         core.router.set_listening(&self.addresses);
         (self.hooks.set_log_rate)(self.config.limits.log_lines_per_second);
-        let (reloads, reloads_wanted) = Reloads::new();
-        let shell = Rc::new(Shell {
-            core: RefCell::new(core),
-            sender: RefCell::new(Sender::new()),
-            children: RefCell::default(),
+        let registry = self.poll.registry();
+        for (index, socket) in self.sockets.iter_mut().enumerate() {
+            let token = Source::Socket(index as u8).into();
+            registry.register(socket, token, Interest::READABLE)?;
+        }
+        registry.register(
+            &mut self.signals,
+            Source::Signals.into(),
+            Interest::READABLE,
+        )?;
+        let waker = Arc::new(Waker::new(registry, Source::Wake.into())?);
+        let receivers = self.sockets.iter().map(|_| Receiver::new()).collect();
+        let mut shell = Shell {
+            core,
+            poll: self.poll,
+            again: Vec::new(),
+            alarms: Alarms::default(),
+            receivers,
+            sockets: self.sockets,
+            sender: Sender::new(),
+            children: Map::default(),
             for_drivers: for_drivers(self.addresses[0]),
-            guard: Guard::start(self.hooks.amber.clone()),
+            guard: Guard::new(self.hooks.amber.clone()),
             hooks: self.hooks,
-            reloads,
+            signals: self.signals,
+            reloads: Reloads::new(waker),
             service: Service::from_env(),
-            log_lines_lost: Cell::new(0),
-            timers_changed: Notify::new(),
-            settled: Notify::new(),
-            sockets,
-        });
-        for index in 0..shell.sockets.len() {
-            spawn_local(receive(shell.clone(), index));
-        }
-        spawn_local(keep_time(shell.clone()));
-        spawn_local(service::keep_telling(shell.clone()));
-        reload::start(&shell, reloads_wanted);
-
+            log_lines_lost: 0,
+            phase: Phase::Running,
+        };
         let listening = self.addresses.iter().map(ToString::to_string).collect();
-        shell.core.borrow_mut().start(Instant::now(), listening);
-        shell.settle();
-        shell.service.ready();
-
-        let reload_on_hangup = async {
-            while hangup.recv().await.is_some() {
-                shell.reloads.ask(&shell, None);
-            }
-            future::pending::<()>().await;
-        };
-        tokio::select! {
-            () = shutdown => {}
-            () = reload_on_hangup => {}
-        }
-        let patience = shell.core.borrow_mut().shut_down(Instant::now());
-        shell.service.stopping(patience);
-        shell.settle();
-        let finished = async {
-            while !shell.core.borrow().is_finished() {
-                shell.settled.notified().await;
-            }
-        };
-        if timeout(patience, finished).await.is_err() {
-            let left = shell.core.borrow().unfinished();
-            error!("not even SIGKILL ends {left}: left behind");
-        }
-        Ok(())
+        shell.start(listening);
+        shell.run()
     }
 }
 
 /// See the [module](self).
 struct Shell {
-    core: RefCell<Core>,
+    core: Core,
+    poll: Poll,
+    /// What had more than fitted into the last turn.
+    again: Vec<Source>,
+    alarms: Alarms<Alarm>,
     sockets: Vec<UdpSocket>,
-    sender: RefCell<Sender>,
-    children: RefCell<Map<DriverKey, Child>>,
+    receivers: Vec<Receiver>,
+    sender: Sender,
+    children: Map<DriverKey, Child>,
     /// Where drivers reach us.
     for_drivers: SocketAddr,
-    guard: Rc<Guard>,
+    guard: Guard,
     hooks: Hooks,
+    signals: Signals,
     reloads: Reloads,
     service: Service,
-    log_lines_lost: Cell<u64>,
-    timers_changed: Notify,
-    settled: Notify,
+    log_lines_lost: u64,
+    phase: Phase,
+}
+
+/// How far we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// Drivers are being ended.
+    Ending,
+    Ended(Ending),
+}
+
+/// What may be due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Alarm {
+    /// The core wants to know the time.
+    Core,
+    /// The service manager is to be told how we are.
+    Service,
+    /// A guard that was lost is to be replaced.
+    Guard,
+    /// We do not wait any longer for drivers to end.
+    Patience,
+    Driver(DriverKey, child::Alarm),
 }
 
 impl Shell {
+    fn start(&mut self, listening: Vec<String>) {
+        if !self.guard.start() {
+            self.guard_lost();
+        }
+        self.core.start(Instant::now(), listening);
+        self.settle();
+        self.service.ready();
+        self.tell_service();
+    }
+
+    fn run(mut self) -> io::Result<Ending> {
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        loop {
+            let now = Instant::now();
+            while let Some(alarm) = self.alarms.pop(now) {
+                self.due(now, alarm);
+            }
+            match self.phase {
+                Phase::Ending if self.core.is_finished() => return Ok(Ending::Orderly),
+                Phase::Ended(ending) => return Ok(ending),
+                Phase::Running | Phase::Ending => {}
+            }
+            let next = match self.again.is_empty() {
+                true => self
+                    .alarms
+                    .next()
+                    .map(|at| at.saturating_duration_since(now)),
+                false => Some(Duration::ZERO),
+            };
+            poll::wait(&mut self.poll, &mut events, next)?;
+            let again = std::mem::take(&mut self.again);
+            for event in &events {
+                let source = event.token().into();
+                if let (Source::Socket(socket), true) = (source, event.is_error()) {
+                    self.ready(Source::Errors(socket), false);
+                }
+                if !again.contains(&source) {
+                    self.ready(source, event.is_read_closed());
+                }
+            }
+            for source in again {
+                self.ready(source, false);
+            }
+        }
+    }
+
+    /// Something is ready. What is `closed` has an end, which must be seen.
+    fn ready(&mut self, source: Source, closed: bool) {
+        match source {
+            Source::Socket(socket) => self.receive(socket),
+            Source::Errors(socket) => self.take_errors(socket),
+            Source::Stream(key, stream) => self.stream_ready(key, stream, closed),
+            Source::Signals => self.take_signals(),
+            Source::Wake => self.reloaded(),
+        }
+        self.settle();
+    }
+
+    /// It has more, and the others have their turn.
+    fn again(&mut self, source: Source) {
+        if !self.again.contains(&source) {
+            self.again.push(source);
+        }
+    }
+
+    fn due(&mut self, now: Instant, alarm: Alarm) {
+        match alarm {
+            Alarm::Core => {
+                self.core.timeout(now);
+                self.set_core_alarm();
+            }
+            Alarm::Service => self.tell_service(),
+            Alarm::Guard => {
+                if !self.guard.start() {
+                    self.guard_lost();
+                }
+            }
+            Alarm::Patience => {
+                let left = self.core.unfinished();
+                error!("not even SIGKILL ends {left}: left behind");
+                self.phase = Phase::Ended(Ending::Orderly);
+            }
+            Alarm::Driver(key, alarm) => self.driver_due(now, key, alarm),
+        }
+        self.settle();
+    }
+
+    fn set_core_alarm(&mut self) {
+        match self.core.next_timeout() {
+            Some(due) => self.alarms.set(Alarm::Core, due),
+            None => self.alarms.clear(Alarm::Core),
+        }
+    }
+
+    fn guard_lost(&mut self) {
+        self.alarms.set(Alarm::Guard, Instant::now() + guard::PAUSE);
+    }
+
+    fn tell_service(&mut self) {
+        if let Some(due) = self.service.tell(&self.core) {
+            self.alarms.set(Alarm::Service, due);
+        }
+    }
+
+    /// Takes datagrams from a socket.
+    fn receive(&mut self, socket: u8) {
+        self.count_lost_lines();
+        let now = Instant::now();
+        let index = usize::from(socket);
+        let core = &mut self.core;
+        let received = self.receivers[index].receive(&self.sockets[index], |address, bytes| {
+            core.datagram(now, ClientAddress { socket, address }, bytes);
+        });
+        match received {
+            Ok(Rest::Nothing) => {}
+            Ok(Rest::Unknown) => self.again(Source::Socket(socket)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                // An error of the socket is taken by being seen.
+                debug!(%error, "receiving failed");
+                self.again(Source::Socket(socket));
+            }
+        }
+    }
+
+    /// Takes what is known of addresses that cannot be reached. That comes before
+    /// the datagrams: who comes from such an address after that is new.
+    fn take_errors(&mut self, socket: u8) {
+        let core = &mut self.core;
+        let taken = errors::take(&self.sockets[usize::from(socket)], |address, how| {
+            let from = ClientAddress { socket, address };
+            core.unreachable(Instant::now(), from, how);
+        });
+        match taken {
+            Ok(true) => self.again(Source::Errors(socket)),
+            Ok(false) => {}
+            Err(error) => debug!(%error, "reading errors failed"),
+        }
+    }
+
+    fn take_signals(&mut self) {
+        let signals: Vec<_> = self.signals.pending().collect();
+        for signal in signals {
+            match signal {
+                SIGCHLD => self.reap(),
+                SIGHUP if self.hooks.hangup == Hangup::Reload => self.reload(None),
+                _ => self.end(),
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if self.phase != Phase::Running {
+            self.phase = Phase::Ended(Ending::Hurried);
+            return;
+        }
+        info!("ending; a second signal ends at once");
+        self.phase = Phase::Ending;
+        let now = Instant::now();
+        let patience = self.core.shut_down(now);
+        self.alarms.set(Alarm::Patience, now + patience);
+        self.service.stopping(patience);
+        self.tell_service();
+    }
+
     /// Does all that the core has decided.
-    fn settle(self: &Rc<Self>) {
+    fn settle(&mut self) {
         loop {
             self.settle_drivers();
             // What is learned by sending is one more thing to settle.
@@ -247,39 +446,32 @@ impl Shell {
                 break;
             }
         }
-        let core = &mut *self.core.borrow_mut();
-        if core.poll_timers_changed() {
-            self.timers_changed.notify_one();
-            self.settled.notify_one();
-            self.service.changed();
+        if self.core.poll_timers_changed() {
+            self.set_core_alarm();
+            if let Some(due) = self.service.changed() {
+                self.alarms.set(Alarm::Service, due);
+            }
         }
     }
 
-    fn settle_drivers(self: &Rc<Self>) {
+    fn settle_drivers(&mut self) {
         loop {
-            let dirty = self.core.borrow_mut().router.poll_dirty();
-            if let Some(key) = dirty {
+            if let Some(key) = self.core.router.poll_dirty() {
                 self.write(key);
-                continue;
-            }
-            let action = self.core.borrow_mut().poll_action();
-            if let Some((key, action)) = action {
+            } else if let Some((key, action)) = self.core.poll_action() {
                 self.act(key, action);
-                continue;
-            }
-            let order = self.core.borrow_mut().poll_order();
-            if let Some(order) = order {
+            } else if let Some(order) = self.core.poll_order() {
                 self.carry_out(order);
-                continue;
+            } else {
+                break;
             }
-            break;
         }
     }
 
     /// Sends what is to be sent; true when it turned out that somebody cannot be
     /// reached.
-    fn send(&self) -> bool {
-        let core = &mut *self.core.borrow_mut();
+    fn send(&mut self) -> bool {
+        let core = &mut self.core;
         if !core.router.tap.is_empty() {
             core.send_traced(Instant::now());
         }
@@ -287,8 +479,7 @@ impl Shell {
             return false;
         }
         let counters = &mut core.router.counters;
-        let sender = &mut *self.sender.borrow_mut();
-        let unreachable = sender.send(&self.sockets, &core.outbox, counters);
+        let unreachable = self.sender.send(&self.sockets, &core.outbox, counters);
         core.outbox.clear();
         for address in &unreachable {
             core.unreachable(Instant::now(), *address, Unreachable::NoRoute);
@@ -296,51 +487,34 @@ impl Shell {
         !unreachable.is_empty()
     }
 
-    /// Takes the lines of the log that were lost into the count.
-    fn count_lost_lines(&self, core: &mut Core) {
+    /// Takes the lines of the log that were lost into the count: somebody may ask
+    /// for it.
+    fn count_lost_lines(&mut self) {
         let lost = (self.hooks.log_lines_lost)();
-        let known = self.log_lines_lost.replace(lost);
-        core.router.counters.drop_many(Drop::LogLines, lost - known);
+        let known = std::mem::replace(&mut self.log_lines_lost, lost);
+        let counters = &mut self.core.router.counters;
+        counters.drop_many(Drop::LogLines, lost - known);
     }
 
-    /// Writes what waits for a driver. Returns how many bytes that were.
-    fn write(&self, key: DriverKey) -> usize {
-        let core = &mut *self.core.borrow_mut();
-        let Some(queue) = core.router.queue_mut(key) else {
-            return 0;
+    fn act(&mut self, key: DriverKey, action: Action) {
+        let child = self.children.get_mut(&key);
+        match (action, child) {
+            (Action::Spawn, _) => self.spawn(key),
+            (Action::CloseInput, Some(child)) => child.close_input(),
+            (Action::Terminate, Some(child)) => child.signal(Signal::SIGTERM),
+            (Action::Kill, Some(child)) => child.signal(Signal::SIGKILL),
+            // There is no process; or the core has done it itself.
+            _ => {}
+        }
+    }
+
+    fn spawn(&mut self, key: DriverKey) {
+        let Some(config) = self.core.driver_config(key).cloned() else {
+            return;
         };
-        match self.children.borrow().get(&key) {
-            Some(child) => child.write(queue),
-            None => {
-                queue.clear();
-                0
-            }
-        }
-    }
-
-    fn act(self: &Rc<Self>, key: DriverKey, action: Action) {
-        match action {
-            Action::Spawn => self.spawn(key),
-            Action::CloseInput => self.with_child(key, Child::close_input),
-            Action::Terminate => self.with_child(key, |child| child.signal(Signal::SIGTERM)),
-            Action::Kill => self.with_child(key, |child| child.signal(Signal::SIGKILL)),
-            // The core does these itself.
-            Action::Ping { .. } | Action::Up | Action::Gone { .. } | Action::GiveUp { .. } => {}
-        }
-    }
-
-    fn with_child(&self, key: DriverKey, act: impl FnOnce(&mut Child)) {
-        if let Some(child) = self.children.borrow_mut().get_mut(&key) {
-            act(child);
-        }
-    }
-
-    fn spawn(self: &Rc<Self>, key: DriverKey) {
-        let config = self.core.borrow_mut().driver_config(key).cloned();
-        let Some(config) = config else { return };
         let child = spawn::spawn(&config, &self.hooks.amber, self.for_drivers, &self.guard)
             .and_then(|process| {
-                Child::new(self, key, process).map_err(|error| spawn::SpawnError {
+                Child::new(self.poll.registry(), key, process).map_err(|error| spawn::SpawnError {
                     error: error.to_string(),
                     hint: "the system may have no file descriptors left: see `ulimit -n`".into(),
                 })
@@ -348,31 +522,21 @@ impl Shell {
         let now = Instant::now();
         match child {
             Ok(child) => {
-                let pid = child.pid;
+                let pid = child.pid();
                 self.guard.watch(pid);
-                self.children.borrow_mut().insert(key, child);
-                self.core
-                    .borrow_mut()
-                    .driver_event(now, key, Event::Spawned { pid });
+                self.children.insert(key, child);
+                self.core.driver_event(now, key, Event::Spawned { pid });
             }
             Err(spawn::SpawnError { error, hint }) => {
                 self.guard.forget_what_is_gone();
-                self.core.borrow_mut().spawn_failed(now, key, error, hint);
+                self.core.spawn_failed(now, key, error, hint);
             }
         }
     }
 
-    /// The process of a driver has ended.
-    fn gone(&self, key: DriverKey, pid: u32) {
-        self.guard.forget(pid);
-        if let Some(mut child) = self.children.borrow_mut().remove(&key) {
-            child.close_input();
-        }
-    }
-
-    fn carry_out(&self, order: Order) {
+    fn carry_out(&mut self, order: Order) {
         match order {
-            Order::Reload(ticket) => self.reloads.ask(self, Some(ticket)),
+            Order::Reload(ticket) => self.reload(Some(ticket)),
             Order::SetLogLevel(ticket, filter) => {
                 let outcome = (self.hooks.set_log_level)(&filter)
                     .map(|()| format!("log level: {filter}"))
@@ -380,58 +544,8 @@ impl Shell {
                         let hint = "try `info`, `debug` or `amber_mediator=trace`";
                         (error, Some(hint.to_owned()))
                     });
-                self.core.borrow_mut().answer(ticket, outcome);
+                self.core.answer(ticket, outcome);
             }
-        }
-    }
-}
-
-/// Takes datagrams from one socket.
-async fn receive(shell: Rc<Shell>, index: usize) {
-    let io = &shell.sockets[index];
-    let socket = index as u8;
-    let mut receiver = udp::Receiver::new();
-    loop {
-        let unreachable = |address, how| {
-            let from = ClientAddress { socket, address };
-            let core = &mut *shell.core.borrow_mut();
-            core.unreachable(Instant::now(), from, how);
-        };
-        let received = udp::receive(io, unreachable, || {
-            let core = &mut *shell.core.borrow_mut();
-            // Somebody may ask for it.
-            shell.count_lost_lines(core);
-            let now = Instant::now();
-            receiver.receive(io, |address, bytes| {
-                core.datagram(now, ClientAddress { socket, address }, bytes);
-            })
-        })
-        .await;
-        if let Err(error) = received {
-            // An error of the socket is taken by being seen.
-            debug!(%error, "receiving failed");
-            tokio::task::yield_now().await;
-        }
-        shell.settle();
-    }
-}
-
-/// Tells the core when its time has come.
-async fn keep_time(shell: Rc<Shell>) {
-    loop {
-        let due = shell.core.borrow().next_timeout();
-        let sleep = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due.into()).await,
-                None => future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = sleep => {
-                shell.core.borrow_mut().timeout(Instant::now());
-                shell.settle();
-            }
-            () = shell.timers_changed.notified() => {}
         }
     }
 }

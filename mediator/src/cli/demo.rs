@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 
 use amber_client::cli::{self as client, Failure};
 use amber_mediator::config::DEFAULT_PORT;
-use amber_mediator::shell::this_program;
+use amber_mediator::shell::{Hangup, this_program};
 use amber_sim::simulator::MARKERS;
 
 use super::{failed, mediator};
@@ -79,7 +79,7 @@ impl Options {
             listen: vec![(Ipv4Addr::LOCALHOST, self.port).into()],
             driver: drivers.clone(),
             log: "info".into(),
-            hangup: mediator::Hangup::End,
+            hangup: Hangup::End,
             ..mediator::Options::default()
         };
         mediator.serve(options, |addresses| {

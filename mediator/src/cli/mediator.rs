@@ -4,20 +4,14 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use std::{io, process};
 
 use amber_client::cli::{self as client, Failure};
 use amber_mediator::config::{Config, ConfigError};
 use amber_mediator::log::{Format, Log};
-use amber_mediator::shell::{BindError, Hooks, Mediator, this_program};
-use tokio::runtime::{Builder, LocalOptions};
-use tokio::signal::unix::{SignalKind, signal};
+use amber_mediator::shell::{BindError, Ending, Hangup, Hooks, Mediator, this_program};
 
 use super::failed;
-
-/// The runtime may take so long to end what hangs in it.
-const RUNTIME_END: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = "\
@@ -60,16 +54,6 @@ pub(crate) enum LogFormat {
     Journal,
 }
 
-/// What SIGHUP means, which comes when a terminal is closed.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Hangup {
-    /// Read the configuration again, as services do.
-    #[default]
-    Reload,
-    /// The end.
-    End,
-}
-
 impl Options {
     pub(crate) fn run(self, options: &client::Options) -> Result<(), Failure> {
         if self.print_config {
@@ -108,28 +92,23 @@ impl Options {
                 "no drivers: add --driver 'dummy:0=amber driver dummy', or [[driver]] to a file"
             );
         }
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build_local(LocalOptions::default())
-            .map_err(|error| failed("cannot start", &error))?;
         let hooks = Hooks {
             reload: Arc::new(move || self.effective()),
             set_log_level: Box::new(log.level()),
             set_log_rate: Box::new(log.rate()),
             log_lines_lost: Box::new(log.lost()),
             amber: this_program().map_err(|error| failed("cannot find this program", &error))?,
+            hangup,
         };
         let mediator = Mediator::bind(config, hooks).map_err(|error| cannot_listen(&error))?;
-        // Whoever reads the line may send a signal at once.
-        let end = {
-            let _context = runtime.enter();
-            end_signal(hangup).map_err(|error| failed("cannot run", &error))?
-        };
         // A reader that has gone away is no reason not to serve.
         let _ = ready(mediator.addresses());
-        let served = runtime.block_on(mediator.run(end));
-        runtime.shutdown_timeout(RUNTIME_END);
-        served.map_err(|error| failed("cannot run", &error))
+        match mediator.run() {
+            Ok(Ending::Orderly) => Ok(()),
+            #[allow(clippy::exit)] // Nothing may hold it up.
+            Ok(Ending::Hurried) => process::exit(1),
+            Err(error) => Err(failed("cannot run", &error)),
+        }
     }
 
     /// What the file and the command line say together.
@@ -146,30 +125,6 @@ impl Options {
         }
         Ok(config)
     }
-}
-
-/// Ready at the first SIGTERM or SIGINT, or SIGHUP where that is an end. The second one ends at once; drivers
-/// are ended by the guard then.
-fn end_signal(hangup: Hangup) -> io::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut closed = signal(SignalKind::hangup())?;
-    let mut next = async move || {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            _ = closed.recv(), if hangup == Hangup::End => {}
-        }
-    };
-    Ok(async move {
-        next().await;
-        tracing::info!("ending; a second signal ends at once");
-        tokio::task::spawn_local(async move {
-            next().await;
-            #[allow(clippy::exit)]
-            process::exit(1);
-        });
-    })
 }
 
 fn wrong(error: &ConfigError) -> Failure {
@@ -192,6 +147,9 @@ fn cannot_listen(error: &BindError) -> Failure {
                 "127.0.0.1"
             },
         )),
+        BindError::Poll(_) => {
+            failure.hint("the system may have no file descriptors left: see `ulimit -n`")
+        }
         BindError::Other(..) | BindError::Nothing => {
             failure.hint("`--listen 127.0.0.1:26233` serves programs on this machine only")
         }

@@ -1,26 +1,24 @@
-//! The streams of one driver process. IO.
+//! The process of one driver and its streams. IO.
 
-use std::cell::RefCell;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
-use std::rc::Rc;
+use std::process::{self, ExitStatus};
 use std::time::{Duration, Instant};
 
 use amber_proto::Frame;
+use mio::unix::pipe::{Receiver, Sender};
+use mio::{Interest, Registry};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use rustix::io::ioctl_fionread;
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::net::unix::pipe;
-use tokio::process::{ChildStderr, ChildStdout};
-use tokio::sync::Notify;
-use tokio::task::{AbortHandle, spawn_local};
-use tokio::time::timeout;
 
-use super::Shell;
+use super::poll::{Source, Stream};
+use super::{Alarm as ShellAlarm, Shell};
+use crate::core::Core;
 use crate::gate::Gate;
-use crate::limits::{AHEAD, AHEAD_LOOK_MAX, PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES};
+use crate::limits::{
+    AHEAD, AHEAD_LOOK_MAX, PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES,
+};
 use crate::queue::Queue;
 use crate::router::DriverKey;
 use crate::supervise::{Event, Exit};
@@ -29,126 +27,385 @@ use crate::supervise::{Event, Exit};
 /// started keeps its streams open.
 const AFTER_EXIT: Duration = Duration::from_secs(1);
 
-/// A running process.
+/// What may be due for a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Alarm {
+    /// A look whether it has read something: of a pipe that is not full nobody
+    /// is told.
+    Look,
+    /// The rest of a frame should have come.
+    PartialFrame,
+    /// It should have ended, as its stdout has.
+    OutputClosed,
+    /// Its streams should have ended, as it has.
+    StreamsLeft,
+}
+
+const ALARMS: [Alarm; 4] = [
+    Alarm::Look,
+    Alarm::PartialFrame,
+    Alarm::OutputClosed,
+    Alarm::StreamsLeft,
+];
+
+/// A running process, or one that has just ended.
 #[derive(Debug)]
 pub(super) struct Child {
-    pub(super) pid: u32,
+    process: process::Child,
     input: Option<Input>,
+    output: Option<Output>,
+    words: Option<Words>,
+    /// How it has ended; its streams may not have.
+    exit: Option<Exit>,
 }
 
 #[derive(Debug)]
 struct Input {
-    pipe: Rc<pipe::Sender>,
-    gate: RefCell<Gate>,
-    wakers: Rc<Wakers>,
-    waiter: AbortHandle,
+    pipe: Sender,
+    gate: Gate,
+    /// How long to wait before the next look.
+    pause: Duration,
 }
 
-/// What wakes the task that waits until the driver wants more.
-#[derive(Debug, Default)]
-struct Wakers {
-    /// It has something to wait for.
-    full: Notify,
-    /// The driver has said something, so it may have read something.
-    said: Notify,
+/// Its stdout: frames.
+#[derive(Debug)]
+struct Output {
+    pipe: Receiver,
+    buffer: Buffer,
+    /// Nothing will be written to it any more: what is left ends with its end.
+    closed: bool,
+}
+
+/// Its stderr: lines.
+#[derive(Debug)]
+struct Words {
+    pipe: Receiver,
+    line: Vec<u8>,
+    closed: bool,
 }
 
 impl Child {
-    /// Takes over a process that was just started.
+    /// Takes over a process that was just started. One that lacks its streams is
+    /// ended, with all that it may have started meanwhile.
     pub(super) fn new(
-        shell: &Rc<Shell>,
+        registry: &Registry,
         key: DriverKey,
-        mut process: tokio::process::Child,
+        mut process: process::Child,
     ) -> io::Result<Self> {
-        let pid = process.id().ok_or_else(no_pipes)?;
-        let (stdin, stdout, stderr) = streams(&mut process, pid)?;
-        let pipe = Rc::new(stdin);
-        let wakers = Rc::new(Wakers::default());
-        let waiter = spawn_local(wait_for_room(
-            shell.clone(),
-            key,
-            pipe.clone(),
-            wakers.clone(),
-        ));
-        spawn_local(attend(shell.clone(), key, process, pid, stdout, stderr));
-        Ok(Self {
-            pid,
-            input: Some(Input {
-                pipe,
-                gate: RefCell::default(),
-                wakers,
-                waiter: waiter.abort_handle(),
+        let mut streams = || {
+            let stdin = process.stdin.take().ok_or_else(no_pipes)?;
+            let stdout = process.stdout.take().ok_or_else(no_pipes)?;
+            let stderr = process.stderr.take().ok_or_else(no_pipes)?;
+            let mut stdin = Sender::from(stdin);
+            stdin.set_nonblocking(true)?;
+            let token = Source::Stream(key, Stream::Stdin).into();
+            registry.register(&mut stdin, token, Interest::WRITABLE)?;
+            let watch = |mut pipe: Receiver, stream| {
+                pipe.set_nonblocking(true)?;
+                let token = Source::Stream(key, stream).into();
+                registry.register(&mut pipe, token, Interest::READABLE)?;
+                Ok::<_, io::Error>(pipe)
+            };
+            let stdout = watch(stdout.into(), Stream::Stdout)?;
+            let stderr = watch(stderr.into(), Stream::Stderr)?;
+            Ok((stdin, stdout, stderr))
+        };
+        match streams() {
+            Ok((stdin, stdout, stderr)) => Ok(Self {
+                process,
+                input: Some(Input {
+                    pipe: stdin,
+                    gate: Gate::default(),
+                    pause: AHEAD,
+                }),
+                output: Some(Output {
+                    pipe: stdout,
+                    buffer: Buffer::default(),
+                    closed: false,
+                }),
+                words: Some(Words {
+                    pipe: stderr,
+                    line: Vec::new(),
+                    closed: false,
+                }),
+                exit: None,
             }),
-        })
+            Err(error) => {
+                signal_group(process.id(), Signal::SIGKILL);
+                process.wait()?;
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.process.id()
     }
 
     /// Writes what waits, as far as the driver shall have it ahead and the pipe
     /// takes it. Returns how many bytes that were.
-    pub(super) fn write(&self, queue: &mut Queue) -> usize {
-        let Some(input) = &self.input else {
+    fn write(&mut self, queue: &mut Queue) -> usize {
+        let Some(Input { pipe, gate, .. }) = &mut self.input else {
             queue.clear();
             return 0;
         };
-        let gate = &mut *input.gate.borrow_mut();
         let mut all = 0;
         while !queue.is_empty() && !queue.is_blocked() {
-            let look = || unread(&input.pipe);
-            queue.offer(gate.room(Instant::now, look));
+            queue.offer(gate.room(Instant::now, || unread(pipe)));
             if queue.chunk().is_empty() {
                 queue.block();
                 break;
             }
-            match input.pipe.try_write(queue.chunk()) {
+            match pipe.write(queue.chunk()) {
                 Ok(written) => {
                     gate.wrote(written);
                     queue.wrote(written);
                     all += written;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => queue.block(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // It has closed its stdin.
                 Err(_) => queue.clear(),
             }
         }
-        if queue.is_blocked() {
-            input.wakers.full.notify_one();
-        }
         all
-    }
-
-    /// It has said something.
-    pub(super) fn said(&self) {
-        if let Some(input) = &self.input {
-            input.wakers.said.notify_one();
-        }
     }
 
     /// Closes the driver's stdin: the polite way to ask it to end.
     pub(super) fn close_input(&mut self) {
-        if let Some(input) = self.input.take() {
-            input.waiter.abort();
-        }
+        self.input = None;
     }
 
     /// Sends a signal to the driver and all that it has started.
     pub(super) fn signal(&self, signal: Signal) {
-        signal_group(self.pid, signal);
+        // After its end its number may be another's.
+        if self.exit.is_none() {
+            signal_group(self.pid(), signal);
+        }
+    }
+
+    /// Looks whether the process has ended; true when it has just now.
+    fn has_ended(&mut self) -> bool {
+        if self.exit.is_some() {
+            return false;
+        }
+        self.exit = match self.process.try_wait() {
+            Ok(None) => None,
+            Ok(Some(status)) => Some(describe(status)),
+            Err(error) => Some(Exit {
+                text: format!("was lost: {error}"),
+                success: false,
+            }),
+        };
+        self.exit.is_some()
     }
 }
 
-/// Takes the streams of a process that was just started. One that lacks them is
-/// ended, with all that it may have started meanwhile.
-fn streams(
-    process: &mut tokio::process::Child,
-    pid: u32,
-) -> io::Result<(pipe::Sender, ChildStdout, ChildStderr)> {
-    let take = |process: &mut tokio::process::Child| {
-        let stdin = process.stdin.take().ok_or_else(no_pipes)?;
-        let stdin = pipe::Sender::from_owned_fd(stdin.into_owned_fd()?)?;
-        let stdout = process.stdout.take().ok_or_else(no_pipes)?;
-        let stderr = process.stderr.take().ok_or_else(no_pipes)?;
-        Ok((stdin, stdout, stderr))
-    };
-    take(process).inspect_err(|_| signal_group(pid, Signal::SIGKILL))
+impl Shell {
+    /// Writes what waits for a driver. Returns how many bytes that were.
+    pub(super) fn write(&mut self, key: DriverKey) -> usize {
+        let Some(queue) = self.core.router.queue_mut(key) else {
+            return 0;
+        };
+        let Some(child) = self.children.get_mut(&key) else {
+            queue.clear();
+            return 0;
+        };
+        let wrote = child.write(queue);
+        if let Some(input) = child.input.as_ref().filter(|_| queue.is_blocked()) {
+            let look = ShellAlarm::Driver(key, Alarm::Look);
+            if !self.alarms.is_set(look) {
+                self.alarms.set(look, Instant::now() + input.pause);
+            }
+        }
+        wrote
+    }
+
+    /// The driver may have read something: goes on with what waits for it.
+    fn write_on(&mut self, key: DriverKey) -> usize {
+        match self.core.router.queue_mut(key) {
+            Some(queue) if queue.is_blocked() => queue.writable(),
+            _ => return 0,
+        }
+        self.write(key)
+    }
+
+    /// A driver can be read from, or written to. What is `closed` has an end.
+    pub(super) fn stream_ready(&mut self, key: DriverKey, stream: Stream, closed: bool) {
+        match stream {
+            Stream::Stdin => {
+                self.write_on(key);
+            }
+            Stream::Stdout => self.read_frames(key, closed),
+            Stream::Stderr => self.read_words(key, closed),
+        }
+    }
+
+    pub(super) fn driver_due(&mut self, now: Instant, key: DriverKey, alarm: Alarm) {
+        match alarm {
+            Alarm::Look => self.look(key),
+            Alarm::PartialFrame => {
+                let child = self.children.get(&key);
+                if let Some(output) = child.and_then(|child| child.output.as_ref()) {
+                    self.core.driver_stalled(now, key, output.buffer.filled());
+                    self.close_output(key);
+                }
+            }
+            Alarm::OutputClosed => self.core.driver_event(now, key, Event::OutputClosed),
+            Alarm::StreamsLeft => self.gone(key),
+        }
+    }
+
+    fn look(&mut self, key: DriverKey) {
+        let wrote = self.write_on(key);
+        let child = self.children.get_mut(&key);
+        if let Some(input) = child.and_then(|child| child.input.as_mut()) {
+            input.pause = match wrote {
+                0 => (2 * input.pause).min(AHEAD_LOOK_MAX),
+                _ => AHEAD,
+            };
+        }
+    }
+
+    fn read_frames(&mut self, key: DriverKey, closed: bool) {
+        let Some(child) = self.children.get_mut(&key) else {
+            return;
+        };
+        let Some(output) = &mut child.output else {
+            return;
+        };
+        output.closed |= closed;
+        let late = ShellAlarm::Driver(key, Alarm::PartialFrame);
+        match output.pipe.read(output.buffer.space()) {
+            Ok(count @ 1..) => {
+                output.buffer.end += count;
+                // A pipe that was emptied wakes us when there is more.
+                let more = count >= READ_BYTES || output.closed;
+                let was_partial = std::mem::replace(&mut output.buffer.partial, false);
+                let sane = hand_over(&mut self.core, key, &mut output.buffer);
+                output.buffer.partial = !output.buffer.filled().is_empty();
+                if output.buffer.partial {
+                    self.alarms.set(late, Instant::now() + PARTIAL_FRAME);
+                } else if was_partial {
+                    self.alarms.clear(late);
+                }
+                if !sane {
+                    self.close_output(key);
+                } else if more {
+                    self.again(Source::Stream(key, Stream::Stdout));
+                }
+                // Who says something may have read something.
+                self.write_on(key);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                self.again(Source::Stream(key, Stream::Stdout));
+            }
+            Ok(0) | Err(_) => {
+                // That is usually the end of the process, too. If not, nothing will
+                // ever come from it again.
+                let due = Instant::now() + AFTER_EXIT;
+                let closed = ShellAlarm::Driver(key, Alarm::OutputClosed);
+                self.alarms.set(closed, due);
+                self.close_output(key);
+            }
+        }
+    }
+
+    /// Reads no more from a driver.
+    fn close_output(&mut self, key: DriverKey) {
+        if let Some(child) = self.children.get_mut(&key) {
+            child.output = None;
+        }
+        (self.alarms).clear(ShellAlarm::Driver(key, Alarm::PartialFrame));
+        self.gone_if_silent(key);
+    }
+
+    /// Passes what the driver says on stderr on, line by line; lines that are too
+    /// long are cut in pieces.
+    fn read_words(&mut self, key: DriverKey, closed: bool) {
+        let child = self.children.get_mut(&key);
+        let Some(child) = child else { return };
+        let Some(words) = &mut child.words else {
+            return;
+        };
+        words.closed |= closed;
+        let mut piece = [0; WORDS_READ_BYTES];
+        let core = &mut self.core;
+        let mut say = |line: &[u8]| {
+            let text = String::from_utf8_lossy(line);
+            core.driver_said(Instant::now(), key, text.trim_end());
+        };
+        match words.pipe.read(&mut piece) {
+            Ok(count @ 1..) => {
+                for byte in &piece[..count] {
+                    if *byte == b'\n' || words.line.len() == STDERR_LINE_BYTES {
+                        say(&words.line);
+                        words.line.clear();
+                    }
+                    if *byte != b'\n' {
+                        words.line.push(*byte);
+                    }
+                }
+                if count == piece.len() || words.closed {
+                    self.again(Source::Stream(key, Stream::Stderr));
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                self.again(Source::Stream(key, Stream::Stderr));
+            }
+            Ok(0) | Err(_) => {
+                if !words.line.is_empty() {
+                    say(&words.line);
+                }
+                child.words = None;
+                self.gone_if_silent(key);
+            }
+        }
+    }
+
+    /// A process has ended, or several have: looks which.
+    pub(super) fn reap(&mut self) {
+        if self.guard.has_ended() {
+            self.guard_lost();
+        }
+        let children = self.children.iter_mut();
+        let ended: Vec<_> = children
+            .filter_map(|(key, child)| child.has_ended().then(|| (*key, child.pid())))
+            .collect();
+        for (key, pid) in ended {
+            // Nothing that it has started goes on without it. Its number is not in
+            // use again yet: numbers are handed out in turn.
+            signal_group(pid, Signal::SIGKILL);
+            let due = Instant::now() + AFTER_EXIT;
+            self.alarms
+                .set(ShellAlarm::Driver(key, Alarm::StreamsLeft), due);
+            self.gone_if_silent(key);
+        }
+    }
+
+    /// All is over when the process has ended and all that it said has been read.
+    fn gone_if_silent(&mut self, key: DriverKey) {
+        let over =
+            |child: &Child| child.exit.is_some() && child.output.is_none() && child.words.is_none();
+        if self.children.get(&key).is_some_and(over) {
+            self.gone(key);
+        }
+    }
+
+    fn gone(&mut self, key: DriverKey) {
+        for alarm in ALARMS {
+            self.alarms.clear(ShellAlarm::Driver(key, alarm));
+        }
+        let Some(child) = self.children.remove(&key) else {
+            return;
+        };
+        self.guard.forget(child.pid());
+        if let Some(exit) = child.exit {
+            self.core.exited(Instant::now(), key, exit);
+        }
+    }
 }
 
 fn no_pipes() -> io::Error {
@@ -162,71 +419,10 @@ fn signal_group(pid: u32, signal: Signal) {
     }
 }
 
-/// Goes on writing when the driver wants more. A pipe that is full says when it
-/// is not; of one that is not full nobody is told what is read from it, so it
-/// is looked at: after a while, and when the driver says something.
-async fn wait_for_room(
-    shell: Rc<Shell>,
-    key: DriverKey,
-    pipe: Rc<pipe::Sender>,
-    wakers: Rc<Wakers>,
-) {
-    let mut pause = AHEAD;
-    loop {
-        wakers.full.notified().await;
-        let heard = timeout(pause, wakers.said.notified()).await.is_ok();
-        if pipe.writable().await.is_err() {
-            return;
-        }
-        if let Some(queue) = shell.core.borrow_mut().router.queue_mut(key) {
-            queue.writable();
-        }
-        let wrote = shell.write(key);
-        pause = match heard || wrote > 0 {
-            true => AHEAD,
-            false => (2 * pause).min(AHEAD_LOOK_MAX),
-        };
-    }
-}
-
 /// How many bytes lie in a pipe.
-fn unread(pipe: &pipe::Sender) -> usize {
+fn unread(pipe: &Sender) -> usize {
     // Linux knows it. Where nobody does, the pipe itself is the bound.
     ioctl_fionread(pipe).map_or(0, |bytes| bytes as usize)
-}
-
-/// Reads until the process has ended, and says so when all that it said has
-/// been read.
-async fn attend(
-    shell: Rc<Shell>,
-    key: DriverKey,
-    mut process: tokio::process::Child,
-    pid: u32,
-    stdout: ChildStdout,
-    stderr: ChildStderr,
-) {
-    let frames = spawn_local(read_frames(shell.clone(), key, pid, stdout));
-    let words = spawn_local(read_words(shell.clone(), key, stderr));
-    let status = process.wait().await;
-    // Nothing that it has started goes on without it. Its number is not in use
-    // again yet: numbers are handed out in turn.
-    signal_group(pid, Signal::SIGKILL);
-    let (frames_end, words_end) = (frames.abort_handle(), words.abort_handle());
-    let both = async { (frames.await, words.await) };
-    if timeout(AFTER_EXIT, both).await.is_err() {
-        frames_end.abort();
-        words_end.abort();
-    }
-    shell.gone(key, pid);
-    let exit = match status {
-        Ok(status) => describe(status),
-        Err(error) => Exit {
-            text: format!("was lost: {error}"),
-            success: false,
-        },
-    };
-    shell.core.borrow_mut().exited(Instant::now(), key, exit);
-    shell.settle();
 }
 
 fn describe(status: ExitStatus) -> Exit {
@@ -244,72 +440,9 @@ fn describe(status: ExitStatus) -> Exit {
     }
 }
 
-async fn read_frames(shell: Rc<Shell>, key: DriverKey, pid: u32, mut stdout: ChildStdout) {
-    let mut buffer = Buffer::default();
-    loop {
-        let partial = !buffer.filled().is_empty();
-        let read = stdout.read(buffer.space());
-        let read = if partial {
-            timeout(PARTIAL_FRAME, read).await
-        } else {
-            Ok(read.await)
-        };
-        let mut more = false;
-        let sane = match read {
-            Ok(Ok(count)) if count > 0 => {
-                buffer.end += count;
-                more = count >= READ_BYTES;
-                if let Some(child) = shell.children.borrow().get(&key) {
-                    child.said();
-                }
-                hand_over(&shell.core, key, &mut buffer)
-            }
-            Ok(_) => {
-                spawn_local(output_closed(shell, key, pid));
-                return;
-            }
-            Err(_) => {
-                let now = Instant::now();
-                shell
-                    .core
-                    .borrow_mut()
-                    .driver_stalled(now, key, buffer.filled());
-                false
-            }
-        };
-        shell.settle();
-        if !sane {
-            return;
-        }
-        if more {
-            // Others have their turn.
-            tokio::task::yield_now().await;
-        }
-    }
-}
-
-/// The end of stdout is usually that of the process, too. If not, nothing will
-/// ever come from it again.
-async fn output_closed(shell: Rc<Shell>, key: DriverKey, pid: u32) {
-    tokio::time::sleep(AFTER_EXIT).await;
-    if shell
-        .children
-        .borrow()
-        .get(&key)
-        .is_some_and(|child| child.pid == pid)
-    {
-        shell
-            .core
-            .borrow_mut()
-            .driver_event(Instant::now(), key, Event::OutputClosed);
-        shell.settle();
-    }
-}
-
 /// Gives the whole frames of the buffer to the core; false when there is
 /// something else among them.
-fn hand_over(core: &RefCell<crate::core::Core>, key: DriverKey, buffer: &mut Buffer) -> bool {
-    let mut core = core.borrow_mut();
+fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> bool {
     let now = Instant::now();
     while let Some(frame) = Frame::from_stream(buffer.filled()) {
         let length = frame.wire_len();
@@ -327,6 +460,8 @@ struct Buffer {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
+    /// The last frame is not whole.
+    partial: bool,
 }
 
 impl Buffer {
@@ -346,62 +481,28 @@ impl Buffer {
     }
 }
 
-/// Passes what the driver says on stderr on, line by line; lines that are too
-/// long are cut in pieces.
-async fn read_words(shell: Rc<Shell>, key: DriverKey, mut stderr: impl AsyncRead + Unpin) {
-    let mut line = Vec::new();
-    let mut piece = [0; 1024];
-    loop {
-        let count = stderr.read(&mut piece).await.unwrap_or(0);
-        let say = |line: &[u8]| {
-            let text = String::from_utf8_lossy(line);
-            shell
-                .core
-                .borrow_mut()
-                .driver_said(Instant::now(), key, text.trim_end());
-        };
-        if count == 0 {
-            if !line.is_empty() {
-                say(&line);
-            }
-            return;
-        }
-        for byte in &piece[..count] {
-            if *byte == b'\n' || line.len() == STDERR_LINE_BYTES {
-                say(&line);
-                line.clear();
-            }
-            if *byte != b'\n' {
-                line.push(*byte);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::process::Stdio;
-
-    use tokio::io::AsyncBufReadExt;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_process_without_its_streams_ends_with_all_that_it_has_started() {
-        let mut process = tokio::process::Command::new("sh")
+    #[test]
+    fn a_process_without_its_streams_ends_with_all_that_it_has_started() {
+        let mut process = Command::new("sh")
             .args(["-c", "sleep 1000 & echo up; wait"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .process_group(0)
-            .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let pid = process.id().unwrap();
-        let mut lines = tokio::io::BufReader::new(process.stdout.take().unwrap()).lines();
-        assert_eq!(lines.next_line().await.unwrap().unwrap(), "up");
-        assert!(streams(&mut process, pid).is_err());
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "up");
+        let poll = mio::Poll::new().unwrap();
+        assert!(Child::new(poll.registry(), DriverKey(1), process).is_err());
         // Its child held stdout, too: the end of it is the end of both.
-        let end = timeout(Duration::from_secs(30), lines.next_line()).await;
-        assert_eq!(end.expect("all are gone").unwrap(), None);
+        assert!(lines.next().is_none());
     }
 }

@@ -8,8 +8,8 @@
 
 use std::io;
 
+use mio::net::UdpSocket;
 use nix::errno::Errno;
-use tokio::net::UdpSocket;
 
 use crate::router::Unreachable;
 use crate::router::Unreachable::{NoRoute, PortClosed};
@@ -48,6 +48,7 @@ mod imp {
     use std::net::SocketAddr;
     use std::os::fd::AsRawFd;
 
+    use mio::net::UdpSocket;
     use nix::cmsg_space;
     use nix::errno::Errno;
     use nix::libc::{
@@ -56,7 +57,6 @@ mod imp {
     use nix::sys::socket::{
         ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
     };
-    use tokio::net::UdpSocket;
 
     use super::super::udp::to_std;
     use super::classify;
@@ -153,8 +153,6 @@ mod imp {
 mod imp {
     use std::io;
     use std::net::SocketAddr;
-
-    use tokio::net::UdpSocket;
 
     use crate::router::Unreachable;
 

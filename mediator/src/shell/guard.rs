@@ -7,65 +7,105 @@
 //! (Drivers also get SIGTERM by their parent-death signal; but that does not
 //! reach what they have started themselves.)
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
-use std::rc::Rc;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::{Pid, setsid, write};
-use tokio::process::{Child, Command};
 use tracing::warn;
 
 /// How long drivers have to stop their motors when the mediator was killed.
 const GRACE: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(20);
 /// A guard that was killed comes back after this.
-const PAUSE: Duration = Duration::from_millis(500);
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 /// How the mediator tells the guard what it needs to know.
 #[derive(Debug)]
 pub(super) struct Guard {
     program: PathBuf,
-    stdin: RefCell<Option<OwnedFd>>,
-    groups: RefCell<BTreeSet<u32>>,
+    process: Option<Child>,
+    stdin: Option<ChildStdin>,
+    groups: BTreeSet<u32>,
 }
 
 impl Guard {
-    /// Starts `program guard`, and starts it again when it ends.
-    pub(super) fn start(program: PathBuf) -> Rc<Self> {
-        let guard = Rc::new(Self {
+    /// A guard that is yet to be started, as `program guard`.
+    pub(super) fn new(program: PathBuf) -> Self {
+        Self {
             program,
-            stdin: RefCell::default(),
-            groups: RefCell::default(),
-        });
-        let child = guard.spawn();
-        tokio::task::spawn_local(guard.clone().keep_running(child));
-        guard
+            process: None,
+            stdin: None,
+            groups: BTreeSet::new(),
+        }
+    }
+
+    /// Starts it, or another one. False when that fails.
+    pub(super) fn start(&mut self) -> bool {
+        match self.spawn() {
+            Ok(()) => true,
+            Err(error) => {
+                miss(&error.to_string());
+                false
+            }
+        }
+    }
+
+    fn spawn(&mut self) -> io::Result<()> {
+        let mut process = Command::new(&self.program)
+            .arg("guard")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        self.stdin = process.stdin.take();
+        self.process = Some(process);
+        if let Some(stdin) = &self.stdin {
+            fcntl(stdin.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        }
+        for group in &self.groups {
+            self.tell(&format!("+{group}\n"));
+        }
+        Ok(())
+    }
+
+    /// A process has ended. True when it was the guard, so that another is to be
+    /// started after [`PAUSE`].
+    pub(super) fn has_ended(&mut self) -> bool {
+        let ended = match self.process.as_mut().map(Child::try_wait) {
+            None | Some(Ok(None)) => return false,
+            Some(Ok(Some(status))) => status.to_string(),
+            Some(Err(error)) => error.to_string(),
+        };
+        self.process = None;
+        self.stdin = None;
+        miss(&ended);
+        true
     }
 
     /// Where a driver can announce itself, before it is replaced by its
     /// program: one line of [`watch_line`]. So there is no moment at which the
     /// mediator can be killed and the guard does not know a driver that runs.
     pub(super) fn announce_to(&self) -> Option<RawFd> {
-        self.stdin.borrow().as_ref().map(AsRawFd::as_raw_fd)
+        self.stdin.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// A driver with this process group runs.
-    pub(super) fn watch(&self, group: u32) {
-        self.groups.borrow_mut().insert(group);
+    pub(super) fn watch(&mut self, group: u32) {
+        self.groups.insert(group);
         self.tell(&format!("+{group}\n"));
     }
 
     /// Nothing of this process group is left.
-    pub(super) fn forget(&self, group: u32) {
-        self.groups.borrow_mut().remove(&group);
+    pub(super) fn forget(&mut self, group: u32) {
+        self.groups.remove(&group);
         self.tell(&format!("-{group}\n"));
     }
 
@@ -76,49 +116,19 @@ impl Guard {
     }
 
     fn tell(&self, line: &str) {
-        if let Some(stdin) = &*self.stdin.borrow() {
-            // A guard that is gone is noticed by who waits for it. Lines are
+        if let Some(stdin) = &self.stdin {
+            // A guard that is gone is noticed when it has ended. Lines are
             // short: they are written whole or, with a full pipe, not at all.
             let _ = write(stdin, line.as_bytes());
         }
     }
+}
 
-    fn spawn(&self) -> io::Result<Child> {
-        let mut child = Command::new(&self.program)
-            .arg("guard")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .process_group(0)
-            .spawn()?;
-        let stdin = child
-            .stdin
-            .take()
-            .map(|stdin| stdin.into_owned_fd())
-            .transpose()?;
-        if let Some(stdin) = &stdin {
-            fcntl(stdin.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        }
-        *self.stdin.borrow_mut() = stdin;
-        for group in self.groups.borrow().iter() {
-            self.tell(&format!("+{group}\n"));
-        }
-        Ok(child)
-    }
-
-    async fn keep_running(self: Rc<Self>, mut child: io::Result<Child>) {
-        loop {
-            let ended = match &mut child {
-                Ok(child) => child.wait().await.map(|status| status.to_string()),
-                Err(error) => Ok(error.to_string()),
-            };
-            warn!(
-                guard = ended.unwrap_or_else(|error| error.to_string()),
-                "without a guard, children of drivers may outlive a killed mediator"
-            );
-            tokio::time::sleep(PAUSE).await;
-            child = self.spawn();
-        }
-    }
+fn miss(why: &str) {
+    warn!(
+        guard = why,
+        "without a guard, children of drivers may outlive a killed mediator"
+    );
 }
 
 /// `+PID`, written without allocating: for use between fork and exec.

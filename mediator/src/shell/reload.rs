@@ -1,72 +1,119 @@
 //! Reading the configuration again, beside the data path. IO.
 
-use std::rc::Rc;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 use std::time::Instant;
 
-use tokio::sync::mpsc;
-use tokio::task::{spawn_blocking, spawn_local};
+use mio::Waker;
 use tracing::error;
 
 use super::Shell;
+use crate::config::{Config, ConfigError};
 use crate::core::Ticket;
 use crate::limits::RELOADS;
 
 /// What a reload has led to: what was done, or what is wrong and what to do.
 type Outcome = Result<String, (String, Option<String>)>;
 
-/// Asks for reloads, which are done one after the other.
-#[derive(Clone, Debug)]
-pub(super) struct Reloads(mpsc::Sender<Option<Ticket>>);
+/// Reloads, which are done one after the other.
+#[derive(Debug)]
+pub(super) struct Reloads {
+    /// Wakes the loop when a file was read.
+    waker: Arc<Waker>,
+    /// Who waits for an answer, if anybody.
+    waiting: VecDeque<Option<Ticket>>,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    ticket: Option<Ticket>,
+    read: Receiver<Result<Config, ConfigError>>,
+}
 
 impl Reloads {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Option<Ticket>>) {
-        let (sender, wanted) = mpsc::channel(RELOADS);
-        (Self(sender), wanted)
+    pub(super) fn new(waker: Arc<Waker>) -> Self {
+        Self {
+            waker,
+            waiting: VecDeque::new(),
+            running: None,
+        }
     }
+}
 
-    /// Asks for one; its outcome is in the log, and goes to who holds the ticket.
-    pub(super) fn ask(&self, shell: &Shell, ticket: Option<Ticket>) {
-        if self.0.try_send(ticket).is_err()
-            && let Some(ticket) = ticket
-        {
+impl Shell {
+    /// Reads the configuration again as soon as no other reload does; its
+    /// outcome is in the log, and goes to who holds the ticket.
+    pub(super) fn reload(&mut self, ticket: Option<Ticket>) {
+        if self.reloads.waiting.len() < RELOADS {
+            self.reloads.waiting.push_back(ticket);
+            self.next_reload();
+        } else if let Some(ticket) = ticket {
             let busy = ("too many reloads wait already".to_owned(), None);
-            shell.core.borrow_mut().answer(ticket, Err(busy));
+            self.core.answer(ticket, Err(busy));
         }
     }
-}
 
-/// Does what is asked for, in turn.
-pub(super) fn start(shell: &Rc<Shell>, mut wanted: mpsc::Receiver<Option<Ticket>>) {
-    let shell = shell.clone();
-    spawn_local(async move {
-        while let Some(ticket) = wanted.recv().await {
-            shell.service.reloading();
-            let outcome = reload(&shell).await;
-            if let Some(ticket) = ticket {
-                shell.core.borrow_mut().answer(ticket, outcome);
+    fn next_reload(&mut self) {
+        while self.reloads.running.is_none()
+            && let Some(ticket) = self.reloads.waiting.pop_front()
+        {
+            self.service.reloading();
+            self.tell_service();
+            let (sender, read) = mpsc::channel();
+            let (hook, waker) = (self.hooks.reload.clone(), self.reloads.waker.clone());
+            // A file may lie where it takes long to be read.
+            let thread = thread::Builder::new().name("reload".into());
+            let started = thread.spawn(move || {
+                // Nobody waits for it when the mediator ends.
+                let _ = sender.send(hook());
+                let _ = waker.wake();
+            });
+            match started {
+                Ok(_) => self.reloads.running = Some(Running { ticket, read }),
+                Err(error) => {
+                    error!(%error, "configuration not changed: cannot start a thread to read it");
+                    self.reload_ends(ticket, Err((error.to_string(), None)));
+                }
             }
-            shell.settle();
-            shell.service.ready();
         }
-    });
-}
-
-async fn reload(shell: &Shell) -> Outcome {
-    // A file may lie where it takes long to be read.
-    let read = shell.hooks.reload.clone();
-    let config = match spawn_blocking(move || read()).await {
-        Ok(Ok(config)) => config,
-        Ok(Err(error)) => {
-            error!(hint = error.hint(), "configuration not changed: {error}");
-            return Err((error.to_string(), error.hint()));
-        }
-        // The program is ending.
-        Err(error) => return Err((error.to_string(), None)),
-    };
-    let core = &mut *shell.core.borrow_mut();
-    if core.is_stopping() {
-        return Err(("the mediator is shutting down".into(), None));
     }
-    (shell.hooks.set_log_rate)(config.limits.log_lines_per_second);
-    Ok(core.apply(Instant::now(), &config))
+
+    /// A configuration may have been read.
+    pub(super) fn reloaded(&mut self) {
+        let Some(Running { ticket, read }) = self.reloads.running.take() else {
+            return;
+        };
+        match read.try_recv() {
+            Ok(config) => {
+                let outcome = self.apply(config);
+                self.reload_ends(ticket, outcome);
+                self.next_reload();
+            }
+            // It wakes us when it is done.
+            Err(_) => self.reloads.running = Some(Running { ticket, read }),
+        }
+    }
+
+    fn apply(&mut self, config: Result<Config, ConfigError>) -> Outcome {
+        let config = config.map_err(|error| {
+            error!(hint = error.hint(), "configuration not changed: {error}");
+            (error.to_string(), error.hint())
+        })?;
+        if self.core.is_stopping() {
+            return Err(("the mediator is shutting down".into(), None));
+        }
+        (self.hooks.set_log_rate)(config.limits.log_lines_per_second);
+        Ok(self.core.apply(Instant::now(), &config))
+    }
+
+    fn reload_ends(&mut self, ticket: Option<Ticket>, outcome: Outcome) {
+        if let Some(ticket) = ticket {
+            self.core.answer(ticket, outcome);
+        }
+        self.service.ready();
+        self.tell_service();
+    }
 }

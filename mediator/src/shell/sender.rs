@@ -8,12 +8,12 @@ use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 
+use mio::net::UdpSocket;
 use nix::errno::Errno;
 use nix::sys::socket::{
     MsgFlags, MultiHeaders, SockaddrIn, SockaddrIn6, SockaddrLike, SockaddrStorage, sendmmsg,
     sendmsg, sendto,
 };
-use tokio::net::UdpSocket;
 use tracing::debug;
 
 use super::errors;
@@ -195,10 +195,9 @@ fn send_run(_: &UdpSocket, _: &Run<'_>) -> nix::Result<()> {
 #[cfg(target_os = "linux")]
 mod tests {
     use std::cell::Cell;
-    use std::io::ErrorKind;
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-    use super::super::udp::{bind, receive};
+    use super::super::udp::bind;
     use super::*;
 
     fn one_socket(ip: IpAddr) -> Option<[UdpSocket; 1]> {
@@ -208,7 +207,7 @@ mod tests {
             eprintln!("SKIP sending with IPv6: there is none here");
             return None;
         };
-        Some([UdpSocket::from_std(socket).unwrap()])
+        Some([socket])
     }
 
     fn peer(ip: IpAddr) -> (std::net::UdpSocket, ClientAddress) {
@@ -219,7 +218,7 @@ mod tests {
     }
 
     /// Datagrams to closed ports between datagrams to a live one.
-    async fn closed_ports_cost_others_nothing(ip: IpAddr) {
+    fn closed_ports_cost_others_nothing(ip: IpAddr) {
         const ROUNDS: usize = 100;
         let Some(sockets) = one_socket(ip) else {
             return;
@@ -248,19 +247,18 @@ mod tests {
             told.set(told.get() + 1);
         };
         while told.get() == 0 {
-            let nothing = || Err(ErrorKind::WouldBlock.into());
-            receive(&sockets[0], note, nothing).await.unwrap();
+            errors::take(&sockets[0], note).unwrap();
         }
     }
 
-    #[tokio::test]
-    async fn closed_ports_cost_others_nothing_with_ipv4() {
-        closed_ports_cost_others_nothing(Ipv4Addr::LOCALHOST.into()).await;
+    #[test]
+    fn closed_ports_cost_others_nothing_with_ipv4() {
+        closed_ports_cost_others_nothing(Ipv4Addr::LOCALHOST.into());
     }
 
-    #[tokio::test]
-    async fn closed_ports_cost_others_nothing_with_ipv6() {
-        closed_ports_cost_others_nothing(Ipv6Addr::LOCALHOST.into()).await;
+    #[test]
+    fn closed_ports_cost_others_nothing_with_ipv6() {
+        closed_ports_cost_others_nothing(Ipv6Addr::LOCALHOST.into());
     }
 
     /// Sends datagrams, each for one of two peers and of some length; they
@@ -288,8 +286,8 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn runs_are_cut_apart_by_the_system() {
+    #[test]
+    fn runs_are_cut_apart_by_the_system() {
         let length = |i: usize| if i.is_multiple_of(17) { 300 } else { 50 };
         let datagrams: Vec<_> = (0..100).map(|i| (i / 40 % 2, length(i))).collect();
         for ip in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
@@ -303,8 +301,8 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_system_that_cannot_cut_is_not_asked_again() {
+    #[test]
+    fn a_system_that_cannot_cut_is_not_asked_again() {
         let ip = Ipv4Addr::LOCALHOST.into();
         let sockets = one_socket(ip).unwrap();
         let mut sender = Sender::new();

@@ -6,7 +6,6 @@
 //! noticed; and without waiting, so the manager cannot make it hang. A message
 //! that is lost is made good by the next, which says everything again.
 
-use std::cell::{Cell, RefCell};
 use std::env;
 use std::io;
 #[cfg(target_os = "linux")]
@@ -14,15 +13,12 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process;
-use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use super::Shell;
+use crate::core::Core;
 use crate::limits::{SERVICE_STATUS_PAUSE, SERVICE_TICK, SERVICE_TICK_MIN};
 
 /// Variables that are meant for us, not for drivers.
@@ -34,9 +30,9 @@ pub(super) struct Service {
     socket: Option<UnixDatagram>,
     /// The longest time between two messages.
     tick: Duration,
-    phase: Cell<Phase>,
-    status: RefCell<String>,
-    changed: Notify,
+    phase: Phase,
+    /// When it was told last.
+    told: Option<Instant>,
 }
 
 /// How far we are.
@@ -70,62 +66,44 @@ impl Service {
             tick: watchdog.map_or(SERVICE_TICK, |us| {
                 Duration::from_micros(us / 2).max(SERVICE_TICK_MIN)
             }),
-            phase: Cell::new(Phase::Starting),
-            status: RefCell::default(),
-            changed: Notify::new(),
+            phase: Phase::Starting,
+            told: None,
         }
     }
 
     /// Everything runs; also after a reload.
-    pub(super) fn ready(&self) {
-        if !matches!(self.phase.get(), Phase::Stopping { .. }) {
-            self.enter(Phase::Ready);
+    pub(super) fn ready(&mut self) {
+        if !matches!(self.phase, Phase::Stopping { .. }) {
+            self.phase = Phase::Ready;
         }
     }
 
     /// The configuration is being read again.
-    pub(super) fn reloading(&self) {
-        if self.phase.get() == Phase::Ready {
-            self.enter(Phase::Reloading);
+    pub(super) fn reloading(&mut self) {
+        if self.phase == Phase::Ready {
+            self.phase = Phase::Reloading;
         }
     }
 
     /// We end, which may take so long.
-    pub(super) fn stopping(&self, patience: Duration) {
-        self.enter(Phase::Stopping { patience });
+    pub(super) fn stopping(&mut self, patience: Duration) {
+        self.phase = Phase::Stopping { patience };
     }
 
-    /// What there is to see may be different now.
-    pub(super) fn changed(&self) {
-        self.changed.notify_one();
+    /// Tells how we are. Returns when to do so again, as the watchdog wants it.
+    pub(super) fn tell(&mut self, core: &Core) -> Option<Instant> {
+        let socket = self.socket.as_ref()?;
+        let text = message(self.phase, &core.summary(), monotonic());
+        // A full socket is one more reason for the next message.
+        let _ = socket.send(text.as_bytes());
+        let now = Instant::now();
+        self.told = Some(now);
+        Some(now + self.tick)
     }
 
-    fn enter(&self, phase: Phase) {
-        self.phase.set(phase);
-        self.tell();
-    }
-
-    fn tell(&self) {
-        if let Some(socket) = &self.socket {
-            let text = message(self.phase.get(), &self.status.borrow(), monotonic());
-            // A full socket is one more reason for the next message.
-            let _ = socket.send(text.as_bytes());
-        }
-    }
-}
-
-/// Tells the service manager again and again, as the watchdog wants it.
-pub(super) async fn keep_telling(shell: Rc<Shell>) {
-    let service = &shell.service;
-    if service.socket.is_none() {
-        return;
-    }
-    let pause = service.tick.min(SERVICE_STATUS_PAUSE);
-    loop {
-        *service.status.borrow_mut() = shell.core.borrow().summary();
-        service.tell();
-        sleep(pause).await;
-        let _ = timeout(service.tick - pause, service.changed.notified()).await;
+    /// What there is to see may be different now. Returns when to tell it.
+    pub(super) fn changed(&self) -> Option<Instant> {
+        Some(self.told? + self.tick.min(SERVICE_STATUS_PAUSE))
     }
 }
 

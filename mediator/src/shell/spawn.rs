@@ -3,13 +3,13 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf, absolute};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{getpid, getppid, write};
-use tokio::process::{Child, Command};
 
 use super::guard::{Guard, watch_line};
 use super::service;
@@ -50,8 +50,7 @@ pub(super) fn spawn(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
+        .process_group(0);
     if let Some(directory) = directory {
         command.current_dir(directory);
     }

@@ -1,23 +1,21 @@
 //! Sockets, and datagrams in, many with one system call. IO.
 
-use std::io::{self, ErrorKind, IoSliceMut};
+use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
 
+use mio::net::UdpSocket;
 use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg};
 use socket2::{Domain, Protocol, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 use super::errors;
 use crate::limits::{DATAGRAMS_PER_TURN, SOCKET_BUFFER_BYTES};
-use crate::router::Unreachable;
 
 /// Room for any datagram.
 const BUFFER: usize = 1 << 16;
 
 /// A socket that is bound, but not watched yet.
-pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
+pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = socket2::Socket::new(
         Domain::for_address(address),
         Type::DGRAM,
@@ -33,49 +31,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
     socket.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
     errors::keep(&socket, address.is_ipv6())?;
     socket.bind(&address.into())?;
-    Ok(socket.into())
-}
-
-/// Waits for datagrams and hands a batch of them to `batch`, which says what is
-/// left. When there may be more, others have their turn: a socket that is never
-/// empty is always ready, and awaiting that gives way to nobody.
-///
-/// What is known of addresses that cannot be reached goes to `unreachable`, and
-/// before the datagrams: who comes from such an address after that is new.
-///
-/// Cancelling loses nothing: what was not handed over is still in the socket.
-pub(super) async fn receive(
-    socket: &UdpSocket,
-    mut unreachable: impl FnMut(SocketAddr, Unreachable),
-    batch: impl FnOnce() -> io::Result<Rest>,
-) -> io::Result<()> {
-    let ready = socket.ready(Interest::READABLE | Interest::ERROR).await?;
-    if ready.is_error() {
-        let taken = socket.try_io(Interest::ERROR, || {
-            match errors::take(socket, &mut unreachable)? {
-                true => Ok(()),
-                false => Err(ErrorKind::WouldBlock.into()),
-            }
-        });
-        taken.or_else(|error| match error.kind() {
-            ErrorKind::WouldBlock => Ok(()),
-            _ => Err(error),
-        })?;
-    }
-    let received = socket.try_io(Interest::READABLE, || match batch()? {
-        // As good as an error that says so, and saves asking. What comes next
-        // wakes us again.
-        Rest::Nothing => Err(ErrorKind::WouldBlock.into()),
-        Rest::Unknown => Ok(()),
-    });
-    match received {
-        Ok(()) => {
-            tokio::task::yield_now().await;
-            Ok(())
-        }
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
-        Err(error) => Err(error),
-    }
+    Ok(UdpSocket::from_std(socket.into()))
 }
 
 /// What is left in a socket.
@@ -155,40 +111,34 @@ pub(super) fn to_std(address: &SockaddrStorage) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::rc::Rc;
-
-    use tokio::task::{LocalSet, spawn_local};
-
     use super::*;
 
-    #[tokio::test]
-    async fn a_socket_that_is_never_empty_gives_way_to_others() {
-        LocalSet::new()
-            .run_until(async {
-                let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
-                let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-                for _ in 0..3 * DATAGRAMS_PER_TURN {
-                    peer.send_to(b"x", socket.local_addr().unwrap()).unwrap();
-                }
-                let socket = UdpSocket::from_std(socket).unwrap();
-                let batches = Rc::new(Cell::new(0));
-                let counted = batches.clone();
-                spawn_local(async move {
-                    let mut receiver = Receiver::new();
-                    loop {
-                        let batch = || receiver.receive(&socket, |_, _| {});
-                        receive(&socket, |_, _| {}, batch).await.unwrap();
-                        counted.set(counted.get() + 1);
-                    }
-                });
-                let mut seen = Vec::new();
-                while batches.get() < 3 {
-                    seen.push(batches.get());
-                    tokio::task::yield_now().await;
-                }
-                assert!(seen.contains(&1) && seen.contains(&2), "{seen:?}");
-            })
-            .await;
+    #[test]
+    fn a_batch_leaves_what_is_too_much_for_it() {
+        let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let count = 3 * DATAGRAMS_PER_TURN + 1;
+        for number in 0..count {
+            let bytes = number.to_be_bytes();
+            peer.send_to(&bytes, socket.local_addr().unwrap()).unwrap();
+        }
+        let mut receiver = Receiver::new();
+        let (mut taken, mut batches) = (0_usize, Vec::new());
+        loop {
+            let before = taken;
+            let rest = receiver.receive(&socket, |from, bytes| {
+                assert_eq!(from, peer.local_addr().unwrap());
+                assert_eq!(bytes, taken.to_be_bytes());
+                taken += 1;
+            });
+            batches.push(taken - before);
+            if rest.unwrap() == Rest::Nothing {
+                break;
+            }
+        }
+        assert_eq!(taken, count);
+        assert!(batches.iter().all(|batch| *batch <= DATAGRAMS_PER_TURN));
+        let nothing = receiver.receive(&socket, |_, _| unreachable!());
+        assert_eq!(nothing.unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 }

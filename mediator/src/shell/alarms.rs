@@ -1,0 +1,84 @@
+//! Times at which something is due, at most one for each thing. PURE.
+
+use std::collections::BTreeSet;
+use std::hash::Hash;
+use std::time::Instant;
+
+use crate::hash::Map;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Alarms<T> {
+    due: Map<T, Instant>,
+    order: BTreeSet<(Instant, T)>,
+}
+
+impl<T> Default for Alarms<T> {
+    fn default() -> Self {
+        Self {
+            due: Map::default(),
+            order: BTreeSet::new(),
+        }
+    }
+}
+
+impl<T: Copy + Hash + Ord> Alarms<T> {
+    /// Something is due then, and no longer when it was before.
+    pub(super) fn set(&mut self, what: T, at: Instant) {
+        self.clear(what);
+        self.due.insert(what, at);
+        self.order.insert((at, what));
+    }
+
+    /// Something is not due any more.
+    pub(super) fn clear(&mut self, what: T) {
+        if let Some(at) = self.due.remove(&what) {
+            self.order.remove(&(at, what));
+        }
+    }
+
+    /// Whether something is still due.
+    pub(super) fn is_set(&self, what: T) -> bool {
+        self.due.contains_key(&what)
+    }
+
+    /// When the first thing is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    /// Takes what is due by now, the first thing first.
+    pub(super) fn pop(&mut self, now: Instant) -> Option<T> {
+        let (_, what) = *self.order.first().filter(|(at, _)| *at <= now)?;
+        self.clear(what);
+        Some(what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn each_thing_is_due_once_and_in_order() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut alarms = Alarms::default();
+        for (what, ms) in [('a', 30), ('b', 10), ('c', 10), ('d', 20), ('a', 5)] {
+            alarms.set(what, at(ms));
+        }
+        alarms.clear('d');
+        alarms.clear('x');
+        assert!(alarms.is_set('a') && !alarms.is_set('d'));
+        assert_eq!(alarms.next(), Some(at(5)));
+        assert_eq!(alarms.pop(at(4)), None);
+        assert_eq!(alarms.pop(at(5)), Some('a'));
+        assert_eq!(alarms.pop(at(9)), None);
+        assert_eq!(alarms.pop(at(99)), Some('b'));
+        assert_eq!(alarms.pop(at(99)), Some('c'));
+        assert_eq!((alarms.pop(at(99)), alarms.next()), (None, None));
+        assert!(!alarms.is_set('a'));
+    }
+}

@@ -1,0 +1,102 @@
+//! What the system may wake us for. IO.
+
+use std::io;
+use std::time::Duration;
+
+use mio::{Events, Token};
+
+use crate::router::DriverKey;
+
+/// Something that may be ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Datagrams are in one of our sockets.
+    Socket(u8),
+    /// The error queue of that socket has something.
+    Errors(u8),
+    /// A stream of a driver.
+    Stream(DriverKey, Stream),
+    /// A signal has come.
+    Signals,
+    /// Another thread has finished something.
+    Wake,
+}
+
+/// The streams of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    Stdin,
+    Stdout,
+    Stderr,
+}
+
+const KINDS: usize = 8;
+
+impl From<Source> for Token {
+    fn from(source: Source) -> Self {
+        let (number, kind) = match source {
+            Source::Socket(socket) => (socket.into(), 0),
+            Source::Errors(socket) => (socket.into(), 1),
+            Source::Stream(key, Stream::Stdin) => (key.0 as usize, 2),
+            Source::Stream(key, Stream::Stdout) => (key.0 as usize, 3),
+            Source::Stream(key, Stream::Stderr) => (key.0 as usize, 4),
+            Source::Signals => (0, 5),
+            Source::Wake => (0, 6),
+        };
+        Self(number * KINDS + kind)
+    }
+}
+
+impl From<Token> for Source {
+    fn from(token: Token) -> Self {
+        let (number, kind) = (token.0 / KINDS, token.0 % KINDS);
+        let stream = |stream| Self::Stream(DriverKey(number as u32), stream);
+        match kind {
+            0 => Self::Socket(number as u8),
+            1 => Self::Errors(number as u8),
+            2 => stream(Stream::Stdin),
+            3 => stream(Stream::Stdout),
+            4 => stream(Stream::Stderr),
+            5 => Self::Signals,
+            _ => Self::Wake,
+        }
+    }
+}
+
+/// Waits until something is ready, at most for so long. A signal ends it early.
+pub(super) fn wait(
+    poll: &mut mio::Poll,
+    events: &mut Events,
+    longest: Option<Duration>,
+) -> io::Result<()> {
+    match poll.poll(events, longest) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            events.clear();
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_tell_sources_apart() {
+        let key = DriverKey(4711);
+        let sources = [
+            Source::Socket(0),
+            Source::Socket(3),
+            Source::Errors(3),
+            Source::Stream(key, Stream::Stdin),
+            Source::Stream(key, Stream::Stdout),
+            Source::Stream(key, Stream::Stderr),
+            Source::Signals,
+            Source::Wake,
+        ];
+        for source in sources {
+            assert_eq!(Source::from(Token::from(source)), source);
+        }
+    }
+}
