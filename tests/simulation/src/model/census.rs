@@ -104,6 +104,13 @@ impl Model {
                     person.told.remove(&device);
                 }
             }
+            // It leaves a driver that has read nothing of it yet, and never will.
+            Some(device) if changes.dropped(Drop::NothingToTell) > 0 => {
+                if let Some(person) = self.people.get_mut(&asked.from) {
+                    person.used.remove(&device);
+                    person.told.remove(&device);
+                }
+            }
             Some(_) => {}
         }
         Ok(())
