@@ -69,6 +69,9 @@ pub enum Admin {
 pub struct Limits {
     /// Clients known at once.
     pub clients: NonZeroUsize,
+    /// Clients of one host known at once: of one IPv4 address, one IPv6 network
+    /// of 64 bits, or this machine.
+    pub clients_per_host: NonZeroUsize,
     /// What may wait for one driver.
     pub queue: Bounds,
     /// Datagrams that one client may send in a second.
@@ -116,6 +119,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             clients: NonZeroUsize::new(limits::CLIENTS).unwrap_or(NonZeroUsize::MIN),
+            clients_per_host: NonZeroUsize::new(limits::CLIENTS_PER_HOST)
+                .unwrap_or(NonZeroUsize::MIN),
             queue: Bounds::default(),
             datagrams_per_second: limits::DATAGRAMS_PER_SECOND,
             log_lines_per_second: limits::LOG_LINES_PER_SECOND,

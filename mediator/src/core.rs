@@ -65,6 +65,7 @@ pub struct Core {
     /// News of clients that are gone.
     client_events: Gate,
     evictions: Digest,
+    host_evictions: Digest,
     listening: Vec<String>,
     started: Instant,
     wall_clock: fn() -> SystemTime,
@@ -136,6 +137,7 @@ impl Core {
             unproved: VecDeque::new(),
             client_events: Gate::default(),
             evictions: Digest::default(),
+            host_evictions: Digest::default(),
             listening: Vec::new(),
             started: now,
             wall_clock,
@@ -222,12 +224,8 @@ impl Core {
         let Some(id) = self.router.id_of(Sender::Client(at)) else {
             return;
         };
-        let moment = self.router.clients.moment(now);
-        let Some(client) = self.router.clients.client_mut(id) else {
-            return;
-        };
         self.router.counters.count(Count::AddressErrors);
-        if client.unreachable(moment, how) {
+        if self.router.clients.unreachable(now, id, how) {
             self.router.counters.count(Count::ClientsUnreachable);
             self.client_gone(now, id, Gone::Unreachable(how));
             self.tend(now);
@@ -521,8 +519,8 @@ impl Core {
 
     /// What the router has found out by the way.
     fn tend(&mut self, now: Instant) {
-        while let Some(client) = self.router.poll_evicted() {
-            self.say_client_gone(now, &client, Gone::Evicted);
+        while let Some((client, room)) = self.router.poll_evicted() {
+            self.say_client_gone(now, &client, Gone::Evicted(room));
         }
         while let Some(key) = self.router.poll_deaf() {
             // It may have been ended already.

@@ -70,6 +70,8 @@ kinds! {
         ClientsGone = "clients_gone",
         /// Clients that made room for others, of those gone.
         ClientsEvicted = "clients_evicted",
+        /// Clients that made room for others of their host, of those.
+        ClientsEvictedForHost = "clients_evicted_for_their_host",
         /// Clients whose address refused or could not be reached, of those gone.
         ClientsUnreachable = "clients_unreachable",
         /// What the network said of addresses of clients: refused, unreachable.

@@ -39,6 +39,11 @@ impl Index {
         self.slots.insert_unique(hash(&slot), slot, hash);
     }
 
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.slots.allocation_size()
+    }
+
     /// Takes a slot out, whose key is this.
     pub(crate) fn remove<K: Hash>(&mut self, slot: u32, key: &K) {
         let hash = self.random.hash_one(key);

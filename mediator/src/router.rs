@@ -24,6 +24,7 @@
 mod client;
 mod clients;
 mod deaths;
+mod hosts;
 mod order;
 mod outbox;
 mod place;
@@ -46,7 +47,7 @@ use amber_proto::{ClientId, Device, DeviceType, Header, HeaderBytes};
 use tracing::warn;
 
 pub use self::client::{Client, Silence, Unreachable};
-pub use self::clients::Clients;
+pub use self::clients::{Clients, RoomFor};
 pub use self::outbox::{ClientAddress, Outbox, Run, Written};
 pub use self::place::Place;
 pub use self::tap::{Copied, Direction, Tap};
@@ -153,7 +154,7 @@ pub struct Router {
     /// Drivers that leave too much unread.
     deaf: Vec<DriverKey>,
     /// Clients that have made room for others.
-    evicted: Vec<Client>,
+    evicted: Vec<(Client, RoomFor)>,
     next_id: i32,
     bounds: Bounds,
     datagram_rate: Rate,
@@ -216,6 +217,11 @@ impl Router {
     /// How many datagrams a client may send in a second.
     pub fn set_datagram_rate(&mut self, per_second: u32) {
         self.datagram_rate = Rate::per_second(per_second);
+    }
+
+    /// How many clients there may be of one host.
+    pub fn set_clients_per_host(&mut self, limit: NonZeroUsize) {
+        self.clients.set_per_host(limit);
     }
 
     /// A driver is configured. The devices must not be served by another.
@@ -422,7 +428,7 @@ impl Router {
     }
 
     /// A client that has made room for another. Its drivers have been told.
-    pub fn poll_evicted(&mut self) -> Option<Client> {
+    pub fn poll_evicted(&mut self) -> Option<(Client, RoomFor)> {
         self.evicted.pop()
     }
 
@@ -546,15 +552,19 @@ impl Router {
     }
 
     fn new_client(&mut self, now: Instant, address: ClientAddress, bytes: usize) -> ClientId {
-        if let Some(id) = self.clients.to_evict() {
+        let place = Place::from(address);
+        while let Some((id, room)) = self.clients.to_evict(&place) {
             self.counters.count(Count::ClientsEvicted);
+            if room == RoomFor::ItsHost {
+                self.counters.count(Count::ClientsEvictedForHost);
+            }
             let evicted = self.client_gone(id);
-            self.evicted.extend(evicted);
+            self.evicted.extend(evicted.map(|client| (client, room)));
         }
         self.counters.count(Count::ClientsSeen);
         let id = self.free_id();
         let now = self.clients.moment(now);
-        self.clients.add(now, id, address.into(), bytes);
+        self.clients.add(now, id, place, bytes);
         id
     }
 

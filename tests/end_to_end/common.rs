@@ -264,10 +264,14 @@ impl Mediator {
 
     /// How many clients have left.
     pub fn gone(&self) -> u64 {
+        self.counted("clients_gone")
+    }
+
+    pub fn counted(&self, name: &str) -> u64 {
         let counters = self.statistics().counters;
         counters
             .iter()
-            .find(|counter| counter.name == "clients_gone")
+            .find(|counter| counter.name == name)
             .unwrap()
             .value
     }

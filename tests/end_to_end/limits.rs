@@ -62,6 +62,43 @@ fn access_rules_hold_and_change_with_a_reload() {
 }
 
 #[test]
+fn a_host_has_so_many_clients_and_a_reload_changes_that() {
+    let config = |limit: u32| {
+        format!(
+            "
+            [limits]
+            clients_per_host = {limit}
+
+            [[driver]]
+            device = '77:3'
+            command = ['cat']
+            "
+        )
+    };
+    let (mediator, folder) = Mediator::configured(&config(5));
+    let come_and_ask = || {
+        let peers: Vec<_> = (0..20).map(|_| mediator.peer()).collect();
+        for peer in &peers {
+            peer.wait_for_echo(device("77:3"), b"x");
+        }
+    };
+    come_and_ask();
+    mediator.wait_for_line("`clients_per_host` under [limits]");
+    assert_eq!(mediator.statistics().clients(), 5);
+    let shown = mediator.amber(&["status"]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("clients_evicted_for_their_host"), "{shown}");
+
+    fs::write(folder.path().join("amber.toml"), config(100)).unwrap();
+    mediator.reload();
+    let evicted = mediator.counted("clients_evicted_for_their_host");
+    assert!(evicted >= 15, "{evicted}");
+    come_and_ask();
+    assert_eq!(mediator.counted("clients_evicted_for_their_host"), evicted);
+    assert!(mediator.statistics().clients() >= 20);
+}
+
+#[test]
 fn the_log_has_a_pace_and_what_is_left_out_is_counted() {
     let (mediator, _folder) = Mediator::configured(
         "

@@ -14,6 +14,7 @@ use crate::access::{Action, Rule};
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LimitsEntry {
     clients: Spanned<usize>,
+    clients_per_host: Spanned<usize>,
     queue_frames: usize,
     queue_bytes: usize,
     datagrams_per_second: Spanned<u32>,
@@ -33,6 +34,7 @@ impl From<&Limits> for LimitsEntry {
     fn from(limits: &Limits) -> Self {
         Self {
             clients: unplaced(limits.clients.get()),
+            clients_per_host: unplaced(limits.clients_per_host.get()),
             queue_frames: limits.queue.frames,
             queue_bytes: limits.queue.bytes,
             datagrams_per_second: unplaced(limits.datagrams_per_second),
@@ -47,8 +49,8 @@ impl From<&Limits> for LimitsEntry {
 impl LimitsEntry {
     pub(super) fn check(self, at: &At<'_>) -> Result<Limits, ConfigError> {
         Ok(Limits {
-            clients: NonZeroUsize::new(above_0("clients", self.clients, at)?)
-                .unwrap_or(NonZeroUsize::MIN),
+            clients: count("clients", self.clients, at)?,
+            clients_per_host: count("clients_per_host", self.clients_per_host, at)?,
             queue: Bounds {
                 frames: self.queue_frames,
                 bytes: self.queue_bytes,
@@ -132,6 +134,10 @@ fn each<T>(
         read(text.get_ref()).map_err(|wrong| wrong.within(at, start))
     };
     texts.into_iter().map(one).collect()
+}
+
+fn count(name: &str, value: Spanned<usize>, at: &At<'_>) -> Result<NonZeroUsize, ConfigError> {
+    Ok(NonZeroUsize::new(above_0(name, value, at)?).unwrap_or(NonZeroUsize::MIN))
 }
 
 fn above_0<T: Default + PartialEq>(

@@ -138,6 +138,10 @@ fn wrong_files_say_where_and_what_to_do() {
         "[limits]\nclients = 0\n",
         "/robot/amber.toml:2:11: [limits] clients must be above 0",
     );
+    check_error(
+        "[limits]\nclients_per_host = 0\n",
+        "/robot/amber.toml:2:20: [limits] clients_per_host must be above 0",
+    );
 }
 
 #[test]
@@ -199,6 +203,7 @@ fn limits_are_read_and_hold_for_drivers_that_say_nothing_else() {
         "
         [limits]
         clients = 7
+        clients_per_host = 6
         datagrams_per_second = 8
         log_lines_per_second = 9
         stderr_lines_per_second = 10
@@ -218,6 +223,7 @@ fn limits_are_read_and_hold_for_drivers_that_say_nothing_else() {
     .unwrap();
     let limits = config.limits;
     assert_eq!((limits.clients.get(), limits.datagrams_per_second), (7, 8));
+    assert_eq!(limits.clients_per_host.get(), 6);
     assert_eq!(
         (limits.log_lines_per_second, limits.stderr_lines_per_second),
         (9, 10)

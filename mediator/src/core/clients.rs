@@ -11,7 +11,7 @@ use super::{Core, notice};
 use crate::counters::Drop;
 use crate::limits;
 use crate::rate::Rate;
-use crate::router::{Client, Silence, Unreachable};
+use crate::router::{Client, RoomFor, Silence, Unreachable};
 
 /// Why a client is gone.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub(super) enum Gone {
     SaidSo,
     Lost,
     Unreachable(Unreachable),
-    Evicted,
+    Evicted(RoomFor),
 }
 
 impl fmt::Display for Gone {
@@ -29,7 +29,8 @@ impl fmt::Display for Gone {
             Self::Lost => "does not answer any more",
             Self::Unreachable(Unreachable::PortClosed) => "has closed its port",
             Self::Unreachable(Unreachable::NoRoute) => "cannot be reached any more",
-            Self::Evicted => "made room for others",
+            Self::Evicted(RoomFor::Anybody) => "made room for others",
+            Self::Evicted(RoomFor::ItsHost) => "made room for others of its host",
         })
     }
 }
@@ -67,13 +68,25 @@ impl Core {
                 debug!(client = %address, id = id.0, "client gone: {why}");
             }
             // Somebody may be making up thousands of addresses.
-            Gone::Evicted => {
+            Gone::Evicted(RoomFor::Anybody) => {
                 if let Some(clients) = self.evictions.happened(now) {
                     warn!(
                         last = %address,
                         clients,
                         "too many clients: some made room for others; \
                          `clients` under [limits] says how many there may be"
+                    );
+                }
+            }
+            // A program may open a port for each request.
+            Gone::Evicted(RoomFor::ItsHost) => {
+                if let Some(clients) = self.host_evictions.happened(now) {
+                    warn!(
+                        last = %address,
+                        clients,
+                        "too many clients of one host: some made room for others of it; \
+                         does a program open a port for each request? \
+                         `clients_per_host` under [limits] says how many there may be"
                     );
                 }
             }

@@ -153,6 +153,8 @@ impl Core {
         self.router
             .set_datagram_rate(config.limits.datagrams_per_second);
         self.router
+            .set_clients_per_host(config.limits.clients_per_host);
+        self.router
             .set_access(config.access.clone(), &mut self.outbox);
     }
 }

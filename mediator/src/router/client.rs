@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 
 use amber_proto::ClientId;
 
+use super::hosts::ALONE;
 use super::place::Place;
 use super::uses::Uses;
 use crate::limits;
@@ -51,8 +52,8 @@ pub struct Client {
     /// The last PING that it has not shown to have survived, or, as long as it
     /// has never answered, when it was looked at first.
     pinged: Option<Moment>,
-    /// Boxed, because hardly any client has it.
-    no_route: Option<Box<NoRoute>>,
+    /// See [`super::hosts`].
+    pub(super) crowd: u32,
 }
 
 /// How much a client counts when somebody has to make room.
@@ -82,9 +83,28 @@ pub enum Unreachable {
 
 /// An address cannot be reached.
 #[derive(Debug)]
-struct NoRoute {
+pub(super) struct NoRoute {
     since: Moment,
     last: Moment,
+}
+
+impl NoRoute {
+    pub(super) fn at(now: Moment) -> Self {
+        Self {
+            since: now,
+            last: now,
+        }
+    }
+
+    /// The network says so again, of somebody who was heard last at that time.
+    /// Says whether it has gone on for long enough to believe it.
+    pub(super) fn lasts(&mut self, now: Moment, heard: Moment) -> bool {
+        if heard > self.since || now.duration_since(self.last) >= limits::UNREACHABLE {
+            *self = Self::at(now);
+        }
+        self.last = now;
+        now.duration_since(self.since) >= limits::UNREACHABLE
+    }
 }
 
 /// What the silence of a client calls for.
@@ -115,44 +135,13 @@ impl Client {
             answers: false,
             unanswered: 0,
             pinged: None,
-            no_route: None,
+            crowd: ALONE,
         }
     }
 
     /// Its address and port.
     pub fn address(&self) -> SocketAddr {
         self.place.address()
-    }
-
-    /// The network says that it is not there. Says whether it counts as lost.
-    ///
-    /// A closed port is certain. Everything else may pass, as when a laptop
-    /// changes its access point: it has to go on for a while without a word
-    /// from the client. Somebody to whom nothing was sent cannot be unreachable:
-    /// that is made up.
-    pub fn unreachable(&mut self, now: Moment, how: Unreachable) -> bool {
-        if self.sent == 0 {
-            return false;
-        }
-        if how == Unreachable::PortClosed {
-            return true;
-        }
-        let goes_on = |trouble: &&mut Box<NoRoute>| {
-            self.heard <= trouble.since && now.duration_since(trouble.last) < limits::UNREACHABLE
-        };
-        match self.no_route.as_mut().filter(goes_on) {
-            Some(trouble) => {
-                trouble.last = now;
-                now.duration_since(trouble.since) >= limits::UNREACHABLE
-            }
-            None => {
-                self.no_route = Some(Box::new(NoRoute {
-                    since: now,
-                    last: now,
-                }));
-                false
-            }
-        }
     }
 
     /// A datagram of so many bytes has come from it.
@@ -233,10 +222,9 @@ impl Client {
 mod tests {
     use super::*;
 
-    /// What a thousand clients cost; the tables beside them take some 40 bytes
-    /// for each.
+    /// What a thousand clients cost; `clients.rs` has the tables beside them.
     #[test]
     fn it_is_small() {
-        assert!(size_of::<Option<Client>>() <= 144);
+        assert!(size_of::<Option<Client>>() <= 136);
     }
 }

@@ -3,25 +3,33 @@
 //! When there are too many, somebody makes room for the next: of those who
 //! have the lowest [`Standing`] the one that was silent longest. So whoever
 //! sends from addresses that he has made up replaces his own made-up clients,
-//! not those that have been here for long. All that happens for a message
-//! costs the same, however many clients there are.
+//! not those that have been here for long. A host that has as many clients as
+//! one host may have makes room among its own in the same way, so that nobody
+//! displaces others by opening ports. All that happens for a message costs the
+//! same, however many clients there are.
+
+#[cfg(test)]
+mod tests;
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use amber_proto::ClientId;
 
-use super::client::{Client, STANDINGS, Silence, Standing};
-use super::order::Order;
+use super::client::{Client, NoRoute, STANDINGS, Silence, Standing, Unreachable};
+use super::hosts::Hosts;
+use super::order::{Links, Order};
 use super::place::Place;
 use super::{ClientAddress, DriverKey};
-use crate::hash::Index;
+use crate::hash::{Index, Map};
+use crate::limits;
 use crate::moment::{Epoch, Moment};
 
 /// All clients.
 #[derive(Debug)]
 pub struct Clients {
     limit: usize,
+    per_host: usize,
     epoch: Epoch,
     slots: Vec<Option<Client>>,
     free: Vec<u32>,
@@ -30,6 +38,19 @@ pub struct Clients {
     by_id: Index,
     announced: usize,
     order: Order<STANDINGS>,
+    links: Links,
+    hosts: Hosts,
+    /// Those that the network says cannot be reached; hardly any.
+    no_routes: Map<ClientId, NoRoute>,
+}
+
+/// For whom a client makes room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoomFor {
+    /// There are too many clients.
+    Anybody,
+    /// There are too many clients of its host.
+    ItsHost,
 }
 
 impl Clients {
@@ -38,6 +59,7 @@ impl Clients {
         Self {
             // Takes no memory for clients that may never come.
             limit: limit.get(),
+            per_host: limits::CLIENTS_PER_HOST,
             epoch: Epoch::at(now),
             slots: Vec::new(),
             free: Vec::new(),
@@ -45,7 +67,16 @@ impl Clients {
             by_id: Index::default(),
             announced: 0,
             order: Order::default(),
+            links: Links::default(),
+            hosts: Hosts::default(),
+            no_routes: Map::default(),
         }
+    }
+
+    /// How many there may be of one host. Where there are more already, they make
+    /// room when the next one comes.
+    pub(super) fn set_per_host(&mut self, limit: NonZeroUsize) {
+        self.per_host = limit.get();
     }
 
     /// A time as clients remember it.
@@ -63,17 +94,21 @@ impl Clients {
         let slot = self.slot_at(from)?;
         let client = self.slots[slot as usize].as_mut()?;
         client.hear(now, bytes);
-        self.order.move_to_end(slot, client.standing() as usize);
+        let standing = client.standing() as usize;
+        self.order.move_to_end(&mut self.links, slot, standing);
+        self.hosts.heard(client.crowd, slot, standing);
         Some(client)
     }
 
-    /// The client that makes room for the next new one, when there is no room.
-    pub(super) fn to_evict(&self) -> Option<ClientId> {
-        if self.len() < self.limit {
-            return None;
-        }
-        let slot = self.order.first()?;
-        self.slots[slot as usize].as_ref().map(|client| client.id)
+    /// The next client that makes room for a new one at a place, when there is no
+    /// room.
+    pub(super) fn to_evict(&self, place: &Place) -> Option<(ClientId, RoomFor)> {
+        let (slot, room) = match self.hosts.crowd(&self.slots, place.host()) {
+            Some((len, first)) if len >= self.per_host => (first, RoomFor::ItsHost),
+            _ if self.len() >= self.limit => (self.order.first()?, RoomFor::Anybody),
+            _ => return None,
+        };
+        Some((self.slots[slot as usize].as_ref()?.id, room))
     }
 
     /// Adds a client from which so many bytes have come; the caller has made
@@ -85,8 +120,10 @@ impl Clients {
             self.slots.push(None);
             self.slots.len() as u32 - 1
         });
-        self.order.move_to_end(slot, client.standing() as usize);
+        let standing = client.standing() as usize;
+        self.order.move_to_end(&mut self.links, slot, standing);
         self.slots[slot as usize] = Some(client);
+        self.hosts.add(&mut self.slots, slot);
         let slots = &self.slots;
         self.by_place
             .insert(slot, |slot| slots[slot as usize].as_ref().map(|c| c.place));
@@ -97,15 +134,37 @@ impl Clients {
     /// Forgets a client.
     pub(super) fn remove(&mut self, id: ClientId) -> Option<Client> {
         let slot = self.slot_of(id)?;
+        self.hosts.remove(&mut self.slots, slot);
         let slots = &self.slots;
         let place = slots[slot as usize].as_ref()?.place;
         self.by_id.remove(slot, &id);
         self.by_place.remove(slot, &place);
         let client = self.slots[slot as usize].take()?;
         self.free.push(slot);
-        self.order.remove(slot);
+        self.order.remove(&mut self.links, slot);
+        self.no_routes.remove(&id);
         self.announced -= usize::from(client.announced);
         Some(client)
+    }
+
+    /// The network says that a client is not there. Says whether it counts as
+    /// lost.
+    ///
+    /// A closed port is certain. Everything else may pass, as when a laptop
+    /// changes its access point: it has to go on for a while without a word
+    /// from the client. Somebody to whom nothing was sent cannot be unreachable:
+    /// that is made up.
+    pub fn unreachable(&mut self, now: Instant, id: ClientId, how: Unreachable) -> bool {
+        let now = self.moment(now);
+        let Some(client) = self.client(id).filter(|client| client.sent > 0) else {
+            return false;
+        };
+        if how == Unreachable::PortClosed {
+            return true;
+        }
+        let heard = client.heard;
+        let trouble = (self.no_routes.entry(id)).or_insert_with(|| NoRoute::at(now));
+        trouble.lasts(now, heard)
     }
 
     /// From now on the mediator may speak to it on its own account.
@@ -198,7 +257,9 @@ impl Clients {
             if !uses.is_empty() {
                 ended.push((client.id, uses));
                 if client.standing() == Standing::Idle {
-                    self.order.move_to_end(slot as u32, Standing::Idle as usize);
+                    let (slot, idle) = (slot as u32, Standing::Idle as usize);
+                    self.order.move_to_end(&mut self.links, slot, idle);
+                    self.hosts.heard(client.crowd, slot, idle);
                 }
             }
         }

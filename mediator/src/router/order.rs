@@ -2,86 +2,93 @@
 //! were moved to its end. PURE.
 //!
 //! Entries are the numbers of slots that somebody else owns. Everything costs
-//! the same, however many there are.
+//! the same, however many there are. What links them is apart from the lines:
+//! many orders can share it, as long as an entry stands in one of them.
 
 const NOBODY: u32 = u32::MAX;
 
-/// See the [module](self); `N` lines, at most 256, of which the first gives way
-/// first.
-#[derive(Debug)]
-pub(super) struct Order<const N: usize> {
-    links: Vec<Link>,
-    fronts: [u32; N],
-    backs: [u32; N],
-}
+/// The neighbours of each entry in its line, which is a ring: whoever comes
+/// first has the last one before him.
+#[derive(Debug, Default)]
+pub(super) struct Links(Vec<Link>);
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    /// The line it stands in, if any.
-    line: Option<u8>,
     before: u32,
     after: u32,
 }
 
+impl Link {
+    const NONE: Self = Self {
+        before: NOBODY,
+        after: NOBODY,
+    };
+}
+
+/// `N` lines, of which the first gives way first; the front of each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order<const N: usize>([u32; N]);
+
 impl<const N: usize> Default for Order<N> {
     fn default() -> Self {
-        Self {
-            links: Vec::new(),
-            fronts: [NOBODY; N],
-            backs: [NOBODY; N],
-        }
+        Self([NOBODY; N])
+    }
+}
+
+impl Links {
+    fn get(&self, slot: u32) -> Link {
+        self.0.get(slot as usize).copied().unwrap_or(Link::NONE)
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.0.len() * size_of::<Link>()
+    }
+
+    /// Puts `after` right behind `before`.
+    fn join(&mut self, before: u32, after: u32) {
+        self.0[before as usize].after = after;
+        self.0[after as usize].before = before;
     }
 }
 
 impl<const N: usize> Order<N> {
-    /// Moves an entry to the end of a line, wherever it stood.
-    pub(super) fn move_to_end(&mut self, slot: u32, line: usize) {
-        if self.backs[line] == slot {
+    /// Moves an entry to the end of a line, wherever in this order it stood.
+    pub(super) fn move_to_end(&mut self, links: &mut Links, slot: u32, line: usize) {
+        let front = self.0[line];
+        if front != NOBODY && links.get(front).before == slot {
             return;
         }
-        self.remove(slot);
-        let at = slot as usize;
-        if self.links.len() <= at {
-            let nowhere = Link {
-                line: None,
-                before: NOBODY,
-                after: NOBODY,
-            };
-            self.links.resize(at + 1, nowhere);
+        self.remove(links, slot);
+        if links.0.len() <= slot as usize {
+            links.0.resize(slot as usize + 1, Link::NONE);
         }
-        let before = std::mem::replace(&mut self.backs[line], slot);
-        self.links[at] = Link {
-            line: Some(line as u8),
-            before,
-            after: NOBODY,
-        };
-        match self.links.get_mut(before as usize) {
-            Some(link) => link.after = slot,
-            None => self.fronts[line] = slot,
+        let front = self.0[line];
+        if front == NOBODY {
+            self.0[line] = slot;
+            links.join(slot, slot);
+        } else {
+            links.join(links.get(front).before, slot);
+            links.join(slot, front);
         }
     }
 
-    /// Takes an entry out.
-    pub(super) fn remove(&mut self, slot: u32) {
-        let Some(link) = self.links.get_mut(slot as usize) else {
+    /// Takes an entry out, if it is in.
+    pub(super) fn remove(&mut self, links: &mut Links, slot: u32) {
+        let Link { before, after } = links.get(slot);
+        if after == NOBODY {
             return;
-        };
-        let Some(line) = link.line.take() else { return };
-        let line = usize::from(line);
-        let Link { before, after, .. } = *link;
-        match self.links.get_mut(before as usize) {
-            Some(link) => link.after = after,
-            None => self.fronts[line] = after,
         }
-        match self.links.get_mut(after as usize) {
-            Some(link) => link.before = before,
-            None => self.backs[line] = before,
+        if let Some(front) = self.0.iter_mut().find(|front| **front == slot) {
+            *front = if after == slot { NOBODY } else { after };
         }
+        links.join(before, after);
+        links.0[slot as usize] = Link::NONE;
     }
 
     /// The entry that gives way to the next one.
     pub(super) fn first(&self) -> Option<u32> {
-        self.fronts.iter().copied().find(|slot| *slot != NOBODY)
+        self.0.iter().copied().find(|slot| *slot != NOBODY)
     }
 }
 
@@ -94,31 +101,38 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The same as lists that are searched from end to end.
+        /// The same as lists that are searched from end to end; two orders share
+        /// the links, one for even and one for odd entries.
         #[test]
-        fn it_is_a_row_of_lists(steps in prop::collection::vec((0u32..8, 0usize..4), 0..100)) {
-            let mut order = Order::<3>::default();
-            let mut model: [VecDeque<u32>; 3] = Default::default();
+        fn it_is_a_row_of_lists(steps in prop::collection::vec((0u32..16, 0usize..4), 0..200)) {
+            let mut links = Links::default();
+            let mut orders = [Order::<3>::default(); 2];
+            let mut models: [[VecDeque<u32>; 3]; 2] = Default::default();
             for (slot, line) in steps {
-                for list in &mut model {
+                let (order, model) = (&mut orders[slot as usize % 2], &mut models[slot as usize % 2]);
+                for list in model.iter_mut() {
                     list.retain(|other| *other != slot);
                 }
                 if line < 3 {
-                    order.move_to_end(slot, line);
+                    order.move_to_end(&mut links, slot, line);
                     model[line].push_back(slot);
                 } else {
-                    order.remove(slot);
+                    order.remove(&mut links, slot);
                 }
-                let first = model.iter().find_map(|list| list.front().copied());
-                prop_assert_eq!(order.first(), first);
+                for (order, model) in orders.iter().zip(&models) {
+                    let first = model.iter().find_map(|list| list.front().copied());
+                    prop_assert_eq!(order.first(), first);
+                }
             }
-            let mut left: Vec<u32> = model.into_iter().flatten().collect();
-            left.reverse();
-            while let Some(first) = order.first() {
-                prop_assert_eq!(Some(first), left.pop());
-                order.remove(first);
+            for (order, model) in orders.iter_mut().zip(models) {
+                let mut left: Vec<u32> = model.into_iter().flatten().collect();
+                left.reverse();
+                while let Some(first) = order.first() {
+                    prop_assert_eq!(Some(first), left.pop());
+                    order.remove(&mut links, first);
+                }
+                prop_assert!(left.is_empty());
             }
-            prop_assert!(left.is_empty());
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Addresses of clients in a third less space, and quick to compare. PURE.
+//! Addresses of clients in a third less space, and quick to compare; and which
+//! of them belong to one machine. PURE.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -14,7 +15,33 @@ pub struct Place {
     rest: u64,
 }
 
+/// Whose machine that is: somebody who has one address has all that belong to
+/// the same host, with all their ports.
+///
+/// That is an IPv4 address, whether it comes by way of an IPv6 socket or not; of
+/// IPv6 a network of 64 bits, because a machine can give itself as many addresses
+/// in its network as it likes; and this machine as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Host {
+    /// All loopback addresses.
+    This,
+    V4(u32),
+    /// Network, and scope: link-local networks of two interfaces are not the same.
+    V6(u64, u32),
+}
+
 impl Place {
+    pub(super) fn host(self) -> Host {
+        let SocketAddr::V6(v6) = self.address() else {
+            return Host::of_v4(Ipv4Addr::from_bits(self.ip[1] as u32));
+        };
+        match v6.ip().to_ipv4_mapped() {
+            Some(v4) => Host::of_v4(v4),
+            None if v6.ip().is_loopback() => Host::This,
+            None => Host::V6(self.ip[0], v6.scope_id()),
+        }
+    }
+
     /// Index of our socket.
     pub fn socket(self) -> u8 {
         (self.rest >> 8) as u8
@@ -34,6 +61,15 @@ impl Place {
         }
         let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
         SocketAddrV6::new(ip, port, 0, (self.rest >> 32) as u32).into()
+    }
+}
+
+impl Host {
+    fn of_v4(ip: Ipv4Addr) -> Self {
+        match ip.is_loopback() {
+            true => Self::This,
+            false => Self::V4(ip.to_bits()),
+        }
     }
 }
 
@@ -89,7 +125,41 @@ mod tests {
         })
     }
 
+    #[test]
+    fn a_host_is_an_address_or_an_ipv6_network_or_this_machine() {
+        let host = |address: &str| {
+            let address = address.parse().unwrap();
+            Place::from(ClientAddress { socket: 0, address }).host()
+        };
+        for (one, other, same) in [
+            ("10.0.0.1:1", "10.0.0.1:2", true),
+            ("10.0.0.1:1", "10.0.0.2:1", false),
+            ("10.0.0.1:1", "[::ffff:10.0.0.1]:2", true),
+            // Not a way to say the same; nobody has this address.
+            ("10.0.0.1:1", "[::10.0.0.1]:1", false),
+            ("[fd00::1]:1", "[fd00::2:3:4:5]:9", true),
+            ("[fd00::1]:1", "[fd00:0:0:1::1]:1", false),
+            ("[fe80::1%2]:1", "[fe80::2%2]:1", true),
+            ("[fe80::1%2]:1", "[fe80::1%3]:1", false),
+            ("127.0.0.1:1", "127.9.9.9:2", true),
+            ("127.0.0.1:1", "[::1]:1", true),
+            ("127.0.0.1:1", "[::ffff:127.0.0.1]:1", true),
+            ("[::1]:1", "[::2]:1", false),
+            ("127.0.0.1:1", "128.0.0.1:1", false),
+        ] {
+            assert_eq!(host(one) == host(other), same, "{one} {other}");
+        }
+    }
+
     proptest! {
+        /// Neither port nor socket makes another host.
+        #[test]
+        fn ports_are_free(address in address(), port in any::<u16>(), socket in any::<u8>()) {
+            let mut other = ClientAddress { socket, ..address };
+            other.address.set_port(port);
+            prop_assert_eq!(Place::from(address).host(), Place::from(other).host());
+        }
+
         #[test]
         fn nothing_is_lost(address in address(), other in address()) {
             let (place, other_place) = (Place::from(address), Place::from(other));

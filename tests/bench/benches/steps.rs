@@ -36,11 +36,24 @@ fn main() {
     bench.step("write a header for a driver", || {
         black_box(HeaderBytes::new(None, Some(black_box(ClientId(4711)))));
     });
-    for clients in [1, 100, 10_000] {
-        let mut mediator = Mediator::new(clients);
+    for (clients, of_one_host) in [(1, 1), (100, 1), (10_000, 1), (1000, 1000)] {
+        let mut mediator = Mediator::of_hosts(clients, of_one_host);
         let mut next = 0;
-        bench.step(&format!("client to driver, {clients} known"), || {
+        let what = if of_one_host > 1 {
+            "of one host"
+        } else {
+            "known"
+        };
+        bench.step(&format!("client to driver, {clients} {what}"), || {
             next = (next + 1) % clients;
+            mediator.request(next, &request);
+        });
+    }
+    for (what, of_one_host) in [("a full table", 1), ("a full host", PORTS)] {
+        let mut mediator = Mediator::of_hosts(CLIENTS, of_one_host);
+        let mut next = CLIENTS;
+        bench.step(&format!("new client, {what}"), || {
+            next += 1;
             mediator.request(next, &request);
         });
     }
@@ -79,18 +92,34 @@ struct Mediator {
     core: Core,
     now: Instant,
     turn: u32,
+    of_one_host: u32,
 }
 
 const DRIVER: DriverKey = DriverKey(0);
 
+/// Clients that a mediator has room for.
+const CLIENTS: u32 = 20_000;
+
+/// Ports of one host that are used.
+const PORTS: u32 = 30_000;
+
 impl Mediator {
     fn new(clients: u32) -> Self {
+        Self::of_hosts(clients, 1)
+    }
+
+    fn of_hosts(clients: u32, of_one_host: u32) -> Self {
         let mut config = Config::default();
         config.add_driver("5:0=echo").expect("is a driver");
-        config.limits.clients = 20_000.try_into().expect("is not 0");
+        config.limits.clients = (CLIENTS as usize).try_into().expect("is not 0");
         let now = Instant::now();
         let core = Core::new(now, &config, 0, || SystemTime::UNIX_EPOCH);
-        let mut mediator = Self { core, now, turn: 0 };
+        let mut mediator = Self {
+            core,
+            now,
+            turn: 0,
+            of_one_host,
+        };
         mediator.core.start(now, Vec::new());
         let spawned = Event::Spawned { pid: 4711 };
         mediator.core.driver_event(now, DRIVER, spawned);
@@ -101,10 +130,12 @@ impl Mediator {
     }
 
     fn request(&mut self, client: u32, datagram: &[u8]) {
-        let ip = Ipv4Addr::from(0x0a00_0000 + client);
+        let ip = Ipv4Addr::from(0x0a00_0000 + client / self.of_one_host);
+        // From no port of a mediator.
+        let port = 30_000 + (client % self.of_one_host) as u16;
         let from = ClientAddress {
             socket: 0,
-            address: (ip, 4711).into(),
+            address: (ip, port).into(),
         };
         self.core.datagram(self.now, from, datagram);
         self.turn += 1;

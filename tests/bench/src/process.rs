@@ -114,7 +114,7 @@ impl Programs {
                     (Candidate::Before, Some(before)) => before.clone(),
                     _ => self.path("amber"),
                 };
-                let mut command = Command::new(program);
+                let mut command = Command::new(&program);
                 command.args(["mediator", "--listen", "127.0.0.1:0", "--log", "error"]);
                 let echo = display(&echo)?;
                 let driver = match setting.driver {
@@ -127,7 +127,7 @@ impl Programs {
                 }
                 if let Some(clients) = setting.clients {
                     let file = tempfile::Builder::new().suffix(".toml").tempfile()?;
-                    fs::write(file.path(), format!("[limits]\nclients = {clients}\n"))?;
+                    fs::write(file.path(), room_for(&program, clients)?)?;
                     command.arg("-c").arg(file.path());
                     return Ok((command, Some(file.into_temp_path())));
                 }
@@ -135,6 +135,19 @@ impl Programs {
             }
         }
     }
+}
+
+/// A configuration with room for so many clients, all of which are on this machine.
+fn room_for(program: &Path, clients: usize) -> anyhow::Result<String> {
+    let mut text = format!("[limits]\nclients = {clients}\n");
+    // What it is compared with may be older than this limit.
+    let shown = Command::new(program)
+        .args(["mediator", "--print-config"])
+        .output()?;
+    if String::from_utf8_lossy(&shown.stdout).contains("clients_per_host") {
+        text.push_str(&format!("clients_per_host = {clients}\n"));
+    }
+    Ok(text)
 }
 
 /// What stands in a command of the configuration.

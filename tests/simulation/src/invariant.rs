@@ -66,6 +66,8 @@ invariants! {
         "frames in = frames out + waiting + dropped by cause, and the counters say what was on the wires",
     BoundsHold = "bounds-hold":
         "clients known and frames and bytes that wait stay within their limits",
+    HostHarmsItself = "host-harms-itself":
+        "a host that has as many clients as it may have displaces only its own",
     OneProcess = "one-process":
         "a device has one process at a time, and none is started while everything stops",
     ProcessesEnd = "processes-end":

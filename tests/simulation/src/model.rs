@@ -8,6 +8,7 @@
 mod accounts;
 mod census;
 mod copies;
+mod hosts;
 mod lives;
 mod voice;
 
@@ -34,6 +35,7 @@ pub struct Model {
     access: Access,
     bounds: Bounds,
     clients: usize,
+    clients_per_host: usize,
     spoke: BTreeSet<SocketAddr>,
     people: BTreeMap<SocketAddr, Person>,
     owners: BTreeMap<ClientId, Owner>,
@@ -176,6 +178,7 @@ impl Model {
             access: config.access.clone(),
             bounds: config.limits.queue,
             clients: config.limits.clients.get(),
+            clients_per_host: config.limits.clients_per_host.get(),
             spoke: BTreeSet::new(),
             people: BTreeMap::new(),
             owners: BTreeMap::new(),
@@ -227,6 +230,7 @@ impl Model {
 
     fn take_rules(&mut self, config: &Config) {
         self.access = config.access.clone();
+        self.clients_per_host = config.limits.clients_per_host.get();
         for (address, person) in &mut self.people {
             let ip = address.ip();
             let forbidden = |device: &Device| !self.access.allows(ip, *device);

@@ -105,9 +105,11 @@ impl Setup {
         let frames = *rng.choice(&[1, 4, 20, 200]).unwrap_or(&20);
         let bytes = *rng.choice(&[100, 2000, 60_000]).unwrap_or(&2000);
         let life_cycle = *rng.choice(&[4, 100]).unwrap_or(&100);
+        let clients_per_host = clients_per_host(rng);
         let datagrams_per_second = *rng.choice(&[20, 20_000, 20_000]).unwrap_or(&20_000);
         let limits = Limits {
             clients: NonZeroUsize::new(clients).unwrap_or(NonZeroUsize::MIN),
+            clients_per_host,
             queue: Bounds {
                 frames,
                 bytes,
@@ -139,7 +141,9 @@ impl Setup {
 
     /// Any other.
     pub fn other(&self, rng: &mut Rng) -> Config {
-        self.read(OTHERS[rng.usize(0..OTHERS.len())])
+        let mut config = self.read(OTHERS[rng.usize(0..OTHERS.len())]);
+        config.limits.clients_per_host = clients_per_host(rng);
+        config
     }
 
     fn read(&self, text: &str) -> Config {
@@ -151,4 +155,10 @@ impl Setup {
         }
         config
     }
+}
+
+/// Few enough to be reached by those who belong to the world, or only by a flood.
+fn clients_per_host(rng: &mut Rng) -> NonZeroUsize {
+    let limit = *rng.choice(&[2, 8, 8, 30, 1000]).unwrap_or(&8);
+    NonZeroUsize::new(limit).unwrap_or(NonZeroUsize::MIN)
 }

@@ -45,6 +45,7 @@ impl Summary {
             Count::ClientsSeen,
             Count::ClientsGone,
             Count::ClientsEvicted,
+            Count::ClientsEvictedForHost,
             Count::ClientsUnreachable,
             Count::Requests,
             Count::CopiesToClients,

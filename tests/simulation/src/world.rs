@@ -171,7 +171,9 @@ impl World {
         self.agenda.plan(troubled + CALM, Event::End);
         let (here, there) = (self.rng.u16(1..8), self.rng.u8(1..8));
         // The inspector comes besides.
-        self.crowded = usize::from(here) + usize::from(there) >= self.config.limits.clients.get();
+        let limits = self.config.limits;
+        self.crowded = usize::from(here) + usize::from(there) >= limits.clients.get()
+            || usize::from(here) >= limits.clients_per_host.get();
         for i in 0..here {
             self.arrives_soon(([127, 0, 0, 1], 4000 + i).into());
         }

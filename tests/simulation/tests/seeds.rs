@@ -40,6 +40,8 @@ fn promises_hold_and_each_kind_of_trouble_occurs() {
         "clients at an address of one that is still known",
         "refusals that clients hear of",
         "clients_evicted",
+        "floods of ports of one host",
+        "clients_evicted_for_their_host",
         "subscriptions that flow at the end",
     ] {
         assert!(all.counted(trouble) > 0, "{trouble}: not in these worlds");

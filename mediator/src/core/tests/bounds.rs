@@ -71,6 +71,80 @@ fn made_up_addresses_do_not_fill_the_memory_of_a_driver_that_is_slow() {
     );
 }
 
+/// Programs that subscribe and then only listen, on the robot and elsewhere; and
+/// one that opens a port for each request, and proves that it is there.
+#[test]
+fn a_host_that_opens_ports_without_end_displaces_nobody_else() {
+    let other_desk = |i: u16| SocketAddr::from(([192, 168, 1, 9], 7000 + i));
+    let broken_here = |i: u16| local(27_000 + i);
+    let broken_there = |i: u16| SocketAddr::from(([192, 168, 1, 7], 27_000 + i));
+    for broken in [&broken_here as &dyn Fn(u16) -> SocketAddr, &broken_there] {
+        let mut world = World::new(&["5:0=x"]);
+        let is_known = |world: &World, address| {
+            let at = ClientAddress { socket: 0, address };
+            world.core.router.clients.at(&at).is_some()
+        };
+        for _ in 0..3 {
+            for i in 0..50 {
+                world.send(other_desk(i), dummy(), b"x");
+            }
+            world.now += limits::NEWCOMER;
+        }
+        for i in 0..30_000 {
+            let from = broken(i);
+            world.send(from, dummy(), b"x");
+            let at = ClientAddress {
+                socket: 0,
+                address: from,
+            };
+            let clients = &mut world.core.router.clients;
+            let id = clients.at(&at).unwrap().id;
+            clients.client_mut(id).unwrap().prove();
+            // Now it counts as one that uses a device and is where it says.
+            world.send(from, dummy(), b"x");
+            world.drivers_got.clear();
+        }
+        for i in 0..50 {
+            assert!(is_known(&world, other_desk(i)), "{i}");
+        }
+        let clients = world.core.router.clients.len();
+        assert_eq!(clients, 50 + limits::CLIENTS_PER_HOST);
+        let counters = &world.core.router.counters;
+        let made_room = 30_000 - limits::CLIENTS_PER_HOST as u64;
+        assert_eq!(counters.counted(Count::ClientsEvictedForHost), made_room);
+    }
+}
+
+#[test]
+fn a_reload_changes_how_many_a_host_may_have() {
+    let mut config = config(&["5:0=x"]);
+    let mut world = World::with_config(&config);
+    for (limit, ports) in [(5, 1..10), (3, 10..20), (8, 20..40)] {
+        config.limits.clients_per_host = std::num::NonZeroUsize::new(limit).unwrap();
+        world.core.apply(world.now, &config);
+        for port in ports {
+            world.send(remote_port(port), dummy(), b"x");
+            world.send(made_up(port.into()), dummy(), b"x");
+        }
+        let of_one = |client: &&crate::router::Client| client.address().ip() == remote().ip();
+        let clients = world.core.router.clients.in_order();
+        assert_eq!(clients.into_iter().filter(of_one).count(), limit);
+    }
+    assert_eq!(world.core.router.clients.len(), 8 + 39, "of others none");
+    world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
+    world.take(local(1));
+    world.send(remote_port(99), dummy(), b"x");
+    let event = decode(&world.take(local(1))[0]).event.unwrap();
+    assert!(
+        event.text().ends_with("made room for others of its host"),
+        "{event:?}"
+    );
+}
+
+fn remote_port(port: u16) -> SocketAddr {
+    (remote().ip(), port).into()
+}
+
 #[test]
 fn an_evicted_client_is_told_of_like_any_other_that_is_gone() {
     let mut config = config(&["5:0=x"]);

@@ -93,7 +93,8 @@ fn room_is_made_first_by_newcomers_and_last_by_those_who_use_and_have_proved() {
     let mut gone = Vec::new();
     for port in 100..104 {
         ask(&mut world, elsewhere(port), "5:0");
-        let evicted = world.router.poll_evicted().expect("somebody makes room");
+        let (evicted, room) = world.router.poll_evicted().expect("somebody makes room");
+        assert_eq!(room, RoomFor::Anybody);
         gone.push(evicted.address());
         // The new one stays out of the way.
         let id = world.router.clients.at(&elsewhere(port)).unwrap().id;
@@ -101,4 +102,96 @@ fn room_is_made_first_by_newcomers_and_last_by_those_who_use_and_have_proved() {
         ask(&mut world, elsewhere(port), "5:0");
     }
     assert_eq!(gone, [newcomer, idle, user, proved].map(|at| at.address));
+}
+
+#[test]
+fn a_host_with_as_many_as_it_may_have_makes_room_among_its_own() {
+    let mut world = World::with_clients(&["5:0", "77:3"], 100);
+    world.router.set_clients_per_host("4".parse().unwrap());
+    let stranger = |port| ClientAddress {
+        socket: 0,
+        address: (Ipv4Addr::new(10, 0, 0, 2), port).into(),
+    };
+    // They are newcomers, and would be the first to go if it were for all.
+    for port in 1..=4 {
+        ask(&mut world, stranger(port), "5:0");
+    }
+    let [newcomer, idle, user, proved] = [1, 2, 3, 4].map(elsewhere);
+    for _ in 0..2 {
+        for from in [proved, user, idle] {
+            ask(&mut world, from, if from == idle { "77:3" } else { "5:0" });
+        }
+        world.now += limits::NEWCOMER;
+    }
+    let id = world.router.clients.at(&proved).unwrap().id;
+    world.router.clients.client_mut(id).unwrap().prove();
+    ask(&mut world, proved, "5:0");
+    world.driver_down(1);
+    ask(&mut world, user, "5:0");
+    ask(&mut world, newcomer, "5:0");
+
+    let mut gone = Vec::new();
+    for port in 100..104 {
+        ask(&mut world, elsewhere(port), "5:0");
+        let (evicted, room) = world.router.poll_evicted().expect("somebody makes room");
+        assert_eq!(room, RoomFor::ItsHost);
+        gone.push(evicted.address());
+        let id = world.router.clients.at(&elsewhere(port)).unwrap().id;
+        world.router.clients.client_mut(id).unwrap().prove();
+        ask(&mut world, elsewhere(port), "5:0");
+    }
+    assert_eq!(gone, [newcomer, idle, user, proved].map(|at| at.address));
+    assert_eq!(world.router.clients.len(), 8);
+    for port in 1..=4 {
+        assert!(world.router.clients.at(&stranger(port)).is_some());
+    }
+    let counters = &world.router.counters;
+    assert_eq!(counters.counted(Count::ClientsEvictedForHost), 4);
+    assert_eq!(counters.counted(Count::ClientsEvicted), 4);
+}
+
+#[test]
+fn a_host_that_may_have_fewer_than_it_has_shrinks_when_the_next_one_comes() {
+    let mut world = World::with_clients(&["5:0"], 100);
+    for port in 1..=10 {
+        ask(&mut world, elsewhere(port), "5:0");
+    }
+    world.router.set_clients_per_host("3".parse().unwrap());
+    ask(&mut world, elsewhere(1), "5:0");
+    assert_eq!(world.router.clients.len(), 10, "nobody goes for nobody");
+    ask(&mut world, elsewhere(11), "5:0");
+    let left = world.router.clients.in_order();
+    let left: Vec<u16> = left.iter().map(|client| client.address().port()).collect();
+    assert_eq!(left, [1, 10, 11]);
+    world.router.set_clients_per_host("5".parse().unwrap());
+    for port in 12..20 {
+        ask(&mut world, elsewhere(port), "5:0");
+    }
+    assert_eq!(world.router.clients.len(), 5);
+}
+
+#[test]
+fn a_full_host_makes_no_room_for_others() {
+    let mut world = World::with_clients(&["5:0"], 4);
+    world.router.set_clients_per_host("2".parse().unwrap());
+    for port in [1, 2, 1, 2] {
+        ask(&mut world, client(port), "5:0");
+    }
+    ask(&mut world, elsewhere(1), "5:0");
+    ask(&mut world, elsewhere(2), "5:0");
+    // The table is full, and so is this host: it is its own that goes.
+    ask(&mut world, client(3), "5:0");
+    assert_eq!(world.router.poll_evicted().unwrap().0.address().port(), 1);
+    // Of a host with room it is the newcomer, whosoever that is.
+    let other = ClientAddress {
+        socket: 0,
+        address: (Ipv4Addr::new(10, 0, 0, 7), 1).into(),
+    };
+    ask(&mut world, other, "5:0");
+    let (evicted, room) = world.router.poll_evicted().unwrap();
+    assert_eq!(
+        (evicted.place, room),
+        (elsewhere(1).into(), RoomFor::Anybody)
+    );
+    assert!(world.router.poll_evicted().is_none());
 }

@@ -2,12 +2,12 @@
 //! everything that can happen to it. PURE, but for the start of its clock.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant, SystemTime};
 
 use amber_mediator::config::Config;
 use amber_mediator::core::{Core, Order};
-use amber_mediator::router::{ClientAddress, DriverKey, Unreachable};
+use amber_mediator::router::{Client, ClientAddress, DriverKey, Unreachable};
 use amber_mediator::supervise::{Action, Event, Exit};
 use amber_proto::limits::{MAX_DATAGRAM, OLD_CLIENT_DATAGRAM};
 use amber_proto::{ClientId, Device, Frame, Header, HeaderBytes};
@@ -17,7 +17,8 @@ use crate::input::Input;
 /// Few clients and short queues, so that bounds are reached.
 const CONFIG: &str = "\
 [limits]
-clients = 4
+clients = 6
+clients_per_host = 3
 queue_frames = 8
 queue_bytes = 1024
 [[driver]]
@@ -29,8 +30,10 @@ command = ['y']
 restart = 'never'
 ";
 
-/// The same with one driver changed, one new and one missing.
+/// The same with one driver changed, one new and one missing, and fewer of a host.
 const OTHER_CONFIG: &str = "\
+[limits]
+clients_per_host = 2
 [[driver]]
 device = '5:0'
 command = ['x', 'again']
@@ -104,11 +107,11 @@ impl World {
         let (now, kind) = (self.now, input.byte() % 16);
         let key = DriverKey(u32::from(input.byte() % 4));
         match kind {
-            0 => self.datagram(local(input.byte()), input.piece()),
-            1 => self.datagram(local(input.byte()), &frame(None, input.piece())),
+            0 => self.datagram(address(input.byte()), input.piece()),
+            1 => self.datagram(address(input.byte()), &frame(None, input.piece())),
             2..=4 => {
                 let device = device(input.byte());
-                let from = local(input.byte());
+                let from = address(input.byte());
                 self.datagram(from, &frame(Some(device), input.piece()));
             }
             5 => self.driver_writes(key, input.piece()),
@@ -133,7 +136,7 @@ impl World {
                 let how = [Unreachable::PortClosed, Unreachable::NoRoute];
                 let at = ClientAddress {
                     socket: 0,
-                    address: local(input.byte()),
+                    address: address(input.byte()),
                 };
                 let how = how[usize::from(input.byte() % 2)];
                 self.core.unreachable(now, at, how);
@@ -300,8 +303,12 @@ impl World {
     }
 
     fn check(&mut self) {
-        let limit = 4;
-        assert!(self.core.router.clients.len() <= limit);
+        let clients = self.core.router.clients.in_order();
+        assert!(clients.len() <= 6);
+        for first in [127, 192, 0xfd] {
+            let is_there = |client: &&&Client| first_byte(client.address()) == first;
+            assert!(clients.iter().filter(is_there).count() <= 3);
+        }
         let mut ids = Vec::new();
         for key in (0..16).map(DriverKey) {
             let Some(route) = self.core.router.route(key) else {
@@ -312,7 +319,6 @@ impl World {
                 assert!(self.processes.contains_key(&key), "an id without a process");
             }
         }
-        let clients = self.core.router.clients.in_order();
         ids.extend(clients.iter().map(|client| client.id));
         let all = ids.len();
         ids.sort_unstable();
@@ -327,6 +333,23 @@ impl World {
 
 fn config(text: &str) -> Config {
     Config::parse(text, "amber.toml".as_ref()).expect("a good configuration")
+}
+
+/// Mostly of this machine; of another, and of an IPv6 network.
+fn address(number: u8) -> SocketAddr {
+    let port = u16::from(number % 8);
+    match number / 64 {
+        0 | 1 => local(number),
+        2 => ([192, 168, 1, 7], port).into(),
+        _ => ([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(number % 2)], port).into(),
+    }
+}
+
+fn first_byte(address: SocketAddr) -> u8 {
+    match address.ip() {
+        IpAddr::V4(v4) => v4.octets()[0],
+        IpAddr::V6(v6) => v6.octets()[0],
+    }
 }
 
 fn local(port: u8) -> SocketAddr {

@@ -23,6 +23,10 @@ impl Model {
         let known: BTreeMap<SocketAddr, ClientId> = (core.router.clients.in_order().into_iter())
             .map(|client| (client.address(), client.id))
             .collect();
+        let of_its_host = match changes.call.cause {
+            Cause::Datagram(from, _) => self.of_its_host(&from),
+            _ => 0,
+        };
         let gone =
             |address: &SocketAddr, person: &mut Person| known.get(address) != Some(&person.id);
         changes.gone = self.people.extract_if(.., gone).collect();
@@ -50,7 +54,7 @@ impl Model {
             self.people.insert(address, person);
             self.take_id(id, Owner::Client(address))?;
         }
-        Ok(())
+        self.check_hosts(changes, of_its_host)
     }
 
     pub(super) fn take_id(&mut self, id: ClientId, owner: Owner) -> Check {
@@ -97,6 +101,13 @@ impl Model {
                     } else {
                         person.used.insert(device);
                     }
+                    person.told.remove(&device);
+                }
+            }
+            // It leaves a driver that has read nothing of it yet, and never will.
+            Some(device) if changes.dropped(Drop::NothingToTell) > 0 => {
+                if let Some(person) = self.people.get_mut(&asked.from) {
+                    person.used.remove(&device);
                     person.told.remove(&device);
                 }
             }

@@ -20,7 +20,7 @@ impl World {
         }
         let next = about(&mut self.rng, self.weather.trouble);
         self.agenda.plan(next, Event::Trouble);
-        match self.rng.u8(0..20) {
+        match self.rng.u8(0..21) {
             0 => self.crash(),
             1 => self.shut_down()?,
             2..5 => self.reloaded(self.generation, None)?,
@@ -46,6 +46,7 @@ impl World {
                     self.client_leaves(*at);
                 }
             }
+            18 => self.flood_of_ports(),
             _ => self.change_a_driver()?,
         }
         Ok(())
@@ -105,22 +106,43 @@ impl World {
         self.summary.count("floods of made-up addresses");
         for _ in 0..self.rng.usize(10..300) {
             let from = made_up(&mut self.rng);
-            let bytes = match self.rng.u8(0..5) {
-                0 => nonsense(&mut self.rng),
-                1 => {
-                    let kind = [MsgType::Ping, MsgType::Subscribe, MsgType::Pong];
-                    let kind = *self.rng.choice(&kind).unwrap_or(&MsgType::Ping);
-                    messages::frame(None, &messages::bytes(kind, self.tokens.fresh(), None))
-                }
-                _ => {
-                    let device = device(&mut self.rng);
-                    let asked = messages::bytes(MsgType::Data, self.tokens.fresh(), None);
-                    messages::frame(Some(device), &asked)
-                }
-            };
-            let delay = Duration::from_micros(self.rng.u64(0..200_000));
-            self.agenda.plan(delay, Event::ToMediator(from, bytes));
+            self.says_anything(from, Duration::from_millis(200));
         }
+    }
+
+    /// A program opens a port for each request, or gives itself a new address.
+    fn flood_of_ports(&mut self) {
+        self.summary.count("floods of ports of one host");
+        let host = self.rng.u8(0..4);
+        for _ in 0..self.rng.usize(10..300) {
+            let port = self.rng.u16(7000..7500);
+            let from = match host {
+                0 => ([127, 0, 0, 1], port).into(),
+                1 => ([192, 168, 1, 1], port).into(),
+                2 => ([192, 168, 1, 77], port).into(),
+                _ => ([0xfd00, 0, 0, 0, 0, 0, 0, self.rng.u16(1..)], port).into(),
+            };
+            self.says_anything(from, Duration::from_secs(2));
+        }
+    }
+
+    /// Something comes from an address soon, whoever is there.
+    fn says_anything(&mut self, from: SocketAddr, within: Duration) {
+        let bytes = match self.rng.u8(0..5) {
+            0 => nonsense(&mut self.rng),
+            1 => {
+                let kind = [MsgType::Ping, MsgType::Subscribe, MsgType::Pong];
+                let kind = *self.rng.choice(&kind).unwrap_or(&MsgType::Ping);
+                messages::frame(None, &messages::bytes(kind, self.tokens.fresh(), None))
+            }
+            _ => {
+                let device = device(&mut self.rng);
+                let asked = messages::bytes(MsgType::Data, self.tokens.fresh(), None);
+                messages::frame(Some(device), &asked)
+            }
+        };
+        let delay = Duration::from_micros(self.rng.u64(0..within.as_micros() as u64));
+        self.agenda.plan(delay, Event::ToMediator(from, bytes));
     }
 
     fn flood_of_one(&mut self) {

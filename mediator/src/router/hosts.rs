@@ -1,0 +1,128 @@
+//! The clients of each host, so that none has more than its share of the
+//! table. PURE.
+//!
+//! A host with one client, as most are, takes five bytes of an index. Two are a
+//! crowd, and stand in lines of their own, ordered like those of all clients:
+//! whoever makes room in his crowd would be the first of it to make room for
+//! anybody. (The first one of a host joins these lines when the second one comes,
+//! as what he has become by then.) Everything costs the same, however many
+//! there are.
+
+use super::client::{Client, STANDINGS};
+use super::order::{Links, Order};
+use super::place::Host;
+use crate::hash::Index;
+
+/// The crowd of a client that is the only one of its host.
+pub(super) const ALONE: u32 = u32::MAX;
+
+/// All hosts that have clients. The clients themselves stand in slots that
+/// somebody else owns.
+#[derive(Debug, Default)]
+pub(super) struct Hosts {
+    /// Of each host, one client.
+    by_host: Index,
+    crowds: Vec<Crowd>,
+    free: Vec<u32>,
+    links: Links,
+}
+
+/// At least two clients of one host.
+#[derive(Debug, Default)]
+struct Crowd {
+    order: Order<STANDINGS>,
+    len: u32,
+}
+
+impl Hosts {
+    /// How many clients a host has, and which of them makes room for the next.
+    pub(super) fn crowd(&self, slots: &[Option<Client>], host: Host) -> Option<(usize, u32)> {
+        let slot = self.any_of(slots, host)?;
+        let client = slots[slot as usize].as_ref()?;
+        match self.crowds.get(client.crowd as usize) {
+            Some(crowd) => Some((crowd.len as usize, crowd.order.first()?)),
+            None => Some((1, slot)),
+        }
+    }
+
+    /// A client has been put into a slot.
+    pub(super) fn add(&mut self, slots: &mut [Option<Client>], slot: u32) {
+        let Some(host) = host_of(slots, slot) else {
+            return;
+        };
+        let Some(other) = self.any_of(slots, host) else {
+            return self.by_host.insert(slot, |slot| host_of(slots, slot));
+        };
+        let Some(before) = slots[other as usize].as_mut() else {
+            return;
+        };
+        if before.crowd == ALONE {
+            before.crowd = self.free.pop().unwrap_or_else(|| {
+                self.crowds.push(Crowd::default());
+                self.crowds.len() as u32 - 1
+            });
+            let crowd = &mut self.crowds[before.crowd as usize];
+            let standing = before.standing() as usize;
+            crowd.order.move_to_end(&mut self.links, other, standing);
+            crowd.len = 1;
+        }
+        let number = before.crowd;
+        if let Some(client) = slots[slot as usize].as_mut() {
+            client.crowd = number;
+            self.crowds[number as usize].len += 1;
+            self.heard(number, slot, client.standing() as usize);
+        }
+    }
+
+    /// A client of a crowd moves to the end of those with its standing.
+    pub(super) fn heard(&mut self, crowd: u32, slot: u32, standing: usize) {
+        if let Some(crowd) = self.crowds.get_mut(crowd as usize) {
+            crowd.order.move_to_end(&mut self.links, slot, standing);
+        }
+    }
+
+    /// A client is about to leave its slot.
+    pub(super) fn remove(&mut self, slots: &mut [Option<Client>], slot: u32) {
+        let (Some(host), Some(client)) = (host_of(slots, slot), &mut slots[slot as usize]) else {
+            return;
+        };
+        let number = std::mem::replace(&mut client.crowd, ALONE);
+        let is_named = self.any_of(slots, host) == Some(slot);
+        if is_named {
+            self.by_host.remove(slot, &host);
+        }
+        let Some(crowd) = self.crowds.get_mut(number as usize) else {
+            return;
+        };
+        crowd.order.remove(&mut self.links, slot);
+        crowd.len -= 1;
+        let Some(other) = crowd.order.first() else {
+            return;
+        };
+        if crowd.len == 1 {
+            crowd.order.remove(&mut self.links, other);
+            crowd.len = 0;
+            self.free.push(number);
+            if let Some(last) = slots[other as usize].as_mut() {
+                last.crowd = ALONE;
+            }
+        }
+        if is_named {
+            self.by_host.insert(other, |slot| host_of(slots, slot));
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        let crowds = self.crowds.len() * size_of::<Crowd>() + self.free.len() * size_of::<u32>();
+        self.by_host.bytes() + crowds + self.links.bytes()
+    }
+
+    fn any_of(&self, slots: &[Option<Client>], host: Host) -> Option<u32> {
+        (self.by_host).find(&host, |slot| host_of(slots, slot) == Some(host))
+    }
+}
+
+fn host_of(slots: &[Option<Client>], slot: u32) -> Option<Host> {
+    Some(slots[slot as usize].as_ref()?.place.host())
+}
