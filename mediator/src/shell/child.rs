@@ -1,6 +1,6 @@
 //! The streams of one driver process. IO.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -16,11 +16,11 @@ use tokio::net::unix::pipe;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use super::Shell;
 use crate::gate::Gate;
-use crate::limits::{AHEAD, AHEAD_LOOK_MAX, PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES};
+use crate::limits::{AHEAD_LOOK, PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES};
 use crate::queue::Queue;
 use crate::router::DriverKey;
 use crate::supervise::{Event, Exit};
@@ -49,6 +49,8 @@ struct Input {
 struct Wakers {
     /// It has something to wait for.
     full: Notify,
+    /// When to look whether it has read something.
+    look_at: Cell<Option<Instant>>,
     /// The driver has said something, so it may have read something.
     said: Notify,
 }
@@ -110,6 +112,7 @@ impl Child {
             }
         }
         if queue.is_blocked() {
+            input.wakers.look_at.set(gate.look_at());
             input.wakers.full.notify_one();
         }
         all
@@ -118,6 +121,7 @@ impl Child {
     /// It has said something.
     pub(super) fn said(&self) {
         if let Some(input) = &self.input {
+            input.gate.borrow_mut().said();
             input.wakers.said.notify_one();
         }
     }
@@ -171,21 +175,18 @@ async fn wait_for_room(
     pipe: Rc<pipe::Sender>,
     wakers: Rc<Wakers>,
 ) {
-    let mut pause = AHEAD;
     loop {
         wakers.full.notified().await;
-        let heard = timeout(pause, wakers.said.notified()).await.is_ok();
+        let look_at = wakers.look_at.get();
+        let look_at = look_at.unwrap_or_else(|| Instant::now() + AHEAD_LOOK);
+        let _ = timeout_at(look_at.into(), wakers.said.notified()).await;
         if pipe.writable().await.is_err() {
             return;
         }
         if let Some(queue) = shell.core.borrow_mut().router.queue_mut(key) {
             queue.writable();
         }
-        let wrote = shell.write(key);
-        pause = match heard || wrote > 0 {
-            true => AHEAD,
-            false => (2 * pause).min(AHEAD_LOOK_MAX),
-        };
+        shell.write(key);
     }
 }
 
@@ -259,10 +260,14 @@ async fn read_frames(shell: Rc<Shell>, key: DriverKey, pid: u32, mut stdout: Chi
             Ok(Ok(count)) if count > 0 => {
                 buffer.end += count;
                 more = count >= READ_BYTES;
-                if let Some(child) = shell.children.borrow().get(&key) {
+                let begin = buffer.start;
+                let sane = hand_over(&shell.core, key, &mut buffer);
+                if buffer.start > begin
+                    && let Some(child) = shell.children.borrow().get(&key)
+                {
                     child.said();
                 }
-                hand_over(&shell.core, key, &mut buffer)
+                sane
             }
             Ok(_) => {
                 spawn_local(output_closed(shell, key, pid));
