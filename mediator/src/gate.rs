@@ -190,6 +190,10 @@ impl Gate {
                     self.hold
                         .begin(now, now.duration_since(busy.stuck), busy.bytes);
                 } else if !busy.late {
+                    if time > AHEAD_LOOK / 2 && !is_slow {
+                        // It waited for long, so this was no answer, or we are late ourselves.
+                        self.voice.answers = self.voice.answers.saturating_sub(2);
+                    }
                     let twice = 2 * self.allowed.max(taken);
                     let more = twice.min(2 * in_time).min(AHEAD_BYTES);
                     self.allowed = self.allowed.max(more);

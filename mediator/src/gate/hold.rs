@@ -52,7 +52,7 @@ pub(super) struct Hold {
     attempts_apart: u32,
     /// Three have just been answered like one.
     after_three: bool,
-    /// When it was found fast.
+    /// When it was found fast or silent.
     ended: Option<Instant>,
 }
 
@@ -184,7 +184,7 @@ impl Hold {
         if self.deadline().is_some_and(|deadline| now < deadline) {
             return Verdict::Wait;
         }
-        self.expired()
+        self.expired(now)
     }
 
     fn answered(&mut self, now: Instant, time: Duration) -> Verdict {
@@ -219,7 +219,7 @@ impl Hold {
         }
     }
 
-    fn expired(&mut self) -> Verdict {
+    fn expired(&mut self, now: Instant) -> Verdict {
         let (soon, kind) = match &self.awaited {
             Some(awaited) => (awaited.soon, awaited.kind),
             None => (None, Kind::One),
@@ -235,6 +235,7 @@ impl Hold {
             (None, Kind::Rest) => self.next(),
             (None, Kind::One | Kind::Three | Kind::Fourth) => {
                 self.awaited = None;
+                self.ended = Some(now);
                 Verdict::Silent
             }
         }
