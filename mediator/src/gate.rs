@@ -3,16 +3,39 @@
 //! What is in a pipe can neither be overtaken nor dropped. A pipe holds 64 KiB:
 //! of short commands to a driver that takes a millisecond for each, that is
 //! most of a second, in which a newcomer waits and the commands grow stale. So a
-//! driver gets as much ahead as it takes in a millisecond, and one frame
-//! at least. All else waits in its [queue](crate::queue), where clients take turns.
+//! driver gets little ahead, and all else waits in its [queue](crate::queue), where
+//! clients take turns. How little depends on how we learn that it wants more:
 //!
-//! How fast a driver reads is learned. Each time the gate closes, time runs until
-//! the next look; what has gone from the pipe meanwhile is what the driver has
-//! taken. When nothing is left it might have taken more.
+//! - Of a driver that **answers** we hear at once. It gets ahead what it takes in
+//!   [`AHEAD`], and one frame at least.
+//! - One that answers and is **slow** gets nothing ahead at all: the next frame is
+//!   [held](hold) until the last one is answered. A newcomer waits for the rest
+//!   of one that is not its own.
+//! - One that is **silent** is looked at from time to time, and gets what it takes
+//!   until then ([`AHEAD_SILENT`]), and one frame at least.
+//!
+//! All of it is learned. Each time the gate closes, time runs until the next look;
+//! what has gone from the pipe meanwhile is what the driver has taken. When nothing
+//! is left it might have taken more. Whoever has mostly said something when it has
+//! taken something answers.
+
+mod hold;
+#[cfg(test)]
+mod tests;
 
 use std::time::{Duration, Instant};
 
-use crate::limits::{AHEAD, AHEAD_BYTES, AHEAD_BYTES_FAST, AHEAD_BYTES_FIRST};
+use self::hold::{Hold, Verdict};
+use crate::limits::{
+    AHEAD, AHEAD_BYTES, AHEAD_BYTES_FIRST, AHEAD_LOOK, AHEAD_LOOK_MAX, AHEAD_SILENT, HOLD_FROM,
+};
+
+/// So often in a row a driver must have said something when it took something
+/// before a frame is held for an answer.
+const ANSWERS_SURELY: u8 = 4;
+
+/// So often makes it likely.
+const ANSWERS_LIKELY: u8 = 2;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -23,6 +46,17 @@ pub struct Gate {
     unread: usize,
     /// Since when the driver has had something to read all the time.
     busy: Option<Busy>,
+    /// So much was written last beyond what was allowed, to finish a frame, which
+    /// so is at least as long.
+    beyond: usize,
+    voice: Voice,
+    /// Whether frames are held, and what is known from the last time when they were.
+    holds: bool,
+    hold: Hold,
+    /// When the pipe was looked at last.
+    looked: Option<Instant>,
+    /// How long until it is looked at again, when nothing is heard.
+    pause: Duration,
 }
 
 #[derive(Debug)]
@@ -32,6 +66,20 @@ struct Busy {
     bytes: usize,
     /// It has not taken all in time before, so how soon it takes the rest says nothing.
     late: bool,
+    /// Since when it has not been seen to take anything.
+    stuck: Instant,
+}
+
+/// Whether the driver answers what it takes.
+#[derive(Debug, Default)]
+struct Voice {
+    /// It has said something since it was judged last.
+    heard: bool,
+    /// It has taken something since.
+    took: bool,
+    judged: Option<Instant>,
+    /// How often it had said something, less the times when it had not.
+    answers: u8,
 }
 
 impl Default for Gate {
@@ -40,57 +88,125 @@ impl Default for Gate {
             allowed: AHEAD_BYTES_FIRST,
             unread: 0,
             busy: None,
+            beyond: 0,
+            voice: Voice::default(),
+            holds: false,
+            hold: Hold::default(),
+            looked: None,
+            pause: AHEAD_LOOK,
         }
     }
 }
 
 impl Gate {
     /// How many bytes may be written now, and to finish the frame in which
-    /// they end. `look` says how many lie in the pipe; it is asked only when it
-    /// matters.
+    /// they end. `look` says how many lie in the pipe; it and the clock are asked
+    /// only when it matters.
     pub fn room(&mut self, now: impl FnOnce() -> Instant, look: impl FnOnce() -> usize) -> usize {
-        if self.busy.is_some() || self.unread >= self.allowed {
-            self.unread = look();
-            self.learn(now());
+        if self.busy.is_none() && self.unread < self.allowed && !self.holds {
+            return self.allowed - self.unread;
         }
-        self.allowed.saturating_sub(self.unread)
+        self.look(now(), look())
     }
 
-    /// So many were written.
+    /// So many were written, of what there was [room](Self::room) for.
     pub fn wrote(&mut self, bytes: usize) {
+        if self.holds {
+            self.hold.wrote(bytes, self.looked);
+        } else {
+            self.beyond = bytes.saturating_sub(self.allowed.saturating_sub(self.unread));
+        }
         self.unread += bytes;
         if let Some(busy) = &mut self.busy {
             busy.bytes += bytes;
         }
     }
 
+    /// A whole frame has come from the driver, or several. When something waits
+    /// for it, it is time to ask for [room](Self::room).
+    pub fn said(&mut self) {
+        self.voice.heard = true;
+        self.hold.said = true;
+    }
+
+    /// When to ask for [room](Self::room) again, if the driver says nothing until then.
+    /// None when it is open: then only the pipe itself can be full.
+    pub fn look_at(&self) -> Option<Instant> {
+        let looked = self.looked?;
+        if self.holds && self.unread == 0 {
+            return self.hold.deadline();
+        }
+        (self.unread >= self.allowed || self.holds).then(|| looked + self.pause)
+    }
+
+    fn look(&mut self, now: Instant, unread: usize) -> usize {
+        let took = unread < self.unread;
+        self.pause = match took || self.voice.heard {
+            true => AHEAD_LOOK,
+            false => (2 * self.pause).min(AHEAD_LOOK_MAX),
+        };
+        self.looked = Some(now);
+        self.unread = unread;
+        if !self.holds {
+            self.voice.judge(now, took);
+            self.learn(now);
+        }
+        if !self.holds {
+            return self.allowed.saturating_sub(unread);
+        }
+        match self.hold.look(now, unread) {
+            Verdict::Wait => 0,
+            Verdict::Write(room) => room,
+            verdict @ (Verdict::Fast(_) | Verdict::Silent) => {
+                self.holds = false;
+                self.allowed = 1;
+                match verdict {
+                    Verdict::Fast(bytes) => self.allowed = bytes.min(AHEAD_BYTES),
+                    _ => self.voice.answers = 0,
+                }
+                self.allowed
+            }
+        }
+    }
+
     fn learn(&mut self, now: Instant) {
+        let ahead = match self.voice.answers {
+            ANSWERS_LIKELY.. => AHEAD,
+            _ => AHEAD_SILENT,
+        };
         if let Some(busy) = &self.busy {
             let time = now.duration_since(busy.since).max(Duration::from_micros(1));
             let taken = busy.bytes.saturating_sub(self.unread);
-            let in_time = (taken as f64 * AHEAD.as_secs_f64() / time.as_secs_f64()) as usize;
-            let late = busy.late;
+            let part = |bytes: usize, of: Duration| {
+                (bytes as f64 * of.as_secs_f64() / time.as_secs_f64()) as usize
+            };
+            let in_time = part(taken, ahead);
             if self.unread == 0 {
-                // It was waiting for us, unless this was one slow frame.
-                let fast = taken >= AHEAD_BYTES_FAST || time < AHEAD / 2;
-                if fast && !late {
+                // It was waiting for us, unless this was one slow frame. Of that only what
+                // is beyond the time that is allowed is known.
+                let is_slow = self.beyond >= part(taken, HOLD_FROM - AHEAD);
+                if is_slow && self.voice.answers >= ANSWERS_SURELY {
+                    self.holds = true;
+                    self.hold
+                        .begin(now, now.duration_since(busy.stuck), busy.bytes);
+                } else if !busy.late {
+                    if time > AHEAD_LOOK / 2 && !is_slow {
+                        // It waited for long, so this was no answer, or we are late ourselves.
+                        self.voice.answers = self.voice.answers.saturating_sub(2);
+                    }
                     let twice = 2 * self.allowed.max(taken);
                     let more = twice.min(2 * in_time).min(AHEAD_BYTES);
                     self.allowed = self.allowed.max(more);
                 }
                 self.busy = None;
-            } else if time >= AHEAD {
-                // It always has something to read. Who is slow needs but half of that:
-                // one frame ahead instead of two, when each takes a millisecond.
-                let enough = match in_time {
-                    ..AHEAD_BYTES_FAST => in_time / 2,
-                    _ => in_time,
-                };
-                self.allowed = enough.clamp(1, AHEAD_BYTES);
+            } else if time >= AHEAD_LOOK {
+                // It always has something to read.
+                self.allowed = in_time.clamp(1, AHEAD_BYTES);
                 self.busy = Some(Busy {
                     since: now,
                     bytes: self.unread,
                     late: true,
+                    stuck: if taken > 0 { now } else { busy.stuck },
                 });
             }
         }
@@ -99,171 +215,27 @@ impl Gate {
                 since: now,
                 bytes: self.unread,
                 late: false,
+                stuck: now,
             });
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A driver that takes so many bytes a second, a frame at a time, and a mediator
-    /// with more for it than it can take, that looks whenever a frame was taken
-    /// and every `look`.
-    struct Pair {
-        start: Instant,
-        now: Duration,
-        gate: Gate,
-        pipe: usize,
-        frame: usize,
-        each: Duration,
-        most: usize,
-        taken: usize,
-    }
-
-    impl Pair {
-        fn new(frame: usize, each: Duration) -> Self {
-            Self {
-                start: Instant::now(),
-                now: Duration::ZERO,
-                gate: Gate::default(),
-                pipe: 0,
-                frame,
-                each,
-                most: 0,
-                taken: 0,
-            }
+impl Voice {
+    /// Silence counts only when there was time to say something.
+    fn judge(&mut self, now: Instant, took: bool) {
+        self.took |= took;
+        let judged = *self.judged.get_or_insert(now);
+        if !self.took {
+            return;
         }
-
-        fn fill(&mut self) {
-            let now = self.start + self.now;
-            loop {
-                let room = self.gate.room(|| now, || self.pipe);
-                if room == 0 {
-                    break;
-                }
-                let bytes = room.div_ceil(self.frame) * self.frame;
-                self.gate.wrote(bytes);
-                self.pipe += bytes;
-            }
-            self.most = self.most.max(self.pipe);
+        if self.heard {
+            self.answers = (self.answers + 1).min(ANSWERS_SURELY);
+        } else if now.duration_since(judged) >= AHEAD_LOOK {
+            self.answers = self.answers.saturating_sub(1);
+        } else {
+            return;
         }
-
-        /// The driver answers each frame, which makes us look.
-        fn run_answering(&mut self, time: Duration) {
-            let end = self.now + time;
-            self.most = 0;
-            while self.now < end {
-                self.fill();
-                self.now += self.each;
-                self.pipe = self.pipe.saturating_sub(self.frame);
-                self.taken += self.frame;
-            }
-        }
-
-        /// It is silent, so we look from time to time.
-        fn run_silent(&mut self, time: Duration, look: Duration) {
-            let end = self.now + time;
-            self.most = 0;
-            while self.now < end {
-                self.fill();
-                self.now += look;
-                let could = (look.as_secs_f64() / self.each.as_secs_f64()) as usize * self.frame;
-                let taken = could.min(self.pipe);
-                self.pipe -= taken;
-                self.taken += taken;
-            }
-        }
-    }
-
-    const MS: Duration = Duration::from_millis(1);
-
-    #[test]
-    fn a_slow_driver_gets_one_frame_ahead() {
-        for each in [MS, 10 * MS, 1000 * MS] {
-            let mut pair = Pair::new(80, each);
-            // What it was trusted with at first has to go.
-            pair.run_answering(200 * each);
-            pair.run_answering(200 * each);
-            assert!(pair.most <= 2 * 80, "{each:?}: {} bytes", pair.most);
-        }
-    }
-
-    #[test]
-    fn a_fast_driver_gets_what_it_takes_in_time() {
-        let mut pair = Pair::new(80, Duration::from_micros(2));
-        pair.run_answering(20 * MS);
-        pair.run_answering(20 * MS);
-        assert!(pair.most >= 20_000, "only {} bytes", pair.most);
-        assert_eq!(pair.taken, 40 * 500 * 80, "it never waits");
-    }
-
-    #[test]
-    fn a_fast_driver_that_is_silent_is_learned_by_looking() {
-        let mut pair = Pair::new(80, Duration::from_micros(2));
-        pair.run_silent(50 * MS, MS * 3 / 2);
-        pair.taken = 0;
-        pair.run_silent(50 * MS, MS * 3 / 2);
-        // Most of what it could take: we look later than it would need us.
-        let all = 25_000 * 80;
-        assert!(pair.taken > all * 3 / 5, "{} of {all}", pair.taken);
-    }
-
-    #[test]
-    fn who_becomes_slow_gets_less_and_who_becomes_fast_more() {
-        let mut pair = Pair::new(80, Duration::from_micros(2));
-        pair.run_answering(20 * MS);
-        pair.each = 5 * MS;
-        pair.run_answering(10_000 * MS);
-        pair.run_answering(1000 * MS);
-        assert!(pair.most <= 2 * 80, "{} bytes", pair.most);
-        pair.each = Duration::from_micros(2);
-        pair.run_answering(20 * MS);
-        assert!(pair.most >= 20_000, "{} bytes", pair.most);
-    }
-
-    #[test]
-    fn a_look_in_the_middle_of_a_slow_frame_makes_nobody_fast() {
-        // Looks come twice around each frame: just before it is taken, and just after.
-        let mut pair = Pair::new(80, MS);
-        let soon = Duration::from_micros(20);
-        for _ in 0..1000 {
-            pair.fill();
-            pair.now += MS - soon;
-            pair.fill();
-            pair.now += soon;
-            pair.pipe = pair.pipe.saturating_sub(80);
-        }
-        pair.most = 0;
-        for _ in 0..1000 {
-            pair.fill();
-            pair.now += MS - soon;
-            pair.fill();
-            pair.now += soon;
-            pair.pipe = pair.pipe.saturating_sub(80);
-        }
-        assert!(pair.most <= 4 * 80, "{} bytes", pair.most);
-    }
-
-    #[test]
-    fn nobody_looks_at_a_pipe_that_has_room() {
-        let mut gate = Gate::default();
-        let never = || unreachable!("there is room");
-        assert!(gate.room(Instant::now, never) > 0);
-        gate.wrote(AHEAD_BYTES_FIRST - 1);
-        assert_eq!(gate.room(Instant::now, never), 1);
-        gate.wrote(1);
-        assert_eq!(gate.room(Instant::now, || 100), AHEAD_BYTES_FIRST - 100);
-    }
-
-    #[test]
-    fn a_driver_that_never_reads_gets_nothing_more() {
-        let mut pair = Pair::new(80, 100_000 * MS);
-        pair.run_silent(1000 * MS, MS);
-        let before = pair.pipe;
-        pair.run_silent(1000 * MS, MS);
-        assert_eq!(pair.pipe, before);
-        assert!(before <= AHEAD_BYTES_FIRST + 80);
+        (self.heard, self.took, self.judged) = (false, false, Some(now));
     }
 }

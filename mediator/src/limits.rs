@@ -70,9 +70,14 @@ pub const WRITE_BYTES: usize = 64 * 1024;
 /// not take is set aside again, so this is less than it may take.
 pub const REFILL_BYTES: usize = 16 * 1024;
 
-/// A driver gets as much ahead as it takes in this time: newcomers wait
-/// so long at most, and a fast driver never waits for us.
-pub const AHEAD: Duration = Duration::from_millis(1);
+/// A driver that answers gets as much ahead as it takes in this time: newcomers
+/// wait so long at most, and it is some times what passes between an answer and the
+/// next frame.
+pub const AHEAD: Duration = Duration::from_micros(100);
+
+/// The same of a driver that does not say when it wants more: what it takes until
+/// it is looked at again.
+pub const AHEAD_SILENT: Duration = Duration::from_millis(2);
 
 /// The most that any driver gets ahead, in bytes: what a pipe holds.
 pub const AHEAD_BYTES: usize = 64 * 1024;
@@ -81,13 +86,23 @@ pub const AHEAD_BYTES: usize = 64 * 1024;
 /// dozens of short commands.
 pub const AHEAD_BYTES_FIRST: usize = 4096;
 
-/// Who takes so many bytes in no more time than it takes to look again is fast:
-/// they are more than one or two short commands.
-pub const AHEAD_BYTES_FAST: usize = 1024;
+/// The time until a pipe is looked at again, which doubles while nothing comes of it;
+/// timers are no finer.
+pub const AHEAD_LOOK: Duration = Duration::from_millis(1);
 
 /// The longest time between two looks at the pipe of a driver that neither
 /// reads nor says anything.
 pub const AHEAD_LOOK_MAX: Duration = Duration::from_millis(100);
+
+/// A driver that answers and takes this long for a frame gets the next one only
+/// then: to wait for us costs it a tenth of that.
+pub const HOLD_FROM: Duration = Duration::from_micros(200);
+
+/// One that answers sooner than this is not slow any more.
+pub const HOLD_UNTIL: Duration = Duration::from_micros(125);
+
+/// The longest time for which a frame is held when no answer comes.
+pub const HOLD_MAX: Duration = Duration::from_secs(1);
 
 /// Datagrams for one client that the system is given as one, to cut apart
 /// itself: what every Linux that can do so takes.

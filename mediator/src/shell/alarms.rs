@@ -37,11 +37,6 @@ impl<T: Copy + Hash + Ord> Alarms<T> {
         }
     }
 
-    /// Whether something is still due.
-    pub(super) fn is_set(&self, what: T) -> bool {
-        self.due.contains_key(&what)
-    }
-
     /// When the first thing is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.order.first().map(|(at, _)| *at)
@@ -71,7 +66,6 @@ mod tests {
         }
         alarms.clear('d');
         alarms.clear('x');
-        assert!(alarms.is_set('a') && !alarms.is_set('d'));
         assert_eq!(alarms.next(), Some(at(5)));
         assert_eq!(alarms.pop(at(4)), None);
         assert_eq!(alarms.pop(at(5)), Some('a'));
@@ -79,6 +73,5 @@ mod tests {
         assert_eq!(alarms.pop(at(99)), Some('b'));
         assert_eq!(alarms.pop(at(99)), Some('c'));
         assert_eq!((alarms.pop(at(99)), alarms.next()), (None, None));
-        assert!(!alarms.is_set('a'));
     }
 }

@@ -16,9 +16,7 @@ use super::poll::{Source, Stream};
 use super::{Alarm as ShellAlarm, Shell};
 use crate::core::Core;
 use crate::gate::Gate;
-use crate::limits::{
-    AHEAD, AHEAD_LOOK_MAX, PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES,
-};
+use crate::limits::{PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES};
 use crate::queue::Queue;
 use crate::router::DriverKey;
 use crate::supervise::{Event, Exit};
@@ -63,8 +61,6 @@ pub(super) struct Child {
 struct Input {
     pipe: Sender,
     gate: Gate,
-    /// How long to wait before the next look.
-    pause: Duration,
 }
 
 /// Its stdout: frames.
@@ -116,7 +112,6 @@ impl Child {
                 input: Some(Input {
                     pipe: stdin,
                     gate: Gate::default(),
-                    pause: AHEAD,
                 }),
                 output: Some(Output {
                     pipe: stdout,
@@ -143,13 +138,12 @@ impl Child {
     }
 
     /// Writes what waits, as far as the driver shall have it ahead and the pipe
-    /// takes it. Returns how many bytes that were.
-    fn write(&mut self, queue: &mut Queue) -> usize {
-        let Some(Input { pipe, gate, .. }) = &mut self.input else {
+    /// takes it.
+    fn write(&mut self, queue: &mut Queue) {
+        let Some(Input { pipe, gate }) = &mut self.input else {
             queue.clear();
-            return 0;
+            return;
         };
-        let mut all = 0;
         while !queue.is_empty() && !queue.is_blocked() {
             queue.offer(gate.room(Instant::now, || unread(pipe)));
             if queue.chunk().is_empty() {
@@ -160,7 +154,6 @@ impl Child {
                 Ok(written) => {
                     gate.wrote(written);
                     queue.wrote(written);
-                    all += written;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => queue.block(),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -168,7 +161,6 @@ impl Child {
                 Err(_) => queue.clear(),
             }
         }
-        all
     }
 
     /// Closes the driver's stdin: the polite way to ask it to end.
@@ -202,40 +194,37 @@ impl Child {
 }
 
 impl Shell {
-    /// Writes what waits for a driver. Returns how many bytes that were.
-    pub(super) fn write(&mut self, key: DriverKey) -> usize {
+    /// Writes what waits for a driver.
+    pub(super) fn write(&mut self, key: DriverKey) {
         let Some(queue) = self.core.router.queue_mut(key) else {
-            return 0;
+            return;
         };
         let Some(child) = self.children.get_mut(&key) else {
             queue.clear();
-            return 0;
+            return;
         };
-        let wrote = child.write(queue);
-        if let Some(input) = child.input.as_ref().filter(|_| queue.is_blocked()) {
-            let look = ShellAlarm::Driver(key, Alarm::Look);
-            if !self.alarms.is_set(look) {
-                self.alarms.set(look, Instant::now() + input.pause);
-            }
+        child.write(queue);
+        if queue.is_blocked()
+            && let Some(at) = child.input.as_ref().and_then(|input| input.gate.look_at())
+        {
+            self.alarms.set(ShellAlarm::Driver(key, Alarm::Look), at);
         }
-        wrote
     }
 
     /// The driver may have read something: goes on with what waits for it.
-    fn write_on(&mut self, key: DriverKey) -> usize {
-        match self.core.router.queue_mut(key) {
-            Some(queue) if queue.is_blocked() => queue.writable(),
-            _ => return 0,
+    fn write_on(&mut self, key: DriverKey) {
+        if let Some(queue) = self.core.router.queue_mut(key)
+            && queue.is_blocked()
+        {
+            queue.writable();
+            self.write(key);
         }
-        self.write(key)
     }
 
     /// A driver can be read from, or written to. What is `closed` has an end.
     pub(super) fn stream_ready(&mut self, key: DriverKey, stream: Stream, closed: bool) {
         match stream {
-            Stream::Stdin => {
-                self.write_on(key);
-            }
+            Stream::Stdin => self.write_on(key),
             Stream::Stdout => self.read_frames(key, closed),
             Stream::Stderr => self.read_words(key, closed),
         }
@@ -243,7 +232,7 @@ impl Shell {
 
     pub(super) fn driver_due(&mut self, now: Instant, key: DriverKey, alarm: Alarm) {
         match alarm {
-            Alarm::Look => self.look(key),
+            Alarm::Look => self.write_on(key),
             Alarm::PartialFrame => {
                 let child = self.children.get(&key);
                 if let Some(output) = child.and_then(|child| child.output.as_ref()) {
@@ -253,17 +242,6 @@ impl Shell {
             }
             Alarm::OutputClosed => self.core.driver_event(now, key, Event::OutputClosed),
             Alarm::StreamsLeft => self.gone(key),
-        }
-    }
-
-    fn look(&mut self, key: DriverKey) {
-        let wrote = self.write_on(key);
-        let child = self.children.get_mut(&key);
-        if let Some(input) = child.and_then(|child| child.input.as_mut()) {
-            input.pause = match wrote {
-                0 => (2 * input.pause).min(AHEAD_LOOK_MAX),
-                _ => AHEAD,
-            };
         }
     }
 
@@ -282,7 +260,9 @@ impl Shell {
                 // A pipe that was emptied wakes us when there is more.
                 let more = count >= READ_BYTES || output.closed;
                 let was_partial = std::mem::replace(&mut output.buffer.partial, false);
+                let begin = output.buffer.start;
                 let sane = hand_over(&mut self.core, key, &mut output.buffer);
+                let said = output.buffer.start > begin;
                 output.buffer.partial = !output.buffer.filled().is_empty();
                 if output.buffer.partial {
                     self.alarms.set(late, Instant::now() + PARTIAL_FRAME);
@@ -294,8 +274,9 @@ impl Shell {
                 } else if more {
                     self.again(Source::Stream(key, Stream::Stdout));
                 }
-                // Who says something may have read something.
-                self.write_on(key);
+                if said {
+                    self.driver_said(key);
+                }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {
@@ -309,6 +290,15 @@ impl Shell {
                 self.alarms.set(closed, due);
                 self.close_output(key);
             }
+        }
+    }
+
+    /// Whole frames have come from a driver: it may have read something, too.
+    fn driver_said(&mut self, key: DriverKey) {
+        let child = self.children.get_mut(&key);
+        if let Some(input) = child.and_then(|child| child.input.as_mut()) {
+            input.gate.said();
+            self.write_on(key);
         }
     }
 

@@ -86,6 +86,14 @@ impl Bench {
             .collect()
     }
 
+    /// The mediators and their yardstick.
+    fn batching(&self) -> Vec<Candidate> {
+        let candidates = self.candidates.iter().copied();
+        candidates
+            .filter(|candidate| *candidate != Candidate::Floor)
+            .collect()
+    }
+
     fn rtt(&mut self) -> anyhow::Result<()> {
         for (load, bytes) in ROUND_TRIPS {
             self.round_trips(load, bytes)?;
@@ -423,7 +431,12 @@ impl Bench {
             if !self.wants(load) {
                 continue;
             }
-            for candidate in self.mediators() {
+            // What the floor puts into the pipe of a slow driver, nobody can overtake.
+            let candidates = match each_us {
+                Some(_) => self.mediators(),
+                None => self.batching(),
+            };
+            for candidate in candidates {
                 self.at(load, candidate);
                 let driver = each_us.map(|us| format!("5:0='{slow}' {us}"));
                 let setting = Setting {
