@@ -304,15 +304,14 @@ impl Shell {
                 false => Some(Duration::ZERO),
             };
             poll::wait(&mut self.poll, &mut events, next)?;
-            let again = std::mem::take(&mut self.again);
+            let mut again = std::mem::take(&mut self.again);
             for event in &events {
                 let source = event.token().into();
+                again.retain(|other| *other != source);
                 if let (Source::Socket(socket), true) = (source, event.is_error()) {
                     self.ready(Source::Errors(socket), false);
                 }
-                if !again.contains(&source) {
-                    self.ready(source, event.is_read_closed());
-                }
+                self.ready(source, event.is_read_closed());
             }
             for source in again {
                 self.ready(source, false);
