@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use amber_mediator::gate::Gate;
 use amber_mediator::router::DriverKey;
 use amber_proto::{Device, Frame};
 use fastrand::Rng;
@@ -26,6 +27,8 @@ pub struct Process {
     pub vices: Vices,
     /// Its stdin; nobody writes to it any more when `None`.
     pub stdin: Option<Pipe>,
+    /// How much may lie unread in that.
+    pub gate: Gate,
     /// What it has taken from stdin and not understood yet.
     pub input: Vec<u8>,
     /// What it wants to write.
@@ -67,6 +70,8 @@ pub struct Planned {
     pub shell_reads: bool,
     /// The mediator hears that stdin has room.
     pub writable: bool,
+    /// The mediator looks whether it has read something.
+    pub look: Option<Instant>,
     /// The end of its stdout is noticed.
     pub closed: bool,
 }
@@ -97,6 +102,11 @@ impl Pipe {
     /// Gives at most so much.
     pub fn read(&mut self, most: usize) -> Vec<u8> {
         self.bytes.drain(..most.min(self.bytes.len())).collect()
+    }
+
+    /// How much lies in it.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Whether something more fits.
@@ -206,6 +216,7 @@ impl Process {
             program,
             vices,
             stdin: Some(Pipe::new(rng)),
+            gate: Gate::default(),
             input: Vec::new(),
             backlog: Vec::new(),
             stdout: Pipe::new(rng),

@@ -65,6 +65,7 @@ enum Event {
     Writes(u32),
     ShellReads(u32),
     Writable(u32),
+    Look(u32, Instant),
     OutputClosed(u32),
     Stalled(u32, Instant),
     Dies(u32, i32),
@@ -261,6 +262,7 @@ impl World {
             Event::Writes(pid) => self.process_writes(pid),
             Event::ShellReads(pid) => self.shell_reads(pid),
             Event::Writable(pid) => self.writable(pid),
+            Event::Look(pid, at) => self.look(pid, at),
             Event::OutputClosed(pid) => self.output_closed(pid),
             Event::Stalled(pid, since) => self.stalled(pid, since),
             Event::Dies(pid, code) => {

@@ -167,6 +167,7 @@ impl World {
 
     /// Writes what waits for a driver.
     fn write(&mut self, key: DriverKey) {
+        let now = self.agenda.now();
         let pid = self.children.get(&key).copied();
         let Some(queue) = self
             .core
@@ -180,12 +181,18 @@ impl World {
             return queue.clear();
         };
         let mut frames = 0;
-        while !queue.chunk().is_empty() {
-            let chunk = queue.chunk();
+        while !queue.is_empty() && !queue.is_blocked() {
             let Some(stdin) = &mut process.stdin else {
                 queue.clear();
                 break;
             };
+            queue.offer(process.gate.room(|| now, || stdin.len()));
+            let chunk = queue.chunk();
+            if chunk.is_empty() {
+                self.summary.count("frames held back");
+                queue.block();
+                break;
+            }
             // A pipe may take less than there is room for.
             let most = match self.rng.u8(0..8) {
                 0 => self.rng.usize(0..=chunk.len()),
@@ -196,10 +203,16 @@ impl World {
                 self.summary.count("writes that a pipe took in part");
             }
             let written = chunk[..taken].to_vec();
+            process.gate.wrote(taken);
             frames += process.take_in(&written);
             queue.wrote(taken);
         }
         let (blocked, pid) = (queue.is_blocked(), process.pid);
+        if blocked && let Some(at) = process.gate.look_at() {
+            process.planned.look = Some(at);
+            let after = at.saturating_duration_since(now);
+            self.agenda.plan(after, Event::Look(pid, at));
+        }
         self.model.written(frames);
         self.summary.count_many("frames written to drivers", frames);
         if blocked {
@@ -230,6 +243,25 @@ impl World {
             return Ok(());
         };
         process.planned.writable = false;
+        self.write_on(pid);
+        Ok(())
+    }
+
+    /// A look whether a process has read something; only the one planned last counts.
+    pub(super) fn look(&mut self, pid: u32, at: Instant) -> Check {
+        let process = self.processes.get_mut(&pid);
+        if process.is_some_and(|process| process.planned.look.take_if(|look| *look == at).is_some())
+        {
+            self.write_on(pid);
+        }
+        Ok(())
+    }
+
+    /// Goes on with what waits for a process, which may have read something.
+    fn write_on(&mut self, pid: u32) {
+        let Some(process) = self.processes.get(&pid) else {
+            return;
+        };
         let (key, eof) = (process.key, process.eof);
         let queue = self
             .core
@@ -239,7 +271,6 @@ impl World {
             queue.writable();
             self.write(key);
         }
-        Ok(())
     }
 
     fn act(&mut self, key: DriverKey, action: Action) -> Check {
@@ -449,6 +480,12 @@ impl World {
                 ));
             }
             start += frame.wire_len();
+        }
+        if start > 0
+            && let Some(process) = self.processes.get_mut(&pid)
+        {
+            process.gate.said();
+            self.write_on(pid);
         }
         if sane {
             let rest = &output[start..];
