@@ -380,8 +380,13 @@ impl Shell {
     /// Takes datagrams from a socket.
     fn receive(&mut self, socket: u8) {
         self.count_lost_lines();
-        let now = Instant::now();
         let index = usize::from(socket);
+        if !self.receivers[index].is_watched() {
+            // Nobody tells us of its errors then, nor does receiving: sending takes them
+            // away as well.
+            self.take_errors(socket);
+        }
+        let now = Instant::now();
         let core = &mut self.core;
         let received = self.receivers[index].receive(&self.sockets[index], |address, bytes| {
             core.datagram(now, ClientAddress { socket, address }, bytes);
