@@ -240,7 +240,13 @@ impl Shell {
                     self.close_output(key);
                 }
             }
-            Alarm::OutputClosed => self.core.driver_event(now, key, Event::OutputClosed),
+            Alarm::OutputClosed => {
+                // How it has ended is told when all that it said has been read.
+                let runs = |child: &Child| child.exit.is_none();
+                if self.children.get(&key).is_some_and(runs) {
+                    self.core.driver_event(now, key, Event::OutputClosed);
+                }
+            }
             Alarm::StreamsLeft => self.gone(key),
         }
     }
