@@ -2,13 +2,11 @@
 //! check, and brings it back.
 
 use std::fs;
-use std::process::Command;
 
 use amber_proto::mediator::{ChangeDriver, DriverState, change_driver, reply, request};
 use nix::sys::signal::Signal;
-use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, device, is_running, signal, wait_for};
+use crate::common::{Mediator, device, is_running, signal, wait_for};
 
 #[test]
 fn a_killed_driver_comes_back_and_others_do_not_notice() {
@@ -99,7 +97,7 @@ fn drivers_that_cannot_start_say_what_to_check() {
 
 #[test]
 fn a_driver_that_dies_at_once_is_shown_with_its_last_words_and_given_up() {
-    let (mediator, _folder) = with_file(
+    let (mediator, _folder) = Mediator::configured(
         "[[driver]]\ndevice = '80:0'\ndeaths = 3\nbackoff_min_ms = 300\n\
          command = ['sh', '-c', 'echo no such port >&2; exit 3']\n\
          [[driver]]\ndevice = '77:3'\ncommand = ['cat']\n",
@@ -141,6 +139,38 @@ fn who_prints_to_stdout_is_told_so() {
 }
 
 #[test]
+fn how_a_driver_has_ended_is_known_however_much_it_said_last() {
+    // Its streams end while the mediator is reading what is in them.
+    let folder = tempfile::tempdir().unwrap();
+    let frames = folder.path().join("frames");
+    fs::write(&frames, [0, 0, 0, 4, 0, 0, 0, 0].repeat(3 * 64 * 1024 / 8)).unwrap();
+    let words = "seq 30000 >&2; exit 3".to_owned();
+    let frames = format!("cat {}; exit 3", frames.display());
+    let names: Vec<_> = (0..20).map(|id| format!("80:{id}")).collect();
+    let ending = [words, frames].into_iter().cycle();
+    let drivers = names.iter().zip(ending).map(|(name, ending)| {
+        format!(
+            "[[driver]]\ndevice = '{name}'\nrestart = 'never'\ncommand = ['sh', '-c', '{ending}']\n"
+        )
+    });
+    let (mediator, _folder) = Mediator::configured(&drivers.collect::<String>());
+    for name in &names {
+        let driver = mediator.wait_for_state(name, DriverState::Failed);
+        assert_eq!(driver.last_exit(), "exited with code 3", "{name}");
+    }
+}
+
+#[test]
+fn how_a_driver_has_ended_is_known_when_a_daemon_has_its_stderr() {
+    let (mediator, _folder) = Mediator::configured(
+        "[[driver]]\ndevice = '80:0'\nrestart = 'never'\n\
+         command = ['sh', '-c', 'setsid sleep 3 >/dev/null & sleep 0.1; exit 3']\n",
+    );
+    let driver = mediator.wait_for_state("80:0", DriverState::Failed);
+    assert_eq!(driver.last_exit(), "exited with code 3");
+}
+
+#[test]
 fn a_driver_that_closes_its_stdout_is_started_again() {
     let mediator = Mediator::start(&["80:0=sh -c 'exec >&-; sleep 1000'"]);
     mediator.wait_for_line("closed its stdout");
@@ -151,7 +181,7 @@ fn a_driver_that_closes_its_stdout_is_started_again() {
 
 #[test]
 fn a_driver_that_hangs_is_started_again() {
-    let (mediator, _folder) = with_file(
+    let (mediator, _folder) = Mediator::configured(
         "[[driver]]\ndevice = 'dummy:0'\ncommand = ['amber', 'driver', 'dummy']\n\
          ping_interval_ms = 100\n",
     );
@@ -203,18 +233,6 @@ fn a_driver_knows_who_it_is() {
         mediator.wait_for_line(line);
     }
     mediator.wait_for_line(&format!("AMBER_MEDIATOR={}", mediator.address));
-}
-
-/// A mediator with this configuration, and the folder where it lies.
-fn with_file(text: &str) -> (Mediator, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("amber.toml");
-    fs::write(&file, text).unwrap();
-    let mut command = Command::new(AMBER);
-    command
-        .args(["mediator", "--listen", "127.0.0.1:0", "-c"])
-        .arg(&file);
-    (Mediator::run(command), folder)
 }
 
 fn change(mediator: &Mediator, name: &str, action: change_driver::Action) -> reply::What {
