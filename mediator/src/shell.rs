@@ -296,14 +296,8 @@ impl Shell {
                 Phase::Ended(ending) => return Ok(ending),
                 Phase::Running | Phase::Ending => {}
             }
-            let next = match self.again.is_empty() {
-                true => self
-                    .alarms
-                    .next()
-                    .map(|at| at.saturating_duration_since(now)),
-                false => Some(Duration::ZERO),
-            };
-            poll::wait(&mut self.poll, &mut events, next)?;
+            let longest = self.idle_time();
+            poll::wait(&mut self.poll, &mut events, longest)?;
             let mut again = std::mem::take(&mut self.again);
             for event in &events {
                 let source = event.token().into();
@@ -317,6 +311,16 @@ impl Shell {
                 self.ready(source, false);
             }
         }
+    }
+
+    /// How long there is nothing to do, unless something becomes ready.
+    fn idle_time(&self) -> Option<Duration> {
+        if !self.again.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        // What was due may have taken its time.
+        let next = self.alarms.next()?;
+        Some(next.saturating_duration_since(Instant::now()))
     }
 
     /// Something is ready. What is `closed` has an end, which must be seen.
@@ -350,6 +354,8 @@ impl Shell {
                     self.guard_lost();
                 }
             }
+            // The last one ended just now.
+            Alarm::Patience if self.core.is_finished() => {}
             Alarm::Patience => {
                 let left = self.core.unfinished();
                 error!("not even SIGKILL ends {left}: left behind");
@@ -380,8 +386,13 @@ impl Shell {
     /// Takes datagrams from a socket.
     fn receive(&mut self, socket: u8) {
         self.count_lost_lines();
-        let now = Instant::now();
         let index = usize::from(socket);
+        if !self.receivers[index].is_watched() {
+            // Nobody tells us of its errors then, nor does receiving: sending takes them
+            // away as well.
+            self.take_errors(socket);
+        }
+        let now = Instant::now();
         let core = &mut self.core;
         let received = self.receivers[index].receive(&self.sockets[index], |address, bytes| {
             core.datagram(now, ClientAddress { socket, address }, bytes);

@@ -1,6 +1,8 @@
 //! A client that floods a driver takes no more than its turn.
 
-use crate::common::{Mediator, device};
+use std::fs;
+
+use crate::common::{Mediator, device, frame, wait_for};
 
 /// Whole frames are written to a driver, and these have all the same length: it
 /// reads one after the other, and takes its time for each.
@@ -41,4 +43,30 @@ fn a_flood_of_a_slow_driver_leaves_others_their_turn() {
     let left = 500 - answered;
     assert!(before < left / 2, "{before} of {left} came first");
     assert_eq!(mediator.dropped("driver_queue_full"), 0);
+}
+
+#[test]
+fn a_socket_that_was_busy_is_heard_when_there_is_little_and_sleeps_when_there_is_nothing() {
+    let mediator = Mediator::start(&["80:0=cat"]);
+    let peer = mediator.peer();
+    peer.wait_for_echo(device("80:0"), &[0]);
+    // As many as the socket of this test holds.
+    const FLOOD: u8 = 100;
+    for _ in 0..100 {
+        for number in 0..FLOOD {
+            peer.send(device("80:0"), &[number]);
+        }
+        for number in 0..FLOOD {
+            assert_eq!(peer.receive(), frame(Some(device("80:0")), &[number]));
+        }
+        // Nothing is asked twice: each wakes the mediator, whatever was before.
+        for message in [b"one", b"two"] {
+            peer.send(device("80:0"), message);
+            assert_eq!(peer.receive(), frame(Some(device("80:0")), message));
+        }
+    }
+    wait_for("it to sleep", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", mediator.pid())).unwrap();
+        stat.rsplit(") ").next()?.starts_with('S').then_some(())
+    });
 }

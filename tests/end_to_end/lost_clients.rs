@@ -2,10 +2,15 @@
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{IoSlice, Write};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use amber_proto::{ClientId, Frame, Header, MsgType};
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
@@ -121,4 +126,53 @@ fn clients_that_close_their_socket_without_a_word_are_gone_and_others_lose_nothi
     clients.sort_unstable();
     assert_eq!(told, clients);
     assert_eq!(puppet.mediator.dropped("send_failed"), 0);
+}
+
+/// Says that all is over, also when the test fails.
+struct Flag<'a>(&'a AtomicBool);
+
+impl Drop for Flag<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A socket that never runs empty is not watched for errors either; and what is sent
+/// next takes such an error away, so that nothing else fails by it.
+#[test]
+fn a_flood_does_not_hide_that_a_client_has_closed_its_socket() {
+    let mut puppet = Puppet::start();
+    let (healthy, healthy_id) = puppet.client("healthy");
+    let (victim, victim_id) = puppet.client("victim");
+    // There is no such device. The system takes many at once, or the mediator would
+    // have seen the last one before there is another.
+    let datagram = frame(Some(device("99:9")), b"flood");
+    let flood = datagram.repeat(60);
+    let cut = [ControlMessage::UdpGsoSegments(&(datagram.len() as u16))];
+    let flooder = UdpSocket::bind("127.0.0.1:0").unwrap();
+    flooder.connect(puppet.mediator.address).unwrap();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _end = Flag(&over);
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let flood = [IoSlice::new(&flood)];
+                let flags = MsgFlags::empty();
+                let sent = sendmsg::<()>(flooder.as_raw_fd(), &flood, &cut, flags, None);
+                if sent.is_err() {
+                    let _ = flooder.send(&datagram);
+                }
+            }
+        });
+        drop(victim);
+        wait_for("the driver to be told", || {
+            puppet.send(&[victim_id, healthy_id], b"news");
+            while healthy.has_datagram() {
+                healthy.receive();
+            }
+            let messages = puppet.messages();
+            let died = (Some(victim_id), message(MsgType::ClientDied));
+            messages.contains(&died).then_some(())
+        });
+    });
 }

@@ -28,5 +28,6 @@ mod robot;
 mod routing;
 mod sdk;
 mod service;
+mod streams;
 mod tidy;
 mod trouble;

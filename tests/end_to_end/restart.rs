@@ -6,7 +6,7 @@ use std::fs;
 use amber_proto::mediator::{ChangeDriver, DriverState, change_driver, reply, request};
 use nix::sys::signal::Signal;
 
-use crate::common::{Mediator, device, signal, wait_for};
+use crate::common::{Mediator, device, is_running, signal, wait_for};
 
 #[test]
 fn a_killed_driver_comes_back_and_others_do_not_notice() {
@@ -30,6 +30,33 @@ fn a_killed_driver_comes_back_and_others_do_not_notice() {
     assert_eq!(back.last_exit(), "killed by signal 9 (SIGKILL)");
     assert_eq!(mediator.describe("77:3").pid(), other);
     peer.wait_for_echo(device("5:0"), b"y");
+}
+
+#[test]
+fn many_that_end_at_the_same_moment_all_come_back() {
+    let names: Vec<_> = (0..30).map(|id| format!("80:{id}")).collect();
+    let drivers: Vec<_> = names.iter().map(|name| format!("{name}=cat")).collect();
+    let drivers: Vec<_> = drivers.iter().map(String::as_str).collect();
+    let mediator = Mediator::start(&drivers);
+    let up = |name| mediator.wait_for_state(name, DriverState::Up).pid();
+    let pids: Vec<_> = names.iter().map(|name| up(name)).collect();
+    // One signal may tell of the end of all of them.
+    signal(mediator.pid(), Signal::SIGSTOP);
+    for pid in &pids {
+        signal(*pid, Signal::SIGKILL);
+    }
+    wait_for("their end", || {
+        (!pids.iter().any(|pid| is_running(*pid))).then_some(())
+    });
+    signal(mediator.pid(), Signal::SIGCONT);
+    let peer = mediator.peer();
+    for (name, pid) in names.iter().zip(pids) {
+        peer.wait_for_echo(device(name), b"back");
+        let driver = mediator.describe(name);
+        assert_eq!(driver.restarts(), 1, "{driver:?}");
+        assert_eq!(driver.last_exit(), "killed by signal 9 (SIGKILL)");
+        assert!(fs::metadata(format!("/proc/{pid}")).is_err(), "a zombie");
+    }
 }
 
 #[test]
@@ -169,9 +196,7 @@ fn a_driver_that_hangs_is_started_again() {
         (mediator.describe("dummy:0").pid() != pid).then_some(())
     });
     mediator.wait_for_state("dummy:0", DriverState::Up);
-    wait_for("the end", || {
-        (!crate::common::is_running(pid)).then_some(())
-    });
+    wait_for("the end", || (!is_running(pid)).then_some(()));
 }
 
 #[test]
@@ -189,9 +214,7 @@ fn stopping_goes_from_polite_to_firm() {
         "{}",
         driver.last_exit()
     );
-    wait_for("the end", || {
-        (!crate::common::is_running(pid)).then_some(())
-    });
+    wait_for("the end", || (!is_running(pid)).then_some(()));
     assert!(matches!(
         change(&mediator, "80:0", change_driver::Action::Start),
         reply::What::Done(_)

@@ -2,12 +2,12 @@
 //! time.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use amber_proto::mediator::DriverState;
@@ -134,6 +134,15 @@ fn a_mediator_that_hangs_feeds_no_watchdog() {
     manager.wait_for("WATCHDOG");
 }
 
+/// The other end of a pipe with a name, as soon as somebody reads from it.
+fn wait_for_reader(pipe: &Path) -> File {
+    wait_for("the file to be opened", || {
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(O_NONBLOCK);
+        options.open(pipe).ok()
+    })
+}
+
 #[test]
 fn a_configuration_that_takes_long_to_read_holds_nothing_up() {
     let (_folder, file) = configuration("[[driver]]\ndevice = '5:0'\ncommand = ['cat']\n");
@@ -143,15 +152,8 @@ fn a_configuration_that_takes_long_to_read_holds_nothing_up() {
     let text = fs::read(&file).unwrap();
     fs::remove_file(&file).unwrap();
     mkfifo(&file, Mode::S_IRWXU).unwrap();
-    let wait_for_reader = || {
-        wait_for("the file to be opened", || {
-            let mut options = OpenOptions::new();
-            options.write(true).custom_flags(O_NONBLOCK);
-            options.open(&file).ok()
-        })
-    };
     signal(mediator.pid(), Signal::SIGHUP);
-    let mut writer = wait_for_reader();
+    let mut writer = wait_for_reader(&file);
     mediator.peer().wait_for_echo(device("5:0"), b"meanwhile");
     writer.write_all(&text).unwrap();
     drop(writer);
@@ -159,9 +161,46 @@ fn a_configuration_that_takes_long_to_read_holds_nothing_up() {
 
     // Nor does it hold up the end.
     signal(mediator.pid(), Signal::SIGHUP);
-    let _writer = wait_for_reader();
+    let _writer = wait_for_reader(&file);
     signal(mediator.pid(), Signal::SIGTERM);
     assert!(mediator.wait().success());
+}
+
+#[test]
+fn a_reload_that_is_asked_for_during_another_comes_after_it() {
+    let (_folder, file) = configuration("[[driver]]\ndevice = '5:0'\ncommand = ['cat']\n");
+    let manager = Manager::new();
+    let mut command = mediator(&["-c", file.to_str().unwrap()]);
+    manager.start(&mut command);
+    let mediator = Mediator::run(command);
+    manager.wait_for("READY");
+    fs::remove_file(&file).unwrap();
+    mkfifo(&file, Mode::S_IRWXU).unwrap();
+    signal(mediator.pid(), Signal::SIGHUP);
+    let mut first = wait_for_reader(&file);
+    let reloading = manager.wait_for("RELOADING");
+    signal(mediator.pid(), Signal::SIGHUP);
+    // It has seen that signal when it answers.
+    mediator.peer().wait_for_echo(device("5:0"), b"meanwhile");
+    let drivers = |device| {
+        let driver = |device| format!("[[driver]]\ndevice = '{device}'\ncommand = ['cat']\n");
+        driver("5:0") + &driver(device)
+    };
+    first.write_all(drivers("77:1").as_bytes()).unwrap();
+    // Who comes next gets a file of his own.
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, drivers("77:2")).unwrap();
+    drop(first);
+    let peer = mediator.peer();
+    peer.wait_for_echo(device("77:2"), b"the second one");
+    mediator.wait_for_line("drivers unchanged: 1, restarted: 0, added: 1, removed: 0");
+    mediator.wait_for_line("drivers unchanged: 1, restarted: 0, added: 1, removed: 1");
+    let again = wait_for("the second one", || {
+        let message = manager.wait_for("MONOTONIC_USEC");
+        (message["MONOTONIC_USEC"] != reloading["MONOTONIC_USEC"]).then_some(message)
+    });
+    assert!(!again.contains_key("READY"));
+    manager.wait_for("READY");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::mem::{MaybeUninit, size_of};
+use std::mem::{MaybeUninit, offset_of, size_of};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::ptr;
@@ -49,6 +49,14 @@ struct Control {
     number: libc::c_int,
 }
 
+// SAFETY: these only calculate.
+#[cfg(target_os = "linux")]
+const _: () = unsafe {
+    const NUMBER: libc::c_uint = size_of::<libc::c_int>() as libc::c_uint;
+    assert!(size_of::<Control>() == libc::CMSG_SPACE(NUMBER) as usize);
+    assert!(offset_of!(Control, number) == libc::CMSG_LEN(0) as usize);
+};
+
 impl Batch {
     pub(super) fn new() -> Self {
         // SAFETY: these are plain C structures of numbers and pointers, for which
@@ -88,7 +96,7 @@ impl Batch {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 self.headers.as_mut_ptr(),
-                room as libc::c_uint,
+                room as _,
                 libc::MSG_DONTWAIT as _,
                 ptr::null_mut(),
             )

@@ -240,13 +240,7 @@ impl Shell {
                     self.close_output(key);
                 }
             }
-            Alarm::OutputClosed => {
-                // How it has ended is told when all that it said has been read.
-                let runs = |child: &Child| child.exit.is_none();
-                if self.children.get(&key).is_some_and(runs) {
-                    self.core.driver_event(now, key, Event::OutputClosed);
-                }
-            }
+            Alarm::OutputClosed => self.core.driver_event(now, key, Event::OutputClosed),
             Alarm::StreamsLeft => self.gone(key),
         }
     }
@@ -291,9 +285,11 @@ impl Shell {
             Ok(0) | Err(_) => {
                 // That is usually the end of the process, too. If not, nothing will
                 // ever come from it again.
-                let due = Instant::now() + AFTER_EXIT;
-                let closed = ShellAlarm::Driver(key, Alarm::OutputClosed);
-                self.alarms.set(closed, due);
+                if child.exit.is_none() {
+                    let due = Instant::now() + AFTER_EXIT;
+                    let closed = ShellAlarm::Driver(key, Alarm::OutputClosed);
+                    self.alarms.set(closed, due);
+                }
                 self.close_output(key);
             }
         }
@@ -328,15 +324,11 @@ impl Shell {
         words.closed |= closed;
         let mut piece = [0; WORDS_READ_BYTES];
         let core = &mut self.core;
-        let mut say = |line: &[u8]| {
-            let text = String::from_utf8_lossy(line);
-            core.driver_said(Instant::now(), key, text.trim_end());
-        };
         match words.pipe.read(&mut piece) {
             Ok(count @ 1..) => {
                 for byte in &piece[..count] {
                     if *byte == b'\n' || words.line.len() == STDERR_LINE_BYTES {
-                        say(&words.line);
+                        say(core, key, &words.line);
                         words.line.clear();
                     }
                     if *byte != b'\n' {
@@ -352,9 +344,7 @@ impl Shell {
                 self.again(Source::Stream(key, Stream::Stderr));
             }
             Ok(0) | Err(_) => {
-                if !words.line.is_empty() {
-                    say(&words.line);
-                }
+                words.say_rest(core, key);
                 child.words = None;
                 self.gone_if_silent(key);
             }
@@ -375,8 +365,10 @@ impl Shell {
             // use again yet: numbers are handed out in turn.
             signal_group(pid, Signal::SIGKILL);
             let due = Instant::now() + AFTER_EXIT;
-            self.alarms
-                .set(ShellAlarm::Driver(key, Alarm::StreamsLeft), due);
+            let alarm = |alarm| ShellAlarm::Driver(key, alarm);
+            self.alarms.set(alarm(Alarm::StreamsLeft), due);
+            // How it has ended says more.
+            self.alarms.clear(alarm(Alarm::OutputClosed));
             self.gone_if_silent(key);
         }
     }
@@ -398,10 +390,27 @@ impl Shell {
             return;
         };
         self.guard.forget(child.pid());
+        if let Some(words) = &child.words {
+            words.say_rest(&mut self.core, key);
+        }
         if let Some(exit) = child.exit {
             self.core.exited(Instant::now(), key, exit);
         }
     }
+}
+
+impl Words {
+    /// Passes on a line that was begun, as nothing will end it.
+    fn say_rest(&self, core: &mut Core, key: DriverKey) {
+        if !self.line.is_empty() {
+            say(core, key, &self.line);
+        }
+    }
+}
+
+fn say(core: &mut Core, key: DriverKey, line: &[u8]) {
+    let text = String::from_utf8_lossy(line);
+    core.driver_said(Instant::now(), key, text.trim_end());
 }
 
 fn no_pipes() -> io::Error {

@@ -89,6 +89,8 @@ impl Shell {
         match read.try_recv() {
             Ok(config) => {
                 let outcome = self.apply(config);
+                // Ready is who has started what is new.
+                self.settle();
                 self.reload_ends(ticket, outcome);
                 self.next_reload();
             }

@@ -114,14 +114,13 @@ impl Receiver {
         let count = self.batch.receive(socket, self.room)?;
         let mut datagrams = 0;
         for (from, bytes, segment) in self.batch.iter() {
+            // One without bytes is one all the same.
+            let (first, others) = bytes.split_at(segment.min(bytes.len()));
+            each(from, first);
             datagrams += 1;
-            if bytes.len() <= segment {
+            for bytes in others.chunks(segment) {
                 each(from, bytes);
-                continue;
-            }
-            datagrams += bytes.len() / segment;
-            for bytes in bytes.chunks(segment) {
-                each(from, bytes);
+                datagrams += 1;
             }
         }
         let rest = match count < self.room {
@@ -235,6 +234,41 @@ mod tests {
             }
             assert!(taken == expected, "{ip}");
             assert!(calls < 40, "{calls} calls for 40");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_was_sent_alone_stays_whole_after_what_was_merged() {
+        use std::io::IoSlice;
+        use std::os::fd::AsRawFd;
+
+        use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+
+        let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        peer.connect(socket.local_addr().unwrap()).unwrap();
+        let mut receiver = Receiver::new();
+        // Each in the place of the one before.
+        let mut receive = || {
+            let mut lengths = Vec::new();
+            let each = |_, bytes: &[u8]| lengths.push(bytes.len());
+            receiver.receive(&socket, each).unwrap();
+            (lengths.clone(), receiver.last)
+        };
+        for _ in 0..2 {
+            let cut = [ControlMessage::UdpGsoSegments(&50)];
+            let bytes = [IoSlice::new(&[1; 150])];
+            let sent = sendmsg::<()>(peer.as_raw_fd(), &bytes, &cut, MsgFlags::empty(), None);
+            if sent.is_ok() {
+                assert_eq!(receive(), (vec![50, 50, 50], 3));
+            } else {
+                eprintln!("SKIP merged datagrams: this system cannot cut them");
+            }
+            for length in [700, 0, 65_507] {
+                peer.send(&vec![2; length]).unwrap();
+                assert_eq!(receive(), (vec![length], 1));
+            }
         }
     }
 }

@@ -1,0 +1,141 @@
+//! Whatever becomes of the streams of a driver: all that it says is read, its end is
+//! seen, and nobody else waits for it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use amber_proto::Frame;
+use amber_proto::mediator::DriverState;
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use crate::common::{Mediator, device, is_running, signal, wait_for};
+
+/// More than a pipe holds, and not a multiple of that.
+const FLOOD_BYTES: usize = 1_000_000;
+
+/// Frames for a client that nobody knows.
+fn frames(bytes: usize) -> (Vec<u8>, u64) {
+    let (mut all, mut count) = (Vec::new(), 0);
+    while all.len() < bytes {
+        let frame = Frame {
+            header: &[0x1a, 1, 99],
+            message: b"nothing",
+        };
+        frame.encode(&mut all).unwrap();
+        count += 1;
+    }
+    (all, count)
+}
+
+#[test]
+fn the_end_of_stdout_is_seen_right_after_a_flood() {
+    const DRIVERS: usize = 4;
+    let folder = tempfile::tempdir().unwrap();
+    let flood = folder.path().join("flood");
+    let (bytes, count) = frames(FLOOD_BYTES);
+    fs::write(&flood, bytes).unwrap();
+    let names: Vec<_> = (0..DRIVERS).map(|id| format!("80:{id}")).collect();
+    let script = format!("cat {}; exec >&-; sleep 1000", flood.display());
+    let drivers: Vec<_> = (names.iter())
+        .map(|name| format!("{name}=sh -c '{script}'"))
+        .collect();
+    let drivers: Vec<_> = drivers.iter().map(String::as_str).collect();
+    let mediator = Mediator::start(&drivers);
+    for name in &names {
+        wait_for("the end of its stdout to be seen", || {
+            let driver = mediator.describe(name);
+            let closed = driver.last_exit().starts_with("closed its stdout");
+            closed.then_some(())
+        });
+        let counters = mediator.describe(name).counters.unwrap();
+        assert!(counters.frames_out() >= count, "{counters:?}");
+    }
+}
+
+#[test]
+fn what_a_driver_says_last_is_read_to_its_end() {
+    // More than is read at once, and a line that has no end.
+    let script = "head -c 60000 /dev/zero | tr \"\\\\000\" x >&2; echo >&2; \
+                  printf \"the last word\" >&2; exit 3";
+    let (mediator, _folder) = once(script);
+    let driver = mediator.wait_for_state("80:0", DriverState::Failed);
+    assert_eq!(driver.last_exit(), "exited with code 3");
+    assert_eq!(driver.last_words.last().unwrap(), "the last word");
+}
+
+#[test]
+fn words_without_end_keep_nobody_waiting() {
+    let mediator = Mediator::start(&["80:0=sh -c 'yes >&2 & exec cat'", "5:0=cat"]);
+    mediator.wait_for_line("driver=80:0");
+    let peer = mediator.peer();
+    for number in 0..100_u8 {
+        peer.wait_for_echo(device("80:0"), &[number]);
+        peer.wait_for_echo(device("5:0"), &[number]);
+    }
+    let driver = mediator.describe("80:0");
+    assert_eq!((driver.restarts(), driver.state()), (0, DriverState::Up));
+}
+
+/// Something that a driver has started and that has left its process group, so that
+/// nobody ends it.
+struct Stray {
+    pid: PathBuf,
+    _folder: TempDir,
+}
+
+impl Stray {
+    fn pid(&self) -> u32 {
+        wait_for("a stray", || {
+            fs::read_to_string(&self.pid).ok()?.trim().parse().ok()
+        })
+    }
+}
+
+impl Drop for Stray {
+    fn drop(&mut self) {
+        signal(self.pid(), Signal::SIGKILL);
+    }
+}
+
+/// A driver that exits and leaves something behind which holds `streams`.
+fn check_stray(redirection: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let script = format!(
+        "setsid sh -c \"echo \\$\\$ >{0}; exec sleep 1000\" {redirection} & \
+         while [ ! -s {0} ]; do sleep 0.01; done; printf \"the last word\" >&2; exit 3",
+        pid.display()
+    );
+    let stray = Stray {
+        pid,
+        _folder: folder,
+    };
+    let (mediator, _folder) = once(&script);
+    let driver = mediator.wait_for_state("80:0", DriverState::Failed);
+    assert_eq!(driver.last_exit(), "exited with code 3");
+    assert_eq!(driver.last_words, ["the last word"]);
+    assert!(is_running(stray.pid()));
+}
+
+#[test]
+fn a_stray_that_holds_all_streams_does_not_hide_the_end_of_the_driver() {
+    check_stray("");
+}
+
+#[test]
+fn a_stray_that_holds_stdout_does_not_hide_the_end_of_the_driver() {
+    check_stray("2>/dev/null");
+}
+
+#[test]
+fn a_stray_that_holds_stderr_does_not_hide_the_end_of_the_driver() {
+    check_stray(">/dev/null");
+}
+
+/// A driver, 80:0, that is started only once.
+fn once(script: &str) -> (Mediator, TempDir) {
+    Mediator::configured(&format!(
+        "[[driver]]\ndevice = '80:0'\nrestart = 'never'\ncommand = ['sh', '-c', '''{script}''']\n"
+    ))
+}
