@@ -139,38 +139,6 @@ fn who_prints_to_stdout_is_told_so() {
 }
 
 #[test]
-fn how_a_driver_has_ended_is_known_however_much_it_said_last() {
-    // Its streams end while the mediator is reading what is in them.
-    let folder = tempfile::tempdir().unwrap();
-    let frames = folder.path().join("frames");
-    fs::write(&frames, [0, 0, 0, 4, 0, 0, 0, 0].repeat(3 * 64 * 1024 / 8)).unwrap();
-    let words = "seq 30000 >&2; exit 3".to_owned();
-    let frames = format!("cat {}; exit 3", frames.display());
-    let names: Vec<_> = (0..20).map(|id| format!("80:{id}")).collect();
-    let ending = [words, frames].into_iter().cycle();
-    let drivers = names.iter().zip(ending).map(|(name, ending)| {
-        format!(
-            "[[driver]]\ndevice = '{name}'\nrestart = 'never'\ncommand = ['sh', '-c', '{ending}']\n"
-        )
-    });
-    let (mediator, _folder) = Mediator::configured(&drivers.collect::<String>());
-    for name in &names {
-        let driver = mediator.wait_for_state(name, DriverState::Failed);
-        assert_eq!(driver.last_exit(), "exited with code 3", "{name}");
-    }
-}
-
-#[test]
-fn how_a_driver_has_ended_is_known_when_a_daemon_has_its_stderr() {
-    let (mediator, _folder) = Mediator::configured(
-        "[[driver]]\ndevice = '80:0'\nrestart = 'never'\n\
-         command = ['sh', '-c', 'setsid sleep 3 >/dev/null & sleep 0.1; exit 3']\n",
-    );
-    let driver = mediator.wait_for_state("80:0", DriverState::Failed);
-    assert_eq!(driver.last_exit(), "exited with code 3");
-}
-
-#[test]
 fn a_driver_that_closes_its_stdout_is_started_again() {
     let mediator = Mediator::start(&["80:0=sh -c 'exec >&-; sleep 1000'"]);
     mediator.wait_for_line("closed its stdout");
