@@ -54,9 +54,11 @@ pub fn has(test: &str, command: &str) -> bool {
     found
 }
 
-fn build(command: &mut Command) {
+/// Runs it; what it prints.
+fn build(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 fn at_once(checks: &[&(dyn Fn() + Sync)]) {
@@ -101,7 +103,11 @@ impl Language {
         ]);
         check.arg("--").args(client).args(words(address));
         self.in_environment(&mut check);
-        build(&mut check);
+        let report = build(&mut check);
+        // It is told when a driver dies, and noticed when it is lost.
+        for check in ["announces", "ping"] {
+            assert!(report.contains(&format!("pass  {check} ")), "{report}");
+        }
     }
 
     /// A driver passes the kit; its requests are asked.

@@ -2,13 +2,11 @@
 //! check, and brings it back.
 
 use std::fs;
-use std::process::Command;
 
 use amber_proto::mediator::{ChangeDriver, DriverState, change_driver, reply, request};
 use nix::sys::signal::Signal;
-use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, device, is_running, signal, wait_for};
+use crate::common::{Mediator, device, is_running, signal, wait_for};
 
 #[test]
 fn a_killed_driver_comes_back_and_others_do_not_notice() {
@@ -99,7 +97,7 @@ fn drivers_that_cannot_start_say_what_to_check() {
 
 #[test]
 fn a_driver_that_dies_at_once_is_shown_with_its_last_words_and_given_up() {
-    let (mediator, _folder) = with_file(
+    let (mediator, _folder) = Mediator::configured(
         "[[driver]]\ndevice = '80:0'\ndeaths = 3\nbackoff_min_ms = 300\n\
          command = ['sh', '-c', 'echo no such port >&2; exit 3']\n\
          [[driver]]\ndevice = '77:3'\ncommand = ['cat']\n",
@@ -151,7 +149,7 @@ fn a_driver_that_closes_its_stdout_is_started_again() {
 
 #[test]
 fn a_driver_that_hangs_is_started_again() {
-    let (mediator, _folder) = with_file(
+    let (mediator, _folder) = Mediator::configured(
         "[[driver]]\ndevice = 'dummy:0'\ncommand = ['amber', 'driver', 'dummy']\n\
          ping_interval_ms = 100\n",
     );
@@ -203,18 +201,6 @@ fn a_driver_knows_who_it_is() {
         mediator.wait_for_line(line);
     }
     mediator.wait_for_line(&format!("AMBER_MEDIATOR={}", mediator.address));
-}
-
-/// A mediator with this configuration, and the folder where it lies.
-fn with_file(text: &str) -> (Mediator, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("amber.toml");
-    fs::write(&file, text).unwrap();
-    let mut command = Command::new(AMBER);
-    command
-        .args(["mediator", "--listen", "127.0.0.1:0", "-c"])
-        .arg(&file);
-    (Mediator::run(command), folder)
 }
 
 fn change(mediator: &Mediator, name: &str, action: change_driver::Action) -> reply::What {

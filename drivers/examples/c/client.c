@@ -11,6 +11,8 @@
 
 #include "amber.h"
 
+enum { MEDIATOR = 0, DUMMY = 5, THERMOMETER = 201 };
+
 static int connect_to(const char *host, const char *port) {
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
     int error = getaddrinfo(host, port, &hints, &found);
@@ -35,6 +37,15 @@ static void send_message(int s, int32_t device_type, const amber_buffer *message
     if (length > 0 && send(s, frame, length, 0) < 0) perror("error");
 }
 
+/* To the mediator itself: a type, and a number unless its field is 0. */
+static void tell_mediator(int s, uint32_t type, uint32_t field, uint64_t number) {
+    static amber_buffer message;
+    message.length = 0;
+    amber_put_number(&message, AMBER_TYPE, type);
+    if (field != 0) amber_put_number(&message, field, number);
+    send_message(s, MEDIATOR, &message);
+}
+
 /* Asks with a flag, and waits for the answer with the same number. */
 static bool ask(int s, int32_t device_type, uint32_t flag, amber_bytes *answer) {
     static amber_buffer question;
@@ -47,18 +58,17 @@ static bool ask(int s, int32_t device_type, uint32_t flag, amber_bytes *answer) 
     send_message(s, device_type, &question);
     ssize_t length;
     while ((length = recv(s, datagram, sizeof datagram, 0)) >= 0) {
-        amber_field field;
+        amber_field type, number = {0};
         if (!amber_open_datagram(datagram, (size_t)length, answer)) continue;
-        if (amber_find(*answer, AMBER_ACK_NUM, &field) && field.value == last_number) return true;
+        if (!amber_find(*answer, AMBER_TYPE, &type)) continue;
+        if (type.value == AMBER_PING) { /* the mediator wants to know whether we are there */
+            bool numbered = amber_find(*answer, AMBER_SYN_NUM, &number);
+            tell_mediator(s, AMBER_PONG, numbered ? AMBER_ACK_NUM : 0, number.value);
+        } else if (amber_find(*answer, AMBER_ACK_NUM, &number) && number.value == last_number) {
+            return type.value == AMBER_DATA; /* or DRIVER_DIED: there is no such device now */
+        }
     }
     return false; /* UDP may lose either; or nobody is there */
-}
-
-static void say_goodbye(int s, int32_t device_type) {
-    static amber_buffer message;
-    message.length = 0;
-    amber_put_number(&message, AMBER_TYPE, AMBER_CLIENT_DIED);
-    send_message(s, device_type, &message);
 }
 
 int main(int count, char **arguments) {
@@ -68,13 +78,14 @@ int main(int count, char **arguments) {
     amber_bytes answer;
     amber_field field;
 
-    if (ask(s, 5, 52, &answer)) { /* the Dummy: get_status */
+    /* From now on it says when a device is not there, instead of letting us wait. */
+    tell_mediator(s, AMBER_PING, 0, 0);
+    if (ask(s, DUMMY, 52, &answer)) { /* get_status */
         answers++;
         if (amber_find(answer, 51, &field))
             printf("the dummy says: %.*s\n", (int)field.bytes.length, (const char *)field.bytes.data);
-        say_goodbye(s, 5);
     }
-    if (ask(s, 201, 110, &answer)) { /* the thermometer: get_temperature */
+    if (ask(s, THERMOMETER, 110, &answer)) { /* get_temperature */
         answers++;
         if (amber_find(answer, 111, &field)) {
             amber_field celsius;
@@ -86,8 +97,8 @@ int main(int count, char **arguments) {
                 printf("the thermometer has no sensor\n");
             }
         }
-        say_goodbye(s, 201);
     }
+    tell_mediator(s, AMBER_CLIENT_DIED, 0, 0); /* good-bye, to all that we have used */
     close(s);
     if (answers == 0) fprintf(stderr, "error: no answer; does a mediator with a dummy or a thermometer run there?\n");
     return answers > 0 ? 0 : 1;

@@ -18,6 +18,7 @@ import thermometer.ThermometerProto;
  * <pre>./run Client [HOST [PORT]]</pre>
  */
 final class Client {
+    private static final int MEDIATOR = 0;
     private static final int DUMMY = 5;
     private static final int THERMOMETER = 201;
 
@@ -40,30 +41,44 @@ final class Client {
         socket.send(new DatagramPacket(frame.array(), frame.capacity()));
     }
 
-    /** The answer with the number of the request; null after a second: UDP may lose either. */
-    private DriverMsg ask(int deviceType, DriverMsg.Builder question) throws Exception {
-        int number = ++lastNumber;
-        send(deviceType, question.setType(MsgType.DATA).setSynNum(number).build());
+    private void send(int deviceType, MsgType type) throws Exception {
+        send(deviceType, DriverMsg.newBuilder().setType(type).build());
+    }
+
+    /** The next message. What is none is passed over: anybody can send us anything. */
+    private DriverMsg receive() throws Exception {
         while (true) {
             DatagramPacket packet = new DatagramPacket(new byte[65536], 65536);
-            try {
-                socket.receive(packet);
-            } catch (SocketTimeoutException | PortUnreachableException nobody) {
-                return null;
-            }
-            DriverMsg answer;
+            socket.receive(packet);
             try {
                 ByteBuffer frame = ByteBuffer.wrap(packet.getData(), 0, packet.getLength());
                 frame.position(2 + Short.toUnsignedInt(frame.getShort()));
                 byte[] body = new byte[Short.toUnsignedInt(frame.getShort())];
                 frame.get(body);
-                answer = DriverMsg.parseFrom(body, registry);
+                return DriverMsg.parseFrom(body, registry);
             } catch (RuntimeException | InvalidProtocolBufferException junk) {
-                continue; // anybody can send us anything
+                continue;
             }
-            if (answer.getAckNum() == number) {
-                return answer;
+        }
+    }
+
+    /** The answer with the number of the request; null: there is no such device, or UDP has lost either. */
+    private DriverMsg ask(int deviceType, DriverMsg.Builder question) throws Exception {
+        int number = ++lastNumber;
+        try {
+            send(deviceType, question.setType(MsgType.DATA).setSynNum(number).build());
+            while (true) {
+                DriverMsg message = receive();
+                if (message.getType() == MsgType.PING) { // the mediator wants to know whether we are there
+                    DriverMsg.Builder pong = DriverMsg.newBuilder().setType(MsgType.PONG);
+                    send(MEDIATOR, (message.hasSynNum() ? pong.setAckNum(message.getSynNum()) : pong).build());
+                } else if (message.getAckNum() == number) {
+                    // DRIVER_DIED in place of an answer: there is no such device now.
+                    return message.getType() == MsgType.DATA ? message : null;
+                }
             }
+        } catch (SocketTimeoutException | PortUnreachableException nobody) {
+            return null;
         }
     }
 
@@ -71,7 +86,8 @@ final class Client {
         String host = arguments.length > 0 ? arguments[0] : "127.0.0.1";
         int port = arguments.length > 1 ? Integer.parseInt(arguments[1]) : 26233;
         Client client = new Client(host, port);
-        DriverMsg goodbye = DriverMsg.newBuilder().setType(MsgType.CLIENT_DIED).build();
+        // From now on it says when a device is not there, instead of letting us wait.
+        client.send(MEDIATOR, MsgType.PING);
         int answers = 0;
 
         DriverMsg.Builder status = DriverMsg.newBuilder().setExtension(DummyProto.getStatus, true);
@@ -79,7 +95,6 @@ final class Client {
         if (dummy != null && dummy.hasExtension(DummyProto.message)) {
             answers++;
             System.out.println("the dummy says: " + dummy.getExtension(DummyProto.message));
-            client.send(DUMMY, goodbye);
         }
         DriverMsg.Builder question =
                 DriverMsg.newBuilder().setExtension(ThermometerProto.getTemperature, true);
@@ -90,11 +105,11 @@ final class Client {
             System.out.println(temperature.hasCelsius()
                     ? String.format("the thermometer says: %.1f degrees", temperature.getCelsius())
                     : "the thermometer has no sensor");
-            client.send(THERMOMETER, goodbye);
         }
         if (answers == 0) {
             System.err.println("error: no answer; does a mediator with a dummy or a thermometer run there?");
             System.exit(1);
         }
+        client.send(MEDIATOR, MsgType.CLIENT_DIED); // good-bye, to all that we have used
     }
 }

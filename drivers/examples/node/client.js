@@ -13,6 +13,8 @@ const schema = amber.load(path.join(proto, 'dummy.proto'), path.join(__dirname, 
 const { DriverHdr, DriverMsg, Type } = schema;
 const [host = '127.0.0.1', port = '26233'] = process.argv.slice(2);
 
+const [MEDIATOR, DUMMY, THERMOMETER] = [0, 5, 201];
+
 const socket = dgram.createSocket('udp4');
 const waiting = new Map(); // answers that are waited for, by their number
 let lastNumber = 0;
@@ -22,7 +24,7 @@ function send(deviceType, fields) {
   socket.send(amber.encodeFrame(header, DriverMsg.encode(fields).finish()));
 }
 
-/** Sends a request; its answer, or null after a second: UDP may lose either. */
+/** Sends a request; its answer, or null: there is no such device, or UDP has lost either. */
 function ask(deviceType, fields) {
   const synNum = ++lastNumber;
   return new Promise((resolve) => {
@@ -44,27 +46,34 @@ socket.on('message', (datagram) => {
   } catch {
     return; // anybody can send us anything
   }
+  if (message.type === Type.PING) {
+    // The mediator wants to know whether we are there.
+    const ackNum = Object.hasOwn(message, 'synNum') ? { ackNum: message.synNum } : {};
+    return send(MEDIATOR, { type: Type.PONG, ...ackNum });
+  }
   const found = waiting.get(message.ackNum);
-  if (found) found(message);
+  // DRIVER_DIED in place of an answer: there is no such device now.
+  if (found) found(message.type === Type.DATA ? message : null);
 });
 socket.on('error', () => {}); // nobody listens there: the timers say so
 
 async function main() {
   await new Promise((resolve) => socket.connect(Number(port), host, resolve));
+  // From now on it says when a device is not there, instead of letting us wait.
+  send(MEDIATOR, { type: Type.PING });
   let answers = 0;
-  const dummy = await ask(5, { '.amber.dummy_proto.get_status': true });
+  const dummy = await ask(DUMMY, { '.amber.dummy_proto.get_status': true });
   if (dummy) {
     answers += 1;
     console.log('the dummy says:', dummy['.amber.dummy_proto.message']);
-    send(5, { type: Type.CLIENT_DIED });
   }
-  const thermometer = await ask(201, { '.thermometer.get_temperature': true });
+  const thermometer = await ask(THERMOMETER, { '.thermometer.get_temperature': true });
   if (thermometer) {
     answers += 1;
     const { celsius } = thermometer['.thermometer.temperature'];
     console.log('the thermometer says:', celsius ? `${celsius.toFixed(1)} degrees` : 'no sensor');
-    send(201, { type: Type.CLIENT_DIED });
   }
+  send(MEDIATOR, { type: Type.CLIENT_DIED }); // good-bye, to all that we have used
   setImmediate(() => socket.close());
   if (answers === 0) {
     console.error('error: no answer; does a mediator with a dummy or a thermometer run there?');

@@ -14,6 +14,7 @@ import drivermsg_pb2 as amber
 import dummy_pb2 as dummy
 
 DUMMY = 5  # the device type
+MEDIATOR = amber.DriverHdr(deviceType=0, deviceID=0)
 
 
 class Client:
@@ -25,15 +26,18 @@ class Client:
         self.socket.connect(address)
         self.header = amber.DriverHdr(deviceType=device_type, deviceID=device_id)
         self.numbers = itertools.count(1)
+        # From now on the mediator says when a device is not there, instead of letting us wait.
+        self.send(amber.DriverMsg(type=amber.DriverMsg.PING), MEDIATOR)
 
-    def send(self, message):
+    def send(self, message, header=None):
         frame = b""
-        for part in (self.header.SerializeToString(), message.SerializeToString()):
+        for part in (header or self.header, message):
+            part = part.SerializeToString()
             frame += struct.pack(">H", len(part)) + part
         self.socket.send(frame)
 
     def receive(self, number, seconds=1.0):
-        """The next message with this ackNum; 0 is published data. Raises TimeoutError."""
+        """The next message with this ackNum; 0 is published data. Raises OSError if none comes."""
         deadline = time.monotonic() + seconds
         while True:
             self.socket.settimeout(max(0.001, deadline - time.monotonic()))
@@ -43,6 +47,13 @@ class Client:
                 message = amber.DriverMsg.FromString(frame[2 + length + 2 :])
             except Exception:
                 continue  # anybody can send us anything
+            if message.type == amber.DriverMsg.PING:  # the mediator wants to know whether we are there
+                pong = amber.DriverMsg(type=amber.DriverMsg.PONG)
+                if message.HasField("synNum"):
+                    pong.ackNum = message.synNum
+                self.send(pong, MEDIATOR)
+            if message.type == amber.DriverMsg.DRIVER_DIED and message.ackNum in (0, number):
+                raise ConnectionError("there is no such device now")
             # Networks deliver twice, and late: only the number says what it answers.
             if message.type == amber.DriverMsg.DATA and message.ackNum == number:
                 return message
@@ -74,7 +85,7 @@ def main():
         for _ in range(10):
             print(client.receive(0).Extensions[dummy.message])
     finally:
-        client.send(amber.DriverMsg(type=amber.DriverMsg.CLIENT_DIED))
+        client.send(amber.DriverMsg(type=amber.DriverMsg.CLIENT_DIED), MEDIATOR)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@
 //! This is the whole Dummy driver:
 //!
 //! ```no_run
-#![doc = include_str!("../examples/dummy.rs")]
+#![doc = include_str!("../../examples/rust/src/bin/dummy_driver.rs")]
 //! ```
 //!
 //! # How it runs

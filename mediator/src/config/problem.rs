@@ -141,13 +141,15 @@ fn file_hint(message: &str) -> Option<String> {
         "action = \"allow\", or \"deny\""
     } else if message.starts_with("invalid socket address") {
         "write an address and a port, such as \"127.0.0.1:26233\""
+    } else if message.starts_with("invalid value: integer") {
+        "write a whole number that is not below 0, nor very large"
     } else {
         return nearest(message);
     };
     Some(hint.into())
 }
 
-/// The known name that an unknown one resembles: "unknown field `a`, expected
+/// The known name that an unknown one resembles, if any does: "unknown field `a`, expected
 /// one of `b`, `c`".
 fn nearest(message: &str) -> Option<String> {
     let mut quoted = message
@@ -159,6 +161,7 @@ fn nearest(message: &str) -> Option<String> {
     let wrong = quoted.next()?;
     let (_, nearest) = quoted
         .map(|known| (strsim::damerau_levenshtein(wrong, known), known))
+        .filter(|(distance, known)| *distance <= 1 + known.len() / 4)
         .min_by_key(|(distance, _)| *distance)?;
     Some(format!("did you mean `{nearest}`?"))
 }

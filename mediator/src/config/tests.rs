@@ -134,6 +134,17 @@ fn wrong_files_say_where_and_what_to_do() {
         "[[driver]]\ndevice='0:0'\ncommand=['x']\n",
         "/robot/amber.toml:2:8: device type 0 is the mediator itself",
     );
+    // Nothing that may stand there resembles it.
+    check_error(
+        "listen = ['127.0.0.1:26233']\n",
+        "/robot/amber.toml:1:1: unknown field `listen`, expected one of `mediator`, `limits`, \
+         `access`, `driver`",
+    );
+    check_error(
+        "[limits]\nclients = -1\n",
+        "/robot/amber.toml:2:11: invalid value: integer `-1`, expected usize | write a whole number \
+         that is not below 0, nor very large",
+    );
     check_error(
         "[limits]\nclients = 0\n",
         "/robot/amber.toml:2:11: [limits] clients must be above 0",

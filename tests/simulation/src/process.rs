@@ -68,6 +68,8 @@ pub struct Planned {
     pub writes: bool,
     /// The mediator reads that.
     pub shell_reads: bool,
+    /// Stdin was full, so the mediator will hear when it has room.
+    pub full: bool,
     /// The mediator hears that stdin has room.
     pub writable: bool,
     /// The mediator looks whether it has read something.

@@ -199,6 +199,7 @@ impl World {
                 _ => chunk.len(),
             };
             let taken = stdin.write(&chunk[..most]);
+            process.planned.full |= taken < chunk.len();
             if taken < chunk.len() {
                 self.summary.count("writes that a pipe took in part");
             }
@@ -232,7 +233,10 @@ impl World {
             return;
         };
         let has_room = process.stdin.as_ref().is_none_or(|stdin| stdin.has_room());
-        if has_room && !std::mem::replace(&mut process.planned.writable, true) {
+        if process.planned.full
+            && has_room
+            && !std::mem::replace(&mut process.planned.writable, true)
+        {
             let delay = about(&mut self.rng, Duration::from_micros(200));
             self.agenda.plan(delay, Event::Writable(pid));
         }
@@ -243,6 +247,7 @@ impl World {
             return Ok(());
         };
         process.planned.writable = false;
+        process.planned.full = false;
         self.write_on(pid);
         Ok(())
     }

@@ -7,8 +7,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use amber_driver::proto::dummy::DriverMsg;
 use amber_driver::{Driver, Request};
-use amber_proto::dummy::DriverMsg;
 
 struct Dummy {
     enable: bool,

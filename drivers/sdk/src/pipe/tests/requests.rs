@@ -1,0 +1,94 @@
+//! What is asked is answered, in order, and PINGs at once.
+
+use super::*;
+
+#[test]
+fn requests_are_answered_in_order_and_the_end_of_stdin_is_the_end() {
+    run(async {
+        // The pipe holds far more requests than may wait in the driver.
+        let mut mediator = Mediator::with_pipes(Probe::default(), 1 << 20);
+        for syn in 1..=5_000 {
+            mediator.ask(syn, "").await;
+        }
+        for syn in 1..=5_000 {
+            mediator.expect(5, syn, "").await;
+        }
+        mediator.tell(5, MsgType::ClientDied).await;
+        let notes = mediator.notes.clone();
+        mediator.end().await.unwrap();
+        assert_eq!(notes.borrow()[5_000..], ["5 died", "shutdown"]);
+    });
+}
+
+#[test]
+fn what_was_asked_before_the_end_is_answered() {
+    run(async {
+        let mut mediator = Mediator::start(Probe::default());
+        mediator.ask(1, "hello").await;
+        mediator.ask(2, "bye").await;
+        mediator.to_driver.shutdown().await.unwrap();
+        mediator.expect(5, 1, "hello").await;
+        mediator.expect(5, 2, "bye").await;
+        mediator.end().await.unwrap();
+    });
+}
+
+#[test]
+fn frames_that_come_byte_by_byte_are_read() {
+    run(async {
+        let mut mediator = Mediator::with_pipes(Probe::default(), 1);
+        mediator.ask(1, "hello").await;
+        mediator.expect(5, 1, "hello").await;
+        mediator.end().await.unwrap();
+    });
+}
+
+#[test]
+fn pings_are_answered_while_a_handler_waits() {
+    run(async {
+        let mut mediator = Mediator::start(Probe::default());
+        mediator.ask(1, "wait").await;
+        mediator.ask(2, "next").await;
+        mediator.ping(3).await;
+        mediator.expect_pong(3).await;
+        assert_eq!(*mediator.notes.borrow(), ["wait"]);
+        mediator.go.notify_one();
+        mediator.expect(5, 1, "wait").await;
+        mediator.expect(5, 2, "next").await;
+        mediator.end().await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_too_long_is_an_error_and_the_stream_goes_on() {
+    run(async {
+        let mut mediator = Mediator::start(Probe::default());
+        mediator.ask(1, "answer too much").await;
+        mediator.ask(2, "publish too much").await;
+        mediator
+            .expect(5, 2, "a message of 32775 bytes is longer than 32767")
+            .await;
+        mediator.end().await.unwrap();
+    });
+}
+
+#[test]
+fn a_mediator_that_does_not_read_holds_the_driver_up_within_bounds() {
+    run(async {
+        let mut mediator = Mediator::with_pipes(Probe::default(), 4096);
+        let text = "x".repeat(10_000);
+        let mut asked = 0;
+        // Until the pipe is full and stays so.
+        while timeout(Duration::from_secs(1), mediator.ask(asked, &text))
+            .await
+            .is_ok()
+        {
+            asked += 1;
+        }
+        let bound = (MAX_OUTPUT + READ) / 10_000 + 10 + MAX_REQUESTS;
+        assert!((25..bound as u32).contains(&asked), "{asked}");
+        for syn in 0..asked {
+            mediator.expect(5, syn, &text).await;
+        }
+    });
+}
