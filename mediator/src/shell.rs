@@ -389,9 +389,7 @@ impl Shell {
     fn receive(&mut self, socket: u8) {
         self.count_lost_lines();
         let index = usize::from(socket);
-        if !self.receivers[index].is_watched() {
-            // Nobody tells us of its errors then, nor does receiving: sending takes them
-            // away as well.
+        if self.receivers[index].misses_errors() {
             self.take_errors(socket);
         }
         let now = Instant::now();
@@ -507,6 +505,7 @@ impl Shell {
         let counters = &mut core.router.counters;
         let unreachable = self.sender.send(&self.sockets, &core.outbox, counters);
         core.outbox.clear();
+        self.receivers.iter_mut().for_each(Receiver::sent);
         for address in &unreachable {
             core.unreachable(Instant::now(), *address, Unreachable::NoRoute);
         }

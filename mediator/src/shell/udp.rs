@@ -63,6 +63,8 @@ pub(super) struct Receiver {
     last: usize,
     /// The system wakes us when something comes.
     watched: bool,
+    /// Something was sent since errors were looked for.
+    sent: bool,
 }
 
 /// The least of [`Receiver::room`], unless they are merged.
@@ -75,6 +77,7 @@ impl Receiver {
             room: ROOM,
             last: 0,
             watched: false,
+            sent: false,
         }
     }
 
@@ -100,6 +103,17 @@ impl Receiver {
 
     pub(super) fn is_watched(&self) -> bool {
         self.watched
+    }
+
+    /// Something was sent.
+    pub(super) fn sent(&mut self) {
+        self.sent = true;
+    }
+
+    /// Whether the socket may have errors of which nobody tells us: it is not watched,
+    /// and receiving fails only if nothing was sent after the error.
+    pub(super) fn misses_errors(&mut self) -> bool {
+        !self.watched && std::mem::take(&mut self.sent)
     }
 
     /// Takes what is there: about [`DATAGRAMS_PER_TURN`]. How many the system has
