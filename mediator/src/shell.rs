@@ -287,10 +287,6 @@ impl Shell {
     fn run(mut self) -> io::Result<Ending> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         loop {
-            let now = Instant::now();
-            while let Some(alarm) = self.alarms.pop(now) {
-                self.due(now, alarm);
-            }
             match self.phase {
                 Phase::Ending if self.core.is_finished() => return Ok(Ending::Orderly),
                 Phase::Ended(ending) => return Ok(ending),
@@ -298,6 +294,9 @@ impl Shell {
             }
             let longest = self.idle_time();
             poll::wait(&mut self.poll, &mut events, longest)?;
+            // What has come by now is seen before it is missed, however long we are kept
+            // from going on.
+            let now = Instant::now();
             let mut again = std::mem::take(&mut self.again);
             for event in &events {
                 let source = event.token().into();
@@ -309,6 +308,9 @@ impl Shell {
             }
             for source in again {
                 self.ready(source, false);
+            }
+            while let Some(alarm) = self.alarms.pop(now) {
+                self.due(now, alarm);
             }
         }
     }

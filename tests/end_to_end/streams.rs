@@ -3,7 +3,9 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::thread;
 
+use amber_mediator::limits::PARTIAL_FRAME;
 use amber_proto::Frame;
 use amber_proto::mediator::DriverState;
 use nix::sys::signal::Signal;
@@ -51,6 +53,32 @@ fn the_end_of_stdout_is_seen_right_after_a_flood() {
         let counters = mediator.describe(name).counters.unwrap();
         assert!(counters.frames_out() >= count, "{counters:?}");
     }
+}
+
+#[test]
+fn a_frame_that_has_come_is_not_missed_by_a_mediator_that_was_kept_from_looking() {
+    let folder = tempfile::tempdir().unwrap();
+    let (go, gone) = (folder.path().join("go"), folder.path().join("gone"));
+    // A frame and a half; the other half when the test says so.
+    let half = r"\000\003\032\001\143\000\002";
+    let driver = format!(
+        "80:0=sh -c 'printf \"{half}ok{half}\"; while [ ! -e {go} ]; do sleep 0.01; done; \
+         printf ok; touch {gone}; exec cat'",
+        go = go.display(),
+        gone = gone.display(),
+    );
+    let mediator = Mediator::start(&[&driver]);
+    let frames = || mediator.describe("80:0").counters.unwrap().frames_out();
+    wait_for("the first frame", || (frames() == 1).then_some(()));
+    signal(mediator.pid(), Signal::SIGSTOP);
+    fs::write(go, "").unwrap();
+    wait_for("the second frame", || gone.exists().then_some(()));
+    // For so long it may be only half a frame.
+    thread::sleep(PARTIAL_FRAME);
+    signal(mediator.pid(), Signal::SIGCONT);
+    wait_for("the second frame", || (frames() >= 2).then_some(()));
+    let driver = mediator.describe("80:0");
+    assert_eq!((driver.restarts(), driver.state()), (0, DriverState::Up));
 }
 
 #[test]

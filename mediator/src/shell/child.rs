@@ -39,6 +39,12 @@ pub(super) enum Alarm {
     StreamsLeft,
 }
 
+impl Alarm {
+    fn of(self, key: DriverKey) -> ShellAlarm {
+        ShellAlarm::Driver(key, self)
+    }
+}
+
 const ALARMS: [Alarm; 4] = [
     Alarm::Look,
     Alarm::PartialFrame,
@@ -207,7 +213,7 @@ impl Shell {
         if queue.is_blocked()
             && let Some(at) = child.input.as_ref().and_then(|input| input.gate.look_at())
         {
-            self.alarms.set(ShellAlarm::Driver(key, Alarm::Look), at);
+            self.alarms.set(Alarm::Look.of(key), at);
         }
     }
 
@@ -253,7 +259,7 @@ impl Shell {
             return;
         };
         output.closed |= closed;
-        let late = ShellAlarm::Driver(key, Alarm::PartialFrame);
+        let late = Alarm::PartialFrame.of(key);
         match output.pipe.read(output.buffer.space()) {
             Ok(count @ 1..) => {
                 output.buffer.end += count;
@@ -275,7 +281,7 @@ impl Shell {
                     self.again(Source::Stream(key, Stream::Stdout));
                 }
                 if said {
-                    self.driver_said(key);
+                    self.may_have_read(key);
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -287,8 +293,7 @@ impl Shell {
                 // ever come from it again.
                 if child.exit.is_none() {
                     let due = Instant::now() + AFTER_EXIT;
-                    let closed = ShellAlarm::Driver(key, Alarm::OutputClosed);
-                    self.alarms.set(closed, due);
+                    self.alarms.set(Alarm::OutputClosed.of(key), due);
                 }
                 self.close_output(key);
             }
@@ -296,7 +301,7 @@ impl Shell {
     }
 
     /// Whole frames have come from a driver: it may have read something, too.
-    fn driver_said(&mut self, key: DriverKey) {
+    fn may_have_read(&mut self, key: DriverKey) {
         let child = self.children.get_mut(&key);
         if let Some(input) = child.and_then(|child| child.input.as_mut()) {
             input.gate.said();
@@ -309,7 +314,7 @@ impl Shell {
         if let Some(child) = self.children.get_mut(&key) {
             child.output = None;
         }
-        (self.alarms).clear(ShellAlarm::Driver(key, Alarm::PartialFrame));
+        self.alarms.clear(Alarm::PartialFrame.of(key));
         self.gone_if_silent(key);
     }
 
@@ -365,10 +370,9 @@ impl Shell {
             // use again yet: numbers are handed out in turn.
             signal_group(pid, Signal::SIGKILL);
             let due = Instant::now() + AFTER_EXIT;
-            let alarm = |alarm| ShellAlarm::Driver(key, alarm);
-            self.alarms.set(alarm(Alarm::StreamsLeft), due);
+            self.alarms.set(Alarm::StreamsLeft.of(key), due);
             // How it has ended says more.
-            self.alarms.clear(alarm(Alarm::OutputClosed));
+            self.alarms.clear(Alarm::OutputClosed.of(key));
             self.gone_if_silent(key);
         }
     }
@@ -384,7 +388,7 @@ impl Shell {
 
     fn gone(&mut self, key: DriverKey) {
         for alarm in ALARMS {
-            self.alarms.clear(ShellAlarm::Driver(key, alarm));
+            self.alarms.clear(alarm.of(key));
         }
         let Some(child) = self.children.remove(&key) else {
             return;

@@ -3,7 +3,7 @@
 //! A datagram to a closed port comes back as an ICMP error. Linux keeps such
 //! errors in a queue of the socket, each with the address that it is about, and
 //! besides fails the next call on the socket, whomever that one is for:
-//! [`super::udp`] tries again then. Other systems tell only connected sockets,
+//! [`super::sender`] tries again then. Other systems tell only connected sockets,
 //! so there silence is all that there is to go by.
 
 use std::io;

@@ -63,18 +63,20 @@ impl From<Token> for Source {
     }
 }
 
-/// Waits until something is ready, at most for so long. A signal ends it early.
+/// Waits until something is ready, at most for so long. A signal ends it early, but
+/// what is ready is told all the same.
 pub(super) fn wait(
     poll: &mut mio::Poll,
     events: &mut Events,
-    longest: Option<Duration>,
+    mut longest: Option<Duration>,
 ) -> io::Result<()> {
-    match poll.poll(events, longest) {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-            events.clear();
-            Ok(())
+    loop {
+        match poll.poll(events, longest) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                longest = Some(Duration::ZERO);
+            }
+            outcome => return outcome,
         }
-        outcome => outcome,
     }
 }
 
