@@ -541,7 +541,7 @@ impl Shell {
             .and_then(|process| {
                 Child::new(self.poll.registry(), key, process).map_err(|error| spawn::SpawnError {
                     error: error.to_string(),
-                    hint: "the system may have no file descriptors left: see `ulimit -n`".into(),
+                    hint: spawn::NO_FILES.into(),
                 })
             });
         let now = Instant::now();

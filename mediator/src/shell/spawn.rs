@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Child, Command, Stdio};
 
+use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{getpid, getppid, write};
@@ -20,6 +21,10 @@ pub(super) struct SpawnError {
     pub(super) error: String,
     pub(super) hint: String,
 }
+
+/// What to do when a driver could not get its streams.
+pub(super) const NO_FILES: &str = "the mediator, or the system, has no file descriptors left: see \
+     `ulimit -n`; of a service it is `LimitNOFILE=`";
 
 /// Starts a driver in a process group of its own, with pipes to all three of
 /// its standard streams.
@@ -94,12 +99,18 @@ fn explain(error: &io::Error, program: &Path) -> SpawnError {
             format!("{path} is not executable"),
             format!("try `chmod +x {path}`"),
         ),
+        _ if is_out_of_files(error) => (error.to_string(), NO_FILES.to_owned()),
         _ => (
             format!("{path}: {error}"),
             "run the command by hand to see more".to_owned(),
         ),
     };
     SpawnError { error: what, hint }
+}
+
+fn is_out_of_files(error: &io::Error) -> bool {
+    let code = error.raw_os_error().map(Errno::from_raw);
+    matches!(code, Some(Errno::EMFILE | Errno::ENFILE))
 }
 
 /// A driver gets SIGTERM when we die, even if we are killed; and the guard
@@ -131,4 +142,25 @@ fn die_with_parent(command: &mut Command, guard: Option<RawFd>) {
     // signal(2) and write(2) are called, which are safe there, and no memory is
     // allocated: all errors are codes without a heap value.
     unsafe { command.pre_exec(in_child) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said() {
+        for (code, program, error, hint) in [
+            (Errno::ENOENT, "x", "there is no program x", "PATH"),
+            (Errno::ENOENT, "./x", "there is no file ./x", "path"),
+            (Errno::EACCES, "./x", "./x is not executable", "chmod"),
+            (Errno::EMFILE, "x", "Too many open files", "ulimit -n"),
+            (Errno::ENFILE, "x", "Too many open files", "ulimit -n"),
+            (Errno::ENOMEM, "x", "x: ", "by hand"),
+        ] {
+            let said = explain(&io::Error::from(code), Path::new(program));
+            assert!(said.error.starts_with(error), "{}", said.error);
+            assert!(said.hint.contains(hint), "{}", said.hint);
+        }
+    }
 }
