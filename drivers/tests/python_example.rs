@@ -76,7 +76,12 @@ async fn mediate(socket: UdpSocket, mut to_driver: DuplexStream, mut from_driver
                 client = Some(address);
                 let datagram = datagram[..length].to_vec().into();
                 let mut packet = Packet::from_datagram(&datagram).unwrap();
-                assert_eq!((packet.header.device_type, packet.header.device_id), (Some(5), Some(0)));
+                let device = (packet.header.device_type, packet.header.device_id);
+                if device == (Some(0), Some(0)) {
+                    // It announces itself, or says good-bye: that is for us.
+                    continue;
+                }
+                assert_eq!(device, (Some(5), Some(0)));
                 packet.header = DriverHdr { client_ids: vec![1], ..DriverHdr::default() };
                 to_driver.write_all(&packet.encode().unwrap()).await.unwrap();
             }
