@@ -9,7 +9,7 @@
 //! - Of a driver that **answers** we hear at once. It gets ahead what it takes in
 //!   [`AHEAD`], and one frame at least.
 //! - One that answers and is **slow** gets nothing ahead at all: the next frame is
-//!   [held](hold) until the last one is answered. A newcomer waits for the rest
+//!   held until the last one is answered. A newcomer waits for the rest
 //!   of one that is not its own.
 //! - One that is **silent** is looked at from time to time, and gets what it takes
 //!   until then ([`AHEAD_SILENT`]), and one frame at least.

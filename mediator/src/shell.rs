@@ -2,7 +2,7 @@
 //!
 //! One thread and one loop: it waits until the system has something, or until
 //! something is due, tells the [`Core`], and does what the core has decided
-//! until nothing is left ([`Shell::settle`]). Whoever has more than fits into a
+//! until nothing is left (`Shell::settle`). Whoever has more than fits into a
 //! turn goes on in the next, so that nobody waits for long. There are no locks and
 //! no hand-overs; only files are read on another thread, because they may take long.
 
