@@ -178,9 +178,11 @@ impl Queue {
     }
 
     /// No more than so many bytes, and what finishes the last frame, shall be
-    /// written until this is called again. Without it, there is no such bound.
+    /// written until this is called again. Without it, there is no such bound. A
+    /// frame that the pipe has taken in part is finished all the same: the driver
+    /// can do nothing with a part.
     pub fn offer(&mut self, room: usize) {
-        self.room = room;
+        self.room = room.max(usize::from(self.written > 0));
         if !self.blocked {
             self.refill();
         }

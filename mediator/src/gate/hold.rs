@@ -50,7 +50,7 @@ pub(super) struct Hold {
     /// The length of a frame, in bytes.
     frame: usize,
     /// Frames until three are written at once.
-    until_attempt: u32,
+    pub(super) until_attempt: u32,
     attempts_apart: u32,
     /// Three have just been answered like one.
     after_three: bool,
@@ -129,6 +129,11 @@ impl Hold {
 
     /// So many bytes were written, just after the pipe was looked at.
     pub(super) fn wrote(&mut self, bytes: usize, looked: Option<Instant>) {
+        if self.awaited.is_some() {
+            // The rest of a frame that the pipe had taken in part.
+            self.frame += bytes;
+            return;
+        }
         let three = self.until_attempt == 0 && bytes > 2 * self.frame;
         if three {
             self.attempts_apart = (2 * self.attempts_apart).min(ATTEMPTS_APART_MAX);

@@ -386,6 +386,25 @@ fn who_falls_silent_is_noticed_at_once_and_who_speaks_again_soon() {
 }
 
 #[test]
+fn the_rest_of_a_frame_that_the_pipe_took_in_part_is_no_frame_of_its_own() {
+    let mut world = World::new(answering(|_| MS));
+    world.run(1000 * MS);
+    let before = world.gate.hold.until_attempt;
+    let mut now = world.start + world.now + 2 * MS;
+    world.gate.said();
+    assert!(world.gate.room(|| now, || 0) > 0);
+    for _ in 0..4 {
+        world.gate.wrote(FRAME / 4);
+    }
+    assert_eq!(world.gate.hold.until_attempt, before - 1);
+    // It is answered once.
+    assert_eq!(world.gate.room(|| now, || 0), 0);
+    now += 2 * MS;
+    world.gate.said();
+    assert!(world.gate.room(|| now, || 0) > 0);
+}
+
+#[test]
 fn a_driver_that_pauses_recovers() {
     // It pauses for a tenth of a second, which spoils a hundredth of the time of others.
     let each: Each = |n| if n % 10_000 == 9_999 { 100 * MS } else { MS };

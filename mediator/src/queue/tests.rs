@@ -142,6 +142,25 @@ fn what_the_driver_shall_not_have_ahead_waits_in_turns() {
 }
 
 #[test]
+fn a_frame_that_was_begun_is_finished_also_when_the_driver_shall_have_no_more() {
+    let mut queue = Queue::default();
+    push(&mut queue, A, b"one");
+    push(&mut queue, B, b"two");
+    let mut out = queue.chunk()[..3].to_vec();
+    queue.wrote(3);
+    queue.offer(0);
+    queue.writable();
+    out.extend_from_slice(queue.chunk());
+    queue.wrote(queue.chunk().len());
+    assert_eq!(messages(&out), b"one");
+    // The next one has to wait.
+    queue.offer(0);
+    assert!(queue.chunk().is_empty());
+    assert_eq!(queue.len(), 1);
+    check_tally(&queue);
+}
+
+#[test]
 fn a_frame_that_was_begun_is_finished_with_the_next_room() {
     let mut queue = Queue::default();
     push(&mut queue, A, b"one");
