@@ -16,8 +16,8 @@
 //!
 //! All of it is learned. Each time the gate closes, time runs until the next look;
 //! what has gone from the pipe meanwhile is what the driver has taken. When nothing
-//! is left it might have taken more. Whoever has mostly said something when it has
-//! taken something answers.
+//! is left it might have taken more: it gets more ahead, and is looked at less often.
+//! Whoever has mostly said something when it has taken something answers.
 
 mod hold;
 #[cfg(test)]
@@ -49,6 +49,8 @@ pub struct Gate {
     /// So much was written last beyond what was allowed, to finish a frame, which
     /// so is at least as long.
     beyond: usize,
+    /// It has said something since something was written last.
+    said: bool,
     voice: Voice,
     /// Whether frames are held, and what is known from the last time when they were.
     holds: bool,
@@ -89,6 +91,7 @@ impl Default for Gate {
             unread: 0,
             busy: None,
             beyond: 0,
+            said: false,
             voice: Voice::default(),
             holds: false,
             hold: Hold::default(),
@@ -117,6 +120,7 @@ impl Gate {
             self.beyond = bytes.saturating_sub(self.allowed.saturating_sub(self.unread));
         }
         self.unread += bytes;
+        self.said = false;
         if let Some(busy) = &mut self.busy {
             busy.bytes += bytes;
         }
@@ -125,6 +129,7 @@ impl Gate {
     /// A whole frame has come from the driver, or several. When something waits
     /// for it, it is time to ask for [room](Self::room).
     pub fn said(&mut self) {
+        self.said = true;
         self.voice.heard = true;
         self.hold.said = true;
     }
@@ -140,16 +145,17 @@ impl Gate {
     }
 
     fn look(&mut self, now: Instant, unread: usize) -> usize {
-        let took = unread < self.unread;
+        let taken = self.unread.saturating_sub(unread);
+        let took = taken > 0;
         self.pause = match took || self.voice.heard {
             true => AHEAD_LOOK,
             false => (2 * self.pause).min(AHEAD_LOOK_MAX),
         };
-        self.looked = Some(now);
+        let before = self.looked.replace(now);
         self.unread = unread;
         if !self.holds {
             self.voice.judge(now, took);
-            self.learn(now);
+            self.learn(now, before, taken);
         }
         if !self.holds {
             return self.allowed.saturating_sub(unread);
@@ -169,22 +175,20 @@ impl Gate {
         }
     }
 
-    fn learn(&mut self, now: Instant) {
+    /// So much was taken since the look before.
+    fn learn(&mut self, now: Instant, before: Option<Instant>, taken: usize) {
         let ahead = match self.voice.answers {
             ANSWERS_LIKELY.. => AHEAD,
             _ => AHEAD_SILENT,
         };
         if let Some(busy) = &self.busy {
-            let time = now.duration_since(busy.since).max(Duration::from_micros(1));
+            let time = now.duration_since(busy.since);
             let taken = busy.bytes.saturating_sub(self.unread);
-            let part = |bytes: usize, of: Duration| {
-                (bytes as f64 * of.as_secs_f64() / time.as_secs_f64()) as usize
-            };
-            let in_time = part(taken, ahead);
+            let in_time = part(taken, ahead, time);
             if self.unread == 0 {
                 // It was waiting for us, unless this was one slow frame. Of that only what
                 // is beyond the time that is allowed is known.
-                let is_slow = self.beyond >= part(taken, HOLD_FROM - AHEAD);
+                let is_slow = self.beyond >= part(taken, HOLD_FROM - AHEAD, time);
                 if is_slow && self.voice.answers >= ANSWERS_SURELY {
                     self.holds = true;
                     self.hold
@@ -194,9 +198,7 @@ impl Gate {
                         // It waited for long, so this was no answer, or we are late ourselves.
                         self.voice.answers = self.voice.answers.saturating_sub(2);
                     }
-                    let twice = 2 * self.allowed.max(taken);
-                    let more = twice.min(2 * in_time).min(AHEAD_BYTES);
-                    self.allowed = self.allowed.max(more);
+                    self.allow_more(taken, in_time);
                 }
                 self.busy = None;
             } else if time >= AHEAD_LOOK {
@@ -209,6 +211,9 @@ impl Gate {
                     stuck: if taken > 0 { now } else { busy.stuck },
                 });
             }
+        } else if let Some(before) = before.filter(|_| self.said && self.unread == 0) {
+            // It has done all that there was, and may have waited for more.
+            self.allow_more(taken, part(taken, ahead, now.duration_since(before)));
         }
         if self.busy.is_none() && self.unread >= self.allowed {
             self.busy = Some(Busy {
@@ -219,6 +224,20 @@ impl Gate {
             });
         }
     }
+
+    /// It has taken so much, and would have taken at least so much in the time that it
+    /// is to have ahead.
+    fn allow_more(&mut self, taken: usize, in_time: usize) {
+        let twice = 2 * self.allowed.max(taken);
+        let more = twice.min(2 * in_time).min(AHEAD_BYTES);
+        self.allowed = self.allowed.max(more);
+    }
+}
+
+/// What of so many bytes that were taken in some time falls to another time.
+fn part(bytes: usize, of: Duration, time: Duration) -> usize {
+    let time = time.max(Duration::from_micros(1));
+    (bytes as f64 * of.as_secs_f64() / time.as_secs_f64()) as usize
 }
 
 impl Voice {

@@ -148,7 +148,9 @@ impl Queue {
     /// # Errors
     /// A part is longer than 32 767 bytes; the queue is as it was.
     pub fn push(&mut self, lane: Lane, frame: Frame<'_>) -> Result<(), PartTooLong> {
-        let room = !self.blocked && self.gathers(limits::WRITE_BYTES);
+        // Of the first one it is not known yet whether there is room.
+        let room = self.batch.is_empty() || self.gathers(limits::WRITE_BYTES);
+        let room = room && !self.blocked;
         if room && self.waiting.is_empty() && self.life_cycle.is_empty() {
             frame.encode(&mut self.batch)?;
             self.ends.push((lane, self.batch.len()));

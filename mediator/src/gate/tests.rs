@@ -499,6 +499,32 @@ fn nobody_looks_at_a_pipe_that_has_room() {
 }
 
 #[test]
+fn who_asks_one_thing_after_the_other_causes_few_looks() {
+    // How many in a hundred requests, of which each is answered before the next.
+    let looks = |bytes, apart: Duration| {
+        let start = Instant::now();
+        let (mut gate, mut looks) = (Gate::default(), 0);
+        for number in 0..200 {
+            let look = || {
+                looks += u32::from(number >= 100);
+                0
+            };
+            let room = gate.room(|| start + apart * number, look);
+            assert!(room > 0);
+            gate.wrote(bytes);
+            gate.said();
+        }
+        looks
+    };
+    for (bytes, most) in [(FRAME, 2), (1024, 10), (6800, 12), (AHEAD_BYTES, 100)] {
+        let count = looks(bytes, 20 * US);
+        assert!(count <= most, "{count} looks, {bytes} bytes each");
+    }
+    // What a driver takes in a tenth of a second says little.
+    assert!(looks(6800, 100 * MS) >= 50);
+}
+
+#[test]
 fn a_driver_that_never_reads_gets_nothing_more_and_is_looked_at_seldom() {
     let mut world = World::new(silent(|_| 1_000_000 * MS));
     world.run(1000 * MS);

@@ -54,10 +54,15 @@ impl Sender {
         let mut unreachable = Vec::new();
         for (i, socket) in sockets.iter().enumerate() {
             let runs = outbox.runs(self.segments);
-            let runs = runs
-                .filter(|run| usize::from(run.to.socket()) == i)
-                .collect();
-            self.send_by(socket, runs, counters, &mut unreachable);
+            let mut runs = runs.filter(|run| usize::from(run.to.socket()) == i);
+            // A batch after the other, so that what is read of each is at hand.
+            loop {
+                let batch: Vec<_> = runs.by_ref().take(DATAGRAMS_PER_TURN).collect();
+                if batch.is_empty() {
+                    break;
+                }
+                self.send_by(socket, batch, counters, &mut unreachable);
+            }
         }
         unreachable
     }
