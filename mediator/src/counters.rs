@@ -154,6 +154,10 @@ kinds! {
         SendBufferFull = "send_buffer_full",
         /// A datagram that could not be sent.
         SendFailed = "send_failed",
+        /// Datagrams that the system has dropped before the mediator saw them,
+        /// because the receive buffer of the socket was full, or, of few, because
+        /// they were damaged.
+        ReceiveBufferFull = "receive_buffer_full",
         /// Frames that a tracer was not shown because there were too many.
         TraceFrames = "trace_frames_not_shown",
         /// Lines of our log that nobody read in time.
@@ -177,8 +181,8 @@ pub enum Stage {
     Queue,
     /// On its way to a client.
     Socket,
-    /// It is none of these: it was for the mediator, was never made, or is a
-    /// line of the log.
+    /// It is none of these: it was for the mediator, never came that far, was
+    /// never made, or is a line of the log.
     Beside,
 }
 
@@ -211,6 +215,7 @@ impl Drop {
             | Self::Unproved
             | Self::EventRateLimited
             | Self::MediatorMessage
+            | Self::ReceiveBufferFull
             | Self::LogLines
             | Self::DriverStderrLines
             | Self::HealthEvents

@@ -128,6 +128,10 @@ pub const DATAGRAMS_PER_TURN: usize = 64;
 /// next without waiting to be told.
 pub const BUSY_DATAGRAMS: usize = 16;
 
+/// The shortest time between two looks whether the system has dropped datagrams before
+/// we could take them.
+pub const LOST_LOOK: Duration = Duration::from_millis(100);
+
 /// Bytes read from a driver before others have their turn: what a pipe holds.
 pub const READ_BYTES: usize = 64 * 1024;
 

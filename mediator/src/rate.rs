@@ -56,7 +56,12 @@ impl Digest {
     /// It has happened once more. When it is time to say so: how often it has
     /// happened since it was said last.
     pub fn happened(&mut self, now: Instant) -> Option<u64> {
-        self.unsaid += 1;
+        self.happened_times(now, 1)
+    }
+
+    /// The same when it has happened so many times.
+    pub fn happened_times(&mut self, now: Instant, times: u64) -> Option<u64> {
+        self.unsaid += times;
         let quiet = |said: Instant| now.duration_since(said) < Duration::from_secs(1);
         if self.said.is_some_and(quiet) {
             return None;
@@ -99,7 +104,7 @@ mod tests {
         let (mut digest, now) = (Digest::default(), Instant::now());
         assert_eq!(digest.happened(now), Some(1));
         assert_eq!(digest.happened(now + MS), None);
-        assert_eq!(digest.happened(now + 999 * MS), None);
-        assert_eq!(digest.happened(now + 1000 * MS), Some(3));
+        assert_eq!(digest.happened_times(now + 999 * MS, 5), None);
+        assert_eq!(digest.happened(now + 1000 * MS), Some(7));
     }
 }

@@ -46,6 +46,7 @@ use crate::core::{Core, Order};
 use crate::counters::Drop;
 use crate::hash::Map;
 use crate::limits::EVENTS_PER_TURN;
+use crate::rate::Digest;
 use crate::router::{ClientAddress, DriverKey, Unreachable};
 use crate::supervise::{Action, Event};
 
@@ -220,6 +221,7 @@ impl Mediator {
             reloads: Reloads::new(waker),
             service: Service::from_env(),
             log_lines_lost: 0,
+            lost_datagrams: Digest::default(),
             phase: Phase::Running,
         };
         let listening = self.addresses.iter().map(ToString::to_string).collect();
@@ -247,6 +249,7 @@ struct Shell {
     reloads: Reloads,
     service: Service,
     log_lines_lost: u64,
+    lost_datagrams: Digest,
     phase: Phase,
 }
 
@@ -393,6 +396,7 @@ impl Shell {
             self.take_errors(socket);
         }
         let now = Instant::now();
+        self.count_lost_datagrams(now, index);
         let core = &mut self.core;
         let received = self.receivers[index].receive(&self.sockets[index], |address, bytes| {
             core.datagram(now, ClientAddress { socket, address }, bytes);
@@ -418,6 +422,26 @@ impl Shell {
         }
         if !self.receivers[index].is_watched() {
             self.again(Source::Socket(socket));
+        }
+    }
+
+    /// Takes the datagrams that came when there was no room for them into the count.
+    fn count_lost_datagrams(&mut self, now: Instant, index: usize) {
+        let socket = &self.sockets[index];
+        let lost = self.receivers[index].newly_lost(now, socket);
+        if lost == 0 {
+            return;
+        }
+        let counters = &mut self.core.router.counters;
+        counters.drop_many(Drop::ReceiveBufferFull, lost);
+        if let Some(datagrams) = self.lost_datagrams.happened_times(now, lost) {
+            let hint = udp::has_little_room(socket).then_some(
+                "the system grants little room for them: see `sysctl net.core.rmem_max`",
+            );
+            warn!(
+                datagrams,
+                hint, "datagrams came faster than they could be taken, and were lost"
+            );
         }
     }
 

@@ -6,9 +6,10 @@ use std::time::Instant;
 use amber_proto::Device;
 use amber_proto::Frame;
 use amber_proto::mediator::{self, DriverState, unavailable::Reason};
+use nix::sys::signal::Signal;
 use prost::Message;
 
-use crate::common::{Mediator, PATIENCE, device, wait_for};
+use crate::common::{Mediator, PATIENCE, device, signal, wait_for};
 
 /// `cat` with something to say first: thirty requests to 77:3.
 const STARTS_A_LOOP: &str = r"5:0=sh -c 'for i in $(seq 30); do printf \\000\\004\\010\\115\\020\\003\\000\\001x; done; exec cat'";
@@ -59,6 +60,28 @@ fn access_rules_hold_and_change_with_a_reload() {
     fs::write(folder.path().join("amber.toml"), drivers).unwrap();
     mediator.reload();
     peer.wait_for_echo(device("77:4"), b"open now");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_comes_faster_than_it_is_taken_is_counted() {
+    let mediator = Mediator::start(&["77:3=cat"]);
+    let peer = mediator.peer();
+    signal(mediator.pid(), Signal::SIGSTOP);
+    // More than a socket holds.
+    let count = 1000;
+    for _ in 0..count {
+        peer.send_datagram(&[0xff; 20_000]);
+    }
+    signal(mediator.pid(), Signal::SIGCONT);
+    mediator.wait_for_line("datagrams came faster than they could be taken");
+    // There is room again when the first one is answered; until then, some may be lost.
+    peer.wait_for_echo(device("77:3"), b"room");
+    let lost = mediator.dropped("receive_buffer_full");
+    let malformed = mediator.dropped("datagram_header_length");
+    assert!(lost > 0 && malformed > 0, "{lost} {malformed}");
+    let all = malformed + lost;
+    assert!((count..count + 50).contains(&all), "{lost} + {malformed}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::time::Instant;
 
 use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
@@ -10,7 +11,7 @@ use socket2::{Domain, Protocol, Type};
 
 use super::batch::Batch;
 use super::errors;
-use crate::limits::{BUSY_DATAGRAMS, DATAGRAMS_PER_TURN, SOCKET_BUFFER_BYTES};
+use crate::limits::{BUSY_DATAGRAMS, DATAGRAMS_PER_TURN, LOST_LOOK, SOCKET_BUFFER_BYTES};
 
 /// A socket that is bound, but not watched yet.
 pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
@@ -44,6 +45,50 @@ fn merge(socket: &socket2::Socket) {
 #[cfg(not(target_os = "linux"))]
 fn merge(_: &socket2::Socket) {}
 
+/// Whether the system has granted less than half of the receive buffer that it was asked
+/// for. Linux doubles what it grants, for its own needs.
+pub(super) fn has_little_room(socket: &UdpSocket) -> bool {
+    let granted = socket2::SockRef::from(socket).recv_buffer_size();
+    granted.is_ok_and(|bytes| bytes < SOCKET_BUFFER_BYTES)
+}
+
+/// How many datagrams the system has dropped at a socket, modulo 2^32.
+#[cfg(target_os = "linux")]
+mod dropped {
+    // The option has no wrapper, but nix makes one of its name and type.
+    #![allow(unsafe_code)]
+
+    use nix::libc;
+    use nix::sys::socket::sockopt::GetStruct;
+
+    /// `SO_MEMINFO`; Linux has it since 4.12.
+    #[derive(Clone, Copy)]
+    struct MemoryInfo;
+
+    /// As many as we look at.
+    type Numbers = [u32; libc::SK_MEMINFO_DROPS as usize + 1];
+
+    nix::getsockopt_impl!(
+        MemoryInfo,
+        libc::SOL_SOCKET,
+        libc::SO_MEMINFO,
+        Numbers,
+        GetStruct<Numbers>
+    );
+
+    pub(super) fn at(socket: &mio::net::UdpSocket) -> Option<u32> {
+        let numbers = nix::sys::socket::getsockopt(socket, MemoryInfo).ok()?;
+        numbers.last().copied()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod dropped {
+    pub(super) fn at(_: &mio::net::UdpSocket) -> Option<u32> {
+        None
+    }
+}
+
 /// What is left in a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
@@ -65,6 +110,9 @@ pub(super) struct Receiver {
     watched: bool,
     /// Something was sent since errors were looked for.
     sent: bool,
+    /// How many the system has dropped, as far as is known, and since when.
+    dropped: u32,
+    looked: Option<Instant>,
 }
 
 /// The least of [`Receiver::room`], unless they are merged.
@@ -78,6 +126,8 @@ impl Receiver {
             last: 0,
             watched: false,
             sent: false,
+            dropped: 0,
+            looked: None,
         }
     }
 
@@ -114,6 +164,21 @@ impl Receiver {
     /// and receiving fails only if nothing was sent after the error.
     pub(super) fn misses_errors(&mut self) -> bool {
         !self.watched && std::mem::take(&mut self.sent)
+    }
+
+    /// How many datagrams the system has dropped since this was last found out; it is
+    /// looked for every [`LOST_LOOK`] at most.
+    pub(super) fn newly_lost(&mut self, now: Instant, socket: &UdpSocket) -> u64 {
+        let recently = |looked| now.duration_since(looked) < LOST_LOOK;
+        if self.looked.is_some_and(recently) {
+            return 0;
+        }
+        self.looked = Some(now);
+        let Some(dropped) = dropped::at(socket) else {
+            return 0;
+        };
+        let before = std::mem::replace(&mut self.dropped, dropped);
+        dropped.wrapping_sub(before).into()
     }
 
     /// Takes what is there: about [`DATAGRAMS_PER_TURN`]. How many the system has
@@ -191,6 +256,32 @@ mod tests {
         assert!(batches.iter().all(|batch| *batch <= DATAGRAMS_PER_TURN));
         let nothing = receiver.receive(&socket, |_, _| unreachable!());
         assert_eq!(nothing.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_the_system_drops_is_known() {
+        let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut receiver = Receiver::new();
+        let mut now = Instant::now();
+        assert_eq!(receiver.newly_lost(now, &socket), 0);
+        let (mut taken, mut lost) = (0, 0);
+        let count = 2 * SOCKET_BUFFER_BYTES as u64 / 60_000;
+        for _ in 0..2 {
+            for _ in 0..count {
+                let to = socket.local_addr().unwrap();
+                assert_eq!(peer.send_to(&[1; 60_000], to).unwrap(), 60_000);
+            }
+            // Not so soon again.
+            assert_eq!(receiver.newly_lost(now, &socket), 0);
+            now += LOST_LOOK;
+            let newly = receiver.newly_lost(now, &socket);
+            assert!(newly > 0);
+            lost += newly;
+            while receiver.receive(&socket, |_, _| taken += 1).is_ok() {}
+        }
+        assert_eq!(taken + lost, 2 * count);
     }
 
     #[cfg(target_os = "linux")]
