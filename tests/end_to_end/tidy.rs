@@ -67,7 +67,7 @@ fn pure_modules_have_no_io() {
 #[test]
 fn unsafe_code_stands_in_two_small_modules() {
     for (path, text) in sources() {
-        if text.contains("unsafe {") {
+        if text.contains("unsafe {") || text.contains(concat!("allow(", "unsafe_code)")) {
             let allowed = ["batch.rs", "spawn.rs"].map(|file| format!("mediator/src/shell/{file}"));
             let is_allowed = allowed.iter().any(|file| path.ends_with(file));
             assert!(is_allowed, "{}", path.display());

@@ -1,8 +1,10 @@
-//! One call for many datagrams in, with how the system has merged them. IO.
+//! One call for many datagrams in, with how the system has merged them, and how many it
+//! has dropped. IO.
 //!
 //! The wrappers of `recvmmsg` that we know give room for control messages once,
-//! and not again, so that only the first batch would say what was merged.
-//! Hence this module has unsafe code. Preparing a call costs less, too.
+//! and not again, so that only the first batch would say what was merged; of what was
+//! dropped there is none. Hence this module has unsafe code. Preparing a call costs
+//! less, too.
 
 #![allow(unsafe_code)]
 
@@ -124,6 +126,33 @@ impl Batch {
             Some((to_std(&address?)?, bytes, merged.unwrap_or(BUFFER)))
         })
     }
+}
+
+/// How many datagrams the system has dropped at a socket, modulo 2^32: there was no room,
+/// or they were damaged. Linux says it since 4.12 (`SO_MEMINFO`).
+#[cfg(target_os = "linux")]
+pub(super) fn dropped(socket: &UdpSocket) -> Option<u32> {
+    let mut numbers = [0_u32; libc::SK_MEMINFO_DROPS as usize + 1];
+    let mut length = size_of_val(&numbers) as libc::socklen_t;
+    // SAFETY: the system writes at most `length` bytes, which is the size of `numbers`;
+    // any bytes are valid there.
+    let outcome = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            numbers.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    let whole = length as usize == size_of_val(&numbers);
+    Errno::result(outcome).ok().filter(|_| whole)?;
+    numbers.last().copied()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn dropped(_: &UdpSocket) -> Option<u32> {
+    None
 }
 
 impl Control {

@@ -9,7 +9,7 @@ use mio::{Interest, Registry, Token};
 use nix::sys::socket::SockaddrStorage;
 use socket2::{Domain, Protocol, Type};
 
-use super::batch::Batch;
+use super::batch::{self, Batch};
 use super::errors;
 use crate::limits::{BUSY_DATAGRAMS, DATAGRAMS_PER_TURN, LOST_LOOK, SOCKET_BUFFER_BYTES};
 
@@ -50,43 +50,6 @@ fn merge(_: &socket2::Socket) {}
 pub(super) fn has_little_room(socket: &UdpSocket) -> bool {
     let granted = socket2::SockRef::from(socket).recv_buffer_size();
     granted.is_ok_and(|bytes| bytes < SOCKET_BUFFER_BYTES)
-}
-
-/// How many datagrams the system has dropped at a socket, modulo 2^32.
-#[cfg(target_os = "linux")]
-mod dropped {
-    // The option has no wrapper, but nix makes one of its name and type.
-    #![allow(unsafe_code)]
-
-    use nix::libc;
-    use nix::sys::socket::sockopt::GetStruct;
-
-    /// `SO_MEMINFO`; Linux has it since 4.12.
-    #[derive(Clone, Copy)]
-    struct MemoryInfo;
-
-    /// As many as we look at.
-    type Numbers = [u32; libc::SK_MEMINFO_DROPS as usize + 1];
-
-    nix::getsockopt_impl!(
-        MemoryInfo,
-        libc::SOL_SOCKET,
-        libc::SO_MEMINFO,
-        Numbers,
-        GetStruct<Numbers>
-    );
-
-    pub(super) fn at(socket: &mio::net::UdpSocket) -> Option<u32> {
-        let numbers = nix::sys::socket::getsockopt(socket, MemoryInfo).ok()?;
-        numbers.last().copied()
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod dropped {
-    pub(super) fn at(_: &mio::net::UdpSocket) -> Option<u32> {
-        None
-    }
 }
 
 /// What is left in a socket.
@@ -174,7 +137,7 @@ impl Receiver {
             return 0;
         }
         self.looked = Some(now);
-        let Some(dropped) = dropped::at(socket) else {
+        let Some(dropped) = batch::dropped(socket) else {
             return 0;
         };
         let before = std::mem::replace(&mut self.dropped, dropped);
