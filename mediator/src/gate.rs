@@ -49,8 +49,8 @@ pub struct Gate {
     /// So much was written last beyond what was allowed, to finish a frame, which
     /// so is at least as long.
     beyond: usize,
-    /// It has said something since something was written last.
-    said: bool,
+    /// While it is found to have taken everything at each look.
+    eager: Option<Eager>,
     voice: Voice,
     /// Whether frames are held, and what is known from the last time when they were.
     holds: bool,
@@ -72,6 +72,18 @@ struct Busy {
     stuck: Instant,
 }
 
+/// A driver that is found to have taken everything, again and again.
+#[derive(Debug)]
+struct Eager {
+    since: Instant,
+    /// What was written since then.
+    bytes: usize,
+    /// What of it was written last: it may have taken that and not be done with it.
+    last: usize,
+    /// It has said something since.
+    said: bool,
+}
+
 /// Whether the driver answers what it takes.
 #[derive(Debug, Default)]
 struct Voice {
@@ -91,7 +103,7 @@ impl Default for Gate {
             unread: 0,
             busy: None,
             beyond: 0,
-            said: false,
+            eager: None,
             voice: Voice::default(),
             holds: false,
             hold: Hold::default(),
@@ -120,7 +132,10 @@ impl Gate {
             self.beyond = bytes.saturating_sub(self.allowed.saturating_sub(self.unread));
         }
         self.unread += bytes;
-        self.said = false;
+        if let Some(eager) = &mut self.eager {
+            eager.bytes += bytes;
+            (eager.last, eager.said) = (bytes, false);
+        }
         if let Some(busy) = &mut self.busy {
             busy.bytes += bytes;
         }
@@ -129,7 +144,9 @@ impl Gate {
     /// A whole frame has come from the driver, or several. When something waits
     /// for it, it is time to ask for [room](Self::room).
     pub fn said(&mut self) {
-        self.said = true;
+        if let Some(eager) = &mut self.eager {
+            eager.said = true;
+        }
         self.voice.heard = true;
         self.hold.said = true;
     }
@@ -145,17 +162,16 @@ impl Gate {
     }
 
     fn look(&mut self, now: Instant, unread: usize) -> usize {
-        let taken = self.unread.saturating_sub(unread);
-        let took = taken > 0;
+        let took = unread < self.unread;
         self.pause = match took || self.voice.heard {
             true => AHEAD_LOOK,
             false => (2 * self.pause).min(AHEAD_LOOK_MAX),
         };
-        let before = self.looked.replace(now);
+        self.looked = Some(now);
         self.unread = unread;
         if !self.holds {
             self.voice.judge(now, took);
-            self.learn(now, before, taken);
+            self.learn(now);
         }
         if !self.holds {
             return self.allowed.saturating_sub(unread);
@@ -175,8 +191,7 @@ impl Gate {
         }
     }
 
-    /// So much was taken since the look before.
-    fn learn(&mut self, now: Instant, before: Option<Instant>, taken: usize) {
+    fn learn(&mut self, now: Instant) {
         let ahead = match self.voice.answers {
             ANSWERS_LIKELY.. => AHEAD,
             _ => AHEAD_SILENT,
@@ -211,9 +226,11 @@ impl Gate {
                     stuck: if taken > 0 { now } else { busy.stuck },
                 });
             }
-        } else if let Some(before) = before.filter(|_| self.said && self.unread == 0) {
-            // It has done all that there was, and may have waited for more.
-            self.allow_more(taken, part(taken, ahead, now.duration_since(before)));
+        } else if self.unread == 0 {
+            self.learn_of_eager(now, ahead);
+        }
+        if self.unread > 0 {
+            self.eager = None;
         }
         if self.busy.is_none() && self.unread >= self.allowed {
             self.busy = Some(Busy {
@@ -223,6 +240,27 @@ impl Gate {
                 stuck: now,
             });
         }
+    }
+
+    /// It has taken all that there was, and may have waited for more.
+    fn learn_of_eager(&mut self, now: Instant, ahead: Duration) {
+        if let Some(eager) = &mut self.eager {
+            let time = now.duration_since(eager.since);
+            let done = match eager.said {
+                true => eager.bytes,
+                false => eager.bytes - eager.last,
+            };
+            if !eager.said && time < AHEAD_LOOK {
+                return self.allow_more(done, part(done, ahead, time));
+            }
+            self.allow_more(done, part(done, ahead, time));
+        }
+        self.eager = Some(Eager {
+            since: now,
+            bytes: 0,
+            last: 0,
+            said: false,
+        });
     }
 
     /// It has taken so much, and would have taken at least so much in the time that it

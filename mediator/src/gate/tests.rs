@@ -525,6 +525,36 @@ fn who_asks_one_thing_after_the_other_causes_few_looks() {
 }
 
 #[test]
+fn who_takes_everything_at_once_catches_up_before_its_answers_are_read() {
+    let (start, mut gate) = (Instant::now(), Gate::default());
+    let mut now = start;
+    let write = |gate: &mut Gate, now: Instant, unread: usize| {
+        let frames = gate.room(|| now, || unread).div_ceil(FRAME);
+        gate.wrote(frames * FRAME);
+        frames
+    };
+    for _ in 0..10 {
+        write(&mut gate, now, 0);
+        gate.said();
+        now += 10 * US;
+    }
+    // Others have the cores for a while.
+    let ahead = write(&mut gate, now, 0) * FRAME;
+    for taken in [0, FRAME, 2 * FRAME] {
+        now += 2 * AHEAD_LOOK;
+        gate.room(|| now, || ahead - taken);
+    }
+    assert!(gate.allowed <= FRAME);
+    // It runs each time when something is written, and we are busy with requests.
+    let mut frames = 0;
+    for _ in 0..100 {
+        now += 10 * US;
+        frames += write(&mut gate, now, 0);
+    }
+    assert!(frames > 1000, "{frames} in 100 looks");
+}
+
+#[test]
 fn a_driver_that_never_reads_gets_nothing_more_and_is_looked_at_seldom() {
     let mut world = World::new(silent(|_| 1_000_000 * MS));
     world.run(1000 * MS);

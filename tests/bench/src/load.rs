@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use amber_proto::MsgType;
 use anyhow::ensure;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrIn, sendmsg};
+use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrIn, sendmsg, setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::batch::{BATCH, Receiver, Sender};
@@ -222,6 +222,51 @@ pub enum Flood {
     PerSecond(f64),
 }
 
+/// The receive buffer that sockets are to have.
+const SOCKET_BYTES: usize = 4 << 20;
+
+/// How many requests and answers may be on their way at the same time through a candidate
+/// with one driver: what the system holds for its socket and for those of so many
+/// clients, two pipes, what the driver has read, and so many in the queue.
+///
+/// # Errors
+/// The system has no sockets left.
+pub fn held_on_the_way(clients: usize, bytes: usize, queue: usize) -> anyhow::Result<usize> {
+    const PIPE: usize = 1 << 16;
+    let (frame, _) = probe::request(MsgType::Data, bytes);
+    let sockets = held_by_a_socket(&frame, true)? + clients * held_by_a_socket(&frame, false)?;
+    Ok(sockets + 3 * PIPE / frame.len() + queue)
+}
+
+/// How many datagrams the system holds for a socket; more, if it may keep what was sent
+/// at once in one piece.
+fn held_by_a_socket(datagram: &[u8], in_one_piece: bool) -> anyhow::Result<usize> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket2::SockRef::from(&socket).set_recv_buffer_size(SOCKET_BYTES)?;
+    if in_one_piece {
+        setsockopt(&socket, sockopt::UdpGroSegment, &true)?;
+    }
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    sender.connect(socket.local_addr()?)?;
+    let batch = vec![datagram.to_vec(); BATCH];
+    // None takes less than its bytes, and Linux doubles what is asked for.
+    for _ in 0..=2 * SOCKET_BYTES / (BATCH * datagram.len()) {
+        send_at_once(sender.as_raw_fd(), &batch);
+    }
+    let mut receiver = Receiver::default();
+    let mut held = 0;
+    loop {
+        let datagrams = receiver.receive(socket.as_raw_fd());
+        if datagrams.is_empty() {
+            return Ok(held / datagram.len());
+        }
+        held += datagrams
+            .iter()
+            .map(|(bytes, _)| bytes.len())
+            .sum::<usize>();
+    }
+}
+
 /// Many clients at once.
 ///
 /// # Errors
@@ -405,7 +450,7 @@ impl Crowd {
         for i in 0..clients {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
             socket.connect(to)?;
-            socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20)?;
+            socket2::SockRef::from(&socket).set_recv_buffer_size(SOCKET_BYTES)?;
             epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, i as u64))?;
             members.push(Member {
                 socket,

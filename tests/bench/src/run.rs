@@ -14,6 +14,9 @@ use crate::process::{CpuMeter, OnOneCore, Programs, Running, Setting, memory_of,
 use crate::results::{Candidate, Results};
 use crate::samples::median;
 
+/// Frames that wait for one driver, by default (`[limits]` of the configuration).
+const QUEUE_FRAMES: usize = 1024;
+
 /// What belongs together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Section {
@@ -236,6 +239,9 @@ impl Bench {
                 .flooded(&running, 16, Flood::Window(4), 64)?
                 .per_second();
             let mut over = self.flooded(&running, 16, Flood::PerSecond(2.0 * best), 64)?;
+            let held = load::held_on_the_way(16, 64, QUEUE_FRAMES)?;
+            let p99_us = over.times.quantile_us(0.99);
+            let before = over.per_second() * p99_us / 1e6;
             let results = &mut self.results;
             results.add(load, "best_per_s", candidate, best);
             results.add(load, "per_s", candidate, over.per_second());
@@ -246,7 +252,8 @@ impl Bench {
                 candidate,
                 over.sent as f64 / over.elapsed.as_secs_f64() / best,
             );
-            results.add(load, "p99_us", candidate, over.times.quantile_us(0.99));
+            results.add(load, "p99_us", candidate, p99_us);
+            results.add(load, "p99_of_what_is_held", candidate, before / held as f64);
         }
         Ok(())
     }
