@@ -16,8 +16,9 @@
 //!
 //! All of it is learned. Each time the gate closes, time runs until the next look;
 //! what has gone from the pipe meanwhile is what the driver has taken. When nothing
-//! is left it might have taken more: it gets more ahead, and is looked at less often.
-//! Whoever has mostly said something when it has taken something answers.
+//! is left, at once or after a while, it might have taken more: it gets more ahead, and
+//! is looked at less often. Whoever has mostly said something when it has taken
+//! something answers.
 
 mod hold;
 #[cfg(test)]
@@ -49,7 +50,7 @@ pub struct Gate {
     /// So much was written last beyond what was allowed, to finish a frame, which
     /// so is at least as long.
     beyond: usize,
-    /// While it is found to have taken everything at each look.
+    /// Since when it has taken everything each time.
     eager: Option<Eager>,
     voice: Voice,
     /// Whether frames are held, and what is known from the last time when they were.
@@ -72,15 +73,16 @@ struct Busy {
     stuck: Instant,
 }
 
-/// A driver that is found to have taken everything, again and again.
+/// A driver that has taken everything each time when it is looked at: it may have waited
+/// for more.
 #[derive(Debug)]
 struct Eager {
     since: Instant,
     /// What was written since then.
     bytes: usize,
-    /// What of it was written last: it may have taken that and not be done with it.
+    /// What of it was written last.
     last: usize,
-    /// It has said something since.
+    /// It has said something since that was written.
     said: bool,
 }
 
@@ -133,8 +135,7 @@ impl Gate {
         }
         self.unread += bytes;
         if let Some(eager) = &mut self.eager {
-            eager.bytes += bytes;
-            (eager.last, eager.said) = (bytes, false);
+            eager.wrote(bytes);
         }
         if let Some(busy) = &mut self.busy {
             busy.bytes += bytes;
@@ -242,25 +243,14 @@ impl Gate {
         }
     }
 
-    /// It has taken all that there was, and may have waited for more.
+    /// It has taken all that there was.
     fn learn_of_eager(&mut self, now: Instant, ahead: Duration) {
-        if let Some(eager) = &mut self.eager {
-            let time = now.duration_since(eager.since);
-            let done = match eager.said {
-                true => eager.bytes,
-                false => eager.bytes - eager.last,
-            };
-            if !eager.said && time < AHEAD_LOOK {
-                return self.allow_more(done, part(done, ahead, time));
-            }
-            self.allow_more(done, part(done, ahead, time));
+        let eager = self.eager.get_or_insert(Eager::since(now));
+        let (done, time) = (eager.done(), now.duration_since(eager.since));
+        if eager.said || time >= AHEAD_LOOK {
+            *eager = Eager::since(now);
         }
-        self.eager = Some(Eager {
-            since: now,
-            bytes: 0,
-            last: 0,
-            said: false,
-        });
+        self.allow_more(done, part(done, ahead, time));
     }
 
     /// It has taken so much, and would have taken at least so much in the time that it
@@ -276,6 +266,31 @@ impl Gate {
 fn part(bytes: usize, of: Duration, time: Duration) -> usize {
     let time = time.max(Duration::from_micros(1));
     (bytes as f64 * of.as_secs_f64() / time.as_secs_f64()) as usize
+}
+
+impl Eager {
+    fn since(now: Instant) -> Self {
+        Self {
+            since: now,
+            bytes: 0,
+            last: 0,
+            said: false,
+        }
+    }
+
+    fn wrote(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        (self.last, self.said) = (bytes, false);
+    }
+
+    /// What it is done with. It may have taken what was written last and not be done with
+    /// that, unless it has answered.
+    fn done(&self) -> usize {
+        match self.said {
+            true => self.bytes,
+            false => self.bytes - self.last,
+        }
+    }
 }
 
 impl Voice {

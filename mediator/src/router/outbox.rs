@@ -47,12 +47,6 @@ impl<'a> Run<'a> {
     pub fn len(&self) -> usize {
         self.bytes.len().div_ceil(self.segment)
     }
-
-    /// The datagrams, one by one.
-    pub fn datagrams(&self) -> impl ExactSizeIterator<Item = Run<'a>> + use<'a> {
-        let run = *self;
-        (run.bytes.chunks(run.segment)).map(move |bytes| Self { bytes, ..run })
-    }
 }
 
 /// How many of the first ones make a run.
@@ -119,19 +113,26 @@ impl Outbox {
             .map(|(to, frame)| ((*to).into(), &self.bytes[frame.range()]))
     }
 
-    /// The same, with neighbours that one system call can send taken together.
-    /// At most `most` datagrams make one run.
+    /// The datagram with a number, and those after it that one system call can send
+    /// together with it; at most `most`.
+    pub fn run_at(&self, number: usize, most: usize) -> Option<Run<'_>> {
+        let rest = self.datagrams.get(number..)?;
+        let run = &rest[..run_len(rest, most)];
+        let ((to, first), (_, last)) = (run.first()?, run.last()?);
+        Some(Run {
+            to: *to,
+            bytes: &self.bytes[first.range().start..last.range().end],
+            segment: first.len(),
+        })
+    }
+
+    /// All of them, run by run.
     pub fn runs(&self, most: usize) -> impl Iterator<Item = Run<'_>> {
-        let mut rest = &self.datagrams[..];
+        let mut next = 0;
         iter::from_fn(move || {
-            let (run, others) = rest.split_at(run_len(rest, most));
-            rest = others;
-            let ((to, first), (_, last)) = (run.first()?, run.last()?);
-            Some(Run {
-                to: *to,
-                bytes: &self.bytes[first.range().start..last.range().end],
-                segment: first.len(),
-            })
+            let run = self.run_at(next, most)?;
+            next += run.len();
+            Some(run)
         })
     }
 
@@ -168,7 +169,7 @@ mod tests {
         }
         let shown: Vec<(u16, Vec<usize>)> = (outbox.runs(most))
             .map(|run| {
-                let lengths = run.datagrams().map(|one| one.bytes.len()).collect();
+                let lengths = run.bytes.chunks(run.segment).map(<[u8]>::len).collect();
                 (run.to.address().port(), lengths)
             })
             .collect();

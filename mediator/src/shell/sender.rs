@@ -5,6 +5,7 @@
 //! only once; those for different clients leave with one `sendmmsg`.
 
 use std::io::IoSlice;
+use std::iter;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 
@@ -52,47 +53,46 @@ impl Sender {
         counters: &mut Counters,
     ) -> Vec<ClientAddress> {
         let mut unreachable = Vec::new();
-        for (i, socket) in sockets.iter().enumerate() {
-            let runs = outbox.runs(self.segments);
-            let mut runs = runs.filter(|run| usize::from(run.to.socket()) == i);
-            // A batch after the other, so that what is read of each is at hand.
-            loop {
-                let batch: Vec<_> = runs.by_ref().take(DATAGRAMS_PER_TURN).collect();
-                if batch.is_empty() {
-                    break;
-                }
-                self.send_by(socket, batch, counters, &mut unreachable);
-            }
+        for (index, socket) in sockets.iter().enumerate() {
+            let by = Socket {
+                socket,
+                index: index as u8,
+            };
+            self.send_by(&by, outbox, counters, &mut unreachable);
         }
         unreachable
     }
 
     fn send_by(
         &mut self,
-        socket: &UdpSocket,
-        mut runs: Vec<Run<'_>>,
+        by: &Socket<'_>,
+        outbox: &Outbox,
         counters: &mut Counters,
         unreachable: &mut Vec<ClientAddress>,
     ) {
-        let datagrams = |runs: &[Run<'_>]| runs.iter().map(|run| run.len() as u64).sum();
-        let (mut done, mut tries) = (0, 0);
-        while let Some(run) = runs.get(done).copied() {
-            match self.send_some(socket, &runs[done..]) {
+        let (mut next, mut tries) = (0, 0);
+        while let Some(run) = outbox.run_at(next, self.segments) {
+            if !by.is_for(&run) {
+                next += run.len();
+                continue;
+            }
+            match self.send_some(by, outbox, next, &run) {
                 Ok(sent) => {
-                    counters.count_many(Count::DatagramsSent, datagrams(&runs[done..done + sent]));
-                    done += sent;
+                    counters.count_many(Count::DatagramsSent, sent.datagrams);
+                    next = sent.next;
                     tries = 0;
                 }
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN | Errno::ENOBUFS) => {
-                    counters.drop_many(Drop::SendBufferFull, datagrams(&runs[done..]));
+                    let rest = outbox.datagrams().skip(next);
+                    let ours = rest.filter(|(to, _)| to.socket == by.index).count();
+                    counters.drop_many(Drop::SendBufferFull, ours as u64);
                     return;
                 }
                 // This network card, or this link, or this system cannot do it.
                 Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE)) if run.len() > 1 => {
                     debug!(%error, "datagrams are sent one by one from now on");
                     self.segments = 1;
-                    runs.splice(done..=done, run.datagrams());
                 }
                 // Most likely another address refused something earlier, which
                 // is told only once: this one must not lose its datagram by it.
@@ -108,31 +108,79 @@ impl Sender {
                     if errors::classify(error) == Some(Unreachable::NoRoute) {
                         unreachable.push(run.to.into());
                     }
-                    done += 1;
+                    next += run.len();
                     tries = 0;
                 }
             }
         }
     }
 
-    /// Sends the first run, or as many of the first ones as are single
-    /// datagrams. Returns how many runs that were.
-    fn send_some(&mut self, socket: &UdpSocket, runs: &[Run<'_>]) -> nix::Result<usize> {
-        let singles = runs.iter().take(DATAGRAMS_PER_TURN);
-        let singles = singles.take_while(|run| run.len() == 1);
-        match singles.clone().count() {
-            0 => send_run(socket, &runs[0]).map(|()| 1),
-            1 => send_one(socket, &runs[0]).map(|()| 1),
-            count => {
-                let singles = &runs[..count];
-                // A socket has addresses of one kind.
-                match singles[0].to.address() {
-                    SocketAddr::V4(_) => send_many(socket, &mut self.v4, singles, v4),
-                    SocketAddr::V6(_) => send_many(socket, &mut self.v6, singles, v6),
-                }
-            }
+    /// Sends the run that begins with the datagram `next`, or it and as many of the
+    /// following ones as are single datagrams.
+    fn send_some(
+        &mut self,
+        by: &Socket<'_>,
+        outbox: &Outbox,
+        next: usize,
+        run: &Run<'_>,
+    ) -> nix::Result<Sent> {
+        let after = next + run.len();
+        let all = Sent {
+            datagrams: run.len() as u64,
+            next: after,
+        };
+        if run.len() > 1 {
+            return send_run(by.socket, run).map(|()| all);
+        }
+        let segments = self.segments;
+        let others = by.singles(outbox, after, segments);
+        if others.clone().next().is_none() {
+            return send_one(by.socket, run).map(|()| all);
+        }
+        let singles = iter::once((next, *run)).chain(others);
+        // A socket has addresses of one kind.
+        match run.to.address() {
+            SocketAddr::V4(_) => send_many(by.socket, &mut self.v4, singles, v4),
+            SocketAddr::V6(_) => send_many(by.socket, &mut self.v6, singles, v6),
         }
     }
+}
+
+/// One of our sockets.
+struct Socket<'a> {
+    socket: &'a UdpSocket,
+    index: u8,
+}
+
+impl Socket<'_> {
+    fn is_for(&self, run: &Run<'_>) -> bool {
+        run.to.socket() == self.index
+    }
+
+    /// The single datagrams of this socket from the datagram `next` on, with their
+    /// numbers; they end where datagrams for one client make a longer run.
+    fn singles<'b>(
+        &self,
+        outbox: &'b Outbox,
+        mut next: usize,
+        segments: usize,
+    ) -> impl Iterator<Item = (usize, Run<'b>)> + Clone {
+        let runs = iter::from_fn(move || {
+            let (at, run) = (next, outbox.run_at(next, segments)?);
+            next += run.len();
+            Some((at, run))
+        });
+        let ours = runs.filter(|(_, run)| self.is_for(run));
+        ours.take_while(|(_, run)| run.len() == 1)
+    }
+}
+
+/// What the system has taken.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    datagrams: u64,
+    /// The datagram that comes then.
+    next: usize,
 }
 
 fn v4(address: SocketAddr) -> Option<SockaddrIn> {
@@ -149,20 +197,32 @@ fn v6(address: SocketAddr) -> Option<SockaddrIn6> {
     }
 }
 
-/// Sends single datagrams with one call; says how many the system took.
-fn send_many<A: SockaddrLike + Copy>(
+/// Sends single datagrams with one call, at most [`DATAGRAMS_PER_TURN`]. Nothing is allocated
+/// for it: when this comes after a pause, all memory that is touched is cold.
+fn send_many<'a, A: SockaddrLike + Copy>(
     socket: &UdpSocket,
     headers: &mut MultiHeaders<A>,
-    singles: &[Run<'_>],
+    singles: impl Iterator<Item = (usize, Run<'a>)>,
     to: impl Fn(SocketAddr) -> Option<A>,
-) -> nix::Result<usize> {
-    let slices: Vec<_> = (singles.iter())
-        .map(|run| [IoSlice::new(run.bytes)])
-        .collect();
-    let to: Vec<_> = (singles.iter()).map(|run| to(run.to.address())).collect();
+) -> nix::Result<Sent> {
+    let mut slices = [[IoSlice::new(&[])]; DATAGRAMS_PER_TURN];
+    let mut addresses = [None; DATAGRAMS_PER_TURN];
+    let mut numbers = [0; DATAGRAMS_PER_TURN];
+    let mut count = 0;
+    for (number, run) in singles.take(DATAGRAMS_PER_TURN) {
+        slices[count] = [IoSlice::new(run.bytes)];
+        addresses[count] = to(run.to.address());
+        numbers[count] = number;
+        count += 1;
+    }
+    let (slices, addresses) = (&slices[..count], &addresses[..count]);
     let flags = MsgFlags::MSG_DONTWAIT;
-    let sent = sendmmsg(socket.as_raw_fd(), headers, &slices, &to, [], flags);
-    sent.map(|sent| sent.count().max(1))
+    let sent = sendmmsg(socket.as_raw_fd(), headers, slices, addresses, [], flags)?;
+    let sent = sent.count().max(1);
+    Ok(Sent {
+        datagrams: sent as u64,
+        next: numbers[sent - 1] + 1,
+    })
 }
 
 /// Sends a single datagram, which is what most turns have: the call for many

@@ -185,16 +185,29 @@ pub struct OnOneCore {
 }
 
 impl OnOneCore {
-    /// From now on.
+    /// On the first that we may use, from now on.
     ///
     /// # Errors
     /// The system refuses it.
-    pub fn begin() -> anyhow::Result<Self> {
+    pub fn first() -> anyhow::Result<Self> {
+        Self::begin(|cores| cores.next())
+    }
+
+    /// The same on the last one.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn last() -> anyhow::Result<Self> {
+        Self::begin(|cores| cores.last())
+    }
+
+    fn begin(
+        choose: impl FnOnce(&mut dyn Iterator<Item = usize>) -> Option<usize>,
+    ) -> anyhow::Result<Self> {
         let before = sched_getaffinity(Pid::from_raw(0))?;
-        let is_ours = |core: &usize| before.is_set(*core).unwrap_or(false);
-        let last = (0..CpuSet::count()).rev().find(is_ours);
+        let mut ours = (0..CpuSet::count()).filter(|core| before.is_set(*core).unwrap_or(false));
         let mut one = CpuSet::new();
-        one.set(last.context("no core")?)?;
+        one.set(choose(&mut ours).context("no core")?)?;
         sched_setaffinity(Pid::from_raw(0), &one)?;
         Ok(Self { before })
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::fairness::{self, FLOODED};
-use crate::goals::{FAN_OUTS, FLOODS, ON_ONE_CORE, ROUND_TRIPS};
+use crate::goals::{FAN_OUTS, FAN_OUTS_APART, FLOODS, ON_ONE_CORE, ROUND_TRIPS};
 use crate::load::{self, Flood, Seen};
 use crate::process::{CpuMeter, OnOneCore, Programs, Running, Setting, memory_of, sleeps_of};
 use crate::results::{Candidate, Results};
@@ -101,7 +101,7 @@ impl Bench {
         for (load, bytes) in ROUND_TRIPS {
             self.round_trips(load, bytes)?;
         }
-        let _one_core = OnOneCore::begin()?;
+        let _one_core = OnOneCore::last()?;
         for (load, bytes) in ON_ONE_CORE {
             self.round_trips(load, bytes)?;
         }
@@ -156,7 +156,9 @@ impl Bench {
     }
 
     fn fan_out(&mut self) -> anyhow::Result<()> {
-        for (load, clients, hertz, bytes) in FAN_OUTS {
+        let together = FAN_OUTS.into_iter().map(|load| (load, false));
+        let apart = FAN_OUTS_APART.into_iter().map(|load| (load, true));
+        for ((load, clients, hertz, bytes), apart) in together.chain(apart) {
             if !self.wants(load) {
                 continue;
             }
@@ -167,7 +169,10 @@ impl Bench {
                     echo: &echo,
                     ..Setting::default()
                 };
+                let there = apart.then(OnOneCore::last).transpose()?;
                 let running = self.start(candidate, &setting)?;
+                drop(there);
+                let _here = apart.then(OnOneCore::first).transpose()?;
                 let mut seen = load::subscriptions(
                     running.address,
                     running.pid(),
