@@ -367,6 +367,38 @@ mod tests {
     }
 
     #[test]
+    fn each_leaves_by_its_own_socket_and_in_order() {
+        const COUNT: u8 = 200;
+        let ip = Ipv4Addr::LOCALHOST.into();
+        let sockets = [(); 2].map(|()| bind((ip, 0).into()).unwrap());
+        let peers = [peer(ip), peer(ip)];
+        let (mut sender, mut counters) = (Sender::new(), Counters::default());
+        let mut outbox = Outbox::default();
+        // Now and then two in a row for one client make a run.
+        let way = |number: u8| (usize::from(number % 3 % 2), number / 5 % 2);
+        for number in 0..COUNT {
+            let frame = outbox.write(&[], &[number]).unwrap();
+            let (peer, socket) = way(number);
+            let address = peers[peer].1.address;
+            outbox.send(ClientAddress { socket, address }, &frame);
+        }
+        assert_eq!(sender.send(&sockets, &outbox, &mut counters), []);
+        let sent = counters.counted(Count::DatagramsSent);
+        assert_eq!(sent, u64::from(COUNT));
+        for socket in 0..2 {
+            for number in (0..COUNT).filter(|number| way(*number).1 == socket) {
+                let mut buffer = [0; 10];
+                let peer = &peers[way(number).0].0;
+                // Socket by socket, so those of the first come first.
+                let (length, from) = peer.recv_from(&mut buffer).unwrap();
+                assert_eq!(buffer[..length].last(), Some(&number));
+                let socket = &sockets[usize::from(socket)];
+                assert_eq!(from, socket.local_addr().unwrap());
+            }
+        }
+    }
+
+    #[test]
     fn a_system_that_cannot_cut_is_not_asked_again() {
         let ip = Ipv4Addr::LOCALHOST.into();
         let sockets = one_socket(ip).unwrap();
