@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::fairness::{self, FLOODED};
-use crate::goals::{FAN_OUTS, FAN_OUTS_APART, FLOODS, ON_ONE_CORE, ROUND_TRIPS};
+use crate::goals::{Cores, FAN_OUTS, FLOODS, ROUND_TRIPS};
 use crate::load::{self, Flood, Seen};
 use crate::process::{CpuMeter, OnOneCore, Programs, Running, Setting, memory_of, sleeps_of};
 use crate::results::{Candidate, Results};
@@ -98,31 +98,23 @@ impl Bench {
     }
 
     fn rtt(&mut self) -> anyhow::Result<()> {
-        for (load, bytes) in ROUND_TRIPS {
-            self.round_trips(load, bytes)?;
-        }
-        let _one_core = OnOneCore::last()?;
-        for (load, bytes) in ON_ONE_CORE {
-            self.round_trips(load, bytes)?;
-        }
-        Ok(())
-    }
-
-    fn round_trips(&mut self, load: &str, bytes: usize) -> anyhow::Result<()> {
-        if !self.wants(load) {
-            return Ok(());
-        }
-        for candidate in self.candidates.clone() {
-            self.at(load, candidate);
-            let running = self.start(candidate, &Setting::default())?;
-            let mut seen = load::round_trips(running.address, running.pid(), bytes, self.duration)?;
-            let times = [("p50_us", 0.5), ("p99_us", 0.99)];
-            for (quantity, part) in times {
-                let value = seen.times.quantile_us(part);
-                self.results.add(load, quantity, candidate, value);
+        for (load, cores, bytes) in ROUND_TRIPS {
+            if !self.wants(load) {
+                continue;
             }
-            self.results.add(load, "cpu_us", candidate, seen.cpu_us());
-            self.add_loss(load, candidate, &seen);
+            for candidate in self.candidates.clone() {
+                self.at(load, candidate);
+                let (running, _here) = self.start_on(cores, candidate, &Setting::default())?;
+                let mut seen =
+                    load::round_trips(running.address, running.pid(), bytes, self.duration)?;
+                let times = [("p50_us", 0.5), ("p99_us", 0.99)];
+                for (quantity, part) in times {
+                    let value = seen.times.quantile_us(part);
+                    self.results.add(load, quantity, candidate, value);
+                }
+                self.results.add(load, "cpu_us", candidate, seen.cpu_us());
+                self.add_loss(load, candidate, &seen);
+            }
         }
         Ok(())
     }
@@ -156,9 +148,7 @@ impl Bench {
     }
 
     fn fan_out(&mut self) -> anyhow::Result<()> {
-        let together = FAN_OUTS.into_iter().map(|load| (load, false));
-        let apart = FAN_OUTS_APART.into_iter().map(|load| (load, true));
-        for ((load, clients, hertz, bytes), apart) in together.chain(apart) {
+        for (load, cores, clients, hertz, bytes) in FAN_OUTS {
             if !self.wants(load) {
                 continue;
             }
@@ -169,10 +159,7 @@ impl Bench {
                     echo: &echo,
                     ..Setting::default()
                 };
-                let there = apart.then(OnOneCore::last).transpose()?;
-                let running = self.start(candidate, &setting)?;
-                drop(there);
-                let _here = apart.then(OnOneCore::first).transpose()?;
+                let (running, _here) = self.start_on(cores, candidate, &setting)?;
                 let mut seen = load::subscriptions(
                     running.address,
                     running.pid(),
@@ -468,6 +455,22 @@ impl Bench {
 
     fn start(&self, candidate: Candidate, setting: &Setting<'_>) -> anyhow::Result<Running> {
         self.programs.start(candidate, setting)
+    }
+
+    /// The same on those cores; this thread stays on its own until the second is dropped.
+    fn start_on(
+        &self,
+        cores: Cores,
+        candidate: Candidate,
+        setting: &Setting<'_>,
+    ) -> anyhow::Result<(Running, Option<OnOneCore>)> {
+        let theirs = (cores != Cores::Any).then(OnOneCore::last).transpose()?;
+        let running = self.start(candidate, setting)?;
+        if cores != Cores::Apart {
+            return Ok((running, theirs));
+        }
+        drop(theirs);
+        Ok((running, Some(OnOneCore::first()?)))
     }
 
     fn add_loss(&mut self, load: &str, candidate: Candidate, seen: &Seen) {
