@@ -30,9 +30,9 @@ const SEEMS_SLOW: Duration = Duration::from_millis(10);
 
 /// One attempt to write three frames at once in so many, at first and at most: hardly
 /// one in a hundred newcomers may meet one.
-const ATTEMPTS_APART: u32 = 128;
+const ATTEMPTS_APART: u32 = 256;
 /// See [`ATTEMPTS_APART`].
-const ATTEMPTS_APART_MAX: u32 = 512;
+const ATTEMPTS_APART_MAX: u32 = 1024;
 
 /// See the [module](self).
 #[derive(Debug)]
