@@ -43,20 +43,6 @@ pub fn dropped_for(counters: &DriverCounters) -> u64 {
         + counters.dropped_ended()
 }
 
-/// How many requests for a driver had no answer for a reason that the mediator tells: they were
-/// dropped, the driver had them when it ended, or its answers came when it was being stopped.
-/// The driver writes one frame for each that it reads. Answers that came too late are counted
-/// for all drivers together.
-pub fn unanswered(driver: &Driver, all: &Counters) -> u64 {
-    let Some(counters) = &driver.counters else {
-        return 0;
-    };
-    let read = counters.frames_written();
-    dropped_for(counters)
-        + read.saturating_sub(counters.frames_out())
-        + all.dropped(Drop::DriverStopping)
-}
-
 /// What has happened to drivers to which nothing shall happen: they were started
 /// again, or frames for them were dropped.
 pub fn unharmed(drivers: &[Driver], devices: &[Device]) -> Vec<String> {
@@ -164,22 +150,6 @@ mod tests {
         let mut statistics = told(in_and_out);
         statistics.dropped.pop();
         assert!(check(&statistics, &[driver(waits)]).is_err());
-    }
-
-    #[test]
-    fn an_answer_of_a_driver_that_is_being_stopped_is_no_riddle() {
-        let driver = driver(DriverCounters {
-            frames_in: Some(10),
-            frames_written: Some(9),
-            dropped_full: Some(1),
-            frames_out: Some(7),
-            ..DriverCounters::default()
-        });
-        let mut all = Counters::default();
-        assert_eq!(unanswered(&driver, &all), 1 + 2);
-        // It was written, so it is among the frames that came out.
-        all.drop(Drop::DriverStopping);
-        assert_eq!(unanswered(&driver, &all), 1 + 2 + 1);
     }
 
     #[test]
