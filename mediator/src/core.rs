@@ -258,6 +258,17 @@ impl Core {
         true
     }
 
+    /// How many frames of drivers have led to something so far: a datagram, a frame for a
+    /// driver, or something that the mediator understands.
+    pub fn driver_effects(&self) -> u64 {
+        let counters = &self.router.counters;
+        let for_mediator = counters.counted(Count::ForMediator);
+        counters.counted(Count::CopiesToClients)
+            + counters.counted(Count::CopiesToDrivers)
+            + counters.counted(Count::Requests)
+            + for_mediator.saturating_sub(counters.dropped(Drop::MediatorMessage))
+    }
+
     /// A driver has written the beginning of something. Says whether it can
     /// become a frame; if not, the driver is being ended.
     pub fn driver_prefix(&mut self, now: Instant, key: DriverKey, bytes: &[u8]) -> bool {

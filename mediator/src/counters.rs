@@ -112,6 +112,9 @@ kinds! {
         /// A datagram from an address that cannot be answered: port 0,
         /// broadcast, multicast.
         DatagramSource = "datagram_from_unanswerable_address",
+        /// A datagram whose source address cannot be true: a loopback address that
+        /// did not come by the loopback interface, or an IPv4 address inside IPv6.
+        DatagramForged = "datagram_with_forged_source",
         /// A datagram from a port of a mediator: two of them could talk to each
         /// other for ever.
         DatagramFromMediator = "datagram_from_mediator_port",
@@ -138,6 +141,9 @@ kinds! {
         MediatorMessage = "message_for_mediator_unreadable",
         /// A driver named a client that is not known.
         UnknownClient = "unknown_client",
+        /// A driver named one client more often in one frame than a client subscribes
+        /// to one device.
+        DuplicateClient = "client_named_too_often",
         /// A driver's message of more than 32 767 bytes.
         DriverTooLong = "driver_message_over_32767",
         /// A driver answered in the name of a device that it does not serve.
@@ -198,6 +204,7 @@ impl Drop {
             | Self::DatagramHeader
             | Self::DatagramTooLong
             | Self::DatagramSource
+            | Self::DatagramForged
             | Self::DatagramFromMediator
             | Self::RateLimited
             | Self::AccessDenied
@@ -207,7 +214,7 @@ impl Drop {
             | Self::DriverTooLong
             | Self::WrongDevice
             | Self::DriverStopping => Stage::Input,
-            Self::UnknownClient => Stage::Copy,
+            Self::UnknownClient | Self::DuplicateClient => Stage::Copy,
             Self::QueueFull | Self::ClientGone | Self::DriverGone => Stage::Queue,
             Self::SendBufferFull | Self::SendFailed => Stage::Socket,
             Self::AnswerRateLimited

@@ -21,6 +21,7 @@
 //!   much it gets ahead.
 //! - [`supervise`]: the life of one driver process, as a state machine.
 //! - [`core`]: puts router and supervision together, answers as device 0.
+//! - [`origin`]: whether a source address can be true. [`lanes`]: which socket sends.
 //! - [`shell`]: sockets, pipes, processes, timers.
 //! - [`log`]: lines on stderr that never stall the rest.
 //! - [`counters`], [`limits`]: everything that is counted, and every maximum.
@@ -37,9 +38,11 @@ pub mod core;
 pub mod counters;
 pub mod gate;
 mod hash;
+pub mod lanes;
 pub mod limits;
 pub mod log;
 pub mod moment;
+pub mod origin;
 pub mod queue;
 pub mod rate;
 pub mod router;

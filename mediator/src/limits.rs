@@ -104,6 +104,27 @@ pub const HOLD_UNTIL: Duration = Duration::from_micros(125);
 /// The longest time for which a frame is held when no answer comes.
 pub const HOLD_MAX: Duration = Duration::from_secs(1);
 
+/// Sockets that send to hosts on the network, for each address that the mediator listens
+/// on. Each host in use has one for itself, so that a slow or unreachable host costs the
+/// others nothing: more than there are machines around one robot. Beyond that, hosts
+/// share.
+pub const HOST_LANES: usize = 16;
+
+/// A host keeps its sending socket while it has been sent something within this time:
+/// longer than the system keeps datagrams for an address that does not answer (3 s).
+pub const LANE_IDLE: Duration = Duration::from_secs(5);
+
+/// A sending socket whose buffer was full is not given to another host for so long.
+pub const LANE_FULL: Duration = Duration::from_secs(3);
+
+/// The send buffer, in bytes, that all hosts share about which nothing is known: a few
+/// answers to each of some dozen newcomers.
+pub const DOUBTFUL_BUFFER_BYTES: usize = 128 * 1024;
+
+/// Copies of one frame for clients that its header has named before. Old drivers name a
+/// client once for each time that it has subscribed, which is hardly ever more than twice.
+pub const REPEATED_COPIES: usize = 64;
+
 /// Datagrams for one client that the system is given as one, to cut apart
 /// itself: what every Linux that can do so takes.
 pub const SEGMENTS: usize = 64;
@@ -131,6 +152,25 @@ pub const BUSY_DATAGRAMS: usize = 16;
 /// The shortest time between two looks whether the system has dropped datagrams before
 /// we could take them.
 pub const LOST_LOOK: Duration = Duration::from_millis(100);
+
+/// How long the frames of one driver are worked on before others have their turn. A
+/// hundred frames or more, and a fraction of what a request and its answer take.
+pub const DRIVER_TURN: Duration = Duration::from_micros(200);
+
+/// Datagrams that the frames of one driver may cause before others have their turn: some
+/// tenths of a millisecond. One frame is never divided.
+pub const DRIVER_TURN_DATAGRAMS: usize = 256;
+
+/// Frames that are worked on between two looks at the clock.
+pub const FRAMES_PER_LOOK: usize = 16;
+
+/// Frames in one turn of which none leads to anything, before a driver is slowed down. A
+/// driver that works may send some to clients that have just left.
+pub const JUNK_FRAMES: usize = 64;
+
+/// A driver whose frames lead to nothing is not read for so many times as long as its last
+/// turn took. So it costs the others 3 % of their time.
+pub const JUNK_PAUSE: u32 = 31;
 
 /// Bytes read from a driver before others have their turn: what a pipe holds.
 pub const READ_BYTES: usize = 64 * 1024;
@@ -213,6 +253,10 @@ pub const DEATHS_WINDOW: Duration = Duration::from_secs(60);
 
 /// The wait between closing stdin, SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(1);
+
+/// The shortest time between two SIGKILLs for one driver. A process needs a moment to end,
+/// and one that hangs in the system may need longer.
+pub const KILL_AGAIN: Duration = Duration::from_millis(100);
 
 /// Between SIGKILL and the end of a driver, its last words included, when
 /// the mediator ends. Only a process that hangs in the system itself takes longer.

@@ -48,13 +48,13 @@ use tracing::warn;
 
 pub use self::client::{Client, Silence, Unreachable};
 pub use self::clients::{Clients, RoomFor};
-pub use self::outbox::{ClientAddress, Outbox, Run, Written};
+pub use self::outbox::{ClientAddress, Destination, Outbox, Run, Written};
 pub use self::place::Place;
 pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use crate::access::Access;
 use crate::counters::{Count, Counters, Drop};
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::limits;
 use crate::queue::{Bounds, Lane, Queue, Tally};
 use crate::rate::{Digest, Gate, Rate};
@@ -162,6 +162,7 @@ pub struct Router {
     /// Counts changes of `access`.
     rules: u32,
     denials: Digest,
+    duplicates: Digest,
     /// Ports of mediators, this one among them.
     mediator_ports: BTreeSet<u16>,
     /// What the queues of drivers that are no longer configured have counted.
@@ -193,6 +194,7 @@ impl Router {
             access: Access::default(),
             rules: 0,
             denials: Digest::default(),
+            duplicates: Digest::default(),
             mediator_ports: BTreeSet::from([crate::config::DEFAULT_PORT]),
             past: Tally::default(),
             secret,
@@ -265,6 +267,13 @@ impl Router {
         }
     }
 
+    /// A datagram has come by an interface that its source address cannot have used: see
+    /// [`Reach::admits`](crate::origin::Reach::admits).
+    pub fn forged_datagram(&mut self) {
+        self.counters.count(Count::Datagrams);
+        self.counters.drop(Drop::DatagramForged);
+    }
+
     /// A datagram has come.
     pub fn datagram<'a>(
         &mut self,
@@ -292,7 +301,7 @@ impl Router {
         let (moment, place) = (self.clients.moment(now), Place::from(from));
         let known = match self.clients.heard(moment, &place, bytes.len()) {
             Some(client) => {
-                let limited = !from.address.ip().to_canonical().is_loopback();
+                let limited = !from.address.ip().is_loopback();
                 if limited && !client.datagrams.pass(moment, self.datagram_rate) {
                     self.counters.drop(Drop::RateLimited);
                     return None;
@@ -362,7 +371,7 @@ impl Router {
             return None;
         }
         if header.has_clients() {
-            self.deliver(key, id, header, frame.message, out);
+            self.deliver(now, key, id, header, frame.message, out);
             return None;
         }
         let (from, about) = match (header.device_type, header.device()) {
@@ -454,8 +463,10 @@ impl Router {
     }
 
     fn can_be_answered(&self, from: SocketAddr) -> Result<(), Drop> {
-        let nowhere = match from.ip().to_canonical() {
+        let nowhere = match from.ip() {
             IpAddr::V4(v4) => v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast(),
+            // IPv4 has sockets of its own, so an IPv4 address never comes this way.
+            IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => return Err(Drop::DatagramForged),
             IpAddr::V6(v6) => v6.is_unspecified() || v6.is_multicast(),
         };
         if nowhere || from.port() == 0 {
@@ -470,6 +481,7 @@ impl Router {
     /// A reply or publication: one copy to each client that the header names.
     fn deliver(
         &mut self,
+        now: Instant,
         key: DriverKey,
         own_id: ClientId,
         header: &Header<'_>,
@@ -504,12 +516,16 @@ impl Router {
         };
         self.counters.count(Count::Delivered);
         let (mut copies, mut to_clients) = (0, 0);
+        let mut repeats = Repeats::default();
         for id in header.client_ids() {
             copies += 1;
-            if let Some(client) = self.clients.client_mut(id) {
+            if !repeats.allow(id, || header.client_ids().take(copies as usize - 1)) {
+                continue;
+            }
+            if let Some((client, to)) = self.clients.to_send(id) {
                 client.sent += 1;
                 client.uses.answered(key, device);
-                out.send(client.place, &frame);
+                out.send(to, &frame);
                 to_clients += 1;
             } else if let Some(asker) = self.running.get(&id).copied() {
                 if let Some(asker) = self.routes.get_mut(&asker) {
@@ -519,6 +535,15 @@ impl Router {
                 self.push(asker, Lane::Client(own_id), header_out, message);
             } else {
                 self.counters.drop(Drop::UnknownClient);
+            }
+        }
+        if repeats.refused > 0 {
+            self.counters
+                .drop_many(Drop::DuplicateClient, repeats.refused);
+            let dropped = self.counters.dropped(Drop::DuplicateClient);
+            if self.duplicates.happened(now).is_some() {
+                warn!(driver = %device, dropped,
+                    "a frame names the same client many times; further copies are dropped");
             }
         }
         self.counters.count_many(Count::Copies, copies);
@@ -577,6 +602,42 @@ impl Router {
                 return id;
             }
         }
+    }
+}
+
+/// Clients that one frame names again. Old drivers name a client once for each time that it
+/// has subscribed, and the original mediator sent each copy.
+#[derive(Default)]
+struct Repeats {
+    /// The last id, as long as each was greater than the one before. That is how most drivers
+    /// keep their subscribers, and then none is named again.
+    last: Option<ClientId>,
+    /// All ids so far, once one was not.
+    seen: Option<Set<ClientId>>,
+    allowed: usize,
+    refused: u64,
+}
+
+impl Repeats {
+    /// Whether the next id that a frame names gets a copy; `before` are those that it has
+    /// named so far.
+    fn allow<I: Iterator<Item = ClientId>>(
+        &mut self,
+        id: ClientId,
+        before: impl Fn() -> I,
+    ) -> bool {
+        if self.seen.is_none() && self.last.is_none_or(|last| last < id) {
+            self.last = Some(id);
+            return true;
+        }
+        let seen = self.seen.get_or_insert_with(|| before().collect());
+        if seen.insert(id) {
+            return true;
+        }
+        let allowed = self.allowed < limits::REPEATED_COPIES;
+        self.allowed += usize::from(allowed);
+        self.refused += u64::from(!allowed);
+        allowed
     }
 }
 

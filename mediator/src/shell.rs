@@ -26,13 +26,14 @@ use std::time::{Duration, Instant, SystemTime};
 use std::{env, io};
 
 use mio::net::UdpSocket;
-use mio::{Events, Interest, Poll, Waker};
+use mio::{Events, Interest, Poll, Registry, Waker};
 use nix::sys::signal::Signal;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use tracing::{debug, error, info, warn};
 
 use self::alarms::Alarms;
+use self::batch::Batch;
 use self::child::Child;
 use self::guard::Guard;
 pub use self::guard::guard;
@@ -40,12 +41,13 @@ use self::poll::Source;
 use self::reload::Reloads;
 use self::sender::Sender;
 use self::service::Service;
-use self::udp::{Receiver, Rest};
+use self::udp::{Listener, Receiver, Rest};
 use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
 use crate::counters::Drop;
 use crate::hash::Map;
 use crate::limits::EVENTS_PER_TURN;
+use crate::origin::Reach;
 use crate::rate::Digest;
 use crate::router::{ClientAddress, DriverKey, Unreachable};
 use crate::supervise::{Action, Event};
@@ -53,7 +55,7 @@ use crate::supervise::{Action, Event};
 /// A mediator that has its sockets.
 pub struct Mediator {
     config: Config,
-    sockets: Vec<UdpSocket>,
+    listeners: Vec<Listener>,
     addresses: Vec<SocketAddr>,
     hooks: Hooks,
     poll: Poll,
@@ -135,16 +137,11 @@ impl Mediator {
     /// skipped with a line in the log, unless nothing else is left. Or the system
     /// refuses what the mediator needs to begin with.
     pub fn bind(config: Config, hooks: Hooks) -> Result<Self, BindError> {
-        let mut sockets = Vec::new();
-        let mut addresses = Vec::new();
+        let mut listeners = Vec::new();
         let mut skipped = None;
         for address in &config.listen {
-            let bound = udp::bind(*address).and_then(|socket| Ok((socket.local_addr()?, socket)));
-            match bound {
-                Ok((local, socket)) => {
-                    addresses.push(local);
-                    sockets.push(socket);
-                }
+            match udp::listen(*address) {
+                Ok(listener) => listeners.push(listener),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     let holder = port_holder(address.port());
                     return Err(BindError::InUse {
@@ -159,13 +156,13 @@ impl Mediator {
                 Err(error) => return Err(BindError::Other(*address, error)),
             }
         }
-        if sockets.is_empty() {
+        if listeners.is_empty() {
             return Err(skipped.unwrap_or(BindError::Nothing));
         }
         Ok(Self {
             config,
-            sockets,
-            addresses,
+            addresses: listeners.iter().map(|listener| listener.address).collect(),
+            listeners,
             hooks,
             poll: Poll::new().map_err(BindError::Poll)?,
             signals: Signals::new([SIGTERM, SIGINT, SIGHUP, SIGCHLD]).map_err(BindError::Poll)?,
@@ -193,11 +190,19 @@ impl Mediator {
         core.router.set_listening(&self.addresses);
         (self.hooks.set_log_rate)(self.config.limits.log_lines_per_second);
         let registry = self.poll.registry();
-        let mut receivers = Vec::new();
-        for (index, socket) in self.sockets.iter_mut().enumerate() {
-            let mut receiver = Receiver::new();
-            receiver.adjust_watch(registry, socket, Source::Socket(index as u8).into())?;
-            receivers.push(receiver);
+        let (mut inlets, mut outlets) = (Vec::new(), Vec::new());
+        for (listener, sockets) in (0..=u8::MAX).zip(self.listeners) {
+            for (socket, reach) in sockets.receiving {
+                let mut inlet = Inlet {
+                    socket,
+                    reach,
+                    listener,
+                    receiver: Receiver::new(),
+                };
+                inlet.adjust_watch(registry, inlets.len())?;
+                inlets.push(inlet);
+            }
+            outlets.push(sockets.outlets);
         }
         registry.register(
             &mut self.signals,
@@ -210,9 +215,9 @@ impl Mediator {
             poll: self.poll,
             again: Vec::new(),
             alarms: Alarms::default(),
-            receivers,
-            sockets: self.sockets,
-            sender: Sender::new(),
+            inlets,
+            batch: Batch::new(),
+            sender: Sender::new(outlets),
             children: Map::default(),
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::new(self.hooks.amber.clone()),
@@ -237,8 +242,9 @@ struct Shell {
     /// What had more than fitted into the last turn.
     again: Vec<Source>,
     alarms: Alarms<Alarm>,
-    sockets: Vec<UdpSocket>,
-    receivers: Vec<Receiver>,
+    inlets: Vec<Inlet>,
+    /// Room for what comes in.
+    batch: Batch,
     sender: Sender,
     children: Map<DriverKey, Child>,
     /// Where drivers reach us.
@@ -251,6 +257,23 @@ struct Shell {
     log_lines_lost: u64,
     lost_datagrams: Digest,
     phase: Phase,
+}
+
+/// A socket that receives.
+struct Inlet {
+    socket: UdpSocket,
+    receiver: Receiver,
+    reach: Reach,
+    /// Index of the address that it belongs to, for [`ClientAddress::socket`].
+    listener: u8,
+}
+
+impl Inlet {
+    fn adjust_watch(&mut self, registry: &Registry, index: usize) -> io::Result<()> {
+        let token = Source::Socket(index).into();
+        self.receiver
+            .adjust_watch(registry, &mut self.socket, token)
+    }
 }
 
 /// How far we are.
@@ -307,13 +330,16 @@ impl Shell {
                 if let (Source::Socket(socket), true) = (source, event.is_error()) {
                     self.ready(Source::Errors(socket), false);
                 }
-                self.ready(source, event.is_read_closed());
+                self.ready(source, event.is_read_closed() || event.is_write_closed());
             }
             for source in again {
                 self.ready(source, false);
             }
-            while let Some(alarm) = self.alarms.pop(now) {
-                self.due(now, alarm);
+            // What is due again at once has its next turn after the others had theirs.
+            for _ in 0..self.alarms.due(now) {
+                if let Some(alarm) = self.alarms.pop(now) {
+                    self.due(now, alarm);
+                }
             }
         }
     }
@@ -389,46 +415,46 @@ impl Shell {
     }
 
     /// Takes datagrams from a socket.
-    fn receive(&mut self, socket: u8) {
+    fn receive(&mut self, index: usize) {
         self.count_lost_lines();
-        let index = usize::from(socket);
-        if self.receivers[index].misses_errors() {
-            self.take_errors(socket);
-        }
         let now = Instant::now();
         self.count_lost_datagrams(now, index);
         let core = &mut self.core;
-        let received = self.receivers[index].receive(&self.sockets[index], |address, bytes| {
-            core.datagram(now, ClientAddress { socket, address }, bytes);
-        });
-        match received {
+        let inlet = &mut self.inlets[index];
+        let (socket, reach) = (inlet.listener, inlet.reach);
+        let each = |address, bytes: &[u8]| {
+            if reach.admits(address) {
+                core.datagram(now, ClientAddress { socket, address }, bytes);
+            } else {
+                core.router.forged_datagram();
+            }
+        };
+        match inlet.receiver.receive(&mut self.batch, &inlet.socket, each) {
             Ok(Rest::Nothing) => {}
-            Ok(Rest::Unknown) => self.again(Source::Socket(socket)),
+            Ok(Rest::Unknown) => self.again(Source::Socket(index)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 // An error of the socket is taken by being seen.
                 debug!(%error, "receiving failed");
-                self.again(Source::Errors(socket));
-                self.again(Source::Socket(socket));
+                self.again(Source::Errors(index));
+                self.again(Source::Socket(index));
             }
         }
-        let watched = self.receivers[index].adjust_watch(
-            self.poll.registry(),
-            &mut self.sockets[index],
-            Source::Socket(socket).into(),
-        );
-        if let Err(error) = watched {
+        let inlet = &mut self.inlets[index];
+        if let Err(error) = inlet.adjust_watch(self.poll.registry(), index) {
             debug!(%error, "a socket cannot be watched");
         }
-        if !self.receivers[index].is_watched() {
-            self.again(Source::Socket(socket));
+        if !inlet.receiver.is_watched() {
+            self.again(Source::Socket(index));
         }
     }
 
     /// Takes the datagrams that came when there was no room for them into the count.
     fn count_lost_datagrams(&mut self, now: Instant, index: usize) {
-        let socket = &self.sockets[index];
-        let lost = self.receivers[index].newly_lost(now, socket);
+        let Inlet {
+            socket, receiver, ..
+        } = &mut self.inlets[index];
+        let lost = receiver.newly_lost(now, socket);
         if lost == 0 {
             return;
         }
@@ -447,14 +473,16 @@ impl Shell {
 
     /// Takes what is known of addresses that cannot be reached. That comes before
     /// the datagrams: who comes from such an address after that is new.
-    fn take_errors(&mut self, socket: u8) {
+    fn take_errors(&mut self, index: usize) {
         let core = &mut self.core;
-        let taken = errors::take(&self.sockets[usize::from(socket)], |address, how| {
+        let inlet = &self.inlets[index];
+        let socket = inlet.listener;
+        let taken = errors::take(&inlet.socket, |address, how| {
             let from = ClientAddress { socket, address };
             core.unreachable(Instant::now(), from, how);
         });
         match taken {
-            Ok(true) => self.again(Source::Errors(socket)),
+            Ok(true) => self.again(Source::Errors(index)),
             Ok(false) => {}
             Err(error) => debug!(%error, "reading errors failed"),
         }
@@ -527,9 +555,8 @@ impl Shell {
             return false;
         }
         let counters = &mut core.router.counters;
-        let unreachable = self.sender.send(&self.sockets, &core.outbox, counters);
+        let unreachable = self.sender.send(&core.outbox, counters);
         core.outbox.clear();
-        self.receivers.iter_mut().for_each(Receiver::sent);
         for address in &unreachable {
             core.unreachable(Instant::now(), *address, Unreachable::NoRoute);
         }

@@ -146,6 +146,8 @@ pub enum Event {
     BadFraming(String),
     /// It closed its stdout, and lives.
     OutputClosed,
+    /// It closed its stdin, and lives.
+    InputClosed,
     /// It leaves unread what it must read: so many life-cycle frames.
     Deaf(usize),
     /// The process ended.
@@ -260,6 +262,7 @@ impl Supervisor {
             }
             Event::BadFraming(what) => self.fault(now, format!("wrote no frame: {what}")),
             Event::OutputClosed => self.fault(now, "closed its stdout".into()),
+            Event::InputClosed => self.fault(now, "closed its stdin".into()),
             Event::Deaf(frames) => self.fault(
                 now,
                 format!("does not read: {frames} messages about clients wait for it"),
@@ -595,15 +598,18 @@ impl Supervisor {
             State::Backoff { .. } => self.spawn(now),
             State::Stopping { until, .. } if now < *until => vec![],
             State::Stopping { rung, until, .. } => {
-                *until = now + self.policy.grace;
+                let grace = self.policy.grace;
                 match rung {
                     Rung::InputClosed => {
                         *rung = Rung::Terminated;
+                        *until = now + grace;
                         vec![Action::Terminate]
                     }
-                    // Nothing but the end of the process leads on from here.
+                    // Nothing but the end of the process leads on from here, which takes
+                    // its time, however short the grace time is.
                     Rung::Terminated | Rung::Killed => {
                         *rung = Rung::Killed;
+                        *until = now + grace.max(limits::KILL_AGAIN);
                         vec![Action::Kill]
                     }
                 }

@@ -33,6 +33,53 @@ fn a_killed_driver_comes_back_and_others_do_not_notice() {
 }
 
 #[test]
+fn a_driver_that_closes_its_stdin_is_restarted() {
+    let mediator = Mediator::start(&["5:0=sh -c 'exec 0<&-; exec sleep 1000'", "77:3=cat"]);
+    let driver = wait_for("a restart", || {
+        let driver = mediator.describe("5:0");
+        (driver.restarts() > 0).then_some(driver)
+    });
+    assert!(
+        driver.last_exit().starts_with("closed its stdin"),
+        "{driver:?}"
+    );
+    mediator.peer().wait_for_echo(device("77:3"), b"x");
+}
+
+#[test]
+fn without_a_grace_time_stubborn_drivers_end_and_nothing_hangs() {
+    let (mut mediator, _folder) = Mediator::configured(
+        "
+        [[driver]]
+        device = '5:0'
+        command = ['sleep', '1000']
+        grace_ms = 0
+
+        [[driver]]
+        device = '77:3'
+        command = ['cat']
+    ",
+    );
+    let peer = mediator.peer();
+    for (action, state) in [
+        (change_driver::Action::Restart, DriverState::Up),
+        (change_driver::Action::Stop, DriverState::Down),
+        (change_driver::Action::Start, DriverState::Up),
+    ] {
+        let before = mediator.describe("5:0").pid;
+        change(&mediator, "5:0", action);
+        let after = wait_for("the change", || {
+            let driver = mediator.describe("5:0");
+            (driver.state() == state && driver.pid != before).then_some(driver)
+        });
+        assert_eq!(after.pid.is_some(), state == DriverState::Up);
+        peer.wait_for_echo(device("77:3"), b"x");
+    }
+    signal(mediator.pid(), Signal::SIGTERM);
+    assert!(mediator.wait().success());
+}
+
+#[test]
 fn many_that_end_at_the_same_moment_all_come_back() {
     let names: Vec<_> = (0..30).map(|id| format!("80:{id}")).collect();
     let drivers: Vec<_> = names.iter().map(|name| format!("{name}=cat")).collect();

@@ -452,7 +452,7 @@ pub(super) fn refuse(reason: refusal::Reason, message: &str, hint: Option<&str>)
 }
 
 pub(super) fn is_loopback(ip: IpAddr) -> bool {
-    ip.to_canonical().is_loopback()
+    ip.is_loopback()
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -208,13 +208,18 @@ impl World {
     }
 
     /// Asks the mediator and returns its answer.
-    fn ask(&mut self, from: SocketAddr, what: request::What) -> reply::What {
+    /// Sends a request to the mediator, whatever comes of it.
+    fn request(&mut self, from: SocketAddr, what: request::What) {
         let mut message = mediator::DriverMsg::data();
         message.set_syn(Some(SynNum(77)));
         message.request = Some(Request { what: Some(what) });
+        self.send(from, Device::MEDIATOR, &message.encode_to_vec());
+    }
+
+    fn ask(&mut self, from: SocketAddr, what: request::What) -> reply::What {
         // PINGs of the mediator.
         self.take(from);
-        self.send(from, Device::MEDIATOR, &message.encode_to_vec());
+        self.request(from, what);
         let mut datagrams = self.take(from);
         if let [ping] = &datagrams[..]
             && decode(ping).kind() == Some(MsgType::Ping)

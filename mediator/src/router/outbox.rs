@@ -22,19 +22,44 @@ pub struct ClientAddress {
     pub address: SocketAddr,
 }
 
+/// Where a datagram goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The client.
+    pub place: Place,
+    /// Nothing shows yet that the client is there, or the network says that it is not.
+    /// What is sent to it must not take the room of what others are sent.
+    pub is_doubtful: bool,
+}
+
+impl From<Place> for Destination {
+    fn from(place: Place) -> Self {
+        Self {
+            place,
+            is_doubtful: false,
+        }
+    }
+}
+
+impl From<ClientAddress> for Destination {
+    fn from(address: ClientAddress) -> Self {
+        Place::from(address).into()
+    }
+}
+
 /// Datagrams on their way out.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    datagrams: Vec<(Place, Written)>,
+    datagrams: Vec<(Destination, Written)>,
 }
 
 /// Datagrams in a row for one client, all as long as the first but for the
 /// last, which may be shorter: what the system can cut apart by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run<'a> {
-    /// Whose they are.
-    pub to: Place,
+    /// Where they go.
+    pub to: Destination,
     /// All of them, one behind the other.
     pub bytes: &'a [u8],
     /// Where to cut: the length of the first.
@@ -50,19 +75,19 @@ impl<'a> Run<'a> {
 }
 
 /// How many of the first ones make a run.
-fn run_len(datagrams: &[(Place, Written)], most: usize) -> usize {
+fn run_len(datagrams: &[(Destination, Written)], most: usize) -> usize {
     let Some((to, first)) = datagrams.first() else {
         return 0;
     };
     let segment = first.len();
-    let longest = match to.is_loopback() {
+    let longest = match to.place.is_loopback() {
         true => limits::LOCAL_SEGMENT_BYTES,
         false => limits::SEGMENT_BYTES,
     };
     if segment > longest {
         return 1;
     }
-    let goes_on = |pair: &[(Place, Written)]| {
+    let goes_on = |pair: &[(Destination, Written)]| {
         let ((_, before), (other, next)) = (&pair[0], &pair[1]);
         next.start == before.end && other == to && before.len() == segment && next.len() <= segment
     };
@@ -102,7 +127,7 @@ impl Outbox {
     }
 
     /// Sends a frame to one client.
-    pub fn send(&mut self, to: impl Into<Place>, frame: &Written) {
+    pub fn send(&mut self, to: impl Into<Destination>, frame: &Written) {
         self.datagrams.push((to.into(), *frame));
     }
 
@@ -110,7 +135,7 @@ impl Outbox {
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = (ClientAddress, &[u8])> {
         self.datagrams
             .iter()
-            .map(|(to, frame)| ((*to).into(), &self.bytes[frame.range()]))
+            .map(|(to, frame)| (to.place.into(), &self.bytes[frame.range()]))
     }
 
     /// The datagram with a number, and those after it that one system call can send
@@ -170,7 +195,7 @@ mod tests {
         let shown: Vec<(u16, Vec<usize>)> = (outbox.runs(most))
             .map(|run| {
                 let lengths = run.bytes.chunks(run.segment).map(<[u8]>::len).collect();
-                (run.to.address().port(), lengths)
+                (run.to.place.address().port(), lengths)
             })
             .collect();
         let runs: Vec<_> = runs
@@ -223,7 +248,7 @@ mod tests {
         for (ip, runs) in [
             ("127.0.0.9", 1),
             ("::1", 1),
-            ("::ffff:127.0.0.1", 1),
+            ("::ffff:127.0.0.1", 2),
             ("10.0.0.1", 2),
         ] {
             let address = (ip.parse::<std::net::IpAddr>().unwrap(), 4711).into();

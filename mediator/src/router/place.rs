@@ -18,8 +18,7 @@ pub struct Place {
 /// Whose machine that is: somebody who has one address has all that belong to
 /// the same host, with all their ports.
 ///
-/// That is an IPv4 address, whether it comes by way of an IPv6 socket or not; of
-/// IPv6 a network of 64 bits, because a machine can give itself as many addresses
+/// That is an IPv4 address; of IPv6 a network of 64 bits, because a machine can give itself as many addresses
 /// in its network as it likes; and this machine as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Host {
@@ -32,13 +31,10 @@ pub(super) enum Host {
 
 impl Place {
     pub(super) fn host(self) -> Host {
-        let SocketAddr::V6(v6) = self.address() else {
-            return Host::of_v4(Ipv4Addr::from_bits(self.ip[1] as u32));
-        };
-        match v6.ip().to_ipv4_mapped() {
-            Some(v4) => Host::of_v4(v4),
-            None if v6.ip().is_loopback() => Host::This,
-            None => Host::V6(self.ip[0], v6.scope_id()),
+        match self.address() {
+            address if address.ip().is_loopback() => Host::This,
+            SocketAddr::V4(v4) => Host::V4(v4.ip().to_bits()),
+            SocketAddr::V6(v6) => Host::V6(self.ip[0], v6.scope_id()),
         }
     }
 
@@ -48,8 +44,16 @@ impl Place {
     }
 
     /// Whether the client is on this machine, and talks to a loopback address.
-    pub(super) fn is_loopback(self) -> bool {
-        self.address().ip().to_canonical().is_loopback()
+    pub fn is_loopback(self) -> bool {
+        self.address().ip().is_loopback()
+    }
+
+    /// The same for all ports of one address.
+    pub fn without_port(self) -> Self {
+        Self {
+            rest: self.rest & !(0xffff << 16),
+            ..self
+        }
     }
 
     /// Address and port of the client.
@@ -61,15 +65,6 @@ impl Place {
         }
         let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
         SocketAddrV6::new(ip, port, 0, (self.rest >> 32) as u32).into()
-    }
-}
-
-impl Host {
-    fn of_v4(ip: Ipv4Addr) -> Self {
-        match ip.is_loopback() {
-            true => Self::This,
-            false => Self::V4(ip.to_bits()),
-        }
     }
 }
 
@@ -134,7 +129,8 @@ mod tests {
         for (one, other, same) in [
             ("10.0.0.1:1", "10.0.0.1:2", true),
             ("10.0.0.1:1", "10.0.0.2:1", false),
-            ("10.0.0.1:1", "[::ffff:10.0.0.1]:2", true),
+            // Not a way to say the same: such a source is refused.
+            ("10.0.0.1:1", "[::ffff:10.0.0.1]:2", false),
             // Not a way to say the same; nobody has this address.
             ("10.0.0.1:1", "[::10.0.0.1]:1", false),
             ("[fd00::1]:1", "[fd00::2:3:4:5]:9", true),
@@ -143,7 +139,7 @@ mod tests {
             ("[fe80::1%2]:1", "[fe80::1%3]:1", false),
             ("127.0.0.1:1", "127.9.9.9:2", true),
             ("127.0.0.1:1", "[::1]:1", true),
-            ("127.0.0.1:1", "[::ffff:127.0.0.1]:1", true),
+            ("127.0.0.1:1", "[::ffff:127.0.0.1]:1", false),
             ("[::1]:1", "[::2]:1", false),
             ("127.0.0.1:1", "128.0.0.1:1", false),
         ] {

@@ -42,6 +42,12 @@ impl<T: Copy + Hash + Ord> Alarms<T> {
         self.order.first().map(|(at, _)| *at)
     }
 
+    /// How many things are due by now.
+    pub(super) fn due(&self, now: Instant) -> usize {
+        let is_due = |(at, _): &&(Instant, T)| *at <= now;
+        self.order.iter().take_while(is_due).count()
+    }
+
     /// Takes what is due by now, the first thing first.
     pub(super) fn pop(&mut self, now: Instant) -> Option<T> {
         let (_, what) = *self.order.first().filter(|(at, _)| *at <= now)?;
@@ -70,6 +76,7 @@ mod tests {
         assert_eq!(alarms.pop(at(4)), None);
         assert_eq!(alarms.pop(at(5)), Some('a'));
         assert_eq!(alarms.pop(at(9)), None);
+        assert_eq!((alarms.due(at(9)), alarms.due(at(10))), (0, 2));
         assert_eq!(alarms.pop(at(99)), Some('b'));
         assert_eq!(alarms.pop(at(99)), Some('c'));
         assert_eq!((alarms.pop(at(99)), alarms.next()), (None, None));

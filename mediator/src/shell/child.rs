@@ -16,7 +16,10 @@ use super::poll::{Source, Stream};
 use super::{Alarm as ShellAlarm, Shell};
 use crate::core::Core;
 use crate::gate::Gate;
-use crate::limits::{PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES};
+use crate::limits::{
+    AHEAD_LOOK, DRIVER_TURN, DRIVER_TURN_DATAGRAMS, FRAMES_PER_LOOK, JUNK_FRAMES, JUNK_PAUSE,
+    PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES,
+};
 use crate::queue::Queue;
 use crate::router::DriverKey;
 use crate::supervise::{Event, Exit};
@@ -35,6 +38,10 @@ pub(super) enum Alarm {
     PartialFrame,
     /// It should have ended, as its stdout has.
     OutputClosed,
+    /// The same of its stdin.
+    InputClosed,
+    /// Its stdout is read again, which was paused.
+    ReadOn,
     /// Its streams should have ended, as it has.
     StreamsLeft,
 }
@@ -45,10 +52,12 @@ impl Alarm {
     }
 }
 
-const ALARMS: [Alarm; 4] = [
+const ALARMS: [Alarm; 6] = [
     Alarm::Look,
     Alarm::PartialFrame,
     Alarm::OutputClosed,
+    Alarm::InputClosed,
+    Alarm::ReadOn,
     Alarm::StreamsLeft,
 ];
 
@@ -76,6 +85,12 @@ struct Output {
     buffer: Buffer,
     /// Nothing will be written to it any more: what is left ends with its end.
     closed: bool,
+    /// The pipe may hold more than was read last.
+    more: bool,
+    /// The last turn was too short for all that was read.
+    unfinished: bool,
+    /// It wrote frames that led to nothing, and is not read for a while.
+    paused: bool,
 }
 
 /// Its stderr: lines.
@@ -123,6 +138,9 @@ impl Child {
                     pipe: stdout,
                     buffer: Buffer::default(),
                     closed: false,
+                    more: false,
+                    unfinished: false,
+                    paused: false,
                 }),
                 words: Some(Words {
                     pipe: stderr,
@@ -230,7 +248,12 @@ impl Shell {
     /// A driver can be read from, or written to. What is `closed` has an end.
     pub(super) fn stream_ready(&mut self, key: DriverKey, stream: Stream, closed: bool) {
         match stream {
-            Stream::Stdin => self.write_on(key),
+            Stream::Stdin => {
+                self.write_on(key);
+                if closed {
+                    self.input_closed(key);
+                }
+            }
             Stream::Stdout => self.read_frames(key, closed),
             Stream::Stderr => self.read_words(key, closed),
         }
@@ -247,7 +270,25 @@ impl Shell {
                 }
             }
             Alarm::OutputClosed => self.core.driver_event(now, key, Event::OutputClosed),
+            Alarm::InputClosed => self.core.driver_event(now, key, Event::InputClosed),
+            Alarm::ReadOn => {
+                let child = self.children.get_mut(&key);
+                if let Some(output) = child.and_then(|child| child.output.as_mut()) {
+                    output.paused = false;
+                    self.read_frames(key, false);
+                }
+            }
             Alarm::StreamsLeft => self.gone(key),
+        }
+    }
+
+    /// A driver has closed its stdin, and so cannot be asked anything any more. That is
+    /// usually the end of its process, too.
+    fn input_closed(&mut self, key: DriverKey) {
+        let open = |child: &Child| child.exit.is_none() && child.input.is_some();
+        if self.children.get(&key).is_some_and(open) {
+            let due = Instant::now() + AFTER_EXIT;
+            self.alarms.set(Alarm::InputClosed.of(key), due);
         }
     }
 
@@ -259,44 +300,62 @@ impl Shell {
             return;
         };
         output.closed |= closed;
+        if output.paused {
+            return;
+        }
+        if !output.unfinished {
+            match output.pipe.read(output.buffer.space()) {
+                Ok(count @ 1..) => {
+                    output.buffer.end += count;
+                    // A pipe that was emptied wakes us when there is more.
+                    output.more = count >= READ_BYTES || output.closed;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
+                    return self.again(Source::Stream(key, Stream::Stdout));
+                }
+                Ok(0) | Err(_) => {
+                    // That is usually the end of the process, too. If not, nothing will
+                    // ever come from it again.
+                    if child.exit.is_none() {
+                        let due = Instant::now() + AFTER_EXIT;
+                        self.alarms.set(Alarm::OutputClosed.of(key), due);
+                    }
+                    return self.close_output(key);
+                }
+            }
+        }
+        self.take_frames(key);
+    }
+
+    /// Hands what was read from a driver to the core, as much as fits into its turn.
+    fn take_frames(&mut self, key: DriverKey) {
+        let child = self.children.get_mut(&key);
+        let Some(output) = child.and_then(|child| child.output.as_mut()) else {
+            return;
+        };
         let late = Alarm::PartialFrame.of(key);
-        match output.pipe.read(output.buffer.space()) {
-            Ok(count @ 1..) => {
-                output.buffer.end += count;
-                // A pipe that was emptied wakes us when there is more.
-                let more = count >= READ_BYTES || output.closed;
-                let was_partial = std::mem::replace(&mut output.buffer.partial, false);
-                let begin = output.buffer.start;
-                let sane = hand_over(&mut self.core, key, &mut output.buffer);
-                let said = output.buffer.start > begin;
-                output.buffer.partial = !output.buffer.filled().is_empty();
-                if output.buffer.partial {
-                    self.alarms.set(late, Instant::now() + PARTIAL_FRAME);
-                } else if was_partial {
-                    self.alarms.clear(late);
-                }
-                if !sane {
-                    self.close_output(key);
-                } else if more {
-                    self.again(Source::Stream(key, Stream::Stdout));
-                }
-                if said {
-                    self.may_have_read(key);
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => {
-                self.again(Source::Stream(key, Stream::Stdout));
-            }
-            Ok(0) | Err(_) => {
-                // That is usually the end of the process, too. If not, nothing will
-                // ever come from it again.
-                if child.exit.is_none() {
-                    let due = Instant::now() + AFTER_EXIT;
-                    self.alarms.set(Alarm::OutputClosed.of(key), due);
-                }
-                self.close_output(key);
-            }
+        let was_partial = std::mem::replace(&mut output.buffer.partial, false);
+        let turn = hand_over(&mut self.core, key, &mut output.buffer);
+        output.unfinished = turn.unfinished;
+        output.buffer.partial = !turn.unfinished && !output.buffer.filled().is_empty();
+        if output.buffer.partial {
+            self.alarms.set(late, Instant::now() + PARTIAL_FRAME);
+        } else if was_partial {
+            self.alarms.clear(late);
+        }
+        if !turn.sane {
+            self.close_output(key);
+        } else if turn.is_junk {
+            output.paused = true;
+            let pause = (turn.time * JUNK_PAUSE).max(AHEAD_LOOK);
+            self.alarms
+                .set(Alarm::ReadOn.of(key), Instant::now() + pause);
+        } else if turn.unfinished || output.more {
+            self.again(Source::Stream(key, Stream::Stdout));
+        }
+        if turn.frames > 0 {
+            self.may_have_read(key);
         }
     }
 
@@ -373,6 +432,7 @@ impl Shell {
             self.alarms.set(Alarm::StreamsLeft.of(key), due);
             // How it has ended says more.
             self.alarms.clear(Alarm::OutputClosed.of(key));
+            self.alarms.clear(Alarm::InputClosed.of(key));
             self.gone_if_silent(key);
         }
     }
@@ -449,19 +509,54 @@ fn describe(status: ExitStatus) -> Exit {
     }
 }
 
-/// Gives the whole frames of the buffer to the core; false when there is
-/// something else among them.
-fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> bool {
-    let now = Instant::now();
+/// What came of one turn of a driver.
+struct Turn {
+    /// There was nothing but frames.
+    sane: bool,
+    frames: usize,
+    /// There may be more whole frames.
+    unfinished: bool,
+    /// None of many frames led to anything.
+    is_junk: bool,
+    time: Duration,
+}
+
+/// Gives the whole frames of the buffer to the core, until the turn is over.
+fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> Turn {
+    let start = Instant::now();
+    let (effects, datagrams) = (core.driver_effects(), core.outbox.datagrams().len());
+    let mut turn = Turn {
+        sane: true,
+        frames: 0,
+        unfinished: false,
+        is_junk: false,
+        time: Duration::ZERO,
+    };
     while let Some(frame) = Frame::from_stream(buffer.filled()) {
         let length = frame.wire_len();
-        if !core.driver_frame(now, key, frame) {
-            return false;
+        if !core.driver_frame(start, key, frame) {
+            turn.sane = false;
+            return turn;
         }
         buffer.start += length;
+        turn.frames += 1;
+        let look = turn.frames.is_multiple_of(FRAMES_PER_LOOK) || length > LONG_FRAME;
+        let caused = core.outbox.datagrams().len() - datagrams;
+        if caused >= DRIVER_TURN_DATAGRAMS || look && start.elapsed() >= DRIVER_TURN {
+            turn.unfinished = true;
+            break;
+        }
     }
-    core.driver_prefix(now, key, buffer.filled())
+    turn.is_junk = turn.frames >= JUNK_FRAMES && core.driver_effects() == effects;
+    if turn.is_junk {
+        turn.time = start.elapsed();
+    }
+    turn.sane = core.driver_prefix(start, key, buffer.filled());
+    turn
 }
+
+/// A frame of so many bytes may name many clients: the clock is looked at after each.
+const LONG_FRAME: usize = 1024;
 
 /// Bytes that have been read and not been used up.
 #[derive(Debug, Default)]
@@ -497,6 +592,80 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+    use crate::config::Config;
+
+    /// A core whose first driver runs.
+    fn core() -> Core {
+        let now = Instant::now();
+        let mut config = Config::default();
+        config.add_driver("5:0=x").unwrap();
+        let mut core = Core::new(now, &config, 1, std::time::SystemTime::now);
+        core.start(now, vec![]);
+        core.driver_event(now, KEY, Event::Spawned { pid: 1 });
+        core
+    }
+
+    const KEY: DriverKey = DriverKey(0);
+
+    fn buffer(frame: &[u8], frames: usize) -> Buffer {
+        Buffer {
+            bytes: frame.repeat(frames),
+            end: frame.len() * frames,
+            ..Buffer::default()
+        }
+    }
+
+    /// All turns that it takes to work on a buffer.
+    fn turns(core: &mut Core, mut buffer: Buffer) -> Vec<Turn> {
+        let mut turns = Vec::new();
+        loop {
+            let turn = hand_over(core, KEY, &mut buffer);
+            let unfinished = turn.unfinished;
+            turns.push(turn);
+            if !unfinished {
+                assert!(buffer.filled().is_empty());
+                return turns;
+            }
+        }
+    }
+
+    #[test]
+    fn frames_that_lead_to_nothing_are_junk() {
+        let mut core = core();
+        for (frame, is_junk) in [
+            // For the mediator, which cannot read it.
+            (&b"\0\0\0\0"[..], true),
+            // For a client that nobody is.
+            (b"\0\x03\x1a\x01\x63\0\x01x", true),
+            // A PONG.
+            (b"\0\0\0\x02\x10\x03", false),
+        ] {
+            let turns = turns(&mut core, buffer(frame, 10_000));
+            assert_eq!(turns.iter().map(|turn| turn.frames).sum::<usize>(), 10_000);
+            // The last turn may be too short to tell.
+            for turn in turns.iter().filter(|turn| turn.frames >= JUNK_FRAMES) {
+                assert_eq!(turn.is_junk, is_junk, "{frame:?}");
+                assert!(turn.sane);
+            }
+        }
+    }
+
+    #[test]
+    fn a_turn_causes_few_datagrams() {
+        let mut core = core();
+        let from = crate::router::ClientAddress {
+            socket: 0,
+            address: ([127, 0, 0, 1], 1).into(),
+        };
+        // It gets the id after that of the driver.
+        core.datagram(Instant::now(), from, b"\0\x04\x08\x05\x10\0\0\x01x");
+        let mut buffer = buffer(b"\0\x03\x1a\x01\x02\0\x01x", 1000);
+        let turn = hand_over(&mut core, KEY, &mut buffer);
+        assert!(turn.unfinished && !turn.is_junk);
+        let datagrams = core.outbox.datagrams().len();
+        assert!((1..=DRIVER_TURN_DATAGRAMS).contains(&datagrams));
+        assert_eq!(datagrams, turn.frames);
+    }
 
     #[test]
     fn a_process_without_its_streams_ends_with_all_that_it_has_started() {

@@ -11,9 +11,9 @@ use crate::router::DriverKey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// Datagrams are in one of our sockets.
-    Socket(u8),
+    Socket(usize),
     /// The error queue of that socket has something.
-    Errors(u8),
+    Errors(usize),
     /// A stream of a driver.
     Stream(DriverKey, Stream),
     /// A signal has come.
@@ -35,8 +35,8 @@ const KINDS: usize = 8;
 impl From<Source> for Token {
     fn from(source: Source) -> Self {
         let (number, kind) = match source {
-            Source::Socket(socket) => (socket.into(), 0),
-            Source::Errors(socket) => (socket.into(), 1),
+            Source::Socket(socket) => (socket, 0),
+            Source::Errors(socket) => (socket, 1),
             Source::Stream(key, Stream::Stdin) => (key.0 as usize, 2),
             Source::Stream(key, Stream::Stdout) => (key.0 as usize, 3),
             Source::Stream(key, Stream::Stderr) => (key.0 as usize, 4),
@@ -52,8 +52,8 @@ impl From<Token> for Source {
         let (number, kind) = (token.0 / KINDS, token.0 % KINDS);
         let stream = |stream| Self::Stream(DriverKey(number as u32), stream);
         match kind {
-            0 => Self::Socket(number as u8),
-            1 => Self::Errors(number as u8),
+            0 => Self::Socket(number),
+            1 => Self::Errors(number),
             2 => stream(Stream::Stdin),
             3 => stream(Stream::Stdout),
             4 => stream(Stream::Stderr),

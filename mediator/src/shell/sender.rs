@@ -3,13 +3,17 @@
 //! Several datagrams for one client leave as one that the system cuts apart
 //! (UDP segmentation offload), which takes the way through the network stack
 //! only once; those for different clients leave with one `sendmmsg`.
+//!
+//! There are several sockets, because the system gives each one send buffer, which a slow
+//! link or an address that does not answer fills: one for programs on this machine, one for
+//! each host on the network that is in use ([`Lanes`]), and one for all addresses that may
+//! not exist ([`Destination::is_doubtful`]). A full buffer costs those who share it.
 
 use std::io::IoSlice;
-use std::iter;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::time::Instant;
 
-use mio::net::UdpSocket;
 use nix::errno::Errno;
 use nix::sys::socket::{
     MsgFlags, MultiHeaders, SockaddrIn, SockaddrIn6, SockaddrLike, SockaddrStorage, sendmmsg,
@@ -18,9 +22,11 @@ use nix::sys::socket::{
 use tracing::debug;
 
 use super::errors;
+use super::udp::Outlets;
 use crate::counters::{Count, Counters, Drop};
-use crate::limits::{DATAGRAMS_PER_TURN, SEGMENTS, SEND_TRIES};
-use crate::router::{ClientAddress, Outbox, Run, Unreachable};
+use crate::lanes::Lanes;
+use crate::limits::{DATAGRAMS_PER_TURN, HOST_LANES, SEGMENTS, SEND_TRIES};
+use crate::router::{ClientAddress, Destination, Outbox, Place, Run, Unreachable};
 
 /// Sends batches.
 pub(super) struct Sender {
@@ -28,10 +34,50 @@ pub(super) struct Sender {
     v6: MultiHeaders<SockaddrIn6>,
     /// How many datagrams the system may be given as one.
     segments: usize,
+    outlets: Vec<Outlet>,
+}
+
+/// The sending sockets of one address that the mediator listens on.
+struct Outlet {
+    /// In the order of [`Lane`].
+    sockets: Vec<UdpSocket>,
+    lanes: Lanes,
+    /// Which of them were full in this turn; a bit for each.
+    full: u32,
+}
+
+/// One sending socket of one outlet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    outlet: usize,
+    lane: usize,
+}
+
+/// Programs on this machine.
+const LOCAL: usize = 0;
+/// Addresses that may not exist.
+const DOUBTFUL: usize = 1;
+/// The first lane for hosts on the network.
+const HOSTS: usize = 2;
+
+// A bit for each lane.
+const _: () = assert!(HOSTS + HOST_LANES <= u32::BITS as usize);
+
+impl From<Outlets> for Outlet {
+    fn from(outlets: Outlets) -> Self {
+        let mut sockets = vec![outlets.local, outlets.doubtful];
+        sockets.extend(outlets.hosts);
+        Self {
+            sockets,
+            lanes: Lanes::default(),
+            full: 0,
+        }
+    }
 }
 
 impl Sender {
-    pub(super) fn new() -> Self {
+    /// One that has these sockets, in the order of the addresses that we listen on.
+    pub(super) fn new(outlets: Vec<Outlets>) -> Self {
         Self {
             v4: MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None),
             v6: MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None),
@@ -40,62 +86,58 @@ impl Sender {
             } else {
                 1
             },
+            outlets: outlets.into_iter().map(Outlet::from).collect(),
         }
     }
 
-    /// Sends everything, in order per socket, and never waits: what the system
-    /// does not take is dropped and counted. Returns the addresses to which
-    /// there is no way at the moment.
-    pub(super) fn send(
-        &mut self,
-        sockets: &[UdpSocket],
-        outbox: &Outbox,
-        counters: &mut Counters,
-    ) -> Vec<ClientAddress> {
+    /// Sends everything, in order, and never waits: what the system does not take is
+    /// dropped and counted. Returns the addresses to which there is no way at the moment.
+    pub(super) fn send(&mut self, outbox: &Outbox, counters: &mut Counters) -> Vec<ClientAddress> {
         let mut unreachable = Vec::new();
-        for (index, socket) in sockets.iter().enumerate() {
-            let by = Socket {
-                socket,
-                index: index as u8,
-            };
-            self.send_by(&by, outbox, counters, &mut unreachable);
+        let mut clock = Clock::default();
+        for outlet in &mut self.outlets {
+            outlet.full = 0;
         }
-        unreachable
-    }
-
-    fn send_by(
-        &mut self,
-        by: &Socket<'_>,
-        outbox: &Outbox,
-        counters: &mut Counters,
-        unreachable: &mut Vec<ClientAddress>,
-    ) {
         let (mut next, mut tries) = (0, 0);
         while let Some(run) = outbox.run_at(next, self.segments) {
-            if !by.is_for(&run) {
+            let Some(way) = self.way(&mut clock, &run.to) else {
+                counters.drop_many(Drop::SendFailed, run.len() as u64);
+                next += run.len();
+                continue;
+            };
+            if self.outlets[way.outlet].full & 1 << way.lane != 0 {
+                counters.drop_many(Drop::SendBufferFull, run.len() as u64);
                 next += run.len();
                 continue;
             }
-            match self.send_some(by, outbox, next, &run) {
+            match self.send_some(&mut clock, way, outbox, next, &run) {
                 Ok(sent) => {
-                    counters.count_many(Count::DatagramsSent, sent.datagrams);
-                    next = sent.next;
+                    counters.count_many(Count::DatagramsSent, sent as u64);
+                    next += sent;
                     tries = 0;
                 }
                 Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN | Errno::ENOBUFS) => {
-                    let rest = outbox.datagrams().skip(next);
-                    let ours = rest.filter(|(to, _)| to.socket == by.index).count();
-                    counters.drop_many(Drop::SendBufferFull, ours as u64);
-                    return;
+                // The buffer of this socket is full. What others send does not matter to it.
+                Err(Errno::EAGAIN) => {
+                    let outlet = &mut self.outlets[way.outlet];
+                    outlet.full |= 1 << way.lane;
+                    if let Some(lane) = way.lane.checked_sub(HOSTS) {
+                        outlet.lanes.note_full(clock.now(), lane);
+                    }
+                }
+                // The queue of a network card is full. The next datagram may leave by another.
+                Err(Errno::ENOBUFS) => {
+                    counters.drop_many(Drop::SendBufferFull, run.len() as u64);
+                    next += run.len();
+                    tries = 0;
                 }
                 // This network card, or this link, or this system cannot do it.
                 Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE)) if run.len() > 1 => {
                     debug!(%error, "datagrams are sent one by one from now on");
                     self.segments = 1;
                 }
-                // Most likely another address refused something earlier, which
-                // is told only once: this one must not lose its datagram by it.
+                // Where all datagrams leave by one socket, another address may have refused
+                // something earlier. That is told only once: this datagram is not lost by it.
                 Err(_) if tries + 1 < SEND_TRIES => {
                     counters.count(Count::SendsRepeated);
                     tries += 1;
@@ -106,81 +148,85 @@ impl Sender {
                     debug!(%error, "a datagram could not be sent");
                     // A refusal cannot be told so soon: it is another's.
                     if errors::classify(error) == Some(Unreachable::NoRoute) {
-                        unreachable.push(run.to.into());
+                        unreachable.push(run.to.place.into());
                     }
                     next += run.len();
                     tries = 0;
                 }
             }
         }
+        unreachable
+    }
+
+    /// The socket by which a datagram leaves. `None` only if there is no such listening
+    /// address.
+    fn way(&mut self, clock: &mut Clock, to: &Destination) -> Option<Way> {
+        let index = usize::from(to.place.socket());
+        let outlet = self.outlets.get_mut(index)?;
+        let lane = if to.place.is_loopback() {
+            LOCAL
+        } else if to.is_doubtful {
+            DOUBTFUL
+        } else {
+            HOSTS + outlet.lanes.lane_for(clock.now(), to.place)
+        };
+        Some(Way {
+            outlet: index,
+            lane,
+        })
     }
 
     /// Sends the run that begins with the datagram `next`, or it and as many of the
-    /// following ones as are single datagrams.
+    /// following ones as are single datagrams that leave by the same socket. Returns how many
+    /// datagrams the system has taken, from the first one on.
     fn send_some(
         &mut self,
-        by: &Socket<'_>,
+        clock: &mut Clock,
+        way: Way,
         outbox: &Outbox,
         next: usize,
         run: &Run<'_>,
-    ) -> nix::Result<Sent> {
-        let after = next + run.len();
-        let all = Sent {
-            datagrams: run.len() as u64,
-            next: after,
-        };
+    ) -> nix::Result<usize> {
         if run.len() > 1 {
-            return send_run(by.socket, run).map(|()| all);
+            return send_run(self.socket(way), run).map(|()| run.len());
         }
-        let segments = self.segments;
-        let others = by.singles(outbox, after, segments);
-        if others.clone().next().is_none() {
-            return send_one(by.socket, run).map(|()| all);
+        let mut bytes: [&[u8]; DATAGRAMS_PER_TURN] = [&[]; DATAGRAMS_PER_TURN];
+        let mut places = [run.to.place; DATAGRAMS_PER_TURN];
+        bytes[0] = run.bytes;
+        let mut count = 1;
+        while count < DATAGRAMS_PER_TURN
+            && let Some(run) = outbox.run_at(next + count, self.segments)
+            && run.len() == 1
+            && self.way(clock, &run.to) == Some(way)
+        {
+            (bytes[count], places[count]) = (run.bytes, run.to.place);
+            count += 1;
         }
-        let singles = iter::once((next, *run)).chain(others);
+        let (bytes, places) = (&bytes[..count], &places[..count]);
+        if count == 1 {
+            return send_one(self.socket(way), run).map(|()| 1);
+        }
+        let socket = &self.outlets[way.outlet].sockets[way.lane];
         // A socket has addresses of one kind.
-        match run.to.address() {
-            SocketAddr::V4(_) => send_many(by.socket, &mut self.v4, singles, v4),
-            SocketAddr::V6(_) => send_many(by.socket, &mut self.v6, singles, v6),
+        match run.to.place.address() {
+            SocketAddr::V4(_) => send_many(socket, &mut self.v4, bytes, places, v4),
+            SocketAddr::V6(_) => send_many(socket, &mut self.v6, bytes, places, v6),
         }
     }
-}
 
-/// One of our sockets.
-struct Socket<'a> {
-    socket: &'a UdpSocket,
-    index: u8,
-}
-
-impl Socket<'_> {
-    fn is_for(&self, run: &Run<'_>) -> bool {
-        run.to.socket() == self.index
-    }
-
-    /// The single datagrams of this socket from the datagram `next` on, with their
-    /// numbers; they end where datagrams for one client make a longer run.
-    fn singles<'b>(
-        &self,
-        outbox: &'b Outbox,
-        mut next: usize,
-        segments: usize,
-    ) -> impl Iterator<Item = (usize, Run<'b>)> + Clone {
-        let runs = iter::from_fn(move || {
-            let (at, run) = (next, outbox.run_at(next, segments)?);
-            next += run.len();
-            Some((at, run))
-        });
-        let ours = runs.filter(|(_, run)| self.is_for(run));
-        ours.take_while(|(_, run)| run.len() == 1)
+    fn socket(&self, way: Way) -> &UdpSocket {
+        &self.outlets[way.outlet].sockets[way.lane]
     }
 }
 
-/// What the system has taken.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    datagrams: u64,
-    /// The datagram that comes then.
-    next: usize,
+/// The time, asked once at most, and only for destinations on the network.
+#[derive(Default)]
+struct Clock(Option<Instant>);
+
+impl Clock {
+    fn now(&mut self) -> Instant {
+        *self.0.get_or_insert_with(Instant::now)
+    }
 }
 
 fn v4(address: SocketAddr) -> Option<SockaddrIn> {
@@ -199,36 +245,29 @@ fn v6(address: SocketAddr) -> Option<SockaddrIn6> {
 
 /// Sends single datagrams with one call, at most [`DATAGRAMS_PER_TURN`]. Nothing is allocated
 /// for it: when this comes after a pause, all memory that is touched is cold.
-fn send_many<'a, A: SockaddrLike + Copy>(
+fn send_many<A: SockaddrLike + Copy>(
     socket: &UdpSocket,
     headers: &mut MultiHeaders<A>,
-    singles: impl Iterator<Item = (usize, Run<'a>)>,
+    bytes: &[&[u8]],
+    places: &[Place],
     to: impl Fn(SocketAddr) -> Option<A>,
-) -> nix::Result<Sent> {
+) -> nix::Result<usize> {
     let mut slices = [[IoSlice::new(&[])]; DATAGRAMS_PER_TURN];
     let mut addresses = [None; DATAGRAMS_PER_TURN];
-    let mut numbers = [0; DATAGRAMS_PER_TURN];
-    let mut count = 0;
-    for (number, run) in singles.take(DATAGRAMS_PER_TURN) {
-        slices[count] = [IoSlice::new(run.bytes)];
-        addresses[count] = to(run.to.address());
-        numbers[count] = number;
-        count += 1;
+    for (number, (bytes, place)) in bytes.iter().zip(places).enumerate() {
+        slices[number] = [IoSlice::new(bytes)];
+        addresses[number] = to(place.address());
     }
-    let (slices, addresses) = (&slices[..count], &addresses[..count]);
+    let (slices, addresses) = (&slices[..bytes.len()], &addresses[..bytes.len()]);
     let flags = MsgFlags::MSG_DONTWAIT;
     let sent = sendmmsg(socket.as_raw_fd(), headers, slices, addresses, [], flags)?;
-    let sent = sent.count().max(1);
-    Ok(Sent {
-        datagrams: sent as u64,
-        next: numbers[sent - 1] + 1,
-    })
+    Ok(sent.count().max(1))
 }
 
 /// Sends a single datagram, which is what most turns have: the call for many
 /// has more to prepare.
 fn send_one(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
-    let to = SockaddrStorage::from(run.to.address());
+    let to = SockaddrStorage::from(run.to.place.address());
     let flags = MsgFlags::MSG_DONTWAIT;
     sendto(socket.as_raw_fd(), run.bytes, &to, flags).map(drop)
 }
@@ -239,7 +278,7 @@ fn send_run(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
     use nix::sys::socket::ControlMessage;
     let segment = run.segment as u16; // At most LOCAL_SEGMENT_BYTES.
     let cut = [ControlMessage::UdpGsoSegments(&segment)];
-    let to = SockaddrStorage::from(run.to.address());
+    let to = SockaddrStorage::from(run.to.place.address());
     let bytes = [IoSlice::new(run.bytes)];
     sendmsg(
         socket.as_raw_fd(),
@@ -262,18 +301,23 @@ mod tests {
     use std::cell::Cell;
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-    use super::super::udp::bind;
+    use super::super::udp::{Listener, listen};
     use super::*;
 
-    fn one_socket(ip: IpAddr) -> Option<[UdpSocket; 1]> {
-        let bound = bind((ip, 0).into());
-        let Ok(socket) = bound else {
+    /// A sender that has one listening address, and the sockets that receive there.
+    fn sender(ip: IpAddr) -> Option<(Sender, Receiving)> {
+        let Ok(Listener {
+            outlets, receiving, ..
+        }) = listen((ip, 0).into())
+        else {
             assert!(ip.is_ipv6());
             eprintln!("SKIP sending with IPv6: there is none here");
             return None;
         };
-        Some([socket])
+        Some((Sender::new(vec![outlets]), receiving))
     }
+
+    type Receiving = Vec<(mio::net::UdpSocket, crate::origin::Reach)>;
 
     fn peer(ip: IpAddr) -> (std::net::UdpSocket, ClientAddress) {
         let peer = std::net::UdpSocket::bind((ip, 0)).unwrap();
@@ -285,12 +329,12 @@ mod tests {
     /// Datagrams to closed ports between datagrams to a live one.
     fn closed_ports_cost_others_nothing(ip: IpAddr) {
         const ROUNDS: usize = 100;
-        let Some(sockets) = one_socket(ip) else {
+        let Some((mut sender, receiving)) = sender(ip) else {
             return;
         };
         let (live, live_address) = peer(ip);
         let (_, closed) = peer(ip);
-        let (mut sender, mut counters) = (Sender::new(), Counters::default());
+        let mut counters = Counters::default();
         let mut buffer = [0; 64];
         for round in 0..ROUNDS {
             let mut outbox = Outbox::default();
@@ -298,13 +342,12 @@ mod tests {
             for to in [closed, live_address, closed] {
                 outbox.send(to, &frame);
             }
-            assert_eq!(sender.send(&sockets, &outbox, &mut counters), []);
+            assert_eq!(sender.send(&outbox, &mut counters), []);
             let length = live.recv(&mut buffer).expect("nothing is lost");
             assert!(buffer[..length].ends_with(&round.to_be_bytes()));
         }
         assert_eq!(counters.dropped(Drop::SendFailed), 0);
         assert_eq!(counters.counted(Count::DatagramsSent), 3 * ROUNDS as u64);
-        assert!(counters.counted(Count::SendsRepeated) > 0);
 
         let told = Cell::new(0);
         let note = |address, how| {
@@ -312,7 +355,9 @@ mod tests {
             told.set(told.get() + 1);
         };
         while told.get() == 0 {
-            errors::take(&sockets[0], note).unwrap();
+            for (socket, _) in &receiving {
+                errors::take(socket, note).unwrap();
+            }
         }
     }
 
@@ -328,19 +373,14 @@ mod tests {
 
     /// Sends datagrams, each for one of two peers and of some length; they
     /// arrive as they were, and in order.
-    fn check(
-        sender: &mut Sender,
-        sockets: &[UdpSocket; 1],
-        ip: IpAddr,
-        datagrams: &[(usize, usize)],
-    ) {
+    fn check(sender: &mut Sender, ip: IpAddr, datagrams: &[(usize, usize)]) {
         let peers = [peer(ip), peer(ip)];
         let (mut outbox, mut counters) = (Outbox::default(), Counters::default());
         for (number, (peer, bytes)) in datagrams.iter().enumerate() {
             let frame = outbox.write(&[], &vec![number as u8; *bytes]).unwrap();
             outbox.send(peers[*peer].1, &frame);
         }
-        assert_eq!(sender.send(sockets, &outbox, &mut counters), []);
+        assert_eq!(sender.send(&outbox, &mut counters), []);
         let sent = counters.counted(Count::DatagramsSent);
         assert_eq!(sent, datagrams.len() as u64);
         let mut buffer = [0; 10_000];
@@ -356,12 +396,11 @@ mod tests {
         let length = |i: usize| if i.is_multiple_of(17) { 300 } else { 50 };
         let datagrams: Vec<_> = (0..100).map(|i| (i / 40 % 2, length(i))).collect();
         for ip in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
-            let Some(sockets) = one_socket(ip) else {
+            let Some((mut sender, _)) = sender(ip) else {
                 continue;
             };
-            let mut sender = Sender::new();
-            check(&mut sender, &sockets, ip, &datagrams);
-            check(&mut sender, &sockets, ip, &[(0, 6800); 10]);
+            check(&mut sender, ip, &datagrams);
+            check(&mut sender, ip, &[(0, 6800); 10]);
             assert_eq!(sender.segments, SEGMENTS);
         }
     }
@@ -370,9 +409,11 @@ mod tests {
     fn each_leaves_by_its_own_socket_and_in_order() {
         const COUNT: u8 = 200;
         let ip = Ipv4Addr::LOCALHOST.into();
-        let sockets = [(); 2].map(|()| bind((ip, 0).into()).unwrap());
+        let listeners = [(); 2].map(|()| listen((ip, 0).into()).unwrap());
+        let addresses = listeners.each_ref().map(|listener| listener.address);
         let peers = [peer(ip), peer(ip)];
-        let (mut sender, mut counters) = (Sender::new(), Counters::default());
+        let outlets = listeners.into_iter().map(|listener| listener.outlets);
+        let (mut sender, mut counters) = (Sender::new(outlets.collect()), Counters::default());
         let mut outbox = Outbox::default();
         // Now and then two in a row for one client make a run.
         let way = |number: u8| (usize::from(number % 3 % 2), number / 5 % 2);
@@ -382,31 +423,26 @@ mod tests {
             let address = peers[peer].1.address;
             outbox.send(ClientAddress { socket, address }, &frame);
         }
-        assert_eq!(sender.send(&sockets, &outbox, &mut counters), []);
+        assert_eq!(sender.send(&outbox, &mut counters), []);
         let sent = counters.counted(Count::DatagramsSent);
         assert_eq!(sent, u64::from(COUNT));
-        for socket in 0..2 {
-            for number in (0..COUNT).filter(|number| way(*number).1 == socket) {
-                let mut buffer = [0; 10];
-                let peer = &peers[way(number).0].0;
-                // Socket by socket, so those of the first come first.
-                let (length, from) = peer.recv_from(&mut buffer).unwrap();
-                assert_eq!(buffer[..length].last(), Some(&number));
-                let socket = &sockets[usize::from(socket)];
-                assert_eq!(from, socket.local_addr().unwrap());
-            }
+        for number in 0..COUNT {
+            let mut buffer = [0; 10];
+            let (peer, socket) = way(number);
+            let (length, from) = peers[peer].0.recv_from(&mut buffer).unwrap();
+            assert_eq!(buffer[..length].last(), Some(&number));
+            assert_eq!(from, addresses[usize::from(socket)]);
         }
     }
 
     #[test]
     fn a_system_that_cannot_cut_is_not_asked_again() {
         let ip = Ipv4Addr::LOCALHOST.into();
-        let sockets = one_socket(ip).unwrap();
-        let mut sender = Sender::new();
+        let (mut sender, _receiving) = sender(ip).unwrap();
         // More than any Linux takes.
         sender.segments = 1000;
         for _ in 0..2 {
-            check(&mut sender, &sockets, ip, &[(0, 20); 150]);
+            check(&mut sender, ip, &[(0, 20); 150]);
             assert_eq!(sender.segments, 1);
         }
     }

@@ -1,37 +1,144 @@
 //! Sockets, and datagrams in, many with one system call. IO.
 
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{self, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::time::Instant;
 
 use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
 use nix::sys::socket::SockaddrStorage;
 use socket2::{Domain, Protocol, Type};
+use tracing::debug;
 
 use super::batch::{self, Batch};
 use super::errors;
-use crate::limits::{BUSY_DATAGRAMS, DATAGRAMS_PER_TURN, LOST_LOOK, SOCKET_BUFFER_BYTES};
+use crate::limits::{
+    BUSY_DATAGRAMS, DATAGRAMS_PER_TURN, DOUBTFUL_BUFFER_BYTES, HOST_LANES, LOST_LOOK,
+    SOCKET_BUFFER_BYTES,
+};
+use crate::origin::Reach;
 
-/// A socket that is bound, but not watched yet.
-pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
+/// The sockets of one address that the mediator listens on; all have the same address and
+/// port.
+pub(super) struct Listener {
+    pub(super) address: SocketAddr,
+    /// What comes in, and by which way.
+    pub(super) receiving: Vec<(UdpSocket, Reach)>,
+    pub(super) outlets: Outlets,
+}
+
+/// The sockets that send. They are many, so that no destination takes the room in the send
+/// buffer that others need: see [`Lanes`](crate::lanes::Lanes).
+pub(super) struct Outlets {
+    /// To programs on this machine.
+    pub(super) local: net::UdpSocket,
+    /// To addresses that may not exist.
+    pub(super) doubtful: net::UdpSocket,
+    /// To hosts on the network.
+    pub(super) hosts: Vec<net::UdpSocket>,
+}
+
+/// Takes an address, with all sockets for it. They are not watched yet.
+///
+/// Linux hands a datagram to the socket that was bound last, and to one that is bound to the
+/// interface by which it came before that. So the sockets that send are bound first. They
+/// never receive anything. What the network says of addresses that do not answer goes to the
+/// sockets that receive, too.
+#[cfg(target_os = "linux")]
+pub(super) fn listen(address: SocketAddr) -> io::Result<Listener> {
+    // The first one shares the address with nobody: an address in use is an error.
+    let local = open(address, SOCKET_BUFFER_BYTES)?;
+    local.bind(&address.into())?;
+    let address = local.local_addr()?.as_socket().unwrap_or(address);
+    local.set_reuse_address(true)?;
+    let another = |send_buffer_bytes| {
+        let socket = open(address, send_buffer_bytes)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        Ok::<_, io::Error>(socket)
+    };
+    let doubtful = another(DOUBTFUL_BUFFER_BYTES)?;
+    let hosts: Vec<_> = (0..HOST_LANES)
+        .map(|_| another(SOCKET_BUFFER_BYTES))
+        .collect::<io::Result<_>>()?;
+    let mut receiving = vec![(another(SOCKET_BUFFER_BYTES)?, Reach::Network)];
+    let loopback = open(address, SOCKET_BUFFER_BYTES)?;
+    match loopback.bind_device(Some(LOOPBACK)) {
+        Ok(()) => {
+            loopback.set_reuse_address(true)?;
+            loopback.bind(&address.into())?;
+            receiving.push((loopback, Reach::Loopback));
+        }
+        Err(error) => {
+            // Linux before 5.7 lets only root do that.
+            debug!(%error, "loopback addresses are believed as far as the system checks them");
+            receiving[0].1 = Reach::Everything;
+        }
+    }
+    for (socket, _) in &receiving {
+        merge(socket);
+    }
+    // From now on nobody can join us.
+    for socket in receiving.iter().map(|(socket, _)| socket) {
+        socket.set_reuse_address(false)?;
+    }
+    for socket in hosts.iter().chain([&local, &doubtful]) {
+        socket.set_reuse_address(false)?;
+    }
+    let watchable = |socket: socket2::Socket| UdpSocket::from_std(socket.into());
+    Ok(Listener {
+        address,
+        receiving: receiving
+            .into_iter()
+            .map(|(socket, reach)| (watchable(socket), reach))
+            .collect(),
+        outlets: Outlets {
+            local: local.into(),
+            doubtful: doubtful.into(),
+            hosts: hosts.into_iter().map(Into::into).collect(),
+        },
+    })
+}
+
+/// The same where sockets cannot share an address so: one does everything.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn listen(address: SocketAddr) -> io::Result<Listener> {
+    let socket = open(address, SOCKET_BUFFER_BYTES)?;
+    socket.bind(&address.into())?;
+    let socket = net::UdpSocket::from(socket);
+    let hosts = (0..HOST_LANES).map(|_| socket.try_clone());
+    Ok(Listener {
+        address: socket.local_addr()?,
+        outlets: Outlets {
+            local: socket.try_clone()?,
+            doubtful: socket.try_clone()?,
+            hosts: hosts.collect::<io::Result<_>>()?,
+        },
+        receiving: vec![(UdpSocket::from_std(socket), Reach::Everything)],
+    })
+}
+
+/// The name of the loopback interface of every Linux.
+#[cfg(target_os = "linux")]
+const LOOPBACK: &[u8] = b"lo";
+
+/// A socket that is not bound yet.
+fn open(address: SocketAddr, send_buffer_bytes: usize) -> io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(
         Domain::for_address(address),
         Type::DGRAM,
         Some(Protocol::UDP),
     )?;
     if address.is_ipv6() {
-        // IPv4 has a socket of its own.
+        // IPv4 has sockets of its own.
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
     // The system grants what it allows; less than asked for is no error.
     socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
-    socket.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
+    socket.set_send_buffer_size(send_buffer_bytes)?;
     errors::keep(&socket, address.is_ipv6())?;
-    merge(&socket);
-    socket.bind(&address.into())?;
-    Ok(UdpSocket::from_std(socket.into()))
+    Ok(socket)
 }
 
 /// Asks the system to hand over in one piece what one client has sent in a row, and
@@ -41,9 +148,6 @@ fn merge(socket: &socket2::Socket) {
     use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
     let _ = setsockopt(socket, UdpGroSegment, &true);
 }
-
-#[cfg(not(target_os = "linux"))]
-fn merge(_: &socket2::Socket) {}
 
 /// Whether the system has granted less than half of the receive buffer that it was asked
 /// for. Linux doubles what it grants, for its own needs.
@@ -63,7 +167,6 @@ pub(super) enum Rest {
 
 /// Receives batches from one socket.
 pub(super) struct Receiver {
-    batch: Batch,
     /// How many there is room for: preparing it costs time, too, so it is twice
     /// as many as came last.
     room: usize,
@@ -71,8 +174,6 @@ pub(super) struct Receiver {
     last: usize,
     /// The system wakes us when something comes.
     watched: bool,
-    /// Something was sent since errors were looked for.
-    sent: bool,
     /// How many the system has dropped, as far as is known, and since when.
     dropped: u32,
     looked: Option<Instant>,
@@ -84,11 +185,9 @@ const ROOM: usize = 4;
 impl Receiver {
     pub(super) fn new() -> Self {
         Self {
-            batch: Batch::new(),
             room: ROOM,
             last: 0,
             watched: false,
-            sent: false,
             dropped: 0,
             looked: None,
         }
@@ -118,17 +217,6 @@ impl Receiver {
         self.watched
     }
 
-    /// Something was sent.
-    pub(super) fn sent(&mut self) {
-        self.sent = true;
-    }
-
-    /// Whether the socket may have errors of which nobody tells us: it is not watched,
-    /// and receiving fails only if nothing was sent after the error.
-    pub(super) fn misses_errors(&mut self) -> bool {
-        !self.watched && std::mem::take(&mut self.sent)
-    }
-
     /// How many datagrams the system has dropped since this was last found out; it is
     /// looked for every [`LOST_LOOK`] at most.
     pub(super) fn newly_lost(&mut self, now: Instant, socket: &UdpSocket) -> u64 {
@@ -149,13 +237,14 @@ impl Receiver {
     /// next batch is smaller then.
     pub(super) fn receive(
         &mut self,
+        batch: &mut Batch,
         socket: &UdpSocket,
         mut each: impl FnMut(SocketAddr, &[u8]),
     ) -> io::Result<Rest> {
         self.last = 0;
-        let count = self.batch.receive(socket, self.room)?;
+        let count = batch.receive(socket, self.room)?;
         let mut datagrams = 0;
-        for (from, bytes, segment) in self.batch.iter() {
+        for (from, bytes, segment) in batch.iter() {
             // One without bytes is one all the same.
             let (first, others) = bytes.split_at(segment.min(bytes.len()));
             each(from, first);
@@ -192,20 +281,26 @@ pub(super) fn to_std(address: &SockaddrStorage) -> Option<SocketAddr> {
 mod tests {
     use super::*;
 
+    /// A socket that gets what programs on this machine send.
+    fn bind(ip: &str) -> io::Result<UdpSocket> {
+        let listener = listen((ip.parse::<std::net::IpAddr>().unwrap(), 0).into())?;
+        Ok(listener.receiving.into_iter().next_back().unwrap().0)
+    }
+
     #[test]
     fn a_batch_leaves_what_is_too_much_for_it() {
-        let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let socket = bind("127.0.0.1").unwrap();
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let count = 3 * DATAGRAMS_PER_TURN + 1;
         for number in 0..count {
             let bytes = number.to_be_bytes();
             peer.send_to(&bytes, socket.local_addr().unwrap()).unwrap();
         }
-        let mut receiver = Receiver::new();
+        let (mut receiver, mut batch) = (Receiver::new(), Batch::new());
         let (mut taken, mut batches) = (0_usize, Vec::new());
         loop {
             let before = taken;
-            let rest = receiver.receive(&socket, |from, bytes| {
+            let rest = receiver.receive(&mut batch, &socket, |from, bytes| {
                 assert_eq!(from, peer.local_addr().unwrap());
                 assert_eq!(bytes, taken.to_be_bytes());
                 taken += 1;
@@ -217,16 +312,16 @@ mod tests {
         }
         assert_eq!(taken, count);
         assert!(batches.iter().all(|batch| *batch <= DATAGRAMS_PER_TURN));
-        let nothing = receiver.receive(&socket, |_, _| unreachable!());
+        let nothing = receiver.receive(&mut batch, &socket, |_, _| unreachable!());
         assert_eq!(nothing.unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn what_the_system_drops_is_known() {
-        let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let socket = bind("127.0.0.1").unwrap();
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut receiver = Receiver::new();
+        let (mut receiver, mut batch) = (Receiver::new(), Batch::new());
         let mut now = Instant::now();
         assert_eq!(receiver.newly_lost(now, &socket), 0);
         let (mut taken, mut lost) = (0, 0);
@@ -242,7 +337,10 @@ mod tests {
             let newly = receiver.newly_lost(now, &socket);
             assert!(newly > 0);
             lost += newly;
-            while receiver.receive(&socket, |_, _| taken += 1).is_ok() {}
+            while receiver
+                .receive(&mut batch, &socket, |_, _| taken += 1)
+                .is_ok()
+            {}
         }
         assert_eq!(taken + lost, 2 * count);
     }
@@ -256,7 +354,7 @@ mod tests {
         use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
         for ip in ["127.0.0.1", "::1"] {
-            let Ok(socket) = bind((ip.parse::<std::net::IpAddr>().unwrap(), 0).into()) else {
+            let Ok(socket) = bind(ip) else {
                 assert_eq!(ip, "::1");
                 eprintln!("SKIP receiving with IPv6: there is none here");
                 continue;
@@ -292,11 +390,11 @@ mod tests {
                 let datagrams = bytes[0].chunks(segment);
                 expected.extend(datagrams.map(|datagram| (from, datagram.to_vec())));
             }
-            let mut receiver = Receiver::new();
+            let (mut receiver, mut batch) = (Receiver::new(), Batch::new());
             let (mut taken, mut calls) = (Vec::new(), 0);
             while taken.len() < expected.len() {
                 let each = |from, bytes: &[u8]| taken.push((from, bytes.to_vec()));
-                receiver.receive(&socket, each).unwrap();
+                receiver.receive(&mut batch, &socket, each).unwrap();
                 assert!(receiver.room <= ROOM, "about {DATAGRAMS_PER_TURN} at once");
                 calls += 1;
             }
@@ -313,15 +411,15 @@ mod tests {
 
         use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
-        let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let socket = bind("127.0.0.1").unwrap();
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         peer.connect(socket.local_addr().unwrap()).unwrap();
-        let mut receiver = Receiver::new();
+        let (mut receiver, mut batch) = (Receiver::new(), Batch::new());
         // Each in the place of the one before.
         let mut receive = || {
             let mut lengths = Vec::new();
             let each = |_, bytes: &[u8]| lengths.push(bytes.len());
-            receiver.receive(&socket, each).unwrap();
+            receiver.receive(&mut batch, &socket, each).unwrap();
             (lengths.clone(), receiver.last)
         };
         for _ in 0..2 {

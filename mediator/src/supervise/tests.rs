@@ -268,13 +268,33 @@ fn bad_framing_ends_the_driver_at_once_and_counts_as_a_death() {
 }
 
 #[test]
-fn a_closed_stdout_is_a_fault() {
-    let mut life = Life::up(policy());
-    let reason = "closed its stdout";
-    life.check(
-        Event::OutputClosed,
-        &[gone(reason), Action::CloseInput, Action::Terminate],
-    );
+fn a_closed_stdout_or_stdin_is_a_fault() {
+    for (event, reason) in [
+        (Event::OutputClosed, "closed its stdout"),
+        (Event::InputClosed, "closed its stdin"),
+    ] {
+        let mut life = Life::up(policy());
+        life.check(
+            event,
+            &[gone(reason), Action::CloseInput, Action::Terminate],
+        );
+    }
+}
+
+#[test]
+fn without_a_grace_time_each_step_of_a_stop_is_due_at_once_but_sigkill_is_repeated_slowly() {
+    let mut life = Life::up(Policy {
+        grace: Duration::ZERO,
+        ..policy()
+    });
+    life.check(Event::Stop, &[gone("stopped"), Action::CloseInput]);
+    life.timer(0, &[Action::Terminate]);
+    life.timer(0, &[Action::Kill]);
+    for _ in 0..3 {
+        life.timer(100, &[Action::Kill]);
+    }
+    life.check(exit(1), &[]);
+    assert_eq!(life.supervisor.next_timeout(), None);
 }
 
 #[test]
@@ -336,7 +356,7 @@ fn random_lives_keep_the_invariants() {
         let (mut process, mut wanted) = (false, false);
         for _ in 0..300 {
             life.now += Duration::from_millis(random.u64(0..3000));
-            let event = match random.u8(0..12) {
+            let event = match random.u8(0..13) {
                 0 => Event::Start,
                 1 => Event::Stop,
                 2 => Event::Restart,
@@ -344,6 +364,7 @@ fn random_lives_keep_the_invariants() {
                 4 => Event::Pong,
                 5 => Event::BadFraming("x".into()),
                 6 => Event::OutputClosed,
+                12 => Event::InputClosed,
                 7 if process => exit(random.i32(0..2)),
                 _ => Event::Timer,
             };

@@ -25,6 +25,48 @@ fn one_copy_per_entry_in_order_with_duplicates_and_without_the_unknown() {
 }
 
 #[test]
+fn a_client_that_one_frame_names_very_often_gets_a_bounded_number_of_copies() {
+    let most = 1 + limits::REPEATED_COPIES;
+    // The ids of A, B and two that nobody has, each many times.
+    for order in [[2, 3, 90, 91], [91, 3, 2, 90], [3, 3, 3, 2]] {
+        let mut world = World::new(&["5:0"]);
+        world.request(A, "5:0", b"");
+        world.request(B, "5:0", b"");
+        let ids: Vec<u8> = std::iter::repeat_n(order, 4000).flatten().collect();
+        let mut header = vec![0x1a];
+        prost::encoding::encode_varint(ids.len() as u64, &mut header);
+        header.extend(&ids);
+        let copies = world.write(0, &header, b"x").clients.len();
+        assert!((2..=most + 1).contains(&copies), "{copies}");
+        let refused = world.dropped(Drop::DuplicateClient);
+        assert!(refused >= (ids.len() - 4 - limits::REPEATED_COPIES) as u64);
+    }
+}
+
+#[test]
+fn however_many_clients_there_are_each_gets_its_copy() {
+    let clients = 10 * limits::REPEATED_COPIES as u16;
+    let mut world = World::with_clients(&["5:0"], clients.into());
+    let mut ids = Vec::new();
+    for port in 0..clients {
+        world.request(1000 + port, "5:0", b"");
+        ids.push(i32::from(port) + 2);
+    }
+    // In any order, and a few of them twice.
+    ids.reverse();
+    ids.extend([2, 2, 3]);
+    let mut packed = Vec::new();
+    for id in &ids {
+        prost::encoding::encode_varint(*id as u64, &mut packed);
+    }
+    let mut header = vec![0x1a];
+    prost::encoding::encode_varint(packed.len() as u64, &mut header);
+    header.extend(packed);
+    assert_eq!(world.write(0, &header, b"x").clients.len(), ids.len());
+    assert_eq!(world.dropped(Drop::DuplicateClient), 0);
+}
+
+#[test]
 fn a_frame_for_nobody_does_not_stay() {
     let mut world = World::new(&["dummy:0"]);
     let header = header(None, Some(99));
