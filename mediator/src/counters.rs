@@ -112,8 +112,8 @@ kinds! {
         /// A datagram from an address that cannot be answered: port 0,
         /// broadcast, multicast.
         DatagramSource = "datagram_from_unanswerable_address",
-        /// A datagram whose source address cannot be true: a loopback address that
-        /// did not come by the loopback interface, or an IPv4 address inside IPv6.
+        /// A datagram whose source address cannot be true: one of this machine, and it
+        /// came from the network, or an IPv4 address inside an IPv6 one.
         DatagramForged = "datagram_with_forged_source",
         /// A datagram from a port of a mediator: two of them could talk to each
         /// other for ever.

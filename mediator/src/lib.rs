@@ -21,7 +21,8 @@
 //!   much it gets ahead.
 //! - [`supervise`]: the life of one driver process, as a state machine.
 //! - [`core`]: puts router and supervision together, answers as device 0.
-//! - [`origin`]: whether a source address can be true. [`lanes`]: which socket sends.
+//! - [`origin`]: whether a source address can be true. [`links`]: whether there is a host
+//!   behind an address. [`lanes`]: which socket sends.
 //! - [`shell`]: sockets, pipes, processes, timers.
 //! - [`log`]: lines on stderr that never stall the rest.
 //! - [`counters`], [`limits`]: everything that is counted, and every maximum.
@@ -40,6 +41,7 @@ pub mod gate;
 mod hash;
 pub mod lanes;
 pub mod limits;
+pub mod links;
 pub mod log;
 pub mod moment;
 pub mod origin;

@@ -104,6 +104,10 @@ pub const HOLD_UNTIL: Duration = Duration::from_micros(125);
 /// The longest time for which a frame is held when no answer comes.
 pub const HOLD_MAX: Duration = Duration::from_secs(1);
 
+/// The shortest time between two looks which addresses this machine has. Asking the system
+/// takes some tens of microseconds.
+pub const OWN_ADDRESSES_AGE: Duration = Duration::from_secs(5);
+
 /// Sockets that send to hosts on the network, for each address that the mediator listens
 /// on. Each host in use has one for itself, so that a slow or unreachable host costs the
 /// others nothing: more than there are machines around one robot. Beyond that, hosts
@@ -117,8 +121,13 @@ pub const LANE_IDLE: Duration = Duration::from_secs(5);
 /// A sending socket whose buffer was full is not given to another host for so long.
 pub const LANE_FULL: Duration = Duration::from_secs(3);
 
-/// The send buffer, in bytes, that all hosts share about which nothing is known: a few
-/// answers to each of some dozen newcomers.
+/// The shortest time between two looks which addresses on the network have a host behind
+/// them. A look takes some tens of microseconds, and is taken only while something is sent
+/// to the network. A new host is known so late at most.
+pub const NEIGHBOURS_AGE: Duration = Duration::from_millis(250);
+
+/// The send buffer, in bytes, that all addresses share behind which there may be no host: a
+/// few answers to each of some dozen newcomers.
 pub const DOUBTFUL_BUFFER_BYTES: usize = 128 * 1024;
 
 /// Copies of one frame for clients that its header has named before. Old drivers name a

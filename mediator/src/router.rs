@@ -48,7 +48,7 @@ use tracing::warn;
 
 pub use self::client::{Client, Silence, Unreachable};
 pub use self::clients::{Clients, RoomFor};
-pub use self::outbox::{ClientAddress, Destination, Outbox, Run, Written};
+pub use self::outbox::{ClientAddress, Outbox, Run, Written};
 pub use self::place::Place;
 pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
@@ -267,8 +267,8 @@ impl Router {
         }
     }
 
-    /// A datagram has come by an interface that its source address cannot have used: see
-    /// [`Reach::admits`](crate::origin::Reach::admits).
+    /// A datagram has come whose source address cannot be true: see
+    /// [`OwnAddresses`](crate::origin::OwnAddresses).
     pub fn forged_datagram(&mut self) {
         self.counters.count(Count::Datagrams);
         self.counters.drop(Drop::DatagramForged);
@@ -522,10 +522,10 @@ impl Router {
             if !repeats.allow(id, || header.client_ids().take(copies as usize - 1)) {
                 continue;
             }
-            if let Some((client, to)) = self.clients.to_send(id) {
+            if let Some(client) = self.clients.client_mut(id) {
                 client.sent += 1;
                 client.uses.answered(key, device);
-                out.send(to, &frame);
+                out.send(client.place, &frame);
                 to_clients += 1;
             } else if let Some(asker) = self.running.get(&id).copied() {
                 if let Some(asker) = self.routes.get_mut(&asker) {

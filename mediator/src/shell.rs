@@ -11,6 +11,7 @@ mod batch;
 mod child;
 mod errors;
 mod guard;
+mod neighbours;
 mod poll;
 mod reload;
 mod sender;
@@ -20,12 +21,14 @@ mod udp;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use std::{env, io};
 
 use mio::net::UdpSocket;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Waker};
 use nix::sys::signal::Signal;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -47,7 +50,7 @@ use crate::core::{Core, Order};
 use crate::counters::Drop;
 use crate::hash::Map;
 use crate::limits::EVENTS_PER_TURN;
-use crate::origin::Reach;
+use crate::origin::{OwnAddresses, Reach};
 use crate::rate::Digest;
 use crate::router::{ClientAddress, DriverKey, Unreachable};
 use crate::supervise::{Action, Event};
@@ -204,6 +207,13 @@ impl Mediator {
             }
             outlets.push(sockets.outlets);
         }
+        let sender = Sender::new(outlets);
+        for (number, (_, socket)) in sender.sockets().enumerate() {
+            // Nothing but errors ever comes there.
+            let token = Source::SendErrors(number).into();
+            let source = &mut SourceFd(&socket.as_raw_fd());
+            registry.register(source, token, Interest::READABLE)?;
+        }
         registry.register(
             &mut self.signals,
             Source::Signals.into(),
@@ -217,7 +227,8 @@ impl Mediator {
             alarms: Alarms::default(),
             inlets,
             batch: Batch::new(),
-            sender: Sender::new(outlets),
+            own_addresses: OwnAddresses::default(),
+            sender,
             children: Map::default(),
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::new(self.hooks.amber.clone()),
@@ -245,6 +256,7 @@ struct Shell {
     inlets: Vec<Inlet>,
     /// Room for what comes in.
     batch: Batch,
+    own_addresses: OwnAddresses,
     sender: Sender,
     children: Map<DriverKey, Child>,
     /// Where drivers reach us.
@@ -359,6 +371,7 @@ impl Shell {
         match source {
             Source::Socket(socket) => self.receive(socket),
             Source::Errors(socket) => self.take_errors(socket),
+            Source::SendErrors(number) => self.take_send_errors(number),
             Source::Stream(key, stream) => self.stream_ready(key, stream, closed),
             Source::Signals => self.take_signals(),
             Source::Wake => self.reloaded(),
@@ -422,11 +435,12 @@ impl Shell {
         let core = &mut self.core;
         let inlet = &mut self.inlets[index];
         let (socket, reach) = (inlet.listener, inlet.reach);
+        let own = &mut self.own_addresses;
         let each = |address, bytes: &[u8]| {
-            if reach.admits(address) {
-                core.datagram(now, ClientAddress { socket, address }, bytes);
-            } else {
+            if own.forged(now, address, reach, neighbours::own_addresses) {
                 core.router.forged_datagram();
+            } else {
+                core.datagram(now, ClientAddress { socket, address }, bytes);
             }
         };
         match inlet.receiver.receive(&mut self.batch, &inlet.socket, each) {
@@ -476,15 +490,19 @@ impl Shell {
     fn take_errors(&mut self, index: usize) {
         let core = &mut self.core;
         let inlet = &self.inlets[index];
-        let socket = inlet.listener;
-        let taken = errors::take(&inlet.socket, |address, how| {
-            let from = ClientAddress { socket, address };
-            core.unreachable(Instant::now(), from, how);
-        });
-        match taken {
-            Ok(true) => self.again(Source::Errors(index)),
-            Ok(false) => {}
-            Err(error) => debug!(%error, "reading errors failed"),
+        if take_errors(core, inlet.listener, &inlet.socket) {
+            self.again(Source::Errors(index));
+        }
+    }
+
+    /// The same of a socket that sends: the system gives errors to any socket of the
+    /// address.
+    fn take_send_errors(&mut self, number: usize) {
+        let Some((listener, socket)) = self.sender.socket_at(number) else {
+            return;
+        };
+        if take_errors(&mut self.core, listener, socket) {
+            self.again(Source::SendErrors(number));
         }
     }
 
@@ -624,6 +642,21 @@ impl Shell {
             }
         }
     }
+}
+
+/// Takes what the network says of addresses; true when there is more.
+fn take_errors(core: &mut Core, listener: u8, socket: &impl AsFd) -> bool {
+    let taken = errors::take(socket, |address, how| {
+        let from = ClientAddress {
+            socket: listener,
+            address,
+        };
+        core.unreachable(Instant::now(), from, how);
+    });
+    taken.unwrap_or_else(|error| {
+        debug!(%error, "reading errors failed");
+        false
+    })
 }
 
 /// The address under which a program on this machine reaches us.

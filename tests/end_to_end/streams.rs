@@ -167,3 +167,22 @@ fn once(script: &str) -> (Mediator, TempDir) {
         "[[driver]]\ndevice = '80:0'\nrestart = 'never'\ncommand = ['sh', '-c', '''{script}''']\n"
     ))
 }
+
+#[test]
+fn a_driver_that_is_flooded_goes_on_afterwards() {
+    let mediator = Mediator::start(&["5:0=cat"]);
+    let peer = mediator.peer();
+    let message = [b'x'; 1000];
+    // Many ports, so that many answers come in one turn of the driver.
+    let flood: Vec<_> = (0..50).map(|_| mediator.peer()).collect();
+    for _ in 0..200 {
+        for one in &flood {
+            one.send(device("5:0"), &message);
+        }
+    }
+    for round in 0_u8..100 {
+        peer.wait_for_echo(device("5:0"), &[round]);
+    }
+    let counters = mediator.describe("5:0").counters.unwrap();
+    assert_eq!(counters.frames_out(), counters.frames_written());
+}

@@ -96,11 +96,6 @@ impl NoRoute {
         }
     }
 
-    /// Whether it was said lately of a client that was heard last at that time.
-    pub(super) fn is_recent(&self, heard: Moment) -> bool {
-        heard.duration_since(self.last) < limits::UNREACHABLE
-    }
-
     /// The network says so again, of somebody who was heard last at that time.
     /// Says whether it has gone on for long enough to believe it.
     pub(super) fn lasts(&mut self, now: Moment, heard: Moment) -> bool {
@@ -177,12 +172,6 @@ impl Client {
         self.proved || rest.is_some()
     }
 
-    /// Whether its address may be made up: it has not been heard for long, and has not
-    /// proved itself.
-    pub(super) fn is_newcomer(&self) -> bool {
-        !self.proved && self.heard.duration_since(self.since) < limits::NEWCOMER
-    }
-
     /// It has answered a PING.
     pub fn answered_ping(&mut self) {
         self.answers = true;
@@ -191,11 +180,12 @@ impl Client {
     }
 
     pub(super) fn standing(&self) -> Standing {
-        if self.is_newcomer() {
+        let proved = self.is_proved();
+        if !proved && self.heard.duration_since(self.since) < limits::NEWCOMER {
             Standing::Newcomer
         } else if self.uses.is_empty() {
             Standing::Idle
-        } else if self.is_proved() {
+        } else if proved {
             Standing::ProvedUser
         } else {
             Standing::User

@@ -20,7 +20,7 @@ use super::client::{Client, NoRoute, STANDINGS, Silence, Standing, Unreachable};
 use super::hosts::Hosts;
 use super::order::{Links, Order};
 use super::place::Place;
-use super::{ClientAddress, Destination, DriverKey};
+use super::{ClientAddress, DriverKey};
 use crate::hash::{Index, Map};
 use crate::limits;
 use crate::moment::{Epoch, Moment};
@@ -165,19 +165,6 @@ impl Clients {
         let heard = client.heard;
         let trouble = (self.no_routes.entry(id)).or_insert_with(|| NoRoute::at(now));
         trouble.lasts(now, heard)
-    }
-
-    /// One client, and where to send something to it.
-    pub(super) fn to_send(&mut self, id: ClientId) -> Option<(&mut Client, Destination)> {
-        let slot = self.slot_of(id)?;
-        let client = self.slots[slot as usize].as_mut()?;
-        let is_recent = |no_route: &NoRoute| no_route.is_recent(client.heard);
-        let is_lost = !self.no_routes.is_empty() && self.no_routes.get(&id).is_some_and(is_recent);
-        let destination = Destination {
-            place: client.place,
-            is_doubtful: is_lost || client.is_newcomer(),
-        };
-        Some((client, destination))
     }
 
     /// From now on the mediator may speak to it on its own account.

@@ -22,44 +22,19 @@ pub struct ClientAddress {
     pub address: SocketAddr,
 }
 
-/// Where a datagram goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Destination {
-    /// The client.
-    pub place: Place,
-    /// Nothing shows yet that the client is there, or the network says that it is not.
-    /// What is sent to it must not take the room of what others are sent.
-    pub is_doubtful: bool,
-}
-
-impl From<Place> for Destination {
-    fn from(place: Place) -> Self {
-        Self {
-            place,
-            is_doubtful: false,
-        }
-    }
-}
-
-impl From<ClientAddress> for Destination {
-    fn from(address: ClientAddress) -> Self {
-        Place::from(address).into()
-    }
-}
-
 /// Datagrams on their way out.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    datagrams: Vec<(Destination, Written)>,
+    datagrams: Vec<(Place, Written)>,
 }
 
 /// Datagrams in a row for one client, all as long as the first but for the
 /// last, which may be shorter: what the system can cut apart by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run<'a> {
-    /// Where they go.
-    pub to: Destination,
+    /// Whose they are.
+    pub to: Place,
     /// All of them, one behind the other.
     pub bytes: &'a [u8],
     /// Where to cut: the length of the first.
@@ -75,19 +50,19 @@ impl<'a> Run<'a> {
 }
 
 /// How many of the first ones make a run.
-fn run_len(datagrams: &[(Destination, Written)], most: usize) -> usize {
+fn run_len(datagrams: &[(Place, Written)], most: usize) -> usize {
     let Some((to, first)) = datagrams.first() else {
         return 0;
     };
     let segment = first.len();
-    let longest = match to.place.is_loopback() {
+    let longest = match to.is_loopback() {
         true => limits::LOCAL_SEGMENT_BYTES,
         false => limits::SEGMENT_BYTES,
     };
     if segment > longest {
         return 1;
     }
-    let goes_on = |pair: &[(Destination, Written)]| {
+    let goes_on = |pair: &[(Place, Written)]| {
         let ((_, before), (other, next)) = (&pair[0], &pair[1]);
         next.start == before.end && other == to && before.len() == segment && next.len() <= segment
     };
@@ -127,7 +102,7 @@ impl Outbox {
     }
 
     /// Sends a frame to one client.
-    pub fn send(&mut self, to: impl Into<Destination>, frame: &Written) {
+    pub fn send(&mut self, to: impl Into<Place>, frame: &Written) {
         self.datagrams.push((to.into(), *frame));
     }
 
@@ -135,7 +110,7 @@ impl Outbox {
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = (ClientAddress, &[u8])> {
         self.datagrams
             .iter()
-            .map(|(to, frame)| (to.place.into(), &self.bytes[frame.range()]))
+            .map(|(to, frame)| ((*to).into(), &self.bytes[frame.range()]))
     }
 
     /// The datagram with a number, and those after it that one system call can send
@@ -195,7 +170,7 @@ mod tests {
         let shown: Vec<(u16, Vec<usize>)> = (outbox.runs(most))
             .map(|run| {
                 let lengths = run.bytes.chunks(run.segment).map(<[u8]>::len).collect();
-                (run.to.place.address().port(), lengths)
+                (run.to.address().port(), lengths)
             })
             .collect();
         let runs: Vec<_> = runs

@@ -247,7 +247,7 @@ impl Router {
 
     /// Sends a client the first of these that is not too much for it.
     fn say(&mut self, id: ClientId, device: Device, messages: &[&[u8]], out: &mut Outbox) {
-        let Some((client, to)) = self.clients.to_send(id) else {
+        let Some(client) = self.clients.client_mut(id) else {
             return;
         };
         let header = HeaderBytes::new(Some(device), None);
@@ -259,7 +259,7 @@ impl Router {
         client.sent += 1;
         self.counters.count(Count::DatagramsToSend);
         match out.write(header.as_slice(), message) {
-            Ok(frame) => out.send(to, &frame),
+            Ok(frame) => out.send(client.place, &frame),
             Err(_) => self.counters.drop(Drop::SendFailed),
         }
     }

@@ -301,9 +301,13 @@ impl Shell {
         };
         output.closed |= closed;
         if output.paused {
+            output.more = true;
             return;
         }
-        if !output.unfinished {
+        if output.unfinished {
+            // Something may have come meanwhile, of which nobody tells us again.
+            output.more = true;
+        } else {
             match output.pipe.read(output.buffer.space()) {
                 Ok(count @ 1..) => {
                     output.buffer.end += count;

@@ -7,8 +7,8 @@
 //! so there silence is all that there is to go by.
 
 use std::io;
+use std::os::fd::AsFd;
 
-use mio::net::UdpSocket;
 use nix::errno::Errno;
 
 use crate::router::Unreachable;
@@ -21,7 +21,7 @@ pub(super) fn keep(socket: &socket2::Socket, is_ipv6: bool) -> io::Result<()> {
 
 /// Takes what is known of addresses, at most a batch; false when nothing is left.
 pub(super) fn take(
-    socket: &UdpSocket,
+    socket: &impl AsFd,
     each: impl FnMut(std::net::SocketAddr, Unreachable),
 ) -> io::Result<bool> {
     imp::take(socket, each)
@@ -46,9 +46,8 @@ pub(super) fn classify(error: Errno) -> Option<Unreachable> {
 mod imp {
     use std::io::{self, IoSliceMut};
     use std::net::SocketAddr;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsFd, AsRawFd};
 
-    use mio::net::UdpSocket;
     use nix::cmsg_space;
     use nix::errno::Errno;
     use nix::libc::{
@@ -72,7 +71,7 @@ mod imp {
     }
 
     pub(super) fn take(
-        socket: &UdpSocket,
+        socket: &impl AsFd,
         mut each: impl FnMut(SocketAddr, Unreachable),
     ) -> io::Result<bool> {
         let mut control = cmsg_space!(sock_extended_err, sockaddr_in6);
@@ -80,7 +79,7 @@ mod imp {
             // The beginning of the datagram comes with the error: not needed.
             let mut datagram = [IoSliceMut::new(&mut [])];
             let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
-            let fd = socket.as_raw_fd();
+            let fd = socket.as_fd().as_raw_fd();
             let message =
                 match recvmsg::<SockaddrStorage>(fd, &mut datagram, Some(&mut control), flags) {
                     Ok(message) => message,
@@ -153,6 +152,7 @@ mod imp {
 mod imp {
     use std::io;
     use std::net::SocketAddr;
+    use std::os::fd::AsFd;
 
     use crate::router::Unreachable;
 
@@ -160,7 +160,7 @@ mod imp {
         Ok(())
     }
 
-    pub(super) fn take(_: &UdpSocket, _: impl FnMut(SocketAddr, Unreachable)) -> io::Result<bool> {
+    pub(super) fn take(_: &impl AsFd, _: impl FnMut(SocketAddr, Unreachable)) -> io::Result<bool> {
         Ok(false)
     }
 }

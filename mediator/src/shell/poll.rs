@@ -14,6 +14,8 @@ pub(super) enum Source {
     Socket(usize),
     /// The error queue of that socket has something.
     Errors(usize),
+    /// The error queue of a sending socket has something.
+    SendErrors(usize),
     /// A stream of a driver.
     Stream(DriverKey, Stream),
     /// A signal has come.
@@ -42,6 +44,7 @@ impl From<Source> for Token {
             Source::Stream(key, Stream::Stderr) => (key.0 as usize, 4),
             Source::Signals => (0, 5),
             Source::Wake => (0, 6),
+            Source::SendErrors(socket) => (socket, 7),
         };
         Self(number * KINDS + kind)
     }
@@ -58,7 +61,8 @@ impl From<Token> for Source {
             3 => stream(Stream::Stdout),
             4 => stream(Stream::Stderr),
             5 => Self::Signals,
-            _ => Self::Wake,
+            6 => Self::Wake,
+            _ => Self::SendErrors(number),
         }
     }
 }
@@ -91,6 +95,7 @@ mod tests {
             Source::Socket(0),
             Source::Socket(3),
             Source::Errors(3),
+            Source::SendErrors(3),
             Source::Stream(key, Stream::Stdin),
             Source::Stream(key, Stream::Stdout),
             Source::Stream(key, Stream::Stderr),

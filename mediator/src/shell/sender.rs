@@ -7,7 +7,7 @@
 //! There are several sockets, because the system gives each one send buffer, which a slow
 //! link or an address that does not answer fills: one for programs on this machine, one for
 //! each host on the network that is in use ([`Lanes`]), and one for all addresses that may
-//! not exist ([`Destination::is_doubtful`]). A full buffer costs those who share it.
+//! not exist ([`Whereabouts::Unresolved`]). A full buffer costs those who share it.
 
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
@@ -22,11 +22,13 @@ use nix::sys::socket::{
 use tracing::debug;
 
 use super::errors;
+use super::neighbours::Neighbours;
 use super::udp::Outlets;
 use crate::counters::{Count, Counters, Drop};
 use crate::lanes::Lanes;
 use crate::limits::{DATAGRAMS_PER_TURN, HOST_LANES, SEGMENTS, SEND_TRIES};
-use crate::router::{ClientAddress, Destination, Outbox, Place, Run, Unreachable};
+use crate::links::Whereabouts;
+use crate::router::{ClientAddress, Outbox, Place, Run, Unreachable};
 
 /// Sends batches.
 pub(super) struct Sender {
@@ -35,6 +37,7 @@ pub(super) struct Sender {
     /// How many datagrams the system may be given as one.
     segments: usize,
     outlets: Vec<Outlet>,
+    neighbours: Neighbours,
 }
 
 /// The sending sockets of one address that the mediator listens on.
@@ -87,7 +90,20 @@ impl Sender {
                 1
             },
             outlets: outlets.into_iter().map(Outlet::from).collect(),
+            neighbours: Neighbours::default(),
         }
+    }
+
+    /// All sending sockets, each with the index of the address that it belongs to. Errors that
+    /// the network reports come to any of them.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = (u8, &UdpSocket)> {
+        let outlets = (0..=u8::MAX).zip(&self.outlets);
+        outlets.flat_map(|(index, outlet)| outlet.sockets.iter().map(move |socket| (index, socket)))
+    }
+
+    /// The socket with that number in [`Sender::sockets`].
+    pub(super) fn socket_at(&self, number: usize) -> Option<(u8, &UdpSocket)> {
+        self.sockets().nth(number)
     }
 
     /// Sends everything, in order, and never waits: what the system does not take is
@@ -100,7 +116,7 @@ impl Sender {
         }
         let (mut next, mut tries) = (0, 0);
         while let Some(run) = outbox.run_at(next, self.segments) {
-            let Some(way) = self.way(&mut clock, &run.to) else {
+            let Some(way) = self.way(&mut clock, run.to) else {
                 counters.drop_many(Drop::SendFailed, run.len() as u64);
                 next += run.len();
                 continue;
@@ -136,8 +152,8 @@ impl Sender {
                     debug!(%error, "datagrams are sent one by one from now on");
                     self.segments = 1;
                 }
-                // Where all datagrams leave by one socket, another address may have refused
-                // something earlier. That is told only once: this datagram is not lost by it.
+                // Most likely another address refused something earlier, which is told only
+                // once. This datagram is not lost by it.
                 Err(_) if tries + 1 < SEND_TRIES => {
                     counters.count(Count::SendsRepeated);
                     tries += 1;
@@ -148,7 +164,7 @@ impl Sender {
                     debug!(%error, "a datagram could not be sent");
                     // A refusal cannot be told so soon: it is another's.
                     if errors::classify(error) == Some(Unreachable::NoRoute) {
-                        unreachable.push(run.to.place.into());
+                        unreachable.push(run.to.into());
                     }
                     next += run.len();
                     tries = 0;
@@ -160,15 +176,19 @@ impl Sender {
 
     /// The socket by which a datagram leaves. `None` only if there is no such listening
     /// address.
-    fn way(&mut self, clock: &mut Clock, to: &Destination) -> Option<Way> {
-        let index = usize::from(to.place.socket());
+    fn way(&mut self, clock: &mut Clock, to: Place) -> Option<Way> {
+        let index = usize::from(to.socket());
         let outlet = self.outlets.get_mut(index)?;
-        let lane = if to.place.is_loopback() {
+        let lane = if to.is_loopback() {
             LOCAL
-        } else if to.is_doubtful {
-            DOUBTFUL
         } else {
-            HOSTS + outlet.lanes.lane_for(clock.now(), to.place)
+            let now = clock.now();
+            self.neighbours.refresh(now);
+            match self.neighbours.find(to.address()) {
+                Whereabouts::ThisMachine => LOCAL,
+                Whereabouts::Unresolved => DOUBTFUL,
+                Whereabouts::Resolved => HOSTS + outlet.lanes.lane_for(now, to),
+            }
         };
         Some(Way {
             outlet: index,
@@ -191,15 +211,15 @@ impl Sender {
             return send_run(self.socket(way), run).map(|()| run.len());
         }
         let mut bytes: [&[u8]; DATAGRAMS_PER_TURN] = [&[]; DATAGRAMS_PER_TURN];
-        let mut places = [run.to.place; DATAGRAMS_PER_TURN];
+        let mut places = [run.to; DATAGRAMS_PER_TURN];
         bytes[0] = run.bytes;
         let mut count = 1;
         while count < DATAGRAMS_PER_TURN
             && let Some(run) = outbox.run_at(next + count, self.segments)
             && run.len() == 1
-            && self.way(clock, &run.to) == Some(way)
+            && self.way(clock, run.to) == Some(way)
         {
-            (bytes[count], places[count]) = (run.bytes, run.to.place);
+            (bytes[count], places[count]) = (run.bytes, run.to);
             count += 1;
         }
         let (bytes, places) = (&bytes[..count], &places[..count]);
@@ -208,7 +228,7 @@ impl Sender {
         }
         let socket = &self.outlets[way.outlet].sockets[way.lane];
         // A socket has addresses of one kind.
-        match run.to.place.address() {
+        match run.to.address() {
             SocketAddr::V4(_) => send_many(socket, &mut self.v4, bytes, places, v4),
             SocketAddr::V6(_) => send_many(socket, &mut self.v6, bytes, places, v6),
         }
@@ -267,7 +287,7 @@ fn send_many<A: SockaddrLike + Copy>(
 /// Sends a single datagram, which is what most turns have: the call for many
 /// has more to prepare.
 fn send_one(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
-    let to = SockaddrStorage::from(run.to.place.address());
+    let to = SockaddrStorage::from(run.to.address());
     let flags = MsgFlags::MSG_DONTWAIT;
     sendto(socket.as_raw_fd(), run.bytes, &to, flags).map(drop)
 }
@@ -278,7 +298,7 @@ fn send_run(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
     use nix::sys::socket::ControlMessage;
     let segment = run.segment as u16; // At most LOCAL_SEGMENT_BYTES.
     let cut = [ControlMessage::UdpGsoSegments(&segment)];
-    let to = SockaddrStorage::from(run.to.place.address());
+    let to = SockaddrStorage::from(run.to.address());
     let bytes = [IoSlice::new(run.bytes)];
     sendmsg(
         socket.as_raw_fd(),
@@ -354,8 +374,13 @@ mod tests {
             assert_eq!((address, how), (closed.address, Unreachable::PortClosed));
             told.set(told.get() + 1);
         };
+        let patience = Instant::now() + std::time::Duration::from_secs(30);
         while told.get() == 0 {
+            assert!(Instant::now() < patience, "nothing was told");
             for (socket, _) in &receiving {
+                errors::take(socket, note).unwrap();
+            }
+            for (_, socket) in sender.sockets() {
                 errors::take(socket, note).unwrap();
             }
         }

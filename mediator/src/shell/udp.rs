@@ -8,7 +8,6 @@ use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
 use nix::sys::socket::SockaddrStorage;
 use socket2::{Domain, Protocol, Type};
-use tracing::debug;
 
 use super::batch::{self, Batch};
 use super::errors;
@@ -39,76 +38,25 @@ pub(super) struct Outlets {
 }
 
 /// Takes an address, with all sockets for it. They are not watched yet.
-///
-/// Linux hands a datagram to the socket that was bound last, and to one that is bound to the
-/// interface by which it came before that. So the sockets that send are bound first. They
-/// never receive anything. What the network says of addresses that do not answer goes to the
-/// sockets that receive, too.
-#[cfg(target_os = "linux")]
 pub(super) fn listen(address: SocketAddr) -> io::Result<Listener> {
-    // The first one shares the address with nobody: an address in use is an error.
-    let local = open(address, SOCKET_BUFFER_BYTES)?;
-    local.bind(&address.into())?;
-    let address = local.local_addr()?.as_socket().unwrap_or(address);
-    local.set_reuse_address(true)?;
-    let another = |send_buffer_bytes| {
-        let socket = open(address, send_buffer_bytes)?;
-        socket.set_reuse_address(true)?;
-        socket.bind(&address.into())?;
-        Ok::<_, io::Error>(socket)
-    };
-    let doubtful = another(DOUBTFUL_BUFFER_BYTES)?;
-    let hosts: Vec<_> = (0..HOST_LANES)
-        .map(|_| another(SOCKET_BUFFER_BYTES))
-        .collect::<io::Result<_>>()?;
-    let mut receiving = vec![(another(SOCKET_BUFFER_BYTES)?, Reach::Network)];
-    let loopback = open(address, SOCKET_BUFFER_BYTES)?;
-    match loopback.bind_device(Some(LOOPBACK)) {
-        Ok(()) => {
-            loopback.set_reuse_address(true)?;
-            loopback.bind(&address.into())?;
-            receiving.push((loopback, Reach::Loopback));
-        }
-        Err(error) => {
-            // Linux before 5.7 lets only root do that.
-            debug!(%error, "loopback addresses are believed as far as the system checks them");
-            receiving[0].1 = Reach::Everything;
-        }
+    // This one shares the address with nobody: an address in use is an error.
+    let first = open(address, SOCKET_BUFFER_BYTES)?;
+    first.bind(&address.into())?;
+    let address = first.local_addr()?.as_socket().unwrap_or(address);
+    match group::open(&first, address) {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => alone(first, address),
+        Err(error) => Err(error),
     }
-    for (socket, _) in &receiving {
-        merge(socket);
-    }
-    // From now on nobody can join us.
-    for socket in receiving.iter().map(|(socket, _)| socket) {
-        socket.set_reuse_address(false)?;
-    }
-    for socket in hosts.iter().chain([&local, &doubtful]) {
-        socket.set_reuse_address(false)?;
-    }
-    let watchable = |socket: socket2::Socket| UdpSocket::from_std(socket.into());
-    Ok(Listener {
-        address,
-        receiving: receiving
-            .into_iter()
-            .map(|(socket, reach)| (watchable(socket), reach))
-            .collect(),
-        outlets: Outlets {
-            local: local.into(),
-            doubtful: doubtful.into(),
-            hosts: hosts.into_iter().map(Into::into).collect(),
-        },
-    })
 }
 
-/// The same where sockets cannot share an address so: one does everything.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn listen(address: SocketAddr) -> io::Result<Listener> {
-    let socket = open(address, SOCKET_BUFFER_BYTES)?;
-    socket.bind(&address.into())?;
+/// One socket that does everything, where sockets cannot share an address.
+fn alone(socket: socket2::Socket, address: SocketAddr) -> io::Result<Listener> {
+    merge(&socket);
     let socket = net::UdpSocket::from(socket);
     let hosts = (0..HOST_LANES).map(|_| socket.try_clone());
     Ok(Listener {
-        address: socket.local_addr()?,
+        address,
         outlets: Outlets {
             local: socket.try_clone()?,
             doubtful: socket.try_clone()?,
@@ -118,9 +66,97 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<Listener> {
     })
 }
 
-/// The name of the loopback interface of every Linux.
+/// Sockets that share an address, as a *reuseport group* of Linux (since 4.6).
+///
+/// A small program in the system picks the socket for each datagram: the first of the group
+/// for what comes from the network, the second for what comes from this machine. The others
+/// only send. What the network says of addresses that do not answer comes to any of them.
 #[cfg(target_os = "linux")]
-const LOOPBACK: &[u8] = b"lo";
+mod group {
+    use nix::libc;
+    use nix::net::if_::if_nametoindex;
+    use nix::sys::socket::{setsockopt, sockopt::AttachReusePortCbpf};
+    use tracing::debug;
+
+    use super::*;
+
+    /// The loopback interface of every Linux.
+    const LOOPBACK: &str = "lo";
+
+    /// Opens the group, while `first` keeps others from the address.
+    pub(super) fn open(first: &socket2::Socket, address: SocketAddr) -> io::Result<Listener> {
+        first.set_reuse_address(true)?;
+        let mut members = Vec::new();
+        let mut join = |send_buffer_bytes| {
+            let socket = super::open(address, send_buffer_bytes)?;
+            socket.set_reuse_address(true)?;
+            socket.set_reuse_port(true)?;
+            socket.bind(&address.into())?;
+            members.push(socket.try_clone()?);
+            Ok::<_, io::Error>(socket)
+        };
+        let network = join(SOCKET_BUFFER_BYTES)?;
+        if let Err(error) = pick_by_interface(&network) {
+            debug!(%error, "loopback addresses are believed as far as the system checks them");
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let local = join(SOCKET_BUFFER_BYTES)?;
+        let receiving = [(network, Reach::Network), (local, Reach::Local)];
+        let outlets = Outlets {
+            local: join(SOCKET_BUFFER_BYTES)?.into(),
+            doubtful: join(DOUBTFUL_BUFFER_BYTES)?.into(),
+            hosts: (0..HOST_LANES)
+                .map(|_| join(SOCKET_BUFFER_BYTES).map(Into::into))
+                .collect::<io::Result<_>>()?,
+        };
+        // From now on the address is in use for everybody else.
+        for member in members {
+            member.set_reuse_address(false)?;
+        }
+        let receiving = receiving.map(|(socket, reach)| {
+            merge(&socket);
+            (UdpSocket::from_std(socket.into()), reach)
+        });
+        Ok(Listener {
+            address,
+            receiving: receiving.into(),
+            outlets,
+        })
+    }
+
+    /// Has the system pick the second socket of the group for datagrams that come by the
+    /// loopback interface, and the first one for all others.
+    fn pick_by_interface(member: &socket2::Socket) -> io::Result<()> {
+        let loopback = if_nametoindex(LOOPBACK)?;
+        let step = |code: u32, jump_if_not, operand| libc::sock_filter {
+            code: code as u16, // All of them are small.
+            jt: 0,
+            jf: jump_if_not,
+            k: operand,
+        };
+        let interface = (libc::SKF_AD_OFF + libc::SKF_AD_IFINDEX) as u32;
+        let mut program = [
+            step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, interface),
+            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, loopback),
+            step(libc::BPF_RET | libc::BPF_K, 0, 1),
+            step(libc::BPF_RET | libc::BPF_K, 0, 0),
+        ];
+        let program = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_mut_ptr(),
+        };
+        Ok(setsockopt(member, AttachReusePortCbpf, &program)?)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod group {
+    use super::*;
+
+    pub(super) fn open(_: &socket2::Socket, _: SocketAddr) -> io::Result<Listener> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
 
 /// A socket that is not bound yet.
 fn open(address: SocketAddr, send_buffer_bytes: usize) -> io::Result<socket2::Socket> {
@@ -148,6 +184,9 @@ fn merge(socket: &socket2::Socket) {
     use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
     let _ = setsockopt(socket, UdpGroSegment, &true);
 }
+
+#[cfg(not(target_os = "linux"))]
+fn merge(_: &socket2::Socket) {}
 
 /// Whether the system has granted less than half of the receive buffer that it was asked
 /// for. Linux doubles what it grants, for its own needs.
@@ -279,12 +318,64 @@ pub(super) fn to_std(address: &SockaddrStorage) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
+    use super::super::neighbours::own_addresses;
     use super::*;
 
     /// A socket that gets what programs on this machine send.
     fn bind(ip: &str) -> io::Result<UdpSocket> {
         let listener = listen((ip.parse::<std::net::IpAddr>().unwrap(), 0).into())?;
         Ok(listener.receiving.into_iter().next_back().unwrap().0)
+    }
+
+    #[test]
+    fn an_address_is_in_use_for_everybody_else() {
+        for ip in ["127.0.0.1", "0.0.0.0", "::1", "::"] {
+            let ip: IpAddr = ip.parse().unwrap();
+            let Ok(listener) = listen((ip, 0).into()) else {
+                assert!(ip.is_ipv6());
+                eprintln!("SKIP listening with IPv6: there is none here");
+                continue;
+            };
+            let kind = listen(listener.address).err().map(|error| error.kind());
+            assert_eq!(kind, Some(io::ErrorKind::AddrInUse), "{ip}");
+            let other = open(listener.address, 1000).unwrap();
+            other.set_reuse_address(true).unwrap();
+            assert!(other.bind(&listener.address.into()).is_err(), "{ip}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_programs_on_this_machine_send_comes_to_the_local_socket_and_no_other() {
+        let Listener {
+            address,
+            mut receiving,
+            outlets,
+        } = listen(([0, 0, 0, 0], 0).into()).unwrap();
+        let (local, reach) = receiving.pop().unwrap();
+        assert_eq!(reach, Reach::Local);
+        let mut own = own_addresses();
+        own.retain(IpAddr::is_ipv4);
+        assert!(own.iter().any(IpAddr::is_loopback));
+        let (mut receiver, mut batch) = (Receiver::new(), Batch::new());
+        for ip in own {
+            // Many ports: the system must not choose by them.
+            for _ in 0..50 {
+                let peer = net::UdpSocket::bind((ip, 0)).unwrap();
+                peer.send_to(b"x", (ip, address.port())).unwrap();
+                let mut from = None;
+                let each = |address: SocketAddr, _: &[u8]| from = Some(address);
+                receiver.receive(&mut batch, &local, each).unwrap();
+                assert_eq!(from, Some(peer.local_addr().unwrap()));
+                for outlet in [&outlets.local, &outlets.doubtful, &outlets.hosts[0]] {
+                    outlet.send_to(b"y", from.unwrap()).unwrap();
+                    let (_, from) = peer.recv_from(&mut [0; 9]).unwrap();
+                    assert_eq!(from.port(), address.port());
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,123 @@
+//! Asks the system which hosts it knows on its networks. IO.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+use ipnet::IpNet;
+
+use crate::limits::NEIGHBOURS_AGE;
+use crate::links::{Interface, Links, Whereabouts};
+
+/// What is known of the networks, kept up to date.
+#[derive(Debug, Default)]
+pub(super) struct Neighbours {
+    links: Links,
+    asked: Option<Instant>,
+}
+
+impl Neighbours {
+    /// Asks the system again, if what is known is old.
+    pub(super) fn refresh(&mut self, now: Instant) {
+        let recent = |asked: Instant| now.saturating_duration_since(asked) < NEIGHBOURS_AGE;
+        if !self.asked.is_some_and(recent) {
+            self.asked = Some(now);
+            self.links = look();
+        }
+    }
+
+    /// Where an address is, as far as is known.
+    pub(super) fn find(&self, address: SocketAddr) -> Whereabouts {
+        self.links.find(address)
+    }
+}
+
+/// The addresses of this machine, as far as the system tells.
+pub(super) fn own_addresses() -> Vec<IpAddr> {
+    interfaces(true).into_iter().map(|i| i.address).collect()
+}
+
+/// All interfaces with their addresses. Empty if the system does not tell.
+fn interfaces(resolves: bool) -> Vec<Interface> {
+    use nix::net::if_::InterfaceFlags as Flags;
+
+    use super::udp::to_std;
+
+    let direct = Flags::IFF_LOOPBACK | Flags::IFF_NOARP | Flags::IFF_POINTOPOINT;
+    let all = nix::ifaddrs::getifaddrs().into_iter().flatten();
+    all.filter_map(|interface| {
+        let address = to_std(&interface.address?)?.ip();
+        let mask = to_std(&interface.netmask?)?.ip();
+        Some(Interface {
+            address,
+            network: IpNet::with_netmask(address, mask).ok()?.trunc(),
+            resolves: resolves && !interface.flags.intersects(direct),
+        })
+    })
+    .collect()
+}
+
+/// Without the list of hosts nothing is unresolved.
+fn look() -> Links {
+    match hosts() {
+        Ok(hosts) => Links::new(interfaces(true), hosts),
+        Err(error) => {
+            tracing::debug!(%error, "the system does not tell which hosts it knows");
+            Links::new(interfaces(false), [])
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn hosts() -> nix::Result<Vec<IpAddr>> {
+    use std::os::fd::AsRawFd;
+
+    use nix::sys::socket::{
+        AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+    };
+
+    use crate::links::{DUMP_NEIGHBOURS, Dump, resolved};
+
+    /// What the system says at once, at most.
+    const PART: usize = 32 * 1024;
+
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let protocol = SockProtocol::NetlinkRoute;
+    let netlink = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+    send(netlink.as_raw_fd(), &DUMP_NEIGHBOURS, MsgFlags::empty())?;
+    let (mut hosts, mut part) = (Vec::new(), vec![0; PART]);
+    loop {
+        // The system answers while we ask, so this never waits.
+        let length = recv(netlink.as_raw_fd(), &mut part, MsgFlags::empty())?;
+        if length == 0 || resolved(&part[..length], |ip| hosts.push(ip)) == Dump::Over {
+            return Ok(hosts);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn hosts() -> nix::Result<Vec<IpAddr>> {
+    Err(nix::errno::Errno::ENOSYS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_addresses_are_on_this_machine() {
+        let mut neighbours = Neighbours::default();
+        neighbours.refresh(Instant::now());
+        let own = interfaces(true);
+        assert!(!own.is_empty());
+        for interface in own {
+            let found = neighbours.find((interface.address, 1).into());
+            assert_eq!(found, Whereabouts::ThisMachine, "{interface:?}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_system_tells_its_neighbours() {
+        hosts().unwrap();
+    }
+}
