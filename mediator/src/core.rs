@@ -17,6 +17,7 @@ mod absence;
 mod clients;
 mod control;
 mod health;
+mod lists;
 mod reload;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use tracing::{debug, error, info, warn};
 
 use self::clients::Gone;
 use self::health::{Health, News};
+use self::lists::Lists;
 use self::words::Words;
 use crate::config::{Admin, Config, DriverConfig, Limits};
 use crate::counters::{Count, Drop};
@@ -58,6 +60,8 @@ pub struct Core {
     /// Who looks on at frames.
     tracers: Vec<trace::Tracer>,
     notices: u64,
+    /// Lists for programs on other machines.
+    lists: Lists,
     admin: Admin,
     limits: Limits,
     /// Requests of those who have yet to prove that they are where they say.
@@ -132,6 +136,7 @@ impl Core {
             listeners: BTreeSet::new(),
             tracers: Vec::new(),
             notices: 0,
+            lists: Lists::default(),
             admin: config.admin,
             limits: config.limits,
             unproved: VecDeque::new(),

@@ -27,8 +27,18 @@ pub const NEWCOMER: Duration = Duration::from_secs(10);
 pub const DATAGRAMS_PER_SECOND: u32 = 20_000;
 
 /// Requests to the mediator itself that one client, or driver, may make in a
-/// second. Lists are long; a program that watches asks once a second.
+/// second; all clients of another machine together may make as many. Lists are long; a
+/// program that watches asks once a second.
 pub const REQUESTS_PER_SECOND: u32 = 200;
+
+/// How old a list may be that is sent to a program on another machine. Within this time all
+/// of them get the same one, so that making lists takes a bounded part of the time, however
+/// many ask. People do not see the difference.
+pub const LIST_AGE: Duration = Duration::from_millis(100);
+
+/// Parts of lists that are kept for that long: as many as a list of all clients has, and a
+/// few more.
+pub const LIST_PARTS: usize = 32;
 
 /// Requests that wait until those who made them have proved that they are where
 /// they say. The answer to a PING takes milliseconds.

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amber_proto::mediator::{
@@ -17,6 +18,7 @@ use prost::Message;
 use tracing::info;
 
 use super::clients::Gone;
+use super::lists::List;
 use super::{Core, Driver, Order, Ticket, absence};
 use crate::config::Admin;
 use crate::counters::{Count, Drop};
@@ -89,7 +91,11 @@ impl Core {
                     id,
                     syn,
                 };
-                match self.carry_out(now, ticket, message.request.and_then(|r| r.what)) {
+                let what = message.request.and_then(|request| request.what);
+                if let Some(list) = self.list_for_others(now, said.from, what.as_ref()) {
+                    return self.reply_with(ticket, &list);
+                }
+                match self.carry_out(now, ticket, what) {
                     Ok(Some(reply)) => self.reply(ticket, reply),
                     Ok(None) => {}
                     Err(refusal) => self.reply(ticket, reply::What::Refused(refusal)),
@@ -190,24 +196,12 @@ impl Core {
             return Err(refuse(refusal::Reason::BadRequest, message, None));
         };
         Ok(Some(match what {
-            request::What::ListDrivers(page) => {
-                let all = self.drivers.values().filter(|driver| !driver.obsolete);
-                let total = all.clone().count() as u32;
-                let drivers = all.map(|driver| self.describe(now, driver, Detail::Brief));
-                let drivers = page_of(drivers, page.skip());
-                reply::What::Drivers(DriverList { drivers, total })
-            }
+            request::What::ListDrivers(page) => self.list_drivers(now, page.skip()),
             request::What::DescribeDriver(device) => {
                 let key = self.key_of(&device)?;
                 reply::What::Driver(self.describe(now, &self.drivers[&key], Detail::Full))
             }
-            request::What::ListClients(page) => {
-                let total = self.router.clients.len() as u32;
-                let all = self.router.clients.in_order().into_iter();
-                let clients = all.map(|client| self.client_info(now, client));
-                let clients = page_of(clients, page.skip());
-                reply::What::Clients(mediator::ClientList { clients, total })
-            }
+            request::What::ListClients(page) => self.list_clients(now, page.skip()),
             request::What::GetStatistics(_) => {
                 reply::What::Statistics(self.statistics(now, ticket.to))
             }
@@ -243,12 +237,56 @@ impl Core {
         }))
     }
 
+    fn list_drivers(&self, now: Instant, skip: u32) -> reply::What {
+        let all = self.drivers.values().filter(|driver| !driver.obsolete);
+        let total = all.clone().count() as u32;
+        let drivers = all.map(|driver| self.describe(now, driver, Detail::Brief));
+        let drivers = page_of(drivers, skip);
+        reply::What::Drivers(DriverList { drivers, total })
+    }
+
+    fn list_clients(&self, now: Instant, skip: u32) -> reply::What {
+        let total = self.router.clients.len() as u32;
+        let all = self.router.clients.in_order().into_iter();
+        let clients = all.map(|client| self.client_info(now, client));
+        let clients = page_of(clients, skip);
+        reply::What::Clients(mediator::ClientList { clients, total })
+    }
+
+    /// A list for a program on another machine: made for all of them at once, and encoded.
+    fn list_for_others(
+        &mut self,
+        now: Instant,
+        from: Sender,
+        what: Option<&request::What>,
+    ) -> Option<Arc<[u8]>> {
+        let list = match (from, what?) {
+            (Sender::Client(client), _) if is_loopback(client.address.ip()) => return None,
+            (Sender::Client(_), request::What::ListDrivers(page)) => List::Drivers(page.skip()),
+            (Sender::Client(_), request::What::ListClients(page)) => List::Clients(page.skip()),
+            _ => return None,
+        };
+        if let Some(kept) = self.lists.find(now, list) {
+            return Some(kept);
+        }
+        let what = match list {
+            List::Drivers(skip) => self.list_drivers(now, skip),
+            List::Clients(skip) => self.list_clients(now, skip),
+        };
+        Some(self.lists.keep(now, list, encode_reply(what)))
+    }
+
     fn reply(&mut self, ticket: Ticket, what: reply::What) {
+        self.reply_with(ticket, &encode_reply(what));
+    }
+
+    /// Answers with an encoded reply.
+    fn reply_with(&mut self, ticket: Ticket, reply: &[u8]) {
         let mut message = mediator::DriverMsg::data();
         message.set_ack(Some(ticket.syn));
-        message.reply = Some(Reply { what: Some(what) });
-        self.router
-            .reply(ticket.to, &message.encode_to_vec(), &mut self.outbox);
+        // Fields stand in the order of their numbers, and the reply comes last.
+        let message = [&message.encode_to_vec(), reply].concat();
+        self.router.reply(ticket.to, &message, &mut self.outbox);
     }
 
     fn check_admin(&self, from: Sender) -> Result<(), Refusal> {
@@ -440,6 +478,15 @@ fn page_of<T: Message>(all: impl Iterator<Item = T>, skip: u32) -> Vec<T> {
             first || bytes <= limits::LIST_BYTES
         })
         .collect()
+}
+
+/// The field of a message that is a reply.
+fn encode_reply(what: reply::What) -> Vec<u8> {
+    let message = mediator::DriverMsg {
+        reply: Some(Reply { what: Some(what) }),
+        ..mediator::DriverMsg::default()
+    };
+    message.encode_to_vec()
 }
 
 pub(super) fn refuse(reason: refusal::Reason, message: &str, hint: Option<&str>) -> Refusal {

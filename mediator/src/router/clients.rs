@@ -24,6 +24,7 @@ use super::{ClientAddress, DriverKey};
 use crate::hash::{Index, Map};
 use crate::limits;
 use crate::moment::{Epoch, Moment};
+use crate::rate::Rate;
 
 /// All clients.
 #[derive(Debug)]
@@ -165,6 +166,20 @@ impl Clients {
         let heard = client.heard;
         let trouble = (self.no_routes.entry(id)).or_insert_with(|| NoRoute::at(now));
         trouble.lasts(now, heard)
+    }
+
+    /// Whether a client may make one more request to the mediator now. All clients of another
+    /// machine have one rate together: opening ports must not bring more.
+    pub(super) fn may_request(&mut self, id: ClientId, now: Moment, rate: Rate) -> bool {
+        let Some(slot) = self.slot_of(id) else {
+            return true;
+        };
+        let Some(client) = self.slots[slot as usize].as_mut() else {
+            return true;
+        };
+        let together =
+            client.place.is_loopback() || self.hosts.may_request(client.crowd, now, rate);
+        together && client.requests.pass(now, rate)
     }
 
     /// From now on the mediator may speak to it on its own account.

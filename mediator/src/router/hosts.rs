@@ -12,6 +12,8 @@ use super::client::{Client, STANDINGS};
 use super::order::{Links, Order};
 use super::place::Host;
 use crate::hash::Index;
+use crate::moment::Moment;
+use crate::rate::{Gate, Rate};
 
 /// The crowd of a client that is the only one of its host.
 pub(super) const ALONE: u32 = u32::MAX;
@@ -32,6 +34,8 @@ pub(super) struct Hosts {
 struct Crowd {
     order: Order<STANDINGS>,
     len: u32,
+    /// How fast all of them together may ask the mediator itself.
+    requests: Gate<Moment>,
 }
 
 impl Hosts {
@@ -43,6 +47,13 @@ impl Hosts {
             Some(crowd) => Some((crowd.len as usize, crowd.order.first()?)),
             None => Some((1, slot)),
         }
+    }
+
+    /// Whether the clients of a crowd may make one more request to the mediator now. A client
+    /// that is alone may: it has a rate of its own.
+    pub(super) fn may_request(&mut self, crowd: u32, now: Moment, rate: Rate) -> bool {
+        let crowd = self.crowds.get_mut(crowd as usize);
+        crowd.is_none_or(|crowd| crowd.requests.pass(now, rate))
     }
 
     /// A client has been put into a slot.
@@ -65,6 +76,7 @@ impl Hosts {
             let standing = before.standing() as usize;
             crowd.order.move_to_end(&mut self.links, other, standing);
             crowd.len = 1;
+            crowd.requests = Gate::default();
         }
         let number = before.crowd;
         if let Some(client) = slots[slot as usize].as_mut() {

@@ -90,8 +90,7 @@ impl Router {
             Sender::Client(address) => {
                 let moment = self.clients.moment(now);
                 let id = self.clients.at(&address).map(|client| client.id);
-                id.and_then(|id| self.clients.client_mut(id))
-                    .is_none_or(|client| client.requests.pass(moment, rate))
+                id.is_none_or(|id| self.clients.may_request(id, moment, rate))
             }
             Sender::Driver(key) | Sender::DriverAsClient(key) => {
                 (self.routes.get_mut(&key)).is_none_or(|route| route.requests.pass(now, rate))

@@ -230,6 +230,52 @@ fn requests_to_the_mediator_are_limited_for_each_of_those_who_ask() {
 }
 
 #[test]
+fn all_ports_of_another_machine_together_ask_as_often_as_one() {
+    let mut world = World::new(&["5:0=x"]);
+    let remote = |port| SocketAddr::from(([192, 168, 1, 7], port));
+    let list = || request::What::ListClients(mediator::ListClients { skip: None });
+    // Each proves that it is there, with a request that counts.
+    for port in 1..=50 {
+        world.ask(remote(port), list());
+        world.advance(SECOND);
+    }
+    // PINGs of the mediator.
+    (1..=50).for_each(|port| drop(world.take(remote(port))));
+    let before = world.core.router.counters.dropped(Drop::RequestRateLimited);
+    let mut answers = 0;
+    for _ in 0..200 {
+        for port in 1..=50 {
+            world.request(remote(port), list());
+            answers += world.take(remote(port)).len();
+        }
+    }
+    let dropped = world.core.router.counters.dropped(Drop::RequestRateLimited) - before;
+    assert_eq!(answers, limits::REQUESTS_PER_SECOND as usize);
+    assert_eq!(dropped, 50 * 200 - answers as u64);
+    // A program on this machine is not slowed down by them, nor is another machine.
+    world.ask(local(1), list());
+    world.ask(([192, 168, 1, 8], 1).into(), list());
+}
+
+#[test]
+fn other_machines_get_one_list_for_all_and_this_one_gets_the_latest() {
+    let mut world = World::new(&["5:0=x"]);
+    let remote = |last| SocketAddr::from(([192, 168, 1, last], 1));
+    let total = |world: &mut World, from| {
+        let what = request::What::ListClients(mediator::ListClients { skip: None });
+        match world.ask(from, what) {
+            reply::What::Clients(list) => list.total,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(total(&mut world, remote(1)), 1);
+    assert_eq!(total(&mut world, remote(2)), 1, "the same list");
+    assert_eq!(total(&mut world, local(1)), 3);
+    world.advance(limits::LIST_AGE);
+    assert_eq!(total(&mut world, remote(2)), 3);
+}
+
+#[test]
 fn what_cannot_be_answered_is_not_listened_to() {
     let mut world = World::new(&["5:0=x"]);
     world
