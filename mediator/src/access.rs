@@ -5,11 +5,11 @@
 //! that matches decides; where none does, all may.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use amber_proto::{Device, DeviceType};
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// All rules, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,12 +37,21 @@ pub enum Action {
 }
 
 /// Some addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
     /// Programs on the same machine.
     Loopback,
     /// A network, or one address.
     Net(IpNet),
+    /// Link-local addresses. The same address may stand for another host on each link.
+    Link {
+        /// The addresses.
+        net: Ipv6Net,
+        /// The interface of the link, by name or number.
+        interface: String,
+        /// The number of the interface.
+        index: u32,
+    },
 }
 
 /// Some devices.
@@ -58,26 +67,28 @@ pub enum Devices {
 
 impl Access {
     /// Whether whoever is at an address may talk to a device.
-    pub fn allows(&self, from: IpAddr, device: Device) -> bool {
-        // An IPv4 address may come dressed as one of IPv6.
-        let from = from.to_canonical();
+    pub fn allows(&self, from: SocketAddr, device: Device) -> bool {
         let rule = self.0.iter().find(|rule| rule.matches(from, device));
         rule.is_none_or(|rule| rule.action == Action::Allow)
     }
 }
 
 impl Rule {
-    fn matches(&self, from: IpAddr, device: Device) -> bool {
+    fn matches(&self, from: SocketAddr, device: Device) -> bool {
         (self.from.is_empty() || self.from.iter().any(|network| network.contains(from)))
             && (self.devices.is_empty() || self.devices.iter().any(|some| some.contain(device)))
     }
 }
 
 impl Network {
-    fn contains(&self, address: IpAddr) -> bool {
-        match self {
-            Self::Loopback => address.is_loopback(),
-            Self::Net(net) => net.contains(&address),
+    fn contains(&self, address: SocketAddr) -> bool {
+        match (self, address) {
+            (Self::Loopback, _) => address.ip().is_loopback(),
+            (Self::Net(net), _) => net.contains(&address.ip()),
+            (Self::Link { net, index, .. }, SocketAddr::V6(address)) => {
+                net.contains(address.ip()) && address.scope_id() == *index
+            }
+            (Self::Link { .. }, SocketAddr::V4(_)) => false,
         }
     }
 }
@@ -108,6 +119,15 @@ pub enum ParseNetworkError {
         /// The address.
         address: IpAddr,
     },
+    /// A link-local address needs an interface.
+    #[error("'{0}' is a link-local address, which another host may have on another link")]
+    NoInterface(String),
+    /// An interface stands behind an address that has none.
+    #[error("'{0}' names an interface, but is no link-local address")]
+    NeedlessInterface(String),
+    /// This machine has no such interface.
+    #[error("there is no network interface '{0}'")]
+    UnknownInterface(String),
 }
 
 impl ParseNetworkError {
@@ -117,6 +137,15 @@ impl ParseNetworkError {
             Self::Syntax(_) => "write \"192.168.1.0/24\", \"192.168.1.7\", \"fd00::/8\" or \
                                 \"loopback\""
                 .into(),
+            Self::NoInterface(text) => format!(
+                "write \"{text}%eth0\" with the interface of the link; \"fe80::/10\" stands for \
+                 all link-local addresses"
+            ),
+            Self::NeedlessInterface(text) => {
+                let address = text.split('%').next().unwrap_or_default();
+                format!("write \"{address}\"")
+            }
+            Self::UnknownInterface(_) => "`ip link` shows the interfaces of this machine".into(),
             Self::Host {
                 network, address, ..
             } => format!("write \"{network}\" for all of it, or \"{address}\" for the one"),
@@ -124,27 +153,67 @@ impl ParseNetworkError {
     }
 }
 
-impl FromStr for Network {
-    type Err = ParseNetworkError;
-
-    /// Reads `192.168.1.0/24`, `192.168.1.7`, `fd00::/8` or `loopback`.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+impl Network {
+    /// Reads `192.168.1.0/24`, `192.168.1.7`, `fd00::/8`, `fe80::1%eth0` or `loopback`.
+    /// `index_of` finds the number of an interface by its name.
+    ///
+    /// # Errors
+    /// It is something else, or there is no such interface.
+    pub fn parse(
+        text: &str,
+        index_of: impl Fn(&str) -> Option<u32>,
+    ) -> Result<Self, ParseNetworkError> {
         if text == "loopback" {
             return Ok(Self::Loopback);
         }
-        let net = text
-            .parse::<IpNet>()
-            .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
-            .map_err(|_| ParseNetworkError::Syntax(text.into()))?;
-        if net.addr() != net.network() {
-            return Err(ParseNetworkError::Host {
-                written: text.into(),
-                network: net.trunc(),
-                address: net.addr(),
-            });
+        let Some((address, interface)) = text.split_once('%') else {
+            let net = parse_net(text)?;
+            return match net {
+                IpNet::V6(net) if is_on_link(net) && net != LINK_LOCAL => {
+                    Err(ParseNetworkError::NoInterface(text.into()))
+                }
+                net => Ok(Self::Net(net)),
+            };
+        };
+        let IpNet::V6(net) = parse_net(address)? else {
+            return Err(ParseNetworkError::NeedlessInterface(text.into()));
+        };
+        if !is_on_link(net) {
+            return Err(ParseNetworkError::NeedlessInterface(text.into()));
         }
-        Ok(Self::Net(canonical(net)))
+        let number = interface.parse().ok();
+        let index = number
+            .or_else(|| index_of(interface))
+            .ok_or_else(|| ParseNetworkError::UnknownInterface(interface.into()))?;
+        Ok(Self::Link {
+            net,
+            interface: interface.into(),
+            index,
+        })
     }
+}
+
+/// All link-local addresses.
+const LINK_LOCAL: Ipv6Net =
+    Ipv6Net::new_assert(std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10);
+
+fn is_on_link(net: Ipv6Net) -> bool {
+    LINK_LOCAL.contains(&net)
+}
+
+fn parse_net(text: &str) -> Result<IpNet, ParseNetworkError> {
+    let net = text
+        .parse::<IpNet>()
+        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+        .map_err(|_| ParseNetworkError::Syntax(text.into()))?;
+    if net.addr() != net.network() {
+        return Err(ParseNetworkError::Host {
+            written: text.into(),
+            network: net.trunc(),
+            address: net.addr(),
+        });
+    }
+    Ok(canonical(net))
 }
 
 /// A network of IPv4 addresses dressed as ones of IPv6, as what it is.
@@ -179,6 +248,10 @@ impl fmt::Display for Network {
             Self::Loopback => f.write_str("loopback"),
             Self::Net(net) if net.prefix_len() == net.max_prefix_len() => net.addr().fmt(f),
             Self::Net(net) => net.fmt(f),
+            Self::Link { net, interface, .. } if net.prefix_len() == net.max_prefix_len() => {
+                write!(f, "{}%{interface}", net.addr())
+            }
+            Self::Link { net, interface, .. } => write!(f, "{net}%{interface}"),
         }
     }
 }
@@ -201,9 +274,13 @@ mod tests {
     fn rule(action: Action, from: &[&str], devices: &[&str]) -> Rule {
         Rule {
             action,
-            from: from.iter().map(|text| text.parse().unwrap()).collect(),
+            from: from.iter().map(|text| network(text).unwrap()).collect(),
             devices: devices.iter().map(|text| text.parse().unwrap()).collect(),
         }
+    }
+
+    fn network(text: &str) -> Result<Network, ParseNetworkError> {
+        Network::parse(text, |name| (name == "eth0").then_some(2))
     }
 
     #[track_caller]
@@ -212,7 +289,11 @@ mod tests {
             "mediator" => Device::MEDIATOR,
             device => device.parse().unwrap(),
         };
-        assert_eq!(access.allows(from.parse().unwrap(), device), allowed);
+        // With a port, unless there is one.
+        let from = from
+            .parse()
+            .unwrap_or_else(|_| (from.parse::<IpAddr>().unwrap(), 4000).into());
+        assert_eq!(access.allows(from, device), allowed);
     }
 
     #[test]
@@ -255,14 +336,38 @@ mod tests {
     }
 
     #[test]
-    fn ipv4_in_the_dress_of_ipv6_is_ipv4_on_both_sides() {
-        let access = Access(vec![rule(Action::Deny, &["10.0.0.0/8"], &[])]);
-        check(&access, "::ffff:10.1.2.3", "dummy:0", false);
+    fn a_rule_may_write_ipv4_as_ipv6() {
         let access = Access(vec![rule(Action::Deny, &["::ffff:10.0.0.0/104"], &[])]);
         check(&access, "10.1.2.3", "dummy:0", false);
         check(&access, "11.1.2.3", "dummy:0", true);
-        let access = Access(vec![rule(Action::Deny, &["loopback"], &[])]);
+    }
+
+    #[test]
+    fn an_ipv4_address_inside_ipv6_is_not_on_this_machine() {
+        let access = Access(vec![
+            rule(Action::Allow, &["loopback", "10.0.0.0/8"], &[]),
+            rule(Action::Deny, &[], &[]),
+        ]);
         check(&access, "::ffff:127.0.0.1", "dummy:0", false);
+        check(&access, "::ffff:10.1.2.3", "dummy:0", false);
+    }
+
+    #[test]
+    fn a_link_local_address_counts_on_its_own_link_only() {
+        for (rule_for, from, allowed) in [
+            ("fe80::1%eth0", "[fe80::1%2]:9", true),
+            ("fe80::1%eth0", "[fe80::1%3]:9", false),
+            ("fe80::1%2", "[fe80::1%2]:9", true),
+            ("fe80::/64%eth0", "[fe80::7%2]:9", true),
+            ("fe80::/64%eth0", "[fe80::7%3]:9", false),
+            ("fe80::/10", "[fe80::7%3]:9", true),
+        ] {
+            let access = Access(vec![
+                rule(Action::Allow, &[rule_for], &[]),
+                rule(Action::Deny, &[], &[]),
+            ]);
+            check(&access, from, "dummy:0", allowed);
+        }
     }
 
     #[test]
@@ -274,8 +379,11 @@ mod tests {
             "fd00::/8",
             "::1",
             "0.0.0.0/0",
+            "fe80::/10",
+            "fe80::1%eth0",
+            "fe80::/64%7",
         ] {
-            assert_eq!(text.parse::<Network>().unwrap().to_string(), text);
+            assert_eq!(network(text).unwrap().to_string(), text);
         }
         for text in ["hokuyo:0", "77:3", "roboclaw:*", "77:*", "mediator", "*"] {
             assert_eq!(text.parse::<Devices>().unwrap().to_string(), text);
@@ -291,12 +399,28 @@ mod tests {
                 "write \"192.168.1.0/24\" for all of it, or \"192.168.1.7\" for the one",
             ),
             (
+                "fe80::1",
+                "'fe80::1' is a link-local address, which another host may have on another link",
+                "write \"fe80::1%eth0\" with the interface of the link; \"fe80::/10\" stands for \
+                 all link-local addresses",
+            ),
+            (
+                "fe80::1%eth9",
+                "there is no network interface 'eth9'",
+                "`ip link` shows the interfaces of this machine",
+            ),
+            (
+                "fd00::1%eth0",
+                "'fd00::1%eth0' names an interface, but is no link-local address",
+                "write \"fd00::1\"",
+            ),
+            (
                 "192.168.1",
                 "'192.168.1' is no network",
                 "write \"192.168.1.0/24\", \"192.168.1.7\", \"fd00::/8\" or \"loopback\"",
             ),
         ] {
-            let problem = text.parse::<Network>().unwrap_err();
+            let problem = network(text).unwrap_err();
             assert_eq!(
                 (problem.to_string(), problem.hint()),
                 (error.into(), hint.into())

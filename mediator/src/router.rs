@@ -311,7 +311,7 @@ impl Router {
             None => None,
         };
         let Some(device) = other_device(&header) else {
-            if !self.access.allows(from.address.ip(), Device::MEDIATOR) {
+            if !self.access.allows(from.address, Device::MEDIATOR) {
                 self.deny(now, from, known, Device::MEDIATOR, frame.message, out);
                 return None;
             }

@@ -1,4 +1,5 @@
-//! `[limits]` and `[[access]]` as they stand in a file. PURE.
+//! `[limits]` and `[[access]]` as they stand in a file. PURE, but for the numbers of
+//! network interfaces.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use toml::Spanned;
 
 use super::problem::{At, ConfigError, Wrong};
 use super::{Bounds, Limits};
-use crate::access::{Action, Rule};
+use crate::access::{Action, Network, Rule};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -86,10 +87,9 @@ pub(super) struct AccessEntry {
 impl AccessEntry {
     pub(super) fn check(self, at: &At<'_>) -> Result<Rule, ConfigError> {
         let from = each(self.from, at, |text| {
-            text.parse()
-                .map_err(|problem: crate::access::ParseNetworkError| {
-                    Wrong::new(problem.to_string(), Some(&problem.hint()))
-                })
+            let index_of = |name: &str| nix::net::if_::if_nametoindex(name).ok();
+            Network::parse(text, index_of)
+                .map_err(|problem| Wrong::new(problem.to_string(), Some(&problem.hint())))
         })?;
         let devices = each(self.devices, at, |text| {
             let hint = "write 'hokuyo:0' or '4:0', 'hokuyo:*' for all of a kind, 'mediator' or '*'";

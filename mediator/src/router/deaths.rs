@@ -103,8 +103,9 @@ impl Router {
             let Some(client) = clients.client_mut(id) else {
                 continue;
             };
-            let ip = client.address().ip();
-            let forbidden = client.uses.end(|used| !access.allows(ip, used.device));
+            let address = client.address();
+            let ip = address.ip();
+            let forbidden = client.uses.end(|used| !access.allows(address, used.device));
             for used in forbidden {
                 if let Some(lane) = self.farewell_lane(id, used.driver) {
                     let header = self.header_for(used.driver, used.device, Some(id));
@@ -113,7 +114,7 @@ impl Router {
                 let why = not_allowed(ip, used.device);
                 self.tell_of_death(id, used.device, Some(&why), out);
             }
-            if !self.access.allows(ip, Device::MEDIATOR) {
+            if !self.access.allows(address, Device::MEDIATOR) {
                 self.clients.renounce(id);
             }
         }

@@ -30,7 +30,7 @@ impl Router {
         let client = known.and_then(|id| self.clients.client_mut(id));
         let used = driver.and_then(|driver| client?.uses.find(driver, device));
         let allowed = used.as_ref().is_some_and(|used| used.rules == self.rules);
-        if !allowed && !self.access.allows(from.address.ip(), device) {
+        if !allowed && !self.access.allows(from.address, device) {
             return self.deny(now, from, known, device, message, out);
         }
         let Some(driver) = driver else {

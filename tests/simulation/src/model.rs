@@ -232,13 +232,12 @@ impl Model {
         self.access = config.access.clone();
         self.clients_per_host = config.limits.clients_per_host.get();
         for (address, person) in &mut self.people {
-            let ip = address.ip();
-            let forbidden = |device: &Device| !self.access.allows(ip, *device);
+            let forbidden = |device: &Device| !self.access.allows(*address, *device);
             for device in person.used.extract_if(.., forbidden) {
                 let ended = self.ended.entry(person.id).or_default();
                 ended.push((self.seq, Some(device)));
             }
-            person.announced &= self.access.allows(ip, Device::MEDIATOR);
+            person.announced &= self.access.allows(*address, Device::MEDIATOR);
         }
     }
 
@@ -279,7 +278,7 @@ impl Model {
 
     /// Whether rules allow it.
     pub fn allows(&self, address: SocketAddr, device: Device) -> bool {
-        self.access.allows(address.ip(), device)
+        self.access.allows(address, device)
     }
 }
 

@@ -3,12 +3,12 @@
 use amber_proto::mediator::event::Kind;
 
 use super::*;
-use crate::access::{Access, Action as Say, Rule};
+use crate::access::{Access, Action as Say, Network, Rule};
 
 fn deny(from: &str, devices: &[&str]) -> Rule {
     Rule {
         action: Say::Deny,
-        from: vec![from.parse().unwrap()],
+        from: vec![Network::parse(from, |_| None).unwrap()],
         devices: devices.iter().map(|text| text.parse().unwrap()).collect(),
     }
 }

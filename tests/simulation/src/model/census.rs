@@ -85,7 +85,7 @@ impl Model {
                 let ip = asked.from.ip();
                 holds(
                     Invariant::AccessHolds,
-                    self.access.allows(ip, device),
+                    self.access.allows(asked.from, device),
                     || format!("{ip} reaches {device}, which no rule allows"),
                 )?;
                 let id = self.people.get(&asked.from).map(|person| person.id);

@@ -248,7 +248,7 @@ impl Model {
                 None => now.is_some(),
             };
             let allowed = match now {
-                Some(Owner::Client(address)) => self.access.allows(address.ip(), *device),
+                Some(Owner::Client(address)) => self.access.allows(*address, *device),
                 _ => true,
             };
             holds(Invariant::ObituaryTold, there && allowed, || {

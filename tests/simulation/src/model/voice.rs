@@ -107,7 +107,7 @@ impl Model {
         let mut news = person
             .is_some_and(|person| person.used.contains(&device) && person.told.insert(device));
         if let Cause::Reload(config) = changes.call.cause
-            && !config.access.allows(to.ip(), device)
+            && !config.access.allows(to, device)
         {
             // That it may not is another matter than that it cannot.
             let used = self
@@ -125,7 +125,7 @@ impl Model {
     fn expected_deaths(&self, changes: &Changes<'_>) -> BTreeSet<(SocketAddr, Device)> {
         let mut expected = BTreeSet::new();
         let may_hear = |address: &SocketAddr| match changes.call.cause {
-            Cause::Reload(config) => config.access.allows(address.ip(), Device::MEDIATOR),
+            Cause::Reload(config) => config.access.allows(*address, Device::MEDIATOR),
             _ => true,
         };
         let dead = changes.down.iter().chain(&changes.said_dead);
