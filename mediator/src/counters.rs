@@ -115,8 +115,8 @@ kinds! {
         /// A datagram whose source address cannot be true: one of this machine, and it
         /// came from the network, or an IPv4 address inside an IPv6 one.
         DatagramForged = "datagram_with_forged_source",
-        /// A datagram from a port of a mediator: two of them could talk to each
-        /// other for ever.
+        /// A datagram from this mediator itself, or one for it from a port on which mediators
+        /// listen: two of them could answer each other without end.
         DatagramFromMediator = "datagram_from_mediator_port",
         /// A datagram of a client that sends too many.
         RateLimited = "datagram_rate_limited",

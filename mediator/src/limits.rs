@@ -26,6 +26,11 @@ pub const NEWCOMER: Duration = Duration::from_secs(10);
 /// many, and a Raspberry Pi takes some hundred thousand.
 pub const DATAGRAMS_PER_SECOND: u32 = 20_000;
 
+/// Datagrams in a second from a port on which mediators listen. The original C# client sends
+/// from there, some dozen a second. Two mediators whose drivers answer each other's answers
+/// exceed it at once, and the loop ends with the first datagram that is dropped.
+pub const MEDIATOR_PORT_DATAGRAMS_PER_SECOND: u32 = 200;
+
 /// Requests to the mediator itself that one client, or driver, may make in a
 /// second; all clients of another machine together may make as many. Lists are long; a
 /// program that watches asks once a second.

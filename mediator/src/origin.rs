@@ -13,6 +13,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
+use crate::counters::Drop;
 use crate::hash::Set;
 use crate::limits::OWN_ADDRESSES_AGE;
 
@@ -28,31 +29,63 @@ pub enum Reach {
 }
 
 /// The addresses of this machine, which change when a network comes or goes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OwnAddresses {
+    /// Where the mediator listens.
+    listening: Vec<SocketAddr>,
     known: Set<IpAddr>,
     asked: Option<Instant>,
 }
 
 impl OwnAddresses {
-    /// Whether a datagram with this source address cannot have come by this way. `ask` names
-    /// all addresses of this machine; it is called once in [`OWN_ADDRESSES_AGE`] at most.
-    pub fn forged(
+    /// Of a mediator that listens there.
+    pub fn new(listening: &[SocketAddr]) -> Self {
+        Self {
+            listening: listening.into(),
+            known: Set::default(),
+            asked: None,
+        }
+    }
+
+    /// Why a datagram with this source address cannot have come by this way, if so. `ask`
+    /// names all addresses of this machine; it is called once in [`OWN_ADDRESSES_AGE`] at
+    /// most.
+    ///
+    /// # Errors
+    /// The source address is one of this machine, and the datagram came from the network;
+    /// or it is an address of the mediator itself.
+    pub fn check(
         &mut self,
         now: Instant,
         source: SocketAddr,
         reach: Reach,
         ask: impl FnOnce() -> Vec<IpAddr>,
-    ) -> bool {
-        if reach != Reach::Network {
-            return false;
+    ) -> Result<(), Drop> {
+        let ours = self
+            .listening
+            .iter()
+            .any(|ours| ours.port() == source.port());
+        if reach != Reach::Network && !ours {
+            return Ok(());
         }
         let recent = |asked: Instant| now.saturating_duration_since(asked) < OWN_ADDRESSES_AGE;
         if !self.asked.is_some_and(recent) {
             self.known = ask().into_iter().collect();
             self.asked = Some(now);
         }
-        source.ip().is_loopback() || self.known.contains(&source.ip())
+        let ip = source.ip();
+        let own = ip.is_loopback() || self.known.contains(&ip);
+        if own && reach == Reach::Network {
+            return Err(Drop::DatagramForged);
+        }
+        let listens = |ours: &SocketAddr| {
+            let all = ours.ip().is_unspecified() && ours.is_ipv4() == source.is_ipv4();
+            ours.port() == source.port() && (ours.ip() == ip || all && own)
+        };
+        match self.listening.iter().any(listens) {
+            true => Err(Drop::DatagramFromMediator),
+            false => Ok(()),
+        }
     }
 }
 
@@ -62,44 +95,71 @@ mod tests {
 
     use super::*;
 
+    const FORGED: Result<(), Drop> = Err(Drop::DatagramForged);
+
     #[test]
     fn an_address_of_this_machine_does_not_come_from_the_network() {
         let own = || vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
-        for (source, forged) in [
-            ("127.0.0.1:1", true),
-            ("127.99.1.2:1", true),
-            ("[::1]:1", true),
-            ("10.0.0.1:1", true),
-            ("[fd00::1]:1", true),
-            ("10.0.0.2:1", false),
-            ("128.0.0.1:1", false),
-            ("[fe80::1%2]:1", false),
-            ("[fd00::2]:1", false),
+        for (source, by_network) in [
+            ("127.0.0.1:1", FORGED),
+            ("127.99.1.2:1", FORGED),
+            ("[::1]:1", FORGED),
+            ("10.0.0.1:1", FORGED),
+            ("[fd00::1]:1", FORGED),
+            ("10.0.0.2:1", Ok(())),
+            ("128.0.0.1:1", Ok(())),
+            ("[fe80::1%2]:1", Ok(())),
+            ("[fd00::2]:1", Ok(())),
         ] {
             let source = source.parse().unwrap();
             for (reach, expected) in [
-                (Reach::Network, forged),
-                (Reach::Local, false),
-                (Reach::Everything, false),
+                (Reach::Network, by_network),
+                (Reach::Local, Ok(())),
+                (Reach::Everything, Ok(())),
             ] {
-                let mut addresses = OwnAddresses::default();
-                let found = addresses.forged(Instant::now(), source, reach, own);
+                let mut addresses = OwnAddresses::new(&[]);
+                let found = addresses.check(Instant::now(), source, reach, own);
                 assert_eq!(found, expected, "{source} {reach:?}");
             }
         }
     }
 
     #[test]
+    fn the_mediator_does_not_talk_to_itself() {
+        let own = || vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
+        let ours = Err(Drop::DatagramFromMediator);
+        for (listening, source, expected) in [
+            ("0.0.0.0:7", "10.0.0.1:7", ours),
+            ("0.0.0.0:7", "127.0.0.2:7", ours),
+            ("0.0.0.0:7", "10.0.0.1:8", Ok(())),
+            ("0.0.0.0:7", "10.0.0.2:7", Ok(())),
+            ("0.0.0.0:7", "[fd00::1]:7", Ok(())),
+            ("[::]:7", "[fd00::1]:7", ours),
+            ("[::]:7", "10.0.0.1:7", Ok(())),
+            ("127.0.0.1:7", "127.0.0.1:7", ours),
+            // Another program on this machine, perhaps another mediator.
+            ("127.0.0.1:7", "127.0.0.2:7", Ok(())),
+            ("10.0.0.1:7", "127.0.0.1:7", Ok(())),
+        ] {
+            let mut addresses = OwnAddresses::new(&[listening.parse().unwrap()]);
+            let source = source.parse().unwrap();
+            let found = addresses.check(Instant::now(), source, Reach::Local, own);
+            assert_eq!(found, expected, "{listening} {source}");
+        }
+    }
+
+    #[test]
     fn addresses_are_asked_for_again_after_a_while() {
-        let (mut addresses, start) = (OwnAddresses::default(), Instant::now());
+        let (mut addresses, start) = (OwnAddresses::new(&[]), Instant::now());
         let source = "10.0.0.1:1".parse().unwrap();
-        let mut check = |now, own: Option<&str>, forged| {
+        let mut check = |now, own: Option<&str>, expected| {
             let ask = || vec![own.expect("not so soon").parse().unwrap()];
-            assert_eq!(addresses.forged(now, source, Reach::Network, ask), forged);
+            let found = addresses.check(now, source, Reach::Network, ask);
+            assert_eq!(found, expected);
         };
-        check(start, Some("10.0.0.9"), false);
+        check(start, Some("10.0.0.9"), Ok(()));
         let late = start + OWN_ADDRESSES_AGE - Duration::from_millis(1);
-        check(late, None, false);
-        check(start + OWN_ADDRESSES_AGE, Some("10.0.0.1"), true);
+        check(late, None, Ok(()));
+        check(start + OWN_ADDRESSES_AGE, Some("10.0.0.1"), FORGED);
     }
 }

@@ -52,6 +52,7 @@ pub use self::outbox::{ClientAddress, Outbox, Run, Written};
 pub use self::place::Place;
 pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
+use self::voice::is_client_died;
 use crate::access::Access;
 use crate::counters::{Count, Counters, Drop};
 use crate::hash::{Map, Set};
@@ -201,9 +202,10 @@ impl Router {
         }
     }
 
-    /// Where this mediator listens: nothing that comes from such a port is
-    /// answered, because only mediators send from there, and two of them could
-    /// talk to each other for ever.
+    /// Where this mediator listens. Whatever comes from such a port of another machine may
+    /// come from a mediator, and two mediators could answer each other without end. But
+    /// the original C# client sends from there, too. So its requests are passed on, at a
+    /// limited rate, and the mediator itself says nothing to such a port.
     pub fn set_listening(&mut self, addresses: &[SocketAddr]) {
         self.mediator_ports
             .extend(addresses.iter().map(SocketAddr::port));
@@ -267,11 +269,11 @@ impl Router {
         }
     }
 
-    /// A datagram has come whose source address cannot be true: see
+    /// A datagram has come that nobody else can have sent as it says: see
     /// [`OwnAddresses`](crate::origin::OwnAddresses).
-    pub fn forged_datagram(&mut self) {
+    pub fn refuse_datagram(&mut self, why: Drop) {
         self.counters.count(Count::Datagrams);
-        self.counters.drop(Drop::DatagramForged);
+        self.counters.drop(why);
     }
 
     /// A datagram has come.
@@ -299,10 +301,15 @@ impl Router {
             return None;
         };
         let (moment, place) = (self.clients.moment(now), Place::from(from));
+        let may_be_mediator = self.mediator_ports.contains(&from.address.port());
         let known = match self.clients.heard(moment, &place, bytes.len()) {
             Some(client) => {
-                let limited = !from.address.ip().is_loopback();
-                if limited && !client.datagrams.pass(moment, self.datagram_rate) {
+                let rate = if may_be_mediator {
+                    Some(Rate::per_second(limits::MEDIATOR_PORT_DATAGRAMS_PER_SECOND))
+                } else {
+                    (!from.address.ip().is_loopback()).then_some(self.datagram_rate)
+                };
+                if rate.is_some_and(|rate| !client.datagrams.pass(moment, rate)) {
                     self.counters.drop(Drop::RateLimited);
                     return None;
                 }
@@ -310,7 +317,13 @@ impl Router {
             }
             None => None,
         };
-        let Some(device) = other_device(&header) else {
+        let device = other_device(&header);
+        if may_be_mediator && device.is_none() && !is_client_died(frame.message) {
+            // What it says to us is what we might have said to it.
+            self.counters.drop(Drop::DatagramFromMediator);
+            return None;
+        }
+        let Some(device) = device else {
             if !self.access.allows(from.address, Device::MEDIATOR) {
                 self.deny(now, from, known, Device::MEDIATOR, frame.message, out);
                 return None;
@@ -471,9 +484,6 @@ impl Router {
         };
         if nowhere || from.port() == 0 {
             return Err(Drop::DatagramSource);
-        }
-        if self.mediator_ports.contains(&from.port()) {
-            return Err(Drop::DatagramFromMediator);
         }
         Ok(())
     }

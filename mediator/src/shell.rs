@@ -227,7 +227,7 @@ impl Mediator {
             alarms: Alarms::default(),
             inlets,
             batch: Batch::new(),
-            own_addresses: OwnAddresses::default(),
+            own_addresses: OwnAddresses::new(&self.addresses),
             sender,
             children: Map::default(),
             for_drivers: for_drivers(self.addresses[0]),
@@ -436,13 +436,12 @@ impl Shell {
         let inlet = &mut self.inlets[index];
         let (socket, reach) = (inlet.listener, inlet.reach);
         let own = &mut self.own_addresses;
-        let each = |address, bytes: &[u8]| {
-            if own.forged(now, address, reach, neighbours::own_addresses) {
-                core.router.forged_datagram();
-            } else {
-                core.datagram(now, ClientAddress { socket, address }, bytes);
-            }
-        };
+        let each =
+            |address, bytes: &[u8]| match own.check(now, address, reach, neighbours::own_addresses)
+            {
+                Ok(()) => core.datagram(now, ClientAddress { socket, address }, bytes),
+                Err(why) => core.router.refuse_datagram(why),
+            };
         match inlet.receiver.receive(&mut self.batch, &inlet.socket, each) {
             Ok(Rest::Nothing) => {}
             Ok(Rest::Unknown) => self.again(Source::Socket(index)),

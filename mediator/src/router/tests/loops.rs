@@ -54,3 +54,43 @@ fn a_flood_without_answers_and_a_stream_without_questions_are_no_loops() {
     }
     assert_eq!(world.router.counters.counted(Count::Loops), 0);
 }
+
+/// The port of every mediator.
+const MEDIATOR: u16 = crate::config::DEFAULT_PORT;
+
+#[test]
+fn a_client_that_sends_from_the_port_of_the_mediator_is_served() {
+    let mut world = World::new(&["5:0"]);
+    assert_eq!(
+        world.request(MEDIATOR, "5:0", b"ask"),
+        to_driver(0, b"\x1a\x01\x02", b"ask")
+    );
+    let answer = world.write(0, b"\x1a\x01\x02", b"answer");
+    assert_eq!(answer, to_client(MEDIATOR, b"\x08\x05\x10\0", b"answer"));
+    // The mediator itself does not speak to it: no PONG.
+    assert_eq!(
+        world.datagram(MEDIATOR, &frame(&[], &[0x10, 2])),
+        Seen::default()
+    );
+    assert_eq!(world.dropped(Drop::DatagramFromMediator), 1);
+}
+
+#[test]
+fn two_mediators_that_know_each_other_as_clients_do_not_talk_without_end() {
+    // The driver of each answers every message.
+    let mut worlds = [World::new(&["5:0"]), World::new(&["5:0"])];
+    let mut datagram = frame(&header(Some(device("5:0")), None), b"x");
+    let mut bounces = 0;
+    for to in [0, 1].into_iter().cycle() {
+        let asked = worlds[to].datagram(MEDIATOR, &datagram).drivers.pop();
+        let Some((_, header, message)) = asked else {
+            assert_eq!(worlds[to].dropped(Drop::RateLimited), 1);
+            break;
+        };
+        let mut answers = worlds[to].write(0, &header, &message).clients;
+        datagram = answers.pop().expect("an answer").1;
+        bounces += 1;
+        assert!(bounces < 10_000, "without end");
+    }
+    assert!(bounces > 100, "a slow client is served");
+}
