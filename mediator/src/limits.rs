@@ -286,6 +286,15 @@ pub const KILL_AGAIN: Duration = Duration::from_millis(100);
 /// the mediator ends. Only a process that hangs in the system itself takes longer.
 pub const AFTER_KILL: Duration = Duration::from_secs(3);
 
+/// Processes outside its process group that a signal for a driver reaches: more than
+/// any driver has, and looked at within milliseconds. What is left has its turn
+/// when the driver has ended.
+pub const FAMILY_PROCESSES: usize = 256;
+
+/// Orphans of drivers that are looked at, or ended, in one turn: each costs some ten
+/// microseconds.
+pub const ORPHANS_PER_TURN: usize = 64;
+
 /// Reloads that wait for one that is slow, say because its file lies on a
 /// network drive.
 pub const RELOADS: usize = 16;

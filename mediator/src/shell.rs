@@ -13,10 +13,12 @@ mod errors;
 mod guard;
 mod neighbours;
 mod poll;
+mod process;
 mod reload;
 mod sender;
 mod service;
 mod spawn;
+mod strays;
 mod udp;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -44,6 +46,7 @@ use self::poll::Source;
 use self::reload::Reloads;
 use self::sender::Sender;
 use self::service::Service;
+use self::strays::Strays;
 use self::udp::{Listener, Receiver, Rest};
 use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
@@ -220,6 +223,7 @@ impl Mediator {
             Interest::READABLE,
         )?;
         let waker = Arc::new(Waker::new(registry, Source::Wake.into())?);
+        let strays = Strays::adopt();
         let mut shell = Shell {
             core,
             poll: self.poll,
@@ -231,7 +235,8 @@ impl Mediator {
             sender,
             children: Map::default(),
             for_drivers: for_drivers(self.addresses[0]),
-            guard: Guard::new(self.hooks.amber.clone()),
+            guard: Guard::new(self.hooks.amber.clone(), strays.token()),
+            strays,
             hooks: self.hooks,
             signals: self.signals,
             reloads: Reloads::new(waker),
@@ -262,6 +267,7 @@ struct Shell {
     /// Where drivers reach us.
     for_drivers: SocketAddr,
     guard: Guard,
+    strays: Strays,
     hooks: Hooks,
     signals: Signals,
     reloads: Reloads,
@@ -306,6 +312,8 @@ enum Alarm {
     Service,
     /// A guard that was lost is to be replaced.
     Guard,
+    /// Drivers have left something behind that may not have ended yet.
+    Strays,
     /// We do not wait any longer for drivers to end.
     Patience,
     Driver(DriverKey, child::Alarm),
@@ -326,7 +334,7 @@ impl Shell {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         loop {
             match self.phase {
-                Phase::Ending if self.core.is_finished() => return Ok(Ending::Orderly),
+                Phase::Ending if self.is_finished() => return Ok(Ending::Orderly),
                 Phase::Ended(ending) => return Ok(ending),
                 Phase::Running | Phase::Ending => {}
             }
@@ -398,16 +406,25 @@ impl Shell {
                     self.guard_lost();
                 }
             }
+            Alarm::Strays => self.end_strays(),
             // The last one ended just now.
-            Alarm::Patience if self.core.is_finished() => {}
+            Alarm::Patience if self.is_finished() => {}
             Alarm::Patience => {
-                let left = self.core.unfinished();
+                let left = match self.core.is_finished() {
+                    true => "a process that a driver has started".to_owned(),
+                    false => self.core.unfinished(),
+                };
                 error!("not even SIGKILL ends {left}: left behind");
                 self.phase = Phase::Ended(Ending::Orderly);
             }
             Alarm::Driver(key, alarm) => self.driver_due(now, key, alarm),
         }
         self.settle();
+    }
+
+    /// Whether all that was started has ended.
+    fn is_finished(&self) -> bool {
+        self.core.is_finished() && !self.strays.may_be_left()
     }
 
     fn set_core_alarm(&mut self) {
@@ -594,8 +611,8 @@ impl Shell {
         match (action, child) {
             (Action::Spawn, _) => self.spawn(key),
             (Action::CloseInput, Some(child)) => child.close_input(),
-            (Action::Terminate, Some(child)) => child.signal(Signal::SIGTERM),
-            (Action::Kill, Some(child)) => child.signal(Signal::SIGKILL),
+            (Action::Terminate, Some(_)) => self.signal(key, Signal::SIGTERM),
+            (Action::Kill, Some(_)) => self.signal(key, Signal::SIGKILL),
             // There is no process; or the core has done it itself.
             _ => {}
         }
@@ -605,23 +622,26 @@ impl Shell {
         let Some(config) = self.core.driver_config(key).cloned() else {
             return;
         };
-        let child = spawn::spawn(&config, &self.hooks.amber, self.for_drivers, &self.guard)
-            .and_then(|process| {
-                Child::new(self.poll.registry(), key, process).map_err(|error| spawn::SpawnError {
+        let (guard, strays) = (&mut self.guard, &mut self.strays);
+        let started = spawn::spawn(&config, &self.hooks.amber, self.for_drivers, guard, strays);
+        let child = started.and_then(|started| {
+            let slot = started.slot;
+            Child::new(self.poll.registry(), key, started).map_err(|error| {
+                self.guard.forget(slot);
+                spawn::SpawnError {
                     error: error.to_string(),
                     hint: spawn::NO_FILES.into(),
-                })
-            });
+                }
+            })
+        });
         let now = Instant::now();
         match child {
             Ok(child) => {
                 let pid = child.pid();
-                self.guard.watch(pid);
                 self.children.insert(key, child);
                 self.core.driver_event(now, key, Event::Spawned { pid });
             }
             Err(spawn::SpawnError { error, hint }) => {
-                self.guard.forget_what_is_gone();
                 self.core.spawn_failed(now, key, error, hint);
             }
         }

@@ -172,9 +172,9 @@ pub enum Action {
     Spawn,
     /// Close its stdin.
     CloseInput,
-    /// Send SIGTERM to its process group.
+    /// Send SIGTERM to it and all that it has started.
     Terminate,
-    /// Send SIGKILL to its process group.
+    /// Send SIGKILL to it and all that it has started.
     Kill,
     /// Send it a PING.
     Ping {

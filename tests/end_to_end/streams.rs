@@ -2,7 +2,6 @@
 //! seen, and nobody else waits for it.
 
 use std::fs;
-use std::path::PathBuf;
 use std::thread;
 
 use amber_mediator::limits::PARTIAL_FRAME;
@@ -105,45 +104,28 @@ fn words_without_end_keep_nobody_waiting() {
     assert_eq!((driver.restarts(), driver.state()), (0, DriverState::Up));
 }
 
-/// Something that a driver has started and that has left its process group, so that
-/// nobody ends it.
-struct Stray {
-    pid: PathBuf,
-    _folder: TempDir,
-}
-
-impl Stray {
-    fn pid(&self) -> u32 {
-        wait_for("a stray", || {
-            fs::read_to_string(&self.pid).ok()?.trim().parse().ok()
-        })
-    }
-}
-
-impl Drop for Stray {
-    fn drop(&mut self) {
-        signal(self.pid(), Signal::SIGKILL);
-    }
-}
-
-/// A driver that exits and leaves something behind which holds `streams`.
+/// A driver that exits and leaves something behind which holds its streams. Nobody
+/// ends that at once: it has left the process group and cleared its environment, so
+/// another driver may have started it.
 fn check_stray(redirection: &str) {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
     let script = format!(
-        "setsid sh -c \"echo \\$\\$ >{0}; exec sleep 1000\" {redirection} & \
+        "env -i setsid sh -c \"echo \\$\\$ >{0}; exec sleep 1000\" {redirection} & \
          while [ ! -s {0} ]; do sleep 0.01; done; printf \"the last word\" >&2; exit 3",
         pid.display()
     );
-    let stray = Stray {
-        pid,
-        _folder: folder,
-    };
-    let (mediator, _folder) = once(&script);
+    let (mediator, _folder) = Mediator::configured(&format!(
+        "{}\n[[driver]]\ndevice = '81:0'\ncommand = ['cat']\n",
+        only_once(&script)
+    ));
     let driver = mediator.wait_for_state("80:0", DriverState::Failed);
     assert_eq!(driver.last_exit(), "exited with code 3");
     assert_eq!(driver.last_words, ["the last word"]);
-    assert!(is_running(stray.pid()));
+    let stray = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    assert!(is_running(stray));
+    drop(mediator);
+    assert!(!is_running(stray));
 }
 
 #[test]
@@ -163,9 +145,13 @@ fn a_stray_that_holds_stderr_does_not_hide_the_end_of_the_driver() {
 
 /// A driver, 80:0, that is started only once.
 fn once(script: &str) -> (Mediator, TempDir) {
-    Mediator::configured(&format!(
+    Mediator::configured(&only_once(script))
+}
+
+fn only_once(script: &str) -> String {
+    format!(
         "[[driver]]\ndevice = '80:0'\nrestart = 'never'\ncommand = ['sh', '-c', '''{script}''']\n"
-    ))
+    )
 }
 
 #[test]

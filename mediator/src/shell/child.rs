@@ -8,11 +8,15 @@ use std::time::{Duration, Instant};
 use amber_proto::Frame;
 use mio::unix::pipe::{Receiver, Sender};
 use mio::{Interest, Registry};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{Pid, getpgid};
 use rustix::io::ioctl_fionread;
 
+use super::guard::{Guard, Slot};
 use super::poll::{Source, Stream};
+use super::spawn::Started;
+use super::strays::Run;
 use super::{Alarm as ShellAlarm, Shell};
 use crate::core::Core;
 use crate::gate::Gate;
@@ -65,6 +69,9 @@ const ALARMS: [Alarm; 6] = [
 #[derive(Debug)]
 pub(super) struct Child {
     process: process::Child,
+    run: Run,
+    /// Where the guard finds it.
+    slot: Slot,
     input: Option<Input>,
     output: Option<Output>,
     words: Option<Words>,
@@ -107,7 +114,11 @@ impl Child {
     pub(super) fn new(
         registry: &Registry,
         key: DriverKey,
-        mut process: process::Child,
+        Started {
+            mut process,
+            run,
+            slot,
+        }: Started,
     ) -> io::Result<Self> {
         let mut streams = || {
             let stdin = process.stdin.take().ok_or_else(no_pipes)?;
@@ -130,6 +141,8 @@ impl Child {
         match streams() {
             Ok((stdin, stdout, stderr)) => Ok(Self {
                 process,
+                run,
+                slot,
                 input: Some(Input {
                     pipe: stdin,
                     gate: Gate::default(),
@@ -151,6 +164,8 @@ impl Child {
             }),
             Err(error) => {
                 signal_group(process.id(), Signal::SIGKILL);
+                // It may have left its group.
+                process.kill()?;
                 process.wait()?;
                 Err(error)
             }
@@ -159,6 +174,16 @@ impl Child {
 
     pub(super) fn pid(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Which start of a driver it is.
+    pub(super) fn run(&self) -> Run {
+        self.run
+    }
+
+    /// Whether it has ended, and its number may be another's.
+    pub(super) fn has_exited(&self) -> bool {
+        self.exit.is_some()
     }
 
     /// Writes what waits, as far as the driver shall have it ahead and the pipe
@@ -192,19 +217,15 @@ impl Child {
         self.input = None;
     }
 
-    /// Sends a signal to the driver and all that it has started.
-    pub(super) fn signal(&self, signal: Signal) {
-        // After its end its number may be another's.
-        if self.exit.is_none() {
-            signal_group(self.pid(), signal);
-        }
-    }
-
-    /// Looks whether the process has ended; true when it has just now.
-    fn has_ended(&mut self) -> bool {
-        if self.exit.is_some() {
+    /// Looks whether the process has ended; true when it has just now. Then all of
+    /// its process group ends, and the guard forgets it.
+    fn has_ended(&mut self, guard: &mut Guard) -> bool {
+        if self.exit.is_some() || is_running(self.pid()) {
             return false;
         }
+        // Its number is its own until `try_wait`.
+        signal_group(self.pid(), Signal::SIGKILL);
+        guard.forget(self.slot);
         self.exit = match self.process.try_wait() {
             Ok(None) => None,
             Ok(Some(status)) => Some(describe(status)),
@@ -419,32 +440,72 @@ impl Shell {
         }
     }
 
+    /// Sends a signal to a driver and all that it has started, also to what has left
+    /// its process group, and to the driver itself when it has.
+    pub(super) fn signal(&mut self, key: DriverKey, signal: Signal) {
+        let Some(child) = self.children.get(&key) else {
+            return;
+        };
+        // After its end its number may be another's.
+        if child.has_exited() {
+            return;
+        }
+        let (id, run) = (child.pid(), child.run());
+        let pid = Pid::from_raw(id.cast_signed());
+        let known = self.known_children();
+        // Looked for first: once a parent has ended, its children may not tell whose
+        // they are.
+        let outside = self.strays.outside_group(pid, run, &known);
+        signal_group(id, signal);
+        if signal == Signal::SIGKILL || getpgid(Some(pid)) != Ok(pid) {
+            let _ = kill(pid, signal);
+        }
+        for process in outside {
+            // What cannot be verified has another chance when the driver has ended.
+            let _ = super::process::signal(process, signal);
+        }
+    }
+
     /// A process has ended, or several have: looks which.
     pub(super) fn reap(&mut self) {
         if self.guard.has_ended() {
             self.guard_lost();
         }
+        let guard = &mut self.guard;
         let children = self.children.iter_mut();
         let ended: Vec<_> = children
-            .filter_map(|(key, child)| child.has_ended().then(|| (*key, child.pid())))
+            .filter_map(|(key, child)| child.has_ended(guard).then_some(*key))
             .collect();
-        for (key, pid) in ended {
-            // Nothing that it has started goes on without it. Its number is not in
-            // use again yet: numbers are handed out in turn.
-            signal_group(pid, Signal::SIGKILL);
+        for key in ended {
             let due = Instant::now() + AFTER_EXIT;
             self.alarms.set(Alarm::StreamsLeft.of(key), due);
             // How it has ended says more.
             self.alarms.clear(Alarm::OutputClosed.of(key));
             self.alarms.clear(Alarm::InputClosed.of(key));
+        }
+        self.end_strays();
+    }
+
+    /// Looks which drivers are over, now that strays may have ended.
+    pub(super) fn finish_ended(&mut self) {
+        let children = self.children.iter();
+        let ended = children.filter(|(_, child)| child.has_exited());
+        let keys: Vec<DriverKey> = ended.map(|(key, _)| *key).collect();
+        for key in keys {
             self.gone_if_silent(key);
         }
     }
 
-    /// All is over when the process has ended and all that it said has been read.
+    /// All is over when the process has ended, with what it has started, and all that
+    /// it said has been read.
     fn gone_if_silent(&mut self, key: DriverKey) {
-        let over =
-            |child: &Child| child.exit.is_some() && child.output.is_none() && child.words.is_none();
+        let strays = &self.strays;
+        let over = |child: &Child| {
+            child.has_exited()
+                && child.output.is_none()
+                && child.words.is_none()
+                && !strays.are_left_of(child.run)
+        };
         if self.children.get(&key).is_some_and(over) {
             self.gone(key);
         }
@@ -457,7 +518,6 @@ impl Shell {
         let Some(child) = self.children.remove(&key) else {
             return;
         };
-        self.guard.forget(child.pid());
         if let Some(words) = &child.words {
             words.say_rest(&mut self.core, key);
         }
@@ -483,6 +543,13 @@ fn say(core: &mut Core, key: DriverKey, line: &[u8]) {
 
 fn no_pipes() -> io::Error {
     io::Error::other("the process has no pipes")
+}
+
+/// Whether our child runs. One that does not keeps its number until it is waited for.
+fn is_running(pid: u32) -> bool {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let state = waitid(Id::Pid(Pid::from_raw(pid.cast_signed())), flags);
+    state == Ok(WaitStatus::StillAlive)
 }
 
 fn signal_group(pid: u32, signal: Signal) {
@@ -597,6 +664,7 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
+    use crate::shell::strays::Strays;
 
     /// A core whose first driver runs.
     fn core() -> Core {
@@ -683,7 +751,13 @@ mod tests {
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         assert_eq!(lines.next().unwrap().unwrap(), "up");
         let poll = mio::Poll::new().unwrap();
-        assert!(Child::new(poll.registry(), DriverKey(1), process).is_err());
+        let mut strays = Strays::new(None);
+        let started = Started {
+            process,
+            run: strays.next_run(),
+            slot: Guard::new("amber".into(), strays.token()).reserve(),
+        };
+        assert!(Child::new(poll.registry(), DriverKey(1), started).is_err());
         // Its child held stdout, too: the end of it is the end of both.
         assert!(lines.next().is_none());
     }

@@ -1,49 +1,93 @@
 //! The net under the stop ladder: a process that ends all drivers when the
 //! mediator is killed and cannot do so itself. IO.
 //!
-//! The guard is told the process group of each driver. Its stdin ends when the
-//! mediator ends, however that happens; then it sends SIGTERM to all groups, so
+//! Mediator and guard share a [`Table`] of the drivers that run, in memory. The
+//! guard's stdin ends when the mediator ends, however that happens. Then the guard
+//! reads the table, sends SIGTERM to each driver and all that it has started, so
 //! that motors can be stopped, and SIGKILL to what is left after a moment.
-//! (Drivers also get SIGTERM by their parent-death signal; but that does not
-//! reach what they have started themselves.)
+//!
+//! A table cannot fill up like a pipe can: a guard that was frozen, or is started
+//! later, sees what is true now. Drivers also get SIGTERM by their parent-death
+//! signal, but that does not reach what they have started themselves.
 
 use std::collections::BTreeSet;
-use std::io::{self, BufRead};
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::process::{self, Child, ChildStdin, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::sys::signal::{SigSet, Signal, killpg};
-use nix::unistd::{Pid, setsid, write};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::prctl::set_name;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::{Pid, setsid};
 use tracing::warn;
+
+use super::process::{Process, Stat, all, signal, stat, variable, with_descendants};
+use super::strays::{TAG, is_from};
 
 /// How long drivers have to stop their motors when the mediator was killed.
 const GRACE: Duration = Duration::from_secs(1);
+/// How long the guard goes on sending SIGKILL to what does not end.
+const KILLING: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 /// A guard that was killed comes back after this.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
-/// How the mediator tells the guard what it needs to know.
+/// The name of the guard's process. It differs from `amber`, so that
+/// `killall -9 amber` and `pkill -9 amber` leave the guard to do its work.
+const NAME: &std::ffi::CStr = c"driver-guard";
+
+/// The mediator's side of the guard.
 #[derive(Debug)]
 pub(super) struct Guard {
     program: PathBuf,
+    /// See [`Table`].
+    token: String,
     process: Option<Child>,
+    /// Its end tells the guard that the mediator has ended.
     stdin: Option<ChildStdin>,
-    groups: BTreeSet<u32>,
+    table: Option<Table>,
+    /// What the table says, or shall say as soon as there is one.
+    entries: Vec<Entry>,
+}
+
+/// A place in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(usize);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Entry {
+    #[default]
+    Free,
+    /// A driver is being started, and writes its number into the table itself.
+    Reserved,
+    Runs(Process),
+}
+
+/// Where a driver announces itself between fork and exec. So there is no moment at
+/// which the mediator can be killed and the guard does not know a driver that runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announce {
+    pub(super) table: RawFd,
+    pub(super) offset: i64,
 }
 
 impl Guard {
-    /// A guard that is yet to be started, as `program guard`.
-    pub(super) fn new(program: PathBuf) -> Self {
+    /// A guard that is yet to be started, as `program guard`, for drivers whose
+    /// tags are from `token`.
+    pub(super) fn new(program: PathBuf, token: &str) -> Self {
         Self {
             program,
+            token: token.to_owned(),
             process: None,
             stdin: None,
-            groups: BTreeSet::new(),
+            table: None,
+            entries: Vec::new(),
         }
     }
 
@@ -59,21 +103,31 @@ impl Guard {
     }
 
     fn spawn(&mut self) -> io::Result<()> {
+        let table = self.table()?.0.try_clone()?;
         let mut process = Command::new(&self.program)
+            .arg0(NAME.to_str().unwrap_or_default())
             .arg("guard")
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(table)
             .process_group(0)
             .spawn()?;
         self.stdin = process.stdin.take();
         self.process = Some(process);
-        if let Some(stdin) = &self.stdin {
-            fcntl(stdin.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        }
-        for group in &self.groups {
-            self.tell(&format!("+{group}\n"));
-        }
         Ok(())
+    }
+
+    fn table(&mut self) -> io::Result<&Table> {
+        let table = match self.table.take() {
+            Some(table) => table,
+            None => {
+                let table = Table::new(&self.token)?;
+                for (index, entry) in self.entries.iter().enumerate() {
+                    table.write(Slot(index), *entry)?;
+                }
+                table
+            }
+        };
+        Ok(self.table.insert(table))
     }
 
     /// A process has ended. True when it was the guard, so that another is to be
@@ -90,36 +144,53 @@ impl Guard {
         true
     }
 
-    /// Where a driver can announce itself, before it is replaced by its
-    /// program: one line of [`watch_line`]. So there is no moment at which the
-    /// mediator can be killed and the guard does not know a driver that runs.
-    pub(super) fn announce_to(&self) -> Option<RawFd> {
-        self.stdin.as_ref().map(AsRawFd::as_raw_fd)
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
     }
 
-    /// A driver with this process group runs.
-    pub(super) fn watch(&mut self, group: u32) {
-        self.groups.insert(group);
-        self.tell(&format!("+{group}\n"));
+    /// Makes room for a driver that is about to be started.
+    pub(super) fn reserve(&mut self) -> Slot {
+        let free = self.entries.iter().position(|entry| *entry == Entry::Free);
+        let slot = Slot(free.unwrap_or(self.entries.len()));
+        if free.is_none() {
+            self.entries.push(Entry::Free);
+        }
+        self.set(slot, Entry::Reserved);
+        slot
     }
 
-    /// Nothing of this process group is left.
-    pub(super) fn forget(&mut self, group: u32) {
-        self.groups.remove(&group);
-        self.tell(&format!("-{group}\n"));
+    pub(super) fn announce_at(&self, slot: Slot) -> Option<Announce> {
+        let table = self.table.as_ref()?;
+        Some(Announce {
+            table: table.0.as_raw_fd(),
+            offset: slot.offset().cast_signed(),
+        })
     }
 
-    /// A driver could not be started. It may have announced itself, and its
-    /// number is anybody's now.
-    pub(super) fn forget_what_is_gone(&self) {
-        self.tell("?\n");
+    /// The driver runs.
+    pub(super) fn watch(&mut self, slot: Slot, pid: u32) {
+        let pid = Pid::from_raw(pid.cast_signed());
+        // Without its start time the number alone must do.
+        let start = match stat(pid) {
+            Ok(Some(stat)) => stat.process.start,
+            _ => UNKNOWN,
+        };
+        self.set(slot, Entry::Runs(Process { pid, start }));
     }
 
-    fn tell(&self, line: &str) {
-        if let Some(stdin) = &self.stdin {
-            // A guard that is gone is noticed when it has ended. Lines are
-            // short: they are written whole or, with a full pipe, not at all.
-            let _ = write(stdin, line.as_bytes());
+    /// The driver has ended, or could not be started. To be called while its number
+    /// cannot be another's.
+    pub(super) fn forget(&mut self, slot: Slot) {
+        self.set(slot, Entry::Free);
+    }
+
+    fn set(&mut self, slot: Slot, entry: Entry) {
+        self.entries[slot.0] = entry;
+        if let Some(table) = &self.table
+            && let Err(error) = table.write(slot, entry)
+        {
+            // It is in memory, so that was the last of it.
+            warn!(%error, "the guard does not know of a driver");
         }
     }
 }
@@ -127,96 +198,237 @@ impl Guard {
 fn miss(why: &str) {
     warn!(
         guard = why,
-        "without a guard, children of drivers may outlive a killed mediator"
+        "without a guard, processes that drivers have started may outlive a killed mediator"
     );
 }
 
-/// `+PID`, written without allocating: for use between fork and exec.
-pub(super) fn watch_line(pid: u32, line: &mut [u8; 16]) -> &[u8] {
-    let mut at = line.len() - 1;
-    line[at] = b'\n';
-    let mut rest = pid;
-    loop {
-        at -= 1;
-        line[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+/// The drivers that run, in memory that mediator and guard share: a token in
+/// hexadecimal digits, which the tags of all drivers begin with, and then entries of
+/// [`ENTRY`] bytes: process number, four bytes of nothing, start time.
+#[derive(Debug)]
+struct Table(File);
+
+const TOKEN: usize = 16;
+const ENTRY: usize = 16;
+/// The start time of a process of which it is not known.
+const UNKNOWN: u64 = 0;
+
+impl Slot {
+    fn offset(self) -> u64 {
+        (TOKEN + self.0 * ENTRY) as u64
     }
-    at -= 1;
-    line[at] = b'+';
-    &line[at..]
 }
 
-/// The guard itself, what `amber guard` does: reads from stdin until its end.
+impl Table {
+    fn new(token: &str) -> io::Result<Self> {
+        let file = File::from(memfd_create(c"amber-drivers", MFdFlags::MFD_CLOEXEC)?);
+        file.write_all_at(token.as_bytes(), 0)?;
+        Ok(Self(file))
+    }
+
+    fn write(&self, slot: Slot, entry: Entry) -> io::Result<()> {
+        let mut bytes = [0; ENTRY];
+        if let Entry::Runs(process) = entry {
+            bytes[..4].copy_from_slice(&process.pid.as_raw().to_ne_bytes());
+            bytes[8..].copy_from_slice(&process.start.to_ne_bytes());
+        }
+        self.0.write_all_at(&bytes, slot.offset())
+    }
+
+    fn read(&self) -> io::Result<(String, Vec<Process>)> {
+        let mut bytes = vec![0; self.0.metadata()?.len() as usize];
+        self.0.read_exact_at(&mut bytes, 0)?;
+        let (token, entries) = bytes.split_at_checked(TOKEN).unwrap_or_default();
+        let processes = entries.chunks_exact(ENTRY).filter_map(|entry| {
+            let pid = i32::from_ne_bytes(entry[..4].try_into().ok()?);
+            let start = u64::from_ne_bytes(entry[8..].try_into().ok()?);
+            let pid = Pid::from_raw(pid);
+            (pid.as_raw() > 1).then_some(Process { pid, start })
+        });
+        let token = String::from_utf8_lossy(token).into_owned();
+        Ok((token, processes.collect()))
+    }
+}
+
+/// The guard itself, what `amber guard` does: waits for the end of stdin. Stdout is
+/// the table.
 pub fn guard() -> ExitCode {
     // Signals for the terminal's programs are not for us, nor are those by which
     // a service manager ends all that is left: drivers come first.
     let _ = setsid();
     let _ = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]).thread_block();
-    let mut groups = BTreeSet::new();
-    for line in io::stdin().lock().lines().map_while(Result::ok) {
-        take_note(&mut groups, &line, has_members);
-    }
-    for group in &groups {
-        let _ = killpg(*group, Signal::SIGTERM);
-    }
-    let deadline = Instant::now() + GRACE;
-    groups.retain(has_members);
-    while !groups.is_empty() && Instant::now() < deadline {
+    let _ = set_name(NAME);
+    let _ = io::stdin().lock().read_to_end(&mut Vec::new());
+    let table = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let Ok((token, drivers)) = table.and_then(|file| Table(file).read()) else {
+        return ExitCode::FAILURE;
+    };
+    let mut family = Family::new(token, drivers);
+    family.look(Tags::Later);
+    let told = family.signal(Signal::SIGTERM, &BTreeSet::new());
+    // The environment of a process that hangs in the system may take long to read.
+    family.look(Tags::Now);
+    family.signal(Signal::SIGTERM, &told);
+    let begin = Instant::now();
+    while family.is_alive() && begin.elapsed() < GRACE {
         thread::sleep(POLL);
-        groups.retain(has_members);
     }
-    for group in &groups {
-        let _ = killpg(*group, Signal::SIGKILL);
+    family.look(Tags::Now);
+    let begin = Instant::now();
+    while !family.members.is_empty() && begin.elapsed() < KILLING {
+        family.signal(Signal::SIGKILL, &BTreeSet::new());
+        thread::sleep(POLL);
+        family.look(Tags::Now);
     }
     ExitCode::SUCCESS
 }
 
-/// One line of the mediator: a group to end, one that has ended, or `?` when
-/// some may have ended without being named.
-fn take_note(groups: &mut BTreeSet<Pid>, line: &str, is_there: impl FnMut(&Pid) -> bool) {
-    let group = line.get(1..).and_then(|group| group.parse::<i32>().ok());
-    match (line.as_bytes().first(), group) {
-        (Some(b'+'), Some(group)) if group > 1 => {
-            groups.insert(Pid::from_raw(group));
+/// Drivers, and what they have started.
+struct Family {
+    token: String,
+    drivers: Vec<Process>,
+    members: BTreeSet<Process>,
+}
+
+/// Whether to look at the tags of processes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tags {
+    Now,
+    Later,
+}
+
+impl Family {
+    fn new(token: String, drivers: Vec<Process>) -> Self {
+        Self {
+            token,
+            drivers,
+            members: BTreeSet::new(),
         }
-        (Some(b'-'), Some(group)) => {
-            groups.remove(&Pid::from_raw(group));
+    }
+
+    /// Looks who is a member now. Members are the drivers, those in their process
+    /// groups, those with a tag of this mediator, those who have been members, and
+    /// all their descendants.
+    fn look(&mut self, tags: Tags) {
+        // When the system does not tell, those who have been members are all we know.
+        let Ok(mut stats) = all() else { return };
+        forget_ended(&mut self.drivers, &stats);
+        let own = Pid::from_raw(process::id().cast_signed());
+        stats.retain(|stat| !stat.is_zombie && stat.process.pid != own);
+        let roots = stats.iter().filter(|stat| {
+            let is = |driver: &Process| [stat.process.pid, stat.group].contains(&driver.pid);
+            self.drivers.iter().any(is)
+                || self.members.contains(&stat.process)
+                || (tags == Tags::Now && self.is_tagged(stat.process.pid))
+        });
+        let roots = roots.map(|stat| stat.process.pid).collect();
+        let family = with_descendants(&stats, roots);
+        self.members = family.into_iter().map(|stat| stat.process).collect();
+    }
+
+    fn is_tagged(&self, pid: Pid) -> bool {
+        let tag = variable(pid, TAG).ok().flatten();
+        tag.is_some_and(|tag| is_from(&self.token, &tag))
+    }
+
+    /// Signals all members but those who were told before; returns whom it told.
+    fn signal(&self, with: Signal, before: &BTreeSet<Process>) -> BTreeSet<Process> {
+        let targets: BTreeSet<Process> = self.members.difference(before).copied().collect();
+        for target in &targets {
+            // What cannot be verified is tried again, or left alone.
+            let _ = signal(*target, with);
         }
-        (Some(b'?'), _) => groups.retain(is_there),
-        _ => {}
+        targets
+    }
+
+    /// Whether one of the members is still there.
+    fn is_alive(&self) -> bool {
+        let mut members = self.members.iter();
+        members.any(|member| {
+            stat(member.pid).is_ok_and(|stat| {
+                stat.is_some_and(|stat| stat.process == *member && !stat.is_zombie)
+            })
+        })
     }
 }
 
-fn has_members(group: &Pid) -> bool {
-    // No signal is sent: a group without members is an error.
-    killpg(*group, None).is_ok()
+/// Leaves out drivers that have ended together with all of their group, for then
+/// their number may be another's; and those whose number is.
+fn forget_ended(drivers: &mut Vec<Process>, stats: &[Stat]) {
+    drivers.retain(|driver| {
+        let leader = stats.iter().find(|stat| stat.process.pid == driver.pid);
+        match leader {
+            Some(leader) => driver.start == UNKNOWN || leader.process.start == driver.start,
+            // As long as a group has members, no process gets its number.
+            None => stats.iter().any(|stat| stat.group == driver.pid),
+        }
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn groups_that_ended_in_silence_are_forgotten_when_asked() {
-        let mut groups = BTreeSet::new();
-        for line in ["+7", "+8", "+9", "-9", "+1", "+-5", "+x", ""] {
-            take_note(&mut groups, line, |_| false);
+    fn process(pid: i32, start: u64) -> Process {
+        Process {
+            pid: Pid::from_raw(pid),
+            start,
         }
-        assert_eq!(groups, [7, 8].map(Pid::from_raw).into());
-        take_note(&mut groups, "?", |group| group.as_raw() == 7);
-        assert_eq!(groups, [Pid::from_raw(7)].into());
     }
 
     #[test]
-    fn lines_are_written_without_allocating() {
-        for pid in [1, 10, 32_768, u32::MAX] {
-            assert_eq!(
-                watch_line(pid, &mut [0; 16]),
-                format!("+{pid}\n").as_bytes()
-            );
+    fn the_table_says_what_is_true_after_any_number_of_changes() {
+        let mut guard = Guard::new("amber".into(), "0123456789abcdef");
+        let early = guard.reserve();
+        guard.set(early, Entry::Runs(process(7, 70)));
+        // What came before there was a table is in it, too.
+        guard.table().unwrap();
+        let kept = guard.reserve();
+        guard.set(kept, Entry::Runs(process(8, 80)));
+        // A pipe would have been full after some five thousand.
+        for pid in 100..20_000 {
+            let slot = guard.reserve();
+            guard.set(slot, Entry::Runs(process(pid, 1)));
+            guard.forget(slot);
         }
+        let last = guard.reserve();
+        let announce = guard.announce_at(last).unwrap();
+        let table = guard.table.as_ref().unwrap();
+        let written = 9_i32.to_ne_bytes();
+        table
+            .0
+            .write_all_at(&written, announce.offset.cast_unsigned())
+            .unwrap();
+        let (token, drivers) = table.read().unwrap();
+        assert_eq!(token, "0123456789abcdef");
+        let expected = [process(7, 70), process(8, 80), process(9, UNKNOWN)];
+        assert_eq!(drivers, expected);
+        assert_eq!(guard.entries.len(), 3, "places are used again");
+    }
+
+    #[test]
+    fn drivers_that_ended_are_forgotten_and_so_are_reused_numbers() {
+        let stat = |pid, start, group| Stat {
+            process: process(pid, start),
+            parent: Pid::from_raw(1),
+            group: Pid::from_raw(group),
+            is_zombie: false,
+        };
+        let mut drivers = vec![
+            process(7, 70),
+            process(8, 80),
+            process(9, UNKNOWN),
+            process(10, 100),
+            process(11, 110),
+        ];
+        let stats = [
+            stat(7, 70, 1),
+            stat(8, 81, 8),
+            stat(9, 5, 9),
+            stat(12, 5, 10),
+        ];
+        forget_ended(&mut drivers, &stats);
+        let expected = [process(7, 70), process(9, UNKNOWN), process(10, 100)];
+        assert_eq!(drivers, expected);
     }
 }

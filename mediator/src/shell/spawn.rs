@@ -2,18 +2,20 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Child, Command, Stdio};
 
 use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{SigHandler, Signal, signal};
-use nix::unistd::{getpid, getppid, write};
+use nix::sys::signal::Signal;
+use nix::sys::uio::pwrite;
+use nix::unistd::{getpid, getppid};
 
-use super::guard::{Guard, watch_line};
+use super::guard::{Announce, Guard, Slot};
 use super::service;
+use super::strays::{Run, Strays, TAG};
 use crate::config::DriverConfig;
 
 /// Why a driver could not be started, and what to check.
@@ -26,13 +28,42 @@ pub(super) struct SpawnError {
 pub(super) const NO_FILES: &str = "the mediator, or the system, has no file descriptors left: see \
      `ulimit -n`; of a service it is `LimitNOFILE=`";
 
+/// A process that was just started.
+pub(super) struct Started {
+    pub(super) process: Child,
+    pub(super) run: Run,
+    pub(super) slot: Slot,
+}
+
 /// Starts a driver in a process group of its own, with pipes to all three of
-/// its standard streams.
+/// its standard streams. The guard knows it, and its tag is in its environment.
 pub(super) fn spawn(
     config: &DriverConfig,
     amber: &Path,
     mediator: SocketAddr,
-    guard: &Guard,
+    guard: &mut Guard,
+    strays: &mut Strays,
+) -> Result<Started, SpawnError> {
+    let (run, slot) = (strays.next_run(), guard.reserve());
+    let announce = guard.announce_at(slot);
+    match start(config, amber, mediator, &strays.tag(run), announce) {
+        Ok(process) => {
+            guard.watch(slot, process.id());
+            Ok(Started { process, run, slot })
+        }
+        Err(error) => {
+            guard.forget(slot);
+            Err(error)
+        }
+    }
+}
+
+fn start(
+    config: &DriverConfig,
+    amber: &Path,
+    mediator: SocketAddr,
+    tag: &str,
+    announce: Option<Announce>,
 ) -> Result<Child, SpawnError> {
     let directory = config.directory.as_deref();
     let program = program(&config.command[0], directory, amber);
@@ -52,6 +83,7 @@ pub(super) fn spawn(
         .env("AMBER_DEVICE_ID", device.id.to_string())
         .env("AMBER_MEDIATOR", mediator.to_string())
         .envs(&config.env)
+        .env(TAG, tag)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -65,7 +97,7 @@ pub(super) fn spawn(
     {
         command.env_remove(variable);
     }
-    die_with_parent(&mut command, guard.announce_to());
+    die_with_parent(&mut command, announce);
     command.spawn().map_err(|error| explain(&error, &program))
 }
 
@@ -116,7 +148,7 @@ fn is_out_of_files(error: &io::Error) -> bool {
 /// A driver gets SIGTERM when we die, even if we are killed; and the guard
 /// knows it before its program runs.
 #[allow(unsafe_code)]
-fn die_with_parent(command: &mut Command, guard: Option<RawFd>) {
+fn die_with_parent(command: &mut Command, announce: Option<Announce>) {
     let parent = getpid();
     let in_child = move || {
         set_pdeathsig(Signal::SIGTERM)?;
@@ -124,23 +156,18 @@ fn die_with_parent(command: &mut Command, guard: Option<RawFd>) {
             // We died before the signal was set up.
             return Err(io::Error::from(ErrorKind::BrokenPipe));
         }
-        if let Some(guard) = guard {
-            let mut line = [0; 16];
-            // SAFETY: the guard's pipe is open: the parent, of which this is a
+        if let Some(Announce { table, offset }) = announce {
+            // SAFETY: the guard's table is open: the parent, of which this is a
             // copy, held it when it started us, and nothing here closes it.
-            let guard = unsafe { BorrowedFd::borrow_raw(guard) };
-            // A guard that is gone is no reason not to start.
-            // SAFETY: ignoring a signal runs no code.
-            unsafe { signal(Signal::SIGPIPE, SigHandler::SigIgn)? };
-            let _ = write(guard, watch_line(getpid().as_raw() as u32, &mut line));
-            // SAFETY: the same for what the system does by itself.
-            unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl)? };
+            let table = unsafe { BorrowedFd::borrow_raw(table) };
+            // The mediator writes the same as soon as it knows the number.
+            let _ = pwrite(table, &getpid().as_raw().to_ne_bytes(), offset);
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only prctl(2), getppid(2), getpid(2),
-    // signal(2) and write(2) are called, which are safe there, and no memory is
-    // allocated: all errors are codes without a heap value.
+    // SAFETY: between fork and exec only prctl(2), getppid(2), getpid(2) and
+    // pwrite(2) are called, which are safe there, and no memory is allocated: all
+    // errors are codes without a heap value.
     unsafe { command.pre_exec(in_child) };
 }
 

@@ -1,0 +1,265 @@
+//! Processes as `/proc` shows them, and signals that reach exactly those. IO.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::{fs, process};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+
+/// A process that was seen. Its number may be reused after its end, but not
+/// together with its start time: numbers are handed out in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    /// In clock ticks since the system was started.
+    pub(super) start: u64,
+}
+
+/// What `/proc/PID/stat` says of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub(super) process: Process,
+    pub(super) parent: Pid,
+    pub(super) group: Pid,
+    /// It has ended, but its parent has not taken note yet.
+    pub(super) is_zombie: bool,
+}
+
+/// Looks at a process; `None` when there is none with this number.
+///
+/// # Errors
+/// The system does not tell, say because no file descriptors are left.
+pub(super) fn stat(pid: Pid) -> io::Result<Option<Stat>> {
+    let text = read(Path::new(&format!("/proc/{pid}/stat")))?;
+    let Some(text) = text else { return Ok(None) };
+    let parsed = parse_stat(pid, &String::from_utf8_lossy(&text));
+    parsed.map(Some).ok_or_else(|| {
+        let what = format!("/proc/{pid}/stat has an unknown form");
+        io::Error::new(ErrorKind::InvalidData, what)
+    })
+}
+
+fn parse_stat(pid: Pid, text: &str) -> Option<Stat> {
+    // The name in parentheses may itself contain anything.
+    let (_, rest) = text.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let pid_at = |index: usize| fields.get(index)?.parse().ok().map(Pid::from_raw);
+    Some(Stat {
+        process: Process {
+            pid,
+            start: fields.get(19)?.parse().ok()?,
+        },
+        parent: pid_at(1)?,
+        group: pid_at(2)?,
+        is_zombie: matches!(*fields.first()?, "Z" | "X"),
+    })
+}
+
+/// All processes that the system shows.
+///
+/// # Errors
+/// See [`stat`].
+pub(super) fn all() -> io::Result<Vec<Stat>> {
+    let mut stats = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let pid = name.to_str().and_then(|name| name.parse().ok());
+        if let Some(pid) = pid.map(Pid::from_raw) {
+            stats.extend(stat(pid)?);
+        }
+    }
+    Ok(stats)
+}
+
+/// The children of a process.
+///
+/// # Errors
+/// See [`stat`].
+pub(super) fn children(pid: Pid) -> io::Result<Vec<Pid>> {
+    if !Path::new("/proc/thread-self/children").exists() {
+        // A kernel without CONFIG_PROC_CHILDREN.
+        let children = all()?.into_iter().filter(|stat| stat.parent == pid);
+        return Ok(children.map(|stat| stat.process.pid).collect());
+    }
+    let mut children = Vec::new();
+    let tasks = match fs::read_dir(format!("/proc/{pid}/task")) {
+        Err(error) if is_gone(&error) => return Ok(children),
+        tasks => tasks?,
+    };
+    // Each thread has children of its own.
+    for task in tasks {
+        let task = match task {
+            Err(error) if is_gone(&error) => continue,
+            task => task?,
+        };
+        let list = read(&task.path().join("children"))?.unwrap_or_default();
+        let list = String::from_utf8_lossy(&list);
+        let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
+        children.extend(pids.map(Pid::from_raw));
+    }
+    Ok(children)
+}
+
+/// What a process has started, and what that has started in turn, without zombies
+/// and the process itself: at most `limit` of them, the oldest generation first.
+///
+/// # Errors
+/// See [`stat`].
+pub(super) fn descendants(root: Pid, limit: usize) -> io::Result<Vec<Stat>> {
+    let mut found = Vec::new();
+    let mut parents = VecDeque::from([root]);
+    while let Some(parent) = parents.pop_front() {
+        for child in children(parent)? {
+            if found.len() == limit {
+                return Ok(found);
+            }
+            // The number may have been reused since the list was made.
+            let stat = stat(child)?.filter(|stat| stat.parent == parent && !stat.is_zombie);
+            if let Some(stat) = stat {
+                found.push(stat);
+                parents.push_back(child);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// All of `stats` that descend from one of `roots`, the roots among them.
+pub(super) fn with_descendants(stats: &[Stat], roots: BTreeSet<Pid>) -> Vec<Stat> {
+    let mut of_parent: BTreeMap<Pid, Vec<Pid>> = BTreeMap::new();
+    for stat in stats {
+        of_parent
+            .entry(stat.parent)
+            .or_default()
+            .push(stat.process.pid);
+    }
+    let mut family = roots.clone();
+    let mut parents: Vec<Pid> = roots.into_iter().collect();
+    while let Some(parent) = parents.pop() {
+        for child in of_parent.get(&parent).into_iter().flatten() {
+            if family.insert(*child) {
+                parents.push(*child);
+            }
+        }
+    }
+    let is_member = |stat: &&Stat| family.contains(&stat.process.pid);
+    stats.iter().filter(is_member).copied().collect()
+}
+
+/// The value of a variable in the environment with which a process was started.
+/// `None` also when the process belongs to another user.
+///
+/// # Errors
+/// See [`stat`].
+pub(super) fn variable(pid: Pid, name: &str) -> io::Result<Option<String>> {
+    let environment = match read(Path::new(&format!("/proc/{pid}/environ"))) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
+        environment => environment?.unwrap_or_default(),
+    };
+    let mut words = environment.split(|byte| *byte == 0);
+    let value = words.find_map(|word| {
+        let rest = word.strip_prefix(name.as_bytes())?;
+        rest.strip_prefix(b"=")
+    });
+    Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
+}
+
+/// Sends a signal to this process, but not to another one that has its number now.
+///
+/// # Errors
+/// It is not known whether the number is still this process's.
+pub(super) fn signal(target: Process, signal: Signal) -> io::Result<()> {
+    let number = rustix::process::Pid::from_raw(target.pid.as_raw());
+    let Some(number) = number.filter(|_| target.pid != Pid::from_raw(process::id().cast_signed()))
+    else {
+        return Ok(());
+    };
+    // From here on the descriptor stands for one process, whatever happens to the number.
+    let descriptor = pidfd_open(number, PidfdFlags::empty());
+    if stat(target.pid)?.is_none_or(|stat| stat.process != target) {
+        return Ok(());
+    }
+    // That a process ended meanwhile is what we want; one of another user is beyond us.
+    match (
+        descriptor,
+        rustix::process::Signal::from_named_raw(signal as i32),
+    ) {
+        (Ok(descriptor), Some(signal)) => {
+            let _ = pidfd_send_signal(descriptor, signal);
+        }
+        // A kernel before 5.3, or one that is out of descriptors.
+        _ => {
+            let _ = kill(target.pid, signal);
+        }
+    }
+    Ok(())
+}
+
+/// Reads a file of `/proc`; `None` when its process has ended.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(Errno::ESRCH as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn names_with_blanks_and_parentheses_do_not_shift_the_fields() {
+        let text = "7 (a) b) (c) S 3 5 6 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
+        let pid = Pid::from_raw(7);
+        let stat = parse_stat(pid, text).unwrap();
+        assert_eq!(stat.process, Process { pid, start: 4711 });
+        assert_eq!(stat.parent, Pid::from_raw(3));
+        assert_eq!(stat.group, Pid::from_raw(5));
+        assert!(!stat.is_zombie);
+        assert_eq!(parse_stat(pid, "7 (x) S 1 1"), None);
+    }
+
+    #[test]
+    fn descendants_are_found_and_signals_reach_only_them() {
+        let mut shell = Command::new("bash")
+            .args(["-c", "set -m; sleep 1000 & echo $!; wait"])
+            .env("AMBER_TEST_VARIABLE", "a=b")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let root = Pid::from_raw(shell.id().cast_signed());
+        let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+        let sleep = Pid::from_raw(lines.next().unwrap().unwrap().parse().unwrap());
+        let found = descendants(root, 10).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].process.pid, found[0].parent), (sleep, root));
+        assert_eq!(found[0].group, sleep, "a job of its own");
+        assert!(descendants(root, 0).unwrap().is_empty());
+        let from_all = with_descendants(&all().unwrap(), [root].into());
+        let pids: BTreeSet<Pid> = from_all.iter().map(|stat| stat.process.pid).collect();
+        assert_eq!(pids, [root, sleep].into());
+        let value = variable(sleep, "AMBER_TEST_VARIABLE").unwrap();
+        assert_eq!(value.as_deref(), Some("a=b"));
+
+        // The same number with another start time is another process.
+        let mut reused = found[0].process;
+        reused.start += 1;
+        signal(reused, Signal::SIGKILL).unwrap();
+        assert!(stat(sleep).unwrap().is_some_and(|stat| !stat.is_zombie));
+        signal(found[0].process, Signal::SIGKILL).unwrap();
+        shell.wait().unwrap();
+        assert_eq!(stat(root).unwrap(), None);
+    }
+}

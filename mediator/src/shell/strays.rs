@@ -1,0 +1,255 @@
+//! Ends what drivers have started and left behind. IO.
+//!
+//! A process that a driver has started may leave the driver's process group, and
+//! may be orphaned by the end of its parent. The mediator adopts such orphans: it is
+//! a subreaper. Whose an orphan is, its environment says: each process of a driver
+//! has a tag in it ([`TAG`]) and passes it on to what it starts. An orphan of a driver
+//! that has ended is a stray: it gets SIGKILL, and so do its descendants.
+//!
+//! An orphan without a tag may be of any driver. It is a stray when no driver runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::process;
+use std::time::{Duration, Instant};
+
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use tracing::{debug, warn};
+
+use super::process::{Process, Stat, children, descendants, signal, stat, variable};
+use super::{Alarm, Shell};
+use crate::limits::{FAMILY_PROCESSES, ORPHANS_PER_TURN};
+
+/// The variable that tells by which start of a driver a process was started.
+pub(super) const TAG: &str = "AMBER_STARTED_BY";
+
+/// The pause between two looks for strays doubles from here, while there are any ...
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+/// ... to here: then only the system itself can keep them from ending.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// One start of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Run(u64);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Strays {
+    token: String,
+    runs: u64,
+    own: Pid,
+    /// Children that this process had before it was a mediator. `None` when the
+    /// system does not show processes, or leaves orphans to another one.
+    inherited: Option<BTreeSet<Pid>>,
+    /// By whom our orphans were started, as far as known. They keep their numbers
+    /// until we take note of their end.
+    orphans: BTreeMap<Pid, Option<Run>>,
+    /// The runs of which there were strays when we last looked.
+    left: BTreeSet<Option<Run>>,
+    /// We could not look at all orphans the last time.
+    is_unsure: bool,
+    pause: Duration,
+}
+
+impl Strays {
+    /// Has this process adopt the orphans of all that it starts.
+    pub(super) fn adopt() -> Self {
+        let adopted = children(own_pid()).and_then(|children| {
+            set_child_subreaper(true)?;
+            Ok(children.into_iter().collect())
+        });
+        let inherited = adopted.inspect_err(|error| {
+            warn!(%error, "processes that leave a driver's process group may outlive it");
+        });
+        Self::new(inherited.ok())
+    }
+
+    pub(super) fn new(inherited: Option<BTreeSet<Pid>>) -> Self {
+        Self {
+            // Different in each mediator, and from each of its starts to the next.
+            token: format!("{:016x}", RandomState::new().build_hasher().finish()),
+            runs: 0,
+            own: own_pid(),
+            inherited,
+            orphans: BTreeMap::new(),
+            left: BTreeSet::new(),
+            is_unsure: false,
+            pause: PAUSE_MIN,
+        }
+    }
+
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+
+    pub(super) fn next_run(&mut self) -> Run {
+        self.runs += 1;
+        Run(self.runs)
+    }
+
+    /// The value of [`TAG`] for a driver.
+    pub(super) fn tag(&self, run: Run) -> String {
+        format!("{}-{}", self.token, run.0)
+    }
+
+    fn run_of(&self, tag: &str) -> Option<Run> {
+        let rest = tag.strip_prefix(self.token.as_str())?;
+        rest.strip_prefix('-')?.parse().ok().map(Run)
+    }
+
+    /// Whether there may be strays.
+    pub(super) fn may_be_left(&self) -> bool {
+        self.is_unsure || !self.left.is_empty()
+    }
+
+    /// Whether there were strays of a run when we last looked.
+    pub(super) fn are_left_of(&self, run: Run) -> bool {
+        self.left.contains(&Some(run))
+    }
+
+    /// What a driver has started, as far as it is not in the driver's process group.
+    /// `known` are our children of which others take note.
+    pub(super) fn outside_group(
+        &mut self,
+        driver: Pid,
+        run: Run,
+        known: &BTreeSet<Pid>,
+    ) -> Vec<Process> {
+        // What cannot be seen now has another chance when the driver has ended.
+        let family = self.family(driver, run, known).unwrap_or_default();
+        let outside = family.iter().filter(|member| member.group != driver);
+        outside.map(|member| member.process).collect()
+    }
+
+    fn family(&mut self, driver: Pid, run: Run, known: &BTreeSet<Pid>) -> io::Result<Vec<Stat>> {
+        let mut family = descendants(driver, FAMILY_PROCESSES)?;
+        self.look(known)?;
+        let orphans = self.orphans.iter();
+        for (orphan, _) in orphans.filter(|(_, of)| **of == Some(run)) {
+            family.extend(stat(*orphan)?.filter(|stat| !stat.is_zombie));
+            family.extend(descendants(*orphan, FAMILY_PROCESSES)?);
+        }
+        Ok(family)
+    }
+
+    /// Takes note of orphans that have come, and of those that have ended. False when
+    /// there are more than fit into one turn.
+    fn look(&mut self, known: &BTreeSet<Pid>) -> io::Result<bool> {
+        let Some(inherited) = &self.inherited else {
+            return Ok(true);
+        };
+        let mut seen = 0;
+        for child in children(self.own)? {
+            if known.contains(&child) || inherited.contains(&child) {
+                continue;
+            }
+            let is_alive = waitpid(child, Some(WaitPidFlag::WNOHANG));
+            if is_alive != Ok(WaitStatus::StillAlive) {
+                self.orphans.remove(&child);
+            } else if !self.orphans.contains_key(&child) {
+                if seen == ORPHANS_PER_TURN {
+                    return Ok(false);
+                }
+                seen += 1;
+                let tag = variable(child, TAG)?;
+                let run = tag.and_then(|tag| self.run_of(&tag));
+                self.orphans.insert(child, run);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends SIGKILL to strays. `running` are the drivers that run.
+    fn end(&mut self, known: &BTreeSet<Pid>, running: &BTreeSet<Run>) -> io::Result<()> {
+        self.is_unsure = true;
+        let saw_all = self.look(known)?;
+        let nobody_runs = running.is_empty() && self.all_are_of_drivers();
+        let is_stray = |of: &Option<Run>| of.map_or(nobody_runs, |run| !running.contains(&run));
+        let strays = self.orphans.iter().filter(|(_, of)| is_stray(of));
+        self.left = strays.clone().map(|(_, of)| *of).collect();
+        for (stray, _) in strays.take(ORPHANS_PER_TURN) {
+            // Its descendants first: as orphans they might not tell whose they are.
+            for member in descendants(*stray, FAMILY_PROCESSES)? {
+                signal(member.process, Signal::SIGKILL)?;
+            }
+            debug!(pid = %stray, "SIGKILL to what a driver has left behind");
+            // It is our child, so its number is its own.
+            let _ = kill(*stray, Signal::SIGKILL);
+        }
+        self.is_unsure = !saw_all;
+        Ok(())
+    }
+
+    /// Whether whatever we find was started by a driver: unless we had children
+    /// before, or all orphans of a container end up with us.
+    fn all_are_of_drivers(&self) -> bool {
+        self.own.as_raw() != 1 && self.inherited.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+}
+
+fn own_pid() -> Pid {
+    Pid::from_raw(process::id().cast_signed())
+}
+
+/// Whether a tag is from the mediator with this token.
+pub(super) fn is_from(token: &str, tag: &str) -> bool {
+    let rest = tag.strip_prefix(token);
+    !token.is_empty() && rest.is_some_and(|rest| rest.starts_with('-'))
+}
+
+impl Shell {
+    /// Our children of which others take note.
+    pub(super) fn known_children(&self) -> BTreeSet<Pid> {
+        let children = self.children.values();
+        let unreaped = children.filter(|child| !child.has_exited());
+        let pids = unreaped.map(|child| child.pid()).chain(self.guard.pid());
+        pids.map(|pid| Pid::from_raw(pid.cast_signed())).collect()
+    }
+
+    /// Ends what drivers that have ended have left behind. Looks again after a
+    /// pause, or the next time that a child ends, while there is anything.
+    pub(super) fn end_strays(&mut self) {
+        let children = self.children.values();
+        let running = children.filter(|child| !child.has_exited());
+        let running = running.map(|child| child.run()).collect();
+        let known = self.known_children();
+        if let Err(error) = self.strays.end(&known, &running) {
+            warn!(%error, "cannot look for processes that drivers have left behind");
+            self.strays.pause = PAUSE_MAX;
+        }
+        if self.strays.may_be_left() {
+            self.alarms
+                .set(Alarm::Strays, Instant::now() + self.strays.pause);
+            self.strays.pause = (self.strays.pause * 2).min(PAUSE_MAX);
+        } else {
+            self.alarms.clear(Alarm::Strays);
+            self.strays.pause = PAUSE_MIN;
+        }
+        self.finish_ended();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_tells_the_mediator_and_the_start_of_the_driver() {
+        let mut strays = Strays::new(None);
+        strays.token = "0123456789abcdef".into();
+        strays.next_run();
+        let run = strays.next_run();
+        let tag = strays.tag(run);
+        assert_eq!(strays.run_of(&tag), Some(run));
+        assert!(is_from(&strays.token, &tag));
+        for other in ["", "x", "0123456789abcdef", "0123456789abcdee-2"] {
+            assert_eq!(strays.run_of(other), None, "{other}");
+            assert!(!is_from(&strays.token, other), "{other}");
+        }
+        assert!(!is_from("", "-2"));
+    }
+}
