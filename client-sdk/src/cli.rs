@@ -122,7 +122,7 @@ pub enum Verb {
     /// Change what the mediator logs
     #[command(after_help = "Example:\n  amber log-level debug")]
     LogLevel {
-        /// A level, or levels per module as in amber_mediator=trace
+        /// A level, or levels for targets as in info,amber_mediator=debug
         filter: String,
     },
 }

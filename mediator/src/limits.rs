@@ -232,6 +232,12 @@ pub const LAST_WORDS: usize = 20;
 /// Lines that are logged in a second, in all: what a slow memory card takes.
 pub const LOG_LINES_PER_SECOND: u32 = 1000;
 
+/// The longest log filter, in bytes: a name for each part of it.
+pub const LOG_FILTER_BYTES: usize = 512;
+
+/// Parts of a log filter: more than there are targets that anybody tells apart.
+pub const LOG_FILTER_PARTS: usize = 16;
+
 /// Lines of our own log that may wait for a slow terminal or disk.
 pub const LOG_QUEUE_LINES: usize = 1024;
 

@@ -4,6 +4,8 @@
 //! reads them in time they are dropped and counted, instead of everything
 //! waiting for a slow terminal or disk.
 
+mod filter;
+
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender, TrySendError};
@@ -12,14 +14,16 @@ use std::time::{Duration, Instant};
 use std::{env, fmt as std_fmt, panic, process, thread};
 
 use nix::sys::stat::fstat;
-use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber, error};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{Format as Lines, Full, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
-use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
+use tracing_subscriber::{Registry, fmt, reload};
 
+pub use self::filter::HINT;
+use self::filter::parse;
 use crate::limits::{LOG_LINES_PER_SECOND, LOG_QUEUE_LINES};
 use crate::rate::{Gate, Rate};
 
@@ -55,7 +59,7 @@ impl Format {
 
 /// The log, while this lives.
 pub struct Log {
-    filter: reload::Handle<EnvFilter, Registry>,
+    filter: reload::Handle<Targets, Registry>,
     queue: Queue,
 }
 
@@ -80,10 +84,10 @@ enum Item {
 
 impl Log {
     /// Starts logging what `filter` says, such as `info` or
-    /// `amber_mediator=debug`. Once in the life of a program.
+    /// `info,amber_mediator=debug`. Once in the life of a program.
     ///
     /// # Errors
-    /// The filter cannot be read, or something logs already.
+    /// The filter is invalid ([`HINT`] says what to write), or something logs already.
     pub fn start(filter: &str, format: Format) -> Result<Self, String> {
         let (filter, handle) = reload::Layer::new(parse(filter)?);
         let (items, received) = mpsc::sync_channel(LOG_QUEUE_LINES);
@@ -212,19 +216,6 @@ fn priority(level: Level) -> u8 {
         Level::INFO => 6,
         Level::DEBUG | Level::TRACE => 7,
     }
-}
-
-fn parse(filter: &str) -> Result<EnvFilter, String> {
-    // A bare word that is no level would be a module, and silence all others.
-    let bare = filter.split(',').map(str::trim).find(|part| {
-        !part.contains('=') && !part.contains('[') && part.parse::<LevelFilter>().is_err()
-    });
-    if let Some(word) = bare {
-        return Err(format!("'{word}' is no log level"));
-    }
-    EnvFilter::builder()
-        .parse(filter)
-        .map_err(|error| error.to_string())
 }
 
 /// One line of the log on its way.

@@ -53,6 +53,7 @@ use crate::core::{Core, Order};
 use crate::counters::Drop;
 use crate::hash::Map;
 use crate::limits::EVENTS_PER_TURN;
+use crate::log;
 use crate::origin::{OwnAddresses, Reach};
 use crate::rate::Digest;
 use crate::router::{ClientAddress, DriverKey, Unreachable};
@@ -653,10 +654,7 @@ impl Shell {
             Order::SetLogLevel(ticket, filter) => {
                 let outcome = (self.hooks.set_log_level)(&filter)
                     .map(|()| format!("log level: {filter}"))
-                    .map_err(|error| {
-                        let hint = "try `info`, `debug` or `amber_mediator=trace`";
-                        (error, Some(hint.to_owned()))
-                    });
+                    .map_err(|error| (error, Some(log::HINT.to_owned())));
                 self.core.answer(ticket, outcome);
             }
         }

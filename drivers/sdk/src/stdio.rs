@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use std::{env, io, panic, process};
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
 
 use crate::pipe::{Peer, serve_peer};
 use crate::{Driver, ServeError};
@@ -36,18 +38,26 @@ pub fn serve<D: Driver>(driver: D) -> ExitCode {
 /// over and adds the rest. Does nothing when the program has set up a log of its
 /// own before.
 pub fn init_logging() {
-    let filter = tracing_subscriber::EnvFilter::builder()
-        .with_default_directive(tracing::Level::INFO.into())
-        .with_env_var("AMBER_LOG")
-        .from_env_lossy();
-    // The mediator adds the time, and the name of the driver.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let all = Targets::new().with_default(tracing::Level::INFO);
+    let (filter, problem) = match env::var("AMBER_LOG").unwrap_or_default() {
+        unset if unset.is_empty() => (all, None),
+        filter => match filter.parse() {
+            Ok(filter) => (filter, None),
+            Err(error) => (all, Some(error)),
+        },
+    };
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
+        // The mediator adds the time, and the name of the driver.
         .without_time()
-        .with_target(peer() == Peer::Unknown)
-        .try_init();
+        .with_target(peer() == Peer::Unknown);
+    let registry = tracing_subscriber::registry().with(filter).with(lines);
+    if registry.try_init().is_ok()
+        && let Some(error) = problem
+    {
+        tracing::warn!("AMBER_LOG is invalid, so the level is `info`: {error}");
+    }
 }
 
 /// A mediator of this project tells its drivers what they are for.

@@ -8,7 +8,7 @@ use std::{io, process};
 
 use amber_client::cli::{self as client, Failure};
 use amber_mediator::config::{Config, ConfigError};
-use amber_mediator::log::{Format, Log};
+use amber_mediator::log::{self, Format, Log};
 use amber_mediator::shell::{BindError, Ending, Hangup, Hooks, Mediator, this_program};
 
 use super::failed;
@@ -32,7 +32,7 @@ pub(crate) struct Options {
     /// Run a driver: split like a shell would, without a shell (may be given several times)
     #[arg(long, value_name = "DEVICE=COMMAND ARGS...")]
     pub(crate) driver: Vec<String>,
-    /// What to log, such as `warn`, `debug` or `amber_mediator=trace`
+    /// What to log: a level, or levels for targets, such as `warn` or `info,amber_mediator=debug`
     #[arg(long, value_name = "FILTER", default_value = "info", env = "AMBER_LOG")]
     pub(crate) log: String,
     /// How the log looks: for people, one JSON object per line (as with --json), or with priorities for the journal of systemd (the default when stderr goes there)
@@ -82,9 +82,8 @@ impl Options {
             None if options.json => Format::Json,
             None => Format::for_stderr(),
         };
-        let log = Log::start(&self.log, format).map_err(|error| {
-            Failure::wrong(format!("--log {}: {error}", self.log)).hint("try `--log debug`")
-        })?;
+        let log = Log::start(&self.log, format)
+            .map_err(|error| Failure::wrong(format!("--log: {error}")).hint(log::HINT))?;
         log.abort_on_panic();
         let config = self.effective().map_err(|error| wrong(&error))?;
         if config.drivers.is_empty() {
