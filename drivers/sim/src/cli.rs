@@ -162,11 +162,11 @@ impl std::error::Error for Failure {}
 
 impl From<simulator::Error> for Failure {
     fn from(error: simulator::Error) -> Self {
-        use simulator::Error::{InUse, Io};
+        use simulator::Error::{InUse, Io, Unsafe};
         Self {
             message: error.to_string(),
             hint: error.hint().map(str::to_owned),
-            wrong_request: !matches!(error, InUse(_) | Io { .. }),
+            wrong_request: !matches!(error, InUse(_) | Io { .. } | Unsafe(_)),
         }
     }
 }

@@ -29,6 +29,7 @@
 pub mod ceiling;
 pub mod cli;
 pub mod control;
+mod folder;
 pub mod geometry;
 pub mod hokuyo;
 pub mod i2c;

@@ -10,12 +10,10 @@
 //! Simulated time is real time multiplied by the speed. There is no tick: a
 //! resting robot that nobody talks to only looks up at markers.
 
-use std::fs::{self, File, TryLockError};
 use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -23,6 +21,7 @@ use tracing::info;
 
 use crate::ceiling::Ceiling;
 use crate::control::{Answer, Control, Request, Servo, State, Wheels};
+use crate::folder::{Folder, FolderError};
 use crate::hokuyo::Model;
 use crate::i2c_port::I2cPort;
 use crate::maestro;
@@ -38,8 +37,6 @@ use crate::world::{StartError, find_start};
 pub const RESET_LINE: &str = "reset";
 /// The file in the folder that says where the markers on the ceiling are.
 pub const MARKERS: &str = "markers.toml";
-/// The file that says that a folder is in use.
-const LOCK: &str = "lock";
 /// No speed is larger.
 const MAX_SPEED: f64 = 1_000.0;
 
@@ -48,8 +45,9 @@ const MAX_SPEED: f64 = 1_000.0;
 pub struct Config {
     /// The walls.
     pub map: Map,
-    /// Where the links of the devices and the control socket are; it is made
-    /// if it is not there.
+    /// Where the links of the devices and the control socket are. If there is no such
+    /// folder, it is made, and removed at the end. Other users must not be able to write
+    /// there.
     pub folder: PathBuf,
     /// Where the robot begins, as in the map: metres with y down, and degrees
     /// clockwise from x. A place in the map, or found between the walls, if absent.
@@ -70,8 +68,11 @@ pub struct Config {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The folder is in use.
-    #[error("another simulation runs in {0}")]
+    #[error("another simulation runs in {}", .0.display())]
     InUse(PathBuf),
+    /// Other users could make us write somewhere else.
+    #[error("{0}")]
+    Unsafe(String),
     /// A file, socket or pseudo-terminal could not be made.
     #[error("{what}: {error}")]
     Io {
@@ -91,12 +92,27 @@ pub enum Error {
     Place,
 }
 
+impl From<FolderError> for Error {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::InUse(folder) => Self::InUse(folder),
+            FolderError::Unsafe { .. } => Self::Unsafe(error.to_string()),
+            FolderError::Io { folder, error } => {
+                failed(format!("cannot use {}", folder.display()), error)
+            }
+        }
+    }
+}
+
 impl Error {
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::InUse(_) => Some("stop it, or choose another folder with --dir"),
+            Self::Unsafe(_) => {
+                Some("choose a folder of your own with --dir or AMBER_SIM_DIR, or remove this one")
+            }
             Self::Start(_) => Some("choose another place with --start X,Y,HEADING"),
             Self::Io { .. } | Self::Speed(_) | Self::Place => None,
         }
@@ -110,14 +126,14 @@ pub struct Simulator {
     map: String,
     speed: f64,
     began: Instant,
-    folder: PathBuf,
     /// Of the devices that are plugged in.
     ptys: Ptys,
     tcp: Option<TcpPort>,
     ninedof: I2cPort,
     control: Control,
     reset_line: ResetLine,
-    _lock: File,
+    /// The last one to be dropped, as the others leave it first.
+    folder: Folder,
 }
 
 /// What woke the loop.
@@ -165,10 +181,11 @@ impl Simulator {
             model: config.hokuyo,
             ceiling,
         })?;
-        let folder = config.folder;
-        let lock = lock(&folder)?;
-        fs::write(folder.join(MARKERS), markers)
-            .map_err(|error| failed(format!("no {MARKERS} in {}", folder.display()), error))?;
+        let mut folder = Folder::take(&config.folder)?;
+        let written = folder.write(MARKERS, &markers);
+        let path = folder.path().to_owned();
+        let missing = |what: &str| format!("no {what} in {}", path.display());
+        written.map_err(|error| failed(missing(MARKERS), error))?;
         let tcp = match config.hokuyo_tcp {
             None => None,
             Some(address) => {
@@ -176,25 +193,24 @@ impl Simulator {
                 Some(port.map_err(|error| failed(format!("cannot listen on {address}"), error))?)
             }
         };
-        let control = Control::open(&folder)
-            .map_err(|error| failed(format!("no control socket in {}", folder.display()), error))?;
-        let ninedof = I2cPort::open(&folder.join(Device::NineDof.name()))
-            .map_err(|error| failed(format!("no bus in {}", folder.display()), error))?;
-        let reset_line = ResetLine::open(&folder.join(RESET_LINE))
-            .map_err(|error| failed(format!("no reset line in {}", folder.display()), error))?;
+        let control =
+            Control::open(&path).map_err(|error| failed(missing("control socket"), error))?;
+        let ninedof = I2cPort::open(&path.join(Device::NineDof.name()))
+            .map_err(|error| failed(missing("bus"), error))?;
+        let reset_line = ResetLine::open(&path.join(RESET_LINE))
+            .map_err(|error| failed(missing("reset line"), error))?;
         Ok(Self {
             robot,
             map: config.map.name,
             speed: config.speed,
             began: Instant::now(),
-            ptys: Ptys::open(&folder)
+            ptys: Ptys::open(&path)
                 .map_err(|error| failed("no pseudo-terminal".to_owned(), error))?,
             tcp,
             ninedof,
             control,
             reset_line,
             folder,
-            _lock: lock,
         })
     }
 
@@ -265,7 +281,7 @@ impl Simulator {
     }
 
     fn path(&self, device: Device) -> PathBuf {
-        self.folder.join(device.name())
+        self.folder.path().join(device.name())
     }
 
     /// Plugs in and out, and sends what is to be sent.
@@ -380,28 +396,6 @@ fn candidates(map: &Map) -> Vec<crate::geometry::Pose> {
         heading: 0.0,
     });
     map.robots.iter().copied().chain(nodes).collect()
-}
-
-/// Makes the folder ours as long as the file is open.
-fn lock(folder: &Path) -> Result<File, Error> {
-    let what = || format!("cannot use {}", folder.display());
-    // A folder that we make is for nobody else: who can write here has the robot.
-    let made = fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder);
-    made.map_err(|error| failed(what(), error))?;
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(folder.join(LOCK))
-        .map_err(|error| failed(what(), error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse(folder.to_owned())),
-        Err(TryLockError::Error(error)) => Err(failed(what(), error)),
-    }
 }
 
 fn failed(what: String, error: io::Error) -> Error {

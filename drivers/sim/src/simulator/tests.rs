@@ -1,7 +1,9 @@
 //! A running simulation, spoken to from outside.
 
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
