@@ -4,6 +4,7 @@
 //! Everything has a default; `amber mediator --print-config` shows the whole.
 
 pub mod erlang;
+pub mod file;
 pub mod import;
 mod problem;
 mod sections;
@@ -11,7 +12,7 @@ mod sections;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -138,7 +139,10 @@ impl Config {
     /// The file cannot be read, or something in it is wrong; the error says
     /// where and what to do.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = fs::read_to_string(path).map_err(|error| ConfigError::Read {
+        let read = file::read(path).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|error| io::Error::other(error.utf8_error()))
+        });
+        let text = read.map_err(|error| ConfigError::Read {
             path: path.into(),
             error,
         })?;
@@ -155,6 +159,8 @@ impl Config {
         let directory = path
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
+        let listen = file.mediator.listen;
+        check_listen(listen.get_ref()).map_err(|wrong| wrong.within(&at, listen.span().start))?;
         let limits = file.limits.check(&at)?;
         let mut drivers = Vec::new();
         let mut seen = BTreeMap::new();
@@ -177,13 +183,23 @@ impl Config {
         }
         let access = file.access.into_iter().map(|entry| entry.check(&at));
         Ok(Self {
-            listen: file.mediator.listen,
+            listen: listen.into_inner(),
             admin: file.mediator.admin,
             limits,
             access: Access(access.collect::<Result<_, _>>()?),
             drivers,
             path: Some(path.into()),
         })
+    }
+
+    /// Listens where the command line says, instead.
+    ///
+    /// # Errors
+    /// These are too many.
+    pub fn set_listen(&mut self, listen: &[SocketAddr]) -> Result<(), ConfigError> {
+        check_listen(listen).map_err(|wrong| wrong.in_entry("--listen"))?;
+        self.listen = listen.to_vec();
+        Ok(())
     }
 
     /// Adds what stands on the command line as `--driver 'DEVICE=COMMAND ARGS...'`.
@@ -224,7 +240,7 @@ impl Config {
     pub fn to_toml(&self) -> String {
         let file = File {
             mediator: MediatorEntry {
-                listen: self.listen.clone(),
+                listen: Spanned::new(0..0, self.listen.clone()),
                 admin: self.admin,
             },
             limits: LimitsEntry::from(&self.limits),
@@ -255,10 +271,21 @@ struct File {
     driver: Vec<Spanned<DriverEntry>>,
 }
 
+fn check_listen(listen: &[SocketAddr]) -> Result<(), Wrong> {
+    let (count, most) = (listen.len(), limits::LISTEN_ADDRESSES);
+    if count <= most {
+        return Ok(());
+    }
+    Err(Wrong::new(
+        format!("{count} addresses to listen on, more than {most}"),
+        Some("0.0.0.0 and [::] stand for all addresses of the machine"),
+    ))
+}
+
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 struct MediatorEntry {
-    listen: Vec<SocketAddr>,
+    listen: Spanned<Vec<SocketAddr>>,
     admin: Admin,
 }
 
@@ -288,7 +315,7 @@ struct DriverEntry {
 impl Default for MediatorEntry {
     fn default() -> Self {
         Self {
-            listen: default_listen(),
+            listen: Spanned::new(0..0, default_listen()),
             admin: Admin::default(),
         }
     }

@@ -292,6 +292,13 @@ pub const KILL_AGAIN: Duration = Duration::from_millis(100);
 /// the mediator ends. Only a process that hangs in the system itself takes longer.
 pub const AFTER_KILL: Duration = Duration::from_secs(3);
 
+/// The longest configuration, in bytes: thousands of drivers.
+pub const CONFIG_BYTES: u64 = 1024 * 1024;
+
+/// Addresses that the mediator listens on: more than a machine has networks. Each costs
+/// some twenty sockets, and a datagram's way in is numbered with eight bits.
+pub const LISTEN_ADDRESSES: usize = 16;
+
 /// Processes outside its process group that a signal for a driver reaches: more than
 /// any driver has, and looked at within milliseconds. What is left has its turn
 /// when the driver has ended.

@@ -52,7 +52,7 @@ use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
 use crate::counters::Drop;
 use crate::hash::Map;
-use crate::limits::EVENTS_PER_TURN;
+use crate::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES};
 use crate::log;
 use crate::origin::{OwnAddresses, Reach};
 use crate::rate::Digest;
@@ -123,6 +123,9 @@ pub enum BindError {
     /// Something else is wrong.
     #[error("cannot listen on {0}: {1}")]
     Other(SocketAddr, io::Error),
+    /// Some would never be heard.
+    #[error("{0} addresses to listen on, more than {LISTEN_ADDRESSES}")]
+    TooMany(usize),
     /// The configuration names no address.
     #[error("no address to listen on")]
     Nothing,
@@ -146,6 +149,9 @@ impl Mediator {
     pub fn bind(config: Config, hooks: Hooks) -> Result<Self, BindError> {
         let mut listeners = Vec::new();
         let mut skipped = None;
+        if config.listen.len() > LISTEN_ADDRESSES {
+            return Err(BindError::TooMany(config.listen.len()));
+        }
         for address in &config.listen {
             match udp::listen(*address) {
                 Ok(listener) => listeners.push(listener),

@@ -2,22 +2,23 @@
 //! time.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Receiver;
 
 use amber_proto::mediator::DriverState;
-use nix::libc::O_NONBLOCK;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, PATIENCE, device, is_running, root, signal, wait_for};
+use crate::common::{
+    AMBER, Mediator, PATIENCE, device, is_running, lines_of, root, signal, wait_for,
+};
 
 /// What systemd would hear.
 struct Manager {
@@ -134,13 +135,47 @@ fn a_mediator_that_hangs_feeds_no_watchdog() {
     manager.wait_for("WATCHDOG");
 }
 
-/// The other end of a pipe with a name, as soon as somebody reads from it.
-fn wait_for_reader(pipe: &Path) -> File {
-    wait_for("the file to be opened", || {
-        let mut options = OpenOptions::new();
-        options.write(true).custom_flags(O_NONBLOCK);
-        options.open(pipe).ok()
-    })
+/// A file that takes long to be opened, until this is dropped: somebody has a lease on it.
+struct Slow {
+    process: Child,
+    says: Receiver<String>,
+}
+
+impl Slow {
+    fn new(file: &Path) -> Self {
+        // 1024 is F_SETLEASE.
+        let script = "$SIG{IO} = sub { syswrite STDOUT, \"wanted\\n\" };
+             open F, '+<', $ARGV[0] or die; fcntl F, 1024, F_WRLCK or die;
+             syswrite STDOUT, \"held\\n\"; while (defined <STDIN>) {}";
+        let mut process = Command::new("perl")
+            .args(["-MFcntl", "-e", script])
+            .arg(file)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let says = lines_of(process.stdout.take().unwrap());
+        let slow = Self { process, says };
+        slow.wait_for("held");
+        slow
+    }
+
+    /// Waits until somebody opens the file.
+    fn wait_for_reader(&self) {
+        self.wait_for("wanted");
+    }
+
+    #[track_caller]
+    fn wait_for(&self, line: &str) {
+        assert_eq!(self.says.recv_timeout(PATIENCE).unwrap(), line);
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
 }
 
 #[test]
@@ -148,20 +183,17 @@ fn a_configuration_that_takes_long_to_read_holds_nothing_up() {
     let (_folder, file) = configuration("[[driver]]\ndevice = '5:0'\ncommand = ['cat']\n");
     let mut mediator = Mediator::run(mediator(&["-c", file.to_str().unwrap()]));
     mediator.peer().wait_for_echo(device("5:0"), b"before");
-    // A file whose end comes when we say so.
-    let text = fs::read(&file).unwrap();
-    fs::remove_file(&file).unwrap();
-    mkfifo(&file, Mode::S_IRWXU).unwrap();
+    let slow = Slow::new(&file);
     signal(mediator.pid(), Signal::SIGHUP);
-    let mut writer = wait_for_reader(&file);
+    slow.wait_for_reader();
     mediator.peer().wait_for_echo(device("5:0"), b"meanwhile");
-    writer.write_all(&text).unwrap();
-    drop(writer);
+    drop(slow);
     mediator.wait_for_line("drivers unchanged: 1");
 
     // Nor does it hold up the end.
+    let slow = Slow::new(&file);
     signal(mediator.pid(), Signal::SIGHUP);
-    let _writer = wait_for_reader(&file);
+    slow.wait_for_reader();
     signal(mediator.pid(), Signal::SIGTERM);
     assert!(mediator.wait().success());
 }
@@ -174,20 +206,19 @@ fn a_reload_that_is_asked_for_during_another_comes_after_it() {
     manager.start(&mut command);
     let mediator = Mediator::run(command);
     manager.wait_for("READY");
-    fs::remove_file(&file).unwrap();
-    mkfifo(&file, Mode::S_IRWXU).unwrap();
-    signal(mediator.pid(), Signal::SIGHUP);
-    let mut first = wait_for_reader(&file);
-    let reloading = manager.wait_for("RELOADING");
-    signal(mediator.pid(), Signal::SIGHUP);
-    // It has seen that signal when it answers.
-    mediator.peer().wait_for_echo(device("5:0"), b"meanwhile");
     let drivers = |device| {
         let driver = |device| format!("[[driver]]\ndevice = '{device}'\ncommand = ['cat']\n");
         driver("5:0") + &driver(device)
     };
-    first.write_all(drivers("77:1").as_bytes()).unwrap();
-    // Who comes next gets a file of his own.
+    fs::write(&file, drivers("77:1")).unwrap();
+    let first = Slow::new(&file);
+    signal(mediator.pid(), Signal::SIGHUP);
+    first.wait_for_reader();
+    let reloading = manager.wait_for("RELOADING");
+    signal(mediator.pid(), Signal::SIGHUP);
+    // It has seen that signal when it answers.
+    mediator.peer().wait_for_echo(device("5:0"), b"meanwhile");
+    // The next one finds another file.
     fs::remove_file(&file).unwrap();
     fs::write(&file, drivers("77:2")).unwrap();
     drop(first);
@@ -201,6 +232,21 @@ fn a_reload_that_is_asked_for_during_another_comes_after_it() {
     });
     assert!(!again.contains_key("READY"));
     manager.wait_for("READY");
+}
+
+#[test]
+fn a_configuration_that_is_a_pipe_is_refused_and_later_ones_are_read() {
+    let (_folder, file) = configuration("[[driver]]\ndevice = '5:0'\ncommand = ['cat']\n");
+    let mediator = Mediator::run(mediator(&["-c", file.to_str().unwrap()]));
+    let text = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    mkfifo(&file, Mode::S_IRWXU).unwrap();
+    signal(mediator.pid(), Signal::SIGHUP);
+    mediator.wait_for_line("it is a pipe, not a regular file");
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, text).unwrap();
+    signal(mediator.pid(), Signal::SIGHUP);
+    mediator.wait_for_line("drivers unchanged: 1");
 }
 
 #[test]

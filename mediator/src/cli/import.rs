@@ -1,9 +1,9 @@
 //! `amber import`: from the settings of the original mediator. IO.
 
-use std::fs;
 use std::path::PathBuf;
 
 use amber_client::cli::{self as client, Failure};
+use amber_mediator::config::file;
 use amber_mediator::config::import::{ImportError, import};
 
 #[derive(Clone, Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let path = self.settings.display();
-        let bytes = fs::read(&self.settings)
+        let bytes = file::read(&self.settings)
             .map_err(|error| Failure::wrong(format!("cannot read {path}: {error}")))?;
         // Old Erlang wrote Latin-1; comments and texts may hold such letters.
         let text = match String::from_utf8(bytes) {

@@ -117,7 +117,7 @@ impl Options {
             None => Config::default(),
         };
         if !self.listen.is_empty() {
-            config.listen.clone_from(&self.listen);
+            config.set_listen(&self.listen)?;
         }
         for driver in &self.driver {
             config.add_driver(driver)?;
@@ -149,7 +149,7 @@ fn cannot_listen(error: &BindError) -> Failure {
         BindError::Poll(_) => {
             failure.hint("the system may have no file descriptors left: see `ulimit -n`")
         }
-        BindError::Other(..) | BindError::Nothing => {
+        BindError::Other(..) | BindError::TooMany(_) | BindError::Nothing => {
             failure.hint("`--listen 127.0.0.1:26233` serves programs on this machine only")
         }
     }

@@ -289,3 +289,21 @@ fn commands_are_split_like_a_shell_would() {
         assert_eq!(config.add_driver(text).unwrap_err().to_string(), expected);
     }
 }
+
+#[test]
+fn too_many_addresses_are_an_error() {
+    let addresses = |count| {
+        let address = |port: usize| format!("'127.0.0.1:{}'", 30_000 + port);
+        let all: Vec<String> = (0..count).map(address).collect();
+        format!("[mediator]\nlisten = [{}]\n", all.join(", "))
+    };
+    parse(&addresses(limits::LISTEN_ADDRESSES)).unwrap();
+    check_error(
+        &addresses(300),
+        "/robot/amber.toml:2:10: 300 addresses to listen on, more than 16 | 0.0.0.0 and [::] stand \
+         for all addresses of the machine",
+    );
+    let listen = vec![([127, 0, 0, 1], 0).into(); limits::LISTEN_ADDRESSES + 1];
+    let error = Config::default().set_listen(&listen).unwrap_err();
+    assert!(error.to_string().starts_with("--listen: 17 addresses"));
+}

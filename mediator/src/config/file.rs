@@ -1,0 +1,92 @@
+//! Reading a file of bounded size that cannot keep us waiting. IO.
+
+use std::fs::{File, FileType, Metadata};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, open};
+
+use crate::limits::CONFIG_BYTES;
+
+/// Reads a configuration, or the settings of the original: a regular file.
+///
+/// # Errors
+/// It cannot be read, is too long, or is something else, such as a pipe or a device,
+/// which might never end.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // Finding a file never blocks, as opening a pipe would.
+    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let found = File::from(found);
+    check(&found.metadata()?)?;
+    // What was put at the path meanwhile is another file.
+    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+    let mut bytes = Vec::new();
+    file.take(CONFIG_BYTES + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > CONFIG_BYTES {
+        true => Err(too_long()),
+        false => Ok(bytes),
+    }
+}
+
+fn check(found: &Metadata) -> io::Result<()> {
+    if !found.is_file() {
+        let kind = kind(found.file_type());
+        return Err(io::Error::other(format!(
+            "it is {kind}, not a regular file"
+        )));
+    }
+    match found.len() > CONFIG_BYTES {
+        true => Err(too_long()),
+        false => Ok(()),
+    }
+}
+
+fn kind(found: FileType) -> &'static str {
+    if found.is_dir() {
+        "a folder"
+    } else if found.is_fifo() {
+        "a pipe"
+    } else if found.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+fn too_long() -> io::Error {
+    let mib = CONFIG_BYTES >> 20;
+    io::Error::other(format!("it is longer than {mib} MiB"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        mkfifo(&path("pipe"), Mode::S_IRWXU).unwrap();
+        let _socket = UnixListener::bind(path("socket")).unwrap();
+        let long = File::create(path("long")).unwrap();
+        long.set_len(CONFIG_BYTES + 1).unwrap();
+        for (path, problem) in [
+            (path("pipe"), "it is a pipe, not a regular file"),
+            (path("socket"), "it is a socket, not a regular file"),
+            (path(""), "it is a folder, not a regular file"),
+            ("/dev/zero".into(), "it is a device, not a regular file"),
+            (path("long"), "it is longer than 1 MiB"),
+        ] {
+            assert_eq!(read(&path).unwrap_err().to_string(), problem);
+        }
+        long.set_len(CONFIG_BYTES).unwrap();
+        assert_eq!(read(&path("long")).unwrap().len() as u64, CONFIG_BYTES);
+    }
+}
