@@ -413,6 +413,13 @@ impl Core {
         self.orders.pop_front()
     }
 
+    /// Whether a driver whose start was asked for still waits for it, and was not
+    /// stopped meanwhile.
+    pub fn is_to_be_started(&self, key: DriverKey) -> bool {
+        let driver = self.drivers.get(&key);
+        driver.is_some_and(|driver| *driver.supervisor.state() == State::Starting)
+    }
+
     /// What a driver is started with.
     pub fn driver_config(&mut self, key: DriverKey) -> Option<&DriverConfig> {
         let driver = self.drivers.get_mut(&key)?;

@@ -21,6 +21,7 @@ mod spawn;
 mod strays;
 mod udp;
 
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -52,12 +53,12 @@ use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
 use crate::counters::Drop;
 use crate::hash::Map;
-use crate::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES};
+use crate::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES, STARTS_PER_TURN};
 use crate::log;
 use crate::origin::{OwnAddresses, Reach};
 use crate::rate::Digest;
 use crate::router::{ClientAddress, DriverKey, Unreachable};
-use crate::supervise::{Action, Event};
+use crate::supervise::{Action, Event, Exit};
 
 /// A mediator that has its sockets.
 pub struct Mediator {
@@ -241,6 +242,7 @@ impl Mediator {
             own_addresses: OwnAddresses::new(&self.addresses),
             sender,
             children: Map::default(),
+            to_start: VecDeque::new(),
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::new(self.hooks.amber.clone(), strays.token()),
             strays,
@@ -271,6 +273,8 @@ struct Shell {
     own_addresses: OwnAddresses,
     sender: Sender,
     children: Map<DriverKey, Child>,
+    /// Drivers that are to be started, a few in each turn.
+    to_start: VecDeque<DriverKey>,
     /// Where drivers reach us.
     for_drivers: SocketAddr,
     guard: Guard,
@@ -319,6 +323,8 @@ enum Alarm {
     Service,
     /// A guard that was lost is to be replaced.
     Guard,
+    /// Drivers are to be started.
+    Start,
     /// Drivers have left something behind that may not have ended yet.
     Strays,
     /// We do not wait any longer for drivers to end.
@@ -413,6 +419,7 @@ impl Shell {
                     self.guard_lost();
                 }
             }
+            Alarm::Start => self.start_some(),
             Alarm::Strays => self.end_strays(),
             // The last one ended just now.
             Alarm::Patience if self.is_finished() => {}
@@ -616,12 +623,36 @@ impl Shell {
     fn act(&mut self, key: DriverKey, action: Action) {
         let child = self.children.get_mut(&key);
         match (action, child) {
-            (Action::Spawn, _) => self.spawn(key),
+            (Action::Spawn, _) => {
+                self.to_start.push_back(key);
+                self.alarms.set(Alarm::Start, Instant::now());
+            }
             (Action::CloseInput, Some(child)) => child.close_input(),
             (Action::Terminate, Some(_)) => self.signal(key, Signal::SIGTERM),
             (Action::Kill, Some(_)) => self.signal(key, Signal::SIGKILL),
             // There is no process; or the core has done it itself.
             _ => {}
+        }
+    }
+
+    /// Starts drivers, as many as there is time for in one turn.
+    fn start_some(&mut self) {
+        let begin = Instant::now();
+        while begin.elapsed() < STARTS_PER_TURN
+            && let Some(key) = self.to_start.pop_front()
+        {
+            if self.core.is_to_be_started(key) {
+                self.spawn(key);
+            } else {
+                let exit = Exit {
+                    text: "was stopped before it was started".into(),
+                    success: true,
+                };
+                self.core.exited(Instant::now(), key, exit);
+            }
+        }
+        if !self.to_start.is_empty() {
+            self.alarms.set(Alarm::Start, Instant::now());
         }
     }
 

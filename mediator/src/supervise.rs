@@ -276,6 +276,8 @@ impl Supervisor {
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Down | State::Failed { .. } => None,
+            // It waits for its turn to be started.
+            State::Starting if self.pid.is_none() => None,
             State::Starting => {
                 let settled = self.since + limits::SETTLED;
                 Some(self.watch.next.map_or(settled, |ping| ping.min(settled)))
@@ -403,6 +405,7 @@ impl Supervisor {
         match self.state {
             State::Starting => {
                 self.pid = Some(pid);
+                self.since = now;
                 // Its PONG is the earliest sign that it works.
                 self.ping(now)
             }
@@ -585,6 +588,7 @@ impl Supervisor {
     fn timer(&mut self, now: Instant) -> Vec<Action> {
         match &mut self.state {
             State::Down | State::Failed { .. } => vec![],
+            State::Starting if self.pid.is_none() => vec![],
             State::Starting => {
                 let mut actions = self.ping(now);
                 if now >= self.since + limits::SETTLED {

@@ -167,3 +167,46 @@ fn executable(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
+
+#[test]
+fn requests_are_answered_while_many_drivers_are_started() {
+    const MANY: u64 = 150;
+    let folder = Folder::with(&format!("{LISTEN}{}", driver("5:0", "'cat'")));
+    let mediator = folder.start();
+    mediator.wait_for_state("5:0", DriverState::Up);
+    let many: String = (0..MANY)
+        .map(|id| driver(&format!("90:{id}"), "'cat'"))
+        .collect();
+    folder.write(&format!("{LISTEN}{}{many}", driver("5:0", "'cat'")));
+    signal(mediator.pid(), Signal::SIGHUP);
+    let mut meanwhile = 0;
+    wait_for("all of them", || {
+        mediator.peer().wait_for_echo(device("5:0"), b"meanwhile");
+        let started = mediator.counted("driver_starts");
+        meanwhile += u64::from((2..=MANY).contains(&started));
+        (started == 1 + MANY).then_some(())
+    });
+    // It would have been none if all were started in one turn.
+    assert!(meanwhile > 3, "{meanwhile}");
+    mediator.wait_for_state(&format!("90:{}", MANY - 1), DriverState::Up);
+}
+
+#[test]
+fn drivers_that_are_removed_before_they_are_started_are_gone() {
+    let folder = Folder::with(LISTEN);
+    let mediator = folder.start();
+    let many: String = (0..100)
+        .map(|id| driver(&format!("90:{id}"), "'cat'"))
+        .collect();
+    folder.write(&format!("{LISTEN}{many}"));
+    mediator.reload();
+    // Most of them still wait.
+    folder.write(LISTEN);
+    let reply::What::Done(_) = mediator.reload() else {
+        panic!("the second reload failed");
+    };
+    wait_for("no driver", || {
+        let drivers = mediator.statistics().drivers;
+        (drivers == Some(0)).then_some(())
+    });
+}
