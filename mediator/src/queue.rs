@@ -9,6 +9,11 @@
 //! that died, or for a device that it left, is dropped: nothing of it comes after
 //! the news. A frame of which the pipe has taken a part is always finished.
 //!
+//! A driver is told of the end of a client exactly when the pipe has taken a frame
+//! of that client, or a part of one. Until then the client is a newcomer: either
+//! all its frames wait (`unseen`), or the first of them is in the batch and not yet
+//! written (`offered`).
+//!
 //! The lane of life-cycle frames has no bound of its own. It hardly grows
 //! longer than there are clients, because a client of which the driver has not
 //! been offered anything needs no obituary ([`Queue::forget_unseen`]), and
@@ -26,7 +31,7 @@ use amber_proto::frame::PartTooLong;
 use amber_proto::{ClientId, Frame};
 
 use self::waiting::{Most, Waiting};
-use crate::hash::Set;
+use crate::hash::{Map, Set};
 use crate::limits;
 
 /// Which frames give way when there are too many.
@@ -98,8 +103,8 @@ pub struct Queue {
     bounds: Bounds,
     /// Offered to the pipe as it is.
     batch: Vec<u8>,
-    /// The frames in `batch`: who sent each, and where it ends.
-    ends: Vec<(Lane, usize)>,
+    /// The frames in `batch`, in order.
+    ends: Vec<Offered>,
     /// How much of `batch` the pipe has taken.
     written: usize,
     /// How many bytes more may be gathered for the pipe.
@@ -113,9 +118,22 @@ pub struct Queue {
     /// device; their frames for it have the same.
     farewells: Set<Box<[u8]>>,
     waiting: Waiting,
-    /// New clients of which nothing was in `batch` yet.
+    /// Newcomers without a frame in `batch`.
     unseen: Set<ClientId>,
+    /// Newcomers with a frame in `batch`, and where the first one begins. They are
+    /// newcomers while that is at `written` or behind it.
+    offered: Map<ClientId, usize>,
     tally: Tally,
+}
+
+/// A frame in the batch.
+#[derive(Clone, Copy, Debug)]
+struct Offered {
+    lane: Lane,
+    end: usize,
+    /// Of news about a newcomer: where the first frame of that client begins. When
+    /// that is not written, the news must not be written either.
+    about: Option<usize>,
 }
 
 impl Default for Queue {
@@ -139,6 +157,7 @@ impl Queue {
             farewells: Set::default(),
             waiting: Waiting::default(),
             unseen: Set::default(),
+            offered: Map::default(),
             tally: Tally::default(),
         }
     }
@@ -148,33 +167,47 @@ impl Queue {
     /// # Errors
     /// A part is longer than 32 767 bytes; the queue is as it was.
     pub fn push(&mut self, lane: Lane, frame: Frame<'_>) -> Result<(), PartTooLong> {
-        // Of the first one it is not known yet whether there is room.
-        let room = self.batch.is_empty() || self.gathers(limits::WRITE_BYTES);
-        let room = room && !self.blocked;
-        if room && self.waiting.is_empty() && self.life_cycle.is_empty() {
+        let about = match lane {
+            Lane::ClientDied(client) | Lane::Left(client) => self.first_unwritten(client),
+            Lane::LifeCycle | Lane::Client(_) | Lane::NewClient(_) => None,
+        };
+        // Of the first one it is not known yet whether there is room. News of a
+        // newcomer follow its frames, however many they are.
+        let room = self.batch.is_empty() || about.is_some() || self.gathers(limits::WRITE_BYTES);
+        let is_unseen_leaving = matches!(lane, Lane::Left(client) if self.unseen.contains(&client));
+        if room && self.is_flowing() && !is_unseen_leaving {
+            let start = self.batch.len();
             frame.encode(&mut self.batch)?;
-            self.ends.push((lane, self.batch.len()));
-            if let Lane::Client(client) = lane
-                && !self.unseen.is_empty()
-            {
-                self.unseen.remove(&client);
-            }
+            self.gathered(lane, start, about);
         } else {
             let mut bytes = Vec::with_capacity(frame.wire_len());
             frame.encode(&mut bytes)?;
+            if about.is_some() {
+                self.set_rest_aside();
+            }
             self.wait(lane, bytes.into());
             self.enforce();
+            if about.is_some() && !self.blocked {
+                self.refill();
+            }
         }
         self.tally.queued += 1;
         Ok(())
     }
 
-    /// A client died of which the driver has not been offered anything: drops
-    /// what waits from it. False when the driver may know it, and must be told.
+    /// A client died. If the driver has seen nothing of it and news of its death
+    /// could overtake its frames, drops these, and the driver must not be told. False
+    /// when the driver must be told.
     pub fn forget_unseen(&mut self, client: ClientId) -> bool {
+        if self.first_unwritten(client).is_some() && !self.is_flowing() {
+            self.set_rest_aside();
+        }
         let unseen = self.unseen.remove(&client);
         if unseen {
             self.tally.dropped_client_gone += self.waiting.forget(client);
+        }
+        if !self.blocked {
+            self.refill();
         }
         unseen
     }
@@ -198,11 +231,11 @@ impl Queue {
             return &[];
         }
         let last = self.written.saturating_add(self.room);
-        let last = self.ends.partition_point(|(_, end)| *end < last);
+        let last = self.ends.partition_point(|frame| frame.end < last);
         let end = self
             .ends
             .get(last)
-            .map_or(self.batch.len(), |(_, end)| *end);
+            .map_or(self.batch.len(), |frame| frame.end);
         &self.batch[self.written..end]
     }
 
@@ -215,6 +248,7 @@ impl Queue {
             self.tally.written += self.ends.len() as u64;
             self.batch.clear();
             self.ends.clear();
+            self.offered.clear();
             self.written = 0;
             self.refill();
         } else {
@@ -280,9 +314,9 @@ impl Queue {
     /// Moves the frames of the batch that the pipe has not begun to take back
     /// to where they can be overtaken and dropped.
     fn set_rest_aside(&mut self) {
-        let begun = self.ends.partition_point(|(_, end)| *end <= self.written);
+        let begun = (self.ends).partition_point(|frame| frame.end <= self.written);
         self.tally.written += begun as u64;
-        let starts = |i: usize| if i == 0 { 0 } else { self.ends[i - 1].1 };
+        let starts = |i: usize| if i == 0 { 0 } else { self.ends[i - 1].end };
         // The first frame that is not written at all.
         let first = if starts(begun) == self.written {
             begun
@@ -290,33 +324,55 @@ impl Queue {
             begun + 1
         };
         let keep = starts(begun)..starts(first);
-        let rest: Vec<(Lane, Box<[u8]>)> = (first..self.ends.len())
-            .map(|i| (self.ends[i].0, self.batch[starts(i)..self.ends[i].1].into()))
+        let rest: Vec<(Offered, Box<[u8]>)> = (first..self.ends.len())
+            .map(|i| (self.ends[i], self.batch[starts(i)..self.ends[i].end].into()))
             .collect();
 
-        let lane = self.ends.get(begun).map(|(lane, _)| *lane);
+        let kept = self.ends.get(begun).copied();
         self.written -= keep.start;
         self.batch.truncate(keep.end);
         self.batch.drain(..keep.start);
         self.ends.clear();
-        if let Some(lane) = lane.filter(|_| !keep.is_empty()) {
-            self.ends.push((lane, self.batch.len()));
+        if let Some(kept) = kept.filter(|_| !keep.is_empty()) {
+            self.ends.push(Offered {
+                end: self.batch.len(),
+                about: None,
+                ..kept
+            });
         }
-        for (lane, frame) in rest.into_iter().rev() {
+        for (Offered { lane, about, .. }, _) in &rest {
+            if let Lane::ClientDied(client) = lane
+                && self.offered.get(client).copied() == *about
+            {
+                self.offered.remove(client);
+            }
+        }
+        let unwritten = |start: usize| start >= keep.end;
+        let newcomers = self.offered.drain().filter(|(_, start)| unwritten(*start));
+        self.unseen.extend(newcomers.map(|(client, _)| client));
+        // Lives of newcomers, and uses of devices, that ended before anything was written.
+        let (mut dead, mut left) = (Set::default(), Set::<Box<[u8]>>::default());
+        for (Offered { lane, about, .. }, frame) in rest.into_iter().rev() {
+            let is_pointless = about.is_some_and(unwritten);
             match lane {
-                Lane::LifeCycle => self.life_cycle.push_front((lane, frame)),
-                Lane::ClientDied(client) => {
-                    self.obituaries.insert(client);
-                    self.life_cycle.push_front((lane, frame));
+                Lane::ClientDied(client) if is_pointless => {
+                    dead.insert(client);
+                    self.tally.dropped_client_gone += 1;
                 }
-                Lane::Left(_) => {
-                    self.farewells.insert(header_part(&frame).into());
+                Lane::Left(_) if is_pointless => {
+                    left.insert(header_part(&frame).into());
+                    self.tally.dropped_client_gone += 1;
+                }
+                Lane::LifeCycle | Lane::ClientDied(_) | Lane::Left(_) => {
+                    self.note(lane, &frame);
                     self.life_cycle.push_front((lane, frame));
                 }
                 // The news of its death has overtaken it.
                 Lane::Client(client) | Lane::NewClient(client)
                     if self.obituaries.contains(&client)
-                        || self.farewells.contains(header_part(&frame)) =>
+                        || self.farewells.contains(header_part(&frame))
+                        || dead.contains(&client)
+                        || left.contains(header_part(&frame)) =>
                 {
                     self.tally.dropped_client_gone += 1;
                 }
@@ -330,25 +386,63 @@ impl Queue {
     /// Adds a frame to those that wait.
     fn wait(&mut self, lane: Lane, frame: Box<[u8]>) {
         match lane {
-            Lane::LifeCycle => self.life_cycle.push_back((lane, frame)),
+            Lane::LifeCycle => {}
             Lane::ClientDied(client) => {
-                self.life_cycle.push_back((lane, frame));
-                self.obituaries.insert(client);
-                self.unseen.remove(&client);
                 self.tally.dropped_client_gone += self.waiting.forget(client);
             }
             Lane::Left(client) => {
-                let header: Box<[u8]> = header_part(&frame).into();
-                self.tally.dropped_client_gone += self.waiting.forget_headed(client, &header);
-                self.farewells.insert(header);
-                self.life_cycle.push_back((lane, frame));
+                let header = header_part(&frame);
+                self.tally.dropped_client_gone += self.waiting.forget_headed(client, header);
+                if self.unseen.contains(&client) {
+                    self.tally.dropped_client_gone += 1;
+                    return;
+                }
             }
-            Lane::Client(client) => self.waiting.push_back(client, frame),
+            Lane::Client(client) => return self.waiting.push_back(client, frame),
             Lane::NewClient(client) => {
                 self.unseen.insert(client);
-                self.waiting.push_back(client, frame);
+                return self.waiting.push_back(client, frame);
             }
         }
+        self.note(lane, &frame);
+        self.life_cycle.push_back((lane, frame));
+    }
+
+    /// Notes which frames news overtake while they wait.
+    fn note(&mut self, lane: Lane, frame: &[u8]) {
+        match lane {
+            Lane::ClientDied(client) => drop(self.obituaries.insert(client)),
+            Lane::Left(_) => drop(self.farewells.insert(header_part(frame).into())),
+            Lane::LifeCycle | Lane::Client(_) | Lane::NewClient(_) => {}
+        }
+    }
+
+    /// Notes a frame that has just been added to the batch.
+    fn gathered(&mut self, lane: Lane, start: usize, about: Option<usize>) {
+        let end = self.batch.len();
+        self.ends.push(Offered { lane, end, about });
+        match lane {
+            Lane::NewClient(client) => {
+                self.unseen.remove(&client);
+                self.offered.insert(client, start);
+            }
+            Lane::Client(client) if !self.unseen.is_empty() && self.unseen.remove(&client) => {
+                self.offered.insert(client, start);
+            }
+            _ => {}
+        }
+    }
+
+    /// Where the first frame of a client begins in the batch, if the driver has
+    /// seen nothing of that client.
+    fn first_unwritten(&self, client: ClientId) -> Option<usize> {
+        let start = self.offered.get(&client).copied();
+        start.filter(|start| *start >= self.written)
+    }
+
+    /// Whether what comes now is added to the batch, if there is room.
+    fn is_flowing(&self) -> bool {
+        !self.blocked && self.waiting.is_empty() && self.life_cycle.is_empty()
     }
 
     /// Whether more is to be gathered for the pipe, of at most so many bytes.
@@ -361,8 +455,9 @@ impl Queue {
             let Some((lane, frame)) = self.next() else {
                 break;
             };
+            let start = self.batch.len();
             self.batch.extend_from_slice(&frame);
-            self.ends.push((lane, self.batch.len()));
+            self.gathered(lane, start, None);
         }
     }
 
@@ -376,7 +471,6 @@ impl Queue {
             return Some((lane, frame));
         }
         let (client, frame) = self.waiting.next()?;
-        self.unseen.remove(&client);
         Some((Lane::Client(client), frame))
     }
 
