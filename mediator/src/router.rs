@@ -80,6 +80,8 @@ pub struct Traffic {
     pub bytes_out: u64,
     /// Frames for it that came while it did not run.
     pub dropped_down: u64,
+    /// Frames from its stdout that came while it was being stopped, of `frames_out`.
+    pub dropped_stopping: u64,
 }
 
 /// A driver as the router sees it.
@@ -370,6 +372,7 @@ impl Router {
             self.tap.copy(key, Direction::FromDriver, frame);
         }
         let Some(id) = route.id else {
+            route.traffic.dropped_stopping += 1;
             self.counters.drop(Drop::DriverStopping);
             return None;
         };

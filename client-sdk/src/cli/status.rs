@@ -199,6 +199,7 @@ fn counters(counters: &DriverCounters) -> BTreeMap<&'static str, u64> {
         ("frames_written", counters.frames_written()),
         ("dropped_client_gone", counters.dropped_client_gone()),
         ("dropped_ended", counters.dropped_ended()),
+        ("dropped_stopping", counters.dropped_stopping()),
     ])
 }
 

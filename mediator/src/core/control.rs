@@ -350,6 +350,7 @@ impl Core {
                 frames_written: Some(tally.written),
                 dropped_client_gone: Some(tally.dropped_client_gone),
                 dropped_ended: Some(tally.dropped_driver_gone),
+                dropped_stopping: Some(traffic.dropped_stopping),
             }
         });
         let hint = match (supervisor.state(), &driver.hint) {

@@ -43,6 +43,15 @@ pub fn dropped_for(counters: &DriverCounters) -> u64 {
         + counters.dropped_ended()
 }
 
+/// How many requests for a driver got no answer for a reason that its own counters
+/// state: the mediator dropped them, the driver had them when it ended, or the mediator
+/// dropped the answer because the driver was being stopped. The driver writes one frame
+/// for each that it reads.
+pub fn unanswered(counters: &DriverCounters) -> u64 {
+    let answers = counters.frames_out() - counters.dropped_stopping();
+    dropped_for(counters) + counters.frames_written().saturating_sub(answers)
+}
+
 /// What has happened to drivers to which nothing shall happen: they were started
 /// again, or frames for them were dropped.
 pub fn unharmed(drivers: &[Driver], devices: &[Device]) -> Vec<String> {
@@ -150,6 +159,19 @@ mod tests {
         let mut statistics = told(in_and_out);
         statistics.dropped.pop();
         assert!(check(&statistics, &[driver(waits)]).is_err());
+    }
+
+    #[test]
+    fn an_answer_that_came_while_its_driver_was_stopped_is_accounted_for() {
+        let counters = DriverCounters {
+            frames_in: Some(10),
+            dropped_full: Some(1),
+            frames_written: Some(9),
+            frames_out: Some(7),
+            dropped_stopping: Some(3),
+            ..DriverCounters::default()
+        };
+        assert_eq!(unanswered(&counters), 1 + 2 + 3);
     }
 
     #[test]

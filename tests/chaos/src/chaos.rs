@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use amber_client::blocking::Client;
 use amber_proto::Device;
-use amber_proto::mediator::Driver;
 use anyhow::{Context, anyhow};
 
 use crate::accounts;
@@ -227,7 +226,8 @@ impl Run {
         broken.extend(Outcome::broken(outcomes, excused));
         for device in VICTIM_ECHOES {
             let lost = lost_by_clients_of(outcomes, device);
-            let told = accounts::find(&drivers, device).map_or(0, accounted_for);
+            let counters = accounts::find(&drivers, device).and_then(|d| d.counters.as_ref());
+            let told = counters.map_or(0, accounts::unanswered);
             if lost > told + excused {
                 broken.push(format!("{device}: {lost} lost, {told} accounted for"));
             }
@@ -265,18 +265,6 @@ fn lost_by_clients_of(outcomes: &[Outcome], device: Device) -> u64 {
     let name = format!("echo client of {device}");
     let own = outcomes.iter().filter(|outcome| outcome.name == name);
     own.map(|outcome| outcome.ledger.lost).sum()
-}
-
-/// Frames for a driver of which the mediator says that they were dropped, and
-/// those that the driver had when it ended: it writes one for each that it reads.
-fn accounted_for(driver: &Driver) -> u64 {
-    let Some(counters) = &driver.counters else {
-        return 0;
-    };
-    accounts::dropped_for(counters)
-        + counters
-            .frames_written()
-            .saturating_sub(counters.frames_out())
 }
 
 impl fmt::Display for Report {

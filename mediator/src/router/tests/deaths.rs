@@ -268,3 +268,18 @@ fn a_driver_that_says_without_end_that_it_is_dead_is_passed_on_once_for_each_req
     // When it then really ends, that is no news.
     assert_eq!(world.driver_down(0), Seen::default());
 }
+
+#[test]
+fn an_answer_of_a_driver_that_is_being_stopped_is_counted_for_that_driver() {
+    let mut world = World::new(&["5:0", "77:3"]);
+    world.request(A, "5:0", b"");
+    world.driver_down(0);
+    let seen = world.write(0, &header(None, Some(3)), b"late");
+    assert_eq!(seen, Seen::default());
+    let traffic = |world: &World, driver: usize| {
+        let route = world.router.route(world.keys[driver]).unwrap();
+        (route.traffic.frames_out, route.traffic.dropped_stopping)
+    };
+    assert_eq!(traffic(&world, 0), (1, 1));
+    assert_eq!(traffic(&world, 1), (0, 0));
+}

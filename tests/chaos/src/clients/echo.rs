@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use amber_proto::{Device, Frame, HeaderBytes};
 
+use anyhow::ensure;
+
 use super::{Outcome, Pace, Promise, Worker, is_told};
 use crate::PATIENCE;
 
@@ -74,19 +76,38 @@ impl Client {
                 if open == 0 {
                     self.heard = Instant::now();
                 }
-                let frame = frame(self.device, &message(self.seed, ledger.send()));
-                // An error is that of an earlier datagram.
-                while self.socket.send(&frame).is_err() {}
+                self.ask(outcome);
                 pace.done();
             }
             self.receive(outcome, wait.clamp(Duration::from_millis(1), GIVE_UP))?;
         }
-        self.heard = Instant::now();
-        while outcome.ledger.open() > 0 && self.heard.elapsed() < patience {
+        self.drain(outcome)
+    }
+
+    /// Waits until each request is answered or lost. Requests stay in order, so the answer
+    /// to one more shows that nothing comes for those before it.
+    fn drain(&mut self, outcome: &mut Outcome) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        while outcome.ledger.open() > 0 {
+            ensure!(
+                Instant::now() < deadline,
+                "{} is up and does not answer",
+                self.device
+            );
+            if self.heard.elapsed() > GIVE_UP {
+                self.heard = Instant::now();
+                self.ask(outcome);
+            }
             self.receive(outcome, GIVE_UP)?;
         }
-        outcome.ledger.close();
         Ok(())
+    }
+
+    fn ask(&mut self, outcome: &mut Outcome) {
+        let number = outcome.ledger.send();
+        let frame = frame(self.device, &message(self.seed, number));
+        // An error is that of an earlier datagram.
+        while self.socket.send(&frame).is_err() {}
     }
 
     /// Takes an answer, if one comes within that time.
