@@ -4,39 +4,43 @@
 //! of short commands to a driver that takes a millisecond for each, that is
 //! most of a second, in which a newcomer waits and the commands grow stale. So a
 //! driver gets little ahead, and all else waits in its [queue](crate::queue), where
-//! clients take turns. How little depends on how we learn that it wants more:
+//! clients take turns and the news of a death overtakes commands:
 //!
-//! - Of a driver that **answers** we hear at once. It gets ahead what it takes in
-//!   [`AHEAD`], and one frame at least.
-//! - One that answers and is **slow** gets nothing ahead at all: the next frame is
-//!   held until the last one is answered. A newcomer waits for the rest
-//!   of one that is not its own.
-//! - One that is **silent** is looked at from time to time, and gets what it takes
-//!   until then ([`AHEAD_SILENT`]), and one frame at least.
+//! - A driver whose pace is not known yet gets [`AHEAD_BYTES_FIRST`].
+//! - A driver that **answers** tells us at once that it goes on. It gets ahead what it
+//!   takes in [`AHEAD`], and one frame at least.
+//! - A driver that is **silent** is looked at from time to time, and gets what it
+//!   takes until then ([`AHEAD_SILENT`]), and one frame at least.
 //!
-//! All of it is learned. Each time the gate closes, time runs until the next look;
-//! what has gone from the pipe meanwhile is what the driver has taken. When nothing
-//! is left, at once or after a while, it might have taken more: it gets more ahead, and
-//! is looked at less often. Whoever has mostly said something when it has taken
-//! something answers.
+//! All of it is learned. The gate closes when as much is unread as is allowed. It opens
+//! when a look at the pipe shows that less is unread; the driver is looked at when it
+//! says something, and after a pause. What it took since the gate closed is its pace.
+//! When nothing is left, it might have taken more, and gets more ahead. A driver that
+//! has mostly said something when it has taken something answers.
+//!
+//! On a busy machine a fast driver seems slow: each frame takes as long as both sides
+//! need to notice each other. So once in [`TURNS_UNTIL_PROBE`] turns three frames go
+//! at once. When the pace rises with them, the driver gets more.
 
-mod hold;
 #[cfg(test)]
 mod tests;
 
 use std::time::{Duration, Instant};
 
-use self::hold::{Hold, Verdict};
 use crate::limits::{
-    AHEAD, AHEAD_BYTES, AHEAD_BYTES_FIRST, AHEAD_LOOK, AHEAD_LOOK_MAX, AHEAD_SILENT, HOLD_FROM,
+    AHEAD, AHEAD_BYTES, AHEAD_BYTES_FIRST, AHEAD_LOOK, AHEAD_LOOK_MAX, AHEAD_SILENT,
 };
 
-/// So often in a row a driver must have said something when it took something
-/// before a frame is held for an answer.
-const ANSWERS_SURELY: u8 = 4;
-
-/// So often makes it likely.
+/// So often a driver must have said something when it took something, less the times
+/// when it had not, before it counts as one that answers.
 const ANSWERS_LIKELY: u8 = 2;
+
+/// More answers than this count no more: a driver that falls silent is noticed soon.
+const ANSWERS_MAX: u8 = 4;
+
+/// Turns of a driver that gets one frame at a time until three go at once: hardly
+/// one newcomer in a hundred meets them.
+const TURNS_UNTIL_PROBE: u32 = 512;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -47,15 +51,13 @@ pub struct Gate {
     unread: usize,
     /// Since when the driver has had something to read all the time.
     busy: Option<Busy>,
-    /// So much was written last beyond what was allowed, to finish a frame, which
-    /// so is at least as long.
+    /// Excess over what was allowed, written to complete a frame, which so is at
+    /// least as long.
     beyond: usize,
     /// Since when it has taken everything each time.
     eager: Option<Eager>,
     voice: Voice,
-    /// Whether frames are held, and what is known from the last time when they were.
-    holds: bool,
-    hold: Hold,
+    probe: Probe,
     /// When the pipe was looked at last.
     looked: Option<Instant>,
     /// How long until it is looked at again, when nothing is heard.
@@ -69,8 +71,6 @@ struct Busy {
     bytes: usize,
     /// It has not taken all in time before, so how soon it takes the rest says nothing.
     late: bool,
-    /// Since when it has not been seen to take anything.
-    stuck: Instant,
 }
 
 /// A driver that has taken everything each time when it is looked at: it may have waited
@@ -80,7 +80,7 @@ struct Eager {
     since: Instant,
     /// What was written since then.
     bytes: usize,
-    /// What of it was written last.
+    /// Bytes added by the most recent write.
     last: usize,
     /// It has said something since that was written.
     said: bool,
@@ -98,6 +98,15 @@ struct Voice {
     answers: u8,
 }
 
+/// Whether a driver that gets little ahead would take more.
+#[derive(Debug, Default)]
+struct Probe {
+    /// Turns since the last attempt.
+    turns: u32,
+    /// The pace with less ahead, in bytes per second, while an attempt lasts.
+    before: Option<f64>,
+}
+
 impl Default for Gate {
     fn default() -> Self {
         Self {
@@ -107,8 +116,7 @@ impl Default for Gate {
             beyond: 0,
             eager: None,
             voice: Voice::default(),
-            holds: false,
-            hold: Hold::default(),
+            probe: Probe::default(),
             looked: None,
             pause: AHEAD_LOOK,
         }
@@ -120,19 +128,16 @@ impl Gate {
     /// they end. `look` says how many lie in the pipe; it and the clock are asked
     /// only when it matters.
     pub fn room(&mut self, now: impl FnOnce() -> Instant, look: impl FnOnce() -> usize) -> usize {
-        if self.busy.is_none() && self.unread < self.allowed && !self.holds {
+        if self.busy.is_none() && self.unread < self.allowed {
             return self.allowed - self.unread;
         }
-        self.look(now(), look())
+        self.look(now(), look());
+        self.allowed.saturating_sub(self.unread)
     }
 
     /// So many were written, of what there was [room](Self::room) for.
     pub fn wrote(&mut self, bytes: usize) {
-        if self.holds {
-            self.hold.wrote(bytes, self.looked);
-        } else {
-            self.beyond = bytes.saturating_sub(self.allowed.saturating_sub(self.unread));
-        }
+        self.beyond = bytes.saturating_sub(self.allowed.saturating_sub(self.unread));
         self.unread += bytes;
         if let Some(eager) = &mut self.eager {
             eager.wrote(bytes);
@@ -149,20 +154,16 @@ impl Gate {
             eager.said = true;
         }
         self.voice.heard = true;
-        self.hold.said = true;
     }
 
     /// When to ask for [room](Self::room) again, if the driver says nothing until then.
     /// None when it is open: then only the pipe itself can be full.
     pub fn look_at(&self) -> Option<Instant> {
         let looked = self.looked?;
-        if self.holds && self.unread == 0 {
-            return self.hold.deadline();
-        }
-        (self.unread >= self.allowed || self.holds).then(|| looked + self.pause)
+        (self.unread >= self.allowed).then(|| looked + self.pause)
     }
 
-    fn look(&mut self, now: Instant, unread: usize) -> usize {
+    fn look(&mut self, now: Instant, unread: usize) {
         let took = unread < self.unread;
         self.pause = match took || self.voice.heard {
             true => AHEAD_LOOK,
@@ -170,26 +171,8 @@ impl Gate {
         };
         self.looked = Some(now);
         self.unread = unread;
-        if !self.holds {
-            self.voice.judge(now, took);
-            self.learn(now);
-        }
-        if !self.holds {
-            return self.allowed.saturating_sub(unread);
-        }
-        match self.hold.look(now, unread) {
-            Verdict::Wait => 0,
-            Verdict::Write(room) => room,
-            verdict @ (Verdict::Fast(_) | Verdict::Silent) => {
-                self.holds = false;
-                self.allowed = 1;
-                match verdict {
-                    Verdict::Fast(bytes) => self.allowed = bytes.min(AHEAD_BYTES),
-                    _ => self.voice.answers = 0,
-                }
-                self.allowed
-            }
-        }
+        self.voice.judge(now, took);
+        self.learn(now);
     }
 
     fn learn(&mut self, now: Instant) {
@@ -202,29 +185,18 @@ impl Gate {
             let taken = busy.bytes.saturating_sub(self.unread);
             let in_time = part(taken, ahead, time);
             if self.unread == 0 {
-                // It was waiting for us, unless this was one slow frame. Of that only what
-                // is beyond the time that is allowed is known.
-                let is_slow = self.beyond >= part(taken, HOLD_FROM - AHEAD, time);
-                if is_slow && self.voice.answers >= ANSWERS_SURELY {
-                    self.holds = true;
-                    self.hold
-                        .begin(now, now.duration_since(busy.stuck), busy.bytes);
-                } else if !busy.late {
-                    if time > AHEAD_LOOK / 2 && !is_slow {
-                        // It waited for long, so this was no answer, or we are late ourselves.
-                        self.voice.answers = self.voice.answers.saturating_sub(2);
-                    }
-                    self.allow_more(taken, in_time);
+                if !busy.late {
+                    self.learn_of_turn(taken, in_time, time);
                 }
                 self.busy = None;
             } else if time >= AHEAD_LOOK {
                 // It always has something to read.
                 self.allowed = in_time.clamp(1, AHEAD_BYTES);
+                self.probe.before = None;
                 self.busy = Some(Busy {
                     since: now,
                     bytes: self.unread,
                     late: true,
-                    stuck: if taken > 0 { now } else { busy.stuck },
                 });
             }
         } else if self.unread == 0 {
@@ -238,9 +210,25 @@ impl Gate {
                 since: now,
                 bytes: self.unread,
                 late: false,
-                stuck: now,
             });
         }
+    }
+
+    /// It has taken all that it had to read, and was waiting for us, unless this was one
+    /// slow frame. Of that only what is beyond the time that is allowed is known.
+    fn learn_of_turn(&mut self, taken: usize, in_time: usize, time: Duration) {
+        let is_slow = self.beyond >= part(taken, AHEAD, time);
+        if time > AHEAD_LOOK / 2 && !is_slow {
+            // It waited for long, so this was no answer, or we are late ourselves.
+            self.voice.answers = self.voice.answers.saturating_sub(2);
+        }
+        self.allow_more(taken, in_time);
+        if !is_slow && self.probe.before.is_none() {
+            self.probe.turns = 0;
+            return;
+        }
+        let pace = taken as f64 / time.as_secs_f64().max(1e-6);
+        self.allowed = self.allowed.max(self.probe.turn(pace, taken));
     }
 
     /// It has taken all that there was.
@@ -302,12 +290,34 @@ impl Voice {
             return;
         }
         if self.heard {
-            self.answers = (self.answers + 1).min(ANSWERS_SURELY);
+            self.answers = (self.answers + 1).min(ANSWERS_MAX);
         } else if now.duration_since(judged) >= AHEAD_LOOK {
             self.answers = self.answers.saturating_sub(1);
         } else {
             return;
         }
         (self.heard, self.took, self.judged) = (false, false, Some(now));
+    }
+}
+
+impl Probe {
+    /// It has taken so much in one turn, at this pace. How much it may have ahead
+    /// for the sake of an attempt.
+    fn turn(&mut self, pace: f64, taken: usize) -> usize {
+        if let Some(before) = self.before.take() {
+            let is_faster = 2.0 * pace > 3.0 * before;
+            self.before = is_faster.then_some(pace);
+            return if is_faster {
+                (2 * taken).min(AHEAD_BYTES)
+            } else {
+                1
+            };
+        }
+        self.turns += 1;
+        if self.turns < TURNS_UNTIL_PROBE {
+            return 1;
+        }
+        (self.turns, self.before) = (0, Some(pace));
+        2 * taken + 1
     }
 }

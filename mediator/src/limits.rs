@@ -97,9 +97,10 @@ pub const AHEAD_SILENT: Duration = Duration::from_millis(2);
 /// The most that any driver gets ahead, in bytes: what a pipe holds.
 pub const AHEAD_BYTES: usize = 64 * 1024;
 
-/// What a driver gets ahead before it is known how fast it reads, in bytes:
-/// dozens of short commands.
-pub const AHEAD_BYTES_FIRST: usize = 4096;
+/// What a driver gets ahead before it is known how fast it reads, in bytes: about ten
+/// short commands. A driver that takes 10 ms for each hears of the death of their client
+/// after a tenth of a second.
+pub const AHEAD_BYTES_FIRST: usize = 256;
 
 /// The time until a pipe is looked at again, which doubles while nothing comes of it;
 /// timers are no finer.
@@ -108,16 +109,6 @@ pub const AHEAD_LOOK: Duration = Duration::from_millis(1);
 /// The longest time between two looks at the pipe of a driver that neither
 /// reads nor says anything.
 pub const AHEAD_LOOK_MAX: Duration = Duration::from_millis(100);
-
-/// A driver that answers and takes this long for a frame gets the next one only
-/// then: to wait for us costs it a tenth of that.
-pub const HOLD_FROM: Duration = Duration::from_micros(200);
-
-/// One that answers sooner than this is not slow any more.
-pub const HOLD_UNTIL: Duration = Duration::from_micros(125);
-
-/// The longest time for which a frame is held when no answer comes.
-pub const HOLD_MAX: Duration = Duration::from_secs(1);
 
 /// The shortest time between two looks which addresses this machine has. Asking the system
 /// takes some tens of microseconds.

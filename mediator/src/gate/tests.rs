@@ -238,7 +238,7 @@ fn beside_a_flood(driver: Driver, each: Duration) -> (f64, f64) {
 }
 
 #[test]
-fn beside_a_flood_of_a_slow_driver_one_waits_for_one_frame_that_is_not_ones_own() {
+fn beside_a_flood_of_a_slow_driver_a_newcomer_waits_for_two_frames_of_others() {
     let list: [(Duration, Each); 5] = [
         (200 * US, |_| 200 * US),
         (300 * US, |_| 300 * US),
@@ -253,14 +253,37 @@ fn beside_a_flood_of_a_slow_driver_one_waits_for_one_frame_that_is_not_ones_own(
                 ..answering(each)
             };
             let (p99, percent) = beside_a_flood(driver, time);
-            assert!(p99 <= 2.2, "{time:?}, {reads_ahead}: {p99}");
-            assert!(percent > 80.0, "{time:?}, {reads_ahead}: {percent} %");
+            assert!(p99 <= 5.0, "{time:?}, {reads_ahead}: {p99}");
+            assert!(reads_ahead || p99 <= 3.1, "{time:?}: {p99}");
+            assert!(percent > 99.0, "{time:?}, {reads_ahead}: {percent} %");
         }
     }
 }
 
 #[test]
-fn what_a_driver_publishes_is_not_taken_for_answers() {
+fn little_lies_with_a_driver_whose_pace_is_not_known_yet() {
+    // As the driver answers or not, and reads ahead or not.
+    for (answers, reads_ahead) in [(true, false), (true, true), (false, false), (false, true)] {
+        let mut world = World::new(Driver {
+            reads_ahead,
+            ..if answers {
+                answering(|_| 10 * MS)
+            } else {
+                silent(|_| 10 * MS)
+            }
+        });
+        let mut most = 0;
+        for _ in 0..1000 {
+            world.run(MS);
+            most = most.max(world.pipe.len() + world.buffer.len());
+        }
+        // Each is 10 ms more until it hears that the client is gone.
+        assert!(most <= 12, "{answers}, {reads_ahead}: {most} frames");
+    }
+}
+
+#[test]
+fn what_a_driver_publishes_lets_one_frame_more_ahead() {
     let list: [(Duration, Each); 3] = [
         (200 * US, |_| 200 * US),
         (300 * US, |_| 300 * US),
@@ -273,8 +296,8 @@ fn what_a_driver_publishes_is_not_taken_for_answers() {
                 ..answering(each)
             };
             let (p99, percent) = beside_a_flood(driver, time);
-            assert!(p99 <= 2.2, "{time:?}, {every:?}: {p99}");
-            assert!(percent > 80.0, "{time:?}, {every:?}: {percent} %");
+            assert!(p99 <= 4.1, "{time:?}, {every:?}: {p99}");
+            assert!(percent > 99.0, "{time:?}, {every:?}: {percent} %");
         }
     }
 }
@@ -300,7 +323,7 @@ fn answers_may_take_a_different_time_each() {
         |n| 500 * US + US * u32::try_from(n * 377 % 1000).unwrap(),
         |n| if n * 377 % 10 < 5 { 100 * US } else { MS },
     ];
-    for (each, least) in list.into_iter().zip([85.0, 70.0]) {
+    for (each, least) in list.into_iter().zip([99.0, 99.0]) {
         let mut world = World::new(answering(each));
         world.run(1000 * MS);
         let start = world.written;
@@ -382,26 +405,6 @@ fn who_falls_silent_is_noticed_at_once_and_who_speaks_again_soon() {
     world.run(100 * MS);
     // Three are an attempt whether it is fast.
     assert!(world.most <= 3, "{} frames", world.most);
-    assert!(world.gate.holds, "frames are held again");
-}
-
-#[test]
-fn the_rest_of_a_frame_that_the_pipe_took_in_part_is_no_frame_of_its_own() {
-    let mut world = World::new(answering(|_| MS));
-    world.run(1000 * MS);
-    let before = world.gate.hold.until_attempt;
-    let mut now = world.start + world.now + 2 * MS;
-    world.gate.said();
-    assert!(world.gate.room(|| now, || 0) > 0);
-    for _ in 0..4 {
-        world.gate.wrote(FRAME / 4);
-    }
-    assert_eq!(world.gate.hold.until_attempt, before - 1);
-    // It is answered once.
-    assert_eq!(world.gate.room(|| now, || 0), 0);
-    now += 2 * MS;
-    world.gate.said();
-    assert!(world.gate.room(|| now, || 0) > 0);
 }
 
 #[test]
@@ -409,8 +412,8 @@ fn a_driver_that_pauses_recovers() {
     // It pauses for a tenth of a second, which spoils a hundredth of the time of others.
     let each: Each = |n| if n % 10_000 == 9_999 { 100 * MS } else { MS };
     let (p99, percent) = beside_a_flood(answering(each), MS);
-    assert!(p99 <= 2.2, "{p99}");
-    assert!(percent > 80.0, "{percent} %");
+    assert!(p99 <= 3.1, "{p99}");
+    assert!(percent > 99.0, "{percent} %");
 }
 
 #[test]
@@ -516,7 +519,7 @@ fn who_asks_one_thing_after_the_other_causes_few_looks() {
         }
         looks
     };
-    for (bytes, most) in [(FRAME, 2), (1024, 10), (6800, 12), (AHEAD_BYTES, 100)] {
+    for (bytes, most) in [(FRAME, 10), (1024, 10), (6800, 12), (AHEAD_BYTES, 100)] {
         let count = looks(bytes, 20 * US);
         assert!(count <= most, "{count} looks, {bytes} bytes each");
     }
@@ -570,9 +573,8 @@ fn a_newcomer_beside_nobody_waits_for_nothing() {
     // The frame of before is not answered yet, and then it is.
     let mut world = World::new(answering(|_| MS));
     world.run(1000 * MS);
-    assert!(world.gate.holds);
     world.floods = false;
     world.run(10_000 * MS);
     let now = world.start + world.now;
-    assert_eq!(world.gate.room(|| now, || 0), 1);
+    assert!(world.gate.room(|| now, || 0) > 0);
 }
