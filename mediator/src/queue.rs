@@ -33,6 +33,7 @@ use amber_proto::{ClientId, Frame};
 use self::waiting::{Most, Waiting};
 use crate::hash::{Map, Set};
 use crate::limits;
+use crate::router::Host;
 
 /// Which frames give way when there are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,15 @@ pub enum Lane {
     Client(ClientId),
     /// The same, and this process has not heard of the client yet.
     NewClient(ClientId),
+}
+
+/// Those who share turns: the clients of a host, however many they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Source {
+    /// The clients of a machine.
+    Host(Host),
+    /// One by itself: a driver that asks other drivers.
+    Alone(ClientId),
 }
 
 /// The bounds of a queue.
@@ -130,6 +140,7 @@ pub struct Queue {
 #[derive(Clone, Copy, Debug)]
 struct Offered {
     lane: Lane,
+    host: Option<Host>,
     end: usize,
     /// Of news about a newcomer: where the first frame of that client begins. When
     /// that is not written, the news must not be written either.
@@ -167,6 +178,20 @@ impl Queue {
     /// # Errors
     /// A part is longer than 32 767 bytes; the queue is as it was.
     pub fn push(&mut self, lane: Lane, frame: Frame<'_>) -> Result<(), PartTooLong> {
+        self.push_from(None, lane, frame)
+    }
+
+    /// The same, of a client that shares its turns with others of its host. Without
+    /// a host it is one by itself.
+    ///
+    /// # Errors
+    /// As of [`Queue::push`].
+    pub fn push_from(
+        &mut self,
+        host: Option<Host>,
+        lane: Lane,
+        frame: Frame<'_>,
+    ) -> Result<(), PartTooLong> {
         let about = match lane {
             Lane::ClientDied(client) | Lane::Left(client) => self.first_unwritten(client),
             Lane::LifeCycle | Lane::Client(_) | Lane::NewClient(_) => None,
@@ -178,14 +203,14 @@ impl Queue {
         if room && self.is_flowing() && !is_unseen_leaving {
             let start = self.batch.len();
             frame.encode(&mut self.batch)?;
-            self.gathered(lane, start, about);
+            self.gathered(lane, host, start, about);
         } else {
             let mut bytes = Vec::with_capacity(frame.wire_len());
             frame.encode(&mut bytes)?;
             if about.is_some() {
                 self.set_rest_aside();
             }
-            self.wait(lane, bytes.into());
+            self.wait(lane, host, bytes.into());
             self.enforce();
             if about.is_some() && !self.blocked {
                 self.refill();
@@ -352,7 +377,10 @@ impl Queue {
         self.unseen.extend(newcomers.map(|(client, _)| client));
         // Lives of newcomers, and uses of devices, that ended before anything was written.
         let (mut dead, mut left) = (Set::default(), Set::<Box<[u8]>>::default());
-        for (Offered { lane, about, .. }, frame) in rest.into_iter().rev() {
+        for (offered, frame) in rest.into_iter().rev() {
+            let Offered {
+                lane, host, about, ..
+            } = offered;
             let is_pointless = about.is_some_and(unwritten);
             match lane {
                 Lane::ClientDied(client) if is_pointless => {
@@ -377,14 +405,14 @@ impl Queue {
                     self.tally.dropped_client_gone += 1;
                 }
                 Lane::Client(client) | Lane::NewClient(client) => {
-                    self.waiting.push_front(client, frame);
+                    (self.waiting).push_front(source(host, client), client, frame);
                 }
             }
         }
     }
 
     /// Adds a frame to those that wait.
-    fn wait(&mut self, lane: Lane, frame: Box<[u8]>) {
+    fn wait(&mut self, lane: Lane, host: Option<Host>, frame: Box<[u8]>) {
         match lane {
             Lane::LifeCycle => {}
             Lane::ClientDied(client) => {
@@ -398,10 +426,12 @@ impl Queue {
                     return;
                 }
             }
-            Lane::Client(client) => return self.waiting.push_back(client, frame),
+            Lane::Client(client) => {
+                return (self.waiting).push_back(source(host, client), client, frame);
+            }
             Lane::NewClient(client) => {
                 self.unseen.insert(client);
-                return self.waiting.push_back(client, frame);
+                return (self.waiting).push_back(source(host, client), client, frame);
             }
         }
         self.note(lane, &frame);
@@ -418,9 +448,14 @@ impl Queue {
     }
 
     /// Notes a frame that has just been added to the batch.
-    fn gathered(&mut self, lane: Lane, start: usize, about: Option<usize>) {
+    fn gathered(&mut self, lane: Lane, host: Option<Host>, start: usize, about: Option<usize>) {
         let end = self.batch.len();
-        self.ends.push(Offered { lane, end, about });
+        self.ends.push(Offered {
+            lane,
+            host,
+            end,
+            about,
+        });
         match lane {
             Lane::NewClient(client) => {
                 self.unseen.remove(&client);
@@ -452,26 +487,30 @@ impl Queue {
 
     fn refill(&mut self) {
         while self.gathers(limits::REFILL_BYTES) {
-            let Some((lane, frame)) = self.next() else {
+            let Some((lane, host, frame)) = self.next() else {
                 break;
             };
             let start = self.batch.len();
             self.batch.extend_from_slice(&frame);
-            self.gathered(lane, start, None);
+            self.gathered(lane, host, start, None);
         }
     }
 
-    fn next(&mut self) -> Option<(Lane, Box<[u8]>)> {
+    fn next(&mut self) -> Option<(Lane, Option<Host>, Box<[u8]>)> {
         if let Some((lane, frame)) = self.life_cycle.pop_front() {
             match lane {
                 Lane::ClientDied(client) => drop(self.obituaries.remove(&client)),
                 Lane::Left(_) => drop(self.farewells.remove(header_part(&frame))),
                 Lane::LifeCycle | Lane::Client(_) | Lane::NewClient(_) => {}
             }
-            return Some((lane, frame));
+            return Some((lane, None, frame));
         }
-        let (client, frame) = self.waiting.next()?;
-        Some((Lane::Client(client), frame))
+        let (source, client, frame) = self.waiting.next()?;
+        let host = match source {
+            Source::Host(host) => Some(host),
+            Source::Alone(_) => None,
+        };
+        Some((Lane::Client(client), host, frame))
     }
 
     fn enforce(&mut self) {
@@ -490,6 +529,10 @@ impl Queue {
             self.tally.dropped_full += 1;
         }
     }
+}
+
+fn source(host: Option<Host>, client: ClientId) -> Source {
+    host.map_or(Source::Alone(client), Source::Host)
 }
 
 /// The header of an encoded frame, with its length.

@@ -49,7 +49,7 @@ use tracing::warn;
 pub use self::client::{Client, Silence, Unreachable};
 pub use self::clients::{Clients, RoomFor};
 pub use self::outbox::{ClientAddress, Outbox, Run, Written};
-pub use self::place::Place;
+pub use self::place::{Host, Place};
 pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use self::voice::is_client_died;
@@ -565,6 +565,18 @@ impl Router {
     }
 
     fn push(&mut self, key: DriverKey, lane: Lane, header: HeaderBytes, message: &[u8]) {
+        self.push_from(key, None, lane, header, message);
+    }
+
+    /// The same, of a client of a host.
+    fn push_from(
+        &mut self,
+        key: DriverKey,
+        host: Option<Host>,
+        lane: Lane,
+        header: HeaderBytes,
+        message: &[u8],
+    ) {
         let Some(route) = self.routes.get_mut(&key) else {
             return;
         };
@@ -574,7 +586,7 @@ impl Router {
         };
         // It fits: messages were measured when they came in, headers of ours
         // are short.
-        if route.queue.push(lane, frame).is_ok() {
+        if route.queue.push_from(host, lane, frame).is_ok() {
             route.traffic.bytes_in += frame.wire_len() as u64;
             if route.tapped {
                 self.tap.copy(key, Direction::ToDriver, frame);

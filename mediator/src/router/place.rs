@@ -20,10 +20,11 @@ pub struct Place {
 ///
 /// That is an IPv4 address; of IPv6 a network of 64 bits, because a machine can give itself as many addresses
 /// in its network as it likes; and this machine as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Host {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Host {
     /// All loopback addresses.
     This,
+    /// An address.
     V4(u32),
     /// Network, and scope: link-local networks of two interfaces are not the same.
     V6(u64, u32),

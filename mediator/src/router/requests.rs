@@ -7,7 +7,7 @@ use amber_proto::{ClientId, Device, HeaderBytes};
 use tracing::warn;
 
 use super::voice::is_client_died;
-use super::{ClientAddress, DriverKey, Outbox, Router, Uses};
+use super::{ClientAddress, DriverKey, Host, Outbox, Place, Router, Uses};
 use crate::counters::{Count, Drop};
 use crate::limits;
 use crate::queue::Lane;
@@ -70,7 +70,8 @@ impl Router {
                 self.begin_use(id, driver, device)
             }
         };
-        self.pass_on(driver, device, lane, message);
+        let host = Place::from(from).host();
+        self.pass_on(driver, device, Some(host), lane, message);
     }
 
     /// A driver asks the driver of another device.
@@ -118,7 +119,7 @@ impl Router {
             }
             None => self.begin_use(id, driver, device),
         };
-        self.pass_on(driver, device, lane, message);
+        self.pass_on(driver, device, None, lane, message);
     }
 
     /// Somebody asks a device for the first time since its process runs.
@@ -148,7 +149,14 @@ impl Router {
     }
 
     /// Queues a request for a driver.
-    fn pass_on(&mut self, driver: DriverKey, device: Device, lane: Lane, message: &[u8]) {
+    fn pass_on(
+        &mut self,
+        driver: DriverKey,
+        device: Device,
+        host: Option<Host>,
+        lane: Lane,
+        message: &[u8],
+    ) {
         let from = match lane {
             Lane::Client(id) | Lane::NewClient(id) | Lane::ClientDied(id) | Lane::Left(id) => {
                 Some(id)
@@ -157,7 +165,7 @@ impl Router {
         };
         self.counters.count(Count::Requests);
         let header = self.header_for(driver, device, from);
-        self.push(driver, lane, header, message);
+        self.push_from(driver, host, lane, header, message);
     }
 
     /// The header of something that is about a client: a driver of one device
