@@ -35,7 +35,7 @@ invariants! {
     InOrderAndOnce = "in-order-and-once":
         "of one client, frames reach a driver in the order in which they came, each once at most",
     ObituaryOnce = "obituary-once":
-        "a driver hears of the end of a client once, and of nobody it cannot know",
+        "a driver hears of the end of a client once, and only if it has read something of that client",
     ObituaryTold = "obituary-told":
         "a driver that has read all that waits knows of no client that is gone or may not use it",
     NothingAfterObituary = "nothing-after-obituary":

@@ -26,6 +26,8 @@ pub(super) struct Life {
     pub(super) copies: Vec<(Device, Vec<u8>)>,
     /// The last frame that it has read of each.
     last: BTreeMap<ClientId, u64>,
+    /// When it last heard of each, for whichever device, nonsense included.
+    heard: BTreeMap<ClientId, u64>,
     /// Until when it has heard of the end of each.
     told: BTreeMap<(Device, ClientId), u64>,
     since: u64,
@@ -55,6 +57,7 @@ impl Model {
             leaving: BTreeSet::new(),
             copies: Vec::new(),
             last: BTreeMap::new(),
+            heard: BTreeMap::new(),
             told: BTreeMap::new(),
             since: self.seq,
         };
@@ -172,6 +175,7 @@ impl Model {
         let Some(token) = messages::token(message) else {
             // Nonsense, which may be anybody's.
             life.known.entry((device, id)).or_insert(None);
+            life.heard.insert(id, self.seq);
             return Ok(());
         };
         let last = life.last.get(&id).copied().unwrap_or(0);
@@ -195,6 +199,7 @@ impl Model {
             return Err(broken(Invariant::NothingAfterObituary, what));
         };
         life.last.insert(id, arrival.seq);
+        life.heard.insert(id, arrival.seq);
         let before = life
             .known
             .insert((device, id), Some(arrival.owner))
@@ -214,13 +219,10 @@ impl Model {
         };
         life.leaving.remove(&(device, id));
         let told = life.told.get(&(device, id)).copied().unwrap_or(life.since);
-        // It may have been offered frames of it that it never read.
-        let may_know = self
-            .asked
-            .get(&(device, id))
-            .is_some_and(|asked| *asked > told);
+        // Another device of the process may have read something of it.
+        let heard = life.heard.get(&id).is_some_and(|heard| *heard > told);
         let knew = life.known.remove(&(device, id)).is_some();
-        holds(Invariant::ObituaryOnce, knew || may_know, || {
+        holds(Invariant::ObituaryOnce, knew || heard, || {
             format!("{pid} hears of the end of {id:?} at {device}, which it does not know")
         })?;
         let ends = self.ended.get(&id).into_iter().flatten();
