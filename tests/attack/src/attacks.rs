@@ -1,0 +1,5 @@
+//! All attacks, by topic.
+
+pub mod forged;
+pub mod receivers;
+pub mod work;

@@ -1,0 +1,261 @@
+//! A mediator with its drivers, as a real process. IO.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_chaos::process::{Marked, marked};
+use anyhow::{Context, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use crate::net::{DefaultBuffers, Namespace};
+
+/// Longer than any step of an attack takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The name of the mark in the environment of all processes of a site.
+const MARK: &str = "AMBER_ATTACK_SITE";
+
+/// The programs of a run.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// The program that is attacked.
+    pub amber: PathBuf,
+    /// This program, which is also the drivers.
+    pub this: PathBuf,
+}
+
+/// Where and how a mediator runs.
+#[derive(Debug, Default)]
+pub struct Place<'a> {
+    /// The network; that of this program when it is missing.
+    pub network: Option<&'a Namespace>,
+    /// Whether the send buffers are those that Linux grants by default.
+    pub default_buffers: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Site {
+    programs: Programs,
+    folder: TempDir,
+    mark: String,
+    mediator: Child,
+    log: Arc<Mutex<Vec<String>>>,
+    /// Where the mediator listens.
+    pub addresses: Vec<SocketAddr>,
+}
+
+impl Site {
+    /// Starts a mediator with this configuration. In it, `$attack` stands for this
+    /// program and `$folder` for the folder of the site.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(programs: &Programs, place: &Place<'_>, config: &str) -> anyhow::Result<Self> {
+        static SITES: AtomicU32 = AtomicU32::new(0);
+        let folder = tempfile::Builder::new().prefix("amber-attack-").tempdir()?;
+        let number = SITES.fetch_add(1, Ordering::Relaxed);
+        let value = format!("{}-{number}", std::process::id());
+        write_config(programs, folder.path(), config)?;
+        let mut command = Command::new(&programs.amber);
+        command
+            .args(["mediator", "-c", "amber.toml"])
+            .env(MARK, &value)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut spawn = || Ok(command.spawn()?);
+        let buffers = place
+            .default_buffers
+            .then(DefaultBuffers::set)
+            .transpose()?;
+        let mut mediator = match place.network {
+            Some(network) => network.run(spawn)?,
+            None => spawn()?,
+        };
+        let (stdout, stderr) = (mediator.stdout.take(), mediator.stderr.take());
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let mut site = Self {
+            programs: programs.clone(),
+            folder,
+            mark: format!("{MARK}={value}"),
+            mediator,
+            log,
+            addresses: Vec::new(),
+        };
+        site.collect(stdout.context("no stdout")?);
+        site.collect(stderr.context("no stderr")?);
+        let listening = wait_for("the mediator to listen", || {
+            ensure!(
+                site.mediator.try_wait()?.is_none(),
+                "it ended:\n{}",
+                site.log()
+            );
+            // It says so after the last address.
+            let log = site.log();
+            let lines = log
+                .lines()
+                .filter_map(|line| line.strip_prefix("listening on "));
+            let lines: Vec<String> = lines.map(str::to_owned).collect();
+            Ok((lines.len() >= listens(config)).then_some(lines))
+        })?;
+        drop(buffers);
+        let addresses = listening.iter().map(|text| text.parse());
+        site.addresses = addresses.collect::<Result<_, _>>()?;
+        Ok(site)
+    }
+
+    fn collect(&self, stream: impl Read + Send + 'static) {
+        let log = self.log.clone();
+        thread::spawn(move || {
+            let lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
+            for line in lines {
+                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                // Some attacks fill the log; the beginning is what is looked for.
+                if log.len() < 10_000 {
+                    log.push(String::from_utf8_lossy(&line).into_owned());
+                }
+            }
+        });
+    }
+
+    /// Where it listens first.
+    pub fn address(&self) -> SocketAddr {
+        self.addresses[0]
+    }
+
+    /// What the mediator has printed.
+    pub fn log(&self) -> String {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.join("\n")
+    }
+
+    /// The folder of the configuration.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The process of the mediator.
+    pub fn pid(&self) -> u32 {
+        self.mediator.id()
+    }
+
+    /// Replaces the configuration; a reload makes it count.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn configure(&self, config: &str) -> anyhow::Result<()> {
+        write_config(&self.programs, self.folder(), config)
+    }
+
+    /// Sends a signal to the mediator.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        Ok(kill(Pid::from_raw(self.pid().cast_signed()), signal)?)
+    }
+
+    /// How the mediator ended, when it does so in time.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn ended_within(&mut self, time: Duration) -> anyhow::Result<Option<ExitStatus>> {
+        within(time, || Ok(self.mediator.try_wait()?))
+    }
+
+    /// All processes that it has started, and that run; the mediator is not among them.
+    pub fn processes(&self) -> Vec<Marked> {
+        let mut all = marked(&self.mark);
+        all.retain(|process| process.pid != self.pid());
+        all
+    }
+
+    /// The same without the guard of the mediator.
+    pub fn drivers(&self) -> Vec<Marked> {
+        let mut all = self.processes();
+        all.retain(|process| !process.command.contains("guard"));
+        all
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if let Ok(None) = self.mediator.try_wait() {
+            let _ = self.signal(Signal::SIGTERM);
+            if let Ok(None) | Err(_) = self.ended_within(Duration::from_secs(5)) {
+                let _ = self.mediator.kill();
+            }
+            let _ = self.mediator.wait();
+        }
+        // Whatever is left is named by its mark, and ended by its number.
+        let _ = within(Duration::from_secs(3), || {
+            let left = self.processes();
+            for process in &left {
+                let _ = amber_chaos::process::signal(process.pid, &self.mark, Signal::SIGKILL);
+            }
+            Ok(left.is_empty().then_some(()))
+        });
+    }
+}
+
+fn write_config(programs: &Programs, folder: &Path, config: &str) -> anyhow::Result<()> {
+    let text = config
+        .replace("$attack", &programs.this.display().to_string())
+        .replace("$folder", &folder.display().to_string());
+    // A reload never sees half of it.
+    fs::write(folder.join("amber.toml.new"), text)?;
+    Ok(fs::rename(
+        folder.join("amber.toml.new"),
+        folder.join("amber.toml"),
+    )?)
+}
+
+/// How many addresses a configuration names.
+fn listens(config: &str) -> usize {
+    let line = config
+        .lines()
+        .find(|line| line.trim_start().starts_with("listen"));
+    line.map_or(1, |line| line.matches('"').count() / 2)
+}
+
+/// Asks until the answer is there.
+///
+/// # Errors
+/// It does not come, or asking fails.
+pub fn wait_for<T>(
+    what: &str,
+    ask: impl FnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<T> {
+    within(PATIENCE, ask)?.with_context(|| format!("waited {PATIENCE:?} in vain for {what}"))
+}
+
+/// Asks until the answer is there, or the time is over.
+///
+/// # Errors
+/// Asking fails.
+pub fn within<T>(
+    time: Duration,
+    mut ask: impl FnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<Option<T>> {
+    let deadline = Instant::now() + time;
+    loop {
+        if let Some(answer) = ask()? {
+            return Ok(Some(answer));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,93 @@
+//! What an attack is, and what comes of it. PURE, but for the attacks that it runs.
+
+use std::fmt;
+
+use crate::attacks;
+use crate::site::Programs;
+
+/// What an attack needs to know.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The programs.
+    pub programs: Programs,
+    /// Whether the attack is to be short.
+    pub quick: bool,
+    /// Where everything random comes from.
+    pub seed: u64,
+}
+
+impl Context {
+    /// One of two values: for the short form, and for the long one.
+    pub fn pick<T>(&self, quick: T, full: T) -> T {
+        if self.quick { quick } else { full }
+    }
+}
+
+/// One attack.
+#[derive(Clone, Copy, Debug)]
+pub struct Attack {
+    /// Its name.
+    pub name: &'static str,
+    /// What must hold.
+    pub expected: &'static str,
+    /// Does it. An error means that the attack could not be made.
+    pub run: fn(&Context) -> anyhow::Result<Seen>,
+}
+
+/// What was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// In words.
+    pub text: String,
+    /// What it means.
+    pub verdict: Verdict,
+}
+
+/// Whether a promise holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does.
+    Pass,
+    /// It does not.
+    Fail,
+    /// This machine does not permit the attack.
+    Skip,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pass => "PASS",
+            Self::Fail => "FAIL",
+            Self::Skip => "SKIP",
+        })
+    }
+}
+
+impl Seen {
+    /// What was seen, and whether it is what was expected.
+    pub fn new(holds: bool, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            verdict: if holds { Verdict::Pass } else { Verdict::Fail },
+        }
+    }
+
+    /// The attack is not possible here.
+    pub fn skip(reason: impl Into<String>) -> Self {
+        Self {
+            text: reason.into(),
+            verdict: Verdict::Skip,
+        }
+    }
+}
+
+/// All attacks, in the order in which they run.
+pub fn all() -> Vec<Attack> {
+    [
+        attacks::forged::ATTACKS,
+        attacks::receivers::ATTACKS,
+        attacks::work::ATTACKS,
+    ]
+    .concat()
+}
