@@ -1,5 +1,10 @@
 //! All attacks, by topic.
 
+pub mod control;
+pub mod fairness;
+pub mod files;
 pub mod forged;
+pub mod ports;
+pub mod processes;
 pub mod receivers;
 pub mod work;

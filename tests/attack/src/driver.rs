@@ -12,6 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_proto::{ClientId, DeviceMessage, Frame, Header, MsgType, mediator};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::{Pid, getpgid, getppid, setpgid};
 use prost::Message;
 
 use crate::wire;
@@ -25,6 +28,8 @@ pub enum Driver {
         #[arg(long, default_value_t = 0)]
         work_us: u64,
     },
+    /// Answers each request with the id of the client as number
+    Whoami,
     /// Sends to all subscribers
     Publish {
         /// Messages in a second
@@ -43,6 +48,10 @@ pub enum Driver {
         #[arg(long)]
         times: usize,
     },
+    /// Joins the process group of its parent, ignores SIGTERM and the end of its parent
+    LeaveGroup,
+    /// Writes tiny frames for nobody without end
+    Junk,
     /// Writes a line for each frame to a file
     Record {
         /// The file
@@ -61,6 +70,13 @@ pub enum Driver {
 pub fn run(driver: &Driver) -> io::Result<()> {
     match driver {
         Driver::Echo { work_us } => echo(Duration::from_micros(*work_us)),
+        Driver::Whoami => each_frame(|input| {
+            let Some(client) = input.client.filter(|_| input.kind == Some(MsgType::Data)) else {
+                return Ok(());
+            };
+            let answer = wire::numbered(client.0.cast_unsigned(), 0);
+            say(&wire::frame(None, Some(client), &answer))
+        }),
         Driver::Publish { per_second, bytes } => publish(*per_second, *bytes, <[i32]>::to_vec),
         Driver::Duplicate { per_second, times } => {
             let times = *times;
@@ -68,6 +84,11 @@ pub fn run(driver: &Driver) -> io::Result<()> {
                 ids.last().map_or(vec![], |id| vec![*id; times])
             })
         }
+        Driver::LeaveGroup => leave_group(),
+        Driver::Junk => loop {
+            // Empty headers and empty messages.
+            say(&[0; 1 << 16])?;
+        },
         Driver::Record { file, work_us } => record(file, Duration::from_micros(*work_us)),
     }
 }
@@ -206,4 +227,13 @@ fn record(file: &PathBuf, time: Duration) -> io::Result<()> {
             input.kind.unwrap_or(MsgType::Data)
         )
     })
+}
+
+/// Does what it can to survive, for two minutes at most.
+fn leave_group() -> io::Result<()> {
+    SigSet::from(Signal::SIGTERM).thread_block()?;
+    set_pdeathsig(None)?;
+    setpgid(Pid::from_raw(0), getpgid(Some(getppid()))?)?;
+    thread::sleep(Duration::from_secs(120));
+    Ok(())
 }

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use amber_proto::mediator::{self, reply, request};
-use amber_proto::{Device, Frame};
+use amber_proto::{Device, Frame, MsgType};
 use anyhow::{Context, bail};
 use nix::sys::socket::{MsgFlags, recv};
 
@@ -97,12 +97,20 @@ impl Peer {
     /// # Errors
     /// No reply comes within [`PATIENCE`].
     pub fn ask(&self, what: request::What) -> anyhow::Result<reply::What> {
+        self.ask_for(what, PATIENCE)
+    }
+
+    /// The same with another limit.
+    ///
+    /// # Errors
+    /// No reply comes in time.
+    pub fn ask_for(&self, what: request::What, time: Duration) -> anyhow::Result<reply::What> {
         let number = fastrand::u32(1..);
         let question = wire::request(number, what);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + time;
         while Instant::now() < deadline {
             self.send(&question);
-            let retry = Instant::now() + Duration::from_secs(2);
+            let retry = deadline.min(Instant::now() + Duration::from_secs(2));
             while let Some(left) = retry.checked_duration_since(Instant::now()) {
                 let Some(datagram) = self.receive(left) else {
                     break;
@@ -114,7 +122,7 @@ impl Peer {
                 }
             }
         }
-        bail!("the mediator did not reply within {PATIENCE:?}")
+        bail!("the mediator did not reply within {time:?}")
     }
 
     /// All about a driver.
@@ -165,6 +173,42 @@ impl Peer {
     /// Takes all that waits without looking at it.
     pub fn drain(&self) {
         while self.receive_now().is_some() {}
+    }
+
+    /// Asks for a change, and does not wait for the reply.
+    pub fn request_change(&self, device: Device, action: mediator::change_driver::Action) {
+        let what = request::What::ChangeDriver(change(device, action));
+        self.send(&wire::request(1, what));
+    }
+
+    /// Whether the mediator answers a PING in time.
+    pub fn is_answered(&self, time: Duration) -> bool {
+        self.drain();
+        let ping = wire::to(Device::MEDIATOR, &wire::kind(MsgType::Ping));
+        let pong = wire::to(Device::MEDIATOR, &wire::kind(MsgType::Pong));
+        let deadline = Instant::now() + time;
+        while Instant::now() < deadline {
+            self.send(&ping);
+            if self
+                .receive(Duration::from_millis(200))
+                .is_some_and(|answer| answer == pong)
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Waits until a device answers anything.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn wait_for_answer(&self, device: Device) -> anyhow::Result<()> {
+        wait_for("an answer", || {
+            self.send(&wire::to(device, &wire::numbered(1, 0)));
+            Ok(self.receive(Duration::from_millis(200)))
+        })
+        .map(drop)
     }
 
     /// Waits until a device echoes.

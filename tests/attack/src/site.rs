@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -70,6 +71,8 @@ impl Site {
         command
             .args(["mediator", "-c", "amber.toml"])
             .env(MARK, &value)
+            // Drivers may join it, and are found by that.
+            .process_group(0)
             .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -82,12 +82,26 @@ impl Seen {
     }
 }
 
+/// The value in the middle.
+///
+/// # Panics
+/// There is none.
+pub fn median_of<T: Ord>(mut values: Vec<T>) -> T {
+    values.sort_unstable();
+    values.swap_remove(values.len() / 2)
+}
+
 /// All attacks, in the order in which they run.
 pub fn all() -> Vec<Attack> {
-    [
+    let topics = [
         attacks::forged::ATTACKS,
         attacks::receivers::ATTACKS,
         attacks::work::ATTACKS,
-    ]
-    .concat()
+        attacks::fairness::ATTACKS,
+        attacks::processes::ATTACKS,
+        attacks::control::ATTACKS,
+        attacks::files::ATTACKS,
+        attacks::ports::ATTACKS,
+    ];
+    topics.concat()
 }

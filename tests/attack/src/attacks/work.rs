@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use crate::net::Networks;
 use crate::peer::{Measured, Peer, Probe};
 use crate::site::{Place, Site, wait_for};
-use crate::suite::{Attack, Context, Seen};
+use crate::suite::{Attack, Context, Seen, median_of};
 use crate::wire::{self, FromMediator};
 
 /// See the [module](self).
@@ -54,8 +54,7 @@ fn median_of_rounds(
     for _ in 0..rounds {
         values.push(what(&round()?));
     }
-    values.sort_unstable();
-    Ok(values[values.len() / 2])
+    Ok(median_of(values))
 }
 
 /// A mediator with an honest driver, and one that names a subscriber too often.
