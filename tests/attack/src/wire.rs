@@ -2,7 +2,7 @@
 
 use amber_proto::mediator::{self, Request, reply, request};
 use amber_proto::{
-    ClientId, Device, DeviceMessage, DriverMsg, Frame, HeaderBytes, MsgType, SynNum,
+    ClientId, Device, DeviceMessage, DriverMsg, Frame, Header, HeaderBytes, MsgType, SynNum,
 };
 use prost::Message;
 
@@ -75,7 +75,7 @@ pub enum FromMediator {
 pub fn from_mediator(datagram: &[u8]) -> FromMediator {
     let parsed = || {
         let frame = Frame::from_datagram(datagram).ok()?;
-        let header = amber_proto::Header::parse(frame.header).ok()?;
+        let header = Header::parse(frame.header).ok()?;
         (header.device() == Some(Device::MEDIATOR)).then_some(())?;
         mediator::DriverMsg::decode(frame.message).ok()
     };
@@ -92,6 +92,17 @@ pub fn from_mediator(datagram: &[u8]) -> FromMediator {
         Some(what) => FromMediator::Reply(ack, Box::new(what)),
         None => FromMediator::Other,
     }
+}
+
+/// Whether a datagram tells a client that the driver of a device cannot be used.
+pub fn says_driver_died(datagram: &[u8], device: Device) -> bool {
+    let Ok(frame) = Frame::from_datagram(datagram) else {
+        return false;
+    };
+    let header = Header::parse(frame.header);
+    let message = mediator::DriverMsg::decode(frame.message);
+    header.is_ok_and(|header| header.device() == Some(device))
+        && message.is_ok_and(|message| message.kind() == Some(MsgType::DriverDied))
 }
 
 #[cfg(test)]

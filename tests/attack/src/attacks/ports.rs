@@ -33,8 +33,8 @@ fn returned_port(context: &Context) -> anyhow::Result<Seen> {
     "#;
     let site = Site::start(&context.programs, &Place::default(), CONFIG)?;
     Peer::local(&site, None)?.wait_for_answer(WHOAMI)?;
-    let returns = context.pick(8_000, 80_000);
-    let end = Instant::now() + context.pick(Duration::from_secs(12), Duration::from_secs(150));
+    let returns = context.pick(4_000, 80_000);
+    let end = Instant::now() + context.pick(Duration::from_secs(6), Duration::from_secs(150));
     let mut rng = fastrand::Rng::with_seed(context.seed);
     let to = site.address();
     let question = wire::to(WHOAMI, &wire::numbered(1, 0));
