@@ -361,22 +361,38 @@ impl Measured {
 
     /// The time that half of the answers keep.
     pub fn median(&self) -> Duration {
-        self.times
-            .get(self.times.len() / 2)
-            .copied()
-            .unwrap_or(LATE)
-    }
-
-    /// The time that 99 of 100 answers keep.
-    pub fn slowest_hundredth(&self) -> Duration {
-        self.times
-            .get(self.times.len() * 99 / 100)
-            .copied()
-            .unwrap_or(LATE)
+        self.time_at(self.asked / 2)
     }
 
     /// The longest time that an answer took.
     pub fn worst(&self) -> Duration {
-        self.times.last().copied().unwrap_or(LATE)
+        self.time_at(self.asked.saturating_sub(1))
+    }
+
+    /// The time at a place in the order of length. What was lost comes last.
+    fn time_at(&self, place: usize) -> Duration {
+        self.times.get(place).copied().unwrap_or(LATE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_counts_as_late() {
+        let times = [1, 2, 3, 4, 5].map(Duration::from_millis).to_vec();
+        let measured = Measured {
+            asked: 5,
+            times: times.clone(),
+        };
+        assert_eq!(measured.lost_percent(), 0.0);
+        assert_eq!(measured.median(), Duration::from_millis(3));
+        assert_eq!(measured.worst(), Duration::from_millis(5));
+        let measured = Measured { asked: 20, times };
+        assert_eq!(measured.lost_percent(), 75.0);
+        assert_eq!(measured.median(), LATE);
+        assert_eq!(measured.worst(), LATE);
+        assert_eq!(Measured::default().worst(), LATE);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use amber_chaos::process::footprint;
 use amber_proto::mediator::{ListClients, request};
 use amber_proto::{Device, DeviceType, MsgType};
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
 use crate::net::Networks;
 use crate::peer::{Measured, Peer, Probe};
@@ -166,6 +166,10 @@ fn list_clients(context: &Context) -> anyhow::Result<Seen> {
         local.statistics()?;
     }
     let known = local.statistics()?.clients.unwrap_or(0);
+    ensure!(
+        known > 3000,
+        "only {known} clients are known: the lists are too short"
+    );
 
     let own = Ipv4Addr::new(10, 77, 0, 2).into();
     let askers: anyhow::Result<Vec<Peer>> = (0..ASKERS)
