@@ -16,6 +16,7 @@ use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, bail, ensure};
@@ -217,12 +218,14 @@ fn mac(card: &LinkAddr) -> anyhow::Result<Mac> {
 /// The setting belongs to the whole machine, so hold this only while a mediator starts.
 #[derive(Debug)]
 pub struct DefaultBuffers {
-    before: String,
     /// Locked, so that two runs do not take the other's limit for the usual one.
     _lock: File,
 }
 
 const WMEM_MAX: &str = "/proc/sys/net/core/wmem_max";
+
+/// The limit before it was changed, while it is.
+static BEFORE: Mutex<Option<String>> = Mutex::new(None);
 
 impl DefaultBuffers {
     /// Sets the limit, until this is dropped.
@@ -232,17 +235,24 @@ impl DefaultBuffers {
     pub fn set() -> anyhow::Result<Self> {
         let lock = File::open(WMEM_MAX)?;
         lock.lock()?;
-        let before = fs::read_to_string(WMEM_MAX)?.trim().to_owned();
+        let before = fs::read_to_string(WMEM_MAX)?;
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+        let buffers = Self { _lock: lock };
         fs::write(WMEM_MAX, "212992").context("cannot set net.core.wmem_max")?;
-        Ok(Self {
-            before,
-            _lock: lock,
-        })
+        Ok(buffers)
     }
 }
 
 impl Drop for DefaultBuffers {
     fn drop(&mut self) {
-        let _ = fs::write(WMEM_MAX, &self.before);
+        restore_buffers();
+    }
+}
+
+/// Sets the limit of send buffers to what it was. Also for a run that is interrupted.
+pub fn restore_buffers() {
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(before) = before.take() {
+        let _ = fs::write(WMEM_MAX, before.trim());
     }
 }

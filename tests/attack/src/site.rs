@@ -66,6 +66,10 @@ impl Site {
         let folder = tempfile::Builder::new().prefix("amber-attack-").tempdir()?;
         let number = SITES.fetch_add(1, Ordering::Relaxed);
         let value = format!("{}-{number}", std::process::id());
+        let mark = format!("{MARK}={value}");
+        let mut marks = MARKS.lock().unwrap_or_else(PoisonError::into_inner);
+        marks.push(mark.clone());
+        drop(marks);
         write_config(programs, folder.path(), config)?;
         let mut command = Command::new(&programs.amber);
         command
@@ -91,7 +95,7 @@ impl Site {
         let mut site = Self {
             programs: programs.clone(),
             folder,
-            mark: format!("{MARK}={value}"),
+            mark,
             mediator,
             log,
             addresses: Vec::new(),
@@ -192,6 +196,28 @@ impl Site {
     }
 }
 
+/// The marks of all sites of this run.
+static MARKS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Ends all processes that this run has started, at once: it was interrupted.
+pub fn end_all() {
+    let marks = MARKS.lock().unwrap_or_else(PoisonError::into_inner);
+    for mark in marks.iter() {
+        end_marked(mark);
+    }
+}
+
+/// Ends whatever bears a mark; each process by its number.
+fn end_marked(mark: &str) {
+    let _ = within(Duration::from_secs(3), || {
+        let left = marked(mark);
+        for process in &left {
+            let _ = amber_chaos::process::signal(process.pid, mark, Signal::SIGKILL);
+        }
+        Ok(left.is_empty().then_some(()))
+    });
+}
+
 impl Drop for Site {
     fn drop(&mut self) {
         if let Ok(None) = self.mediator.try_wait() {
@@ -201,14 +227,7 @@ impl Drop for Site {
             }
             let _ = self.mediator.wait();
         }
-        // Whatever is left is named by its mark, and ended by its number.
-        let _ = within(Duration::from_secs(3), || {
-            let left = self.processes();
-            for process in &left {
-                let _ = amber_chaos::process::signal(process.pid, &self.mark, Signal::SIGKILL);
-            }
-            Ok(left.is_empty().then_some(()))
-        });
+        end_marked(&self.mark);
     }
 }
 

@@ -105,3 +105,28 @@ pub fn all() -> Vec<Attack> {
     ];
     topics.concat()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_attack_has_a_name_of_its_own_and_stands_in_the_documentation() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(folder.join("../../docs/reliability.md")).unwrap();
+        let mut names: Vec<_> = all().iter().map(|attack| attack.name).collect();
+        for name in &names {
+            assert!(text.contains(&format!("| `{name}`")), "{name}");
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median_of(vec![3, 1, 2]), 2);
+        assert_eq!(median_of(vec![7]), 7);
+    }
+}

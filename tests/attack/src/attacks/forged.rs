@@ -1,14 +1,17 @@
 //! Datagrams from another machine that claim to come from this one. IO.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::collections::HashSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::Duration;
 
 use amber_proto::mediator::{DriverState, change_driver::Action, request};
 use amber_proto::{Device, DeviceType};
+use nix::net::if_::if_nametoindex;
 
 use crate::net::Networks;
 use crate::peer::{self, Peer};
-use crate::site::{Place, Site};
+use crate::site::{Place, Site, wait_for};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 
@@ -28,6 +31,12 @@ pub const ATTACKS: &[Attack] = &[
         name: "own-address",
         expected: "DATA from the robot's own other addresses on the wire passes no rule",
         run: own_address,
+    },
+    Attack {
+        name: "link-local",
+        expected: "two machines with the same link-local address and port, on two networks of the \
+                   robot, are two clients, and each gets its own answers",
+        run: link_local,
     },
 ];
 
@@ -52,7 +61,7 @@ fn config(allowed: &str) -> String {
         command = ['$attack', 'driver', 'echo']
         [[driver]]
         device = '77:1'
-        command = ['$attack', 'driver', 'echo']
+        command = ['$attack', 'driver', 'record', '--file', '$folder/record']
         "
     )
     .replace('\'', "\"")
@@ -83,10 +92,19 @@ impl Damage {
     }
 }
 
-/// Sends STOP and DATA from each of the sources.
-fn forge(site: &Site, networks: &Networks, sources: &[IpAddr]) -> anyhow::Result<Damage> {
+/// Sends STOP and DATA from each of the sources. The honest client may use the driver
+/// that they must not reach.
+fn forge(
+    site: &Site,
+    networks: &Networks,
+    honest: IpAddr,
+    sources: &[IpAddr],
+) -> anyhow::Result<Damage> {
     let local = Peer::local(site, Some(&networks.robot))?;
     local.wait_for_echo(OPEN)?;
+    let to = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT);
+    let honest = Peer::at(Some(&networks.robot), honest, to)?;
+    let mut honest_number = FORGED;
     // Another socket shows what the system lets through.
     let witness = networks.robot.run(|| {
         let v4 = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT + 1))?;
@@ -107,7 +125,7 @@ fn forge(site: &Site, networks: &Networks, sources: &[IpAddr]) -> anyhow::Result
         if socket.recv(&mut [0; 16]).is_ok() {
             damage.delivered.push(*source);
         }
-        let before = frames_in(&local, CLOSED)?;
+        let before = recorded(site, |number| number < FORGED);
         for number in 0..3 {
             send(PORT, &wire::to(CLOSED, &wire::numbered(number, 0)))?;
             let stop = request::What::ChangeDriver(peer::change(OPEN, Action::Stop));
@@ -116,7 +134,16 @@ fn forge(site: &Site, networks: &Networks, sources: &[IpAddr]) -> anyhow::Result
         // The mediator takes datagrams of one socket in order, so what comes after
         // them on each of its sockets is answered after them.
         settle(networks)?;
-        if frames_in(&local, CLOSED)? > before {
+        // Clients take turns, so what forged datagrams have left comes before these.
+        for _ in 0..5 {
+            honest_number += 1;
+            wait_for("a message that a rule allows", || {
+                honest.send(&wire::to(CLOSED, &wire::numbered(honest_number, 0)));
+                let came = recorded(site, |number| number == honest_number) > 0;
+                Ok(came.then_some(()))
+            })?;
+        }
+        if recorded(site, |number| number < FORGED) > before {
             damage.passed.push(*source);
         }
         let state = local.describe(OPEN)?.state();
@@ -129,10 +156,15 @@ fn forge(site: &Site, networks: &Networks, sources: &[IpAddr]) -> anyhow::Result
     Ok(damage)
 }
 
-/// Frames for a driver that were queued; PINGs of the mediator do not count.
-fn frames_in(local: &Peer, device: Device) -> anyhow::Result<u64> {
-    let counters = local.describe(device)?.counters.unwrap_or_default();
-    Ok(counters.frames_in())
+/// Numbers below this are those of forged messages.
+const FORGED: u32 = 100;
+
+/// How many messages the driver has recorded whose number is one of these.
+fn recorded(site: &Site, which: impl Fn(u32) -> bool) -> usize {
+    let record = fs::read_to_string(site.folder().join("record")).unwrap_or_default();
+    let data = record.lines().filter(|line| line.starts_with("Data "));
+    let numbers = data.filter_map(|line| line.rsplit(' ').next()?.parse().ok());
+    numbers.filter(|number| which(*number)).count()
 }
 
 /// Waits until the mediator has taken what came by either family.
@@ -169,6 +201,7 @@ fn v6_only(port: u16) -> anyhow::Result<UdpSocket> {
 fn attack(
     context: &Context,
     allowed: &str,
+    honest: [u8; 4],
     sources: &[&str],
     prepare: impl FnOnce(&Networks) -> anyhow::Result<()>,
 ) -> anyhow::Result<Seen> {
@@ -184,27 +217,42 @@ fn attack(
     let site = Site::start(&context.programs, &place, &config(allowed))?;
     let sources: Result<Vec<IpAddr>, _> = sources.iter().map(|source| source.parse()).collect();
     let sources = sources?;
-    Ok(forge(&site, &networks, &sources)?.seen(sources.len()))
+    let honest = Ipv4Addr::from(honest).into();
+    Ok(forge(&site, &networks, honest, &sources)?.seen(sources.len()))
 }
 
 fn mapped_loopback(context: &Context) -> anyhow::Result<Seen> {
     let sources = ["::ffff:127.0.0.1", "::ffff:127.1.2.3", "::ffff:10.79.0.1"];
-    attack(context, "'loopback', '10.79.0.1'", &sources, |_| Ok(()))
+    attack(
+        context,
+        "'loopback', '10.79.0.1'",
+        [127, 0, 0, 1],
+        &sources,
+        |_| Ok(()),
+    )
 }
 
 fn forged_loopback(context: &Context) -> anyhow::Result<Seen> {
     let sources = ["127.0.0.1", "127.0.0.5", "127.1.2.3", "::1"];
-    attack(context, "'loopback'", &sources, |networks| {
-        accept_strange_sources(networks)
-    })
+    attack(
+        context,
+        "'loopback'",
+        [127, 0, 0, 1],
+        &sources,
+        accept_strange_sources,
+    )
 }
 
 fn own_address(context: &Context) -> anyhow::Result<Seen> {
     let sources = ["10.79.0.1", "10.78.0.1", "fd79::1", "fd78::1", "fd77::1"];
     let allowed = "'10.79.0.1', '10.78.0.1', 'fd79::1', 'fd78::1', 'fd77::1'";
-    attack(context, allowed, &sources, |networks| {
-        accept_strange_sources(networks)
-    })
+    attack(
+        context,
+        allowed,
+        [10, 79, 0, 1],
+        &sources,
+        accept_strange_sources,
+    )
 }
 
 /// Makes the system as careless as some routers and container hosts are.
@@ -216,4 +264,70 @@ fn accept_strange_sources(networks: &Networks) -> anyhow::Result<()> {
         networks.robot.set(&setting("accept_local"), "1")?;
     }
     Ok(())
+}
+
+fn link_local(context: &Context) -> anyhow::Result<Seen> {
+    let networks = match Networks::new() {
+        Ok(networks) => networks,
+        Err(error) => return Ok(Seen::skip(format!("{error:#}"))),
+    };
+    let (robot, twin) = (
+        Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1),
+        "fe80::77".parse()?,
+    );
+    let place = Place {
+        network: Some(&networks.robot),
+        ..Place::default()
+    };
+    let config = format!(
+        r#"
+        [mediator]
+        listen = ["[::]:{PORT}"]
+        [[driver]]
+        device = "77:0"
+        command = ["$attack", "driver", "whoami"]
+        "#
+    );
+    let mut twins = Vec::new();
+    for (number, network) in [&networks.neighbour, &networks.far].into_iter().enumerate() {
+        networks
+            .robot
+            .ip(&format!("addr add {robot}/64 dev robot{number} nodad"))?;
+        let card = format!("peer{number}");
+        network.ip(&format!("addr add {twin}/64 dev {card} nodad"))?;
+        twins.push((network, card));
+    }
+    let _site = Site::start(&context.programs, &place, &config)?;
+    let twins: anyhow::Result<Vec<UdpSocket>> = twins
+        .iter()
+        .map(|(network, card)| {
+            network.run(|| {
+                let scope = if_nametoindex(card.as_str())?;
+                let socket = UdpSocket::bind(SocketAddrV6::new(twin, 40_000, 0, scope))?;
+                socket.connect(SocketAddrV6::new(robot, PORT, 0, scope))?;
+                socket.set_read_timeout(Some(Duration::from_millis(200)))?;
+                Ok(socket)
+            })
+        })
+        .collect();
+    let twins = twins?;
+    let question = wire::to(OPEN, &wire::numbered(1, 0));
+    let mut ids = [HashSet::new(), HashSet::new()];
+    for _ in 0..context.pick(20, 100) {
+        for (twin, ids) in twins.iter().zip(&mut ids) {
+            ids.insert(wait_for("an answer", || Ok(id_of(twin, &question)))?);
+        }
+    }
+    let text = format!("known as {:?} and {:?}", ids[0], ids[1]);
+    let holds = ids.iter().all(|ids| ids.len() == 1) && ids[0] != ids[1];
+    Ok(Seen::new(holds, text))
+}
+
+/// The id under which the driver knows a client.
+fn id_of(client: &UdpSocket, question: &[u8]) -> Option<u32> {
+    client.send(question).ok()?;
+    let mut buffer = [0; 256];
+    let length = client.recv(&mut buffer).ok()?;
+    let frame = amber_proto::Frame::from_datagram(&buffer[..length]).ok()?;
+    wire::number(frame.message)
 }

@@ -4,13 +4,17 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
 use std::time::Instant;
 
 use amber_attack::driver::{self, Driver};
-use amber_attack::site::Programs;
+use amber_attack::net;
+use amber_attack::site::{self, Programs};
 use amber_attack::suite::{self, Context, Seen, Verdict};
 use anyhow::ensure;
 use clap::{Parser, Subcommand};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 /// Attacks a mediator, and reports what was expected and what was seen:
 /// docs/reliability.md
@@ -48,7 +52,28 @@ enum Hidden {
     Driver(Driver),
 }
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+/// Ends what runs when this program is interrupted.
+fn watch_signals() -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            net::restore_buffers();
+            site::end_all();
+            #[allow(clippy::exit)] // Nothing is left to unwind.
+            std::process::exit(130);
+        }
+    });
+    Ok(())
+}
+
+fn run() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
     if let Some(Hidden::Driver(driver)) = &options.command {
         // The mediator has closed the pipes: no error.
@@ -58,7 +83,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let mut attacks = suite::all();
     for name in &options.only {
         let known = attacks.iter().any(|attack| attack.name == *name);
-        ensure!(known, "unknown attack '{name}': --list shows all");
+        ensure!(known, "unknown attack '{name}'\nhint: --list shows all");
     }
     attacks
         .retain(|attack| options.only.is_empty() || options.only.iter().any(|n| n == attack.name));
@@ -82,10 +107,11 @@ fn main() -> anyhow::Result<ExitCode> {
     };
     ensure!(
         context.programs.amber.is_file(),
-        "there is no program {}: build it, or name another with --amber",
+        "there is no program {}\nhint: build it, or name another with --amber",
         context.programs.amber.display()
     );
     fastrand::seed(options.seed);
+    watch_signals()?;
 
     let mut counts = [0; 3];
     for attack in &attacks {
