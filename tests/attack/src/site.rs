@@ -62,14 +62,14 @@ impl Site {
     /// # Errors
     /// It does not start.
     pub fn start(programs: &Programs, place: &Place<'_>, config: &str) -> anyhow::Result<Self> {
-        static SITES: AtomicU32 = AtomicU32::new(0);
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let folder = tempfile::Builder::new().prefix("amber-attack-").tempdir()?;
-        let number = SITES.fetch_add(1, Ordering::Relaxed);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let value = format!("{}-{number}", std::process::id());
         let mark = format!("{MARK}={value}");
-        let mut marks = MARKS.lock().unwrap_or_else(PoisonError::into_inner);
-        marks.push(mark.clone());
-        drop(marks);
+        let mut sites = SITES.lock().unwrap_or_else(PoisonError::into_inner);
+        sites.push((mark.clone(), folder.path().to_owned()));
+        drop(sites);
         write_config(programs, folder.path(), config)?;
         let mut command = Command::new(&programs.amber);
         command
@@ -196,14 +196,15 @@ impl Site {
     }
 }
 
-/// The marks of all sites of this run.
-static MARKS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// The marks of all sites of this run, and their folders.
+static SITES: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
 
 /// Ends all processes that this run has started, at once: it was interrupted.
 pub fn end_all() {
-    let marks = MARKS.lock().unwrap_or_else(PoisonError::into_inner);
-    for mark in marks.iter() {
+    let sites = SITES.lock().unwrap_or_else(PoisonError::into_inner);
+    for (mark, folder) in sites.iter() {
         end_marked(mark);
+        let _ = fs::remove_dir_all(folder);
     }
 }
 
