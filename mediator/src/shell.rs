@@ -243,6 +243,8 @@ impl Mediator {
             sender,
             children: Map::default(),
             to_start: VecDeque::new(),
+            // At first nobody is served who could wait.
+            time_for_starts: Duration::MAX,
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::new(self.hooks.amber.clone(), strays.token()),
             strays,
@@ -275,6 +277,8 @@ struct Shell {
     children: Map<DriverKey, Child>,
     /// Drivers that are to be started, a few in each turn.
     to_start: VecDeque<DriverKey>,
+    /// What is left of this turn for that.
+    time_for_starts: Duration,
     /// Where drivers reach us.
     for_drivers: SocketAddr,
     guard: Guard,
@@ -351,6 +355,7 @@ impl Shell {
                 Phase::Ended(ending) => return Ok(ending),
                 Phase::Running | Phase::Ending => {}
             }
+            self.time_for_starts = STARTS_PER_TURN;
             let longest = self.idle_time();
             poll::wait(&mut self.poll, &mut events, longest)?;
             // What has come by now is seen before it is missed, however long we are kept
@@ -625,7 +630,7 @@ impl Shell {
         match (action, child) {
             (Action::Spawn, _) => {
                 self.to_start.push_back(key);
-                self.alarms.set(Alarm::Start, Instant::now());
+                self.start_some();
             }
             (Action::CloseInput, Some(child)) => child.close_input(),
             (Action::Terminate, Some(_)) => self.signal(key, Signal::SIGTERM),
@@ -635,12 +640,12 @@ impl Shell {
         }
     }
 
-    /// Starts drivers, as many as there is time for in one turn.
+    /// Starts drivers, as many as there is time for in this turn.
     fn start_some(&mut self) {
-        let begin = Instant::now();
-        while begin.elapsed() < STARTS_PER_TURN
+        while !self.time_for_starts.is_zero()
             && let Some(key) = self.to_start.pop_front()
         {
+            let begin = Instant::now();
             if self.core.is_to_be_started(key) {
                 self.spawn(key);
             } else {
@@ -650,6 +655,7 @@ impl Shell {
                 };
                 self.core.exited(Instant::now(), key, exit);
             }
+            self.time_for_starts = self.time_for_starts.saturating_sub(begin.elapsed());
         }
         if !self.to_start.is_empty() {
             self.alarms.set(Alarm::Start, Instant::now());

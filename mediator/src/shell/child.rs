@@ -166,7 +166,7 @@ impl Child {
                 signal_group(process.id(), Signal::SIGKILL);
                 // It may have left its group.
                 process.kill()?;
-                process.wait()?;
+                // Its end is noted with that of other orphans: nothing here waits for it.
                 Err(error)
             }
         }
