@@ -28,7 +28,8 @@ mod tests;
 use std::time::{Duration, Instant};
 
 use crate::limits::{
-    AHEAD, AHEAD_BYTES, AHEAD_BYTES_FIRST, AHEAD_LOOK, AHEAD_LOOK_MAX, AHEAD_SILENT,
+    AHEAD, AHEAD_BYTES, AHEAD_BYTES_FAST, AHEAD_BYTES_FIRST, AHEAD_LOOK, AHEAD_LOOK_MAX,
+    AHEAD_SILENT,
 };
 
 /// So often a driver must have said something when it took something, less the times
@@ -183,15 +184,14 @@ impl Gate {
         if let Some(busy) = &self.busy {
             let time = now.duration_since(busy.since);
             let taken = busy.bytes.saturating_sub(self.unread);
-            let in_time = part(taken, ahead, time);
             if self.unread == 0 {
                 if !busy.late {
-                    self.learn_of_turn(taken, in_time, time);
+                    self.learn_of_turn(taken, ahead, time);
                 }
                 self.busy = None;
             } else if time >= AHEAD_LOOK {
                 // It always has something to read.
-                self.allowed = in_time.clamp(1, AHEAD_BYTES);
+                self.allowed = part(taken, ahead, time).clamp(1, AHEAD_BYTES);
                 self.probe.before = None;
                 self.busy = Some(Busy {
                     since: now,
@@ -216,13 +216,13 @@ impl Gate {
 
     /// It has taken all that it had to read, and was waiting for us, unless this was one
     /// slow frame. Of that only what is beyond the time that is allowed is known.
-    fn learn_of_turn(&mut self, taken: usize, in_time: usize, time: Duration) {
+    fn learn_of_turn(&mut self, taken: usize, ahead: Duration, time: Duration) {
         let is_slow = self.beyond >= part(taken, AHEAD, time);
         if time > AHEAD_LOOK / 2 && !is_slow {
             // It waited for long, so this was no answer, or we are late ourselves.
             self.voice.answers = self.voice.answers.saturating_sub(2);
         }
-        self.allow_more(taken, in_time);
+        self.allow_more(taken, ahead, time);
         if !is_slow && self.probe.before.is_none() {
             self.probe.turns = 0;
             return;
@@ -238,15 +238,18 @@ impl Gate {
         if eager.said || time >= AHEAD_LOOK {
             *eager = Eager::since(now);
         }
-        self.allow_more(done, part(done, ahead, time));
+        self.allow_more(done, ahead, time);
     }
 
-    /// It has taken so much, and would have taken at least so much in the time that it
-    /// is to have ahead.
-    fn allow_more(&mut self, taken: usize, in_time: usize) {
+    /// It has taken so much in some time, and is to have ahead at least what it takes in
+    /// another.
+    fn allow_more(&mut self, taken: usize, ahead: Duration, time: Duration) {
         let twice = 2 * self.allowed.max(taken);
-        let more = twice.min(2 * in_time).min(AHEAD_BYTES);
+        let more = twice.min(2 * part(taken, ahead, time)).min(AHEAD_BYTES);
         self.allowed = self.allowed.max(more);
+        if part(taken, 3 * AHEAD, time) >= AHEAD_BYTES_FAST {
+            self.allowed = self.allowed.max(AHEAD_BYTES_FAST);
+        }
     }
 }
 

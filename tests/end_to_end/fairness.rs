@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::common::{Mediator, device, frame, wait_for};
+use amber_proto::MsgType;
+
+use crate::common::{Mediator, device, frame, message, wait_for};
 
 /// Whole frames are written to a driver, and these have all the same length: it
 /// reads one after the other, and takes its time for each.
@@ -43,6 +45,33 @@ fn a_flood_of_a_slow_driver_leaves_others_their_turn() {
     let left = 500 - answered;
     assert!(before < left / 2, "{before} of {left} came first");
     assert_eq!(mediator.dropped("driver_queue_full"), 0);
+}
+
+/// The frame of a command with two bytes is as long as that of the news that its client died.
+const SLOW_FOR_TINY_FRAMES: &str =
+    "80:0=sh -c 'while dd bs=9 count=1 2>/dev/null; do sleep 0.01; done'";
+
+#[test]
+fn the_news_of_a_death_overtakes_what_the_client_had_queued() {
+    const COMMANDS: u64 = 600;
+    let mediator = Mediator::start(&[SLOW_FOR_TINY_FRAMES]);
+    let slow = device("80:0");
+    let client = mediator.peer();
+    // The driver runs, and its pace is not known yet.
+    client.wait_for_echo(slow, b"go");
+    for _ in 0..COMMANDS {
+        client.send(slow, b"ab");
+    }
+    client.send(slow, &message(MsgType::ClientDied));
+    let counters = wait_for("the driver to have all that it gets", || {
+        let counters = mediator.describe("80:0").counters.unwrap();
+        // The news, too.
+        let came = counters.frames_in() > COMMANDS + 1;
+        (came && counters.queued() == 0).then_some(counters)
+    });
+    // In a pipe of 4 KiB there were 455 commands before the news, 10 ms each.
+    assert!(counters.frames_written() < 100, "{counters:?}");
+    assert!(counters.dropped_client_gone() > 500, "{counters:?}");
 }
 
 #[test]
