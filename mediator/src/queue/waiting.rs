@@ -98,7 +98,7 @@ impl Waiting {
             return 0;
         };
         let before = self.frames();
-        let drop_some = |line: &mut Line| Some(line.retain(|frame| !is_dropped(frame)));
+        let drop_some = |line: &mut Line| line.retain(|frame| !is_dropped(frame));
         (self.hosts).change(*source, |clients| clients.change(client, drop_some));
         if !self.has(client) {
             self.host_of.remove(&client);
@@ -252,7 +252,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
             };
             self.list(key, member);
         }
-        self.change(key, |of| Some(add(of)));
+        self.change(key, add);
     }
 
     fn new_turn(&mut self, key: K, end: End) -> Turn {
@@ -279,7 +279,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
         if self.round.number < round {
             self.round = Round::new(round, JOINERS.max(self.members.len()));
         }
-        let taken = self.change(key, take)?;
+        let taken = self.change(key, take)??;
         match self.members.get_mut(&key) {
             Some(member) => {
                 self.last_place += 1;
@@ -302,11 +302,11 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
             Most::Bytes => self.by_bytes.last(),
         };
         let (_, _, key) = *longest?;
-        self.change(key, take)
+        self.change(key, take)?
     }
 
     /// Changes what a member has; one that has nothing left is no member any more.
-    fn change<R>(&mut self, key: K, change: impl FnOnce(&mut T) -> Option<R>) -> Option<R> {
+    fn change<R>(&mut self, key: K, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut member = self.members.remove(&key)?;
         self.by_frames
             .remove(&(member.of.frames(), member.first, key));
@@ -320,7 +320,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
         } else {
             self.list(key, member);
         }
-        result
+        Some(result)
     }
 
     fn list(&mut self, key: K, member: Member<T>) {
