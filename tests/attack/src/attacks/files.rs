@@ -29,8 +29,8 @@ pub const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "endless-input",
-        expected: "check, decode and --proto of endless input end with an error within 30 s and \
-                   200 MB",
+        expected: "check, decode and --proto of endless input end with an error within 30 s; they \
+                   and decode of 50 MB of zeros take at most 200 MB each",
         run: endless_input,
     },
     Attack {
@@ -102,6 +102,9 @@ fn symlink(context: &Context) -> anyhow::Result<Seen> {
     ))
 }
 
+/// How a program ends that is ended by this suite.
+const STILL_RAN: &str = "still ran";
+
 /// How a program ended.
 #[derive(Debug)]
 struct Ran {
@@ -145,7 +148,7 @@ fn run_for(command: &mut Command, time: Duration) -> anyhow::Result<Ran> {
         }
     };
     Ok(Ran {
-        end: status.map_or("still ran".to_owned(), |status| status.to_string()),
+        end: status.map_or(STILL_RAN.to_owned(), |status| status.to_string()),
         code: status.and_then(|status| status.code()),
         errors: fs::read_to_string(errors.path())?,
         peak_mb,
@@ -161,22 +164,29 @@ fn endless_input(context: &Context) -> anyhow::Result<Seen> {
     fs::File::create(&zeros)?.set_len(50_000_000)?;
     let zeros = zeros.display();
     let commands = [
-        "check -- cat /dev/zero".to_owned(),
-        "decode /dev/zero".to_owned(),
-        format!("decode {zeros}"),
-        "decode --proto /dev/zero --message 1001".to_owned(),
-        "check --proto /dev/zero -- true".to_owned(),
+        ("check -- cat /dev/zero".to_owned(), true),
+        ("decode /dev/zero".to_owned(), true),
+        (format!("decode {zeros}"), false),
+        ("decode --proto /dev/zero --message 1001".to_owned(), true),
+        ("check --proto /dev/zero -- true".to_owned(), true),
     ];
     let (mut words, mut holds) = (Vec::new(), true);
-    for arguments in commands {
+    for (arguments, is_endless) in commands {
         let amber = context.programs.amber.display();
         // In KiB.
         let script = format!("ulimit -v 1000000; exec {amber} {arguments}");
         let mut command = Command::new("sh");
         command.args(["-c", &script]).current_dir(folder.path());
-        let ran = run_for(&mut command, Duration::from_secs(30))?;
+        let time = if is_endless { 30 } else { 10 };
+        let ran = run_for(&mut command, Duration::from_secs(time))?;
+        let fine = match (is_endless, ran.code) {
+            (true, code) => matches!(code, Some(1 | 2)),
+            // It may find nothing wrong, and printing 12 million frames takes a while.
+            (false, Some(code)) => code <= 2,
+            (false, None) => ran.end == STILL_RAN,
+        };
         // Reading until there is no memory left is no bound.
-        holds &= matches!(ran.code, Some(1 | 2)) && ran.peak_mb <= ENOUGH_MB;
+        holds &= fine && ran.peak_mb <= ENOUGH_MB;
         let arguments = arguments.replace(&zeros.to_string(), "50-MB-of-zeros");
         words.push(format!("'{arguments}': {}, {} MB", ran.end, ran.peak_mb));
     }
