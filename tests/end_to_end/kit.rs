@@ -291,3 +291,35 @@ fn settings_of_the_original_become_a_configuration_that_runs() {
         "{err}"
     );
 }
+
+#[test]
+fn what_never_ends_is_an_error_and_takes_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let zeros = folder.path().join("zeros");
+    let file = fs::File::create(&zeros).unwrap();
+    file.set_len(100 * 1024 * 1024).unwrap();
+    let zeros = zeros.to_str().unwrap();
+    for (args, code, words) in [
+        (
+            &["check", "--only", "ping", "--", "cat", "/dev/zero"][..],
+            1,
+            "1 FAILED",
+        ),
+        (&["decode", zeros], 2, "has more than 64 MiB"),
+        (&["decode", "/dev/zero"], 2, "has more than 64 MiB"),
+        (
+            &["decode", "--proto", "/dev/zero", "00"],
+            2,
+            "not a regular file",
+        ),
+        (&["sim", "--map", "/dev/zero"], 2, "it is longer than"),
+    ] {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 1000000; exec \"$0\" \"$@\"", AMBER]);
+        let output = command.args(args).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
+        assert!(text.contains(words), "{args:?}: {text}");
+    }
+}

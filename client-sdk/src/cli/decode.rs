@@ -1,6 +1,6 @@
 //! `amber decode`: bytes in, what they mean out. IO.
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 
@@ -42,9 +42,29 @@ pub struct Options {
     port: u16,
 }
 
+/// What is read at most, in bytes: minutes of all traffic of a robot. It is held in memory.
+const INPUT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What the length of a message can say.
+const MESSAGE_BYTES: usize = u16::MAX as usize;
+
 enum Input {
     Bytes(Vec<u8>),
     Capture(capture::Capture),
+}
+
+/// Reads all there is, unless it is too much.
+fn read(from: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    from.take(INPUT_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
+    if bytes.len() as u64 > INPUT_BYTES {
+        let mib = INPUT_BYTES >> 20;
+        return Err(Failure::wrong(format!("{name} has more than {mib} MiB"))
+            .hint("decode a part of it, such as `head -c 1000000 FILE | amber decode`"));
+    }
+    Ok(bytes)
 }
 
 impl Options {
@@ -55,6 +75,13 @@ impl Options {
     pub fn run(self, json: bool) -> Result<(), Failure> {
         let schemas = Schemas::with(&self.proto)?;
         match self.input()? {
+            Input::Bytes(bytes) if self.message && bytes.len() > MESSAGE_BYTES => {
+                let count = bytes.len();
+                Err(
+                    Failure::wrong(format!("no message is so long: {count} bytes"))
+                        .hint(format!("a frame has room for {MESSAGE_BYTES} bytes")),
+                )
+            }
             Input::Bytes(bytes) if self.message => self.one_message(&schemas, &bytes, json),
             Input::Bytes(bytes) => self.frames(&schemas, &bytes, json),
             Input::Capture(capture) => self.capture(&schemas, capture, json),
@@ -63,8 +90,11 @@ impl Options {
 
     fn input(&self) -> Result<Input, Failure> {
         if let [name] = self.what.as_slice()
-            && let Ok(bytes) = fs::read(name)
+            && let Ok(file) = File::open(name)
+            // What a folder says is said below.
+            && file.metadata().is_ok_and(|found| !found.is_dir())
         {
+            let bytes = read(file, name)?;
             return Ok(match capture::read(&bytes) {
                 Some(capture) => Input::Capture(capture),
                 None => Input::Bytes(bytes),
@@ -75,10 +105,7 @@ impl Options {
             if io::stdin().is_terminal() {
                 note("reading hex; Ctrl-D ends it");
             }
-            let mut bytes = Vec::new();
-            io::stdin()
-                .read_to_end(&mut bytes)
-                .map_err(|error| Failure::new(format!("cannot read stdin: {error}")))?;
+            let bytes = read(io::stdin(), "stdin")?;
             if capture::is_capture(&bytes)
                 && let Some(capture) = capture::read(&bytes)
             {
@@ -118,11 +145,17 @@ impl Options {
     }
 
     fn frames(&self, schemas: &Schemas, bytes: &[u8], json: bool) -> Result<(), Failure> {
-        let (frames, error) = schemas.explain(bytes);
-        for (i, frame) in frames.iter().enumerate() {
-            let mut shown = ShownFrame::of(schemas, bytes, frame);
+        if bytes.is_empty() {
+            return Err(Failure::wrong("no bytes"));
+        }
+        // One at a time: explained, they take hundreds of times as much memory.
+        let mut at = 0;
+        while at < bytes.len() {
+            let frame = schemas.explain_frame(bytes, at);
+            let frame = frame.map_err(|error| malformed(bytes, &error))?;
+            let mut shown = ShownFrame::of(schemas, bytes, &frame);
             if !self.brief {
-                let gap = if i == 0 { "" } else { "\n" };
+                let gap = if at == 0 { "" } else { "\n" };
                 shown.text = format!("{gap}{}", explain::table(bytes, &frame.lines));
             }
             output::show(&shown, json)?;
@@ -132,12 +165,10 @@ impl Options {
                     error.offset, error.why
                 ));
             }
-        }
-        if let Some(error) = error {
-            return Err(malformed(bytes, &error));
-        }
-        if frames.is_empty() {
-            return Err(Failure::wrong("no bytes"));
+            if let Some(error) = &frame.header_error {
+                return Err(malformed(bytes, error));
+            }
+            at += frame.length;
         }
         Ok(())
     }

@@ -76,7 +76,11 @@ impl Schemas {
         (frames, None)
     }
 
-    fn explain_frame(&self, bytes: &[u8], start: usize) -> Result<Explained, Malformed> {
+    /// Explains the frame that begins at `start`.
+    ///
+    /// # Errors
+    /// There is no whole frame.
+    pub fn explain_frame(&self, bytes: &[u8], start: usize) -> Result<Explained, Malformed> {
         let header = part(bytes, start, "header")?;
         let message = part(bytes, header.end, "message")?;
         let mut walk = Walk::new(bytes);

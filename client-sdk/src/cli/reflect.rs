@@ -24,6 +24,27 @@ pub struct Schemas {
     message: MessageDescriptor,
 }
 
+/// The longest schema that is read, in bytes: hundreds of times what a device needs.
+const SCHEMA_BYTES: u64 = 1024 * 1024;
+
+/// Whether a schema can be read whole. One that is not there is said by the compiler.
+fn check_file(file: &Path) -> Result<(), Failure> {
+    let Ok(found) = std::fs::metadata(file) else {
+        return Ok(());
+    };
+    let wrong = |what: &str| {
+        Err(Failure::wrong(format!("{}: {what}", file.display()))
+            .hint("`--proto` takes a .proto file with the messages of your device"))
+    };
+    if !found.is_file() {
+        return wrong("not a regular file");
+    }
+    match found.len() > SCHEMA_BYTES {
+        true => wrong("longer than 1 MiB"),
+        false => Ok(()),
+    }
+}
+
 impl Schemas {
     /// The schemas that come with Amber.
     ///
@@ -42,6 +63,9 @@ impl Schemas {
     pub fn with(files: &[PathBuf]) -> Result<Self, Failure> {
         if files.is_empty() {
             return Self::load();
+        }
+        for file in files {
+            check_file(file)?;
         }
         let ours = prost_types_set()?;
         let names: Vec<_> = ours

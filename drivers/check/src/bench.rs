@@ -54,6 +54,8 @@ pub(crate) enum Trouble {
     Noise { rest: Vec<u8>, recent: Vec<u8> },
     /// It does not read its stdin.
     DoesNotRead,
+    /// It writes more than anybody asked for, and does not stop.
+    Flood,
 }
 
 /// What went over the pipes, in its order.
@@ -77,6 +79,8 @@ pub(crate) struct Bench {
     /// The devices that it has asked something.
     pub(crate) asked: Vec<(DriverHdr, Bytes)>,
     closed: bool,
+    /// More came than there is room for, and the rest is thrown away.
+    flooded: bool,
     device: Device,
     running: Running,
     /// So that AMBER_MEDIATOR names an address of ours.
@@ -136,6 +140,7 @@ impl Bench {
             log: Vec::new(),
             asked: Vec::new(),
             closed: false,
+            flooded: false,
             device,
             running: running.clone(),
             _mediator: mediator,
@@ -150,7 +155,7 @@ impl Bench {
         wait: Duration,
     ) -> Result<(), Trouble> {
         let bytes = frame(header, message);
-        self.log.push(Logged::Sent(bytes.clone()));
+        self.note(Logged::Sent(bytes.clone()));
         self.write(&bytes, wait)
     }
 
@@ -223,10 +228,10 @@ impl Bench {
                     continue;
                 }
                 if names_half_a_device(&packet) {
-                    self.asked.push((packet.header, packet.message));
+                    self.note_request(packet);
                     continue;
                 }
-                self.log.push(Logged::Received(bytes));
+                self.note(Logged::Received(bytes));
                 return Ok(Some(packet));
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -279,7 +284,7 @@ impl Bench {
     pub(crate) fn rest(&mut self) -> Vec<Packet> {
         let mut rest = Vec::new();
         while let Ok(Some((packet, bytes))) = self.take_frame() {
-            self.log.push(Logged::Received(bytes));
+            self.note(Logged::Received(bytes));
             rest.push(packet);
         }
         rest
@@ -328,7 +333,24 @@ impl Bench {
         }
     }
 
+    /// Logs what went over the pipes: of very much the last.
+    fn note(&mut self, what: Logged) {
+        if self.log.len() == limits::LOG_FRAMES {
+            self.log.drain(..limits::LOG_FRAMES / 2);
+        }
+        self.log.push(what);
+    }
+
+    fn note_request(&mut self, packet: Packet) {
+        if self.asked.len() < limits::LOG_FRAMES {
+            self.asked.push((packet.header, packet.message));
+        }
+    }
+
     fn take_frame(&mut self) -> Result<Option<(Packet, Vec<u8>)>, Trouble> {
+        if self.flooded {
+            return Err(Trouble::Flood);
+        }
         let Some(frame) = Frame::from_stream(&self.input) else {
             return match check_prefix(&self.input) {
                 Ok(()) => Ok(None),
@@ -379,11 +401,17 @@ impl Bench {
 
     fn read_all(&mut self) {
         let mut buffer = [0; 65_536];
-        while !self.closed {
+        let mut total = 0;
+        // One that never stops does not keep us here for ever.
+        while !self.closed && total < limits::INPUT_BYTES {
             match self.stdout.read(&mut buffer) {
                 Ok(0) => self.closed = true,
                 Ok(count) => {
-                    self.input.extend_from_slice(&buffer[..count]);
+                    total += count;
+                    self.flooded |= self.input.len() + count > limits::INPUT_BYTES;
+                    if !self.flooded {
+                        self.input.extend_from_slice(&buffer[..count]);
+                    }
                     let room = limits::RAW_BYTES.saturating_sub(self.recent.len());
                     self.recent.extend_from_slice(&buffer[..count.min(room)]);
                 }
@@ -427,7 +455,7 @@ impl Bench {
             message.r#type(),
             MsgType::Ping | MsgType::Data | MsgType::Subscribe
         );
-        self.asked.push((asked.header, asked.message));
+        self.note_request(asked);
         if wanted {
             // A driver that has ended is noticed by the check itself.
             let _ = self.write(&frame(&header, &answer.encode_to_vec()), limits::FLOOD_WAIT);
@@ -518,7 +546,9 @@ fn timeout(wait: Duration) -> PollTimeout {
 fn collect_words(stderr: impl Read, words: &Mutex<VecDeque<String>>, verbose: bool) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
-    while reader
+    // A longer line is cut in pieces.
+    while (&mut reader)
+        .take(limits::LINE_BYTES)
         .read_until(b'\n', &mut line)
         .is_ok_and(|count| count > 0)
     {

@@ -18,6 +18,17 @@ pub(crate) const STDERR_KEPT: usize = 100;
 /// Raw bytes of stdout that are kept for a diagnosis.
 pub(crate) const RAW_BYTES: usize = 4096;
 
+/// Bytes of a driver's stdout that wait to be looked at: several times as many as it
+/// writes to answer [`FLOOD_FRAMES`].
+pub(crate) const INPUT_BYTES: usize = 8 * 1024 * 1024;
+
+/// Frames of a check that are kept, and requests to other devices: more than any check
+/// causes.
+pub(crate) const LOG_FRAMES: usize = 2 * FLOOD_FRAMES as usize;
+
+/// The longest line of stderr, in bytes; longer ones are cut in pieces.
+pub(crate) const LINE_BYTES: u64 = 4096;
+
 /// How long nothing must come for us to believe that nothing comes, when the
 /// answer to a later question is there already.
 pub(crate) const QUIET: Duration = Duration::from_millis(60);

@@ -488,6 +488,10 @@ impl Run<'_> {
                     "its last words below say where; what cannot be read or is not known must be \
                      skipped, not end the program",
                 ),
+            Trouble::Flood => Finding::new("it writes without end", expected).mend(
+                "write only what was asked for, and what subscribers get; nothing else prints to \
+                 stdout",
+            ),
             Trouble::DoesNotRead => Finding::new("it does not read its stdin", expected).mend(
                 "read in a loop until stdin ends; slow work belongs into a thread of its own",
             ),

@@ -1,7 +1,7 @@
 //! The verb `amber sim`. IO.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -16,6 +16,9 @@ use crate::map::Map;
 use crate::roboclaw::Firmware;
 use crate::robot::Fault;
 use crate::simulator::{self, Simulator};
+
+/// The longest map that is read, in bytes: a building with every brick.
+const MAP_BYTES: u64 = 16 * 1024 * 1024;
 
 /// `amber sim`, and what can be done to a simulation that runs.
 #[derive(Args, Clone, Debug)]
@@ -387,8 +390,18 @@ fn ask(folder: &Path, request: Request) -> Result<Answer, Failure> {
 }
 
 fn read_map(file: &Path) -> Result<Map, Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| wrong(&format!("cannot read {}: {error}", file.display())))?;
+    let read = || {
+        let mut text = String::new();
+        std::fs::File::open(file)?
+            .take(MAP_BYTES + 1)
+            .read_to_string(&mut text)?;
+        match text.len() as u64 > MAP_BYTES {
+            true => Err(io::Error::other("it is longer than 16 MiB")),
+            false => Ok(text),
+        }
+    };
+    let text =
+        read().map_err(|error| wrong(&format!("cannot read {}: {error}", file.display())))?;
     Map::parse(&text).map_err(|error| wrong(&format!("{}: {error}", file.display())))
 }
 
