@@ -305,8 +305,8 @@ fn what_never_ends_is_an_error_and_takes_little_memory() {
             1,
             "1 FAILED",
         ),
-        (&["decode", zeros], 2, "has more than 64 MiB"),
-        (&["decode", "/dev/zero"], 2, "has more than 64 MiB"),
+        (&["decode", zeros], 2, "has more than 32 MiB"),
+        (&["decode", "/dev/zero"], 2, "has more than 32 MiB"),
         (
             &["decode", "--proto", "/dev/zero", "00"],
             2,

@@ -43,7 +43,7 @@ pub struct Options {
 }
 
 /// What is read at most, in bytes: minutes of all traffic of a robot. It is held in memory.
-const INPUT_BYTES: u64 = 64 * 1024 * 1024;
+const INPUT_BYTES: u64 = 32 * 1024 * 1024;
 
 /// What the length of a message can say.
 const MESSAGE_BYTES: usize = u16::MAX as usize;
