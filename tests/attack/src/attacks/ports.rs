@@ -105,7 +105,7 @@ fn unknown_deaths(context: &Context) -> anyhow::Result<Seen> {
     let goodbye = wire::to(Device::MEDIATOR, &wire::kind(MsgType::ClientDied));
     let mut rng = fastrand::Rng::with_seed(context.seed);
     let (mut deaths, mut unknown, mut twice) = (0, 0, 0);
-    for _ in 0..context.pick(3, 10) {
+    for _ in 0..context.pick(1, 10) {
         let site = Site::start(&context.programs, &Place::default(), CONFIG)?;
         let local = Peer::local(&site, None)?;
         for number in 0..CLIENTS {
