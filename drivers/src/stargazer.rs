@@ -7,8 +7,9 @@
 //! What clients can count on:
 //!
 //! - Positions are centimetres and headings degrees. Without a file of markers
-//!   they are what the device says: seen from the marker, counter-clockwise.
-//!   With one they are on the map: x to the right, y down, clockwise.
+//!   they are what the device says: relative to the marker, with y up.
+//!   With one they are on the map: x to the right, y down. Headings are
+//!   clockwise in both.
 //! - Fixes have no check sum. What does not look like one is thrown away, and
 //!   after a jump a fix counts only when the next one says the same.
 //! - With no marker in view nothing is published, and an answer holds the last

@@ -23,8 +23,8 @@ pub struct Stargazer {
 
 /// A pose.
 ///
-/// On the map where the driver has a file of markers: x to the right, y down,
-/// angles clockwise. Otherwise seen from the marker, and counter-clockwise.
+/// On the map if the driver has a file of markers: x to the right, y down.
+/// Otherwise relative to the marker, with y up. Headings are clockwise in both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fix {
     /// Centimetres.

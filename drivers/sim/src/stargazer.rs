@@ -244,7 +244,8 @@ impl Stargazer {
         let sigma = SIGMA_CM + SIGMA_RIM_CM * rim;
         let x = seen.pose.at.x * 100.0 + sigma * gaussian(&mut self.random);
         let y = seen.pose.at.y * 100.0 + sigma * gaussian(&mut self.random);
-        let heading = seen.pose.heading.to_degrees() + SIGMA_DEG * gaussian(&mut self.random);
+        // The device counts headings clockwise, but its frame has y to the left of x.
+        let heading = -seen.pose.heading.to_degrees() + SIGMA_DEG * gaussian(&mut self.random);
         let heading = wrap(heading.to_radians()).to_degrees();
         let height = HEIGHT_M * 100.0 + SIGMA_HEIGHT_CM * gaussian(&mut self.random);
         let id = seen.id;

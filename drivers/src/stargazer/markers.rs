@@ -1,8 +1,9 @@
 //! Where markers are, and so where the robot is. PURE.
 //!
 //! Files have the frame of maps: metres with x to the right and **y down**,
-//! and degrees clockwise from x. A StarGazer has one with y up and degrees
-//! counter-clockwise.
+//! and degrees clockwise from x. A StarGazer has y up, but it counts degrees
+//! clockwise, too. The maker's guide states no direction; this was read from
+//! the code of other drivers, which all negate the angle and leave x and y alone.
 
 use std::collections::BTreeMap;
 
@@ -42,8 +43,8 @@ pub struct Pose {
     pub y_cm: f64,
     /// From the sensor up to the marker.
     pub z_cm: f64,
-    /// Clockwise on the map, counter-clockwise seen from the marker; more than
-    /// -180 and up to 180.
+    /// Clockwise, on the map or relative to the marker; more than -180 and up
+    /// to 180.
     pub heading_deg: f64,
     /// By which marker.
     pub marker: u32,
@@ -140,7 +141,7 @@ impl Markers {
             x_cm: marker.x_m * 100.0 + x_cm * cos - y_cm * sin,
             y_cm: marker.y_m * 100.0 + x_cm * sin + y_cm * cos,
             z_cm: seen.height_cm,
-            heading_deg: wrap_deg(marker.heading_deg - heading_deg),
+            heading_deg: wrap_deg(marker.heading_deg + heading_deg),
             marker: seen.marker,
         })
     }
@@ -206,12 +207,12 @@ mod tests {
     }
 
     #[test]
-    fn on_a_map_y_goes_down_and_angles_to_the_right() {
+    fn on_a_map_y_points_down_and_angles_stay_clockwise() {
         let markers = markers(FILE, None).unwrap();
         // Ahead of the marker's x, and to its left, which is up on the map.
         check(
             markers.pose(&[seen(7, 30.0, 50.0, 20.0)]),
-            (150.0, 180.0, -30.0, 7),
+            (150.0, 180.0, 30.0, 7),
         );
         // Its x is down on the map, so its left is to the right.
         check(
@@ -220,7 +221,7 @@ mod tests {
         );
         check(
             markers.pose(&[seen(9, -135.0, 0.0, 0.0)]),
-            (400.0, 300.0, -135.0, 9),
+            (400.0, 300.0, -45.0, 9),
         );
     }
 

@@ -45,7 +45,7 @@ pub enum Message {
 pub struct Sighting {
     /// Which marker.
     pub marker: u32,
-    /// Counter-clockwise.
+    /// Clockwise.
     pub heading_deg: f64,
     /// In the marker's frame.
     pub x_cm: f64,

@@ -162,8 +162,8 @@ class ImuReading:
 class Fix:
     """A pose from a landmark on the ceiling.
 
-    On the map where the driver has a file of markers (x to the right, y down,
-    clockwise); otherwise seen from the marker, and counter-clockwise.
+    On the map if the driver has a file of markers (x to the right, y down);
+    otherwise relative to the marker, with y up. Headings are clockwise in both.
     """
 
     #: Position in centimetres.

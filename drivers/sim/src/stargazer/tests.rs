@@ -71,11 +71,12 @@ fn ten_fixes_a_second_look_like_those_of_real_ones() {
     assert_eq!(said.len(), 10);
     for text in said {
         let [heading, x, y, height] = fix(&text, "~^I4");
-        assert!((heading - 90.0).abs() < 1.0, "{text}");
+        // A quarter turn to the left is -90: the device counts clockwise.
+        assert!((heading + 90.0).abs() < 1.0, "{text}");
         assert!((x - 50.0).abs() < 2.0 && (y + 25.0).abs() < 2.0, "{text}");
         assert!((height - 240.0).abs() < 5.0, "{text}");
         let fields: Vec<_> = text.split('|').collect();
-        assert!(fields[1].starts_with('+') && fields[2].starts_with('+'));
+        assert!(fields[1].starts_with('-') && fields[2].starts_with('+'));
         assert!(fields[3].starts_with('-') && fields[4].starts_with('2'));
     }
 }
