@@ -21,7 +21,7 @@ use amber_sim::hokuyo::Model;
 use amber_sim::i2c::{Reply, Transfer};
 use amber_sim::map::Map;
 use amber_sim::roboclaw;
-use amber_sim::robot::{Config, Device, Robot};
+use amber_sim::robot::{Config, Device, Robot, Variants};
 use amber_sim::world::find_start;
 
 const MS: Duration = Duration::from_millis(1);
@@ -64,6 +64,7 @@ impl Drive {
             roboclaw: roboclaw::Config::default(),
             model: Model::Urg04Lx,
             ceiling: Ceiling::default(),
+            variants: Variants::default(),
         });
         let settings = Settings {
             numbers: Numbers::Right,

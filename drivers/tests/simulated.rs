@@ -13,10 +13,10 @@ use amber_proto::hokuyo::DriverMsg as HokuyoMsg;
 use amber_proto::roboclaw::{DriverMsg as RoboclawMsg, MotorsSpeed};
 use amber_proto::{DeviceMessage, MsgType, SynNum};
 use amber_sim::control::{self, Answer, Request, State};
-use amber_sim::hokuyo::Model;
+use amber_sim::hokuyo::{Model, Quirks};
 use amber_sim::map::Map;
 use amber_sim::roboclaw::Firmware;
-use amber_sim::robot::Device;
+use amber_sim::robot::{Device, Variants};
 use amber_sim::simulator::{Config, Simulator};
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -37,6 +37,10 @@ struct Simulation {
 
 impl Simulation {
     fn start(firmware: Firmware) -> Self {
+        Self::start_with(firmware, Variants::default())
+    }
+
+    fn start_with(firmware: Firmware, variants: Variants) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = Config {
             map: Map::flat(),
@@ -47,6 +51,7 @@ impl Simulation {
             roboclaw: firmware,
             hokuyo: Model::Urg04Lx,
             hokuyo_tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
+            variants,
         };
         let (end, ended) = oneshot::channel::<()>();
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -442,6 +447,29 @@ async fn scans_over_tcp_are_those_over_the_serial_port() {
         }
     }
     assert!((ahead[0] - ahead[1]).abs() < 60.0, "{ahead:?}");
+}
+
+#[tokio::test]
+async fn scanners_in_scip_1_and_without_single_scans_give_scans() {
+    let scanner = Quirks {
+        starts_in_scip_1: true,
+        lacks_gd: true,
+    };
+    let variants = Variants {
+        scanner,
+        ..Variants::default()
+    };
+    let simulation = Simulation::start_with(Firmware::Crc16, variants);
+    let two_scans = async |mediator: &mut Mediator| {
+        for _ in 0..2 {
+            let scan = mediator.scan().await.scan.unwrap();
+            assert_eq!(scan.distances.len(), 682);
+        }
+    };
+    serve(hokuyo_over_tcp(&simulation), two_scans).await;
+    serve(hokuyo_of(&simulation), two_scans).await;
+    // After its power was off it is in SCIP 1.1 again.
+    publishes_again(hokuyo_of(&simulation), &simulation, "hokuyo").await;
 }
 
 async fn publishes_again(driver: impl Driver, simulation: &Simulation, device: &str) {

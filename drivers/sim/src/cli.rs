@@ -11,10 +11,10 @@ use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::control::{self, Answer, Request, Servo, State};
-use crate::hokuyo::Model;
+use crate::hokuyo::{Model, Quirks};
 use crate::map::Map;
 use crate::roboclaw::Firmware;
-use crate::robot::Fault;
+use crate::robot::{Fault, Variants};
 use crate::simulator::{self, Simulator};
 
 /// The longest map that is read, in bytes: a building with every brick.
@@ -57,6 +57,12 @@ struct Start {
     /// Another laser scanner that listens on TCP
     #[arg(long, value_name = "ADDRESS:PORT")]
     hokuyo_tcp: Option<SocketAddr>,
+    /// The laser scanner starts in SCIP 1.1, as units with older firmware do
+    #[arg(long)]
+    hokuyo_scip1: bool,
+    /// The laser scanners have no single scans (GD), as some Ethernet models
+    #[arg(long)]
+    hokuyo_without_gd: bool,
     /// How much faster than real time
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     speed: f64,
@@ -205,6 +211,18 @@ impl FromStr for Place {
     }
 }
 
+impl Start {
+    fn variants(&self) -> Variants {
+        Variants {
+            scanner: Quirks {
+                starts_in_scip_1: self.hokuyo_scip1,
+                lacks_gd: self.hokuyo_without_gd,
+            },
+            ..Variants::default()
+        }
+    }
+}
+
 impl Options {
     /// What to simulate, with the map read.
     ///
@@ -234,6 +252,7 @@ impl Options {
                 HokuyoKind::Utm30Lx => Model::Utm30Lx,
             },
             hokuyo_tcp: start.hokuyo_tcp,
+            variants: start.variants(),
         })
     }
 }

@@ -10,7 +10,9 @@
 mod identity;
 mod model;
 mod part;
+mod scans;
 mod scip;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -19,7 +21,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 pub use self::model::{Model, Scan, Sweep};
-use self::part::{Part, digits};
+use self::part::Part;
 use self::scip::Reply;
 pub use self::scip::{encode, sum};
 use self::turns::Turns;
@@ -30,16 +32,15 @@ const MAX_REQUEST: usize = 64;
 const MAX_STRING: usize = 16;
 /// After power-on the motor needs so long until there is a scan.
 const SPIN_UP: Duration = Duration::from_secs(1);
-/// A turn that should have been sent longer ago than this is left out.
-const TOO_LATE: Duration = Duration::from_millis(300);
-/// No more requests than this wait for a scan; a host sends one at a time.
-const MAX_WAITING: usize = 16;
 
 /// A laser scanner.
 #[derive(Clone, Debug)]
 pub struct Hokuyo {
     model: Model,
     link: Link,
+    quirks: Quirks,
+    /// It speaks SCIP 1.1 until the host asks for 2.0.
+    speaks_scip_1: bool,
     line: Vec<u8>,
     outputs: VecDeque<Vec<u8>>,
     /// When the laser went on, or the motor was ready if that was later.
@@ -48,11 +49,13 @@ pub struct Hokuyo {
     stream: Option<Stream>,
     waiting: VecDeque<Waiting>,
     latest: Option<(Sweep, Scan)>,
-    sensitive: bool,
+    /// The turn of the last single scan: the next one gets a later turn.
+    served: Option<u64>,
     bits_per_s: u32,
     time_mode: bool,
     sleeping: bool,
     reboot_asked: bool,
+    hangs_up: bool,
     timer_zero: Duration,
     turns: Turns,
 }
@@ -64,6 +67,16 @@ pub enum Link {
     Serial,
     /// By Ethernet; such models know the commands of SCIP 2.2.
     Ethernet,
+}
+
+/// What some scanners do and others do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// After power-on it speaks SCIP 1.1 until `SCIP2.0` arrives, as units with
+    /// older firmware do.
+    pub starts_in_scip_1: bool,
+    /// It does not know `GD`, `GS` and `GE`, as some models with Ethernet.
+    pub lacks_gd: bool,
 }
 
 /// A request for one scan that is not finished yet.
@@ -96,9 +109,17 @@ impl Hokuyo {
     /// A scanner that was just switched on.
     #[must_use]
     pub fn new(model: Model, link: Link, now: Duration) -> Self {
+        Self::with_quirks(model, link, Quirks::default(), now)
+    }
+
+    /// The same for a scanner with quirks.
+    #[must_use]
+    pub fn with_quirks(model: Model, link: Link, quirks: Quirks, now: Duration) -> Self {
         Self {
             model,
             link,
+            quirks,
+            speaks_scip_1: quirks.starts_in_scip_1,
             line: Vec::new(),
             outputs: VecDeque::new(),
             laser_on: None,
@@ -106,11 +127,12 @@ impl Hokuyo {
             stream: None,
             waiting: VecDeque::new(),
             latest: None,
-            sensitive: false,
+            served: None,
             bits_per_s: 19_200,
             time_mode: false,
             sleeping: false,
             reboot_asked: false,
+            hangs_up: false,
             timer_zero: now,
             turns: Turns::new(model, now),
         }
@@ -119,7 +141,7 @@ impl Hokuyo {
     /// The same device after its power was off.
     #[must_use]
     pub fn restarted(&self, now: Duration) -> Self {
-        Self::new(self.model, self.link, now)
+        Self::with_quirks(self.model, self.link, self.quirks, now)
     }
 
     /// The model.
@@ -171,6 +193,12 @@ impl Hokuyo {
         self.outputs.pop_front()
     }
 
+    /// Whether the scanner has dropped the connection since the last call.
+    /// Send [`Hokuyo::poll_output`] first.
+    pub fn poll_hang_up(&mut self) -> bool {
+        std::mem::take(&mut self.hangs_up)
+    }
+
     /// When a turn will be finished that somebody wants.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
@@ -193,6 +221,9 @@ impl Hokuyo {
         };
         if line.len() > MAX_REQUEST {
             return self.answer(request, "0G");
+        }
+        if self.speaks_scip_1 {
+            return self.handle_line_of_scip_1(request);
         }
         let (command, text) = request.split_once(';').unwrap_or((request, ""));
         if text.len() > MAX_STRING {
@@ -217,7 +248,6 @@ impl Hokuyo {
                 let state = identity::State {
                     model: self.model,
                     laser_on: self.laser_on.is_some(),
-                    sensitive: self.sensitive,
                     speed: self.turns.speed(),
                     rpm: self.turns.rpm(),
                     bits_per_s: self.bits_per_s,
@@ -242,8 +272,10 @@ impl Hokuyo {
                 self.answer(request, if reboot_asked { DONE } else { "01" });
                 if reboot_asked {
                     let outputs = std::mem::take(&mut self.outputs);
-                    *self = Self::new(self.model, self.link, now);
+                    *self = self.restarted(now);
                     self.outputs = outputs;
+                    // A serial line stays, a connection does not.
+                    self.hangs_up = self.link == Link::Ethernet;
                 } else {
                     self.reboot_asked = true;
                 }
@@ -253,7 +285,7 @@ impl Hokuyo {
                 self.answer(request, status);
             }
             ("HS", _) => {
-                let status = self.change_sensitivity(parameters);
+                let status = self.refuse_sensitivity();
                 self.answer(request, status);
             }
             ("SS", _) => {
@@ -261,7 +293,9 @@ impl Hokuyo {
                 self.answer(request, status);
             }
             ("TM", _) => self.time(now, request, parameters),
-            ("GD" | "GS" | "GE", _) => self.one_scan(now, request, name, parameters),
+            ("GD" | "GS" | "GE", _) if !self.quirks.lacks_gd => {
+                self.one_scan(now, request, name, parameters)
+            }
             ("MD" | "MS" | "ME", _) => self.many_scans(now, request, name, parameters),
             ("%S", "T") if self.is_scip_2_2() => {
                 let state = self.state();
@@ -274,6 +308,19 @@ impl Hokuyo {
             }
             _ => self.answer(request, UNDEFINED),
         }
+    }
+
+    /// Only what a host needs to leave SCIP 1.1; the rest is refused with an
+    /// echo and a status that has no sum.
+    fn handle_line_of_scip_1(&mut self, request: &str) {
+        let status = match request {
+            "SCIP2.0" => {
+                self.speaks_scip_1 = false;
+                "0"
+            }
+            _ => "E",
+        };
+        self.push(format!("{request}\n{status}\n\n").into_bytes());
     }
 
     fn answer(&mut self, request: &str, status: Status) {
@@ -293,196 +340,9 @@ impl Hokuyo {
         self.laser_on = None;
         self.stream = None;
         self.latest = None;
+        self.served = None;
         for waiting in std::mem::take(&mut self.waiting) {
             self.answer(&waiting.request, "10");
-        }
-    }
-
-    fn reset(&mut self, now: Duration, whole: bool) {
-        self.switch_laser_off();
-        self.time_mode = false;
-        self.sensitive = false;
-        self.timer_zero = now;
-        if whole {
-            self.set_speed(now, 0);
-            self.bits_per_s = 19_200;
-        }
-    }
-
-    fn change_speed(&mut self, now: Duration, parameters: &str) -> Status {
-        let Some(speed) = digits(parameters, 2) else {
-            return "01";
-        };
-        let speed = match speed {
-            _ if self.model == Model::Utm30Lx => return "04",
-            99 => 0,
-            0..=10 => speed,
-            _ => return "02",
-        };
-        if speed == self.turns.speed() {
-            return "03";
-        }
-        self.set_speed(now, speed);
-        DONE
-    }
-
-    fn set_speed(&mut self, now: Duration, speed: u32) {
-        if self.turns.set_speed(now, speed) {
-            self.latest = None;
-            // Turns are counted anew.
-            let turn = self.turns.first_from(now);
-            if let Some(stream) = &mut self.stream {
-                stream.turn = turn;
-            }
-            for waiting in &mut self.waiting {
-                waiting.turn = turn;
-            }
-        }
-    }
-
-    fn change_sensitivity(&mut self, parameters: &str) -> Status {
-        match digits(parameters, 1) {
-            _ if self.model == Model::Utm30Lx => "03",
-            None | Some(2..) => "01",
-            Some(wanted) if (wanted == 1) == self.sensitive => "02",
-            Some(wanted) => {
-                self.sensitive = wanted == 1;
-                DONE
-            }
-        }
-    }
-
-    fn change_bit_rate(&mut self, parameters: &str) -> Status {
-        const RATES: [u32; 7] = [19_200, 38_400, 57_600, 115_200, 250_000, 500_000, 750_000];
-        match digits(parameters, 6) {
-            None => "01",
-            Some(_) if self.link == Link::Ethernet => "0F",
-            Some(_) if self.model == Model::Utm30Lx => "04",
-            Some(rate) if !RATES.contains(&rate) => "02",
-            Some(rate) if rate == self.bits_per_s => "03",
-            Some(rate) => {
-                self.bits_per_s = rate;
-                DONE
-            }
-        }
-    }
-
-    fn time(&mut self, now: Duration, request: &str, parameters: &str) {
-        let status = match (parameters, self.time_mode) {
-            ("0", true) => "02",
-            ("0", false) => {
-                self.switch_laser_off();
-                self.time_mode = true;
-                DONE
-            }
-            ("1", true) => {
-                let time = encode(self.time_stamp(now), 4);
-                return self.push(Reply::to(request).line(DONE).line(time).end());
-            }
-            ("1", false) => "04",
-            ("2", true) => {
-                self.time_mode = false;
-                DONE
-            }
-            ("2", false) => "03",
-            _ => "01",
-        };
-        self.answer(request, status);
-    }
-
-    fn one_scan(&mut self, now: Duration, request: &str, name: &str, parameters: &str) {
-        let part = match Part::parse(self.model, name, parameters, 10) {
-            Ok(part) => part,
-            Err(status) => return self.answer(request, status),
-        };
-        let Some(on) = self.laser_on else {
-            return self.answer(request, "10");
-        };
-        if self.waiting.len() == MAX_WAITING {
-            return self.answer(request, "0A");
-        }
-        // The latest that is finished, or the first one of all.
-        let turn = self.turns.last_finished(now).max(self.turns.first_from(on));
-        self.waiting.push_back(Waiting {
-            request: request.to_owned(),
-            part,
-            turn,
-        });
-    }
-
-    fn many_scans(&mut self, now: Duration, request: &str, name: &str, parameters: &str) {
-        let checked = Part::parse(self.model, name, parameters, 13).and_then(|part| {
-            let skip = digits(&parameters[10..11], 1).ok_or("06")?;
-            let count = digits(&parameters[11..13], 2).ok_or("07")?;
-            Ok((part, skip, count))
-        });
-        let (part, skip, count) = match checked {
-            Ok(checked) => checked,
-            Err(status) => return self.answer(request, status),
-        };
-        self.switch_laser_on(now);
-        let from = self.laser_on.map_or(now, |on| on.max(now));
-        let (command, text) = request.split_at(2 + 13);
-        self.stream = Some(Stream {
-            echo: (command[..13].to_owned(), text.to_owned()),
-            part,
-            skip: u64::from(skip),
-            remaining: (count > 0).then_some(count),
-            turn: self.turns.first_from(from),
-        });
-        self.answer(request, DONE);
-    }
-
-    /// The turn that is wanted first.
-    fn next_turn(&self) -> Option<u64> {
-        let streamed = self.stream.as_ref().map(|stream| stream.turn);
-        let waiting = self.waiting.iter().map(|waiting| waiting.turn);
-        waiting.chain(streamed).min()
-    }
-
-    /// Sends what can be sent of the latest scan, and leaves out what is too late.
-    fn serve_known(&mut self, now: Duration) {
-        let current = self.turns.last_finished(now);
-        if let Some(stream) = &mut self.stream {
-            let turns_late = self.turns.within(TOO_LATE);
-            if current.saturating_sub(stream.turn) > turns_late {
-                stream.turn = current;
-            }
-        }
-        let Some((sweep, scan)) = self.latest.take() else {
-            return;
-        };
-        let time = self.time_stamp(sweep.start);
-        let (served, waiting) = std::mem::take(&mut self.waiting)
-            .into_iter()
-            .partition::<VecDeque<_>, _>(|waiting| self.turns.sweep(waiting.turn) == sweep);
-        self.waiting = waiting;
-        for waiting in served {
-            let reply = Reply::to(&waiting.request).line(DONE);
-            self.push(waiting.part.block(reply, time, &scan));
-        }
-        self.latest = Some((sweep, scan));
-        let Some(stream) = &self.stream else { return };
-        if self.turns.sweep(stream.turn) == sweep {
-            self.send_streamed(time);
-        }
-    }
-
-    fn send_streamed(&mut self, time: u32) {
-        let (Some(mut stream), Some((_, scan))) = (self.stream.take(), &self.latest) else {
-            return;
-        };
-        let remaining = stream.remaining.map(|count| count - 1);
-        let (before, after) = &stream.echo;
-        let echo = format!("{before}{:02}{after}", remaining.unwrap_or_default());
-        let bytes = stream.part.block(Reply::to(&echo).line("99"), time, scan);
-        self.push(bytes);
-        if remaining == Some(0) {
-            self.switch_laser_off();
-        } else {
-            stream.remaining = remaining;
-            stream.turn += 1 + stream.skip;
-            self.stream = Some(stream);
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::ceiling::{Ceiling, Seen};
 use crate::geometry::{Pose, Segment};
-use crate::hokuyo::{self, Hokuyo, Link, Model, Sweep};
+use crate::hokuyo::{self, Hokuyo, Link, Model, Quirks, Sweep};
 use crate::i2c::{Reply, Transfer};
 use crate::maestro::{self, Maestro};
 use crate::ninedof::{Errors, Motion, NineDof};
@@ -74,6 +74,17 @@ pub struct Config {
     pub model: Model,
     /// What the StarGazer looks up at.
     pub ceiling: Ceiling,
+    /// Which variants of the devices it has.
+    pub variants: Variants,
+}
+
+/// Which variants of its devices a robot has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Variants {
+    /// The laser scanners.
+    pub scanner: Quirks,
+    /// The servo controller.
+    pub maestro: maestro::Config,
 }
 
 /// The robot.
@@ -203,15 +214,25 @@ impl Robot {
     /// It cannot stand where it should begin.
     pub fn new(config: Config) -> Result<Self, StartError> {
         let mut random = fastrand::Rng::with_seed(config.seed);
+        let quirks = config.variants.scanner;
         Ok(Self {
             world: World::new(config.walls, config.start, random.u64(..))?,
             roboclaws: Roboclaws::new(config.roboclaw),
-            scanner: Hokuyo::new(config.model, Link::Serial, Duration::ZERO),
-            ethernet_scanner: Hokuyo::new(config.model, Link::Ethernet, Duration::ZERO),
+            scanner: Hokuyo::with_quirks(config.model, Link::Serial, quirks, Duration::ZERO),
+            ethernet_scanner: Hokuyo::with_quirks(
+                config.model,
+                Link::Ethernet,
+                // Scanners with Ethernet are too new for SCIP 1.1.
+                Quirks {
+                    starts_in_scip_1: false,
+                    ..quirks
+                },
+                Duration::ZERO,
+            ),
             ninedof: NineDof::new(Errors::of_seed(config.seed), Duration::ZERO),
             ceiling: config.ceiling,
             stargazer: Stargazer::new(config.seed, Duration::ZERO),
-            maestro: Maestro::new(maestro::Config::default(), Duration::ZERO),
+            maestro: Maestro::new(config.variants.maestro, Duration::ZERO),
             faults: Vec::new(),
             random,
             scans: 0,
@@ -309,6 +330,12 @@ impl Robot {
             self.corrupt(device, &mut bytes);
             return Some(bytes);
         }
+    }
+
+    /// Whether a device has dropped its connection since the last call. Send
+    /// what [`Robot::poll_output`] has first.
+    pub fn poll_hang_up(&mut self, device: Device) -> bool {
+        self.scanner_mut(device).is_some_and(Hokuyo::poll_hang_up)
     }
 
     /// When something happens even if nothing comes in.

@@ -29,7 +29,7 @@ use crate::map::{Map, from_map, to_map};
 use crate::ptys::{Ptys, SERIAL};
 use crate::reset_line::ResetLine;
 use crate::roboclaw;
-use crate::robot::{self, Device, Fault, Robot};
+use crate::robot::{self, Device, Fault, Robot, Variants};
 use crate::tcp::{TcpEvent, TcpPort};
 use crate::world::{StartError, find_start};
 
@@ -62,6 +62,8 @@ pub struct Config {
     pub hokuyo: Model,
     /// Where a second laser scanner listens, if there shall be one.
     pub hokuyo_tcp: Option<SocketAddr>,
+    /// Which variants of the devices the robot has.
+    pub variants: Variants,
 }
 
 /// Why a simulation did not begin, or ended.
@@ -180,6 +182,7 @@ impl Simulator {
             },
             model: config.hokuyo,
             ceiling,
+            variants: config.variants,
         })?;
         let mut folder = Folder::take(&config.folder)?;
         let written = folder.write(MARKERS, &markers);
@@ -308,6 +311,12 @@ impl Simulator {
                     (Device::HokuyoTcp, None) => {}
                     _ => told(device, self.ptys.write(device, &bytes))?,
                 }
+            }
+            if let (Device::HokuyoTcp, true, Some(tcp)) =
+                (device, self.robot.poll_hang_up(device), &mut self.tcp)
+            {
+                tcp.hang_up();
+                self.robot.handle_hang_up(device);
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ use std::thread;
 use amber_sim::hokuyo::Model;
 use amber_sim::map::Map;
 use amber_sim::roboclaw::Firmware;
-use amber_sim::robot::Device;
+use amber_sim::robot::{Device, Variants};
 use amber_sim::simulator::{Config, Simulator};
 use tokio::sync::oneshot;
 
@@ -80,6 +80,7 @@ fn check(
         roboclaw: Firmware::Crc16,
         hokuyo,
         hokuyo_tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
+        variants: Variants::default(),
     };
     let (end, ended) = oneshot::channel::<()>();
     let (ready, devices) = std::sync::mpsc::channel();

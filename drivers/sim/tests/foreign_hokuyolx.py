@@ -4,6 +4,7 @@ Prints "ok" when everything was as it should be. The library checks every sum.
 """
 
 import sys
+import time
 
 from hokuyolx import HokuyoLX
 
@@ -26,6 +27,20 @@ assert len(valid) > points // 2, len(valid)
 # The library's angles are right only for models whose first step is 0.
 assert model != "UTM-30LX" or len(laser.get_angles()) == points
 
+# Each request gets a scan of its own, one per turn.
+turn = {"URG-04LX": 100, "UTM-30LX": 25}[model]
+begin = time.monotonic()
+stamps = [laser.get_dist()[0] for _ in range(10)]
+lasted = time.monotonic() - begin
+assert all(later - sooner >= turn for sooner, later in zip(stamps, stamps[1:])), stamps
+assert 8 * turn <= lasted * 1000, lasted
+
+# The URG can be asked for more steps than it measures.
+if model == "URG-04LX":
+    _time, scan = laser.get_dist(start=0, end=768)
+    assert len(scan) == 769, len(scan)
+    assert all(code == 19 for code in [*scan[:44], *scan[726:]]), scan
+
 seen = [pending for _scan, _time, pending in laser.iter_dist(scans=3)]
 assert seen == [2, 1, 0], seen
 
@@ -37,5 +52,12 @@ if model == "UTM-30LX":
     assert all(20 <= later - sooner <= 30 for sooner, later in zip(times, times[1:])), times
 
 laser.reset()
-laser.close()
+
+# It drops the connection when it reboots, and then can be reached again.
+laser.reboot()
+laser._sock.settimeout(5)
+assert laser._sock.recv(1) == b""
+again = HokuyoLX(addr=("127.0.0.1", int(sys.argv[1])), tsync=False)
+assert model in again.sensor_parameters()["MODL"]
+again.close()
 print("ok")

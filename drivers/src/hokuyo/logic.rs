@@ -10,10 +10,10 @@
 //!    +------------------+---- no answer -----+------------------------+
 //! ```
 //!
-//! In `Ready`, who asks gets a scan of its own (`GD`), and while somebody is
-//! subscribed the scanner sends by itself (`MD`), and whoever asks gets the
-//! next one of those. When nobody has wanted anything for a while, the laser
-//! goes off (`QT`).
+//! In `Ready`, each request gets a scan of its own (`GD`). While a client is
+//! subscribed, the scanner sends by itself (`MD`), and requests get the next
+//! scan of those; so do all requests if the scanner has no `GD`. After some
+//! time without requests and subscribers the laser goes off (`QT`).
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -22,12 +22,12 @@ use amber_driver::Origin;
 use amber_proto::hokuyo::Scan;
 
 pub use self::note::Note;
-use self::settings::angles;
 pub use self::settings::{Angles, Settings};
-use super::scip::{Geometry, Parser, Reply};
+use super::scip::{Geometry, Parser, REFUSED_BY_SCIP_1, Reply};
 use crate::outage::Outage;
 
 mod note;
+mod phases;
 mod settings;
 
 /// How long the scanner may need for its first scan after the laser went on.
@@ -106,6 +106,8 @@ pub struct Logic {
     /// The first scan after the laser went on takes longer.
     spins_up: bool,
     streams: bool,
+    /// The scanner knows `GD`, or has not been asked yet.
+    has_gd: bool,
     listeners: usize,
     askers: VecDeque<(Origin, Instant)>,
     wanted: Instant,
@@ -159,6 +161,7 @@ impl Logic {
             is_lit: false,
             spins_up: false,
             streams: false,
+            has_gd: true,
             listeners: 0,
             askers: VecDeque::new(),
             wanted: now,
@@ -227,10 +230,11 @@ impl Logic {
         } = &mut self.phase
         {
             while let Some(reply) = self.parser.poll() {
-                *answered |= matches!(&*reply.echo, "QT" | "RS" | "SCIP2.0");
+                match &*reply.status {
+                    REFUSED_BY_SCIP_1 => *is_old = true,
+                    _ => *answered |= matches!(&*reply.echo, "QT" | "RS" | "SCIP2.0"),
+                }
             }
-            // What an old scanner says to a request that it does not know.
-            *is_old |= !*answered && bytes.starts_with(b"E");
             let talks_on = now.saturating_duration_since(*since) > MAX_WAKING;
             if talks_on {
                 self.give_up(
@@ -350,6 +354,10 @@ impl Logic {
             ("GD", "00") => self.handle_scan(now, timestamp_ms, &reply),
             // The scanner has turned the laser off by itself.
             ("GD", "10") if asked.tries < MAX_TRIES => self.is_lit = false,
+            ("GD", "0C" | "0D" | "0E" | "0F") if self.has_gd => {
+                self.has_gd = false;
+                self.outputs.push_back(Output::Say(Note::NoSingleScans));
+            }
             ("PP", "00") => match Geometry::of(&reply) {
                 Some(geometry) => self.geometry = geometry,
                 None => self.give_up(now, "the scanner does not say how it sees".into()),
@@ -414,167 +422,6 @@ impl Logic {
         let is_spoilt = |asked: &mut Asked| asked.spoilt != spoilt && !self.streams;
         if self.asked.as_mut().is_some_and(is_spoilt) {
             self.ask_again(now);
-        }
-    }
-}
-
-/// Phases.
-impl Logic {
-    /// Does what can be done now.
-    fn proceed(&mut self, now: Instant) {
-        match &mut self.phase {
-            Phase::Absent { until } if now >= *until => {
-                self.phase = Phase::Opening;
-                self.outputs.push_back(Output::Open);
-            }
-            Phase::Ended => self.outputs.push_back(Output::End),
-            Phase::Absent { .. }
-            | Phase::Opening
-            | Phase::Waking { .. }
-            | Phase::Stopping { .. } => {}
-            Phase::Setting { left } if self.asked.is_none() => match left.pop_front() {
-                Some(request) => self.request(now, request),
-                None => self.get_ready(now),
-            },
-            Phase::Ready if self.asked.is_none() => self.proceed_ready(now),
-            Phase::Setting { .. } | Phase::Ready => {}
-        }
-    }
-
-    fn proceed_ready(&mut self, now: Instant) {
-        if self.streams && now.saturating_duration_since(self.last_scan) > USELESS {
-            return self.give_up(now, "the scanner sends nothing but wrong bytes".into());
-        }
-        self.forget_askers(now);
-        if self.listeners > 0 && !self.streams {
-            let request = self.geometry.continuous(self.skipped());
-            self.request(now, request);
-        } else if !self.askers.is_empty() && !self.streams {
-            let request = match self.is_lit {
-                true => self.geometry.single(),
-                false => "BM".into(),
-            };
-            self.request(now, request);
-        } else if self.dark_at().is_some_and(|due| now >= due) {
-            self.request(now, "QT".into());
-        }
-    }
-
-    fn begin_setting(&mut self, now: Instant) {
-        let sensitivity = u8::from(self.settings.high_sensitivity);
-        let left = [
-            "VV".to_owned(),
-            "PP".to_owned(),
-            "II".to_owned(),
-            format!("HS{sensitivity}"),
-            format!("CR{:02}", self.settings.motor_speed),
-        ];
-        self.phase = Phase::Setting { left: left.into() };
-        self.proceed(now);
-    }
-
-    fn get_ready(&mut self, now: Instant) {
-        self.phase = Phase::Ready;
-        self.wanted = now;
-        self.angles = angles(self.geometry, self.settings.angles);
-        let note = match self.outage.over(now) {
-            Some(after) => Note::Back(after),
-            None => Note::Ready(format!("{}, {} points", self.name, self.geometry.points())),
-        };
-        self.outputs.push_back(Output::Say(note));
-        self.proceed(now);
-    }
-
-    fn request(&mut self, now: Instant, request: String) {
-        (self.outputs).push_back(Output::Write(format!("{request}\n")));
-        self.heard = now;
-        // The laser goes on for scans, and then it matters how often it was tried.
-        let tries = 1;
-        self.asked = Some(Asked {
-            request,
-            tries,
-            spoilt: self.parser.spoilt(),
-        });
-    }
-
-    /// Nothing right has come.
-    fn ask_again(&mut self, now: Instant) {
-        let Some(asked) = self.asked.take_if(|asked| asked.tries < MAX_TRIES) else {
-            return self.give_up(now, "the scanner does not answer".into());
-        };
-        let tries = asked.tries + 1;
-        self.request(now, asked.request);
-        if let Some(asked) = &mut self.asked {
-            asked.tries = tries;
-        }
-    }
-
-    /// Begins anew, with a line in the log unless it was said before.
-    fn give_up(&mut self, now: Instant, trouble: String) {
-        if self.outage.complain(now, &trouble) {
-            (self.outputs).push_back(Output::Say(Note::Trouble(trouble)));
-        }
-        self.counters.unanswered += self.askers.len() as u64;
-        self.askers.clear();
-        self.asked = None;
-        self.streams = false;
-        self.is_lit = false;
-        self.parser.clear();
-        self.outputs.push_back(Output::Close);
-        self.phase = match self.phase {
-            Phase::Stopping { .. } | Phase::Ended => Phase::Ended,
-            _ => Phase::Absent {
-                until: self.outage.try_again_at(now),
-            },
-        };
-        self.proceed(now);
-    }
-
-    fn light(&mut self, is_lit: bool) {
-        if self.is_lit != is_lit {
-            self.is_lit = is_lit;
-            self.spins_up = is_lit;
-            self.outputs.push_back(Output::Say(Note::Laser(is_lit)));
-        }
-    }
-
-    /// When the scanner has been silent for too long.
-    fn silent_at(&self) -> Option<Instant> {
-        let waits = self.asked.is_some() || self.streams;
-        let period = self.period() * (u32::from(self.skipped()) + 1);
-        let longest = match self.spins_up {
-            true => SPIN_UP,
-            false => self.settings.timeout.max(3 * period),
-        };
-        waits.then_some(self.heard + longest)
-    }
-
-    /// When the laser goes off.
-    fn dark_at(&self) -> Option<Instant> {
-        let is_idle = self.listeners == 0 && self.askers.is_empty() && self.asked.is_none();
-        let idle = self.settings.laser_idle?;
-        (is_idle && (self.is_lit || self.streams)).then(|| self.wanted + idle)
-    }
-
-    /// How many scans are left out between two that are published.
-    fn skipped(&self) -> u8 {
-        let period = self.period();
-        let wanted = self.settings.publish.as_millis();
-        let apart = wanted.div_ceil(period.as_millis().max(1)).clamp(1, 10);
-        u8::try_from(apart - 1).unwrap_or(9)
-    }
-
-    fn period(&self) -> Duration {
-        Duration::from_secs(60) / u32::from(self.geometry.rpm)
-    }
-
-    fn forget_askers(&mut self, now: Instant) {
-        while let Some((_, since)) = self.askers.front() {
-            if now.saturating_duration_since(*since) < PATIENCE {
-                break;
-            }
-            self.askers.pop_front();
-            self.counters.unanswered += 1;
         }
     }
 }

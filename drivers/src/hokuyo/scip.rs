@@ -12,12 +12,16 @@ const MAX_LINE: usize = 256;
 /// The most lines that a reply has: more than 1081 points of intensity need.
 const MAX_LINES: usize = 256;
 
+/// The status that a scanner in SCIP 1.1 sends for a request that it does not
+/// know. It has no check sum.
+pub const REFUSED_BY_SCIP_1: &str = "E";
+
 /// A whole reply with right sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The request, as the scanner has understood it.
     pub echo: String,
-    /// Two characters, such as `00`.
+    /// Two characters, such as `00`, or [`REFUSED_BY_SCIP_1`].
     pub status: String,
     /// The lines of data without their sums.
     pub lines: Vec<Vec<u8>>,
@@ -87,6 +91,16 @@ impl Parser {
 }
 
 fn reply(lines: Vec<Vec<u8>>) -> Option<Reply> {
+    if let [echo @ .., status] = &lines[..]
+        && status == REFUSED_BY_SCIP_1.as_bytes()
+        && echo.len() <= 1
+    {
+        return Some(Reply {
+            echo: String::from_utf8(echo.concat()).ok()?,
+            status: REFUSED_BY_SCIP_1.to_owned(),
+            lines: Vec::new(),
+        });
+    }
     let mut lines = lines.into_iter();
     let echo = String::from_utf8(lines.next()?).ok()?;
     let status = String::from_utf8(without_sum(lines.next()?)?).ok()?;

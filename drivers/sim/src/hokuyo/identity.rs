@@ -52,7 +52,6 @@ pub(super) fn parameters(model: Model, request: &str) -> Vec<u8> {
 pub(super) struct State {
     pub(super) model: Model,
     pub(super) laser_on: bool,
-    pub(super) sensitive: bool,
     /// Of the `CR` command.
     pub(super) speed: u32,
     pub(super) rpm: u32,
@@ -72,11 +71,7 @@ impl State {
         };
         let laser = if self.laser_on { "ON" } else { "OFF" };
         let speed = format!("Initial({}[rpm]){}", self.rpm, set_by(self.speed != 0));
-        let mode = match (self.laser_on, self.sensitive) {
-            (false, _) => "IDLE",
-            (true, false) => "CLASSIC",
-            (true, true) => "HIGH SENSITIVITY",
-        };
+        let mode = if self.laser_on { "CLASSIC" } else { "IDLE" };
         let rate = match self.model {
             Model::Urg04Lx => {
                 let changed = self.bits_per_s != 19_200;

@@ -87,6 +87,15 @@ impl Model {
         }
     }
 
+    /// The last step that can be asked for.
+    #[must_use]
+    pub fn end_step(self) -> u32 {
+        match self {
+            Self::Urg04Lx => 768,
+            Self::Utm30Lx => 1_080,
+        }
+    }
+
     /// The step that looks ahead.
     #[must_use]
     pub fn front_step(self) -> u32 {
@@ -151,6 +160,9 @@ impl Model {
             scan.intensities
                 .push(strength.clamp(137.0, 16_219.0) as u32);
         }
+        let steps = self.end_step() as usize + 1;
+        scan.distances.resize(steps, self.not_measured());
+        scan.intensities.resize(steps, 0);
         scan
     }
 
@@ -229,7 +241,8 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(3);
             let distances = vec![Some(true_m); model.last_step() as usize + 1];
             let scan = model.measure(&distances, &mut random);
-            let errors: Vec<f64> = scan.distances[model.first_step() as usize..]
+            let errors: Vec<f64> = scan.distances
+                [model.first_step() as usize..=model.last_step() as usize]
                 .iter()
                 .map(|distance| f64::from(*distance) - true_m * 1000.0)
                 .collect();

@@ -48,7 +48,7 @@ impl Part {
         let first = digits(&parameters[..4], 4).ok_or("01")?;
         let last = digits(&parameters[4..8], 4).ok_or("02")?;
         let cluster = digits(&parameters[8..10], 2).ok_or("03")?;
-        if last > model.last_step() {
+        if last > model.end_step() {
             return Err("04");
         }
         if last < first {

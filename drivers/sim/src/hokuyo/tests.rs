@@ -226,9 +226,92 @@ fn the_first_scan_after_the_laser_went_on_is_waited_for() {
     assert_eq!(bench.ask("GD0380038101"), "");
     assert!(bench.next().starts_with("GD0380038101\n00P\n"));
     assert_eq!(bench.sweeps[0].start, MS * 2100);
-    // The same turn again is the same scan, and not measured twice.
-    assert!(bench.ask("GD0380038101").starts_with("GD0380038101\n00P\n"));
-    assert_eq!(bench.sweeps.len(), 1);
+}
+
+#[test]
+fn each_request_gets_a_scan_of_its_own_once_per_turn() {
+    for (model, request, turn) in [
+        (Urg04Lx, "GD0380038101", MS * 100),
+        (Utm30Lx, "GE0380038101", MS * 25),
+    ] {
+        let mut bench = Bench::new(model);
+        bench.ask("BM");
+        let begin = bench.now;
+        for _ in 0..121 {
+            bench.scan(request);
+        }
+        let starts: Vec<_> = bench.sweeps.iter().map(|sweep| sweep.start).collect();
+        assert_eq!(starts.len(), 121);
+        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == turn));
+        assert!(bench.now - begin >= turn * 120);
+        // Requests that come together are answered in turn, too.
+        let sent = bench.ask(request) + &bench.ask(request) + &bench.ask(request);
+        assert_eq!(sent, "");
+        let now = bench.now;
+        let replies = [bench.next(), bench.next(), bench.next()];
+        assert!(
+            replies
+                .iter()
+                .all(|reply| reply.matches("00P").count() == 1)
+        );
+        assert!(bench.now - now > turn * 2);
+        // After a pause the latest scan is there at once.
+        bench.wait_until(bench.now + MS * 1000);
+        assert!(!bench.ask(request).is_empty());
+    }
+}
+
+#[test]
+fn an_old_unit_starts_in_scip_1() {
+    let quirks = Quirks {
+        starts_in_scip_1: true,
+        ..Quirks::default()
+    };
+    let mut bench = Bench::urg();
+    bench.device = Hokuyo::with_quirks(Urg04Lx, Link::Serial, quirks, Duration::ZERO);
+    assert_eq!(bench.send(b"QT\nRS\n"), "QT\nE\n\nRS\nE\n\n");
+    assert_eq!(bench.ask("SCIP2.0"), "SCIP2.0\n0\n\n");
+    assert_eq!(bench.ask("SCIP2.0"), "SCIP2.0\n0Ee\n\n");
+    assert_eq!(bench.ask("RS"), "RS\n00P\n\n");
+    assert_eq!(bench.ask("QT"), "QT\n00P\n\n");
+    bench.device = bench.device.restarted(bench.now);
+    assert_eq!(bench.ask("QT"), "QT\nE\n\n");
+}
+
+#[test]
+fn some_units_have_no_single_scans() {
+    let quirks = Quirks {
+        lacks_gd: true,
+        ..Quirks::default()
+    };
+    let mut bench = Bench::urg();
+    bench.device = Hokuyo::with_quirks(Urg04Lx, Link::Ethernet, quirks, Duration::ZERO);
+    bench.ask("BM");
+    assert_eq!(bench.ask("GD0380038101"), "GD0380038101\n0Ee\n\n");
+    assert_eq!(bench.ask("MD0380038101001"), "MD0380038101001\n00P\n\n");
+    assert!(bench.next().starts_with("MD0380038101000\n99b\n"));
+}
+
+#[test]
+fn a_reboot_drops_a_connection_but_not_a_serial_line() {
+    for (link, hangs_up) in [(Link::Serial, false), (Link::Ethernet, true)] {
+        let mut bench = Bench::new(Utm30Lx);
+        bench.device = Hokuyo::new(Utm30Lx, link, Duration::ZERO);
+        assert_eq!(bench.ask("RB"), "RB\n01Q\n\n");
+        assert!(!bench.device.poll_hang_up());
+        assert_eq!(bench.ask("RB"), "RB\n00P\n\n");
+        assert_eq!(bench.device.poll_hang_up(), hangs_up, "{link:?}");
+        assert!(!bench.device.poll_hang_up(), "once");
+    }
+}
+
+#[test]
+fn steps_that_are_not_measured_can_be_asked_for() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let scan = Urg04Lx.measure(&[Some(1.0); 726], &mut random);
+    assert_eq!(scan.distances.len(), 769);
+    let (before, after) = (&scan.distances[..44], &scan.distances[726..]);
+    assert!(before.iter().chain(after).all(|code| *code == 19));
 }
 
 #[test]
@@ -328,10 +411,8 @@ fn statuses() {
         (Urg04Lx, &["CRxx"], "01"),
         (Urg04Lx, &["CR11"], "02"),
         (Utm30Lx, &["CR00"], "04"),
-        (Urg04Lx, &["HS1"], "00"),
-        (Urg04Lx, &["HS1", "HS1"], "02"),
-        (Urg04Lx, &["HS0"], "02"),
-        (Urg04Lx, &["HS7"], "01"),
+        (Urg04Lx, &["HS1"], "0C"),
+        (Urg04Lx, &["HS0"], "0C"),
         (Utm30Lx, &["HS1"], "03"),
         (Urg04Lx, &["SS115200"], "00"),
         (Urg04Lx, &["SS019200"], "03"),
@@ -350,7 +431,8 @@ fn statuses() {
         (Urg04Lx, &["GDx044072501"], "01"),
         (Urg04Lx, &["GD0044x72501"], "02"),
         (Urg04Lx, &["GD00440725x1"], "03"),
-        (Urg04Lx, &["GD0044072601"], "04"),
+        (Urg04Lx, &["GD0044076901"], "04"),
+        (Utm30Lx, &["GD0000108101"], "04"),
         (Urg04Lx, &["GD0700069901"], "05"),
         (Urg04Lx, &["MD0044072501x00"], "06"),
         (Urg04Lx, &["MD00440725010xx"], "07"),

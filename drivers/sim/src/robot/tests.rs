@@ -23,6 +23,7 @@ fn robot_with(seed: u64) -> Robot {
         roboclaw: roboclaw::Config::default(),
         model: Model::Urg04Lx,
         ceiling,
+        variants: Variants::default(),
     })
     .unwrap()
 }
@@ -75,16 +76,22 @@ fn a_scan_shows_the_walls() {
     assert_eq!(robot.scans(), before, "nobody asked");
     // From the middle of the hall to its end; through the door of the bath
     // on the left; to the wall on the right.
-    for (step, expected_mm) in [(384, 3_500), (640, 2_600), (128, 600)] {
+    let wanted = [(384, 3_500), (640, 2_600), (128, 600)];
+    for ((step, expected_mm), now_ms) in wanted.into_iter().zip([2000, 2100, 2200]) {
         let request = format!("GD{step:04}{step:04}01\n");
-        let reply = exchange(&mut robot, MS * 2000, Device::Hokuyo, request.as_bytes());
+        let now = MS * now_ms;
+        let reply = exchange(&mut robot, now, Device::Hokuyo, request.as_bytes());
         let lines: Vec<_> = reply.split(|byte| *byte == b'\n').collect();
         let value = lines[3][..3]
             .iter()
             .fold(0, |value, byte| value * 64 + u32::from(byte - 0x30));
         assert!(value.abs_diff(expected_mm) < 70, "step {step}: {value}");
     }
-    assert_eq!(robot.scans(), before + 1, "one turn is measured once");
+    assert_eq!(
+        robot.scans(),
+        before + 3,
+        "each request is a turn of its own"
+    );
 }
 
 #[test]

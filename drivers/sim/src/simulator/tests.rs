@@ -31,6 +31,7 @@ fn config(folder: &Path) -> Config {
         roboclaw: Firmware::Crc16,
         hokuyo: Model::Urg04Lx,
         hokuyo_tcp: None,
+        variants: Variants::default(),
     }
 }
 

@@ -13,6 +13,8 @@ pub enum Note {
     Trouble(String),
     /// The laser is on, or off.
     Laser(bool),
+    /// The scanner has no `GD`.
+    NoSingleScans,
 }
 
 impl Note {
@@ -28,6 +30,9 @@ impl std::fmt::Display for Note {
             Self::Ready(name) => write!(f, "ready: {name}"),
             Self::Back(after) => write!(f, "works again after {:.1} s", after.as_secs_f64()),
             Self::Trouble(text) => write!(f, "{text}; trying again"),
+            Self::NoSingleScans => {
+                f.write_str("the scanner has no single scans (GD), using continuous ones (MD)")
+            }
             Self::Laser(true) => f.write_str("laser on"),
             Self::Laser(false) => f.write_str("laser off, nobody wants a scan"),
         }

@@ -4,6 +4,7 @@ use amber_driver::proto::{DeviceMessage, SynNum};
 use amber_proto::hokuyo::DriverMsg;
 use prost::Message;
 
+use super::settings::angles;
 use super::*;
 use crate::hokuyo::Options;
 
@@ -16,6 +17,8 @@ struct Bench {
     /// One character of each scan is wrong.
     garbled: bool,
     is_lit: bool,
+    /// It refuses `GD`.
+    lacks_gd: bool,
     streams: Option<String>,
     next_scan: Instant,
     geometry: Geometry,
@@ -37,6 +40,7 @@ impl Bench {
             silent: false,
             garbled: false,
             is_lit: false,
+            lacks_gd: false,
             streams: None,
             next_scan: now,
             geometry,
@@ -126,14 +130,16 @@ impl Bench {
                 self.next_scan = self.now + Duration::from_millis(100);
                 "00P"
             }
+            "GD" if self.lacks_gd => "0Ee",
             "GD" if !self.is_lit => "10Q",
             "CR" => "03S",
-            "HS" => "02R",
+            // As firmware 3.1.04 says, which does not know it.
+            "HS" => "0Cc",
             _ => "00P",
         };
         let mut reply = format!("{request}\n{status}\n").into_bytes();
         match &request[..2] {
-            "GD" if self.is_lit => {
+            "GD" if self.is_lit && !self.lacks_gd => {
                 reply.extend(self.data());
                 return reply;
             }
@@ -434,6 +440,49 @@ fn an_old_scanner_is_told_to_speak_the_new_protocol() {
         logic.poll_output(),
         Some(Output::Write("SCIP2.0\nQT\nRS\nQT\n".into()))
     );
+}
+
+#[test]
+fn a_refusal_after_the_echo_is_recognized_in_any_pieces() {
+    let refused = b"QT\nE\n\nRS\nE\n\nQT\nE\n\n";
+    for cut in 0..=refused.len() {
+        let (settings, _) = Options::default().settings().unwrap();
+        let now = Instant::now();
+        let mut logic = Logic::new(settings, now);
+        logic.poll_output();
+        logic.opened(now);
+        logic.poll_output();
+        let (first, second) = refused.split_at(cut);
+        for part in [first, second] {
+            logic.handle_bytes(now, 0, part);
+        }
+        logic.handle_timeout(now + Duration::from_millis(300));
+        let sent = logic.poll_output();
+        let expected = Output::Write("SCIP2.0\nQT\nRS\nQT\n".into());
+        assert_eq!(sent, Some(expected), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_scanner_without_single_scans_answers_from_its_stream() {
+    let mut bench = Bench::new(Geometry::URG_04LX);
+    bench.lacks_gd = true;
+    bench.ask(1);
+    bench.advance(Duration::from_millis(500));
+    bench.ask(2);
+    bench.advance(Duration::from_millis(500));
+    let answered: Vec<u32> = bench.answers.iter().map(|(syn, _)| *syn).collect();
+    assert_eq!(answered, [1, 2]);
+    assert!(bench.warnings().is_empty());
+    assert!(bench.published.is_empty());
+    let asked = bench
+        .requests
+        .iter()
+        .filter(|request| request.starts_with("GD"));
+    assert_eq!(asked.count(), 1, "it is not asked again");
+    // And the laser goes off as usual.
+    bench.advance(Duration::from_secs(60));
+    assert!(!bench.is_lit && bench.streams.is_none());
 }
 
 #[test]

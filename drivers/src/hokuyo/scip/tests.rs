@@ -32,6 +32,9 @@ fn statuses_of_all_kinds() {
         (b"X\n0Dd\n\n", "X", "0D"),
         (b"SCIP2.0\n0Ee\n\n", "SCIP2.0", "0E"),
         (b"X\n04T\n\n", "X", "04"),
+        // SCIP 1.1 refuses without a sum, with and without an echo.
+        (b"QT\nE\n\n", "QT", "E"),
+        (b"E\n\n", "", "E"),
     ] {
         let reply = only(bytes);
         assert_eq!((&*reply.echo, &*reply.status), (echo, status));

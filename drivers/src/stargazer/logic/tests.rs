@@ -48,6 +48,7 @@ impl Bench {
             roboclaw: roboclaw::Config::default(),
             model: hokuyo::Model::Urg04Lx,
             ceiling,
+            variants: robot::Variants::default(),
         })
         .unwrap();
         // As particular as a real one.

@@ -1,0 +1,168 @@
+//! The phases of the scanner: what is requested when, and when it is given up. PURE.
+
+use std::time::{Duration, Instant};
+
+use super::settings::angles;
+use super::*;
+
+impl Logic {
+    /// Does what can be done now.
+    pub(super) fn proceed(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Absent { until } if now >= *until => {
+                self.phase = Phase::Opening;
+                self.outputs.push_back(Output::Open);
+            }
+            Phase::Ended => self.outputs.push_back(Output::End),
+            Phase::Absent { .. }
+            | Phase::Opening
+            | Phase::Waking { .. }
+            | Phase::Stopping { .. } => {}
+            Phase::Setting { left } if self.asked.is_none() => match left.pop_front() {
+                Some(request) => self.request(now, request),
+                None => self.get_ready(now),
+            },
+            Phase::Ready if self.asked.is_none() => self.proceed_ready(now),
+            Phase::Setting { .. } | Phase::Ready => {}
+        }
+    }
+
+    fn proceed_ready(&mut self, now: Instant) {
+        if self.streams && now.saturating_duration_since(self.last_scan) > USELESS {
+            return self.give_up(now, "the scanner sends nothing but wrong bytes".into());
+        }
+        self.forget_askers(now);
+        let wants_stream = self.listeners > 0 || (!self.has_gd && !self.askers.is_empty());
+        if wants_stream && !self.streams {
+            let request = self.geometry.continuous(self.skipped());
+            self.request(now, request);
+        } else if !self.askers.is_empty() && !self.streams {
+            let request = match self.is_lit {
+                true => self.geometry.single(),
+                false => "BM".into(),
+            };
+            self.request(now, request);
+        } else if self.dark_at().is_some_and(|due| now >= due) {
+            self.request(now, "QT".into());
+        }
+    }
+
+    pub(super) fn begin_setting(&mut self, now: Instant) {
+        self.has_gd = true;
+        let sensitivity = u8::from(self.settings.high_sensitivity);
+        let left = [
+            "VV".to_owned(),
+            "PP".to_owned(),
+            "II".to_owned(),
+            format!("HS{sensitivity}"),
+            format!("CR{:02}", self.settings.motor_speed),
+        ];
+        self.phase = Phase::Setting { left: left.into() };
+        self.proceed(now);
+    }
+
+    fn get_ready(&mut self, now: Instant) {
+        self.phase = Phase::Ready;
+        self.wanted = now;
+        self.angles = angles(self.geometry, self.settings.angles);
+        let note = match self.outage.over(now) {
+            Some(after) => Note::Back(after),
+            None => Note::Ready(format!("{}, {} points", self.name, self.geometry.points())),
+        };
+        self.outputs.push_back(Output::Say(note));
+        self.proceed(now);
+    }
+
+    fn request(&mut self, now: Instant, request: String) {
+        (self.outputs).push_back(Output::Write(format!("{request}\n")));
+        self.heard = now;
+        // The laser goes on for scans, and then it matters how often it was tried.
+        let tries = 1;
+        self.asked = Some(Asked {
+            request,
+            tries,
+            spoilt: self.parser.spoilt(),
+        });
+    }
+
+    /// Nothing right has come.
+    pub(super) fn ask_again(&mut self, now: Instant) {
+        let Some(asked) = self.asked.take_if(|asked| asked.tries < MAX_TRIES) else {
+            return self.give_up(now, "the scanner does not answer".into());
+        };
+        let tries = asked.tries + 1;
+        self.request(now, asked.request);
+        if let Some(asked) = &mut self.asked {
+            asked.tries = tries;
+        }
+    }
+
+    /// Begins anew, with a line in the log unless it was said before.
+    pub(super) fn give_up(&mut self, now: Instant, trouble: String) {
+        if self.outage.complain(now, &trouble) {
+            (self.outputs).push_back(Output::Say(Note::Trouble(trouble)));
+        }
+        self.counters.unanswered += self.askers.len() as u64;
+        self.askers.clear();
+        self.asked = None;
+        self.streams = false;
+        self.is_lit = false;
+        self.parser.clear();
+        self.outputs.push_back(Output::Close);
+        self.phase = match self.phase {
+            Phase::Stopping { .. } | Phase::Ended => Phase::Ended,
+            _ => Phase::Absent {
+                until: self.outage.try_again_at(now),
+            },
+        };
+        self.proceed(now);
+    }
+
+    pub(super) fn light(&mut self, is_lit: bool) {
+        if self.is_lit != is_lit {
+            self.is_lit = is_lit;
+            self.spins_up = is_lit;
+            self.outputs.push_back(Output::Say(Note::Laser(is_lit)));
+        }
+    }
+
+    /// When the scanner has been silent for too long.
+    pub(super) fn silent_at(&self) -> Option<Instant> {
+        let waits = self.asked.is_some() || self.streams;
+        let period = self.period() * (u32::from(self.skipped()) + 1);
+        let longest = match self.spins_up {
+            true => SPIN_UP,
+            false => self.settings.timeout.max(3 * period),
+        };
+        waits.then_some(self.heard + longest)
+    }
+
+    /// When the laser goes off.
+    pub(super) fn dark_at(&self) -> Option<Instant> {
+        let is_idle = self.listeners == 0 && self.askers.is_empty() && self.asked.is_none();
+        let idle = self.settings.laser_idle?;
+        (is_idle && (self.is_lit || self.streams)).then(|| self.wanted + idle)
+    }
+
+    /// How many scans are left out between two that are published.
+    pub(super) fn skipped(&self) -> u8 {
+        let period = self.period();
+        let wanted = self.settings.publish.as_millis();
+        let apart = wanted.div_ceil(period.as_millis().max(1)).clamp(1, 10);
+        u8::try_from(apart - 1).unwrap_or(9)
+    }
+
+    pub(super) fn period(&self) -> Duration {
+        Duration::from_secs(60) / u32::from(self.geometry.rpm)
+    }
+
+    pub(super) fn forget_askers(&mut self, now: Instant) {
+        while let Some((_, since)) = self.askers.front() {
+            if now.saturating_duration_since(*since) < PATIENCE {
+                break;
+            }
+            self.askers.pop_front();
+            self.counters.unanswered += 1;
+        }
+    }
+}
