@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::control::{self, Answer, Request, Servo, State};
 use crate::hokuyo::{Model, Quirks};
+use crate::maestro;
 use crate::map::Map;
 use crate::roboclaw::Firmware;
 use crate::robot::{Fault, Variants};
@@ -63,6 +64,16 @@ struct Start {
     /// The laser scanners have no single scans (GD), as some Ethernet models
     #[arg(long)]
     hokuyo_without_gd: bool,
+    /// The number of the servo controller in Pololu's protocol
+    #[arg(long, value_name = "NUMBER", default_value_t = maestro::Config::default().device,
+        value_parser = clap::value_parser!(u8).range(..=127))]
+    maestro_device: u8,
+    /// The servo controller wants a CRC after each packet
+    #[arg(long)]
+    maestro_crc: bool,
+    /// The servo controller first waits for the byte AA, as on a serial line of unknown speed
+    #[arg(long)]
+    maestro_detect_baud: bool,
     /// How much faster than real time
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     speed: f64,
@@ -218,7 +229,12 @@ impl Start {
                 starts_in_scip_1: self.hokuyo_scip1,
                 lacks_gd: self.hokuyo_without_gd,
             },
-            ..Variants::default()
+            maestro: maestro::Config {
+                device: self.maestro_device,
+                crc: self.maestro_crc,
+                detects_baud: self.maestro_detect_baud,
+                ..maestro::Config::default()
+            },
         }
     }
 }

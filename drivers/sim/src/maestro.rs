@@ -38,6 +38,9 @@ pub struct Config {
     pub device: u8,
     /// Whether packets end with a CRC.
     pub crc: bool,
+    /// After power-on it hears nothing before the byte `AA`, by which it finds
+    /// out the speed of a serial line.
+    pub detects_baud: bool,
     /// Targets below become this, in microseconds.
     pub min_us: u16,
     /// Targets above become this, in microseconds.
@@ -50,6 +53,7 @@ impl Default for Config {
         Self {
             device: 12,
             crc: false,
+            detects_baud: false,
             min_us: 600,
             max_us: 2_400,
         }
@@ -61,6 +65,7 @@ impl Default for Config {
 pub struct Maestro {
     config: Config,
     parser: Parser,
+    knows_baud: bool,
     servos: [Servo; CHANNELS],
     errors: u16,
     outputs: VecDeque<Vec<u8>>,
@@ -74,6 +79,7 @@ impl Maestro {
         Self {
             config,
             parser: Parser::new(config.device, config.crc),
+            knows_baud: !config.detects_baud,
             servos: [Servo::default(); CHANNELS],
             errors: 0,
             outputs: VecDeque::new(),
@@ -104,6 +110,13 @@ impl Maestro {
     /// Bytes from the host.
     pub fn handle_bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {
+            if !self.knows_baud {
+                self.knows_baud = *byte == packet::POLOLU;
+                continue;
+            }
+            if self.parser.interrupt(*byte) {
+                self.fail(ERROR_PROTOCOL);
+            }
             match self.parser.push(*byte) {
                 Ok(None) => {}
                 Ok(Some(packet)) => self.obey(&packet),

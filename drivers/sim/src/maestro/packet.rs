@@ -1,6 +1,6 @@
 //! The bytes of a Maestro's protocols, put together to packets. PURE.
 //!
-//! A byte with bit 7 begins a packet, whatever was begun before.
+//! A byte with bit 7 begins a packet, even if the packet before is not complete.
 
 use super::{ERROR_CRC, ERROR_PROTOCOL};
 
@@ -28,7 +28,8 @@ pub(super) struct Parser {
     packet: Vec<u8>,
 }
 
-const POLOLU: u8 = 0xAA;
+/// Begins a packet of Pololu's protocol, and tells the speed of a line.
+pub(super) const POLOLU: u8 = 0xAA;
 const MINI_SSC: u8 = 0xFF;
 
 impl Parser {
@@ -40,24 +41,27 @@ impl Parser {
         }
     }
 
-    /// A byte; perhaps it ends a packet.
+    /// Whether a byte would end a packet that is not complete. Then that is
+    /// dropped, and the byte begins a packet of its own.
+    pub(super) fn interrupt(&mut self, byte: u8) -> bool {
+        let is_ssc = self.packet.first() == Some(&MINI_SSC);
+        let interrupts = byte & 0x80 != 0 && !is_ssc && !self.packet.is_empty();
+        if interrupts {
+            self.packet.clear();
+        }
+        interrupts
+    }
+
+    /// A byte after [`Parser::interrupt`]; perhaps it ends a packet.
     ///
     /// # Errors
     /// What is wrong, as one of the bits of the device.
     pub(super) fn push(&mut self, byte: u8) -> Result<Option<Packet>, u16> {
-        let is_ssc = self.packet.first() == Some(&MINI_SSC);
-        if byte & 0x80 != 0 && !is_ssc {
-            let interrupts = !self.packet.is_empty();
-            self.packet = vec![byte];
-            if interrupts {
-                return Err(ERROR_PROTOCOL);
-            }
-        } else if self.packet.is_empty() {
+        if self.packet.is_empty() && byte & 0x80 == 0 {
             // Data without a command.
             return Err(ERROR_PROTOCOL);
-        } else {
-            self.packet.push(byte);
         }
+        self.packet.push(byte);
         let length = match self.length() {
             Ok(Some(length)) => length + usize::from(self.crc),
             Ok(None) => return Ok(None),

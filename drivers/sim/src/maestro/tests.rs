@@ -94,6 +94,50 @@ fn what_is_wrong_is_told_once() {
 }
 
 #[test]
+fn a_command_that_interrupts_a_packet_is_obeyed() {
+    for unfinished in [
+        &[0xAA][..],
+        &[0xAA, 0x0C],
+        &[0x84, 0x00],
+        &[0x9F, 0x02, 0x03],
+    ] {
+        for (command, answer) in [
+            (&[0x93][..], &[0][..]),
+            (&[0xAE], &[1]),
+            (&[0xA1], &[0x10, 0]),
+            (&[0xAA, 0x0C, 0x21], &[0x10, 0]),
+            (&[0x90, 0x00], &[0, 0]),
+        ] {
+            let mut maestro = maestro();
+            tell(&mut maestro, unfinished);
+            let said = tell(&mut maestro, command);
+            assert_eq!(said, answer, "{unfinished:02x?} {command:02x?}");
+        }
+        // It interrupts, and the next ones do not.
+        let mut maestro = maestro();
+        tell(&mut maestro, unfinished);
+        for _ in 0..3 {
+            assert_eq!(tell(&mut maestro, &[0x93]), [0]);
+        }
+        assert_eq!(tell(&mut maestro, &[0xA1]), [0x10, 0]);
+        assert_eq!(tell(&mut maestro, &[0xA1]), [0, 0]);
+    }
+}
+
+#[test]
+fn on_a_line_of_unknown_speed_the_first_byte_only_tells_the_speed() {
+    let config = Config {
+        detects_baud: true,
+        ..Config::default()
+    };
+    let mut maestro = Maestro::new(config, Duration::ZERO);
+    assert_eq!(tell(&mut maestro, &[0x93, 0xA1]), [0; 0]);
+    assert_eq!(tell(&mut maestro, &[0xAA, 0xA1]), [0, 0]);
+    maestro.restart(MS);
+    assert_eq!(tell(&mut maestro, &[0xA1]), [0; 0]);
+}
+
+#[test]
 fn a_limited_speed_takes_its_time() {
     let mut maestro = maestro();
     tell(&mut maestro, &[0x84, 0x05, 0x00, 0x4B]);

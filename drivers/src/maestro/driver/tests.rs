@@ -27,10 +27,25 @@ async fn serve(port: Plug<Device>, mut stream: DuplexStream) {
 }
 
 async fn check(plugged: bool, scenario: impl AsyncFnOnce(&mut testing::Mediator<Device>)) {
-    let device = sim::Maestro::new(sim::Config::default(), Duration::ZERO);
+    check_with(
+        sim::Config::default(),
+        Options::default(),
+        plugged,
+        scenario,
+    )
+    .await;
+}
+
+async fn check_with(
+    config: sim::Config,
+    options: Options,
+    plugged: bool,
+    scenario: impl AsyncFnOnce(&mut testing::Mediator<Device>),
+) {
+    let device = sim::Maestro::new(config, Duration::ZERO);
     let port = Plug::new(device, |port, stream| Box::pin(serve(port, stream)));
     port.plug(plugged);
-    let (settings, servos, _) = Options::default().settings().unwrap();
+    let (settings, servos, _) = options.settings().unwrap();
     let theirs = port.clone();
     let driver = Maestro::new(settings, servos, move || theirs.connect());
     testing::run(port, driver, scenario).await;
@@ -38,6 +53,56 @@ async fn check(plugged: bool, scenario: impl AsyncFnOnce(&mut testing::Mediator<
 
 /// Servo 2 to 90 degrees.
 const TURN: &[u8] = b"\x10\x01\xb2\x04\x04\x08\x02\x10\x5a";
+
+#[tokio::test(start_paused = true)]
+async fn the_driver_works_with_every_framing_and_after_the_baud_byte() {
+    for (device, crc) in [
+        (None, false),
+        (None, true),
+        (Some(5), false),
+        (Some(5), true),
+    ] {
+        let config = sim::Config {
+            device: 5,
+            crc,
+            detects_baud: true,
+            ..sim::Config::default()
+        };
+        let options = Options {
+            device,
+            crc: Some(crc),
+            detect_baud: Some(true),
+            ..Options::default()
+        };
+        check_with(config, options, true, async |mediator| {
+            sleep(Duration::from_millis(100)).await;
+            mediator.tell(TURN).await;
+            let turned = |device: &mut Device| device.servos()[2].target_us() == 1500.0;
+            mediator.until("it turns", turned).await;
+            mediator.expect_no_more_health();
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_baud_byte_does_not_make_a_device_deaf_that_knows_its_speed() {
+    let options = Options {
+        detect_baud: Some(true),
+        ..Options::default()
+    };
+    check_with(sim::Config::default(), options, true, async |mediator| {
+        // The device takes the byte for the beginning of a packet.
+        let trouble = "the Maestro reports errors: serial protocol";
+        mediator.expect_health(Some(trouble)).await;
+        mediator.expect_health(None).await;
+        mediator.tell(TURN).await;
+        let turned = |device: &mut Device| device.servos()[2].target_us() == 1500.0;
+        mediator.until("it turns", turned).await;
+        mediator.expect_no_more_health();
+    })
+    .await;
+}
 
 #[tokio::test(start_paused = true)]
 async fn requests_turn_servos_and_nothing_is_answered() {
