@@ -10,17 +10,51 @@ use crate::map::{Map, to_map};
 /// From the sensor up to the markers.
 pub const HEIGHT_M: f64 = 2.4;
 
-/// How far to the side a marker can be seen.
-pub const VIEW_M: f64 = 2.0;
+/// How far to the side a marker can be seen: at this height the view has a
+/// diameter of 2.5 to 3 m.
+pub const VIEW_M: f64 = 1.4;
 
-/// How far markers are apart where a map does not say where rooms are.
-const GRID_M: f64 = 2.0;
+/// How far apart markers are if a map does not say where rooms are: a place
+/// in the middle of four markers sees all of them.
+const GRID_M: f64 = 1.95;
 
-/// No ceiling has more: so many numbers there are.
+/// A large map has no more markers than this, and so has places without any.
 const MAX_MARKERS: usize = 312;
 
 /// How much each marker is turned more than the one before.
 const TURN_DEG: f64 = 100.0;
+
+/// A type of mark, for ceilings up to 2.9 m.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MarkType {
+    /// 3 x 3 dots: 31 different marks.
+    #[default]
+    Hld1S,
+    /// 4 x 4 dots: 4095 different marks.
+    Hld1L,
+}
+
+impl MarkType {
+    /// The name of the type, as in the parameter `MarkType`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hld1S => "HLD1S",
+            Self::Hld1L => "HLD1L",
+        }
+    }
+
+    /// The ids of all marks, ascending: 2, 16, 18, 32 and so on. Each dot is a
+    /// bit, each row a digit of 16. Dots in the corners are the same in all
+    /// marks, so they have no bits in ids.
+    fn ids(self) -> impl Iterator<Item = u32> {
+        let dots = match self {
+            Self::Hld1S => 0x272,
+            Self::Hld1L => 0x6FF6,
+        };
+        (1..=dots).filter(move |id| id & !dots == 0)
+    }
+}
 
 /// A marker.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +69,7 @@ pub struct Marker {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ceiling {
     markers: Vec<Marker>,
+    mark_type: MarkType,
 }
 
 /// A marker as it is seen.
@@ -55,17 +90,29 @@ impl Ceiling {
             true => grid(&map.walls),
             false => map.nodes.clone(),
         };
-        let markers = places.into_iter().take(MAX_MARKERS).zip(0u32..);
-        let marker = |(at, index): (Point, u32)| Marker {
-            id: 2 + 2 * index,
+        let count = places.len().min(MAX_MARKERS);
+        let mark_type = match count <= MarkType::Hld1S.ids().count() {
+            true => MarkType::Hld1S,
+            false => MarkType::Hld1L,
+        };
+        let markers = places.into_iter().zip(0u32..).zip(mark_type.ids());
+        let marker = |((at, index), id): ((Point, u32), u32)| Marker {
+            id,
             pose: Pose {
                 at,
                 heading: wrap((f64::from(index) * TURN_DEG).to_radians()),
             },
         };
         Self {
-            markers: markers.map(marker).collect(),
+            markers: markers.take(count).map(marker).collect(),
+            mark_type,
         }
+    }
+
+    /// The type of all markers.
+    #[must_use]
+    pub fn mark_type(&self) -> MarkType {
+        self.mark_type
     }
 
     /// The markers that can be seen from a place, the nearest first.
@@ -154,6 +201,18 @@ mod tests {
     }
 
     #[test]
+    fn ids_are_those_of_real_marks() {
+        let ids: Vec<u32> = MarkType::Hld1S.ids().collect();
+        assert_eq!(
+            (&ids[..8], ids.len()),
+            (&[2, 16, 18, 32, 34, 48, 50, 64][..], 31)
+        );
+        assert_eq!(ids.last(), Some(&626));
+        let ids: Vec<u32> = MarkType::Hld1L.ids().collect();
+        assert_eq!((ids.len(), ids.last()), (4_095, Some(&28_662)));
+    }
+
+    #[test]
     fn behind_walls_and_far_away_there_is_none() {
         let map = Map::flat();
         let ceiling = Ceiling::over(&map);
@@ -163,9 +222,9 @@ mod tests {
             seen.iter().map(|seen| seen.id).collect()
         };
         // In the hall: its middle, through a door, and its end.
-        assert_eq!(ids(3.6, 2.6), [2, 6]);
+        assert_eq!(ids(3.4, 2.2), [2, 18]);
         assert_eq!(ids(0.4, 2.9), [0; 0]);
-        assert_eq!(ids(2.1, 4.0), [10]);
+        assert_eq!(ids(2.1, 4.0), [34]);
     }
 
     #[test]
@@ -175,6 +234,7 @@ mod tests {
                 id: 7,
                 pose: Pose::new(1.0, 2.0, 90f64.to_radians()),
             }],
+            mark_type: MarkType::default(),
         };
         let robot = Pose::new(1.0, 3.0, 135f64.to_radians());
         let seen = ceiling.from_marker(7, robot).unwrap();
@@ -198,6 +258,9 @@ mod tests {
         assert_eq!(ceiling.markers.len(), 4 * 3);
         let huge =
             Map::parse(r#"{"walls": [{"from": {"x": 0, "y": 0}, "to": {"x": 9000, "y": 9000}}]}"#);
-        assert!(Ceiling::over(&huge.unwrap()).markers.len() <= MAX_MARKERS);
+        let ceiling = Ceiling::over(&huge.unwrap());
+        assert!(ceiling.markers.len() <= MAX_MARKERS);
+        assert_eq!(ceiling.mark_type(), MarkType::Hld1L);
+        assert_eq!(ceiling.markers[1].id, 4);
     }
 }

@@ -17,6 +17,7 @@ use crate::map::Map;
 use crate::roboclaw::Firmware;
 use crate::robot::{Fault, Variants};
 use crate::simulator::{self, Simulator};
+use crate::stargazer::Guide;
 
 /// The longest map that is read, in bytes: a building with every brick.
 const MAP_BYTES: u64 = 16 * 1024 * 1024;
@@ -64,6 +65,9 @@ struct Start {
     /// The laser scanners have no single scans (GD), as some Ethernet models
     #[arg(long)]
     hokuyo_without_gd: bool,
+    /// Which of the maker's guides the StarGazer follows when it builds a map
+    #[arg(long, value_enum, default_value_t = StargazerGuide::Newer)]
+    stargazer: StargazerGuide,
     /// The number of the servo controller in Pololu's protocol
     #[arg(long, value_name = "NUMBER", default_value_t = maestro::Config::default().device,
         value_parser = clap::value_parser!(u8).range(..=127))]
@@ -153,6 +157,14 @@ enum HokuyoKind {
     Utm30Lx,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum StargazerGuide {
+    /// Builds from MapMode|Start on, ends with MapDataSave
+    Older,
+    /// Builds after CalcStart, ends with ParameterUpdate (02.0904.16)
+    Newer,
+}
+
 /// A place as in a map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
@@ -234,6 +246,10 @@ impl Start {
                 crc: self.maestro_crc,
                 detects_baud: self.maestro_detect_baud,
                 ..maestro::Config::default()
+            },
+            stargazer: match self.stargazer {
+                StargazerGuide::Older => Guide::Older,
+                StargazerGuide::Newer => Guide::Newer,
             },
         }
     }

@@ -16,7 +16,7 @@ use crate::i2c::{Reply, Transfer};
 use crate::maestro::{self, Maestro};
 use crate::ninedof::{Errors, Motion, NineDof};
 use crate::roboclaw::{self, Roboclaws};
-use crate::stargazer::Stargazer;
+use crate::stargazer::{Guide, Stargazer};
 use crate::wheels::{UnknownWheel, Wheel};
 use crate::world::{STEP, StartError, World};
 
@@ -85,6 +85,8 @@ pub struct Variants {
     pub scanner: Quirks,
     /// The servo controller.
     pub maestro: maestro::Config,
+    /// The sensor that looks up at markers.
+    pub stargazer: Guide,
 }
 
 /// The robot.
@@ -230,8 +232,13 @@ impl Robot {
                 Duration::ZERO,
             ),
             ninedof: NineDof::new(Errors::of_seed(config.seed), Duration::ZERO),
+            stargazer: Stargazer::new(
+                config.seed,
+                config.variants.stargazer,
+                config.ceiling.mark_type(),
+                Duration::ZERO,
+            ),
             ceiling: config.ceiling,
-            stargazer: Stargazer::new(config.seed, Duration::ZERO),
             maestro: Maestro::new(config.variants.maestro, Duration::ZERO),
             faults: Vec::new(),
             random,

@@ -8,10 +8,13 @@
 //!
 //! It looks up ten times a second, unless it has been told to stop.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod parameters;
+
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::ceiling::{HEIGHT_M, Seen, VIEW_M};
+use self::parameters::{Parameters, factory, takes};
+use crate::ceiling::{HEIGHT_M, MarkType, Seen};
 use crate::geometry::wrap;
 use crate::wheels::gaussian;
 
@@ -30,41 +33,61 @@ const MAX_COMMAND: usize = 64;
 /// How many looks it takes to measure the height.
 const HEIGHT_LOOKS: u32 = 10;
 
-/// How wrong it is below a marker, and how much more at the rim of its view.
-const SIGMA_CM: f64 = 0.25;
-const SIGMA_RIM_CM: f64 = 0.2;
-const SIGMA_DEG: f64 = 0.15;
-const SIGMA_HEIGHT_CM: f64 = 0.5;
+/// The noise of positions, headings and heights, by the maker's guide.
+const SIGMA_CM: f64 = 2.0;
+const SIGMA_DEG: f64 = 1.0;
+const SIGMA_HEIGHT_CM: f64 = 1.0;
 
 /// Looks that should have happened longer ago are left out.
 const TOO_LATE: Duration = Duration::from_millis(300);
 
-/// What a new one has stored.
-const FACTORY: [(&str, &str); 9] = [
-    ("Version", "LMR.Agv.2008.06.15"),
-    ("BaudRate", "115200"),
-    ("IDNum", "6"),
-    ("RefID", "2"),
-    ("HeightFix", "No"),
-    ("MarkHeight", "2400"),
-    ("MarkType", "HLD1S"),
-    ("MarkMode", "Alone"),
-    ("ThrVal", "210"),
-];
+/// The maker's guides disagree about how a map is built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Guide {
+    /// The older guide, and KIT's library: a map is built from `MapMode|Start`
+    /// on, and `MapDataSave` ends it.
+    Older,
+    /// The guide 02.0904.16: `CalcStart` comes after `MapMode|Start`, and
+    /// `ParameterUpdate` ends it.
+    #[default]
+    Newer,
+}
+
+impl Guide {
+    fn version(self) -> &'static str {
+        match self {
+            Self::Older => "LMR.Agv.2008.06.15",
+            Self::Newer => "02.0904.16",
+        }
+    }
+
+    fn end_of_map(self) -> &'static str {
+        match self {
+            Self::Older => "MapDataSave",
+            Self::Newer => "ParameterUpdate",
+        }
+    }
+}
 
 /// A StarGazer.
 #[derive(Clone, Debug)]
 pub struct Stargazer {
+    guide: Guide,
+    mark_type: MarkType,
     random: fastrand::Rng,
+    /// 1, or 0 for a device without noise.
+    noise: f64,
     /// Commands whose characters come faster than this are not understood.
     min_pause: Duration,
     last_byte: Option<Duration>,
     command: Option<String>,
     outputs: VecDeque<Vec<u8>>,
-    parameters: BTreeMap<&'static str, String>,
-    stored: BTreeMap<&'static str, String>,
-    /// When parameters will have been stored.
-    storing: Option<Duration>,
+    parameters: Parameters,
+    stored: Parameters,
+    /// When parameters will have been stored, and what it says then.
+    storing: Option<(Duration, &'static str)>,
+    /// The next `CalcStart` begins a map.
+    starts_map: bool,
     mode: Mode,
     next_look: Duration,
     /// A look that somebody was asked for.
@@ -85,11 +108,13 @@ enum Mode {
 impl Stargazer {
     /// One that was just switched on.
     #[must_use]
-    pub fn new(seed: u64, now: Duration) -> Self {
-        let parameters: BTreeMap<_, _> = (FACTORY.iter())
-            .map(|(name, value)| (*name, (*value).to_owned()))
-            .collect();
+    pub fn new(seed: u64, guide: Guide, mark_type: MarkType, now: Duration) -> Self {
+        let parameters = factory(guide.version(), mark_type);
         Self {
+            guide,
+            mark_type,
+            noise: 1.0,
+            starts_map: false,
             random: fastrand::Rng::with_seed(seed),
             min_pause: Duration::ZERO,
             last_byte: None,
@@ -111,6 +136,7 @@ impl Stargazer {
         self.outputs.clear();
         self.parameters = self.stored.clone();
         self.storing = None;
+        self.starts_map = false;
         self.mode = Mode::Running;
         self.next_look = now + RESTART;
         self.looks_at = None;
@@ -120,6 +146,11 @@ impl Stargazer {
     /// come faster than this.
     pub fn set_min_pause(&mut self, min_pause: Duration) {
         self.min_pause = min_pause;
+    }
+
+    /// Without noise fixes are exact to the hundredth, to test what is made of them.
+    pub fn set_noise(&mut self, is_on: bool) {
+        self.noise = f64::from(u8::from(is_on));
     }
 
     /// The value of a parameter.
@@ -167,13 +198,13 @@ impl Stargazer {
 
     /// When it looks up and wants to be told what can be seen.
     pub fn poll_look(&mut self, now: Duration) -> Option<Duration> {
-        if let Some(done) = self.storing.filter(|done| *done <= now) {
+        if let Some((done, said)) = self.storing.filter(|(done, _)| *done <= now) {
             self.storing = None;
             self.stored = self.parameters.clone();
             self.next_look = done + PERIOD;
-            self.say("!ParameterUpdate");
+            self.say(&format!("!{said}"));
         }
-        if !self.is_running() || self.next_look > now {
+        if self.storing.is_some() || !self.is_running() || self.next_look > now {
             return None;
         }
         if now > self.next_look + TOO_LATE {
@@ -190,9 +221,9 @@ impl Stargazer {
     /// What could be seen, the nearest marker first, in the frames of the
     /// markers or of the [reference](Self::reference).
     pub fn handle_view(&mut self, seen: &[Seen]) {
-        if self.looks_at.take().is_none() {
+        let Some(now) = self.looks_at.take() else {
             return;
-        }
+        };
         let Some(seen) = seen.first().copied() else {
             return self.say("*DeadZone");
         };
@@ -203,12 +234,12 @@ impl Stargazer {
                 if found.insert(seen.id) {
                     let count = found.len();
                     let wanted = self.parameters["IDNum"].parse().unwrap_or(1);
-                    self.say(&format!("*MAPID|{count}"));
+                    self.say(&format!("*MAPID|{}", seen.id));
                     if count >= wanted {
                         self.parameters.insert("MarkMode", "Map".to_owned());
-                        self.stored = self.parameters.clone();
                         self.mode = Mode::Running;
-                        return self.say("!MapDataSave");
+                        self.storing = Some((now + STORING, self.guide.end_of_map()));
+                        return;
                     }
                 }
                 'F'
@@ -219,6 +250,7 @@ impl Stargazer {
                     let height = format!("{:.0}", HEIGHT_M * 1000.0);
                     self.parameters.insert("MarkHeight", height);
                     self.mode = Mode::Running;
+                    self.storing = Some((now + STORING, "ParameterUpdate"));
                 }
                 'Z'
             }
@@ -236,18 +268,17 @@ impl Stargazer {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
         let look = self.is_running().then_some(self.next_look);
-        [look, self.storing].into_iter().flatten().min()
+        self.storing.map_or(look, |(done, _)| Some(done))
     }
 
     fn fix(&mut self, letter: char, seen: Seen) -> String {
-        let rim = (seen.pose.at.length() / VIEW_M).min(1.0);
-        let sigma = SIGMA_CM + SIGMA_RIM_CM * rim;
-        let x = seen.pose.at.x * 100.0 + sigma * gaussian(&mut self.random);
-        let y = seen.pose.at.y * 100.0 + sigma * gaussian(&mut self.random);
+        let mut noise = |sigma: f64| self.noise * sigma * gaussian(&mut self.random);
+        let x = seen.pose.at.x * 100.0 + noise(SIGMA_CM);
+        let y = seen.pose.at.y * 100.0 + noise(SIGMA_CM);
         // The device counts headings clockwise, but its frame has y to the left of x.
-        let heading = -seen.pose.heading.to_degrees() + SIGMA_DEG * gaussian(&mut self.random);
+        let heading = -seen.pose.heading.to_degrees() + noise(SIGMA_DEG);
         let heading = wrap(heading.to_radians()).to_degrees();
-        let height = HEIGHT_M * 100.0 + SIGMA_HEIGHT_CM * gaussian(&mut self.random);
+        let height = HEIGHT_M * 100.0 + noise(SIGMA_HEIGHT_CM);
         let id = seen.id;
         format!("^{letter}{id}|{heading:+.2}|{x:+.2}|{y:+.2}|{height:.2}")
     }
@@ -270,23 +301,35 @@ impl Stargazer {
                 }
             }
             ("#", "CalcStop", None) => self.go(Mode::Stopped, now, "CalcStop"),
-            ("#", "CalcStart", None) => self.go(Mode::Running, now, "CalcStart"),
-            ("#", "HeightCalc", None) => self.go(Mode::Height(HEIGHT_LOOKS), now, "HeightCalc"),
-            ("#", "MapMode", Some("Start")) => {
-                self.go(Mode::Mapping(BTreeSet::new()), now, "MapMode|Start");
+            ("#", "CalcStart", None) => {
+                let mode = match std::mem::take(&mut self.starts_map) {
+                    true => Mode::Mapping(BTreeSet::new()),
+                    // A map is built to its end.
+                    false if matches!(self.mode, Mode::Mapping(_)) => self.mode.clone(),
+                    false => Mode::Running,
+                };
+                self.go(mode, now, "CalcStart");
             }
+            ("#", "HeightCalc", None) => self.go(Mode::Height(HEIGHT_LOOKS), now, "HeightCalc"),
+            ("#", "MapMode", Some("Start")) => match self.guide {
+                Guide::Older => self.go(Mode::Mapping(BTreeSet::new()), now, "MapMode|Start"),
+                Guide::Newer => {
+                    self.starts_map = true;
+                    self.go(Mode::Stopped, now, "MapMode|Start");
+                }
+            },
             ("#", "Reset", None) => {
+                self.stored = factory(self.guide.version(), self.mark_type);
                 self.restart(now);
                 self.say("!Reset");
             }
             ("#", "SetEnd", None) if is_stopped => {
-                self.storing = Some(now + STORING);
+                self.storing = Some((now + STORING, "ParameterUpdate"));
                 self.say("!SetEnd");
             }
-            ("#", name, Some(value)) if is_stopped && name != "Version" => {
-                let known = FACTORY.iter().find(|(known, _)| *known == name);
-                if let Some((known, _)) = known {
-                    self.parameters.insert(known, value.to_owned());
+            ("#", name, Some(value)) if is_stopped && takes(&self.parameters, name, value) => {
+                if let Some(parameter) = self.parameters.get_mut(name) {
+                    value.clone_into(parameter);
                     self.say(&format!("!{name}|{value}"));
                 }
             }

@@ -21,8 +21,12 @@ fn seen(id: u32, x_m: f64, y_m: f64, heading_deg: f64) -> Seen {
 
 impl Bench {
     fn new() -> Self {
+        Self::with(Guide::Newer)
+    }
+
+    fn with(guide: Guide) -> Self {
         Self {
-            device: Stargazer::new(1, Duration::ZERO),
+            device: Stargazer::new(1, guide, MarkType::Hld1S, Duration::ZERO),
             now: Duration::ZERO,
             view: vec![seen(4, 0.5, -0.25, 90.0)],
         }
@@ -67,6 +71,7 @@ fn fix(text: &str, begin: &str) -> [f64; 4] {
 #[test]
 fn ten_fixes_a_second_look_like_those_of_real_ones() {
     let mut bench = Bench::new();
+    bench.device.set_noise(false);
     let said = bench.wait(1000 * MS);
     assert_eq!(said.len(), 10);
     for text in said {
@@ -78,6 +83,24 @@ fn ten_fixes_a_second_look_like_those_of_real_ones() {
         let fields: Vec<_> = text.split('|').collect();
         assert!(fields[1].starts_with('-') && fields[2].starts_with('+'));
         assert!(fields[3].starts_with('-') && fields[4].starts_with('2'));
+    }
+}
+
+#[test]
+fn fixes_have_a_noise_of_2_cm_and_1_degree() {
+    let mut bench = Bench::new();
+    let said = bench.wait(Duration::from_secs(100));
+    let fixes: Vec<_> = said.iter().map(|text| fix(text, "~^I4")).collect();
+    for (field, truth, sigma) in [(0, -90.0, 1.0), (1, 50.0, 2.0), (2, -25.0, 2.0)] {
+        let errors: Vec<f64> = fixes.iter().map(|fix| fix[field] - truth).collect();
+        let count = errors.len() as f64;
+        let mean = errors.iter().sum::<f64>() / count;
+        let square = errors.iter().map(|error| error * error).sum::<f64>() / count;
+        assert!(mean.abs() < sigma / 8.0, "{field}: {mean}");
+        assert!(
+            (square.sqrt() / sigma - 1.0).abs() < 0.1,
+            "{field}: {square}"
+        );
     }
 }
 
@@ -101,12 +124,36 @@ fn parameters_are_read_and_written_while_it_is_stopped() {
         "~@Nothing`",
         "~#Nothing|1`",
         "~#Version|1`",
+        "~#IDNum|0`",
+        "~#IDNum|32`",
+        "~#IDNum|x`",
+        "~#IDNum|+4`",
+        "~#IDNum|`",
+        "~#RefID|1`",
+        "~#RefID|627`",
+        "~#HeightFix|Maybe`",
+        "~#MarkHeight|1099`",
+        "~#MarkHeight|6001`",
+        "~#MarkType|HLD4S`",
+        "~#MarkMode|Lonely`",
+        "~#ThrVal|256`",
+        "~#BaudRate|1200`",
         "~`",
         "~é`",
         "x`",
     ] {
         assert!(bench.tell(nonsense).is_empty(), "{nonsense}");
     }
+    assert_eq!(
+        bench.tell("~@RefID`")[1],
+        "~$RefID|24`",
+        "it has not changed"
+    );
+    // Marks of 4 x 4 dots have more ids.
+    assert_eq!(bench.tell("~#MarkType|HLD1L`"), ["~!MarkType|HLD1L`"]);
+    assert_eq!(bench.tell("~#RefID|28662`"), ["~!RefID|28662`"]);
+    assert_eq!(bench.tell("~#IDNum|4095`"), ["~!IDNum|4095`"]);
+    assert!(bench.tell("~#IDNum|4096`").is_empty());
     assert_eq!(bench.tell("~#SetEnd`"), ["~!SetEnd`"]);
     assert!(bench.tell("~@RefID`").is_empty(), "it is busy");
     assert_eq!(bench.wait(1000 * MS), ["~!ParameterUpdate`"]);
@@ -125,9 +172,23 @@ fn only_what_was_stored_is_left_after_its_power_was_off() {
     bench.device.restart(bench.now);
     assert!(bench.device.is_running());
     assert_eq!(bench.device.parameter("RefID"), Some("24"));
-    assert_eq!(bench.device.parameter("IDNum"), Some("6"));
+    assert_eq!(bench.device.parameter("IDNum"), Some("4"));
     assert!(bench.wait(900 * MS).is_empty());
     assert_eq!(bench.wait(1000 * MS).len(), 10);
+}
+
+#[test]
+fn a_reset_restores_factory_values_for_good() {
+    let mut bench = Bench::new();
+    bench.tell("~#CalcStop`");
+    bench.tell("~#RefID|24`");
+    bench.tell("~#SetEnd`");
+    bench.wait(1000 * MS);
+    assert_eq!(bench.tell("~#Reset`"), ["~!Reset`"]);
+    assert_eq!(bench.device.parameter("RefID"), Some("2"));
+    bench.device.restart(bench.now);
+    assert_eq!(bench.device.parameter("RefID"), Some("2"));
+    assert!(bench.device.is_running());
 }
 
 #[test]
@@ -145,30 +206,47 @@ fn characters_that_come_too_fast_are_lost() {
 
 #[test]
 fn it_builds_a_map_and_then_sees_itself_from_the_reference() {
-    let mut bench = Bench::new();
-    bench.tell("~#CalcStop`");
-    bench.tell("~#IDNum|2`");
-    assert_eq!(bench.device.reference(), None);
-    assert_eq!(bench.tell("~#MapMode|Start`"), ["~!MapMode|Start`"]);
-    let said = bench.wait(100 * MS);
-    assert_eq!(said[0], "~*MAPID|1`");
-    fix(&said[1], "~^F4");
-    bench.view = vec![seen(6, 0.0, 0.0, 0.0)];
-    assert_eq!(bench.wait(100 * MS), ["~*MAPID|2`", "~!MapDataSave`"]);
-    assert_eq!(bench.device.reference(), Some(2));
+    for (guide, end) in [
+        (Guide::Older, "~!MapDataSave`"),
+        (Guide::Newer, "~!ParameterUpdate`"),
+    ] {
+        let mut bench = Bench::with(guide);
+        bench.tell("~#CalcStop`");
+        bench.tell("~#IDNum|2`");
+        assert_eq!(bench.device.reference(), None);
+        assert_eq!(bench.tell("~#MapMode|Start`"), ["~!MapMode|Start`"]);
+        if guide == Guide::Newer {
+            assert!(bench.wait(1000 * MS).is_empty(), "it waits for CalcStart");
+        }
+        // The older guide does not ask for it, and it does no harm.
+        assert_eq!(bench.tell("~#CalcStart`"), ["~!CalcStart`"]);
+        let said = bench.wait(100 * MS);
+        assert_eq!(said[0], "~*MAPID|4`", "the id of the mark");
+        fix(&said[1], "~^F4");
+        bench.view = vec![seen(16, 0.0, 0.0, 0.0)];
+        assert_eq!(bench.wait(100 * MS), ["~*MAPID|16`"]);
+        assert_eq!(bench.wait(1000 * MS), [end]);
+        assert_eq!(bench.device.reference(), Some(2));
+        fix(&bench.wait(100 * MS)[0], "~^I16");
+        bench.device.restart(bench.now);
+        assert_eq!(bench.device.parameter("MarkMode"), Some("Map"));
+    }
 }
 
 #[test]
-fn it_measures_the_height() {
+fn it_measures_the_height_and_says_when_it_is_done() {
     let mut bench = Bench::new();
     bench.tell("~#CalcStop`");
-    bench.tell("~#MarkHeight|1000`");
-    bench.tell("~#HeightCalc`");
-    let said = bench.wait(1100 * MS);
+    bench.tell("~#MarkHeight|1100`");
+    assert_eq!(bench.tell("~#HeightCalc`"), ["~!HeightCalc`"]);
+    let said = bench.wait(2100 * MS);
     for text in &said[..10] {
         fix(text, "~^Z4");
     }
-    fix(&said[10], "~^I4");
+    assert_eq!(said[10], "~!ParameterUpdate`");
+    fix(&said[11], "~^I4");
+    assert_eq!(bench.device.parameter("MarkHeight"), Some("2400"));
+    bench.device.restart(bench.now);
     assert_eq!(bench.device.parameter("MarkHeight"), Some("2400"));
 }
 
@@ -176,7 +254,7 @@ fn it_measures_the_height() {
 fn the_same_seed_says_the_same() {
     let said = |seed| {
         let mut bench = Bench::new();
-        bench.device = Stargazer::new(seed, Duration::ZERO);
+        bench.device = Stargazer::new(seed, Guide::Newer, MarkType::Hld1S, Duration::ZERO);
         bench.wait(1000 * MS)
     };
     assert_eq!(said(1), said(1));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amber_driver::proto::{DeviceMessage, SynNum};
 use amber_proto::stargazer::{DataRequest, SubscribeAction};
-use amber_sim::ceiling::Seen;
+use amber_sim::ceiling::{MarkType, Seen};
 use amber_sim::geometry::Pose;
 use amber_sim::stargazer as sim;
 use prost::Message;
@@ -30,7 +30,8 @@ enum Mood {
 /// Powers a device on and lets it speak.
 async fn serve(port: Plug<Mood>, mut stream: DuplexStream) {
     let begin = Instant::now();
-    let mut device = sim::Stargazer::new(1, Duration::ZERO);
+    let mut device = sim::Stargazer::new(1, sim::Guide::Newer, MarkType::Hld1S, Duration::ZERO);
+    device.set_noise(false);
     let mut request = [0; 64];
     if let Mood::Says(bytes) = port.with(|mood| mood.clone()) {
         let _ = stream.write_all(bytes).await;
