@@ -10,7 +10,11 @@
 //! [`Roboclaws::drives`] to the world, and its measurements back through
 //! [`Roboclaws::handle_readings`] before the next bytes.
 
+mod channel;
+mod data;
+mod faults;
 mod packet;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod unit;
@@ -19,9 +23,9 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+pub use self::faults::Faults;
 use self::packet::Form;
 pub use self::packet::{Firmware, crc16, sum7};
-pub use self::unit::Faults;
 use self::unit::Unit;
 use crate::wheels::{Drive, Reading, Wheel};
 

@@ -20,6 +20,8 @@ pub const MAX_QPPS: f64 = 13_800.0;
 const ACCELERATION_QPPS2: f64 = 9_894.0;
 /// Braking is this much stronger than speeding up.
 const BRAKING: f64 = 1.5;
+/// How hard a motor brakes at most, in qpps per second.
+pub const MAX_BRAKING_QPPS2: f64 = ACCELERATION_QPPS2 * BRAKING;
 /// The lag of a motor under speed control.
 const LAG_S: f64 = 0.1;
 /// The lag of a motor that only gets a voltage, or none.
@@ -28,6 +30,11 @@ const OPEN_LOOP_LAG_S: f64 = 0.3;
 const STANDSTILL_QPPS: f64 = 4.0;
 /// What a motor draws that is held still with power on, at full duty.
 const STALL_CURRENT_A: f64 = 12.0;
+/// A duty up to this does not overcome friction.
+const DEAD_DUTY: f64 = 0.04;
+/// The noise of measured currents: a part of them, and what remains of small ones.
+const CURRENT_NOISE: f64 = 0.03;
+const CURRENT_NOISE_A: f64 = 0.02;
 
 /// One of the four wheels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,21 +154,19 @@ impl Motor {
     pub fn step(&mut self, dt_s: f64, drive: Drive) {
         let before = self.speed_qpps;
         let (target, lag_s, acceleration) = match drive {
-            Drive::Duty(duty) => (
-                duty.clamp(-1.0, 1.0) * MAX_QPPS,
-                OPEN_LOOP_LAG_S,
-                ACCELERATION_QPPS2,
-            ),
+            Drive::Duty(duty) => (open_loop_qpps(duty), OPEN_LOOP_LAG_S, None),
             Drive::Speed {
                 qpps,
                 acceleration_qpps2,
-            } => (
-                qpps.clamp(-MAX_QPPS, MAX_QPPS),
-                LAG_S,
-                acceleration_qpps2
-                    .unwrap_or(ACCELERATION_QPPS2)
-                    .clamp(0.0, ACCELERATION_QPPS2),
-            ),
+            } => {
+                // A ramp that is asked for is followed closely.
+                let lag_s = if acceleration_qpps2.is_some() {
+                    0.0
+                } else {
+                    LAG_S
+                };
+                (qpps.clamp(-MAX_QPPS, MAX_QPPS), lag_s, acceleration_qpps2)
+            }
         };
         if self.stuck {
             self.speed_qpps = 0.0;
@@ -170,7 +175,12 @@ impl Motor {
             return;
         }
         let braking = before * (target - before) < 0.0;
-        let limit = acceleration * if braking { BRAKING } else { 1.0 };
+        let strongest = if braking {
+            MAX_BRAKING_QPPS2
+        } else {
+            ACCELERATION_QPPS2
+        };
+        let limit = acceleration.map_or(strongest, |asked| asked.clamp(0.0, strongest));
         // The exact answer of a first-order lag to a step, so that a long step is harmless.
         let wanted = (target - before) * (1.0 - (-dt_s / lag_s).exp());
         self.speed_qpps += wanted.clamp(-limit * dt_s, limit * dt_s);
@@ -180,8 +190,9 @@ impl Motor {
         self.pulses += (before + self.speed_qpps) / 2.0 * dt_s;
         let acceleration_m_s2 = metres_per_second((self.speed_qpps - before) / dt_s);
         self.current_a = match drive {
-            _ if self.speed_qpps == 0.0 => 0.0,
             Drive::Duty(0.0) => 0.0,
+            Drive::Duty(duty) if self.speed_qpps == 0.0 => STALL_CURRENT_A * duty.abs(),
+            _ if self.speed_qpps == 0.0 => 0.0,
             _ => {
                 let speed = metres_per_second(self.speed_qpps).abs();
                 0.2 + 0.3 * speed + 0.8 * acceleration_m_s2.abs()
@@ -191,6 +202,19 @@ impl Motor {
             Drive::Duty(duty) => duty,
             Drive::Speed { .. } => (self.speed_qpps / MAX_QPPS).clamp(-1.0, 1.0),
         };
+    }
+
+    /// Something outside, such as a wall, has slowed the wheel down to this
+    /// speed in the step that has just passed: the motor pushes against it.
+    pub fn press(&mut self, dt_s: f64, drive: Drive, speed_qpps: f64) {
+        self.pulses -= (self.speed_qpps - speed_qpps) / 2.0 * dt_s;
+        self.speed_qpps = speed_qpps;
+        let target = match drive {
+            Drive::Duty(duty) => duty,
+            Drive::Speed { qpps, .. } => qpps,
+        };
+        self.duty = stalled_duty(drive, target);
+        self.current_a = STALL_CURRENT_A * self.duty.abs();
     }
 
     /// The wheel can turn no more, or it can again.
@@ -219,10 +243,16 @@ impl Motor {
         } else {
             sigma * gaussian(random)
         };
+        let current_a = if self.current_a == 0.0 {
+            0.0
+        } else {
+            let sigma_a = CURRENT_NOISE_A + CURRENT_NOISE * self.current_a;
+            (self.current_a + sigma_a * gaussian(random)).max(0.0)
+        };
         Reading {
             speed_qpps: (speed + noise).round() as i32,
             pulses: self.pulses.floor() as i64,
-            current_a: self.current_a,
+            current_a,
             duty: self.duty,
         }
     }
@@ -234,10 +264,23 @@ pub fn metres_per_second(qpps: f64) -> f64 {
     qpps / PULSES_PER_TURN * 2.0 * PI * WHEEL_RADIUS_M
 }
 
+/// The pulses that a wheel counts on a way.
+#[must_use]
+pub fn pulses_of(way_m: f64) -> f64 {
+    way_m * PULSES_PER_TURN / (2.0 * PI * WHEEL_RADIUS_M)
+}
+
 /// A number of mean 0 and standard deviation 1.
 pub(crate) fn gaussian(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
     radius * (2.0 * PI * random.f64()).cos()
+}
+
+/// The speed that a part of the full voltage leads to.
+fn open_loop_qpps(duty: f64) -> f64 {
+    let size = duty.abs().min(1.0);
+    let turning = ((size - DEAD_DUTY) / (1.0 - DEAD_DUTY)).max(0.0);
+    duty.signum() * turning * MAX_QPPS
 }
 
 /// A controller that sees no movement turns the voltage up.
@@ -325,6 +368,40 @@ mod tests {
             .sum();
         let sigma = (sum / 1000.0).sqrt();
         assert!((6.0..9.0).contains(&sigma), "{sigma}");
+    }
+
+    #[test]
+    fn a_small_duty_does_not_turn_a_wheel() {
+        let mut motor = Motor::default();
+        after(&mut motor, 1.0, Drive::Duty(0.03));
+        assert_eq!(motor.speed_qpps(), 0.0);
+        let reading = motor.reading(&mut fastrand::Rng::with_seed(1));
+        assert!(reading.current_a > 0.1, "{reading:?}");
+        after(&mut motor, 1.0, Drive::Duty(-0.06));
+        assert!(motor.speed_qpps() < -100.0);
+        after(&mut motor, 5.0, Drive::Duty(1.0));
+        assert!((motor.speed_qpps() / MAX_QPPS - 1.0).abs() < 0.01);
+        after(&mut motor, 3.0, Drive::RELEASED);
+        assert!(motor.is_at_rest(Drive::RELEASED));
+    }
+
+    #[test]
+    fn currents_have_noise_but_not_at_rest() {
+        let mut motor = Motor::default();
+        let mut random = fastrand::Rng::with_seed(7);
+        assert_eq!(motor.reading(&mut random).current_a, 0.0);
+        after(&mut motor, 2.0, speed(1484.0));
+        let currents: Vec<f64> = (0..1000)
+            .map(|_| motor.reading(&mut random).current_a)
+            .collect();
+        let mean = currents.iter().sum::<f64>() / 1000.0;
+        let square: f64 = currents
+            .iter()
+            .map(|current| (current - mean).powi(2))
+            .sum();
+        let sigma = (square / 1000.0).sqrt();
+        assert!((0.25..0.35).contains(&mean), "{mean}");
+        assert!((0.02..0.04).contains(&sigma), "{sigma}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::geometry::{Outline, Point, Pose, Segment, Walls};
-use crate::wheels::{Drive, Motor, Reading, Wheel, metres_per_second};
+use crate::wheels::{Drive, Motor, Reading, Wheel, metres_per_second, pulses_of};
 
 /// The distance between left and right wheels that describes how it turns.
 pub const TRACK_M: f64 = 0.42;
@@ -29,6 +29,8 @@ pub const STEP: Duration = Duration::from_millis(5);
 
 /// A touch that follows this soon upon another one is the same contact.
 const SAME_CONTACT_S: f64 = 0.25;
+/// A wheel that can roll at least this part of its way slides for the rest.
+const ROLLS: f64 = 0.5;
 /// How long past poses are remembered.
 const MEMORY_S: f64 = 0.6;
 /// How often a robot is pushed off walls before the move is given up.
@@ -95,18 +97,19 @@ impl World {
         for (motor, drive) in self.motors.iter_mut().zip(drives) {
             motor.step(dt_s, drive);
         }
-        for (reading, motor) in self.readings.iter_mut().zip(&self.motors) {
-            *reading = motor.reading(&mut self.random);
-        }
         let (speed, turn) = self.body_speed();
         if speed != 0.0 || turn != 0.0 {
             let wanted = arc(self.pose, speed * dt_s, turn * dt_s);
             let next = self.slide(wanted);
             if next != wanted {
                 self.touch();
+                self.press(drives, next);
             }
             self.travelled_m += next.at.minus(self.pose.at).length();
             self.pose = next;
+        }
+        for (reading, motor) in self.readings.iter_mut().zip(&self.motors) {
+            *reading = motor.reading(&mut self.random);
         }
         self.remember();
     }
@@ -226,6 +229,25 @@ impl World {
     /// A wheel turns no more, or again.
     pub fn set_stuck(&mut self, wheel: Wheel, stuck: bool) {
         self.motors[wheel.index()].set_stuck(stuck);
+    }
+
+    /// Slows wheels down that a wall does not let roll: they have grip, so they
+    /// stand with their motors on. Along a wall they slide.
+    fn press(&mut self, drives: [Drive; 4], next: Pose) {
+        let dt_s = STEP.as_secs_f64();
+        let turn = next.heading - self.pose.heading;
+        let ahead = next.at.minus(self.pose.at).turned(-self.pose.heading).x;
+        let sides_m = [ahead - turn * TRACK_M / 2.0, ahead + turn * TRACK_M / 2.0];
+        for (index, (motor, drive)) in self.motors.iter_mut().zip(drives).enumerate() {
+            // Left wheels have even places.
+            let rolled_qpps = pulses_of(sides_m[index % 2]) / dt_s;
+            let speed_qpps = motor.speed_qpps();
+            let possible = rolled_qpps * speed_qpps.signum();
+            if possible < ROLLS * speed_qpps.abs() {
+                let slowed_qpps = possible.max(0.0) * speed_qpps.signum();
+                motor.press(dt_s, drive, slowed_qpps);
+            }
+        }
     }
 
     /// Metres per second ahead, radians per second counter-clockwise.

@@ -64,4 +64,52 @@ for address in (0x81, 0x80):
     assert port.SpeedDistanceM1(address, 500, 100, 1)
     until(lambda: port.ReadBuffers(address)[1] == 0x80, "a move ends")
 
+for address in (0x80, 0x81):
+    # Raw speeds are per second, too.
+    assert port.SpeedM1M2(address, 1484, 1484)
+    until(lambda: abs(port.ReadISpeedM1(address)[1] - 1484) < 45, "raw speed")
+    until(lambda: abs(port.GetISpeeds(address)[2] - 1484) < 45, "raw speeds")
+    assert port.SpeedM1M2(address, 0, 0)
+    until(lambda: port.ReadSpeedM1(address)[1] == 0, "wheels stop")
+
+    # A position is reached and held; the profile ends in a ramp to rest.
+    assert port.ResetEncoders(address)
+    assert port.SpeedAccelDeccelPositionM1(address, 6000, 3000, 3000, 2000, 1)
+    until(lambda: port.ReadBuffers(address)[1] == 0x80, "the position is reached")
+    done, count, _status = port.ReadEncM1(address)
+    assert done and abs(count - 2000) <= 3, count
+    assert port.ResetEncoders(address)
+    assert port.SpeedAccelDistanceM1(address, 4000, 4000, 6000, 1)
+    assert port.SpeedAccelDistanceM1(address, 4000, 0, 0, 0)
+    until(lambda: port.ReadBuffers(address)[1] == 0x80, "the profile ends")
+    until(lambda: port.ReadSpeedM1(address)[1] == 0, "the wheel stands")
+    done, count, _status = port.ReadEncM1(address)
+    assert done and 7950 <= count <= 8050, count
+    assert port.ResetEncoders(address)
+    assert port.PositionM1(address, 300, 1)
+    until(lambda: abs(port.ReadEncM1(address)[1] - 300) <= 3, "a position without more")
+    assert port.DutyM1M2(address, 0, 0)
+
+    status = port.GetStatus(address)
+    assert status[0] and len(status) == 21, status
+    assert status[2] == 0 and 200 <= status[3] <= 400 and 115 <= status[5] <= 126, status
+    assert abs(signed(status[11]) - 300) <= 3, status
+    assert port.SetM1DefaultAccel(address, 5000, 6000)
+    assert port.SetM2DefaultAccel(address, 7000, 8000)
+    assert tuple(port.GetDefaultAccels(address)) == (True, 5000, 6000, 7000, 8000)
+    assert port.SetPinFunctions(address, 1, 2, 3, 4, 5)
+    assert tuple(port.ReadPinFunctions(address)) == (True, 1, 2, 3, 4, 5)
+    controls = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)
+    assert port.SetCtrlSettings(address, *controls)
+    assert tuple(port.GetCtrlSettings(address)) == (True, *controls)
+    done, config = port.GetConfig(address)
+    assert done and port.SetConfig(address, config)
+    assert port.SetM1MaxCurrent(address, 700, 0) and port.SetM2MaxCurrent(address, 800, 0)
+    assert tuple(port.ReadM1MaxCurrent(address))[:2] == (True, 700)
+    assert tuple(port.ReadM2MaxCurrent(address))[:2] == (True, 800)
+    assert port.SetPWMMode(address, 1, 0)
+    assert tuple(port.ReadPWMMode(address)) == (True, 1, 0)
+    assert port.RestoreDefaults(address)
+    assert tuple(port.ReadPWMMode(address)) == (True, 0, 0)
+
 print("ok")

@@ -58,6 +58,26 @@ impl Firmware {
             94 => Form::Write(key),
             15..=19 | 21 | 24 | 25 | 30 | 31 | 47..=49 | 55 | 56 | 59 | 60 | 63 | 64 => Form::Read,
             78 | 79 | 82 | 83 | 90 | 91 | 108 => Form::Read,
+            _ => return self.newest_form(command),
+        })
+    }
+
+    /// The form of a command that only 4.2.4 knows, as the maker's library
+    /// sends it.
+    fn newest_form(self, command: u8) -> Option<Form> {
+        if self != Self::Crc16 {
+            return None;
+        }
+        Some(match command {
+            98 | 148 => Form::Write(2),
+            125 | 126 => Form::Write(3),
+            80 => Form::Write(4),
+            74 | 119 | 120 | 127 => Form::Write(5),
+            68 | 69 | 133 | 134 => Form::Write(8),
+            121..=123 => Form::Write(9),
+            124 => Form::Write(17),
+            76 => Form::Write(24),
+            73 | 75 | 77 | 81 | 99 | 135 | 136 | 149 => Form::Read,
             _ => return None,
         })
     }

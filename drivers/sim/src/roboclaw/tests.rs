@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod moves;
+
 const NOTHING: [u8; 0] = [];
 
 /// The bytes of `80 25 00*8 FA`: two hexadecimal digits each, `*n` repeats.
@@ -429,6 +431,99 @@ fn speeds_stay_below_the_qpps_of_the_settings() {
 }
 
 #[test]
+fn newest_settings_are_read_as_they_were_written() {
+    let mut bench = Bench::new(Crc16);
+    for (write, data, read, reply) in [
+        (
+            68,
+            "00 00 10 00 00 00 20 00",
+            81,
+            "00 00 10 00 00 00 20 00 00*8",
+        ),
+        (
+            69,
+            "00 00 00 03 00 00 00 04",
+            81,
+            "00 00 10 00 00 00 20 00 00 00 00 03 00 00 00 04",
+        ),
+        (74, "01 02 03 04 05", 75, "01 02 03 04 05"),
+        (76, "07 08 09*20 0A 0B", 77, "07 08 09*20 0A 0B"),
+        (98, "80 63", 99, "80 63"),
+        (
+            133,
+            "00 00 02 BC 00 00 00 00",
+            135,
+            "00 00 02 BC 00 00 00 00",
+        ),
+        (
+            134,
+            "00 00 01 2C 00 00 00 01",
+            136,
+            "00 00 01 2C 00 00 00 01",
+        ),
+        (148, "01 00", 149, "01 00"),
+        // 5 for each volt over 6.
+        (2, "14", 59, "00 64 01 54"),
+        (3, "32", 59, "00 64 00 A0"),
+    ] {
+        assert_eq!(bench.write(0x80, write, &hex(data)), [0xFF], "{write}");
+        assert_eq!(bench.read(0x80, read), hex(reply), "{read}");
+    }
+    assert_eq!(bench.write(0x80, 80, &[0; 4]), NOTHING, "wrong key");
+    assert_eq!(bench.write(0x80, 80, &hex("E2 2E AB 7A")), [0xFF]);
+    assert_eq!(bench.read(0x80, 59), hex("00 69 01 54"));
+    assert_eq!(bench.read(0x80, 149), [0, 0]);
+    for older in [Legacy, LegacyAck, Crc16Short] {
+        assert_eq!(older.form(99), None);
+    }
+}
+
+#[test]
+fn fast_speeds_are_per_second_but_not_in_old_firmware() {
+    for (firmware, qpps) in [(Legacy, 11), (Crc16Short, 1484), (Crc16, 1484)] {
+        let mut bench = Bench::new(firmware).wheel(Wheel::RearRight, at_speed(1484));
+        let reply = speed_bytes(qpps);
+        assert_eq!(bench.read(0x80, 30), [reply.as_slice(), &[0]].concat());
+        assert_eq!(bench.read(0x80, 79), [reply.as_slice(), &[0; 4]].concat());
+    }
+}
+
+fn speed_bytes(qpps: i32) -> [u8; 4] {
+    qpps.to_be_bytes()
+}
+
+#[test]
+fn the_status_has_all_measurements() {
+    let reading = Reading {
+        speed_qpps: -1000,
+        pulses: 70_000,
+        current_a: 1.5,
+        duty: 0.5,
+    };
+    let mut bench = Bench::new(Crc16).wheel(Wheel::RearLeft, reading);
+    bench.write(0x80, 37, &[0, 0, 0, 0, 0xFF, 0xFF, 0xFC, 0x00]);
+    let status = bench.read(0x80, 73);
+    let clock = u32::from_be_bytes(status[..4].try_into().unwrap());
+    assert_eq!(u128::from(clock), bench.now.as_millis());
+    let rest = "00 00 00 00  00 FA 00 FA  00 7D 00 32  00 00 40 00  00 00 00 96 \
+         00 00 00 00 00 01 11 70  00 00 00 00 FF FF FC 00  00 00 00 00 FF FF FC 18 \
+         00 00 FF E8  00 00 00 00";
+    assert_eq!(status[4..], hex(rest));
+}
+
+#[test]
+fn the_highest_current_can_be_set() {
+    let reading = Reading {
+        current_a: 8.0,
+        ..Reading::default()
+    };
+    let mut bench = Bench::new(Crc16).wheel(Wheel::RearLeft, reading);
+    bench.write(0x80, 134, &hex("00 00 03 E8 00*4"));
+    bench.wait(Duration::from_millis(400));
+    assert_eq!(bench.read(0x80, 90), [0; 4]);
+}
+
+#[test]
 fn a_long_overcurrent_is_a_fault() {
     let mut bench = Bench::new(Legacy).wheel(
         Wheel::RearLeft,
@@ -484,8 +579,8 @@ fn every_known_command_is_answered_as_its_form_says() {
             match firmware.form(command) {
                 None => assert_eq!(bench.exchange(&format!("80 {command:02X}")), NOTHING),
                 Some(Form::Read) => assert!(!bench.read(0x80, command).is_empty()),
-                // The key of the settings is tested elsewhere.
-                Some(Form::Write(4)) if command == 94 => {}
+                // The keys of settings are tested elsewhere.
+                Some(Form::Write(4)) if matches!(command, 80 | 94) => {}
                 Some(Form::Write(len)) => {
                     let reply: &[u8] = if firmware.has_crc() { &[0xFF] } else { &[] };
                     let data = vec![1; len];

@@ -75,6 +75,25 @@ fn a_robot_in_front_of_a_wall_stands_and_that_is_one_contact() {
 }
 
 #[test]
+fn wheels_pressed_against_a_wall_stand_and_draw_current() {
+    let mut world = in_box(3.0);
+    run(&mut world, 10.0, speeds(500.0, 500.0));
+    let before = world.readings();
+    run(&mut world, 1.0, speeds(500.0, 500.0));
+    for (now, before) in world.readings().into_iter().zip(before) {
+        assert!(now.speed_qpps.abs() < 20, "{now:?}");
+        assert!(now.current_a > 5.0, "{now:?}");
+        assert!((now.pulses - before.pulses).abs() < 20, "{now:?}");
+    }
+    // Without power there is no current, and backwards it drives as ever.
+    run(&mut world, 0.1, [Drive::RELEASED; 4]);
+    let currents = world.readings().map(|reading| reading.current_a);
+    assert_eq!(currents, [0.0; 4]);
+    run(&mut world, 2.0, speeds(-500.0, -500.0));
+    assert!((world.wheel_speeds()[0] + 0.5).abs() < 0.01);
+}
+
+#[test]
 fn a_robot_slides_along_a_wall() {
     let start = Pose::new(0.0, 0.0, -0.3);
     let mut world = World::new(box_of(4.0), start, 1).unwrap();

@@ -1,0 +1,43 @@
+//! What is wrong with a controller, as each firmware writes it. PURE.
+
+use super::packet::Firmware;
+
+/// What is wrong, apart from how a firmware writes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Too much current, per motor.
+    pub overcurrent: [bool; 2],
+    /// The emergency stop is pressed.
+    pub emergency_stop: bool,
+    /// Too hot.
+    pub temperature: bool,
+    /// The main battery has too much voltage.
+    pub battery_high: bool,
+    /// The main battery has too little voltage.
+    pub battery_low: bool,
+}
+
+impl Faults {
+    pub(super) fn encode(self, firmware: Firmware) -> Vec<u8> {
+        let [first, second] = self.overcurrent;
+        let flags = [
+            (first, [0x01, 0x0001, 0x01_1000]),
+            (second, [0x02, 0x0002, 0x02_2000]),
+            (self.emergency_stop, [0x04, 0x0004, 0x00_0001]),
+            (self.temperature, [0x08, 0x0008, 0x00_0002]),
+            (self.battery_high, [0x10, 0x0020, 0x00_0008]),
+            (self.battery_low, [0x20, 0x0800, 0x08_0000]),
+        ];
+        let bits = |column: usize| {
+            flags
+                .iter()
+                .filter(|(set, _)| *set)
+                .fold(0u32, |bits, (_, values)| bits | values[column])
+        };
+        match firmware {
+            Firmware::Legacy | Firmware::LegacyAck => vec![bits(0) as u8],
+            Firmware::Crc16Short => (bits(1) as u16).to_be_bytes().to_vec(),
+            Firmware::Crc16 => bits(2).to_be_bytes().to_vec(),
+        }
+    }
+}
