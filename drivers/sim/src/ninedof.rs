@@ -32,6 +32,9 @@ pub const GYRO_ADDRESS: u8 = 0x6B;
 /// A number for each axis.
 pub type Axes = [f64; 3];
 
+/// The chips are a little warmer than the room.
+const TEMPERATURE_C: f64 = 28.0;
+
 /// The truth at a time.
 pub type Truth<'a> = &'a dyn Fn(Duration) -> Motion;
 
@@ -70,16 +73,24 @@ pub struct Noise {
     pub magnet_gauss: f64,
     /// How far the bias of the gyroscope drifts in a second, in degrees per second.
     pub gyro_drift_deg_s: f64,
+    /// How much a driving robot shakes the accelerometer, in g for each metre
+    /// per second.
+    pub shake_g_per_m_s: f64,
+    /// How much it shakes the gyroscope, in degrees per second for each metre
+    /// per second.
+    pub shake_deg_s_per_m_s: f64,
 }
 
 impl Noise {
     /// That of the chips: 220 ug/sqrt(Hz) and 0.03 deg/s/sqrt(Hz) over their
-    /// bandwidth, and two steps of the magnetometer; the drift is a guess.
+    /// bandwidth, and two steps of the magnetometer; drift and shaking are guesses.
     pub const USUAL: Self = Self {
         accel_g: 0.004,
         gyro_deg_s: 0.2,
         magnet_gauss: 0.002,
         gyro_drift_deg_s: 0.005,
+        shake_g_per_m_s: 0.08,
+        shake_deg_s_per_m_s: 1.0,
     };
 }
 
@@ -121,12 +132,14 @@ impl Errors {
     }
 
     fn accel(&mut self, motion: Motion) -> Axes {
-        let (offset, sigma) = (self.accel_offset_g, self.noise.accel_g);
+        let shaking = self.noise.shake_g_per_m_s * motion.speed_m_s;
+        let (offset, sigma) = (self.accel_offset_g, self.noise.accel_g.hypot(shaking));
         self.noisy(motion.specific_force_g, offset, sigma)
     }
 
     fn gyro(&mut self, motion: Motion) -> Axes {
-        let (offset, sigma) = (self.gyro_bias_deg_s, self.noise.gyro_deg_s);
+        let shaking = self.noise.shake_deg_s_per_m_s * motion.speed_m_s;
+        let (offset, sigma) = (self.gyro_bias_deg_s, self.noise.gyro_deg_s.hypot(shaking));
         self.noisy(motion.turn_deg_s, offset, sigma)
     }
 

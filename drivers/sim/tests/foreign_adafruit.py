@@ -123,4 +123,7 @@ for gain in (0x20, 0x40, 0x60, 0x80, 0xA0, 0xC0, 0xE0):
 assert near(fields[0], (-20, 0, -45), 11), fields
 assert all(near(field, fields[0], 0.6) for field in fields), fields
 
+# By this register libraries tell a DLHC from a DLH.
+assert bus.transfer(0x1E, b"\x0f", 1) == b"\x3c"
+
 print("ok")

@@ -1,19 +1,28 @@
 //! The accelerometer and the gyroscope: registers of the same make. PURE.
 //!
-//! What does not change what a host reads (interrupts, FIFO, filters) keeps
-//! what is written and does nothing.
+//! Interrupts, FIFO and filters keep what is written and do nothing: the FIFO
+//! is always empty, as in bypass mode.
 
 use std::time::Duration;
 
-use super::{Axes, Chip, Clock};
+use super::{Axes, Chip, Clock, TEMPERATURE_C};
 
 const WHO_AM_I: u8 = 0x0F;
 const CTRL_REG1: u8 = 0x20;
 const CTRL_REG4: u8 = 0x23;
+const CTRL_REG5: u8 = 0x24;
+/// Of the gyroscope.
+const OUT_TEMP: u8 = 0x26;
 const STATUS: u8 = 0x27;
 const OUT_X_L: u8 = 0x28;
 const OUT_Z_H: u8 = 0x2D;
+const FIFO_SRC: u8 = 0x2F;
 const REGISTERS: u8 = 0x40;
+
+/// In [`FIFO_SRC`]: nothing is in it.
+const EMPTY: u8 = 0x20;
+/// In [`CTRL_REG5`]: read the trimming again. It clears itself.
+const BOOT: u8 = 0x80;
 
 /// In the register number: count up from byte to byte.
 const INCREMENT: u8 = 0x80;
@@ -73,7 +82,8 @@ impl Inertial {
             return;
         };
         let values = sample(time);
-        for (axis, value) in values.into_iter().enumerate() {
+        let shift = self.self_test();
+        for (axis, value) in values.map(|value| value + shift).into_iter().enumerate() {
             let is_held = self.has(CTRL_REG4, 0x80) && self.half_read[axis].is_some();
             if !self.has(CTRL_REG1, 1 << axis) || is_held {
                 continue;
@@ -81,6 +91,20 @@ impl Inertial {
             self.output[axis] = self.digits(value);
             self.overrun[axis] = self.fresh[axis] || more > 1;
             self.fresh[axis] = true;
+        }
+    }
+
+    /// What a self-test adds to all axes, about as in data sheets: in g, or in
+    /// degrees per second by the scale.
+    fn self_test(&self) -> f64 {
+        let ctrl = self.registers[usize::from(CTRL_REG4)];
+        let (mode, scale) = (ctrl >> 1 & 3, usize::from(ctrl >> 4 & 3));
+        match (self.kind, mode) {
+            (Kind::Accelerometer, 1) => 0.3,
+            (Kind::Accelerometer, 2) => -0.3,
+            (Kind::Gyroscope, 1) => [130.0, 200.0, 530.0, 530.0][scale],
+            (Kind::Gyroscope, 3) => -[130.0, 200.0, 530.0, 530.0][scale],
+            _ => 0.0,
         }
     }
 
@@ -180,7 +204,10 @@ impl Chip for Inertial {
         let is_writable = matches!(self.pointer, 0x20..=0x26 | 0x2E | 0x30 | 0x32..=0x38 | 0x3A..=0x3F)
             && !(self.kind == Kind::Gyroscope && self.pointer == 0x26);
         if is_writable {
-            self.registers[usize::from(self.pointer)] = value;
+            self.registers[usize::from(self.pointer)] = match self.pointer {
+                CTRL_REG5 => value & !BOOT,
+                _ => value,
+            };
             if self.pointer == CTRL_REG1 {
                 self.set_clock(now);
             }
@@ -191,6 +218,11 @@ impl Chip for Inertial {
     fn read(&mut self) -> u8 {
         let value = match self.pointer {
             STATUS => self.status(),
+            FIFO_SRC => EMPTY,
+            OUT_TEMP if self.kind == Kind::Gyroscope => {
+                // One digit less for each degree; where it begins is not specified.
+                ((25.0 - TEMPERATURE_C) as i8).cast_unsigned()
+            }
             register @ OUT_X_L..=OUT_Z_H => self.output_byte(register),
             register => self.registers[usize::from(register)],
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Axes, Chip, Clock};
+use super::{Axes, Chip, Clock, TEMPERATURE_C};
 
 const CRA: u8 = 0x00;
 const CRB: u8 = 0x01;
@@ -11,6 +11,12 @@ const OUT_X_H: u8 = 0x03;
 const OUT_Y_L: u8 = 0x08;
 const SR: u8 = 0x09;
 const IRC: u8 = 0x0C;
+const WHO_AM_I: u8 = 0x0F;
+const TEMP_H: u8 = 0x31;
+const TEMP_L: u8 = 0x32;
+
+/// What the self-test adds, in gauss.
+const SELF_TEST_GAUSS: Axes = [1.16, 1.16, 1.08];
 
 /// What an axis gives that is beyond the range.
 const OVERFLOW: i16 = -4096;
@@ -60,7 +66,13 @@ impl Magnetometer {
         if is_locked {
             return;
         }
-        let [x, y, z] = sample(time);
+        let bias = match self.settings[usize::from(CRA)] & 3 {
+            1 => 1.0,
+            2 => -1.0,
+            _ => 0.0,
+        };
+        let truth = sample(time);
+        let [x, y, z] = [0, 1, 2].map(|axis| truth[axis] + bias * SELF_TEST_GAUSS[axis]);
         let gain = usize::from(self.settings[usize::from(CRB)] >> 5).max(1);
         let [xy_gain, z_gain] = GAINS[gain - 1];
         self.output = [x * xy_gain, y * xy_gain, z * z_gain].map(|value| {
@@ -100,11 +112,23 @@ impl Magnetometer {
         value.to_be_bytes()[place % 2]
     }
 
+    /// Twelve bits, left-justified, 8 digits for each degree; where it begins
+    /// is not specified.
+    fn temperature(&self) -> [u8; 2] {
+        let is_on = self.settings[usize::from(CRA)] & 0x80 != 0;
+        let digits = if is_on {
+            (TEMPERATURE_C - 20.0) * 8.0
+        } else {
+            0.0
+        };
+        ((digits as i16) << 4).to_be_bytes()
+    }
+
     fn advance(&mut self) {
         self.pointer = match self.pointer {
             OUT_Y_L => OUT_X_H,
-            IRC.. => 0,
-            register => register + 1,
+            register if register < IRC || register == TEMP_H => register + 1,
+            _ => 0,
         };
     }
 }
@@ -133,6 +157,9 @@ impl Chip for Magnetometer {
                 u8::from(is_locked) << 1 | u8::from(self.fresh)
             }
             register @ 0x0A..=IRC => b"H43"[usize::from(register - 0x0A)],
+            // A DLH has nothing there.
+            WHO_AM_I => 0x3C,
+            register @ TEMP_H..=TEMP_L => self.temperature()[usize::from(register - TEMP_H)],
             _ => 0,
         };
         self.advance();

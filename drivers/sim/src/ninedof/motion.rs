@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Axes;
 use crate::geometry::Point;
-use crate::world::World;
+use crate::world::{TRACK_M, World};
 
 /// Standard gravity in m/s^2.
 const GRAVITY_M_S2: f64 = 9.806_65;
@@ -26,6 +26,8 @@ pub struct Motion {
     pub turn_deg_s: Axes,
     /// The magnetic field in gauss.
     pub field_gauss: Axes,
+    /// How fast the wheels roll, which shakes the board.
+    pub speed_m_s: f64,
 }
 
 impl Motion {
@@ -48,6 +50,7 @@ impl Motion {
             specific_force_g: [-felt.y, felt.x, 1.0],
             turn_deg_s: [0.0, 0.0, (turned / window_s).to_degrees()],
             field_gauss: [-field.y, field.x, -FIELD_DOWN_GAUSS],
+            speed_m_s: velocity(2).length() + (turned / window_s).abs() * TRACK_M / 2.0,
         }
     }
 }

@@ -19,6 +19,7 @@ impl Bench {
                 specific_force_g: accel_g,
                 turn_deg_s: gyro_deg_s,
                 field_gauss,
+                speed_m_s: 0.0,
             },
             now: Duration::ZERO,
         }
@@ -61,6 +62,8 @@ fn who_is_there_answers_and_nobody_else() {
     assert_eq!(bench.read(0x19, 0x0F, 1), [0x33]);
     assert_eq!(bench.read(0x6B, 0x0F, 1), [0xD4]);
     assert_eq!(bench.read(0x1E, 0x0A, 3), b"H43");
+    // By this libraries tell a DLHC from a DLH.
+    assert_eq!(bench.read(0x1E, 0x0F, 1), [0x3C]);
     for address in [0x00, 0x18, 0x1D, 0x68, 0x6A, 0x7F] {
         assert_eq!(bench.transfer(address, &[0x0F], 1), Reply::Nak);
     }
@@ -126,6 +129,85 @@ fn the_pointer_of_the_magnetometer_goes_round_in_its_data() {
     assert_eq!(data[..6], data[6..]);
     assert_eq!(bench.read(0x1E, 0x0B, 3), [b'4', b'3', 0x1C]);
     assert_eq!(bench.read(0x1E, 0x40, 1), [0]);
+}
+
+#[test]
+fn temperatures_are_read() {
+    let mut bench = Bench::resting();
+    assert_eq!(bench.read(0x1E, 0x31, 2), [0, 0], "off");
+    bench.write(0x1E, &[0x00, 0x9C]);
+    // 8 digits for each degree over 20, left-justified; and then from 0 again.
+    assert_eq!(bench.read(0x1E, 0x31, 3), [0x04, 0x00, 0x9C]);
+    bench.write(0x6B, &[0x20, 0x0F]);
+    // One digit less for each degree over 25.
+    assert_eq!(bench.read(0x6B, 0x26, 1), [0xFD]);
+}
+
+#[test]
+fn the_fifo_is_empty_and_booting_ends() {
+    let mut bench = Bench::resting();
+    for address in [0x19, 0x6B] {
+        bench.write(address, &[0x20, 0x57]);
+        bench.write(address, &[0x24, 0xC0]);
+        assert_eq!(bench.read(address, 0x24, 1), [0x40], "BOOT clears itself");
+        assert_eq!(bench.read(address, 0x20, 1), [0x57], "settings stay");
+        assert_eq!(bench.read(address, 0x2F, 1), [0x20]);
+        bench.write(address, &[0x2F, 0x00]);
+        assert_eq!(bench.read(address, 0x2F, 1), [0x20]);
+    }
+}
+
+#[test]
+fn self_tests_shift_what_is_measured() {
+    let little = |bytes: &[u8]| f64::from(i16::from_le_bytes([bytes[0], bytes[1]]));
+    let mut bench = Bench::resting();
+    bench.write(0x19, &[0x20, 0x57]);
+    bench.write(0x6B, &[0x20, 0x0F]);
+    bench.wait(300 * MS);
+    for (bits, accel_g, gyro_deg_s) in [(0x00, 0.0, 0.0), (0x02, 0.3, 200.0)] {
+        bench.write(0x19, &[0x23, 0x98 | bits]);
+        bench.write(0x6B, &[0x23, 0x90 | bits]);
+        bench.wait(50 * MS);
+        let accel = little(&bench.read(0x19, 0xA8, 2)) / 16.0 * 0.002;
+        let gyro = little(&bench.read(0x6B, 0xA8, 2)) * 0.0175;
+        assert!((accel - accel_g).abs() < 0.01, "{accel}");
+        assert!((gyro - gyro_deg_s).abs() < 0.1, "{gyro}");
+    }
+    // The other direction.
+    bench.write(0x19, &[0x23, 0x9C]);
+    bench.write(0x6B, &[0x23, 0x96]);
+    bench.wait(50 * MS);
+    assert!(little(&bench.read(0x19, 0xA8, 2)) < 0.0);
+    assert!(little(&bench.read(0x6B, 0xA8, 2)) < 0.0);
+    for (bits, x_gauss) in [(0, 0.1), (1, 1.26), (2, -1.06)] {
+        bench.write(0x1E, &[0x00, 0x1C | bits, 0x60, 0x00]);
+        bench.wait(20 * MS);
+        let bytes = bench.read(0x1E, 0x03, 6);
+        let x = f64::from(i16::from_be_bytes([bytes[0], bytes[1]])) / 670.0;
+        assert!((x - x_gauss).abs() < 0.01, "{x}");
+    }
+}
+
+#[test]
+fn driving_shakes_the_board() {
+    let sigma = |speed_m_s: f64| {
+        let mut bench = Bench::resting();
+        bench.board = NineDof::new(Errors::of_seed(1), Duration::ZERO);
+        bench.truth.speed_m_s = speed_m_s;
+        bench.write(0x19, &[0x20, 0x77]);
+        bench.write(0x19, &[0x23, 0x98]);
+        let z: Vec<f64> = (0..500)
+            .map(|_| {
+                bench.wait(3 * MS);
+                let bytes = bench.read(0x19, 0xAC, 2);
+                f64::from(i16::from_le_bytes([bytes[0], bytes[1]])) / 16.0 * 0.002
+            })
+            .collect();
+        let mean = z.iter().sum::<f64>() / 500.0;
+        (z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / 500.0).sqrt()
+    };
+    assert!((0.003..0.005).contains(&sigma(0.0)), "{}", sigma(0.0));
+    assert!((0.035..0.045).contains(&sigma(0.5)), "{}", sigma(0.5));
 }
 
 #[test]

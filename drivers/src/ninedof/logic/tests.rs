@@ -497,6 +497,7 @@ fn compatible_numbers_have_nothing_that_the_original_had_not() {
         specific_force_g: [-0.128, 0.064, 1.024],
         turn_deg_s: [9.9925, -9.9925, 99.995],
         field_gauss: [0.2, -0.1, -0.4],
+        speed_m_s: 0.0,
     };
     bench.run(500 * MS);
     bench.ask(DataRequest {

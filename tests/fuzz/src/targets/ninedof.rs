@@ -138,6 +138,7 @@ fn still(_: Duration) -> Motion {
         specific_force_g: [0.0, 0.0, 1.0],
         turn_deg_s: [0.0; 3],
         field_gauss: [0.0, 0.2, -0.45],
+        speed_m_s: 0.0,
     }
 }
 
