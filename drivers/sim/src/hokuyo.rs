@@ -8,6 +8,7 @@
 //! nobody wants are never asked for.
 
 mod identity;
+mod measure;
 mod model;
 mod part;
 mod scans;
@@ -20,6 +21,7 @@ mod turns;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+pub use self::measure::is_dark;
 pub use self::model::{Model, Scan, Sweep};
 use self::part::Part;
 use self::scip::Reply;
@@ -186,6 +188,12 @@ impl Hokuyo {
     pub fn handle_scan(&mut self, now: Duration, sweep: Sweep, scan: Scan) {
         self.latest = Some((sweep, scan));
         self.serve_known(now);
+    }
+
+    /// The last scan that was measured.
+    #[must_use]
+    pub fn latest(&self) -> Option<&Scan> {
+        self.latest.as_ref().map(|(_, scan)| scan)
     }
 
     /// The next piece for the host.

@@ -8,6 +8,8 @@
 //! at, so files with other keys, references that lead nowhere, or both kinds
 //! of line ends load as well.
 
+use std::f64::consts::FRAC_PI_2;
+
 use serde::Deserialize;
 
 use crate::geometry::{Point, Pose, Segment, wrap};
@@ -17,6 +19,8 @@ const FLAT: &str = include_str!("../maps/flat.roson");
 
 /// No map is larger than this.
 const MAX_EXTENT_M: f64 = 10_000.0;
+/// A wall that is said to be thicker is taken as a line.
+const MAX_THICKNESS_M: f64 = 10.0;
 /// No map has more walls than this.
 const MAX_WALLS: usize = 100_000;
 /// A gate that is blocked more than this is a wall.
@@ -27,8 +31,10 @@ const BLOCKED: f64 = 0.5;
 pub struct Map {
     /// The name in the file, or nothing.
     pub name: String,
-    /// Walls, and gates that are closed.
+    /// The middle lines of walls, and of gates that are closed.
     pub walls: Vec<Segment>,
+    /// How thick each of [`Map::walls`] is, in metres; 0 if the file does not say.
+    pub thicknesses_m: Vec<f64>,
     /// Gates that are open.
     pub gates: Vec<Segment>,
     /// Where robots begin.
@@ -69,16 +75,15 @@ impl Map {
             ..Self::default()
         };
         for wall in file.walls {
-            map.walls.extend(wall.segment()?);
+            map.extend_walls(&wall)?;
         }
         for gate in file.gates.unwrap_or_default() {
             let closed = gate.blocked.unwrap_or_default() > BLOCKED;
-            let segments = if closed {
-                &mut map.walls
+            if closed {
+                map.extend_walls(&gate)?;
             } else {
-                &mut map.gates
-            };
-            segments.extend(gate.segment()?);
+                map.gates.extend(gate.segment()?);
+            }
         }
         if map.walls.is_empty() {
             return Err(MapError::NoWalls);
@@ -97,6 +102,29 @@ impl Map {
         Ok(map)
     }
 
+    fn extend_walls(&mut self, line: &Line) -> Result<(), MapError> {
+        if let Some(segment) = line.segment()? {
+            let width_m = line.width.unwrap_or_default();
+            self.walls.push(segment);
+            self.thicknesses_m
+                .push(if width_m > 0.0 && width_m <= MAX_THICKNESS_M {
+                    width_m
+                } else {
+                    0.0
+                });
+        }
+        Ok(())
+    }
+
+    /// The faces of all walls: four sides of a thick one, else its line.
+    #[must_use]
+    pub fn faces(&self) -> Vec<Segment> {
+        let thick = self.walls.iter().zip(&self.thicknesses_m);
+        thick
+            .flat_map(|(wall, width_m)| faces(*wall, *width_m))
+            .collect()
+    }
+
     /// A small flat with several rooms, always at hand.
     ///
     /// # Panics
@@ -105,6 +133,28 @@ impl Map {
     pub fn flat() -> Self {
         Self::parse(FLAT).expect("the map that is part of the program")
     }
+}
+
+/// The sides of a wall, with its middle line and its thickness.
+fn faces(wall: Segment, width_m: f64) -> Vec<Segment> {
+    let along = wall.to.minus(wall.from);
+    let length = along.length();
+    if width_m == 0.0 || length == 0.0 {
+        return vec![wall];
+    }
+    let aside = along.turned(FRAC_PI_2).times(width_m / 2.0 / length);
+    let corners = [
+        wall.from.plus(aside),
+        wall.to.plus(aside),
+        wall.to.minus(aside),
+        wall.from.minus(aside),
+    ];
+    (0..4)
+        .map(|index| Segment {
+            from: corners[index],
+            to: corners[(index + 1) % 4],
+        })
+        .collect()
 }
 
 /// A pose of a file: metres and radians, y down, clockwise.
@@ -132,6 +182,7 @@ struct File {
 struct Line {
     id: Option<String>,
     blocked: Option<f64>,
+    width: Option<f64>,
     from: Option<Place>,
     to: Option<Place>,
 }
@@ -156,7 +207,7 @@ struct Place {
 
 impl Line {
     /// The wall, unless it has no ends.
-    fn segment(self) -> Result<Option<Segment>, MapError> {
+    fn segment(&self) -> Result<Option<Segment>, MapError> {
         let (Some(from), Some(to)) = (self.from, self.to) else {
             return Ok(None);
         };
@@ -164,7 +215,8 @@ impl Line {
             .into_iter()
             .any(|number| number.is_nan() || number.abs() > MAX_EXTENT_M)
         {
-            return Err(MapError::Coordinates(self.id.unwrap_or_default()));
+            let id = self.id.clone().unwrap_or_default();
+            return Err(MapError::Coordinates(id));
         }
         Ok(Some(Segment {
             from: from_map(from.x, from.y, 0.0).at,
@@ -175,7 +227,6 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use std::f64::consts::FRAC_PI_2;
     use std::fs;
     use std::io::{self, Write};
     use std::path::Path;
@@ -183,6 +234,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::geometry::Walls;
     use crate::world::find_start;
 
     const WALL: &str = r#"{"from": {"x": 0, "y": 1}, "to": {"x": 3, "y": 1.5}}"#;
@@ -223,6 +275,24 @@ mod tests {
             let map = Map::parse(&text).expect(&text);
             assert_eq!((map.walls.len(), map.gates.len()), (walls, open), "{text}");
         }
+    }
+
+    #[test]
+    fn a_thick_wall_has_four_faces() {
+        let text = r#"{"walls": [
+            {"width": 0.2, "from": {"x": 0, "y": 1}, "to": {"x": 3, "y": 1}},
+            {"width": 0, "from": {"x": 0, "y": 5}, "to": {"x": 3, "y": 5}},
+            {"width": -1, "from": {"x": 0, "y": 6}, "to": {"x": 3, "y": 6}}
+        ]}"#;
+        let map = Map::parse(text).unwrap();
+        let faces = map.faces();
+        assert_eq!((map.walls.len(), faces.len()), (3, 6));
+        let walls = Walls::new(faces);
+        let down = |y: f64| walls.cast(Point::new(1.5, y), -FRAC_PI_2, 10.0).unwrap();
+        assert!((down(0.0) - 0.9).abs() < 1e-9, "the upper face at 0.9 m");
+        assert!((down(-2.0) - 3.0).abs() < 1e-9, "a line at 5 m");
+        let beside = walls.cast(Point::new(-1.0, -1.0), 0.0, 10.0).unwrap();
+        assert!((beside - 1.0).abs() < 1e-9, "its end");
     }
 
     #[test]

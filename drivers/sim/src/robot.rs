@@ -5,19 +5,20 @@
 //! drain [`Robot::poll_output`] of each device. [`Robot::next_timeout`] says
 //! when to come again if nothing else happens: never, while all is at rest.
 
-use std::fmt;
-use std::str::FromStr;
+mod fault;
+
 use std::time::Duration;
 
+pub use self::fault::{Device, Fault, UnknownDevice, UnknownFault};
+
 use crate::ceiling::{Ceiling, Seen};
-use crate::geometry::{Pose, Segment};
+use crate::geometry::{Point, Pose, Segment};
 use crate::hokuyo::{self, Hokuyo, Link, Model, Quirks, Sweep};
 use crate::i2c::{Reply, Transfer};
 use crate::maestro::{self, Maestro};
 use crate::ninedof::{Errors, Motion, NineDof};
 use crate::roboclaw::{self, Roboclaws};
 use crate::stargazer::{Guide, Stargazer};
-use crate::wheels::{UnknownWheel, Wheel};
 use crate::world::{STEP, StartError, World};
 
 /// How long a moving world is left alone.
@@ -26,38 +27,6 @@ const NAP: Duration = Duration::from_millis(50);
 const LOW_BATTERY_V: f64 = 10.0;
 /// With the fault `corrupt`, about one of so many replies or scans has a wrong bit.
 const CORRUPT_ONE_IN: usize = 4;
-
-/// A device that somebody can be connected to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Device {
-    /// The bus of the motor controllers.
-    Roboclaw,
-    /// The laser scanner.
-    Hokuyo,
-    /// The laser scanner that is connected by TCP.
-    HokuyoTcp,
-    /// The board with accelerometer, gyroscope and magnetometer, on a bus of its own.
-    NineDof,
-    /// The sensor that looks up at markers.
-    Stargazer,
-    /// The servo controller.
-    Maestro,
-}
-
-/// What can be wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The plug of a device is out.
-    Unplug(Device),
-    /// A device neither hears nor says anything.
-    Stall(Device),
-    /// Some bits that a device sends are wrong.
-    Corrupt(Device),
-    /// The main battery is almost empty.
-    LowBattery,
-    /// A wheel does not turn.
-    StuckWheel(Wheel),
-}
 
 /// How a robot is made.
 #[derive(Clone, Debug)]
@@ -103,110 +72,6 @@ pub struct Robot {
     faults: Vec<(Fault, Option<Duration>)>,
     random: fastrand::Rng,
     scans: u64,
-}
-
-impl Device {
-    /// All devices.
-    pub const ALL: [Self; 6] = [
-        Self::Roboclaw,
-        Self::Hokuyo,
-        Self::HokuyoTcp,
-        Self::NineDof,
-        Self::Stargazer,
-        Self::Maestro,
-    ];
-
-    /// The name that people write.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Roboclaw => "roboclaw",
-            Self::Hokuyo => "hokuyo",
-            Self::HokuyoTcp => "hokuyo-tcp",
-            Self::NineDof => "ninedof",
-            Self::Stargazer => "stargazer",
-            Self::Maestro => "maestro",
-        }
-    }
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Device {
-    type Err = UnknownDevice;
-
-    fn from_str(name: &str) -> Result<Self, UnknownDevice> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|device| device.name() == name)
-            .ok_or_else(|| UnknownDevice {
-                name: name.to_owned(),
-            })
-    }
-}
-
-/// No device has this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such device ({all}): {name:?}", all = Device::ALL.map(Device::name).join(", "))]
-pub struct UnknownDevice {
-    name: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unplug(device) => write!(f, "unplug {device}"),
-            Self::Stall(device) => write!(f, "stall {device}"),
-            Self::Corrupt(device) => write!(f, "corrupt {device}"),
-            Self::LowBattery => f.write_str("low-battery"),
-            Self::StuckWheel(wheel) => write!(f, "stuck-wheel {wheel}"),
-        }
-    }
-}
-
-/// A fault is written as its name and, where it has one, what it is about.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnknownFault {
-    /// There is no such fault.
-    #[error("no such fault (unplug, stall, corrupt, low-battery, stuck-wheel): {0:?}")]
-    Name(String),
-    /// There is no such device.
-    #[error(transparent)]
-    Device(#[from] UnknownDevice),
-    /// There is no such wheel.
-    #[error(transparent)]
-    Wheel(#[from] UnknownWheel),
-    /// It must be said which one.
-    #[error("{0} needs to know what: name a {1}")]
-    Missing(&'static str, &'static str),
-}
-
-impl Fault {
-    /// A fault by its name and what it is about.
-    ///
-    /// # Errors
-    /// One of them is not known, or missing.
-    pub fn parse(name: &str, about: Option<&str>) -> Result<Self, UnknownFault> {
-        let device = |name: &'static str| -> Result<Device, UnknownFault> {
-            Ok(about
-                .ok_or(UnknownFault::Missing(name, "device"))?
-                .parse()?)
-        };
-        Ok(match name {
-            "unplug" => Self::Unplug(device("unplug")?),
-            "stall" => Self::Stall(device("stall")?),
-            "corrupt" => Self::Corrupt(device("corrupt")?),
-            "low-battery" => Self::LowBattery,
-            "stuck-wheel" => {
-                let missing = UnknownFault::Missing("stuck-wheel", "wheel");
-                Self::StuckWheel(about.ok_or(missing)?.parse()?)
-            }
-            _ => return Err(UnknownFault::Name(name.to_owned())),
-        })
-    }
 }
 
 impl Robot {
@@ -525,7 +390,13 @@ impl Robot {
         let distances: Vec<_> = (0..=model.last_step())
             .map(|step| {
                 let time = model.beam_time(sweep, step);
-                self.world.beam(time, model.angle(step), limit_m)
+                let angle = model.angle(step);
+                let way_m = self.world.beam(time, angle, limit_m)?;
+                let pose = self.world.pose_at(time);
+                let way = Point::new(way_m, 0.0).turned(pose.heading + angle);
+                // Only the URG is so weak.
+                let is_lost = model == Model::Urg04Lx && hokuyo::is_dark(pose.at.plus(way));
+                (!is_lost).then_some(way_m)
             })
             .collect();
         model.measure(&distances, &mut self.random)

@@ -162,17 +162,18 @@ impl Simulator {
         if !(config.speed > 0.0 && config.speed <= MAX_SPEED) {
             return Err(Error::Speed(config.speed));
         }
+        let walls = config.map.faces();
         let start = match config.start {
             Some((x, y, degrees)) if [x, y, degrees].into_iter().all(f64::is_finite) => {
                 from_map(x, y, degrees.to_radians())
             }
             Some(_) => return Err(Error::Place),
-            None => find_start(&config.map.walls, &candidates(&config.map))?,
+            None => find_start(&walls, &candidates(&config.map))?,
         };
         let ceiling = Ceiling::over(&config.map);
         let markers = ceiling.file();
         let robot = Robot::new(robot::Config {
-            walls: config.map.walls,
+            walls,
             start,
             seed: config.seed,
             roboclaw: roboclaw::Config {

@@ -1,8 +1,8 @@
 //! The robot by the bytes of its devices, without a clock.
 
 use super::*;
-use crate::geometry::Point;
 use crate::map::Map;
+use crate::wheels::Wheel;
 use crate::world::find_start;
 
 const MS: Duration = Duration::from_millis(1);
@@ -92,6 +92,35 @@ fn a_scan_shows_the_walls() {
         before + 3,
         "each request is a turn of its own"
     );
+}
+
+#[test]
+fn scans_have_gaps_and_codes_as_captures_of_a_real_scanner() {
+    let mut robot = robot();
+    exchange(&mut robot, MS * 1500, Device::Hokuyo, b"MD0044072501000\n");
+    let mut scans = Vec::new();
+    for turn in 16..116 {
+        robot.advance(MS * 100 * turn);
+        if let Some(scan) = robot.scanner.latest() {
+            scans.push(scan.clone());
+        }
+        sent(&mut robot, MS * 100 * turn, Device::Hokuyo);
+    }
+    let mean = |code: u32| {
+        let measured = scans.iter().flat_map(|scan| &scan.distances[44..=725]);
+        measured.filter(|value| **value == code).count() as f64 / scans.len() as f64
+    };
+    // 82, 2.1 and 1.7 in the captures.
+    let (zeros, sevens, nines) = (mean(0), mean(7), mean(9));
+    assert!((40.0..120.0).contains(&zeros), "{zeros}");
+    assert!((1.0..4.0).contains(&sevens), "{sevens}");
+    assert!((0.8..3.5).contains(&nines), "{nines}");
+    // A resting robot has its gaps at the same places: dark walls.
+    let gaps = |scan: &hokuyo::Scan| -> Vec<bool> {
+        let near = scan.distances[44..300].iter();
+        near.map(|value| *value == 0).collect()
+    };
+    assert_eq!(gaps(&scans[0]), gaps(&scans[50]));
 }
 
 #[test]

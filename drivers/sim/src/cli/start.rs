@@ -1,0 +1,141 @@
+//! The options that a simulation begins with. IO: it reads the map.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Failure, Place, read_map};
+use crate::hokuyo::{Model, Quirks};
+use crate::maestro;
+use crate::map::Map;
+use crate::roboclaw::Firmware;
+use crate::robot::Variants;
+use crate::simulator;
+use crate::stargazer::Guide;
+
+#[derive(Args, Clone, Debug)]
+pub(super) struct Start {
+    /// A map in the .roson format; a small flat if absent
+    #[arg(long, value_name = "FILE")]
+    map: Option<PathBuf>,
+    /// Where the robot begins, as in the map: metres with y down, degrees clockwise
+    #[arg(long, value_name = "X,Y,HEADING", allow_hyphen_values = true)]
+    start: Option<Place>,
+    /// The seed of all noise
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// What the motor controllers speak
+    #[arg(long, value_enum, default_value_t = RoboclawKind::Crc16)]
+    roboclaw: RoboclawKind,
+    /// Which laser scanner
+    #[arg(long, value_enum, default_value_t = HokuyoKind::Urg04Lx)]
+    hokuyo: HokuyoKind,
+    /// Another laser scanner that listens on TCP
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    hokuyo_tcp: Option<SocketAddr>,
+    /// The laser scanner starts in SCIP 1.1, as units with older firmware do
+    #[arg(long)]
+    hokuyo_scip1: bool,
+    /// The laser scanners have no single scans (GD), as some Ethernet models
+    #[arg(long)]
+    hokuyo_without_gd: bool,
+    /// Which of the maker's guides the StarGazer follows when it builds a map
+    #[arg(long, value_enum, default_value_t = StargazerGuide::Newer)]
+    stargazer: StargazerGuide,
+    /// The number of the servo controller in Pololu's protocol
+    #[arg(long, value_name = "NUMBER", default_value_t = maestro::Config::default().device,
+        value_parser = clap::value_parser!(u8).range(..=127))]
+    maestro_device: u8,
+    /// The servo controller wants a CRC after each packet
+    #[arg(long)]
+    maestro_crc: bool,
+    /// The servo controller first waits for the byte AA, as on a serial line of unknown speed
+    #[arg(long)]
+    maestro_detect_baud: bool,
+    /// How much faster than real time
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    speed: f64,
+    /// End when stdin ends, as for a program that was started by another one
+    #[arg(long)]
+    pub(super) until_eof: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RoboclawKind {
+    /// 7-bit sums, writes are not acknowledged
+    Legacy,
+    /// 7-bit sums, writes are acknowledged when bit 7 of the sum asks for it
+    LegacyAck,
+    /// CRC16, with a status of two bytes as in 4.1.x
+    Crc16Short,
+    /// CRC16, with a status of four bytes
+    Crc16,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum HokuyoKind {
+    /// 240 degrees, 5.6 m, 10 scans per second
+    #[value(name = "urg-04lx")]
+    Urg04Lx,
+    /// 270 degrees, 60 m, 40 scans per second
+    #[value(name = "utm-30lx")]
+    Utm30Lx,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum StargazerGuide {
+    /// Builds from MapMode|Start on, ends with MapDataSave
+    Older,
+    /// Builds after CalcStart, ends with ParameterUpdate (02.0904.16)
+    Newer,
+}
+
+impl Start {
+    fn variants(&self) -> Variants {
+        Variants {
+            scanner: Quirks {
+                starts_in_scip_1: self.hokuyo_scip1,
+                lacks_gd: self.hokuyo_without_gd,
+            },
+            maestro: maestro::Config {
+                device: self.maestro_device,
+                crc: self.maestro_crc,
+                detects_baud: self.maestro_detect_baud,
+                ..maestro::Config::default()
+            },
+            stargazer: match self.stargazer {
+                StargazerGuide::Older => Guide::Older,
+                StargazerGuide::Newer => Guide::Newer,
+            },
+        }
+    }
+
+    /// What to simulate in a folder, with the map read.
+    pub(super) fn config(&self, folder: PathBuf) -> Result<simulator::Config, Failure> {
+        Ok(simulator::Config {
+            map: self
+                .map
+                .as_deref()
+                .map_or_else(|| Ok(Map::flat()), read_map)?,
+            folder,
+            start: self
+                .start
+                .map(|place| (place.x_m, place.y_m, place.heading_deg)),
+            seed: self.seed,
+            speed: self.speed,
+            roboclaw: match self.roboclaw {
+                RoboclawKind::Legacy => Firmware::Legacy,
+                RoboclawKind::LegacyAck => Firmware::LegacyAck,
+                RoboclawKind::Crc16Short => Firmware::Crc16Short,
+                RoboclawKind::Crc16 => Firmware::Crc16,
+            },
+            hokuyo: match self.hokuyo {
+                HokuyoKind::Urg04Lx => Model::Urg04Lx,
+                HokuyoKind::Utm30Lx => Model::Utm30Lx,
+            },
+            hokuyo_tcp: self.hokuyo_tcp,
+            variants: self.variants(),
+        })
+    }
+}
