@@ -129,7 +129,8 @@ impl Gate {
     /// they end. `look` says how many lie in the pipe; it and the clock are asked
     /// only when it matters.
     pub fn room(&mut self, now: impl FnOnce() -> Instant, look: impl FnOnce() -> usize) -> usize {
-        if self.busy.is_none() && self.unread < self.allowed {
+        // The first look is the time from which the next one is due.
+        if self.looked.is_some() && self.busy.is_none() && self.unread < self.allowed {
             return self.allowed - self.unread;
         }
         self.look(now(), look());

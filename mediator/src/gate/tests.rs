@@ -491,6 +491,8 @@ fn nobody_looks_at_a_pipe_that_has_room() {
     let mut gate = Gate::default();
     let never = || unreachable!("there is room");
     let no_clock = || unreachable!("there is room");
+    // Only the very first look is always taken.
+    assert!(gate.room(Instant::now, || 0) > 0);
     assert!(gate.room(no_clock, never) > 0);
     gate.wrote(AHEAD_BYTES_FIRST - 1);
     gate.said();
@@ -577,4 +579,13 @@ fn a_newcomer_beside_nobody_waits_for_nothing() {
     world.run(10_000 * MS);
     let now = world.start + world.now;
     assert!(world.gate.room(|| now, || 0) > 0);
+}
+
+#[test]
+fn a_pipe_that_the_first_write_fills_is_looked_at_again() {
+    let mut gate = Gate::default();
+    let now = Instant::now();
+    let room = gate.room(|| now, || 0);
+    gate.wrote(room);
+    assert!(gate.look_at().is_some(), "nobody else tells");
 }
