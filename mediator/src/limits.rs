@@ -133,8 +133,12 @@ pub const LANE_FULL: Duration = Duration::from_secs(3);
 
 /// The shortest time between two looks which addresses on the network have a host behind
 /// them. A look takes some tens of microseconds, and is taken only while something is sent
-/// to the network. A new host is known so late at most.
+/// to the network.
 pub const NEIGHBOURS_AGE: Duration = Duration::from_millis(250);
+
+/// The same when something is to be sent to an address behind which no host is known. The
+/// system finds a new host in about a millisecond, and we know it so late at most.
+pub const NEWCOMERS_AGE: Duration = Duration::from_millis(20);
 
 /// The send buffer, in bytes, that all addresses share behind which there may be no host: a
 /// few answers to each of some dozen newcomers.

@@ -536,7 +536,7 @@ impl Router {
                 continue;
             }
             if let Some(client) = self.clients.client_mut(id) {
-                client.sent += 1;
+                client.sent.one_more();
                 client.uses.answered(key, device);
                 out.send(client.place, &frame);
                 to_clients += 1;

@@ -423,7 +423,7 @@ impl Core {
             announced: Some(client.announced),
             silent_ms: Some(millis(self.router.clients.silent_for(now, client))),
             frames_received: Some(client.received),
-            frames_sent: Some(client.sent),
+            frames_sent: Some(client.sent.count()),
             devices: client
                 .uses
                 .iter()

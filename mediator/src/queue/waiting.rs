@@ -317,6 +317,10 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
         let result = change(&mut member.of);
         if member.of.frames() == 0 {
             self.turns.remove(&member.turn);
+            if member.turn.round > self.round.number {
+                // What it had was dropped. Its next frame must not join this round once more.
+                self.round.served.insert(key);
+            }
         } else {
             self.list(key, member);
         }
@@ -459,6 +463,12 @@ mod tests {
                         model.retain(|(_, of, with)| (*of, *with) != (client, header));
                         let forgotten = waiting.forget_headed(ClientId(client), &[header]);
                         proptest::prop_assert_eq!(forgotten, (before - model.len()) as u64);
+                    }
+                }
+                for host in 1..4 {
+                    if !model.iter().any(|(of, ..)| *of == host) {
+                        // It gave up its place.
+                        since_turn[host as usize] = 0;
                     }
                 }
                 proptest::prop_assert_eq!(waiting.frames(), model.len());

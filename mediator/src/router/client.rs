@@ -28,7 +28,7 @@ pub struct Client {
     /// Frames that came from it.
     pub received: u64,
     /// Frames that went to it.
-    pub sent: u64,
+    pub sent: Sent,
     /// The devices that it uses.
     pub uses: Uses,
     /// How fast it may send.
@@ -54,6 +54,31 @@ pub struct Client {
     pinged: Option<Moment>,
     /// See [`super::hosts`].
     pub(super) crowd: u32,
+}
+
+/// Counts frames that went to a client, and knows whether any did since something came from
+/// it, in the space of a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent(u64);
+
+impl Sent {
+    /// How many.
+    pub fn count(self) -> u64 {
+        self.0 >> 1
+    }
+
+    /// Whether any did since something came from the client.
+    pub fn since_heard(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    pub(super) fn one_more(&mut self) {
+        self.0 = (self.0 | 1) + 2;
+    }
+
+    fn heard(&mut self) {
+        self.0 &= !1;
+    }
 }
 
 /// How much a client counts when somebody has to make room.
@@ -124,7 +149,7 @@ impl Client {
             announced: false,
             heard: now,
             received: 0,
-            sent: 0,
+            sent: Sent::default(),
             uses: Uses::default(),
             datagrams: Gate::default(),
             requests: Gate::default(),
@@ -148,6 +173,7 @@ impl Client {
     pub(super) fn hear(&mut self, now: Moment, bytes: usize) {
         self.heard = now;
         self.received += 1;
+        self.sent.heard();
         self.credit = (self.credit).saturating_add(bytes.try_into().unwrap_or(u32::MAX));
     }
 

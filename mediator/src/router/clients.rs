@@ -153,11 +153,12 @@ impl Clients {
     ///
     /// A closed port is certain. Everything else may pass, as when a laptop
     /// changes its access point: it has to go on for a while without a word
-    /// from the client. Somebody to whom nothing was sent cannot be unreachable:
-    /// that is made up.
+    /// from the client. Somebody to whom nothing was sent since something came from it cannot
+    /// be unreachable: the error is made up, or is about the program that had the port before.
+    /// If it is about this one, the next thing that is sent brings another.
     pub fn unreachable(&mut self, now: Instant, id: ClientId, how: Unreachable) -> bool {
         let now = self.moment(now);
-        let Some(client) = self.client(id).filter(|client| client.sent > 0) else {
+        let Some(client) = self.client(id).filter(|client| client.sent.since_heard()) else {
             return false;
         };
         if how == Unreachable::PortClosed {

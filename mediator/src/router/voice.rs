@@ -255,7 +255,7 @@ impl Router {
         let Some(message) = messages.iter().find(fits) else {
             return self.counters.drop(Drop::Unproved);
         };
-        client.sent += 1;
+        client.sent.one_more();
         self.counters.count(Count::DatagramsToSend);
         match out.write(header.as_slice(), message) {
             Ok(frame) => out.send(client.place, &frame),

@@ -1,11 +1,11 @@
 //! Asks the system which hosts it knows on its networks. IO.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 
-use crate::limits::NEIGHBOURS_AGE;
+use crate::limits::{NEIGHBOURS_AGE, NEWCOMERS_AGE};
 use crate::links::{Interface, Links, Whereabouts};
 
 /// What is known of the networks, kept up to date.
@@ -16,18 +16,25 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Asks the system again, if what is known is old.
-    pub(super) fn refresh(&mut self, now: Instant) {
-        let recent = |asked: Instant| now.saturating_duration_since(asked) < NEIGHBOURS_AGE;
-        if !self.asked.is_some_and(recent) {
+    /// Where an address is, as far as is known.
+    pub(super) fn find(&mut self, now: Instant, address: SocketAddr) -> Whereabouts {
+        self.refresh(now, NEIGHBOURS_AGE);
+        let found = self.links.find(address);
+        if found != Whereabouts::Unresolved || !self.refresh(now, NEWCOMERS_AGE) {
+            return found;
+        }
+        self.links.find(address)
+    }
+
+    /// Asks the system again, if what is known is as old as that.
+    fn refresh(&mut self, now: Instant, age: Duration) -> bool {
+        let recent = |asked: Instant| now.saturating_duration_since(asked) < age;
+        let is_old = !self.asked.is_some_and(recent);
+        if is_old {
             self.asked = Some(now);
             self.links = look();
         }
-    }
-
-    /// Where an address is, as far as is known.
-    pub(super) fn find(&self, address: SocketAddr) -> Whereabouts {
-        self.links.find(address)
+        is_old
     }
 }
 
@@ -106,11 +113,11 @@ mod tests {
     #[test]
     fn our_own_addresses_are_on_this_machine() {
         let mut neighbours = Neighbours::default();
-        neighbours.refresh(Instant::now());
+        let now = Instant::now();
         let own = interfaces(true);
         assert!(!own.is_empty());
         for interface in own {
-            let found = neighbours.find((interface.address, 1).into());
+            let found = neighbours.find(now, (interface.address, 1).into());
             assert_eq!(found, Whereabouts::ThisMachine, "{interface:?}");
         }
     }

@@ -183,8 +183,7 @@ impl Sender {
             LOCAL
         } else {
             let now = clock.now();
-            self.neighbours.refresh(now);
-            match self.neighbours.find(to.address()) {
+            match self.neighbours.find(now, to.address()) {
                 Whereabouts::ThisMachine => LOCAL,
                 Whereabouts::Unresolved => DOUBTFUL,
                 Whereabouts::Resolved => HOSTS + outlet.lanes.lane_for(now, to),

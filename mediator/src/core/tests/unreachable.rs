@@ -53,6 +53,25 @@ fn a_client_whose_port_is_closed_is_lost_and_its_drivers_are_told_once() {
 }
 
 #[test]
+fn an_error_about_the_program_that_had_the_port_before_is_not_believed() {
+    let mut world = served();
+    // The next program has the same port, and speaks before the error is read.
+    world.send(remote(), dummy(), b"question");
+    world.unreachable(remote(), PortClosed);
+    assert_eq!(world.told_of_death(), []);
+    // If it is gone as well, the next answer shows it.
+    let answer = Frame {
+        header: &[0x1a, 1, 3],
+        message: b"answer",
+    };
+    world.core.driver_frame(world.now, DUMMY, answer);
+    world.settle();
+    assert_eq!(world.take(remote()), [frame(Some(dummy()), b"answer")]);
+    world.unreachable(remote(), PortClosed);
+    assert_eq!(world.told_of_death(), [DUMMY]);
+}
+
+#[test]
 fn a_client_that_cannot_be_reached_for_a_moment_is_kept() {
     let mut world = served();
     for _ in 0..9 {
