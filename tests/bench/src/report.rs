@@ -1,4 +1,4 @@
-//! Results as tables, as charts and as a chapter of the book. PURE.
+//! Results as tables, as charts and as the page about performance. PURE.
 
 use std::fmt::Write;
 
@@ -7,8 +7,68 @@ use crate::goals::{FLOODS, Limit, ROUND_TRIPS, Verdict, verdicts};
 use crate::peers::{PEERS, Peer};
 use crate::results::{Candidate, Results};
 
-/// The words of the chapter, with places for what is measured.
+/// The text of the page, with placeholders for the measurements.
 const TEMPLATE: &str = include_str!("performance.md");
+
+/// The results that users look for first: what they are, with their unit, the load and the
+/// quantity.
+const HEADLINES: [(&str, &str, &str); 11] = [
+    (
+        "Round trip of 64 B on one core, median, us",
+        "rtt on one core, 64 B",
+        "p50_us",
+    ),
+    (
+        "Round trip of 64 B on two cores, median, us",
+        "rtt, 64 B",
+        "p50_us",
+    ),
+    (
+        "Round trip of 64 B on two cores, 99th percentile, us",
+        "rtt, 64 B",
+        "p99_us",
+    ),
+    (
+        "Replies per second, one client with 64 requests of 64 B in flight",
+        FLOODS[0].0,
+        "per_s",
+    ),
+    (
+        "Replies per second, one client with 64 requests of 6.8 kB in flight",
+        FLOODS[5].0,
+        "per_s",
+    ),
+    (
+        "Replies per second, 256 clients with one request of 64 B in flight",
+        FLOODS[3].0,
+        "per_s",
+    ),
+    (
+        "CPU time per delivery, 100 subscribers at 50 Hz, us",
+        "100 subscribers, 50 Hz, 64 B",
+        "cpu_us",
+    ),
+    (
+        "Memory with 4 drivers and 10 clients, MB",
+        "4 drivers, 10 clients",
+        "resident_mb",
+    ),
+    (
+        "Memory per known client, bytes",
+        "20 000 clients",
+        "bytes_per_client",
+    ),
+    (
+        "Time from start to the first reply, ms",
+        "start to first answer, bench-echo",
+        "ms",
+    ),
+    (
+        "CPU load with 10 idle drivers, percent",
+        "10 idle drivers",
+        "cpu_percent",
+    ),
+];
 
 /// The machine and how it was measured.
 #[derive(Clone, Debug)]
@@ -17,6 +77,19 @@ pub struct Conditions {
     pub machine: String,
     /// Which version was measured.
     pub version: String,
+}
+
+/// The table at the top of the page; results without a measurement are left out.
+fn headlines(results: &Results) -> String {
+    let mut out = String::from("| | Amber | `floor -b` |\n|---|---:|---:|\n");
+    for (name, load, quantity) in HEADLINES {
+        let median = |candidate| results.median(load, quantity, candidate);
+        if let Some(amber) = median(Candidate::Amber) {
+            let floor = median(Candidate::FloorBatched).map_or(String::new(), number);
+            line(&mut out, &[name, &number(amber), &floor]);
+        }
+    }
+    out
 }
 
 /// Everything as a table for a terminal and for Markdown alike. The build before stands
@@ -110,6 +183,7 @@ pub fn chapter(results: &Results, conditions: &Conditions) -> (String, Vec<(Stri
         (least, _) => least.unwrap_or(0).to_string(),
     };
     let out = TEMPLATE
+        .replace("{headlines}", headlines(results).trim_end())
         .replace("{machine}", &conditions.machine)
         .replace("{version}", &conditions.version)
         .replace("{rounds}", &rounds)
@@ -209,6 +283,15 @@ mod tests {
             "{chapter}"
         );
         assert!(chapter.contains("| rtt, 64 B | p50_us | at most 1.10 x floor -b | 1.00 | yes |"));
+        assert!(
+            chapter.contains("| Round trip of 64 B on two cores, median, us | 20.0 | 20.0 |"),
+            "{chapter}"
+        );
+        assert!(!chapter.contains("Memory per known client"), "not measured");
+        assert!(
+            !chapter.contains('{'),
+            "each place in the template is filled"
+        );
         assert_eq!(charts.len(), 3);
         assert!(charts[2].1.contains("; original (Erlang): 71.3"));
     }
