@@ -198,19 +198,19 @@ fn charts(results: &Results) -> Vec<(String, String)> {
     let kinds = [
         (
             "round-trip",
-            "Round trip, as multiple of floor -b (less is better)",
+            "Round trip, as multiple of floor -b (lower is better)",
             rtt,
             "p50_us",
         ),
         (
             "throughput",
-            "Messages a second, as multiple of floor -b (more is better)",
+            "Messages per second, as multiple of floor -b (higher is better)",
             flood,
             "per_s",
         ),
         (
             "cpu",
-            "CPU per message, as multiple of floor -b (less is better)",
+            "CPU per message, as multiple of floor -b (lower is better)",
             flood,
             "cpu_us",
         ),
