@@ -262,6 +262,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_in_docs_has_the_words_of_the_template() {
+        let page = include_str!("../../../docs/performance.md");
+        for words in TEMPLATE.split(['{', '}']).step_by(2) {
+            assert!(
+                page.contains(words),
+                "scripts/bench --report writes: {words}"
+            );
+        }
+    }
+
+    #[test]
     fn the_chapter_has_goals_figures_and_charts() {
         let mut results = Results::default();
         for candidate in Candidate::ALL {
