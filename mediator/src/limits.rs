@@ -298,9 +298,13 @@ pub const CONFIG_BYTES: u64 = 1024 * 1024;
 /// some twenty sockets, and a datagram's way in is numbered with eight bits.
 pub const LISTEN_ADDRESSES: usize = 16;
 
-/// The time in one turn for starting drivers, one at least; the others have their turn
-/// in the next. One takes 1.3 ms, at worst 6, during which nobody else is served.
-pub const STARTS_PER_TURN: Duration = Duration::from_millis(2);
+/// The time for starting drivers at once, one at least. One takes 1.3 ms, at worst 6, during
+/// which nobody else is served.
+pub const STARTS_AT_ONCE: Duration = Duration::from_millis(2);
+
+/// The pause before more drivers are started: others have two thirds of the time, and what
+/// was started has some to get going.
+pub const STARTS_PAUSE: Duration = Duration::from_millis(4);
 
 /// Processes outside its process group that a signal for a driver reaches: more than
 /// any driver has, and looked at within milliseconds. What is left has its turn

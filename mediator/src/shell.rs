@@ -53,7 +53,7 @@ use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
 use crate::counters::Drop;
 use crate::hash::Map;
-use crate::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES, STARTS_PER_TURN};
+use crate::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES, STARTS_AT_ONCE, STARTS_PAUSE};
 use crate::log;
 use crate::origin::{OwnAddresses, Reach};
 use crate::rate::Digest;
@@ -277,7 +277,7 @@ struct Shell {
     children: Map<DriverKey, Child>,
     /// Drivers that are to be started, a few in each turn.
     to_start: VecDeque<DriverKey>,
-    /// What is left of this turn for that.
+    /// What is left for that until the next pause.
     time_for_starts: Duration,
     /// Where drivers reach us.
     for_drivers: SocketAddr,
@@ -343,6 +343,7 @@ impl Shell {
         }
         self.core.start(Instant::now(), listening);
         self.settle();
+        self.time_for_starts = STARTS_AT_ONCE;
         self.service.ready();
         self.tell_service();
     }
@@ -355,20 +356,34 @@ impl Shell {
                 Phase::Ended(ending) => return Ok(ending),
                 Phase::Running | Phase::Ending => {}
             }
-            self.time_for_starts = STARTS_PER_TURN;
             let longest = self.idle_time();
             poll::wait(&mut self.poll, &mut events, longest)?;
             // What has come by now is seen before it is missed, however long we are kept
             // from going on.
             let now = Instant::now();
             let mut again = std::mem::take(&mut self.again);
+            let is_error =
+                |source: &Source| matches!(source, Source::Errors(_) | Source::SendErrors(_));
+            // Errors first: what they are about was sent before anything that is sent from
+            // now on, perhaps to the next program on the same port.
+            for source in again.extract_if(.., |source| is_error(source)) {
+                self.ready(source, false);
+            }
+            for event in &events {
+                match event.token().into() {
+                    Source::Socket(socket) if event.is_error() => {
+                        self.ready(Source::Errors(socket), false);
+                    }
+                    source if is_error(&source) => self.ready(source, false),
+                    _ => {}
+                }
+            }
             for event in &events {
                 let source = event.token().into();
                 again.retain(|other| *other != source);
-                if let (Source::Socket(socket), true) = (source, event.is_error()) {
-                    self.ready(Source::Errors(socket), false);
+                if !is_error(&source) {
+                    self.ready(source, event.is_read_closed() || event.is_write_closed());
                 }
-                self.ready(source, event.is_read_closed() || event.is_write_closed());
             }
             for source in again {
                 self.ready(source, false);
@@ -424,7 +439,10 @@ impl Shell {
                     self.guard_lost();
                 }
             }
-            Alarm::Start => self.start_some(),
+            Alarm::Start => {
+                self.time_for_starts = STARTS_AT_ONCE;
+                self.start_some();
+            }
             Alarm::Strays => self.end_strays(),
             // The last one ended just now.
             Alarm::Patience if self.is_finished() => {}
@@ -640,7 +658,7 @@ impl Shell {
         }
     }
 
-    /// Starts drivers, as many as there is time for in this turn.
+    /// Starts drivers, as many as there is time for until the next pause.
     fn start_some(&mut self) {
         while !self.time_for_starts.is_zero()
             && let Some(key) = self.to_start.pop_front()
@@ -657,8 +675,8 @@ impl Shell {
             }
             self.time_for_starts = self.time_for_starts.saturating_sub(begin.elapsed());
         }
-        if !self.to_start.is_empty() {
-            self.alarms.set(Alarm::Start, Instant::now());
+        if self.time_for_starts.is_zero() && !self.alarms.is_set(Alarm::Start) {
+            self.alarms.set(Alarm::Start, Instant::now() + STARTS_PAUSE);
         }
     }
 

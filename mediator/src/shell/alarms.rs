@@ -37,6 +37,11 @@ impl<T: Copy + Hash + Ord> Alarms<T> {
         }
     }
 
+    /// Whether something is due at some time.
+    pub(super) fn is_set(&self, what: T) -> bool {
+        self.due.contains_key(&what)
+    }
+
     /// When the first thing is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.order.first().map(|(at, _)| *at)
@@ -70,6 +75,7 @@ mod tests {
         for (what, ms) in [('a', 30), ('b', 10), ('c', 10), ('d', 20), ('a', 5)] {
             alarms.set(what, at(ms));
         }
+        assert!(alarms.is_set('d') && !alarms.is_set('x'));
         alarms.clear('d');
         alarms.clear('x');
         assert_eq!(alarms.next(), Some(at(5)));
