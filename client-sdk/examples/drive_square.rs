@@ -37,7 +37,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<()> {
-    let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1:26233".into());
+    let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1".into());
     let client = Client::connect(mediator).await?;
     let wheels = client.roboclaw(0);
     let driven = tokio::select! {

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 /// The error is what people are to read.
 fn run() -> Result<(), String> {
     let file = env::args().nth(1).unwrap_or_else(|| "scan.png".into());
-    let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1:26233".into());
+    let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1".into());
     let client = Client::connect(mediator).map_err(|error| error.explained())?;
     let laser = client.hokuyo(0).with_deadline(PATIENCE);
     let scan = laser.scan().map_err(|error| error.explained())?;

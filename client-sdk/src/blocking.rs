@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! # fn run() -> amber_client::Result<()> {
-//! let client = amber_client::blocking::Client::connect("127.0.0.1:26233")?;
+//! let client = amber_client::blocking::Client::connect("127.0.0.1")?;
 //! let dummy = client.dummy(0);
 //! dummy.message("hello")?;
 //! for update in dummy.subscribe()?.take(10) {
@@ -150,6 +150,11 @@ impl Client {
             client,
             runtime: handle,
         })
+    }
+
+    /// The address of the mediator, for messages to people.
+    pub fn mediator_address(&self) -> &str {
+        self.client.mediator_address()
     }
 
     /// The device with an address, for messages of your own.

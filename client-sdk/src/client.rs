@@ -1,6 +1,7 @@
 //! The handle: connect, and ask for devices. IO.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,10 +10,10 @@ use std::time::Duration;
 use amber_proto::limits::MAX_PART;
 use amber_proto::{Device, DeviceType};
 use bytes::Bytes;
-use tokio::net::ToSocketAddrs;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
+use crate::address::{InvalidAddress, MediatorAddress};
 use crate::dispatch::{Cancellation, Dispatch, Order, Status};
 use crate::error::{Error, Result};
 use crate::pending::CallId;
@@ -62,24 +63,29 @@ pub enum Announcement {
 }
 
 impl Client {
-    /// Connects to the mediator at an address such as `"192.168.1.7:26233"`.
+    /// Connects to the mediator at `HOST`, `HOST:PORT`, `IPV6` or
+    /// `[IPV6]:PORT`, such as `"127.0.0.1"`. The default port is 26233.
     ///
-    /// Announces this client with a PING, three times if need be. When nothing
-    /// comes back within 0.6 s that is no error, because a mediator of the
-    /// original system never answers; [`Client::announcement`] tells. Of a host
-    /// with several addresses the first that answers is taken.
+    /// Sends up to three PINGs to announce this client. A mediator of the
+    /// original system never answers them, so silence is not an error:
+    /// [`Client::announcement`] tells the two apart after 0.6 s at most. If a
+    /// host has several addresses, the first one that answers is used.
     ///
-    /// Dropping the future gives up; nothing stays behind.
+    /// Dropping the future cancels the attempt and leaves nothing behind.
     ///
     /// # Errors
-    /// The host is unknown, or the network says that nobody listens there.
-    pub async fn connect(mediator: impl ToSocketAddrs + fmt::Display) -> Result<Self> {
+    /// The address is invalid, the host is unknown, or the network reports
+    /// that nothing listens there.
+    pub async fn connect(mediator: impl fmt::Display) -> Result<Self> {
         let name = mediator.to_string();
         let unknown_host = |error| Error::UnknownHost {
             mediator: name.clone(),
             source: Arc::new(error),
         };
-        let addresses = tokio::net::lookup_host(mediator)
+        let address: MediatorAddress = name.parse().map_err(|error: InvalidAddress| {
+            unknown_host(io::Error::new(io::ErrorKind::InvalidInput, error))
+        })?;
+        let addresses = tokio::net::lookup_host((address.host(), address.port()))
             .await
             .map_err(unknown_host)?;
         let mut silent = None;
@@ -96,7 +102,7 @@ impl Client {
         match (silent, failed) {
             (Some(client), _) => Ok(client),
             (None, Some(error)) => Err(error),
-            (None, None) => Err(unknown_host(std::io::ErrorKind::NotFound.into())),
+            (None, None) => Err(unknown_host(io::ErrorKind::NotFound.into())),
         }
     }
 

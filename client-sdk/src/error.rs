@@ -70,7 +70,7 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// The name of the mediator's host means nothing here.
-    #[error("cannot find the host of mediator {mediator}: {source}")]
+    #[error("cannot find the mediator {mediator}: {source}")]
     UnknownHost {
         /// What was asked for.
         mediator: String,

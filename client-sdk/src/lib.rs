@@ -11,7 +11,7 @@
 //! # async fn run() -> amber_client::Result<()> {
 //! use amber_client::Client;
 //!
-//! let client = Client::connect("127.0.0.1:26233").await?;
+//! let client = Client::connect("127.0.0.1").await?;
 //! let dummy = client.dummy(0);
 //! dummy.message("hello").await?;
 //! assert_eq!(dummy.status().await?.message, "hello");
@@ -45,6 +45,7 @@
 //! Mediators and drivers of the original system work, too; they only tell less.
 //! See [`Announcement`].
 
+pub mod address;
 pub mod blocking;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -65,6 +66,11 @@ mod pending;
 mod subscriptions;
 mod wire;
 
+/// Compiles the Rust example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 /// The client's task without tokio, for `tests/simulation`. No part of the
 /// interface: it changes as the inside does.
 #[cfg(feature = "simulation")]
@@ -73,6 +79,7 @@ pub mod simulation {
     pub use crate::dispatch::simulation::{Machine, Outcome, Signalled};
 }
 
+pub use address::MediatorAddress;
 pub use amber_proto as proto;
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};

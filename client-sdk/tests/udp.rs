@@ -160,6 +160,36 @@ async fn nobody_there_is_a_clear_error() {
     }
 }
 
+/// Whether a mediator runs on the default port or not: that is where it looks.
+#[tokio::test]
+async fn an_address_needs_no_port() {
+    let mediator = match Client::connect("127.0.0.1").await {
+        Ok(client) => client.mediator_address().to_owned(),
+        Err(Error::Unreachable { mediator, .. }) => mediator,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(mediator, "127.0.0.1:26233");
+}
+
+#[test]
+fn an_address_needs_no_port_without_async() {
+    let mediator = match amber_client::blocking::Client::connect("127.0.0.1") {
+        Ok(client) => client.mediator_address().to_owned(),
+        Err(Error::Unreachable { mediator, .. }) => mediator,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(mediator, "127.0.0.1:26233");
+}
+
+#[tokio::test]
+async fn an_invalid_address_is_explained() {
+    let error = Client::connect("robot:70000").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot find the mediator robot:70000: invalid port '70000'"
+    );
+}
+
 #[tokio::test]
 async fn a_call_in_flight_fails_when_the_mediator_goes() {
     let (mediator, address) = Mediator::new().await;

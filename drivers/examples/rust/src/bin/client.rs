@@ -15,7 +15,7 @@ async fn main() -> ExitCode {
     let address = env::args()
         .nth(1)
         .or_else(|| env::var("AMBER_MEDIATOR").ok());
-    let address = address.unwrap_or_else(|| "127.0.0.1:26233".into());
+    let address = address.unwrap_or_else(|| "127.0.0.1".into());
     let client = match Client::connect(address).await {
         Ok(client) => client,
         Err(error) => {

@@ -29,7 +29,7 @@ async fn run() -> Result<()> {
         .nth(1)
         .or_else(|| env::var("AMBER_MEDIATOR").ok());
     let steps = env::args().nth(2).and_then(|steps| steps.parse().ok());
-    let client = Client::connect(address.unwrap_or_else(|| "127.0.0.1:26233".into())).await?;
+    let client = Client::connect(address.unwrap_or_else(|| "127.0.0.1".into())).await?;
     let device = client.device(FOLLOW_WALL);
     let mut published = device.subscribe::<DriverMsg>().await?;
     follow(&device, true).await?;
