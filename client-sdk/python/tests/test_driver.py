@@ -57,18 +57,36 @@ amber.serve(Test())
 """
 
 
+#: Prints in every way before it serves.
+EARLY = """
+import os, subprocess, sys
+import amber
+print("from print")
+os.write(1, b"from a library in C\\n")
+subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
+""" + DRIVER.replace("import amber\n", "", 1)
+
+#: Has no mediator of this project above it.
+EARLY_AND_ALONE = EARLY.replace("import amber\n", "import amber; amber.claim_stdout()\n", 1)
+
+#: A program that is no driver, though its parent is one.
+CLIENT = "import amber; print('for the parent')"
+
+
 class Bench:
-    def __init__(self, device="dummy:0"):
+    def __init__(self, device="dummy:0", driver=DRIVER):
         environment = {**os.environ, "PYTHONPATH": SOURCE}
         environment.pop("AMBER_DEVICE", None)
         if device is not None:
             environment["AMBER_DEVICE"] = device
         self.process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER],
+            [sys.executable, "-u", "-c", driver],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
+            # As the mediator does: drivers lead a process group.
+            start_new_session=True,
         )
         self.guard = threading.Timer(PATIENCE, self.process.kill)
         self.guard.start()
@@ -125,6 +143,26 @@ class Drivers(unittest.TestCase):
         self.assertEqual(header, Header(clients=(7, 9)))
         self.assertEqual((message.type, message.ackNum), (DriverMsg.DATA, 5))
         self.assertEqual(text(message), "hello from 7")
+
+    def test_what_is_printed_before_serve_is_in_the_log(self):
+        for device, driver in [("dummy:0", EARLY), (None, EARLY_AND_ALONE)]:
+            self.tearDown()
+            self.bench = Bench(device, driver)
+            self.bench.ask("hello", 5)
+            self.assertEqual(text(self.bench.receive()[1]), "hello from 7")
+            code, words = self.bench.end()
+            self.assertEqual(code, 0)
+            for line in ["from print", "from a library in C", "from a child"]:
+                self.assertIn(line, words.splitlines())
+
+    def test_the_output_of_a_client_below_a_driver_stays(self):
+        said = subprocess.run(
+            [sys.executable, "-c", CLIENT],
+            env={**os.environ, "PYTHONPATH": SOURCE, "AMBER_DEVICE": "dummy:0"},
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        self.assertEqual(said.stdout, b"for the parent\n")
 
     def test_no_number_no_answer(self):
         message = DriverMsg(type=DriverMsg.DATA)

@@ -1,6 +1,8 @@
 """The schemas that come with the package are those of the repository."""
 
 import os
+import pkgutil
+import pydoc
 import subprocess
 import sys
 import tempfile
@@ -8,6 +10,7 @@ import unittest
 
 from google.protobuf import descriptor_pb2
 
+import amber
 from amber import schemas
 
 PROTO = os.path.join(os.path.dirname(__file__), "..", "..", "..", "proto")
@@ -29,6 +32,12 @@ message Reading { optional double celsius = 1; }
 
 
 class Schemas(unittest.TestCase):
+    def test_help_works_for_the_package_and_its_modules(self):
+        self.assertIn("claim_stdout", pydoc.render_doc(amber))
+        for module in pkgutil.iter_modules(amber.__path__):
+            pydoc.render_doc(f"amber.{module.name}")
+        pydoc.render_doc(schemas.roboclaw.MotorsSpeed)
+
     def test_bytes_of_an_extension(self):
         message = schemas.DriverMsg(type=schemas.DriverMsg.DATA)
         message.Extensions[schemas.roboclaw.motorsCommand].frontLeftSpeed = 5

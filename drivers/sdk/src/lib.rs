@@ -65,7 +65,7 @@ pub use link::{Link, SendError};
 pub use pipe::{serve_on, serve_until};
 pub use request::{Origin, Request};
 pub use session::MessageTooLong;
-pub use stdio::{init_logging, serve};
+pub use stdio::{claim_stdout, init_logging, serve};
 
 /// What a device does; only [`Driver::request`] must be written.
 ///

@@ -3,6 +3,11 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::{env, io, panic, process};
+#[cfg(unix)]
+use std::{
+    os::fd::OwnedFd,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tracing_subscriber::filter::Targets;
@@ -11,13 +16,15 @@ use tracing_subscriber::prelude::*;
 use crate::pipe::{Peer, serve_peer};
 use crate::{Driver, ServeError};
 
-/// Serves on stdin and stdout until stdin ends or the process is asked to
-/// terminate (SIGTERM, SIGINT, SIGHUP, SIGQUIT); the whole of a driver's `main`.
+/// Serves on stdin and stdout until stdin ends or the process receives SIGTERM,
+/// SIGINT, SIGHUP or SIGQUIT; this is all that a driver's `main` needs.
 ///
-/// Sets up the log with [`init_logging`]. From here on stdout belongs to the
-/// protocol: what is printed to it goes to stderr instead (on Unix). A panic,
-/// in whichever thread or task, ends the process, so that the mediator starts
-/// it again.
+/// Sets up the log with [`init_logging`] and reserves stdout for the protocol.
+/// From here on (on Unix), `println!` writes to stderr. Code that prints
+/// **before** this call writes into the wire, and the mediator then restarts
+/// the driver: if your `main` does other work first, begin it with
+/// [`claim_stdout`]. A panic in any thread or task ends the process, and the
+/// mediator starts it again.
 pub fn serve<D: Driver>(driver: D) -> ExitCode {
     init_logging();
     die_of_panics();
@@ -26,6 +33,35 @@ pub fn serve<D: Driver>(driver: D) -> ExitCode {
         Err(error) => {
             tracing::error!("{}", with_sources(&error));
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// Reserves stdout for the protocol: from now on `println!`, libraries in C and
+/// child processes write to stderr, which goes to the log of the mediator.
+///
+/// [`serve`] does the same. Make this the first line of a `main` that does
+/// other work before it serves. A second call does nothing, nor does a call on
+/// other systems than Unix. If stdout cannot be reserved, [`serve`] reports it.
+///
+/// ```no_run
+/// # struct MyDriver;
+/// # impl amber_driver::Driver for MyDriver {
+/// #     type Message = amber_driver::proto::dummy::DriverMsg;
+/// #     async fn request(&mut self, _: amber_driver::Request<Self::Message>) -> Option<Self::Message> { None }
+/// # }
+/// fn main() -> std::process::ExitCode {
+///     amber_driver::claim_stdout();
+///     println!("this line goes to the log");
+///     amber_driver::serve(MyDriver)
+/// }
+/// ```
+pub fn claim_stdout() {
+    #[cfg(unix)]
+    {
+        let mut wire = lock_wire();
+        if wire.is_none() {
+            *wire = redirect_stdout().ok();
         }
     }
 }
@@ -145,19 +181,39 @@ fn stdin() -> io::Result<Box<dyn AsyncRead + Unpin>> {
     })
 }
 
-/// Keeps stdout for itself and lets everybody else's go to stderr.
+/// The wire, from [`claim_stdout`] until [`serve`] takes it.
+#[cfg(unix)]
+static WIRE: Mutex<Option<OwnedFd>> = Mutex::new(None);
+
+/// Takes the wire, and sends what is printed from now on to stderr.
 #[cfg(unix)]
 fn stdout() -> io::Result<Box<dyn AsyncWrite + Unpin>> {
-    use std::os::fd::AsFd;
     use tokio::net::unix::pipe;
 
-    let stdout = io::stdout().as_fd().try_clone_to_owned()?;
-    nix::unistd::dup2_stdout(io::stderr().as_fd())?;
+    let stdout = match lock_wire().take() {
+        Some(wire) => wire,
+        None => redirect_stdout()?,
+    };
     let file = std::fs::File::from(stdout.try_clone()?);
     Ok(match pipe::Sender::from_owned_fd(stdout) {
         Ok(pipe) => Box::new(pipe),
         Err(_) => Box::new(tokio::fs::File::from_std(file)),
     })
+}
+
+#[cfg(unix)]
+fn lock_wire() -> MutexGuard<'static, Option<OwnedFd>> {
+    WIRE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes descriptor 1 a copy of stderr; returns what it was.
+#[cfg(unix)]
+fn redirect_stdout() -> io::Result<OwnedFd> {
+    use std::os::fd::AsFd;
+
+    let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+    nix::unistd::dup2_stdout(io::stderr().as_fd())?;
+    Ok(stdout)
 }
 
 #[cfg(not(unix))]

@@ -27,6 +27,7 @@ const TROUBLE: &[u8] = b"\0\0\0\x0d\x10\x01\xba\x0b\x08\x08\x02\x12\x04lost";
 fn main() -> ExitCode {
     match env::args().nth(1).as_deref() {
         Some("chatty") => return amber_driver::serve(Chatty),
+        Some("chatty before it serves") => return prints_before_it_serves(),
         Some("panics") => return amber_driver::serve(Panics),
         Some("panics in a task") => return amber_driver::serve(PanicsInATask),
         _ => {}
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     the_end_of_stdin_is_a_good_end_even_if_nobody_reads();
     what_is_no_frame_is_a_bad_end();
     what_is_printed_is_not_in_the_way();
+    what_is_printed_before_serving_goes_to_the_log();
     trouble_is_for_mediators_that_know_it();
     a_panic_ends_the_process();
     ExitCode::SUCCESS
@@ -100,6 +102,24 @@ fn what_is_printed_is_not_in_the_way() {
     assert_eq!(output.stdout, PONG);
     let log = String::from_utf8(output.stderr).unwrap();
     assert!(log.contains("printed") && log.contains("logged"), "{log}");
+}
+
+fn prints_before_it_serves() -> ExitCode {
+    amber_driver::claim_stdout();
+    writeln!(io::stdout(), "printed early").unwrap();
+    amber_driver::claim_stdout();
+    let child = Command::new("echo").arg("said by a child").status();
+    assert!(child.unwrap().success());
+    amber_driver::serve(Chatty)
+}
+
+fn what_is_printed_before_serving_goes_to_the_log() {
+    let output = run(this("chatty before it serves"), PING);
+    assert_eq!(output.stdout, PONG);
+    let log = String::from_utf8(output.stderr).unwrap();
+    for line in ["printed early", "said by a child", "printed"] {
+        assert!(log.lines().any(|found| found == line), "{line}: {log}");
+    }
 }
 
 fn trouble_is_for_mediators_that_know_it() {

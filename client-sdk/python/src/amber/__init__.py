@@ -7,6 +7,12 @@
 =====================  =======================================================
 """
 
+# First of all: what other modules print must not reach the mediator.
+from .wire import claim_stdout, claim_stdout_of_driver
+
+claim_stdout_of_driver()
+
+# ruff: noqa: E402
 from . import aio, schemas
 from .client import Client, Subscription
 from .device import Device
@@ -63,6 +69,7 @@ __all__ = [
     "Unreachable",
     "WheelSpeeds",
     "aio",
+    "claim_stdout",
     "load_proto",
     "schemas",
     "serve",

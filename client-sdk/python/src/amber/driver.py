@@ -38,6 +38,7 @@ from .client import Client
 from .errors import FrameError
 from .frame import Frame, FrameReader, Header, encode
 from .schemas import DriverMsg, mediator
+from .wire import claim_stdout
 
 #: Requests that wait while a method takes its time; older ones give way.
 WAITING = 256
@@ -128,17 +129,16 @@ class Driver:
 def serve(driver: Driver) -> None:
     """Runs a driver on stdin and stdout until its stdin ends or SIGTERM comes.
 
-    From here on ``print`` writes to stderr: stdout is the wire.
+    stdout carries frames only, so ``print`` writes to stderr. In a process that
+    a mediator of this project started, that begins with ``import amber``. With
+    another parent (the original mediator, a shell script) it begins here; call
+    :func:`amber.claim_stdout` first if your program prints before.
     """
     if sys.stdin.isatty():
         log("this is a driver: a mediator starts it, e.g. with")
         log(f"  amber mediator --driver '201:0=python3 {sys.argv[0]}'")
         log(f"or check it with `amber check -- python3 {sys.argv[0]}`")
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
-    # Whoever writes to stdout, be it a library in C, writes to stderr.
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    sys.stdout = sys.stderr
-    pipe = _Pipe(driver, out)
+    pipe = _Pipe(driver, claim_stdout())
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: pipe.end())
         signal.signal(signal.SIGINT, lambda *_: pipe.end())

@@ -100,8 +100,13 @@ def _add(descriptor_set: bytes) -> list[str]:
 
 def _class(descriptor: Any) -> Any:
     if _FACTORY is not None:
-        return _FACTORY.GetPrototype(descriptor)
-    return message_factory.GetMessageClass(descriptor)
+        made = _FACTORY.GetPrototype(descriptor)
+    else:
+        made = message_factory.GetMessageClass(descriptor)
+    # protobuf leaves None here, on which `help()` fails.
+    if made.__module__ is None:
+        made.__module__ = __name__
+    return made
 
 
 def _namespace(name: str) -> Any:
