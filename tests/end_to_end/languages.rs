@@ -3,6 +3,7 @@
 //!
 //! What a language needs is found or said to be missing; nothing is downloaded.
 
+use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -59,6 +60,19 @@ fn build(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Copies the folder of a language out of the repository, with what was
+/// installed or built in it.
+fn copied(language: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    build(
+        Command::new("cp")
+            .arg("-r")
+            .arg(examples().join(language))
+            .arg(folder.path()),
+    );
+    folder
 }
 
 fn at_once(checks: &[&(dyn Fn() + Sync)]) {
@@ -172,20 +186,22 @@ impl Language {
 
         let Some(client) = &self.client else { return };
         mediator.wait_for_line("up driver=201:0");
-        let mut command = Command::new(&client[0]);
-        command.args(&client[1..]);
         let address = mediator.address;
         let filled = (self.address)
             .replace("{host}", &address.ip().to_string())
             .replace("{port}", &address.port().to_string())
             .replace("{}", &address.to_string());
-        command.args(words(&filled));
-        self.in_environment(&mut command);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let said = String::from_utf8(output.stdout).unwrap();
-        for device in ["dummy", "thermometer"] {
-            assert!(said.contains(device), "{device}: {said}");
+        let mut told = Command::new(&client[0]);
+        told.args(&client[1..]).args(words(&filled));
+        let mut from_environment = Command::new(&client[0]);
+        from_environment.args(&client[1..]);
+        from_environment.env("AMBER_MEDIATOR", address.to_string());
+        for command in [&mut told, &mut from_environment] {
+            self.in_environment(command);
+            let said = build(command);
+            for device in ["dummy", "thermometer"] {
+                assert!(said.contains(device), "{device}: {said}");
+            }
         }
     }
 }
@@ -216,10 +232,12 @@ fn node() {
     if !has("examples on Node", "node -e require('./node/amber')") {
         return;
     }
+    let copy = copied("node");
+    let program = |name: &str| format!("node {}/node/{name}.js", copy.path().display());
     let language = Language::new(
-        "node node/dummy_driver.js",
-        "node node/thermometer_driver.js",
-        "node node/client.js",
+        &program("dummy_driver"),
+        &program("thermometer_driver"),
+        &program("client"),
     );
     language.check();
 }
@@ -232,17 +250,14 @@ fn java() {
     {
         return;
     }
-    let built = TempDir::new().unwrap();
-    build(Command::new(examples().join("java/build.sh")).arg(built.path()));
-    let language = Language {
-        environment: vec![("CLASSES", built.path().to_owned())],
-        _built: built,
-        ..Language::new(
-            "java/run DummyDriver",
-            "java/run ThermometerDriver",
-            "java/run Client",
-        )
-    };
+    let copy = copied("java");
+    build(&mut Command::new(copy.path().join("java/build.sh")));
+    let program = |name: &str| format!("{}/java/run {name}", copy.path().display());
+    let language = Language::new(
+        &program("DummyDriver"),
+        &program("ThermometerDriver"),
+        &program("Client"),
+    );
     language.check();
 }
 
@@ -260,9 +275,48 @@ fn python() {
         return;
     }
     let plain = Language::new("python3 python/dummy_driver.py", "", "");
-    at_once(&[&|| plain.check(), &|| {
-        plain.check_client(&words("python3 python/dummy_client.py"), "{}");
-    }]);
+    at_once(&[
+        &|| plain.check(),
+        &|| plain.check_client(&words("python3 python/dummy_client.py"), "{}"),
+        &|| python_finds_the_mediator(),
+    ]);
+}
+
+/// The plain client takes the address of the mediator from the environment.
+fn python_finds_the_mediator() {
+    let mediator = Mediator::run({
+        let mut command = Command::new(AMBER);
+        command.args(["mediator", "--listen", "127.0.0.1:0"]);
+        command.args(["--driver", &format!("dummy:0={AMBER} driver dummy")]);
+        command
+    });
+    mediator.wait_for_line("up driver=dummy:0");
+    let mut client = Command::new("python3");
+    client
+        .arg(examples().join("python/dummy_client.py"))
+        .env("AMBER_MEDIATOR", mediator.address.to_string());
+    assert!(build(&mut client).contains("message: hello from Python"));
+}
+
+/// Folders that can be copied out of the repository have schemas of their own.
+#[test]
+fn copies_of_schemas_are_up_to_date() {
+    for language in ["java", "node"] {
+        for (name, original) in [
+            ("drivermsg.proto", root().join("proto/drivermsg.proto")),
+            ("dummy.proto", root().join("proto/dummy.proto")),
+            ("thermometer.proto", examples().join("thermometer.proto")),
+        ] {
+            let copy = examples().join(language).join("proto").join(name);
+            assert_eq!(
+                fs::read_to_string(&copy).unwrap(),
+                fs::read_to_string(&original).unwrap(),
+                "copy {} to {}",
+                original.display(),
+                copy.display()
+            );
+        }
+    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
 /* A client in C: asks a Dummy and a thermometer, whichever is there.
  *
  *     ./client [HOST [PORT]]
+ *
+ * Without a host, AMBER_MEDIATOR says where the mediator is: HOST, HOST:PORT or [IPV6]:PORT.
  */
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -12,6 +15,21 @@
 #include "amber.h"
 
 enum { MEDIATOR = 0, DUMMY = 5, THERMOMETER = 201 };
+
+/* Cuts HOST, HOST:PORT or [IPV6]:PORT into its parts; returns the port, or the default one. */
+static const char *cut_port(char **address) {
+    char *end = strchr(*address, ':');
+    if (**address == '[') {
+        *address += 1;
+        end = strchr(*address, ']');
+        if (end != NULL) *end++ = '\0';
+    } else if (end != NULL && strchr(end + 1, ':') != NULL) {
+        end = NULL; /* an IPv6 address without brackets */
+    }
+    if (end == NULL || *end != ':') return "26233";
+    *end = '\0';
+    return end + 1;
+}
 
 static int connect_to(const char *host, const char *port) {
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
@@ -72,7 +90,11 @@ static bool ask(int s, int32_t device_type, uint32_t flag, amber_bytes *answer) 
 }
 
 int main(int count, char **arguments) {
-    int s = connect_to(count > 1 ? arguments[1] : "127.0.0.1", count > 2 ? arguments[2] : "26233");
+    static char local[] = "127.0.0.1";
+    char *host = count > 1 ? arguments[1] : getenv("AMBER_MEDIATOR");
+    if (host == NULL || *host == '\0') host = local;
+    const char *port = cut_port(&host);
+    int s = connect_to(host, count > 2 ? arguments[2] : port);
     if (s < 0) return 1;
     int answers = 0;
     amber_bytes answer;

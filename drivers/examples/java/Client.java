@@ -6,6 +6,8 @@ import java.net.InetSocketAddress;
 import java.net.PortUnreachableException;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import pl.edu.agh.amber.common.proto.CommonProto.DriverHdr;
 import pl.edu.agh.amber.common.proto.CommonProto.DriverMsg;
 import pl.edu.agh.amber.common.proto.CommonProto.DriverMsg.MsgType;
@@ -16,11 +18,15 @@ import thermometer.ThermometerProto;
  * Asks a Dummy and a thermometer, whichever is there.
  *
  * <pre>./run Client [HOST [PORT]]</pre>
+ *
+ * Without a host, AMBER_MEDIATOR says where the mediator is: HOST, HOST:PORT or [IPV6]:PORT.
  */
 final class Client {
     private static final int MEDIATOR = 0;
     private static final int DUMMY = 5;
     private static final int THERMOMETER = 201;
+    /** HOST, HOST:PORT or [IPV6]:PORT; an IPv6 address without brackets does not match. */
+    private static final Pattern ADDRESS = Pattern.compile("(\\[.*\\]|[^:]*)(?::(\\d+))?");
 
     private final DatagramSocket socket = new DatagramSocket();
     private final ExtensionRegistry registry = ExtensionRegistry.newInstance();
@@ -83,9 +89,17 @@ final class Client {
     }
 
     public static void main(String[] arguments) throws Exception {
-        String host = arguments.length > 0 ? arguments[0] : "127.0.0.1";
-        int port = arguments.length > 1 ? Integer.parseInt(arguments[1]) : 26233;
-        Client client = new Client(host, port);
+        String address = arguments.length > 0 ? arguments[0] : System.getenv("AMBER_MEDIATOR");
+        if (address == null || address.isEmpty()) {
+            address = "127.0.0.1";
+        }
+        Matcher parts = ADDRESS.matcher(address);
+        String host = parts.matches() ? parts.group(1) : address;
+        String port = parts.matches() ? parts.group(2) : null;
+        if (arguments.length > 1) {
+            port = arguments[1];
+        }
+        Client client = new Client(host, port == null ? 26233 : Integer.parseInt(port));
         // From now on it says when a device is not there, instead of letting us wait.
         client.send(MEDIATOR, MsgType.PING);
         int answers = 0;

@@ -7,5 +7,5 @@ out=${1:-classes}
 jar=${PROTOBUF_JAR:-/usr/share/java/protobuf.jar}
 
 mkdir -p "$out/source"
-protoc -I../../../proto -I.. --java_out="$out/source" drivermsg.proto dummy.proto thermometer.proto
+protoc -Iproto --java_out="$out/source" drivermsg.proto dummy.proto thermometer.proto
 javac -cp "$jar" -d "$out" $(find "$out/source" -name '*.java') ./*.java

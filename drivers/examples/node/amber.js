@@ -9,16 +9,16 @@ const path = require('path');
 const protobuf = require('protobufjs');
 
 const MAX_PART = 32767; // bytes; older programs read the lengths as signed numbers
-const PROTO = path.join(__dirname, '..', '..', '..', 'proto');
+const PROTO = path.join(__dirname, 'proto');
 
-/** Loads .proto files; imports are looked for beside them and in Amber's own folder. */
+/** Loads .proto files. They and their imports are in the folder `proto`, or are given with their path. */
 function load(...files) {
   const root = new protobuf.Root();
   root.resolvePath = (from, to) => {
     const beside = path.resolve(path.dirname(from || ''), to);
     return fs.existsSync(beside) ? beside : path.join(PROTO, to);
   };
-  root.loadSync([path.join(PROTO, 'drivermsg.proto'), ...files], { keepCase: true });
+  root.loadSync(['drivermsg.proto', ...files], { keepCase: true });
   root.resolveAll();
   return {
     DriverHdr: root.lookupType('amber.DriverHdr'),

@@ -3,19 +3,23 @@
 // Asks a Dummy and a thermometer, whichever is there.
 //
 //     node client.js [HOST [PORT]]
+//
+// Without a host, AMBER_MEDIATOR says where the mediator is: HOST, HOST:PORT or [IPV6]:PORT.
 
 const dgram = require('dgram');
-const path = require('path');
+const net = require('net');
 const amber = require('./amber');
 
-const proto = path.join(__dirname, '..', '..', '..', 'proto');
-const schema = amber.load(path.join(proto, 'dummy.proto'), path.join(__dirname, '..', 'thermometer.proto'));
-const { DriverHdr, DriverMsg, Type } = schema;
-const [host = '127.0.0.1', port = '26233'] = process.argv.slice(2);
+const { DriverHdr, DriverMsg, Type } = amber.load('dummy.proto', 'thermometer.proto');
+
+const address = process.argv[2] || process.env.AMBER_MEDIATOR || '127.0.0.1';
+const parts = /^(?:\[(?<v6>.*)\]|(?<name>[^:]*))(?::(?<port>\d+))?$/.exec(address);
+const { v6, name, port: given = '26233' } = parts ? parts.groups : { name: address };
+const [host, port] = [v6 || name, process.argv[3] || given];
 
 const [MEDIATOR, DUMMY, THERMOMETER] = [0, 5, 201];
 
-const socket = dgram.createSocket('udp4');
+const socket = dgram.createSocket(net.isIPv6(host) ? 'udp6' : 'udp4');
 const waiting = new Map(); // answers that are waited for, by their number
 let lastNumber = 0;
 

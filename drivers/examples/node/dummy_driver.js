@@ -4,10 +4,9 @@
 //
 //     amber mediator --driver 'dummy:0=node dummy_driver.js'
 
-const path = require('path');
 const amber = require('./amber');
 
-const schema = amber.load(path.join(__dirname, '..', '..', '..', 'proto', 'dummy.proto'));
+const schema = amber.load('dummy.proto');
 const ENABLE = '.amber.dummy_proto.enable';
 const MESSAGE = '.amber.dummy_proto.message';
 const GET_STATUS = '.amber.dummy_proto.get_status';

@@ -4,13 +4,13 @@
 //
 //     amber mediator --driver '201:0=node thermometer_driver.js'
 //
-// Its messages are in ../thermometer.proto.
+// Its messages are in proto/thermometer.proto.
 
 const fs = require('fs');
 const path = require('path');
 const amber = require('./amber');
 
-const schema = amber.load(path.join(__dirname, '..', 'thermometer.proto'));
+const schema = amber.load('thermometer.proto');
 const ZONES = '/sys/class/thermal';
 
 function readLine(...parts) {

@@ -2,9 +2,13 @@
 """A client in Python: asks a Dummy device and listens to it.
 
     python3 dummy_client.py [HOST[:PORT]] [DEVICE_ID]
+
+Without a host, AMBER_MEDIATOR says where the mediator is: HOST, HOST:PORT or [IPV6]:PORT.
 """
 
 import itertools
+import os
+import re
 import socket
 import struct
 import sys
@@ -65,10 +69,18 @@ class Client:
         return self.receive(message.synNum, seconds)
 
 
+def host_and_port(address):
+    """Splits HOST, HOST:PORT, IPV6 or [IPV6]:PORT."""
+    match = re.fullmatch(r"(?:\[(.*)\]|([^:]*))(?::(\d+))?", address)
+    if match is None:
+        return address, 26233
+    return match[1] or match[2], int(match[3] or 26233)
+
+
 def main():
-    host, _, port = (sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1").partition(":")
+    address = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("AMBER_MEDIATOR") or "127.0.0.1"
     device_id = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    client = Client(host, int(port or 26233), DUMMY, device_id)
+    client = Client(*host_and_port(address), DUMMY, device_id)
 
     change = amber.DriverMsg(type=amber.DriverMsg.DATA)
     change.Extensions[dummy.message] = "hello from Python"
