@@ -30,7 +30,7 @@ use tokio::runtime::{Builder, Handle};
 
 use crate::client::{self, Announcement};
 use crate::error::{Error, Result};
-use crate::proxy::{self, DummyStatus, Finding, Fix, ImuReading, Sensors, WheelSpeeds};
+use crate::proxy::{self, DummyStatus, Finding, ImuReading, Pose, Sensors, WheelSpeeds};
 use crate::scan::Scan;
 use crate::subscription::{self, Update};
 
@@ -399,19 +399,19 @@ impl Stargazer {
         }
     }
 
-    /// Like [`crate::Stargazer::fix`].
+    /// Like [`crate::Stargazer::pose`].
     ///
     /// # Errors
     /// As there.
-    pub fn fix(&self) -> Result<Option<Fix>> {
-        self.runtime.block_on(self.stargazer.fix())
+    pub fn pose(&self) -> Result<Option<Pose>> {
+        self.runtime.block_on(self.stargazer.pose())
     }
 
     /// Like [`crate::Stargazer::subscribe`].
     ///
     /// # Errors
     /// As there.
-    pub fn subscribe(&self, period: Option<Duration>) -> Result<Subscription<Fix>> {
+    pub fn subscribe(&self, period: Option<Duration>) -> Result<Subscription<Pose>> {
         let subscription = self.runtime.block_on(self.stargazer.subscribe(period))?;
         Ok(Subscription::new(subscription, &self.runtime))
     }

@@ -84,7 +84,7 @@ pub use amber_proto as proto;
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};
 pub use proxy::{
-    Attitude, Dummy, DummyStatus, Finding, Fix, Hokuyo, ImuReading, Maestro, Mediator, NineDof,
+    Attitude, Dummy, DummyStatus, Finding, Hokuyo, ImuReading, Maestro, Mediator, NineDof, Pose,
     Proxy, Roboclaw, Sensors, Stargazer, Vector, WheelSpeeds,
 };
 pub use scan::{Point, Scan, ScanError};

@@ -25,7 +25,7 @@ pub use maestro::Maestro;
 pub use mediator::Mediator;
 pub use ninedof::{Attitude, Finding, ImuReading, NineDof, Sensors, Vector};
 pub use roboclaw::{Roboclaw, WheelSpeeds};
-pub use stargazer::{Fix, Stargazer};
+pub use stargazer::{Pose, Stargazer};
 
 /// Any device, for messages of your own; typed proxies are made of this.
 ///

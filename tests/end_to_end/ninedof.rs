@@ -101,6 +101,21 @@ impl Turned {
 }
 
 #[test]
+fn a_heading_without_calibration_says_so() {
+    let (demo, _folder) = ready();
+    let asked = demo.amber(&["call", "ninedof", "data"]).output().unwrap();
+    let reading = String::from_utf8(asked.stdout).unwrap();
+    assert!(reading.contains(" (uncalibrated) pitch "), "{reading}");
+    let notes = String::from_utf8(asked.stderr).unwrap();
+    assert!(notes.contains("calibrate-magnet"), "{notes}");
+
+    let client = Client::connect(demo.address).unwrap();
+    let reading = client.ninedof(0).data(Sensors::ALL).unwrap();
+    assert!(!reading.attitude.unwrap().heading_calibrated);
+    client.close();
+}
+
+#[test]
 fn a_board_that_is_unplugged_says_so_and_comes_back() {
     let (demo, folder) = ready();
     let pid = demo.describe("ninedof:0").pid();

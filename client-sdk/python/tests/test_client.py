@@ -215,12 +215,17 @@ class Clients(unittest.TestCase):
                 milli = data.gyroMilli
                 milli.xAxis, milli.yAxis, milli.zAxis = 18, 0, -40250
                 data.attitude.headingDeg = 87.5
+                data.attitude.headingCalibrated = True
             return [message]
 
         self.mediator.answers[(1, 0)] = reading
         told = self.robot.ninedof().data(accelerometer=False)
         self.assertEqual(told.rate_deg_s, (0.018, 0.0, -40.25))
-        self.assertEqual(told.attitude, amber.Attitude(87.5, 0.0, 0.0))
+        self.assertEqual(told.attitude, amber.Attitude(87.5, 0.0, 0.0, True))
+        # An older driver does not say whether it is calibrated.
+        message = schemas.ninedof.SensorData()
+        message.attitude.headingDeg = 137.0
+        self.assertFalse(amber.ImuReading._read(message).attitude.heading_calibrated)
         self.assertIsNone(told.acceleration_mg)
 
     def test_asyncio(self):

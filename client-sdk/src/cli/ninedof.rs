@@ -66,7 +66,16 @@ pub(super) async fn call(
     let findings = match request {
         Request::Data(sensors) => {
             let reading = ninedof.data(sensors).await?;
-            return output::show(&ReadingShown::of(device, &reading, 0), json);
+            output::show(&ReadingShown::of(device, &reading, 0), json)?;
+            if !json && reading.attitude.is_some_and(|it| !it.heading_calibrated) {
+                note(
+                    "the magnetometer is not calibrated: the heading may be wrong by tens of degrees",
+                );
+                note(format!(
+                    "hint: run `amber call {device} calibrate-magnet 60` and turn the robot meanwhile"
+                ));
+            }
+            return Ok(());
         }
         Request::SelfTest => ninedof.self_test().await?,
         Request::CalibrateGyro(time) => calibrate_gyro(&ninedof, time, json).await?,
@@ -135,6 +144,7 @@ struct Axes {
 #[derive(Debug, Serialize)]
 struct Attitude {
     heading_deg: f64,
+    heading_calibrated: bool,
     pitch_deg: f64,
     roll_deg: f64,
 }
@@ -150,6 +160,7 @@ impl ReadingShown {
             attitude: reading.attitude.map(|attitude| Attitude {
                 // What is more is noise.
                 heading_deg: tenths(attitude.heading_deg),
+                heading_calibrated: attitude.heading_calibrated,
                 pitch_deg: tenths(attitude.pitch_deg),
                 roll_deg: tenths(attitude.roll_deg),
             }),
@@ -178,12 +189,17 @@ impl Human for ReadingShown {
         if let Some(attitude) = &self.attitude {
             let Attitude {
                 heading_deg,
+                heading_calibrated,
                 pitch_deg,
                 roll_deg,
             } = attitude;
+            let remark = match heading_calibrated {
+                true => "",
+                false => " (uncalibrated)",
+            };
             let _ = write!(
                 out,
-                "heading {heading_deg:5.1} pitch {pitch_deg:4.1} roll {roll_deg:4.1} deg"
+                "heading {heading_deg:5.1}{remark} pitch {pitch_deg:4.1} roll {roll_deg:4.1} deg"
             );
         }
         format!("{}\n", out.trim_end())
@@ -270,6 +286,7 @@ mod tests {
             field_mgauss: None,
             attitude: Some(proxy::Attitude {
                 heading_deg: 87.26,
+                heading_calibrated: true,
                 pitch_deg: 0.44,
                 roll_deg: -0.01,
             }),
@@ -284,6 +301,27 @@ mod tests {
         let json = serde_json::to_value(&shown).unwrap();
         assert_eq!(json["rate_deg_s"]["z"], 40.25);
         assert_eq!(json.get("field_mgauss"), None);
+        assert_eq!(json["attitude"]["heading_calibrated"], true);
+    }
+
+    #[test]
+    fn a_heading_without_calibration_says_so() {
+        let reading = ImuReading {
+            attitude: Some(proxy::Attitude {
+                heading_deg: 137.0,
+                heading_calibrated: false,
+                pitch_deg: 0.0,
+                roll_deg: 0.0,
+            }),
+            ..ImuReading::default()
+        };
+        let shown = ReadingShown::of(DEVICE, &reading, 0);
+        assert_eq!(
+            shown.human(),
+            "heading 137.0 (uncalibrated) pitch  0.0 roll  0.0 deg\n"
+        );
+        let json = serde_json::to_value(&shown).unwrap();
+        assert_eq!(json["attitude"]["heading_calibrated"], false);
     }
 
     #[test]

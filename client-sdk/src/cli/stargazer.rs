@@ -6,11 +6,11 @@ use serde::Serialize;
 use super::Failure;
 use super::output::{self, Human};
 use crate::client::Client;
-use crate::proxy::Fix;
+use crate::proxy::Pose;
 
 /// Asks where the robot is, and shows it.
 pub(super) async fn call(client: &Client, device: Device, json: bool) -> Result<(), Failure> {
-    match client.stargazer(device.id.0).fix().await? {
+    match client.stargazer(device.id.0).pose().await? {
         Some(fix) => output::show(&FixShown::of(device, &fix, 0), json),
         None => Err(Failure::new(format!("{device} has not seen a marker yet"))
             .hint("its markers must be on the ceiling above the robot, and in the driver's file")),
@@ -34,7 +34,7 @@ pub(super) struct FixShown {
 }
 
 impl FixShown {
-    pub(super) fn of(device: Device, fix: &Fix, missed: u64) -> Self {
+    pub(super) fn of(device: Device, fix: &Pose, missed: u64) -> Self {
         Self {
             device: device.to_string(),
             x_cm: hundredths(fix.x_cm),
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_fix_is_one_line_with_units() {
-        let fix = Fix {
+        let fix = Pose {
             x_cm: -3.660_000_1,
             y_cm: 133.58,
             z_cm: 200.33,

@@ -74,8 +74,12 @@ pub struct ImuReading {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attitude {
     /// Degrees clockwise from magnetic north, in [0, 360). Wrong by tens of
-    /// degrees before [`NineDof::calibrate_magnetometer`].
+    /// degrees unless `heading_calibrated`.
     pub heading_deg: f64,
+    /// Whether the magnetometer has been calibrated on this robot, see
+    /// [`NineDof::calibrate_magnetometer`]. `false` also if the driver does not
+    /// report it. Pitch and roll need no calibration.
+    pub heading_calibrated: bool,
     /// Degrees, positive when the front is up.
     pub pitch_deg: f64,
     /// Degrees, positive when the right side is down.
@@ -283,6 +287,7 @@ impl From<wire::Attitude> for Attitude {
     fn from(attitude: wire::Attitude) -> Self {
         Self {
             heading_deg: attitude.heading_deg().into(),
+            heading_calibrated: attitude.heading_calibrated(),
             pitch_deg: attitude.pitch_deg().into(),
             roll_deg: attitude.roll_deg().into(),
         }
@@ -404,6 +409,7 @@ mod tests {
             attitude: Some(wire::Attitude {
                 heading_deg: Some(359.5),
                 pitch_deg: Some(-1.0),
+                heading_calibrated: Some(true),
                 roll_deg: Some(2.0),
             }),
             timestamp: Some(7),
@@ -421,7 +427,9 @@ mod tests {
         let reading = client.ninedof(0).data(Sensors::ALL).await.unwrap();
         let rate = reading.rate_deg_s.unwrap();
         assert_eq!((rate.x, rate.y, rate.z), (0.018, 0.735, -40.25));
-        assert_eq!(reading.attitude.unwrap().heading_deg, 359.5);
+        let attitude = reading.attitude.unwrap();
+        assert_eq!(attitude.heading_deg, 359.5);
+        assert!(attitude.heading_calibrated);
         assert_eq!(reading.timestamp_ms, Some(7));
     }
 

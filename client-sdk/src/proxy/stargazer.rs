@@ -26,7 +26,7 @@ pub struct Stargazer {
 /// On the map if the driver has a file of markers: x to the right, y down.
 /// Otherwise relative to the marker, with y up. Headings are clockwise in both.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fix {
+pub struct Pose {
     /// Centimetres.
     pub x_cm: f64,
     /// Centimetres.
@@ -39,7 +39,7 @@ pub struct Fix {
     pub marker: u32,
     /// Milliseconds since the driver started.
     pub timestamp_ms: Option<u32>,
-    /// Only in the answer to [`Stargazer::fix`] while no marker is in view:
+    /// Only in the answer to [`Stargazer::pose`] while no marker is in view:
     /// how many milliseconds ago the robot was there. Drivers of the original
     /// never say.
     pub lost_ms: Option<u32>,
@@ -70,18 +70,18 @@ impl Stargazer {
         self.proxy.ping().await
     }
 
-    /// The last fix, which may be old (see [`Fix::lost_ms`]); `None` when there
+    /// The last pose, which may be old (see [`Pose::lost_ms`]); `None` when there
     /// was none so far.
     ///
     /// # Errors
     /// No answer within the deadline, which is also what happens when the
     /// device does not work; or the news that none will come.
-    pub async fn fix(&self) -> Result<Option<Fix>> {
+    pub async fn pose(&self) -> Result<Option<Pose>> {
         let answer = self.proxy.request(question()).await?;
-        Ok(answer.localization_data.map(Fix::from))
+        Ok(answer.localization_data.map(Pose::from))
     }
 
-    /// Every fix, some ten a second, or with a period (whole milliseconds) the
+    /// Every pose, some ten a second, or with a period (whole milliseconds) the
     /// last one after each. There are none while no marker is in view.
     ///
     /// The latest period holds for all subscriptions of this client to the
@@ -91,11 +91,11 @@ impl Stargazer {
     /// # Errors
     /// The client is closed. That the device is not there is no error: the
     /// subscription begins when it comes.
-    pub async fn subscribe(&self, period: Option<Duration>) -> Result<Subscription<Fix>> {
+    pub async fn subscribe(&self, period: Option<Duration>) -> Result<Subscription<Pose>> {
         self.proxy
             .subscribe_by(terms(period), |bytes| {
                 let message = DriverMsg::decode(bytes)?;
-                Ok(message.localization_data.map(Fix::from))
+                Ok(message.localization_data.map(Pose::from))
             })
             .await
     }
@@ -112,7 +112,7 @@ impl Stargazer {
     }
 }
 
-impl From<LocalizationData> for Fix {
+impl From<LocalizationData> for Pose {
     fn from(data: LocalizationData) -> Self {
         Self {
             x_cm: data.x_pos.into(),
@@ -126,7 +126,7 @@ impl From<LocalizationData> for Fix {
     }
 }
 
-/// The message that asks for the last fix.
+/// The message that asks for the last pose.
 pub(crate) fn question() -> DriverMsg {
     DriverMsg {
         data_request: Some(DataRequest {}),
@@ -135,7 +135,7 @@ pub(crate) fn question() -> DriverMsg {
 }
 
 fn terms(period: Option<Duration>) -> Terms {
-    // 0 is every fix, and the field has 32 bits.
+    // 0 is every pose, and the field has 32 bits.
     let ms = |period: Duration| u32::try_from(period.as_millis()).unwrap_or(u32::MAX);
     let period_ms = period.map_or(0, |period| ms(period).max(1));
     Terms {
@@ -168,11 +168,11 @@ mod tests {
         \x0d\x71\x3d\x6a\xc0\x15\xec\x51\x06\xc2\x1d\x7b\x54\x48\x43\
         \x25\xf6\x28\x2f\x43\x28\x96\x04\x30\xd2\x09";
 
-    fn check_sheet_fix(fix: &Fix) {
+    fn check_sheet_fix(pose: &Pose) {
         let near = |a: f64, b: f64| (a - b).abs() < 1e-4;
-        assert!(near(fix.x_cm, -3.66) && near(fix.y_cm, -33.58) && near(fix.z_cm, 200.33));
-        assert!(near(fix.heading_deg, 175.16), "{fix:?}");
-        assert_eq!((fix.marker, fix.timestamp_ms), (534, Some(1234)));
+        assert!(near(pose.x_cm, -3.66) && near(pose.y_cm, -33.58) && near(pose.z_cm, 200.33));
+        assert!(near(pose.heading_deg, 175.16), "{pose:?}");
+        assert_eq!((pose.marker, pose.timestamp_ms), (534, Some(1234)));
     }
 
     #[tokio::test]
@@ -186,10 +186,10 @@ mod tests {
             (asked, fake)
         });
         let stargazer = client.stargazer(0);
-        let fix = stargazer.fix().await.unwrap().unwrap();
-        check_sheet_fix(&fix);
-        assert_eq!(fix.lost_ms, None);
-        assert_eq!(stargazer.fix().await.unwrap(), None);
+        let pose = stargazer.pose().await.unwrap().unwrap();
+        check_sheet_fix(&pose);
+        assert_eq!(pose.lost_ms, None);
+        assert_eq!(stargazer.pose().await.unwrap(), None);
         let (asked, _fake) = device.await.unwrap();
         assert_eq!(asked.device.to_string(), "stargazer:0");
         let mut expected = DriverMsg::decode(ASK_100).unwrap();
@@ -201,14 +201,14 @@ mod tests {
     async fn subscriptions_are_requests_and_each_kind_is_ended_on_its_own() {
         let (client, mut fake) = Fake::new();
         let stargazer = client.stargazer(0);
-        let mut fixes = stargazer.subscribe(None).await.unwrap();
+        let mut poses = stargazer.subscribe(None).await.unwrap();
         let asked = fake.receive().await.unwrap();
         assert_eq!(asked.without_syn(), b"\x10\x01\x82\x02\x04\x08\x01\x10\x00");
         let mut published = ANSWER_100.to_vec();
         // ackNum 0: nobody asked for it.
         published.extend(b"\x20\0");
         fake.say(stargazer.address(), &published).await;
-        check_sheet_fix(&fixes.next().await.unwrap().message);
+        check_sheet_fix(&poses.next().await.unwrap().message);
 
         let period = Some(Duration::from_millis(200));
         let slower = stargazer.subscribe(period).await.unwrap();
@@ -221,7 +221,7 @@ mod tests {
         };
         assert_eq!(sent().await, b"\x10\x01\x82\x02\x04\x08\x02\x10\x00");
         assert_eq!(sent().await, b"\x10\x01\x82\x02\x05\x08\x01\x10\xc8\x01");
-        drop((fixes, slower));
+        drop((poses, slower));
         assert_eq!(sent().await, b"\x10\x01\x82\x02\x05\x08\x02\x10\xc8\x01");
     }
 }

@@ -65,7 +65,7 @@ static void tell_mediator(int s, uint32_t type, uint32_t field, uint64_t number)
 }
 
 /* Asks with a flag, and waits for the answer with the same number. */
-static bool ask(int s, int32_t device_type, uint32_t flag, amber_bytes *answer) {
+static bool request(int s, int32_t device_type, uint32_t flag, amber_bytes *answer) {
     static amber_buffer question;
     static uint8_t datagram[65536];
     static uint32_t last_number;
@@ -102,12 +102,12 @@ int main(int count, char **arguments) {
 
     /* From now on it says when a device is not there, instead of letting us wait. */
     tell_mediator(s, AMBER_PING, 0, 0);
-    if (ask(s, DUMMY, 52, &answer)) { /* get_status */
+    if (request(s, DUMMY, 52, &answer)) { /* get_status */
         answers++;
         if (amber_find(answer, 51, &field))
             printf("the dummy says: %.*s\n", (int)field.bytes.length, (const char *)field.bytes.data);
     }
-    if (ask(s, THERMOMETER, 110, &answer)) { /* get_temperature */
+    if (request(s, THERMOMETER, 110, &answer)) { /* get_temperature */
         answers++;
         if (amber_find(answer, 111, &field)) {
             amber_field celsius;

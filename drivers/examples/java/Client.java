@@ -69,7 +69,7 @@ final class Client {
     }
 
     /** The answer with the number of the request; null: there is no such device, or UDP has lost either. */
-    private DriverMsg ask(int deviceType, DriverMsg.Builder question) throws Exception {
+    private DriverMsg request(int deviceType, DriverMsg.Builder question) throws Exception {
         int number = ++lastNumber;
         try {
             send(deviceType, question.setType(MsgType.DATA).setSynNum(number).build());
@@ -105,14 +105,14 @@ final class Client {
         int answers = 0;
 
         DriverMsg.Builder status = DriverMsg.newBuilder().setExtension(DummyProto.getStatus, true);
-        DriverMsg dummy = client.ask(DUMMY, status);
+        DriverMsg dummy = client.request(DUMMY, status);
         if (dummy != null && dummy.hasExtension(DummyProto.message)) {
             answers++;
             System.out.println("the dummy says: " + dummy.getExtension(DummyProto.message));
         }
         DriverMsg.Builder question =
                 DriverMsg.newBuilder().setExtension(ThermometerProto.getTemperature, true);
-        DriverMsg thermometer = client.ask(THERMOMETER, question);
+        DriverMsg thermometer = client.request(THERMOMETER, question);
         if (thermometer != null && thermometer.hasExtension(ThermometerProto.temperature)) {
             answers++;
             ThermometerProto.Temperature temperature = thermometer.getExtension(ThermometerProto.temperature);

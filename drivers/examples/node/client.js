@@ -29,7 +29,7 @@ function send(deviceType, fields) {
 }
 
 /** Sends a request; its answer, or null: there is no such device, or UDP has lost either. */
-function ask(deviceType, fields) {
+function request(deviceType, fields) {
   const synNum = ++lastNumber;
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(null), 1000);
@@ -66,12 +66,12 @@ async function main() {
   // From now on it says when a device is not there, instead of letting us wait.
   send(MEDIATOR, { type: Type.PING });
   let answers = 0;
-  const dummy = await ask(DUMMY, { '.amber.dummy_proto.get_status': true });
+  const dummy = await request(DUMMY, { '.amber.dummy_proto.get_status': true });
   if (dummy) {
     answers += 1;
     console.log('the dummy says:', dummy['.amber.dummy_proto.message']);
   }
-  const thermometer = await ask(THERMOMETER, { '.thermometer.get_temperature': true });
+  const thermometer = await request(THERMOMETER, { '.thermometer.get_temperature': true });
   if (thermometer) {
     answers += 1;
     const { celsius } = thermometer['.thermometer.temperature'];

@@ -62,7 +62,7 @@ class Client:
             if message.type == amber.DriverMsg.DATA and message.ackNum == number:
                 return message
 
-    def ask(self, message, seconds=1.0):
+    def request(self, message, seconds=1.0):
         """Sends a request and returns its answer. UDP may lose either."""
         message.synNum = next(self.numbers)
         self.send(message)
@@ -86,9 +86,9 @@ def main():
     change.Extensions[dummy.message] = "hello from Python"
     client.send(change)
 
-    ask = amber.DriverMsg(type=amber.DriverMsg.DATA)
-    ask.Extensions[dummy.get_status] = True
-    status = client.ask(ask)
+    question = amber.DriverMsg(type=amber.DriverMsg.DATA)
+    question.Extensions[dummy.get_status] = True
+    status = client.request(question)
     print("enable:", status.Extensions[dummy.enable])
     print("message:", status.Extensions[dummy.message])
 

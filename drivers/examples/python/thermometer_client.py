@@ -26,7 +26,7 @@ def main():
         device = robot.device("201:0")
         question = amber.DriverMsg()
         question.Extensions[thermometer.get_temperature] = True
-        show(device.ask(question))
+        show(device.request(question))
         with device.messages() as published:
             for _ in range(3):
                 show(published.next(timeout=5.0))

@@ -2,11 +2,12 @@
 
 use amber_proto::ninedof::Attitude;
 
+use super::calibration::Calibration;
 use super::units::{Axes, Measured};
 
 /// Heading and tilt of a robot that stands or moves evenly; `None` when a
 /// sensor is missing or it is in free fall or at a magnetic pole.
-pub fn attitude(measured: Measured) -> Option<Attitude> {
+pub fn attitude(measured: Measured, calibration: &Calibration) -> Option<Attitude> {
     let up = unit(measured.accel_mg?)?;
     let east = unit(cross(measured.magnet_mgauss?, up))?;
     let north = cross(up, east);
@@ -16,6 +17,7 @@ pub fn attitude(measured: Measured) -> Option<Attitude> {
         heading_deg: Some(if heading < 360.0 { heading } else { 0.0 }),
         pitch_deg: Some(up[1].atan2(up[0].hypot(up[2])).to_degrees() as f32),
         roll_deg: Some((-up[0]).atan2(up[2]).to_degrees() as f32),
+        heading_calibrated: Some(calibration.knows_magnet()),
     })
 }
 
@@ -44,7 +46,7 @@ mod tests {
             gyro_deg_s: None,
             magnet_mgauss: Some(magnet_mgauss),
         };
-        let attitude = attitude(measured)?;
+        let attitude = attitude(measured, &Calibration::default())?;
         Some((
             attitude.heading_deg?,
             attitude.pitch_deg?,
@@ -103,6 +105,17 @@ mod tests {
     fn without_down_or_north_there_is_none() {
         assert_eq!(felt([0.0; 3], [0.0, 200.0, -450.0]), None);
         assert_eq!(felt([0.0, 0.0, 1000.0], [0.0, 0.0, -450.0]), None);
-        assert_eq!(attitude(Measured::default()), None);
+        let uncalibrated = Calibration::default();
+        let calibrated = Calibration::default().with_magnet([80.0, -60.0, 0.0]);
+        for (calibration, is_calibrated) in [(uncalibrated, false), (calibrated, true)] {
+            let level = Measured {
+                accel_mg: Some([0.0, 0.0, 1000.0]),
+                gyro_deg_s: None,
+                magnet_mgauss: Some([0.0, 200.0, -450.0]),
+            };
+            let attitude = attitude(level, &calibration).unwrap();
+            assert_eq!(attitude.heading_calibrated, Some(is_calibrated));
+        }
+        assert_eq!(attitude(Measured::default(), &Calibration::default()), None);
     }
 }

@@ -61,6 +61,11 @@ impl Calibration {
         self.gyro.is_some()
     }
 
+    /// Whether the hard iron is known.
+    pub fn knows_magnet(&self) -> bool {
+        self.magnet.is_some()
+    }
+
     /// The same with another bias, rounded to what means something.
     #[must_use]
     pub fn with_gyro(mut self, bias_deg_s: Axes) -> Self {

@@ -405,7 +405,9 @@ impl Logic {
         if wanted.extended {
             data.gyro_milli = gyro_milli(measured).filter(|_| wanted.sensors.gyro);
             let both = wanted.sensors.accel && wanted.sensors.magnet;
-            data.attitude = both.then(|| attitude(measured)).flatten();
+            data.attitude = both
+                .then(|| attitude(measured, &self.calibration))
+                .flatten();
         }
         Some(DriverMsg {
             sensor_data: Some(data),

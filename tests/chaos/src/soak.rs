@@ -161,7 +161,7 @@ fn start_clients(at: SocketAddr, seed: u64) -> anyhow::Result<Vec<Worker>> {
         echo::start(at, ECHO, Everything, 100.0, seed)?,
         asker("the wheels", 20.0, |c| c.roboclaw(0).speeds().map(drop)),
         asker("the sensors", 20.0, |c| c.ninedof(0).data(ALL).map(drop)),
-        asker("the markers", 5.0, |c| c.stargazer(0).fix().map(drop)),
+        asker("the markers", 5.0, |c| c.stargazer(0).pose().map(drop)),
         asker("the laser", 5.0, |c| c.hokuyo(0).scan().map(drop)),
         sdk::dummy(at, DUMMIES[0].id.0, NothingWrong, 20.0),
         sdk::listener(at, DUMMIES[0].id.0, NothingWrong),

@@ -355,7 +355,7 @@ class Proxy:
         await self.client._ask(self.device, DriverMsg(type=DriverMsg.PING), self.deadline)
         return time.perf_counter() - start
 
-    async def ask(self, message: Any) -> Any:
+    async def request(self, message: Any) -> Any:
         """Sends a request, and returns its answer. Raises NoAnswer or DriverDied.
 
         Nothing is sent twice: only you know whether that is harmless.

@@ -28,7 +28,7 @@ from .errors import Closed
 from .values import (
     DriverStatus,
     DummyStatus,
-    Fix,
+    Pose,
     ImuReading,
     MapPose,
     Scan,
@@ -229,9 +229,9 @@ class Proxy:
         """How many seconds a PING takes to the driver and back."""
         return self._client._run(self._inner.ping())
 
-    def ask(self, message: Any) -> Any:
+    def request(self, message: Any) -> Any:
         """Sends a request, and returns its answer."""
-        return self._client._run(self._inner.ask(message))
+        return self._client._run(self._inner.request(message))
 
     def send(self, message: Any) -> None:
         """Sends a command that has no answer."""
@@ -358,13 +358,13 @@ class Stargazer(Typed):
 
     _inner: proxies.Stargazer
 
-    def fix(self) -> Fix | None:
-        """The last fix."""
-        return self._run(self._inner.fix())
+    def pose(self) -> Pose | None:
+        """The last pose."""
+        return self._run(self._inner.pose())
 
-    def fixes(self, period_ms: int = 0) -> Subscription[Fix]:
-        """A fix every ``period_ms`` milliseconds; every one when it is 0."""
-        return self._listen(self._inner.fixes(period_ms))
+    def poses(self, period_ms: int = 0) -> Subscription[Pose]:
+        """A pose every ``period_ms`` milliseconds; every one when it is 0."""
+        return self._listen(self._inner.poses(period_ms))
 
 
 class Maestro(Typed):

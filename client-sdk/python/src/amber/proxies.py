@@ -17,7 +17,7 @@ from .schemas import DriverMsg
 from .values import (
     DriverStatus,
     DummyStatus,
-    Fix,
+    Pose,
     ImuReading,
     MapPose,
     Scan,
@@ -52,7 +52,7 @@ class Typed:
         """Asks with a flag."""
         message = DriverMsg()
         message.Extensions[extension] = True
-        return await self.proxy.ask(message)
+        return await self.proxy.request(message)
 
 
 class Dummy(Typed):
@@ -142,7 +142,7 @@ class NineDof(Typed):
         request = message.Extensions[schemas.ninedof.dataRequest]
         request.accel, request.gyro, request.magnet = accelerometer, gyroscope, magnetometer
         request.extended = True
-        answer = await self.proxy.ask(message)
+        answer = await self.proxy.request(message)
         return ImuReading._read(self._part(answer, schemas.ninedof.sensorData))
 
     def readings(
@@ -178,17 +178,17 @@ class NineDof(Typed):
 class Stargazer(Typed):
     """Pose from landmarks on the ceiling."""
 
-    async def fix(self) -> Fix | None:
-        """The last fix, which may be old (see :attr:`Fix.lost_ms`); None
+    async def pose(self) -> Pose | None:
+        """The last pose, which may be old (see :attr:`Pose.lost_ms`); None
         when there was none so far."""
         message = DriverMsg()
         message.Extensions[schemas.stargazer.dataRequest].SetInParent()
-        answer = await self.proxy.ask(message)
+        answer = await self.proxy.request(message)
         data = schemas.stargazer.localizationData
-        return Fix._read(answer.Extensions[data]) if answer.HasExtension(data) else None
+        return Pose._read(answer.Extensions[data]) if answer.HasExtension(data) else None
 
-    def fixes(self, period_ms: int = 0) -> Subscription[Fix]:
-        """The last fix every ``period_ms`` milliseconds; every one when it is 0.
+    def poses(self, period_ms: int = 0) -> Subscription[Pose]:
+        """The last pose every ``period_ms`` milliseconds; every one when it is 0.
 
         There are none while no marker is in view.
         """
@@ -202,7 +202,7 @@ class Stargazer(Typed):
 
         actions = schemas.stargazer.SubscribeAction
         return self.proxy.subscription(
-            lambda m: Fix._read(m.Extensions[data]) if m.HasExtension(data) else None,
+            lambda m: Pose._read(m.Extensions[data]) if m.HasExtension(data) else None,
             order(actions.SUBSCRIBE),
             order(actions.UNSUBSCRIBE),
         )
@@ -373,7 +373,7 @@ class Mediator(Typed):
             message = DriverMsg()
             request = message.Extensions[schemas.mediator.request]
             request.list_drivers.skip = len(found)
-            answer = await self.proxy.ask(message)
+            answer = await self.proxy.request(message)
             reply = self._part(answer, schemas.mediator.reply)
             if reply.HasField("refused"):
                 raise BadAnswer(f"the mediator refused: {reply.refused.message}")

@@ -115,12 +115,17 @@ Vector = tuple[float, float, float]
 class Attitude:
     """Heading and tilt of a robot that stands or moves evenly."""
 
-    #: Degrees clockwise from magnetic north, in [0, 360).
+    #: Degrees clockwise from magnetic north, in [0, 360). Wrong by tens of
+    #: degrees unless ``heading_calibrated``.
     heading_deg: float
     #: Degrees, positive when the front is up.
     pitch_deg: float
     #: Degrees, positive when the right side is down.
     roll_deg: float
+    #: Whether the magnetometer has been calibrated on this robot, as
+    #: ``amber call ninedof calibrate-magnet`` does. False also if the driver
+    #: does not report it.
+    heading_calibrated: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,12 +159,14 @@ class ImuReading:
         attitude = None
         if message.HasField("attitude"):
             told = message.attitude
-            attitude = Attitude(told.headingDeg, told.pitchDeg, told.rollDeg)
+            attitude = Attitude(
+                told.headingDeg, told.pitchDeg, told.rollDeg, told.headingCalibrated
+            )
         return cls(vector("accel"), rate, vector("magnet"), time_ms, attitude)
 
 
 @dataclass(frozen=True)
-class Fix:
+class Pose:
     """A pose from a landmark on the ceiling.
 
     On the map if the driver has a file of markers (x to the right, y down);
@@ -179,7 +186,7 @@ class Fix:
     lost_ms: int | None = None
 
     @classmethod
-    def _read(cls, message: Any) -> Fix:
+    def _read(cls, message: Any) -> Pose:
         def optional(name: str) -> int | None:
             return getattr(message, name) if message.HasField(name) else None
 

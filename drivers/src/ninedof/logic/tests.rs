@@ -203,7 +203,9 @@ fn any_combination_of_sensors_can_be_asked_for() {
     bench.ask(ALL);
     let answer = data(&bench.run(MS));
     assert_eq!(answer.gyro_milli, axes(0, 0, 0));
-    assert_eq!(answer.attitude.unwrap().heading_deg, Some(0.0));
+    let attitude = answer.attitude.unwrap();
+    assert_eq!(attitude.heading_deg, Some(0.0));
+    assert_eq!(attitude.heading_calibrated, Some(true));
 }
 
 #[test]
@@ -445,7 +447,9 @@ fn a_turn_is_enough_to_find_the_field_of_the_robot() {
         "{x} {y} {z}"
     );
     bench.ask(ALL);
-    let seen = data(&bench.run(MS)).attitude.unwrap().heading_deg();
+    let attitude = data(&bench.run(MS)).attitude.unwrap();
+    assert_eq!(attitude.heading_calibrated, Some(true));
+    let seen = attitude.heading_deg();
     let turned = 60.0 * (bench.now - bench.start).as_secs_f64();
     // Counter-clockwise, that is.
     let off = (f64::from(seen) + turned).rem_euclid(360.0);
