@@ -18,6 +18,10 @@
 //! - One module per device holds its messages, generated from the `.proto` file
 //!   of that name, each with a `DriverMsg` that has the device's extensions.
 //!   [`include_messages!`] does the same for a device of your own.
+//!
+//! In these pages, the first lines of each module say PURE or IO. PURE code only
+//! computes: it has no sockets, files, clocks or tasks, and gets the time as an
+//! argument. IO code talks to the outside.
 
 pub mod codec;
 pub mod frame;

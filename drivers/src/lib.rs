@@ -8,6 +8,10 @@
 //! is said when there is none, and when it is tried again), `desk` (the one task
 //! that has the device to itself) and `options` (a TOML file below the command
 //! line).
+//!
+//! In these pages, the first lines of each module say PURE or IO. PURE code only
+//! computes: it has no sockets, files, clocks or tasks, and gets the time as an
+//! argument. IO code talks to the outside.
 
 use std::process::ExitCode;
 

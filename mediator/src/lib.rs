@@ -32,6 +32,10 @@
 //! for CLIENT_DIED); what is dropped is counted; nothing that a peer sends can make the core
 //! panic; and a client that has never spoken to the mediator itself sees only
 //! what drivers send it.
+//!
+//! In these pages, the first lines of each module say PURE or IO. PURE code only
+//! computes: it has no sockets, files, clocks or tasks, and gets the time as an
+//! argument. IO code talks to the outside.
 
 pub mod access;
 pub mod config;

@@ -12,6 +12,10 @@
 //! says what was sent, what came back, what was expected, why it matters and
 //! how it is usually mended. [`run_client`] does the same for clients: it is a
 //! mediator that loses, doubles and swaps answers.
+//!
+//! In these pages, the first lines of each module say PURE or IO. PURE code only
+//! computes: it has no sockets, files, clocks or tasks, and gets the time as an
+//! argument. IO code talks to the outside.
 
 mod bench;
 mod checks;

@@ -25,6 +25,10 @@
 //!
 //! Units are metres, radians and seconds inside; angles are counter-clockwise
 //! with x ahead and y to the left. What devices speak stands in their modules.
+//!
+//! In these pages, the first lines of each module say PURE or IO. PURE code only
+//! computes: it has no sockets, files, clocks or tasks, and gets the time as an
+//! argument. IO code talks to the outside.
 
 pub mod ceiling;
 pub mod cli;

@@ -28,9 +28,9 @@ from .errors import Closed
 from .values import (
     DriverStatus,
     DummyStatus,
-    Pose,
     ImuReading,
     MapPose,
+    Pose,
     Scan,
     Target,
     TrajectoryPoint,

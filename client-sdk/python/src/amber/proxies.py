@@ -17,9 +17,9 @@ from .schemas import DriverMsg
 from .values import (
     DriverStatus,
     DummyStatus,
-    Pose,
     ImuReading,
     MapPose,
+    Pose,
     Scan,
     Target,
     TrajectoryPoint,
