@@ -9,10 +9,10 @@ use tokio_util::codec::{Decoder, Encoder};
 use crate::DriverHdr;
 use crate::frame::{Frame, check_prefix};
 
-/// A frame of its own: header decoded, message as it is.
+/// An owned frame: the header is decoded, the message is not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packet {
-    /// Who is meant.
+    /// The device or the clients.
     pub header: DriverHdr,
     /// An encoded `DriverMsg`, usually.
     pub message: Bytes,
@@ -20,8 +20,8 @@ pub struct Packet {
 
 /// Reads and writes [`Packet`]s.
 ///
-/// Bytes that are no frame end the stream with an error of kind
-/// `InvalidData`: there is no way to find the next frame behind them.
+/// An invalid frame ends the stream with an error of kind `InvalidData`,
+/// because the start of the next frame cannot be found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FrameCodec;
 
@@ -29,7 +29,8 @@ impl Packet {
     /// Reads a datagram.
     ///
     /// # Errors
-    /// `InvalidData`: it is not exactly one frame, or its header is none.
+    /// `InvalidData`: the bytes are not exactly one frame, or the header is
+    /// invalid.
     pub fn from_datagram(bytes: &Bytes) -> io::Result<Self> {
         let frame = Frame::from_datagram(bytes).map_err(invalid)?;
         Ok(Self {

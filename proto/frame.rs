@@ -5,7 +5,7 @@ use byteorder::{BigEndian, ByteOrder};
 use crate::header::{Header, HeaderError};
 use crate::limits::{FRAME_OVERHEAD, MAX_PART, SURE_HEADER};
 
-/// One frame in somebody's buffer.
+/// One frame in a borrowed buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// An encoded `DriverHdr`.
@@ -14,10 +14,10 @@ pub struct Frame<'a> {
     pub message: &'a [u8],
 }
 
-/// Why a datagram is not exactly one frame.
+/// The reasons why a datagram is not exactly one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramError {
-    /// Nothing at all.
+    /// The datagram is empty.
     #[error("empty")]
     Empty,
     /// Too short for the two lengths.
@@ -34,14 +34,14 @@ pub enum DatagramError {
     Trailing,
 }
 
-/// Why bytes on a driver's stdout are no frame.
+/// The reasons why bytes on a driver's stdout are not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// The length says something, but what follows cannot be a header.
-    #[error("header length {0} followed by what is no header")]
+    /// The length is followed by bytes that cannot be a header.
+    #[error("header length {0} followed by an invalid header")]
     Length(usize),
-    /// The header is no `DriverHdr`.
-    #[error("no header: {0}")]
+    /// The header is not a `DriverHdr`.
+    #[error("invalid header: {0}")]
     Header(#[from] HeaderError),
 }
 
@@ -72,8 +72,8 @@ impl<'a> Frame<'a> {
 
     /// Reads the first frame of a byte stream; `None` while it is incomplete.
     ///
-    /// The frame takes [`Frame::wire_len`] bytes. Only lengths are looked at:
-    /// [`Header::parse`] and [`check_prefix`] tell frames from noise.
+    /// The frame takes [`Frame::wire_len`] bytes. Only the lengths are checked;
+    /// [`Header::parse`] and [`check_prefix`] detect noise.
     pub fn from_stream(bytes: &'a [u8]) -> Option<Self> {
         let (header, rest) = part(bytes)?;
         let (message, _) = part(rest)?;
@@ -105,13 +105,13 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Says early that the beginning of an incomplete frame can never become one.
+/// Detects early that incomplete data cannot become a frame.
 ///
-/// Somebody who prints text to stdout is found out at the third byte instead
-/// of being waited for, for as many bytes as the first two letters say.
+/// Text on stdout is detected at its third byte. Otherwise the reader would
+/// wait for as many bytes as the first two letters encode.
 ///
 /// # Errors
-/// Why it can be no frame.
+/// The reason why it cannot be a frame.
 pub fn check_prefix(bytes: &[u8]) -> Result<(), StreamError> {
     let Some((length, rest)) = length(bytes) else {
         return Ok(());

@@ -11,18 +11,18 @@ const DEVICE_TYPE: u32 = 1;
 const DEVICE_ID: u32 = 2;
 const CLIENT_IDS: u32 = 3;
 
-/// A header in somebody's buffer.
+/// A header in a borrowed buffer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Header<'a> {
-    /// Which kind of device, when the header says so.
+    /// The type of the device, if present.
     pub device_type: Option<DeviceType>,
-    /// Which one of its kind, when the header says so (0 is not absent).
+    /// The id of the device, if present (0 is not absent).
     pub device_id: Option<DeviceId>,
     bytes: &'a [u8],
     has_clients: bool,
 }
 
-/// Why bytes are no `DriverHdr`.
+/// The reasons why bytes are not a `DriverHdr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The bytes end within a field.
@@ -41,7 +41,7 @@ impl<'a> Header<'a> {
     /// Reads a header.
     ///
     /// # Errors
-    /// The bytes are no `DriverHdr`.
+    /// The bytes are not a `DriverHdr`.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, HeaderError> {
         let mut header = Self {
             bytes,

@@ -1,4 +1,4 @@
-//! What a driver says about its devices.
+//! Reports of a driver about the health of its devices.
 
 use crate::limits::HEALTH_TEXT;
 use crate::mediator::{Health, health::State};
@@ -12,7 +12,7 @@ impl Health {
         }
     }
 
-    /// The device does not work, and why: one line for people.
+    /// The device does not work, for a reason: one line for people.
     ///
     /// Control characters become spaces, and more than 200 bytes are cut off.
     pub fn in_trouble(text: &str) -> Self {
@@ -22,11 +22,11 @@ impl Health {
         }
     }
 
-    /// What is wrong, as one line that is fit for a terminal, whoever has
-    /// written it; `Ok(None)` when nothing is.
+    /// The trouble as one line that is safe for a terminal; `Ok(None)` if there
+    /// is none.
     ///
     /// # Errors
-    /// It says neither, or something that we do not know.
+    /// The state is missing or unknown.
     pub fn trouble(&self) -> Result<Option<String>, UnknownState> {
         match State::try_from(self.state) {
             Ok(State::Ok) => Ok(None),

@@ -1,13 +1,13 @@
-//! The four kinds of numbers, each a type of its own, and device names.
+//! The four kinds of numbers, each with its own type, and device names. PURE.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Which kind of device; see [`DeviceType::NAMES`] for those with a name.
+/// The type of a device; see [`DeviceType::NAMES`] for those with a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceType(pub i32);
 
-/// Which device of its kind, counted from 0.
+/// The number of a device among those of its type, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId(pub i32);
 
@@ -15,16 +15,16 @@ pub struct DeviceId(pub i32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub i32);
 
-/// The number of a request; its answer repeats it. 0 marks published data.
+/// The number of a request, repeated in its answer. 0 marks published data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SynNum(pub u32);
 
 /// The address of a device: type and id, written `hokuyo:0` or `77:3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Device {
-    /// Which kind of device.
+    /// The type of the device.
     pub device_type: DeviceType,
-    /// Which one of that kind.
+    /// The number among the devices of that type.
     pub id: DeviceId,
 }
 
@@ -47,7 +47,7 @@ impl DeviceType {
     pub const MAESTRO: Self = Self(7);
     /// Drives to targets.
     pub const DRIVE_TO_POINT: Self = Self(8);
-    /// Drives, but not into things.
+    /// Drives and avoids collisions.
     pub const COLLISION_AVOIDANCE: Self = Self(9);
     /// Follows a line of points.
     pub const PID_FOLLOW_TRAJECTORY: Self = Self(10);
@@ -125,17 +125,17 @@ impl fmt::Display for Device {
     }
 }
 
-/// Why a text is not the address of a device.
+/// The reasons why a text is not the address of a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseDeviceError {
-    /// Neither a number nor a name that we know.
+    /// The type is neither a number nor a known name.
     #[error("no device type is called '{name}'{}", did_you_mean(name))]
     Type {
-        /// What was written.
+        /// The type as written.
         name: String,
     },
-    /// The part behind the colon is no number.
-    #[error("'{0}' is no device id (a number such as 0)")]
+    /// The part after the colon is not a number.
+    #[error("invalid device id '{0}': use a number such as 0")]
     Id(String),
 }
 
@@ -165,7 +165,7 @@ impl FromStr for DeviceType {
 impl FromStr for Device {
     type Err = ParseDeviceError;
 
-    /// Reads `hokuyo`, `hokuyo:0` or `4:0`; without an id the first is meant.
+    /// Reads `hokuyo`, `hokuyo:0` or `4:0`; the id is 0 unless given.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (device_type, id) = text.split_once(':').unwrap_or((text, "0"));
         Ok(Self {
@@ -205,11 +205,11 @@ mod tests {
             ),
             ("spoon", "no device type is called 'spoon'"),
             ("", "no device type is called ''"),
-            ("hokuyo:x", "'x' is no device id (a number such as 0)"),
-            ("hokuyo:", "'' is no device id (a number such as 0)"),
+            ("hokuyo:x", "invalid device id 'x': use a number such as 0"),
+            ("hokuyo:", "invalid device id '': use a number such as 0"),
             (
                 "4:99999999999",
-                "'99999999999' is no device id (a number such as 0)",
+                "invalid device id '99999999999': use a number such as 0",
             ),
         ] {
             assert_eq!(text.parse::<Device>().unwrap_err().to_string(), error);

@@ -45,11 +45,11 @@ pub use generated::amber::{
 pub use header::{Header, HeaderBytes};
 pub use ids::{ClientId, Device, DeviceId, DeviceType, SynNum};
 pub use message::DeviceMessage;
-/// What generated code is made of.
+/// The runtime of the generated code.
 pub use prost;
 
 /// The schemas as a serialized `FileDescriptorSet`, not folded: with `extend`
-/// as other languages see it. For tools that work by reflection.
+/// as other languages see it. For tools that use reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 #[allow(

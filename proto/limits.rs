@@ -16,9 +16,9 @@ pub const MAX_DATAGRAM: usize = 65_507;
 /// The two length fields of a frame, in bytes.
 pub const FRAME_OVERHEAD: usize = 4;
 
-/// The longest frame that the two length fields can describe, in bytes. What
-/// comes in is read up to here, so that a part that is too long can be counted
-/// and stepped over.
+/// The longest frame that the two length fields can describe, in bytes. Input
+/// is read up to this length, so that a part that is too long can be counted
+/// and skipped.
 pub const MAX_FRAME: usize = FRAME_OVERHEAD + 2 * u16::MAX as usize;
 
 /// A header on a driver's stdout that is longer than this, in bytes, must begin

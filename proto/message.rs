@@ -1,9 +1,9 @@
-//! What the `DriverMsg` of every device has in common.
+//! The fields that the `DriverMsg` of every device has. PURE.
 
 use crate::{MsgType, SynNum};
 
 /// A device's `DriverMsg`: the base fields, and the extensions of one device.
-/// For a device of your own, `amber-build` makes one of its `.proto` file.
+/// For your own device, `amber-build` generates one from its `.proto` file.
 ///
 /// ```
 /// use amber_proto::{DeviceMessage, MsgType, SynNum, dummy};
@@ -14,7 +14,7 @@ use crate::{MsgType, SynNum};
 /// assert_eq!(ask.syn(), Some(SynNum(7)));
 /// ```
 pub trait DeviceMessage: prost::Message + Default {
-    /// The type; `None` when it is missing or not one of ours.
+    /// The type; `None` if it is missing or unknown.
     fn kind(&self) -> Option<MsgType>;
     /// Sets the type; every message that is sent must have one.
     fn set_kind(&mut self, kind: MsgType);

@@ -1,4 +1,5 @@
-//! The same without async: for scripts, tests and programs that have threads. IO.
+//! The same interface without async, for scripts, tests and threaded programs.
+//! IO.
 //!
 //! ```no_run
 //! # fn run() -> amber_client::Result<()> {
@@ -13,8 +14,8 @@
 //! # }
 //! ```
 //!
-//! A thread of its own runs the client's task; it ends with the last handle.
-//! All of this panics within an async runtime: use [`crate::Client`] there.
+//! A separate thread runs the client's task; it ends with the last handle.
+//! These functions panic inside an async runtime: use [`crate::Client`] there.
 
 use std::fmt;
 use std::io;
@@ -36,15 +37,15 @@ use crate::subscription::{self, Update};
 
 /// A connection to a mediator: a cheap handle that can be cloned.
 ///
-/// Dropping the last handle never blocks, so a program that ends right then
-/// may end before the mediator was told: [`Client::close`] waits.
+/// Dropping the last handle never blocks, so a program that exits right away
+/// may exit before the mediator is informed. [`Client::close`] waits.
 #[derive(Clone, Debug)]
 pub struct Client {
     client: client::Client,
     runtime: Handle,
 }
 
-/// Any device, for messages of your own.
+/// Any device, for your own messages.
 #[derive(Clone, Debug)]
 pub struct Proxy {
     proxy: proxy::Proxy,
@@ -79,7 +80,7 @@ pub struct Hokuyo {
     runtime: Handle,
 }
 
-/// The pose by markers on the ceiling.
+/// Positioning by markers on the ceiling.
 #[derive(Clone, Debug)]
 pub struct Stargazer {
     stargazer: proxy::Stargazer,
@@ -100,8 +101,7 @@ pub struct Mediator {
     runtime: Handle,
 }
 
-/// What a device publishes, as an iterator that waits; it ends when the client
-/// is closed.
+/// A subscription as a blocking iterator. It ends when the client is closed.
 pub struct Subscription<T> {
     subscription: subscription::Subscription<T>,
     runtime: Handle,
@@ -111,7 +111,7 @@ impl Client {
     /// Like [`crate::Client::connect`].
     ///
     /// # Errors
-    /// As there; and when the system gives no thread.
+    /// The same errors, or the system cannot start a thread.
     pub fn connect(mediator: impl fmt::Display) -> Result<Self> {
         let mediator = mediator.to_string();
         let name = mediator.clone();
@@ -157,7 +157,7 @@ impl Client {
         self.client.mediator_address()
     }
 
-    /// The device with an address, for messages of your own.
+    /// The device with this address, for your own messages.
     pub fn device(&self, device: Device) -> Proxy {
         Proxy {
             proxy: self.client.device(device),
@@ -165,7 +165,7 @@ impl Client {
         }
     }
 
-    /// The dummy device with an id.
+    /// The dummy device with this id.
     pub fn dummy(&self, id: i32) -> Dummy {
         Dummy {
             dummy: self.client.dummy(id),
@@ -173,7 +173,7 @@ impl Client {
         }
     }
 
-    /// The accelerometer, gyroscope and magnetometer with an id.
+    /// The accelerometer, gyroscope and magnetometer with this id.
     pub fn ninedof(&self, id: i32) -> NineDof {
         NineDof {
             ninedof: self.client.ninedof(id),
@@ -181,7 +181,7 @@ impl Client {
         }
     }
 
-    /// The four driven wheels with an id.
+    /// The four driven wheels with this id.
     pub fn roboclaw(&self, id: i32) -> Roboclaw {
         Roboclaw {
             roboclaw: self.client.roboclaw(id),
@@ -189,7 +189,7 @@ impl Client {
         }
     }
 
-    /// The laser scanner with an id.
+    /// The laser scanner with this id.
     pub fn hokuyo(&self, id: i32) -> Hokuyo {
         Hokuyo {
             hokuyo: self.client.hokuyo(id),
@@ -197,7 +197,7 @@ impl Client {
         }
     }
 
-    /// The pose by markers on the ceiling with an id.
+    /// The ceiling-marker positioning system with this id.
     pub fn stargazer(&self, id: i32) -> Stargazer {
         Stargazer {
             stargazer: self.client.stargazer(id),
@@ -205,7 +205,7 @@ impl Client {
         }
     }
 
-    /// The servos with an id.
+    /// The servos with this id.
     pub fn maestro(&self, id: i32) -> Maestro {
         Maestro {
             maestro: self.client.maestro(id),
@@ -221,7 +221,8 @@ impl Client {
         }
     }
 
-    /// The same client with another deadline for what is made from it.
+    /// Returns the same client with another deadline for everything made from
+    /// it.
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self {
             client: self.client.with_deadline(deadline),
@@ -229,12 +230,13 @@ impl Client {
         }
     }
 
-    /// Whether the mediator has ever spoken for itself.
+    /// Whether the mediator has ever answered this client itself.
     pub fn announcement(&self) -> Announcement {
         self.client.announcement()
     }
 
-    /// Says good-bye and ends this client with all its clones.
+    /// Tells the mediator that this client leaves, and ends it with all its
+    /// clones.
     pub fn close(self) {
         self.runtime.block_on(self.client.close());
     }
@@ -244,7 +246,7 @@ impl Proxy {
     /// Like [`crate::Proxy::request`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn request<M: DeviceMessage>(&self, request: M) -> Result<M> {
         self.runtime.block_on(self.proxy.request(request))
     }
@@ -252,7 +254,7 @@ impl Proxy {
     /// Like [`crate::Proxy::request_raw`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn request_raw(&self, request: Bytes) -> Result<Bytes> {
         self.runtime.block_on(self.proxy.request_raw(request))
     }
@@ -260,7 +262,7 @@ impl Proxy {
     /// Like [`crate::Proxy::send`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn send<M: DeviceMessage>(&self, message: M) -> Result<()> {
         self.runtime.block_on(self.proxy.send(message))
     }
@@ -268,7 +270,7 @@ impl Proxy {
     /// Like [`crate::Proxy::send_raw`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn send_raw(&self, message: Bytes) -> Result<()> {
         self.runtime.block_on(self.proxy.send_raw(message))
     }
@@ -276,7 +278,7 @@ impl Proxy {
     /// Like [`crate::Proxy::ping`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn ping(&self) -> Result<Duration> {
         self.runtime.block_on(self.proxy.ping())
     }
@@ -284,7 +286,7 @@ impl Proxy {
     /// Like [`crate::Proxy::subscribe`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn subscribe<M: DeviceMessage + 'static>(&self) -> Result<Subscription<M>> {
         let subscription = self.runtime.block_on(self.proxy.subscribe())?;
         Ok(Subscription::new(subscription, &self.runtime))
@@ -293,7 +295,7 @@ impl Proxy {
     /// Like [`crate::Proxy::subscribe_raw`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn subscribe_raw(&self) -> Result<Subscription<Bytes>> {
         let subscription = self.runtime.block_on(self.proxy.subscribe_raw())?;
         Ok(Subscription::new(subscription, &self.runtime))
@@ -304,7 +306,7 @@ impl Dummy {
     /// Like [`crate::Dummy::enable`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn enable(&self, enable: bool) -> Result<()> {
         self.runtime.block_on(self.dummy.enable(enable))
     }
@@ -312,7 +314,7 @@ impl Dummy {
     /// Like [`crate::Dummy::message`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn message(&self, text: impl Into<String>) -> Result<()> {
         self.runtime.block_on(self.dummy.message(text))
     }
@@ -320,7 +322,7 @@ impl Dummy {
     /// Like [`crate::Dummy::status`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn status(&self) -> Result<DummyStatus> {
         self.runtime.block_on(self.dummy.status())
     }
@@ -328,7 +330,7 @@ impl Dummy {
     /// Like [`crate::Dummy::subscribe`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn subscribe(&self) -> Result<Subscription<String>> {
         let subscription = self.runtime.block_on(self.dummy.subscribe())?;
         Ok(Subscription::new(subscription, &self.runtime))
@@ -347,7 +349,7 @@ impl NineDof {
     /// Like [`crate::NineDof::data`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn data(&self, sensors: Sensors) -> Result<ImuReading> {
         self.runtime.block_on(self.ninedof.data(sensors))
     }
@@ -355,7 +357,7 @@ impl NineDof {
     /// Like [`crate::NineDof::subscribe`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn subscribe(
         &self,
         period: Duration,
@@ -368,7 +370,7 @@ impl NineDof {
     /// Like [`crate::NineDof::self_test`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn self_test(&self) -> Result<Vec<Finding>> {
         self.runtime.block_on(self.ninedof.self_test())
     }
@@ -376,7 +378,7 @@ impl NineDof {
     /// Like [`crate::NineDof::calibrate_gyroscope`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn calibrate_gyroscope(&self, time: Duration) -> Result<Vec<Finding>> {
         (self.runtime).block_on(self.ninedof.calibrate_gyroscope(time))
     }
@@ -384,7 +386,7 @@ impl NineDof {
     /// Like [`crate::NineDof::calibrate_magnetometer`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn calibrate_magnetometer(&self, time: Duration) -> Result<Vec<Finding>> {
         (self.runtime).block_on(self.ninedof.calibrate_magnetometer(time))
     }
@@ -402,7 +404,7 @@ impl Stargazer {
     /// Like [`crate::Stargazer::pose`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn pose(&self) -> Result<Option<Pose>> {
         self.runtime.block_on(self.stargazer.pose())
     }
@@ -410,7 +412,7 @@ impl Stargazer {
     /// Like [`crate::Stargazer::subscribe`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn subscribe(&self, period: Option<Duration>) -> Result<Subscription<Pose>> {
         let subscription = self.runtime.block_on(self.stargazer.subscribe(period))?;
         Ok(Subscription::new(subscription, &self.runtime))
@@ -429,7 +431,7 @@ impl Maestro {
     /// Like [`crate::Maestro::set_angle`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn set_angle(&self, servo: u32, angle_deg: i32) -> Result<()> {
         self.runtime
             .block_on(self.maestro.set_angle(servo, angle_deg))
@@ -438,7 +440,7 @@ impl Maestro {
     /// Like [`crate::Maestro::set_same_angle`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn set_same_angle(&self, servos: &[u32], angle_deg: i32) -> Result<()> {
         self.runtime
             .block_on(self.maestro.set_same_angle(servos, angle_deg))
@@ -447,7 +449,7 @@ impl Maestro {
     /// Like [`crate::Maestro::set_angles`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn set_angles(&self, servos_and_angles_deg: &[(u32, i32)]) -> Result<()> {
         self.runtime
             .block_on(self.maestro.set_angles(servos_and_angles_deg))
@@ -456,7 +458,7 @@ impl Maestro {
     /// Like [`crate::Maestro::set_speed`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn set_speed(&self, servo: u32, speed: i32) -> Result<()> {
         self.runtime.block_on(self.maestro.set_speed(servo, speed))
     }
@@ -474,7 +476,7 @@ impl Roboclaw {
     /// Like [`crate::Roboclaw::drive`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn drive(&self, speeds: WheelSpeeds) -> Result<()> {
         self.runtime.block_on(self.roboclaw.drive(speeds))
     }
@@ -482,7 +484,7 @@ impl Roboclaw {
     /// Like [`crate::Roboclaw::stop`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn stop(&self) -> Result<()> {
         self.runtime.block_on(self.roboclaw.stop())
     }
@@ -490,7 +492,7 @@ impl Roboclaw {
     /// Like [`crate::Roboclaw::speeds`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn speeds(&self) -> Result<WheelSpeeds> {
         self.runtime.block_on(self.roboclaw.speeds())
     }
@@ -508,7 +510,7 @@ impl Hokuyo {
     /// Like [`crate::Hokuyo::scan`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn scan(&self) -> Result<Scan> {
         self.runtime.block_on(self.hokuyo.scan())
     }
@@ -516,7 +518,7 @@ impl Hokuyo {
     /// Like [`crate::Hokuyo::subscribe`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn subscribe(&self) -> Result<Subscription<Scan>> {
         let subscription = self.runtime.block_on(self.hokuyo.subscribe())?;
         Ok(Subscription::new(subscription, &self.runtime))
@@ -527,7 +529,7 @@ impl Mediator {
     /// Like [`crate::Mediator::ping`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn ping(&self) -> Result<Duration> {
         self.runtime.block_on(self.mediator.ping())
     }
@@ -535,7 +537,7 @@ impl Mediator {
     /// Like [`crate::Mediator::drivers`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn drivers(&self) -> Result<Vec<Driver>> {
         self.runtime.block_on(self.mediator.drivers())
     }
@@ -543,7 +545,7 @@ impl Mediator {
     /// Like [`crate::Mediator::driver`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn driver(&self, device: Device) -> Result<Driver> {
         self.runtime.block_on(self.mediator.driver(device))
     }
@@ -551,7 +553,7 @@ impl Mediator {
     /// Like [`crate::Mediator::clients`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn clients(&self) -> Result<Vec<ClientInfo>> {
         self.runtime.block_on(self.mediator.clients())
     }
@@ -559,7 +561,7 @@ impl Mediator {
     /// Like [`crate::Mediator::statistics`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn statistics(&self) -> Result<Statistics> {
         self.runtime.block_on(self.mediator.statistics())
     }
@@ -567,7 +569,7 @@ impl Mediator {
     /// Like [`crate::Mediator::start`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn start(&self, device: Device) -> Result<String> {
         self.runtime.block_on(self.mediator.start(device))
     }
@@ -575,7 +577,7 @@ impl Mediator {
     /// Like [`crate::Mediator::stop`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn stop(&self, device: Device) -> Result<String> {
         self.runtime.block_on(self.mediator.stop(device))
     }
@@ -583,7 +585,7 @@ impl Mediator {
     /// Like [`crate::Mediator::restart`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn restart(&self, device: Device) -> Result<String> {
         self.runtime.block_on(self.mediator.restart(device))
     }
@@ -591,7 +593,7 @@ impl Mediator {
     /// Like [`crate::Mediator::reload`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn reload(&self) -> Result<String> {
         self.runtime.block_on(self.mediator.reload())
     }
@@ -599,7 +601,7 @@ impl Mediator {
     /// Like [`crate::Mediator::events`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub fn events(&self) -> Result<Subscription<Event>> {
         let subscription = self.runtime.block_on(self.mediator.events())?;
         Ok(Subscription::new(subscription, &self.runtime))

@@ -23,7 +23,7 @@ use crate::subscriptions::{ListenerId, Terms};
 use crate::transport::{Transport, UdpTransport};
 use crate::wire::SYN_LEN;
 
-/// How long an answer is waited for unless something else was said.
+/// The default time to wait for an answer.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(1);
 
 /// How many orders wait for the task before callers have to wait.
@@ -34,9 +34,9 @@ const ANNOUNCE_PATIENCE: Duration = Duration::from_millis(200);
 /// A connection to a mediator: a cheap handle that can be cloned.
 ///
 /// All clones, proxies and subscriptions share one socket and one task. When
-/// the last of them is dropped, the task tells the mediator that this client
-/// is gone, and ends. A program that ends right then should rather call
-/// [`Client::close`] and wait: dropping never blocks.
+/// you drop the last of them, the task tells the mediator that this client is
+/// gone, and ends. Dropping never blocks, so a program that exits right away
+/// should call [`Client::close`] and wait.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -51,14 +51,14 @@ struct Shared {
     mediator: String,
 }
 
-/// Whether the mediator has ever spoken for itself.
+/// Whether the mediator has ever answered this client itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announcement {
-    /// It has, and so it knows this client: dead drivers and unknown devices
-    /// are noticed at once.
+    /// It has answered, so it knows this client and reports dead drivers and
+    /// unknown devices at once.
     Answered,
-    /// It has not: it may be one of the original system, which never does, or
-    /// may be out of reach. Then only deadlines tell that nobody answers.
+    /// It has not answered. It may belong to the original system, which never
+    /// does, or be unreachable. Only deadlines then detect a missing device.
     Silent,
 }
 
@@ -118,7 +118,7 @@ impl Client {
         client
     }
 
-    /// The device with an address, for messages of your own.
+    /// The device with this address, for your own messages.
     pub fn device(&self, device: Device) -> Proxy {
         Proxy::new(self.clone(), device)
     }
@@ -128,48 +128,49 @@ impl Client {
         Mediator::new(self.device(Device::MEDIATOR))
     }
 
-    /// The dummy device with an id.
+    /// The dummy device with this id.
     pub fn dummy(&self, id: i32) -> Dummy {
         Dummy::new(self.device(Device::new(DeviceType::DUMMY, id)))
     }
 
-    /// The accelerometer, gyroscope and magnetometer with an id.
+    /// The accelerometer, gyroscope and magnetometer with this id.
     pub fn ninedof(&self, id: i32) -> NineDof {
         NineDof::new(self.device(Device::new(DeviceType::NINEDOF, id)))
     }
 
-    /// The four driven wheels with an id.
+    /// The four driven wheels with this id.
     pub fn roboclaw(&self, id: i32) -> Roboclaw {
         Roboclaw::new(self.device(Device::new(DeviceType::ROBOCLAW, id)))
     }
 
-    /// The laser scanner with an id.
+    /// The laser scanner with this id.
     pub fn hokuyo(&self, id: i32) -> Hokuyo {
         Hokuyo::new(self.device(Device::new(DeviceType::HOKUYO, id)))
     }
 
-    /// The pose by markers on the ceiling with an id.
+    /// The ceiling-marker positioning system with this id.
     pub fn stargazer(&self, id: i32) -> Stargazer {
         Stargazer::new(self.device(Device::new(DeviceType::STARGAZER, id)))
     }
 
-    /// The servos with an id.
+    /// The servos with this id.
     pub fn maestro(&self, id: i32) -> Maestro {
         Maestro::new(self.device(Device::new(DeviceType::MAESTRO, id)))
     }
 
-    /// The same client with another deadline for what is made from it.
+    /// Returns the same client with another deadline for everything made from
+    /// it.
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// How long answers are waited for.
+    /// The time to wait for an answer.
     pub fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    /// Whether the mediator has ever spoken for itself.
+    /// Whether the mediator has ever answered this client itself.
     pub fn announcement(&self) -> Announcement {
         match self.shared.status.heard.load(Ordering::Relaxed) {
             true => Announcement::Answered,
@@ -177,16 +178,16 @@ impl Client {
         }
     }
 
-    /// Where the mediator is, for messages to people.
+    /// The address of the mediator, for messages to people.
     pub fn mediator_address(&self) -> &str {
         &self.shared.mediator
     }
 
-    /// Says good-bye to the mediator, and ends this client and all its clones
-    /// and subscriptions: calls in flight fail, streams end.
+    /// Tells the mediator that this client leaves. Ends this client with all
+    /// its clones and subscriptions: pending requests fail and streams end.
     ///
-    /// Resolves when the good-bye has been handed to the system, within half a
-    /// second in any case. Dropping the future does not take it back.
+    /// Resolves when the message has been handed to the system, after half a
+    /// second at most. Dropping the future does not cancel it.
     pub async fn close(self) {
         let ended = self.shared.orders.clone();
         if self.shared.orders.send(Order::Close).await.is_ok() {

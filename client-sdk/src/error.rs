@@ -1,4 +1,4 @@
-//! What can go wrong, for whom, and what to try then. PURE.
+//! Errors, with the device and a hint what to try. PURE.
 
 use std::io;
 use std::sync::Arc;
@@ -9,86 +9,86 @@ use amber_proto::limits::MAX_PART;
 pub use amber_proto::mediator::refusal::Reason;
 pub use amber_proto::mediator::unavailable::Reason as Unavailability;
 
-/// Why something did not work out.
+/// The reasons why a request, subscription or connection failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The mediator says that no running driver serves the device.
     #[error("no driver serves {device} now")]
     NoSuchDevice {
-        /// Who was asked.
+        /// The device of the request.
         device: Device,
     },
-    /// The mediator says why the device cannot be used now.
-    #[error("{device} cannot be used: {message}")]
+    /// The device is unavailable, and the mediator says why.
+    #[error("{device} is unavailable: {message}")]
     Unavailable {
-        /// Who was asked.
+        /// The device of the request.
         device: Device,
-        /// Which kind of trouble it is.
+        /// The kind of failure.
         reason: Unavailability,
-        /// In words.
+        /// The explanation, for people.
         message: String,
-        /// What to try, when the mediator knows.
+        /// What to try, if the mediator knows.
         hint: Option<String>,
     },
-    /// The driver died while it had the request.
-    #[error("the driver of {device} died {} after it was asked{}", millis(*waited), because(why))]
+    /// The driver died while it handled the request.
+    #[error("the driver of {device} died {} after the request{}", millis(*waited), because(why))]
     DriverDied {
-        /// Who was asked.
+        /// The device of the request.
         device: Device,
-        /// How long the answer had been waited for.
+        /// The time from the request to the failure.
         waited: Duration,
-        /// Why, in words, when the mediator says so.
+        /// The reason, if the mediator gives one.
         why: Option<String>,
     },
-    /// Nothing came within the deadline.
+    /// There was no answer within the deadline.
     #[error("no answer from {device} within {}", millis(*waited))]
     TimedOut {
-        /// Who was asked.
+        /// The device of the request.
         device: Device,
-        /// How long the answer was waited for.
+        /// The time waited for the answer.
         waited: Duration,
     },
-    /// The request was understood, and the answer is no.
+    /// The device understood the request and refused it.
     #[error("{device} refuses: {message}")]
     Refused {
-        /// Who was asked.
+        /// The device of the request.
         device: Device,
-        /// Which kind of no.
+        /// The kind of refusal.
         reason: Reason,
-        /// In words.
+        /// The explanation, for people.
         message: String,
-        /// What to try, when the other side knows.
+        /// What to try, if the device knows.
         hint: Option<String>,
     },
-    /// The network says that nobody listens at the mediator's address.
+    /// The network reports that nothing listens at the mediator's address.
     #[error("no mediator at {mediator}: {source}")]
     Unreachable {
-        /// Its address, as far as it is known.
+        /// The address of the mediator, as far as it is known.
         mediator: String,
-        /// What the system said.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
-    /// The name of the mediator's host means nothing here.
+    /// The address of the mediator is invalid, or its host is unknown.
     #[error("cannot find the mediator {mediator}: {source}")]
     UnknownHost {
-        /// What was asked for.
+        /// The address as given.
         mediator: String,
-        /// What the system said.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
-    /// The answer is not what this version understands.
-    #[error("cannot read the answer of {device}: {message}")]
+    /// This version cannot decode the answer.
+    #[error("invalid answer from {device}: {message}")]
     BadAnswer {
-        /// Who answered.
+        /// The device that answered.
         device: Device,
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         message: String,
     },
     /// The message does not fit a frame.
-    #[error("a message of {bytes} bytes for {device} is longer than {MAX_PART}")]
+    #[error("a message of {bytes} bytes for {device} is too long: the limit is {MAX_PART}")]
     TooLong {
-        /// Who it was for.
+        /// The device that the message was for.
         device: Device,
         /// Its length.
         bytes: usize,
@@ -105,43 +105,44 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// What to try, in words.
+    /// What to try.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NoSuchDevice { .. } => {
-                Some("`amber devices` shows what there is, and `amber status DEVICE` why it does not run".into())
-            }
-            Self::DriverDied { device, .. } => {
-                Some(format!("`amber status {device}` shows its last words"))
-            }
+            Self::NoSuchDevice { .. } => Some(
+                "`amber devices` lists all devices, and `amber status DEVICE` says why one is down"
+                    .into(),
+            ),
+            Self::DriverDied { device, .. } => Some(format!(
+                "`amber status {device}` shows why, and its last lines of output"
+            )),
             Self::TimedOut { device, .. } if *device == Device::MEDIATOR => Some(
-                "a mediator of the original system never answers; otherwise check address and \
-                 firewall"
+                "a mediator of the original system never answers; otherwise check the address and \
+                 the firewall"
                     .into(),
             ),
             Self::TimedOut { device, .. } => Some(format!(
-                "`amber devices` shows whether {device} has a driver; not every request is answered"
+                "`amber devices` shows whether {device} has a driver; some requests have no answer"
             )),
             Self::Refused { hint, .. } | Self::Unavailable { hint, .. } => hint.clone(),
-            Self::Unreachable { .. } => {
-                Some("is the mediator running? `amber demo` starts one with drivers".into())
-            }
+            Self::Unreachable { .. } => Some(
+                "check that the mediator is running; `amber demo` starts one with drivers".into(),
+            ),
             Self::UnknownHost { .. } => {
                 Some("write HOST, HOST:PORT or [IPV6]:PORT, e.g. 192.168.1.7:26233".into())
             }
-            Self::BadAnswer { .. } => Some("are both sides of the same version?".into()),
+            Self::BadAnswer { .. } => Some("check that both sides have the same version".into()),
             Self::TooLong { .. } | Self::Closed { .. } => None,
         }
     }
 
-    /// What a program prints before it ends: an `error:` line that says what
-    /// was wrong, and mostly a `hint:` line that says what to try.
+    /// The text for a program to print before it exits: an `error:` line that
+    /// says what failed, and usually a `hint:` line that says what to try.
     pub fn explained(&self) -> String {
         let hint = self.hint().map(|hint| format!("\nhint: {hint}"));
         format!("error: {self}{}", hint.unwrap_or_default())
     }
 
-    /// The device that was asked, where one was.
+    /// The device of the failed request, if there is one.
     pub fn device(&self) -> Option<Device> {
         match self {
             Self::NoSuchDevice { device }
@@ -195,7 +196,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "the driver of hokuyo:0 died 7 ms after it was asked: it exited with code 1"
+            "the driver of hokuyo:0 died 7 ms after the request: it exited with code 1"
         );
     }
 }

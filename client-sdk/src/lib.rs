@@ -27,23 +27,27 @@
 //!
 //! # How it works
 //!
-//! [`Client`] is a cheap handle. One task owns the transport and all tables; it
-//! ends when the last handle is dropped, and tells the mediator.
+//! [`Client`] is a cheap handle. One task owns the transport and all tables. It
+//! ends when you drop the last handle, and informs the mediator.
 //!
-//! - **Asking.** Each call has a deadline (one second unless you say something
-//!   else): UDP loses things. Mostly you know sooner: the mediator says when a
-//!   device is unknown or its driver dies, and [`Error`] says which it was.
-//!   Nothing is sent twice behind your back.
-//! - **Listening.** A [`Subscription`] goes on by itself when a driver or the
-//!   mediator was restarted, and tells you what you missed.
-//! - **Dropping.** A future that is dropped takes its request back if that has
-//!   not been sent; a subscription that is dropped is cancelled. Neither blocks.
-//! - **Devices of your own** work like the built-in ones: [`Client::device`]
-//!   takes raw bytes or any message that implements [`proto::DeviceMessage`].
+//! - **Requests.** Each request has a deadline (one second by default), because
+//!   UDP loses datagrams. Failures usually show earlier: the mediator reports an
+//!   unknown device or a dead driver, and [`Error`] tells them apart. Nothing is
+//!   retried automatically.
+//! - **Subscriptions.** A [`Subscription`] resumes after a restart of the driver
+//!   or the mediator, and reports what you missed.
+//! - **Dropping.** Dropping a future cancels its request if it is not sent yet.
+//!   Dropping a subscription unsubscribes. Neither blocks.
+//! - **Your own devices** work like the built-in ones: [`Client::device`] takes
+//!   raw bytes or any message that implements [`proto::DeviceMessage`].
 //! - **Without async**: [`blocking`].
 //!
-//! Mediators and drivers of the original system work, too; they only tell less.
-//! See [`Announcement`].
+//! Mediators and drivers of the original system work, too, but report less. See
+//! [`Announcement`].
+//!
+//! The first lines of each module say PURE or IO. PURE code only computes: it
+//! has no sockets, files, clocks or tasks, and gets the time as an argument. IO
+//! code talks to the outside.
 
 pub mod address;
 pub mod blocking;

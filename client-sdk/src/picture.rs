@@ -1,4 +1,4 @@
-//! A scan as a picture: what the laser went through, what it met, rings. PURE.
+//! A picture of a scan: free space, obstacles and distance rings. PURE.
 
 use std::io;
 
@@ -27,11 +27,11 @@ const ROBOT: Colour = [32, 72, 136];
 /// The scan as a PNG file, straight ahead upwards and the right on the right.
 ///
 /// It reaches `range_m` metres, at least 0.1 and at most 100, or as far as
-/// nearly all points if that is absent. What the laser went through is white,
-/// what it met is red; grey was not seen.
+/// nearly all points if that is absent. Free space is white, obstacles are red,
+/// unseen areas are grey.
 ///
 /// # Errors
-/// The file could not be made, which takes a bug or a lack of memory.
+/// The file could not be created, because of a bug or a lack of memory.
 pub fn png(scan: &Scan, range_m: Option<f64>) -> io::Result<Vec<u8>> {
     let view = View::of(scan, range_m);
     let mut canvas = Canvas::new(view);

@@ -27,7 +27,7 @@ pub use ninedof::{Attitude, Finding, ImuReading, NineDof, Sensors, Vector};
 pub use roboclaw::{Roboclaw, WheelSpeeds};
 pub use stargazer::{Pose, Stargazer};
 
-/// Any device, for messages of your own; typed proxies are made of this.
+/// Any device, for your own messages. The typed proxies are built on this.
 ///
 /// `M` is a `DriverMsg` with the device's extensions, such as
 /// [`amber_proto::dummy::DriverMsg`]; for a device of your own implement
@@ -55,19 +55,20 @@ impl Proxy {
         self
     }
 
-    /// Which device this is.
+    /// The address of this device.
     pub fn address(&self) -> Device {
         self.device
     }
 
     /// Sends a request and waits for its answer. The type becomes DATA unless
-    /// it is set; synNum is set here.
+    /// you set it; synNum is always set here.
     ///
-    /// Dropping the future takes the request back if it is still here, and
-    /// forgets the answer if it is not: the device may have carried it out.
+    /// Dropping the future cancels an unsent request and ignores the answer to
+    /// a sent one, which the device may have carried out.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn request<M: DeviceMessage>(&self, mut request: M) -> Result<M> {
         let device = self.device;
         if request.kind().is_none() {
@@ -86,19 +87,20 @@ impl Proxy {
     /// Dropping the future does the same as there.
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub async fn request_raw(&self, request: Bytes) -> Result<Bytes> {
         self.client.call(self.device, request, self.deadline).await
     }
 
     /// Sends a message that the device does not answer. The type becomes DATA
-    /// unless it is set; synNum is set here.
+    /// unless you set it; synNum is always set here.
     ///
-    /// Resolves when the message has been handed to the system. Dropping the
-    /// future earlier leaves open whether it is sent.
+    /// Resolves when the message has been handed to the system. If you drop the
+    /// future earlier, the message may or may not be sent.
     ///
     /// # Errors
-    /// It could not be sent. That the device got it, nobody knows.
+    /// The message could not be sent. Success does not mean that the device
+    /// received it.
     pub async fn send<M: DeviceMessage>(&self, mut message: M) -> Result<()> {
         if message.kind().is_none() {
             message.set_kind(MsgType::Data);
@@ -112,17 +114,19 @@ impl Proxy {
     /// Dropping the future does the same as there.
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub async fn send_raw(&self, message: Bytes) -> Result<()> {
         self.client.send(self.device, message, self.deadline).await
     }
 
-    /// How long a PING takes to the driver and back. Not every driver answers.
+    /// Measures the round-trip time of a PING to the driver. Not every driver
+    /// answers.
     ///
-    /// Dropping the future only forgets the answer.
+    /// If you drop the future, the answer is ignored.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn ping(&self) -> Result<Duration> {
         let start = Instant::now();
         self.request_raw(Envelope::new(MsgType::Ping, None, None).bytes())
@@ -130,26 +134,26 @@ impl Proxy {
         Ok(start.elapsed())
     }
 
-    /// Everything that the device publishes from now on.
+    /// Subscribes to everything that the device publishes.
     ///
-    /// Resolves when SUBSCRIBE has been sent, or at once when this client has
-    /// subscribed to the device already. Dropping the future takes it back.
+    /// Resolves when SUBSCRIBE has been sent, or at once if this client is
+    /// already subscribed to the device. Dropping the future cancels it.
     ///
     /// # Errors
-    /// The client is closed. That the device is not there is no error: the
-    /// subscription begins when it comes.
+    /// The client is closed. A missing device is not an error: the subscription
+    /// starts when the device appears.
     pub async fn subscribe<M: DeviceMessage + 'static>(&self) -> Result<Subscription<M>> {
         self.subscribe_as(|bytes| Ok(Some(M::decode(bytes)?))).await
     }
 
-    /// Like [`Proxy::subscribe`], with parameters for devices that have some:
-    /// extensions in the SUBSCRIBE message. The latest hold for all
-    /// subscriptions of this client to the device.
+    /// Like [`Proxy::subscribe`], with parameters as extensions in the
+    /// SUBSCRIBE message, for devices that take some. The most recent
+    /// parameters apply to all subscriptions of this client to the device.
     ///
-    /// Dropping the future takes it back.
+    /// Dropping the future cancels it.
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub async fn subscribe_with<M: DeviceMessage + 'static>(
         &self,
         mut parameters: M,
@@ -164,10 +168,10 @@ impl Proxy {
 
     /// Like [`Proxy::subscribe`], with encoded messages.
     ///
-    /// Dropping the future takes it back.
+    /// Dropping the future cancels it.
     ///
     /// # Errors
-    /// As there.
+    /// The same errors.
     pub async fn subscribe_raw(&self) -> Result<Subscription<Bytes>> {
         self.subscribe_as(|bytes| Ok(Some(bytes))).await
     }

@@ -1,4 +1,4 @@
-//! What a laser scanner sees: points by angle and distance. PURE.
+//! A laser scan: points by angle and distance. PURE.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime};
@@ -39,24 +39,24 @@ pub struct Point {
     pub distance_mm: i32,
 }
 
-/// Why something is no scan.
+/// The reasons why a scan is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScanError {
-    /// There is not one distance for each angle.
+    /// The numbers of angles and distances differ.
     #[error("{angles} angles but {distances} distances")]
     UnequalLengths {
-        /// How many angles there are.
+        /// The number of angles.
         angles: usize,
-        /// How many distances there are.
+        /// The number of distances.
         distances: usize,
     },
     /// An angle is not a finite number.
     #[error("angle {index} is {angle}")]
     BadAngle {
-        /// Which one, from 0.
+        /// The index of the angle, from 0.
         index: usize,
-        /// What it is: NaN or infinite.
+        /// Its value: NaN or infinite.
         angle: f64,
     },
 }
@@ -99,15 +99,15 @@ impl Scan {
         &self.points
     }
 
-    /// The points where something is: the distance is within [`VALID_MM`].
+    /// The points with a valid distance, within [`VALID_MM`].
     pub fn valid_points(&self) -> impl Iterator<Item = Point> + '_ {
         self.points.iter().copied().filter(Point::is_valid)
     }
 
-    /// The nearest thing in a sector, e.g. `-30.0..=30.0` for straight ahead;
-    /// `None` when nothing is there.
+    /// The nearest point in a sector, e.g. `-30.0..=30.0` for straight ahead;
+    /// `None` if the sector has no valid point.
     ///
-    /// A sector does not go around the back: write two.
+    /// A sector cannot cross the rear; use two sectors there.
     pub fn nearest(&self, sector_deg: RangeInclusive<f64>) -> Option<Point> {
         self.valid_points()
             .filter(|point| sector_deg.contains(&point.angle_deg))
@@ -129,13 +129,13 @@ impl Scan {
 }
 
 impl Point {
-    /// Whether something is there.
+    /// Whether the distance is valid.
     pub fn is_valid(&self) -> bool {
         VALID_MM.contains(&self.distance_mm)
     }
 
-    /// Where it is in metres as seen from the scanner, in the frame of
-    /// Amber's maps: x to the front, y **to the right**.
+    /// Its position in metres relative to the scanner, in the frame of Amber's
+    /// maps: x to the front, y **to the right**.
     pub fn x_y_m(&self) -> (f64, f64) {
         let distance_m = f64::from(self.distance_mm) / 1000.0;
         let (sin, cos) = self.angle_deg.to_radians().sin_cos();

@@ -1,4 +1,4 @@
-//! What somebody listens to, as a stream. IO.
+//! A subscription as a stream. IO.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -16,20 +16,24 @@ use crate::client::Client;
 use crate::dispatch::Cancellation;
 use crate::subscriptions::ListenerId;
 
-/// How many messages wait for a slow reader before the oldest are dropped.
+/// The maximum number of messages queued for a slow reader; then the oldest are
+/// dropped.
 pub const QUEUE_LEN: usize = 64;
 
-/// What a device publishes, from now on.
+/// A subscription to the messages that a device publishes.
 ///
-/// As a [`Stream`] it gives messages and goes on by itself when the driver was
-/// restarted; [`Subscription::next_event`] tells of interruptions, too. It ends
-/// only when the client has ended ([`Client::close`], or its transport failed).
+/// As a [`Stream`] it yields messages, and it resumes after a restart of the
+/// driver or the mediator. [`Subscription::next_event`] also reports
+/// interruptions. It ends only when the client ends ([`Client::close`], or a
+/// failed transport).
 ///
-/// **Slow readers**: 64 messages wait here; then the oldest are dropped, and the
-/// next message says in [`Update::missed`] how many.
+/// **Slow readers**: the queue holds 64 messages. When it is full, the oldest
+/// is dropped, and [`Update::missed`] of the next message counts the dropped
+/// ones.
 ///
-/// **Dropping** it never blocks. With the last subscription of this client to
-/// the device, UNSUBSCRIBE goes out. It keeps the client alive like any handle.
+/// **Dropping** it never blocks. Dropping the last subscription of this client
+/// to the device sends UNSUBSCRIBE. A subscription keeps the client alive like
+/// any handle.
 pub struct Subscription<T> {
     queue: Arc<Queue>,
     device: Device,
@@ -48,13 +52,13 @@ pub(crate) type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
 pub struct Update<T> {
     /// What the device published.
     pub message: T,
-    /// How many messages were dropped since the one before, because they were
+    /// The number of messages dropped since the previous one because they were
     /// not read in time.
     pub missed: u64,
-    /// How many messages could not be decoded since the one before.
+    /// The number of messages since the previous one that could not be decoded.
     pub undecodable: u64,
-    /// How often data stopped since the message before: the driver died, or
-    /// the mediator was gone.
+    /// The number of interruptions since the previous message: the driver died,
+    /// or the mediator was unavailable.
     pub interruptions: u64,
 }
 
@@ -63,7 +67,8 @@ pub struct Update<T> {
 pub enum Event<T> {
     /// A message.
     Message(Update<T>),
-    /// Nothing will come for now; the device is asked again until it does.
+    /// The device publishes nothing for now. The client subscribes again until
+    /// it does.
     Interrupted(Interruption),
     /// The device publishes again; the next event is a message.
     Resumed,
@@ -72,14 +77,14 @@ pub enum Event<T> {
 /// Why data stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interruption {
-    /// The driver died, or there is none.
+    /// The driver died, or no driver serves the device.
     DriverDown,
     /// The mediator does not answer or cannot be reached.
     MediatorLost,
     /// The mediator was restarted.
     MediatorRestarted,
-    /// The mediator had given this client up, and so had the drivers: it had
-    /// been out of reach, or had to make room for others.
+    /// The mediator and the drivers had forgotten this client: it was
+    /// unreachable, or had to make room for other clients.
     Forgotten,
 }
 
@@ -112,14 +117,14 @@ impl<T> Subscription<T> {
 
     /// The next message; `None` when the client has ended.
     ///
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no message.
     pub async fn next(&mut self) -> Option<Update<T>> {
         poll_fn(|cx| self.poll_message(cx)).await
     }
 
     /// The next message or interruption; `None` when the client has ended.
     ///
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no message.
     pub async fn next_event(&mut self) -> Option<Event<T>> {
         poll_fn(|cx| self.poll_event(cx)).await
     }
@@ -192,10 +197,10 @@ impl<T> fmt::Debug for Subscription<T> {
 impl fmt::Display for Interruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::DriverDown => "no driver serves it now",
+            Self::DriverDown => "no driver serves it",
             Self::MediatorLost => "the mediator does not answer",
             Self::MediatorRestarted => "the mediator was restarted",
-            Self::Forgotten => "the mediator had given this client up",
+            Self::Forgotten => "the mediator had forgotten this client",
         })
     }
 }

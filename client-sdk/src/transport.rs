@@ -18,14 +18,14 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio_util::sync::PollSender;
 
-/// A way to the mediator and back.
+/// A connection to the mediator.
 ///
 /// Outgoing packets name a device (type and id) and no clients; incoming ones
 /// name the device that speaks and no clients.
 ///
-/// Both methods follow the rules of [`std::future::Future::poll`]. They are
-/// called from one task, and neither may hold the other up: a transport that
-/// cannot send just now must still receive.
+/// Both methods follow the rules of [`std::future::Future::poll`]. One task
+/// calls them, and neither may block the other: a transport that cannot send
+/// must still receive.
 pub trait Transport: Send + 'static {
     /// Sends one packet. After an error the packet has not been sent.
     fn poll_send(
@@ -37,27 +37,29 @@ pub trait Transport: Send + 'static {
     /// Receives the next packet.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, TransportError>>;
 
-    /// What this process is to the mediator.
+    /// The role of this process towards the mediator.
     fn role(&self) -> Role;
 }
 
-/// What a process is to the mediator: that decides how it comes and goes.
+/// The role of a process towards the mediator. It determines how the process
+/// connects and leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It announces itself, looks whether the mediator is still the same, and
-    /// says good-bye.
+    /// It announces itself, checks whether the mediator was restarted, and
+    /// reports when it leaves.
     Client,
-    /// The mediator has started it, knows it, and lives as long as its pipe.
+    /// The mediator started it and knows it; the mediator lives as long as the
+    /// pipe.
     Driver,
 }
 
-/// What can go wrong under way.
+/// Errors of a transport.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
-    /// The mediator cannot be reached now; that may pass.
+    /// The mediator is unreachable at the moment.
     #[error("{0}")]
     Unreachable(io::Error),
-    /// Something came in that is no frame; the next one may be good.
+    /// Received data that is not a frame; the next one may be valid.
     #[error("{0}")]
     Malformed(io::Error),
     /// This transport has ended for good.
@@ -81,7 +83,7 @@ impl UdpTransport {
     /// A socket of the mediator's address family on a port of its own.
     ///
     /// # Errors
-    /// The system gives no socket, or has no way to that address.
+    /// The system cannot open a socket, or has no route to that address.
     pub async fn connect(mediator: SocketAddr) -> io::Result<Self> {
         let local: SocketAddr = match mediator {
             SocketAddr::V4(_) => ([0; 4], 0).into(),

@@ -187,7 +187,7 @@ fn whoever_asks_a_driver_that_was_stopped_hears_so_at_once() {
     let said = String::from_utf8_lossy(&call.stderr);
     assert_eq!(call.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("dummy:0 cannot be used: it is down: stopped"),
+        said.contains("dummy:0 is unavailable: it is down: stopped"),
         "{said}"
     );
     assert!(

@@ -176,7 +176,7 @@ async fn errors_say_who_how_long_and_why() {
     let ms = Duration::from_millis;
     for (ack, expected) in [
         (Some(1), "no driver serves dummy:0 now"),
-        (None, "the driver of dummy:0 died 300 ms after it was asked"),
+        (None, "the driver of dummy:0 died 300 ms after the request"),
     ] {
         let (client, mut bench) = Bench::new();
         call!(call, client);
@@ -503,13 +503,13 @@ async fn a_call_fails_with_the_reason_that_the_mediator_gives() {
         call.await.unwrap_err()
     };
     let error = outcome(&mut bench, Unavailability::Failed, true).await;
-    assert_eq!(error.to_string(), "dummy:0 cannot be used: it exited");
+    assert_eq!(error.to_string(), "dummy:0 is unavailable: it exited");
     assert_eq!(error.hint().as_deref(), Some("start it"));
     let error = outcome(&mut bench, Unavailability::NoSuchDevice, true).await;
     assert!(matches!(error, Error::NoSuchDevice { .. }), "{error:?}");
     let error = outcome(&mut bench, Unavailability::Restarting, false).await;
     assert!(
-        error.to_string().ends_with("after it was asked: it exited"),
+        error.to_string().ends_with("after the request: it exited"),
         "{error}"
     );
 }

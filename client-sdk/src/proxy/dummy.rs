@@ -11,8 +11,8 @@ use crate::subscription::Subscription;
 
 /// A dummy device.
 ///
-/// Every method may be dropped at any time: a request that is still here is
-/// taken back, an answer that comes later is forgotten.
+/// You may drop the future of any method: an unsent request is cancelled, and a
+/// late answer is ignored.
 #[derive(Clone, Debug)]
 pub struct Dummy {
     proxy: Proxy,
@@ -32,7 +32,7 @@ impl Dummy {
         Self { proxy }
     }
 
-    /// Which device this is.
+    /// The address of this device.
     pub fn address(&self) -> Device {
         self.proxy.address()
     }
@@ -44,10 +44,11 @@ impl Dummy {
         }
     }
 
-    /// How long a PING takes to the driver and back.
+    /// Measures the round-trip time of a PING to the driver.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn ping(&self) -> Result<Duration> {
         self.proxy.ping().await
     }
@@ -55,7 +56,7 @@ impl Dummy {
     /// Sets the flag. The device does not answer.
     ///
     /// # Errors
-    /// It could not be sent.
+    /// The message could not be sent.
     pub async fn enable(&self, enable: bool) -> Result<()> {
         let message = DriverMsg {
             enable: Some(enable),
@@ -67,7 +68,7 @@ impl Dummy {
     /// Sets the text. The device does not answer.
     ///
     /// # Errors
-    /// It could not be sent.
+    /// The message could not be sent.
     pub async fn message(&self, text: impl Into<String>) -> Result<()> {
         let message = DriverMsg {
             message: Some(text.into()),
@@ -79,7 +80,8 @@ impl Dummy {
     /// The flag and the text.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn status(&self) -> Result<DummyStatus> {
         let answer = self.proxy.request(question()).await?;
         match (answer.enable, answer.message) {

@@ -13,8 +13,8 @@ use crate::subscription::Subscription;
 
 /// A laser scanner.
 ///
-/// Every method may be dropped at any time: a request that is still here is
-/// taken back, an answer that comes later is forgotten.
+/// You may drop the future of any method: an unsent request is cancelled, and a
+/// late answer is ignored.
 #[derive(Clone, Debug)]
 pub struct Hokuyo {
     proxy: Proxy,
@@ -25,7 +25,7 @@ impl Hokuyo {
         Self { proxy }
     }
 
-    /// Which device this is.
+    /// The address of this device.
     pub fn address(&self) -> Device {
         self.proxy.address()
     }
@@ -38,22 +38,23 @@ impl Hokuyo {
         }
     }
 
-    /// How long a PING takes to the driver and back.
+    /// Measures the round-trip time of a PING to the driver.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn ping(&self) -> Result<Duration> {
         self.proxy.ping().await
     }
 
     /// One scan.
     ///
-    /// A driver of the original system may answer with an old one:
-    /// [`Scan::taken_at`] tells.
+    /// A driver of the original system may answer with an old scan; see
+    /// [`Scan::taken_at`].
     ///
     /// # Errors
-    /// No answer within the deadline, the news that none will come, or a scan
-    /// that is none (see [`ScanError`]).
+    /// There is no answer within the deadline, the mediator reports that none
+    /// will come, or the scan is invalid (see [`ScanError`]).
     pub async fn scan(&self) -> Result<Scan> {
         let answer = self.proxy.request(question()).await?;
         match read(answer) {
@@ -63,15 +64,15 @@ impl Hokuyo {
         }
     }
 
-    /// The scans that the device publishes, some ten a second.
+    /// Subscribes to the scans that the device publishes, about ten per second.
     ///
-    /// Resolves when SUBSCRIBE has been sent; dropping the future takes it
-    /// back. What is no scan (see [`ScanError`]) is left out and counted in
+    /// Resolves when SUBSCRIBE has been sent; dropping the future cancels it.
+    /// Invalid scans (see [`ScanError`]) are skipped and counted in
     /// [`Update::undecodable`](crate::Update::undecodable).
     ///
     /// # Errors
-    /// The client is closed. That the device is not there is no error: the
-    /// subscription begins when it comes.
+    /// The client is closed. A missing device is not an error: the subscription
+    /// starts when the device appears.
     pub async fn subscribe(&self) -> Result<Subscription<Scan>> {
         self.proxy
             .subscribe_as(|bytes| Ok(read(DriverMsg::decode(bytes)?)?))

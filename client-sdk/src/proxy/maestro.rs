@@ -12,12 +12,12 @@ use crate::error::Result;
 
 /// Hobby servos, numbered from 0.
 ///
-/// The device answers nothing but PINGs. What a driver cannot do (a servo that
-/// is not there, an angle beyond its limits) it drops and logs.
+/// The device answers PINGs only. The driver drops and logs invalid commands,
+/// such as a servo that does not exist or an angle beyond its limits.
 ///
-/// The methods that command resolve when the command has been handed to the
-/// system. Dropping the future earlier leaves open whether it is sent. Servos
-/// stay where they are when a client goes.
+/// Methods that send a command resolve when it has been handed to the system.
+/// If you drop the future earlier, the message may or may not be sent. Servos
+/// keep their position when a client leaves.
 #[derive(Clone, Debug)]
 pub struct Maestro {
     proxy: Proxy,
@@ -28,7 +28,7 @@ impl Maestro {
         Self { proxy }
     }
 
-    /// Which device this is.
+    /// The address of this device.
     pub fn address(&self) -> Device {
         self.proxy.address()
     }
@@ -40,10 +40,11 @@ impl Maestro {
         }
     }
 
-    /// How long a PING takes to the driver and back.
+    /// Measures the round-trip time of a PING to the driver.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn ping(&self) -> Result<Duration> {
         self.proxy.ping().await
     }
@@ -51,7 +52,7 @@ impl Maestro {
     /// Turns one servo, 0 to 180 degrees unless it is configured otherwise.
     ///
     /// # Errors
-    /// It could not be sent.
+    /// The message could not be sent.
     pub async fn set_angle(&self, servo: u32, angle_deg: i32) -> Result<()> {
         self.proxy.send(set_angle(servo, angle_deg)).await
     }
@@ -59,7 +60,7 @@ impl Maestro {
     /// Turns several servos to the same angle; all or none.
     ///
     /// # Errors
-    /// It could not be sent.
+    /// The message could not be sent.
     pub async fn set_same_angle(&self, servos: &[u32], angle_deg: i32) -> Result<()> {
         self.proxy.send(set_same_angle(servos, angle_deg)).await
     }
@@ -67,16 +68,16 @@ impl Maestro {
     /// Turns several servos, each to its own angle; all or none.
     ///
     /// # Errors
-    /// It could not be sent.
+    /// The message could not be sent.
     pub async fn set_angles(&self, servos_and_angles_deg: &[(u32, i32)]) -> Result<()> {
         self.proxy.send(set_angles(servos_and_angles_deg)).await
     }
 
-    /// How fast a servo turns from now on, in quarters of a microsecond per
-    /// 10 ms (20 is some 50 degrees per second); 0 for as fast as it can.
+    /// Sets the speed of a servo in quarters of a microsecond per 10 ms (20 is
+    /// about 50 degrees per second); 0 is the maximum speed.
     ///
     /// # Errors
-    /// It could not be sent.
+    /// The message could not be sent.
     pub async fn set_speed(&self, servo: u32, speed: i32) -> Result<()> {
         self.proxy.send(set_speed(servo, speed)).await
     }

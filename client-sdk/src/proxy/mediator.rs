@@ -19,9 +19,9 @@ const CHANGE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The mediator itself.
 ///
-/// A mediator of the original system answers none of this. Every method may be
-/// dropped at any time: a request that is still here is taken back, an answer
-/// that comes later is forgotten, and a change may have been made.
+/// A mediator of the original system answers none of these requests. You may
+/// drop the future of any method: an unsent request is cancelled, and a late
+/// answer is ignored. A change may have been made.
 #[derive(Clone, Debug)]
 pub struct Mediator {
     proxy: Proxy,
@@ -39,10 +39,11 @@ impl Mediator {
         }
     }
 
-    /// How long a PING takes to the mediator and back.
+    /// Measures the round-trip time of a PING to the mediator.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn ping(&self) -> Result<Duration> {
         self.proxy.ping().await
     }
@@ -50,7 +51,7 @@ impl Mediator {
     /// All drivers, in the order of the configuration.
     ///
     /// # Errors
-    /// No answer within the deadline, or it is a refusal.
+    /// There is no answer within the deadline, or the mediator refuses.
     pub async fn drivers(&self) -> Result<Vec<Driver>> {
         let mut drivers = Vec::new();
         loop {
@@ -70,10 +71,10 @@ impl Mediator {
         }
     }
 
-    /// All about the driver that serves a device.
+    /// Details of the driver that serves a device.
     ///
     /// # Errors
-    /// No answer within the deadline, or it is a refusal.
+    /// There is no answer within the deadline, or the mediator refuses.
     pub async fn driver(&self, device: Device) -> Result<Driver> {
         match self
             .ask(request::What::DescribeDriver(on_wire(device)))
@@ -87,7 +88,7 @@ impl Mediator {
     /// All clients that the mediator knows.
     ///
     /// # Errors
-    /// No answer within the deadline, or it is a refusal.
+    /// There is no answer within the deadline, or the mediator refuses.
     pub async fn clients(&self) -> Result<Vec<ClientInfo>> {
         let mut clients = Vec::new();
         loop {
@@ -110,7 +111,7 @@ impl Mediator {
     /// Version, uptime and counters.
     ///
     /// # Errors
-    /// No answer within the deadline, or it is a refusal.
+    /// There is no answer within the deadline, or the mediator refuses.
     pub async fn statistics(&self) -> Result<Statistics> {
         match self
             .ask(request::What::GetStatistics(GetStatistics {}))
@@ -121,44 +122,46 @@ impl Mediator {
         }
     }
 
-    /// Starts the driver of a device. Gives what happens now, in words.
+    /// Starts the driver of a device. Returns a sentence that says what
+    /// happens.
     ///
     /// # Errors
-    /// No answer within five seconds, or it is a refusal.
+    /// There is no answer within five seconds, or the mediator refuses.
     pub async fn start(&self, device: Device) -> Result<String> {
         self.change(device, Action::Start).await
     }
 
-    /// Stops the driver of a device. Gives what happens now, in words.
+    /// Stops the driver of a device. Returns a sentence that says what happens.
     ///
     /// # Errors
-    /// No answer within five seconds, or it is a refusal.
+    /// There is no answer within five seconds, or the mediator refuses.
     pub async fn stop(&self, device: Device) -> Result<String> {
         self.change(device, Action::Stop).await
     }
 
-    /// Restarts the driver of a device. Gives what happens now, in words.
+    /// Restarts the driver of a device. Returns a sentence that says what
+    /// happens.
     ///
     /// # Errors
-    /// No answer within five seconds, or it is a refusal.
+    /// There is no answer within five seconds, or the mediator refuses.
     pub async fn restart(&self, device: Device) -> Result<String> {
         self.change(device, Action::Restart).await
     }
 
-    /// Makes the mediator read its configuration again. Gives what happens
-    /// now, in words.
+    /// Makes the mediator reload its configuration. Returns a sentence that
+    /// says what happens.
     ///
     /// # Errors
-    /// No answer within five seconds, or it is a refusal.
+    /// There is no answer within five seconds, or the mediator refuses.
     pub async fn reload(&self) -> Result<String> {
         self.done(request::What::Reload(Reload {})).await
     }
 
-    /// Changes what the mediator logs, e.g. `debug`. Gives what happens now,
-    /// in words.
+    /// Changes what the mediator logs, e.g. `debug`. Returns a sentence that
+    /// says what happens.
     ///
     /// # Errors
-    /// No answer within five seconds, or it is a refusal.
+    /// There is no answer within five seconds, or the mediator refuses.
     pub async fn set_log_level(&self, filter: impl Into<String>) -> Result<String> {
         let filter = filter.into();
         self.done(request::What::SetLogLevel(SetLogLevel { filter }))
@@ -180,11 +183,11 @@ impl Mediator {
     /// The frames between the mediator and one driver, from now on; allowed on
     /// the mediator's own machine only. It ends when this client is closed.
     ///
-    /// Does not begin again by itself when the mediator was restarted:
-    /// call [`Mediator::trace_on`] then.
+    /// It does not resume after a restart of the mediator: call
+    /// [`Mediator::trace_on`] then.
     ///
     /// # Errors
-    /// No answer within five seconds, or it is a refusal.
+    /// There is no answer within five seconds, or the mediator refuses.
     pub async fn trace(&self, device: Device) -> Result<Subscription<Traced>> {
         let frames = self
             .proxy
@@ -197,7 +200,7 @@ impl Mediator {
     /// Begins a trace for a subscription of [`Mediator::trace`].
     ///
     /// # Errors
-    /// No answer within five seconds, or it is a refusal.
+    /// There is no answer within five seconds, or the mediator refuses.
     pub async fn trace_on(&self, device: Device) -> Result<String> {
         let device = on_wire(device);
         self.done(request::What::Trace(Trace { device, off: None }))

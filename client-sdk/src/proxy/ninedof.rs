@@ -21,8 +21,8 @@ const MARGIN: Duration = Duration::from_secs(2);
 
 /// An accelerometer, a gyroscope and a magnetometer.
 ///
-/// Every method may be dropped at any time: a request that is still here is
-/// taken back, an answer that comes later is forgotten.
+/// You may drop the future of any method: an unsent request is cancelled, and a
+/// late answer is ignored.
 #[derive(Clone, Debug)]
 pub struct NineDof {
     proxy: Proxy,
@@ -51,26 +51,26 @@ pub struct Vector {
     pub z: f64,
 }
 
-/// What was asked for, as far as it could be read.
+/// The requested values, as far as they could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ImuReading {
-    /// Acceleration as it is felt, in thousandths of g: 1000 up at rest.
+    /// Proper acceleration in thousandths of g: 1000 upwards at rest.
     pub acceleration_mg: Option<Vector>,
     /// Turn rate in degrees per second, counter-clockwise about each axis.
-    /// From a driver of the original only whole ones.
+    /// Drivers of the original system send whole degrees only.
     pub rate_deg_s: Option<Vector>,
     /// Magnetic field in thousandths of gauss, of which 1 is 0.1 uT.
     pub field_mgauss: Option<Vector>,
-    /// Heading and tilt, when acceleration and field were asked for. Drivers of
-    /// the original do not know it.
+    /// Heading and tilt, if you requested acceleration and field. Drivers of
+    /// the original system do not send it.
     pub attitude: Option<Attitude>,
-    /// Milliseconds since the driver started. Drivers of the original do not
-    /// say.
+    /// Milliseconds since the driver started. Drivers of the original system do
+    /// not send it.
     pub timestamp_ms: Option<u32>,
 }
 
-/// Heading and tilt of a robot that stands or moves evenly: acceleration looks
-/// like a tilt.
+/// Heading and tilt of a robot at rest or at constant speed. Acceleration looks
+/// like tilt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attitude {
     /// Degrees clockwise from magnetic north, in [0, 360). Wrong by tens of
@@ -86,7 +86,7 @@ pub struct Attitude {
     pub roll_deg: f64,
 }
 
-/// One thing that a test or a calibration has found out.
+/// One result of a test or a calibration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What it is about: `accel`, `gyro`, `magnet` or `file`.
@@ -102,7 +102,7 @@ impl NineDof {
         Self { proxy }
     }
 
-    /// Which device this is.
+    /// The address of this device.
     pub fn address(&self) -> Device {
         self.proxy.address()
     }
@@ -114,10 +114,11 @@ impl NineDof {
         }
     }
 
-    /// How long a PING takes to the driver and back.
+    /// Measures the round-trip time of a PING to the driver.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn ping(&self) -> Result<Duration> {
         self.proxy.ping().await
     }
@@ -125,29 +126,30 @@ impl NineDof {
     /// One reading of some sensors.
     ///
     /// # Errors
-    /// No answer within the deadline, which is also what happens when none of
-    /// these sensors can be read; or the news that none will come.
+    /// There is no answer within the deadline (also if none of these sensors
+    /// can be read), or the mediator reports that none will come.
     pub async fn data(&self, sensors: Sensors) -> Result<ImuReading> {
         let answer = self.proxy.request(question(sensors)).await?;
         match answer.sensor_data {
             Some(data) => Ok(data.into()),
-            None => Err(self.proxy.bad_answer("there are no sensor data in it")),
+            None => Err(self.proxy.bad_answer("it has no sensor data")),
         }
     }
 
     /// Readings of some sensors, one each period: at least 5 ms, whole
     /// milliseconds. The first comes after one period.
     ///
-    /// The device keeps one period and one set of sensors per client: those of
-    /// the latest subscription hold for all subscriptions of this client to it.
+    /// The device keeps one period and one set of sensors per client: the most
+    /// recent subscription determines both for all subscriptions of this
+    /// client.
     ///
-    /// Resolves when the request has been sent; dropping the future takes it
-    /// back. What cannot be read is missing, and a turn at which nothing can is
-    /// left out.
+    /// Resolves when the request has been sent; dropping the future cancels it.
+    /// Values that cannot be read are missing; a reading without any value is
+    /// skipped.
     ///
     /// # Errors
-    /// The client is closed. That the device is not there is no error: the
-    /// subscription begins when it comes.
+    /// The client is closed. A missing device is not an error: the subscription
+    /// starts when the device appears.
     pub async fn subscribe(
         &self,
         period: Duration,
@@ -174,33 +176,33 @@ impl NineDof {
             .await
     }
 
-    /// Whether the sensors are there and say what makes sense. The robot must
+    /// Tests whether the sensors respond with plausible values. The robot must
     /// stand still for a second.
     ///
     /// # Errors
-    /// As [`NineDof::data`]. Drivers of the original do not answer.
+    /// As [`NineDof::data`]. Drivers of the original system do not answer.
     pub async fn self_test(&self) -> Result<Vec<Finding>> {
         self.service(Service::SelfTest, Duration::from_secs(1))
             .await
     }
 
-    /// Measures what the gyroscope says at rest, which is taken off from then
-    /// on, and keeps it in the driver's file. The robot must stand still for
-    /// the time, of which 2 s are enough and 120 s are the most.
+    /// Measures the bias of the gyroscope, which is subtracted from then on,
+    /// and stores it in the driver's file. The robot must stand still for the
+    /// whole time: 2 s are enough, 120 s are the maximum.
     ///
     /// # Errors
-    /// As [`NineDof::data`]. Drivers of the original do not answer.
+    /// As [`NineDof::data`]. Drivers of the original system do not answer.
     pub async fn calibrate_gyroscope(&self, time: Duration) -> Result<Vec<Finding>> {
         self.service(Service::CalibrateGyro, time).await
     }
 
-    /// Measures the magnetic field of the robot itself, which is taken off
-    /// from then on, and keeps it in the driver's file. Meanwhile the robot
-    /// must turn all the way round on level ground; the answer comes when it
-    /// has, or after the time, of which 120 s are the most.
+    /// Measures the magnetic field of the robot itself, which is subtracted
+    /// from then on, and stores it in the driver's file. The robot must make a
+    /// full turn on level ground meanwhile. The answer comes after the turn or
+    /// when the time (120 s at most) is over.
     ///
     /// # Errors
-    /// As [`NineDof::data`]. Drivers of the original do not answer.
+    /// As [`NineDof::data`]. Drivers of the original system do not answer.
     pub async fn calibrate_magnetometer(&self, time: Duration) -> Result<Vec<Finding>> {
         self.service(Service::CalibrateMagnet, time).await
     }
@@ -217,7 +219,7 @@ impl NineDof {
         let proxy = self.proxy.clone().with_deadline(time + MARGIN);
         match proxy.request(request).await?.service_report {
             Some(report) => Ok(report.findings.into_iter().map(Finding::from).collect()),
-            None => Err(proxy.bad_answer("there is no report in it")),
+            None => Err(proxy.bad_answer("it has no report")),
         }
     }
 }
@@ -233,7 +235,7 @@ impl Sensors {
 
 /// Not the name of a sensor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no sensor: there are accel, gyro and magnet")]
+#[error("unknown sensor '{0}': use accel, gyro and magnet")]
 pub struct UnknownSensor(String);
 
 impl FromStr for Sensors {

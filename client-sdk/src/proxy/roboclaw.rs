@@ -10,13 +10,13 @@ use crate::error::Result;
 
 /// Four driven wheels.
 ///
-/// The driver stops the wheels by itself a few seconds after the last command
-/// (4 s unless it is configured otherwise) and when a client goes away, so a
-/// program that drives repeats its command now and then.
+/// The driver stops the wheels some time after the last command (4 s unless
+/// configured otherwise) and when the client leaves, so repeat the command
+/// while you drive.
 ///
-/// Every method may be dropped at any time: a request that is still here is
-/// taken back, an answer that comes later is forgotten. **Dropping does not
-/// stop the wheels**: only [`Roboclaw::stop`] and the driver do.
+/// You may drop the future of any method: an unsent request is cancelled, and a
+/// late answer is ignored. **Dropping does not stop the wheels**: only
+/// [`Roboclaw::stop`] and the driver do.
 #[derive(Clone, Debug)]
 pub struct Roboclaw {
     proxy: Proxy,
@@ -44,7 +44,7 @@ pub struct WheelSpeeds {
 }
 
 impl WheelSpeeds {
-    /// All wheels stand still.
+    /// All wheels stopped.
     pub const STOP: Self = Self::all(0);
 
     /// The same speed for all wheels: straight on, or back when negative.
@@ -92,7 +92,7 @@ impl Roboclaw {
         Self { proxy }
     }
 
-    /// Which device this is.
+    /// The address of this device.
     pub fn address(&self) -> Device {
         self.proxy.address()
     }
@@ -104,36 +104,36 @@ impl Roboclaw {
         }
     }
 
-    /// How long a PING takes to the driver and back.
+    /// Measures the round-trip time of a PING to the driver.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn ping(&self) -> Result<Duration> {
         self.proxy.ping().await
     }
 
-    /// Sets the speeds of the wheels. The device does not answer; what the
-    /// wheels really do is in [`Roboclaw::speeds`].
+    /// Sets the speeds of the wheels. The device does not answer;
+    /// [`Roboclaw::speeds`] returns the actual speeds.
     ///
-    /// The driver drops a command with any speed beyond its limit (1200 mm/s
-    /// forward or back unless it is configured otherwise), as if it had not
-    /// been sent.
+    /// The driver ignores a command with any speed beyond its limit (1200 mm/s
+    /// in either direction unless configured otherwise).
     ///
-    /// Resolves when the command has been handed to the system. Dropping the
-    /// future earlier leaves open whether it is sent.
+    /// Resolves when the command has been handed to the system. If you drop the
+    /// future earlier, the message may or may not be sent.
     ///
     /// # Errors
-    /// It could not be sent.
+    /// The message could not be sent.
     pub async fn drive(&self, speeds: WheelSpeeds) -> Result<()> {
         self.proxy.send(command(speeds)).await
     }
 
     /// Stops all wheels; the same as driving at [`WheelSpeeds::STOP`].
     ///
-    /// Dropping the future leaves open whether it is sent.
+    /// If you drop the future, the command may or may not be sent.
     ///
     /// # Errors
-    /// It could not be sent.
+    /// The message could not be sent.
     pub async fn stop(&self) -> Result<()> {
         self.drive(WheelSpeeds::STOP).await
     }
@@ -141,7 +141,8 @@ impl Roboclaw {
     /// The measured speeds of the wheels.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn speeds(&self) -> Result<WheelSpeeds> {
         let answer = self.proxy.request(question()).await?;
         match answer.current_speed {

@@ -1,4 +1,4 @@
-//! The pose by markers on the ceiling. IO.
+//! Positioning by markers on the ceiling. IO.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::subscription::Subscription;
 use crate::subscriptions::Terms;
 
-/// What sees by markers on the ceiling where the robot is.
+/// A sensor that finds the robot's position from markers on the ceiling.
 ///
-/// Every method may be dropped at any time: a request that is still here is
-/// taken back, an answer that comes later is forgotten.
+/// You may drop the future of any method: an unsent request is cancelled, and a
+/// late answer is ignored.
 #[derive(Clone, Debug)]
 pub struct Stargazer {
     proxy: Proxy,
@@ -40,8 +40,8 @@ pub struct Pose {
     /// Milliseconds since the driver started.
     pub timestamp_ms: Option<u32>,
     /// Only in the answer to [`Stargazer::pose`] while no marker is in view:
-    /// how many milliseconds ago the robot was there. Drivers of the original
-    /// never say.
+    /// the age of the pose in milliseconds. Drivers of the original system
+    /// never set it.
     pub lost_ms: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ impl Stargazer {
         Self { proxy }
     }
 
-    /// Which device this is.
+    /// The address of this device.
     pub fn address(&self) -> Device {
         self.proxy.address()
     }
@@ -62,35 +62,37 @@ impl Stargazer {
         }
     }
 
-    /// How long a PING takes to the driver and back.
+    /// Measures the round-trip time of a PING to the driver.
     ///
     /// # Errors
-    /// No answer within the deadline, or the news that none will come.
+    /// There is no answer within the deadline, or the mediator reports that
+    /// none will come.
     pub async fn ping(&self) -> Result<Duration> {
         self.proxy.ping().await
     }
 
-    /// The last pose, which may be old (see [`Pose::lost_ms`]); `None` when there
-    /// was none so far.
+    /// The most recent pose, which may be old (see [`Pose::lost_ms`]); `None`
+    /// if there has been none yet.
     ///
     /// # Errors
-    /// No answer within the deadline, which is also what happens when the
-    /// device does not work; or the news that none will come.
+    /// There is no answer within the deadline (also if the device does not
+    /// work), or the mediator reports that none will come.
     pub async fn pose(&self) -> Result<Option<Pose>> {
         let answer = self.proxy.request(question()).await?;
         Ok(answer.localization_data.map(Pose::from))
     }
 
-    /// Every pose, some ten a second, or with a period (whole milliseconds) the
-    /// last one after each. There are none while no marker is in view.
+    /// Subscribes to every pose, about ten per second. With a period (whole
+    /// milliseconds), only the most recent pose is sent once per period.
+    /// Nothing is sent while no marker is in view.
     ///
-    /// The latest period holds for all subscriptions of this client to the
-    /// device. Resolves when the request has been sent; dropping the future
-    /// takes it back.
+    /// The most recent period applies to all subscriptions of this client to
+    /// the device. Resolves when the request has been sent; dropping the future
+    /// cancels it.
     ///
     /// # Errors
-    /// The client is closed. That the device is not there is no error: the
-    /// subscription begins when it comes.
+    /// The client is closed. A missing device is not an error: the subscription
+    /// starts when the device appears.
     pub async fn subscribe(&self, period: Option<Duration>) -> Result<Subscription<Pose>> {
         self.proxy
             .subscribe_by(terms(period), |bytes| {

@@ -1,4 +1,4 @@
-//! What a driver has said about its devices, and not written yet. PURE.
+//! Reports of a driver about its devices that are not written yet. PURE.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,19 @@ use amber_proto::mediator::{self, Health};
 use amber_proto::{Device, DeviceMessage, DriverHdr, Packet};
 use prost::Message;
 
-/// The trouble of each device, or of all; the newest word counts.
+/// The trouble of each device or of all devices; the most recent report counts.
 #[derive(Debug, Default)]
 pub(crate) struct HealthTable {
     /// What was said of all devices, before what was said of single ones.
     of_all: Option<String>,
     of_one: BTreeMap<Device, Option<String>>,
-    /// What the mediator does not know yet, in the order of the calls, with
-    /// each device once.
+    /// The reports that the mediator has not received, in the order of the
+    /// calls, each device once.
     unsent: Vec<(Option<Device>, Health)>,
 }
 
 impl HealthTable {
-    /// Says that a device, or all, are in trouble or are not. Whether that is
-    /// news.
+    /// Reports the state of one device or of all. Returns whether it changed.
     pub(crate) fn say(&mut self, device: Option<Device>, health: Health) -> bool {
         let trouble = health.text.clone();
         match device {
@@ -39,7 +38,7 @@ impl HealthTable {
         true
     }
 
-    /// What the mediator is to get.
+    /// The next frame for the mediator.
     pub(crate) fn take_unsent(&mut self) -> Vec<Packet> {
         let unsent = std::mem::take(&mut self.unsent);
         let packet = |(device, health): (Option<Device>, Health)| {

@@ -1,7 +1,7 @@
 //! Write a driver for a robot device in Rust.
 //!
-//! A driver is a process. The mediator starts it, writes what clients ask to
-//! its stdin and reads the answers from its stdout:
+//! A driver is a process. The mediator starts it, writes the requests of
+//! clients to its stdin and reads the answers from its stdout:
 //!
 //! ```text
 //!             stdin   +---------+  handlers, one at a time  +-------------+
@@ -10,9 +10,9 @@
 //!             stdout  +---------+  answers, published data  +-------------+
 //! ```
 //!
-//! You write a type that implements [`Driver`] and give it to [`serve`]. PINGs,
-//! subscriptions, clients that die, the end of stdin and signals are seen to.
-//! This is the whole Dummy driver:
+//! You write a type that implements [`Driver`] and pass it to [`serve`], which
+//! handles PINGs, subscriptions, clients that die, the end of stdin and
+//! signals. This is the complete Dummy driver:
 //!
 //! ```no_run
 #![doc = include_str!("../../examples/rust/src/bin/dummy_driver.rs")]
@@ -21,28 +21,31 @@
 //! # How it runs
 //!
 //! - Handlers get `&mut self` and run **one at a time**, so a driver needs no
-//!   locks. They may wait (for hardware, for another device): meanwhile PINGs
-//!   are answered, subscribers are taken down, and requests wait their turn.
-//!   When too many wait, the oldest request of whoever has most of them goes.
-//! - Everything runs on **one thread**. A handler that blocks it (a
-//!   computation, a blocking read) holds up the answer to PINGs, too, and a
-//!   driver that leaves PINGs unanswered is started again: use
-//!   [`tokio::task::spawn_blocking`] for that.
-//! - When data comes at its own pace, read it in a task or thread of your own
-//!   and publish it with the [`Link`] that [`Driver::start`] gets.
+//!   locks. They may wait for hardware or another device: meanwhile PINGs are
+//!   answered, subscriptions are recorded, and requests are queued. When the
+//!   queue is full, the oldest request of the client with the most requests is
+//!   dropped.
+//! - Everything runs on **one thread**. A handler that blocks it (a long
+//!   computation, a blocking read) also delays the answers to PINGs, and the
+//!   mediator restarts a driver that does not answer them. Use
+//!   [`tokio::task::spawn_blocking`] for such work.
+//! - If the device sends data at its own pace, read it in your own task or
+//!   thread and publish it with the [`Link`] that [`Driver::start`] receives.
 //! - Other devices are called through [`Link::devices`], with the same proxies
 //!   that clients use, over the same stdin and stdout.
-//! - A driver that cannot reach its hardware stays up and says so with
-//!   [`Link::trouble`], and when it can again with [`Link::recovered`]:
-//!   `amber events` and `amber status` tell people.
-//! - Log to **stderr**, with `tracing` or `eprintln!`; the mediator takes it
-//!   into its log. stdout is the wire.
+//! - A driver that cannot reach its hardware keeps running and reports it with
+//!   [`Link::trouble`], and later with [`Link::recovered`]. `amber events` and
+//!   `amber status` show both.
+//! - Log to **stderr**, with `tracing` or `eprintln!`; the mediator adds it to
+//!   its log. stdout carries frames only; see [`serve`] and [`claim_stdout`]
+//!   for what happens to other output.
 //! - A **panic** ends the process, and the mediator starts it again.
 //!
 //! # Where to look
 //!
-//! `session`, `subscribers`, `queue` and `health` decide and touch no stream; `pipe`
-//! reads and writes any stream, `stdio` is the process around it.
+//! `session`, `subscribers`, `queue` and `health` make decisions without IO
+//! (PURE); `pipe` reads and writes any stream, and `stdio` is the process
+//! around it (IO). The first lines of each module say PURE or IO.
 
 use std::error::Error;
 use std::io;
@@ -67,24 +70,24 @@ pub use request::{Origin, Request};
 pub use session::MessageTooLong;
 pub use stdio::{claim_stdout, init_logging, serve};
 
-/// What a device does; only [`Driver::request`] must be written.
+/// The behaviour of a device. Only [`Driver::request`] is required.
 ///
-/// The handlers run one at a time; see the [crate's documentation](crate).
-/// A handler is dropped unfinished only when the process is asked to
-/// terminate, and then [`Driver::shutdown`] comes next.
+/// The handlers run one at a time; see the [crate's documentation](crate). A
+/// handler is dropped unfinished only when the process receives a signal to
+/// terminate; [`Driver::shutdown`] is called next.
 #[allow(async_fn_in_trait)] // They are only ever run on one thread.
 pub trait Driver {
     /// The `DriverMsg` of the device, such as `amber_proto::dummy::DriverMsg`.
     type Message: DeviceMessage + Clone;
 
-    /// Comes first, before any message.
+    /// Called first, before any message.
     ///
-    /// Hardware that is missing is no reason to fail: a driver that runs and
-    /// tries again is found at once when the cable is plugged in.
+    /// Do not fail if the hardware is missing: a driver that keeps running and
+    /// tries again finds it as soon as the cable is plugged in.
     ///
     /// # Errors
-    /// Whatever makes it pointless to run. It is logged and the process ends,
-    /// and the mediator starts it again after a while.
+    /// Anything that prevents the driver from working. It is logged, the
+    /// process ends, and the mediator starts it again later.
     async fn start(
         &mut self,
         _link: Link<Self::Message>,
@@ -92,51 +95,53 @@ pub trait Driver {
         Ok(())
     }
 
-    /// Somebody asks. Returns the answer, if there is one.
+    /// Handles a request. Returns the answer, if there is one.
     ///
-    /// Type and numbers are filled in. A request without a number (synNum) is
-    /// carried out, but its answer is dropped: nobody could tell it from
-    /// published data. To answer later, keep the origin, return `None`, and
-    /// call [`Link::answer`].
+    /// Type and numbers are filled in. The answer to a request without a number
+    /// (synNum) is dropped, because the client could not tell it from published
+    /// data. To answer later, keep the origin, return `None`, and call
+    /// [`Link::answer`].
     async fn request(&mut self, request: Request<Self::Message>) -> Option<Self::Message>;
 
-    /// How often [`Driver::publish`] is called while somebody listens.
+    /// The time between two calls of [`Driver::publish`], which happen only
+    /// while there are subscribers.
     fn period(&self) -> Option<Duration> {
         None
     }
 
-    /// The data that all subscribers get now; `None` when there is none.
+    /// Returns the data to send to all subscribers now; `None` if there is
+    /// none.
     async fn publish(&mut self) -> Option<Self::Message> {
         None
     }
 
-    /// The same in a process that serves several devices, for one of them.
+    /// The same for one device, in a process that serves several.
     async fn publish_for(&mut self, _device: Device) -> Option<Self::Message> {
         self.publish().await
     }
 
-    /// A client has subscribed that was not subscribed before.
+    /// Called when a client subscribes that was not subscribed before.
     async fn subscribed(&mut self, _client: ClientId) {}
 
-    /// A client has gone; what it had set in motion should stop. Its
-    /// subscriptions have ended before.
+    /// Called when a client has left or died: stop whatever it set in motion.
+    /// Its subscriptions have already ended.
     async fn client_died(&mut self, _client: ClientId) {}
 
-    /// Comes last: stop what moves. Also called when serving ends by an error,
-    /// but not after a panic.
+    /// Called last: stop everything that moves. Also called when serving ends
+    /// with an error, but not after a panic.
     async fn shutdown(&mut self) {}
 }
 
 /// Why serving has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The system lacks something.
+    /// The system cannot provide the runtime.
     #[error("cannot run")]
     Runtime(#[source] io::Error),
     /// [`Driver::start`] failed.
     #[error("cannot start")]
     Start(#[source] Box<dyn Error + Send + Sync>),
-    /// stdin cannot be read, or holds what is no frame.
+    /// stdin cannot be read, or contains something that is not a frame.
     #[error("cannot read from the mediator")]
     Read(#[source] io::Error),
     /// stdout cannot be written.

@@ -1,4 +1,4 @@
-//! What a driver may do on its own account, from anywhere. IO.
+//! What a driver may send without a request, from any task or thread. IO.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,13 +17,13 @@ use crate::session::MessageTooLong;
 /// than a driver publishes in a second.
 const MAX_WAITING: usize = 256;
 
-/// A driver's link to the mediator, and through it to other devices.
+/// A driver's link to the mediator and, through it, to other devices.
 ///
-/// [`Driver::start`](crate::Driver::start) gets one; clones are cheap and may
-/// be given to other tasks and threads.
+/// [`Driver::start`](crate::Driver::start) receives one. Clones are cheap, and
+/// you may pass them to other tasks and threads.
 ///
-/// The methods that send never wait. What they send is written in the order
-/// of the calls.
+/// The methods that send never wait. Messages are written in the order of the
+/// calls.
 pub struct Link<M> {
     commands: mpsc::Sender<Command<M>>,
     subscriptions: watch::Receiver<usize>,
@@ -49,14 +49,14 @@ pub(crate) enum Command<M> {
     PublishTo(Origin, M),
 }
 
-/// Why a message was not sent.
+/// The reasons why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// It is longer than a frame may be.
+    /// The message is too long for a frame.
     #[error(transparent)]
     TooLong(#[from] MessageTooLong),
-    /// The mediator takes messages more slowly than the driver makes them.
-    #[error("{MAX_WAITING} messages wait to be written")]
+    /// The mediator reads messages more slowly than the driver sends them.
+    #[error("{MAX_WAITING} messages are already waiting to be written")]
     Full,
     /// The driver has been shut down.
     #[error("the driver has been shut down")]
@@ -83,9 +83,9 @@ impl<M: DeviceMessage> Link<M> {
         (link, linked)
     }
 
-    /// Sends a message to all subscribers, now; for data that comes when it
-    /// comes. (For data at a fixed rate there is
-    /// [`Driver::publish`](crate::Driver::publish).)
+    /// Sends a message to all subscribers now, for data that comes at irregular
+    /// times. For data at a fixed rate, use
+    /// [`Driver::publish`](crate::Driver::publish).
     ///
     /// # Errors
     /// The message was not sent.
@@ -93,8 +93,8 @@ impl<M: DeviceMessage> Link<M> {
         self.send(Command::Publish(check(message)?))
     }
 
-    /// Sends a message to the subscribers of one of our devices; only in a
-    /// process that serves several.
+    /// Sends a message to the subscribers of one device; only in a process that
+    /// serves several.
     ///
     /// # Errors
     /// The message was not sent.
@@ -111,7 +111,7 @@ impl<M: DeviceMessage> Link<M> {
         self.send(Command::PublishTo(origin.clone(), check(message)?))
     }
 
-    /// Answers a request whose handler has returned `None`.
+    /// Answers a request whose handler returned `None`.
     ///
     /// # Errors
     /// The message was not sent.
@@ -119,36 +119,34 @@ impl<M: DeviceMessage> Link<M> {
         self.send(Command::Answer(origin.clone(), check(message)?))
     }
 
-    /// Says that the device does not work, though the driver does, and why:
-    /// one sentence for people, such as "/dev/ttyACM0 is not there". In a process
-    /// that serves several devices it is about all of them.
+    /// Reports that the device does not work although the driver does, and why:
+    /// one sentence for people, such as "/dev/ttyACM0 is missing". In a process
+    /// that serves several devices, the report is about all of them.
     ///
     /// `amber events`, `amber devices` and `amber status` show it until
-    /// [`Link::recovered`] or the end of the driver. Saying the same again does
-    /// nothing; of several troubles the last one counts, and what is said
-    /// faster than it can be written is skipped. Control characters become
-    /// spaces, and more than 200 bytes are cut off.
+    /// [`Link::recovered`] or the end of the driver. Repeating a report does
+    /// nothing, the most recent report counts, and reports faster than they can
+    /// be written are skipped. Control characters become spaces, and text
+    /// beyond 200 bytes is cut off.
     ///
-    /// It is not logged: what the log should tell is logged as usual. When the
-    /// driver was not started by a mediator of this project, nothing is sent.
+    /// The report is not logged. If the driver was not started by a mediator of
+    /// this project, nothing is sent.
     pub fn trouble(&self, why: &str) {
         self.say(None, Health::in_trouble(why));
     }
 
-    /// Says that the device works, which is what is assumed to begin with. Takes
-    /// back every [`Link::trouble`] and [`Link::trouble_for`].
+    /// Reports that the device works, which is also the initial state. It
+    /// revokes every [`Link::trouble`] and [`Link::trouble_for`].
     pub fn recovered(&self) {
         self.say(None, Health::ok());
     }
 
-    /// As [`Link::trouble`], about one of our devices; only in a process that
-    /// serves several. The device must be one of ours.
+    /// Like [`Link::trouble`], about one device that this process serves.
     pub fn trouble_for(&self, device: Device, why: &str) {
         self.say(Some(device), Health::in_trouble(why));
     }
 
-    /// As [`Link::recovered`], about one of our devices; only in a process
-    /// that serves several.
+    /// Like [`Link::recovered`], about one device that this process serves.
     pub fn recovered_for(&self, device: Device) {
         self.say(Some(device), Health::ok());
     }
@@ -158,10 +156,10 @@ impl<M: DeviceMessage> Link<M> {
         *self.subscriptions.borrow()
     }
 
-    /// Waits until somebody is subscribed; `false` if that cannot happen any
-    /// more, because the driver has been shut down.
+    /// Waits for the first subscriber; `false` if the driver has been shut
+    /// down.
     ///
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no message.
     pub async fn listened_to(&mut self) -> bool {
         self.subscriptions
             .wait_for(|count| *count > 0)
@@ -169,7 +167,7 @@ impl<M: DeviceMessage> Link<M> {
             .is_ok()
     }
 
-    /// The other devices of the robot, by way of our own stdin and stdout:
+    /// The other devices of the robot, over our own stdin and stdout:
     /// `link.devices().dummy(0).status().await`.
     pub fn devices(&self) -> &Client {
         &self.client

@@ -51,22 +51,21 @@ const LAST_REQUESTS: Duration = Duration::from_secs(1);
 /// How long the mediator may take to read what we say last.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Who is at the other end.
+/// The process at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// A mediator of this project.
     Amber,
-    /// Perhaps one that takes no word about our devices.
+    /// Possibly one that does not understand reports about devices.
     Unknown,
 }
 
-/// Serves until the reader ends, and then shuts the driver down. Whoever is at
-/// the other end is taken for a mediator of this project, which is told of
-/// [`Link::trouble`].
+/// Serves until the reader ends, and then shuts the driver down. Assumes a
+/// mediator of this project at the other end, which receives [`Link::trouble`].
 ///
 /// # Errors
-/// The driver could not start, the reader delivers what is no frame, or one of
-/// the streams fails. The driver has been shut down then, too.
+/// The driver could not start, the reader delivers an invalid frame, or one of
+/// the streams fails. The driver is shut down in these cases, too.
 pub async fn serve_on<D: Driver>(
     driver: D,
     reader: impl AsyncRead + Unpin,
@@ -76,8 +75,8 @@ pub async fn serve_on<D: Driver>(
 }
 
 /// Serves until the reader ends or `stop` is ready, and then shuts the driver
-/// down. `stop` also cancels a handler that runs, the end of the reader leaves
-/// it a second. The other end is taken for what [`serve_on`] takes it for.
+/// down. `stop` also cancels a running handler; the end of the reader leaves it
+/// a second. The assumption about the other end is that of [`serve_on`].
 ///
 /// # Errors
 /// As [`serve_on`].

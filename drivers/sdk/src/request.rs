@@ -1,4 +1,4 @@
-//! What a driver is asked. PURE.
+//! Requests to a driver. PURE.
 
 use amber_proto::{ClientId, Device, SynNum};
 

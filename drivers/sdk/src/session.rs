@@ -1,9 +1,9 @@
-//! The part of the protocol that every driver has in common: frames from the
-//! mediator in, frames to the mediator and work for the driver out. PURE.
+//! The part of the protocol that all drivers share: frames from the mediator
+//! in, frames to the mediator and work for the driver out. PURE.
 //!
 //! After each change, drain [`Session::poll_output`] and
-//! [`Session::poll_from_device`]; take from [`Session::poll_work`] whenever the
-//! driver is free.
+//! [`Session::poll_from_device`]; take work from [`Session::poll_work`]
+//! whenever the driver is free.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -25,12 +25,12 @@ use crate::subscribers::Subscribers;
 /// takes whole.
 const MAX_IDS_BYTES: usize = 2_000;
 
-/// A message is longer than a frame may be; it was not sent.
+/// The message is too long for a frame; it was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message of {0} bytes is longer than {MAX_PART}")]
+#[error("a message of {0} bytes is too long: the limit is {MAX_PART}")]
 pub struct MessageTooLong(pub usize);
 
-/// Who is subscribed, what waits for the driver, and what is to be written.
+/// The subscribers, the queued requests, and the pending output of a driver.
 #[derive(Debug)]
 pub struct Session<M> {
     subscribers: Subscribers,
@@ -108,27 +108,27 @@ impl<M: DeviceMessage> Session<M> {
         }
     }
 
-    /// What the mediator is to get.
+    /// The next frame for the mediator.
     pub fn poll_output(&mut self) -> Option<Packet> {
         self.outputs.pop_front()
     }
 
-    /// What another device, or the mediator itself, has answered or published.
+    /// The next answer or publication of another device or of the mediator.
     pub fn poll_from_device(&mut self) -> Option<Packet> {
         self.from_devices.pop_front()
     }
 
-    /// What the driver is to do next.
+    /// The next work for the driver.
     pub fn poll_work(&mut self) -> Option<Work<M>> {
         self.queue.pop()
     }
 
-    /// Whether the driver has something to do.
+    /// Whether there is work for the driver.
     pub fn has_work(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Whether nothing more should be read until work has been taken.
+    /// Whether reading should pause until work has been taken.
     pub fn is_full(&self) -> bool {
         self.queue.is_full()
     }
@@ -172,7 +172,7 @@ impl<M: DeviceMessage> Session<M> {
         Ok(())
     }
 
-    /// Publishes to the clients of an origin, whatever they are subscribed to.
+    /// Publishes to the clients of an origin, subscribers or not.
     ///
     /// # Errors
     /// The message is too long.
@@ -180,12 +180,12 @@ impl<M: DeviceMessage> Session<M> {
         self.send(origin.device, &origin.clients, &published(message))
     }
 
-    /// When something is to be published next; `None` while nobody listens.
+    /// When to publish next; `None` while there are no subscribers.
     pub fn next_due(&self) -> Option<Instant> {
         self.subscribers.next_due()
     }
 
-    /// A device for which something is to be published now.
+    /// A device that is due to publish now.
     pub fn take_due(&mut self, now: Instant, period: Duration) -> Option<Option<Device>> {
         self.subscribers.take_due(now, period)
     }
@@ -231,7 +231,7 @@ impl<M: DeviceMessage> Session<M> {
     }
 }
 
-/// What is wrong with what came in.
+/// What is wrong with a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Complaint {
     NoDriverMsg,
@@ -241,7 +241,7 @@ enum Complaint {
     TooManyRequests,
 }
 
-/// Complains once about each thing, so that nobody can flood the log.
+/// Logs each kind of problem once, so that no peer can flood the log.
 #[derive(Debug, Default)]
 struct Complaints {
     made: Vec<Complaint>,

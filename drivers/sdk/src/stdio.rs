@@ -1,4 +1,4 @@
-//! A driver as a process: stdin, stdout, signals and the log. IO.
+//! The process of a driver: stdin, stdout, signals and the log. IO.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -66,13 +66,12 @@ pub fn claim_stdout() {
     }
 }
 
-/// Writes what is logged with `tracing` to stderr, from level `info` on.
+/// Writes log lines of `tracing` to stderr, from level `info` upwards.
 ///
 /// The environment variable `AMBER_LOG` changes that, e.g.
-/// `AMBER_LOG=debug,amber_driver=trace`. When a mediator has started us, lines
-/// are just the level and what there is to say: the mediator takes the level
-/// over and adds the rest. Does nothing when the program has set up a log of its
-/// own before.
+/// `AMBER_LOG=debug,amber_driver=trace`. If a mediator started this process, a
+/// line has only level and text, and the mediator adds the rest. Does nothing
+/// if the program has already set up its own log.
 pub fn init_logging() {
     let all = Targets::new().with_default(tracing::Level::INFO);
     let (filter, problem) = match env::var("AMBER_LOG").unwrap_or_default() {

@@ -69,14 +69,14 @@ impl Subscribers {
         self.topics.values().map(|topic| topic.clients.len()).sum()
     }
 
-    /// When something is to be published next; `None` while nobody listens.
+    /// When to publish next; `None` while there are no subscribers.
     pub fn next_due(&self) -> Option<Instant> {
         self.listened().map(|(_, topic)| topic.due).min()
     }
 
-    /// A device for which something is to be published now. Its next turn is
-    /// a period later; turns that were missed are left out, not made up for,
-    /// unless only the timer was late.
+    /// A device that is due to publish now. Its next turn is a period later;
+    /// turns that were missed are left out, not made up for, unless only the
+    /// timer was late.
     pub fn take_due(&mut self, now: Instant, period: Duration) -> Option<Option<Device>> {
         let period = period.max(MIN_PERIOD);
         let (device, topic) = (self.topics.iter_mut())

@@ -34,11 +34,11 @@ from .device import MEDIATOR, Device
 from .errors import AmberError, BadAnswer, Closed, DriverDied, FrameError, NoAnswer, Unreachable
 from .frame import Frame, Header, decode, encode
 
-#: Where mediators listen.
+#: The default port of mediators.
 PORT = 26233
-#: How long an answer is waited for, in seconds.
+#: The time to wait for an answer, in seconds.
 DEADLINE = 1.0
-#: Values that wait for a subscriber that is too slow; older ones give way.
+#: The maximum number of queued values; then the oldest is dropped.
 BUFFER = 64
 
 _LIVENESS_PERIOD = 2.0
@@ -50,7 +50,7 @@ DriverMsg = schemas.DriverMsg
 
 
 class Transport(Protocol):
-    """The way to the mediator: UDP, or the pipe of a driver."""
+    """The connection to the mediator: UDP, or the pipe of a driver."""
 
     def send(self, frame: bytes) -> None:
         """Sends a frame, or loses it. Never blocks."""
@@ -70,9 +70,9 @@ class Client:
     def __init__(self, mediator: str | None = None, *, deadline: float = DEADLINE) -> None:
         self.mediator_address = mediator or os.environ.get("AMBER_MEDIATOR") or "127.0.0.1"
         self.deadline = deadline
-        #: Answers that came when nobody waited for them any more, or twice.
+        #: The number of answers that came too late or twice.
         self.late_answers = 0
-        #: Datagrams that were no frames.
+        #: The number of invalid datagrams.
         self.malformed = 0
         self._transport: Transport | None = None
         self._numbers = itertools.count(random.randrange(1, 1 << 20))
@@ -86,7 +86,7 @@ class Client:
     # Connecting
 
     async def connect(self) -> Client:
-        """Opens the socket. Nothing is waited for: a mediator may come later."""
+        """Opens the socket. Does not wait for the mediator, which may start later."""
         if self._transport is None:
             host, port = _host_and_port(self.mediator_address)
             loop = asyncio.get_running_loop()
@@ -98,7 +98,7 @@ class Client:
         return self
 
     def over(self, transport: Transport, is_driver: bool = False) -> Client:
-        """Uses another way than UDP; frames from there go to :meth:`handle`."""
+        """Uses your own transport; pass its frames to :meth:`handle`."""
         self._transport = transport
         self._is_driver = is_driver
         # Who speaks to the mediator itself is told when drivers die.
@@ -106,7 +106,7 @@ class Client:
         return self
 
     async def close(self) -> None:
-        """Says good-bye to every device that was used, and to the mediator."""
+        """Tells the mediator and all used devices that this client leaves."""
         if self._transport is None:
             return
         if not self._is_driver:
@@ -135,7 +135,7 @@ class Client:
         return Proxy(self, Device.parse(device))
 
     def mediator(self) -> proxies.Mediator:
-        """The mediator itself: what runs, and how it is."""
+        """The mediator itself: the state of all drivers."""
         return proxies.Mediator(Proxy(self, MEDIATOR))
 
     def ninedof(self, id: int = 0) -> proxies.NineDof:
@@ -171,7 +171,7 @@ class Client:
         return proxies.DriveToPoint(self._proxy("drive_to_point", id))
 
     def collision_avoidance(self, id: int = 0) -> proxies.CollisionAvoidance:
-        """Drives like the Roboclaw, but not into things."""
+        """Drives like the Roboclaw and avoids collisions."""
         return proxies.CollisionAvoidance(self._proxy("collision_avoidance", id))
 
     def pid_follow_trajectory(self, id: int = 0) -> proxies.PidFollowTrajectory:
@@ -184,7 +184,7 @@ class Client:
     # What comes in
 
     def handle(self, frame: Frame) -> None:
-        """Takes a frame that came over a transport of one's own."""
+        """Handles a frame from your own transport."""
         device = Device(frame.header.device_type or 0, frame.header.device_id or 0)
         message = DriverMsg()
         try:
@@ -223,7 +223,7 @@ class Client:
             self.late_answers += 1
 
     def _driver_died(self, device: Device, number: int) -> None:
-        error = DriverDied(f"{device} is not there; `amber status {device}` says why")
+        error = DriverDied(f"{device} is unavailable; `amber status {device}` says why")
         for key, (asked, future) in list(self._pending.items()):
             if asked == device and number in (0, key) and not future.done():
                 future.set_exception(error)
@@ -338,7 +338,7 @@ class Client:
 
 
 class Proxy:
-    """One device, in its own messages. What the typed proxies are made of."""
+    """One device, in its own messages. The typed proxies are built on this."""
 
     def __init__(self, client: Client, device: Device, deadline: float | None = None) -> None:
         self.client = client
@@ -350,7 +350,7 @@ class Proxy:
         return Proxy(self.client, self.device, seconds)
 
     async def ping(self) -> float:
-        """How many seconds a PING takes to the driver and back."""
+        """Measures the round-trip time of a PING to the driver, in seconds."""
         start = time.perf_counter()
         await self.client._ask(self.device, DriverMsg(type=DriverMsg.PING), self.deadline)
         return time.perf_counter() - start
@@ -413,7 +413,7 @@ class Subscription(Generic[T]):
         stop: Any,
     ) -> None:
         self.device = device
-        #: Values that gave way because the reader was too slow.
+        #: The number of values dropped because the reader was too slow.
         self.missed = 0
         #: Messages that did not fit the device.
         self.unreadable = 0

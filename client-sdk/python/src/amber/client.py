@@ -90,7 +90,7 @@ class Client:
             raise
 
     def close(self) -> None:
-        """Says good-bye to every device that was used, and to the mediator."""
+        """Tells the mediator and all used devices that this client leaves."""
         if not self._closed:
             self._run(self._aio.close())
             self._end()
@@ -109,7 +109,7 @@ class Client:
 
     @property
     def late_answers(self) -> int:
-        """Answers that came when nobody waited for them any more, or twice."""
+        """The number of answers that came too late or twice."""
         return self._aio.late_answers
 
     def device(self, device: str | Device) -> Proxy:
@@ -117,7 +117,7 @@ class Client:
         return Proxy(self, self._aio.device(device))
 
     def mediator(self) -> Mediator:
-        """The mediator itself: what runs, and how it is."""
+        """The mediator itself: the state of all drivers."""
         return Mediator(self, self._aio.mediator())
 
     def ninedof(self, id: int = 0) -> NineDof:
@@ -153,7 +153,7 @@ class Client:
         return DriveToPoint(self, self._aio.drive_to_point(id))
 
     def collision_avoidance(self, id: int = 0) -> CollisionAvoidance:
-        """Drives like the Roboclaw, but not into things."""
+        """Drives like the Roboclaw and avoids collisions."""
         return CollisionAvoidance(self, self._aio.collision_avoidance(id))
 
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
@@ -170,7 +170,7 @@ class Subscription(Generic[T]):
 
     @property
     def missed(self) -> int:
-        """Values that gave way because the reader was too slow."""
+        """The number of values dropped because the reader was too slow."""
         return self._inner.missed
 
     def open(self) -> Subscription[T]:
@@ -226,7 +226,7 @@ class Proxy:
         self._inner = inner
 
     def ping(self) -> float:
-        """How many seconds a PING takes to the driver and back."""
+        """Measures the round-trip time of a PING to the driver, in seconds."""
         return self._client._run(self._inner.ping())
 
     def request(self, message: Any) -> Any:
@@ -243,7 +243,7 @@ class Proxy:
 
 
 class Typed:
-    """What the typed devices share. The methods of each are those of its
+    """Base class of the typed devices. The methods of each are those of its
     namesake in :mod:`amber.proxies`, and documented there."""
 
     def __init__(self, client: Client, inner: Any) -> None:
@@ -255,7 +255,7 @@ class Typed:
         return type(self)(self._client, self._inner.with_deadline(seconds))
 
     def ping(self) -> float:
-        """How many seconds a PING takes to the driver and back."""
+        """Measures the round-trip time of a PING to the driver, in seconds."""
         return float(self._run(self._inner.ping()))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -385,7 +385,7 @@ class Maestro(Typed):
         self._run(self._inner.set_angles(angles_deg))
 
     def set_speed(self, servo: int, speed: int) -> None:
-        """How fast a servo turns, in the controller's unit; 0 = as fast as it goes."""
+        """Sets the speed of a servo in the controller's unit; 0 is the maximum speed."""
         self._run(self._inner.set_speed(servo, speed))
 
 
@@ -409,11 +409,11 @@ class DriveToPoint(Typed):
     _inner: proxies.DriveToPoint
 
     def set_targets(self, targets: Iterable[Target]) -> None:
-        """Replaces all targets and goes; none = stop."""
+        """Replaces all targets and starts; an empty list stops."""
         self._run(self._inner.set_targets(targets))
 
     def stop(self) -> None:
-        """Forgets all targets; no answer."""
+        """Deletes all targets; no answer."""
         self._run(self._inner.stop())
 
     def next_targets(self) -> list[Target]:
@@ -426,7 +426,7 @@ class DriveToPoint(Typed):
 
 
 class CollisionAvoidance(Typed):
-    """Drives like the Roboclaw, but not into things."""
+    """Drives like the Roboclaw and avoids collisions."""
 
     _inner: proxies.CollisionAvoidance
 
@@ -461,7 +461,7 @@ class PidFollowTrajectory(Typed):
         self._run(self._inner.set_trajectory(points))
 
     def start(self) -> None:
-        """Goes; no answer."""
+        """Starts; no answer."""
         self._run(self._inner.start())
 
     def stop(self) -> None:

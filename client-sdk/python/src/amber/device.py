@@ -39,7 +39,7 @@ class Device(NamedTuple):
         except ValueError:
             known = ", ".join(TYPES)
             raise ValueError(
-                f"no device {text!r}; write TYPE or TYPE:ID with a number or one of {known}"
+                f"unknown device {text!r}; write TYPE or TYPE:ID with a number or one of {known}"
             ) from None
 
     def __str__(self) -> str:

@@ -40,17 +40,17 @@ from .frame import Frame, FrameReader, Header, encode
 from .schemas import DriverMsg, mediator
 from .wire import claim_stdout
 
-#: Requests that wait while a method takes its time; older ones give way.
+#: The maximum number of queued requests; then the oldest is dropped.
 WAITING = 256
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a client wants."""
+    """A request of a client."""
 
     #: A DriverMsg of type DATA.
     message: Any
-    #: Who asks: a number that is valid until :meth:`Driver.client_gone`.
+    #: The client: a number that is valid until :meth:`Driver.client_gone`.
     client: int
     #: Whether an answer is expected (the message has a synNum).
     wants_answer: bool
@@ -69,22 +69,22 @@ class Driver:
         """Called once, before anything else. Open the device here."""
 
     def request(self, request: Request) -> Any:
-        """A client asks or commands. Return the DriverMsg that answers, or None."""
-        log("not a request for this device:", str(request.message).strip() or "(empty)")
+        """Handles a request. Return the DriverMsg that answers it, or None."""
+        log("ignored an unknown request:", str(request.message).strip() or "(empty)")
         return None
 
     def publish(self) -> Any:
-        """What subscribers get every :attr:`period` seconds: a DriverMsg, or None.
+        """Returns the DriverMsg for subscribers every :attr:`period` seconds, or None.
 
         Called only while there are subscribers.
         """
         return None
 
     def client_gone(self, client: int) -> None:
-        """A client left or was lost. Stop what it has set in motion."""
+        """A client left or was lost. Stop everything that it set in motion."""
 
     def stop(self) -> None:
-        """The end: stdin was closed, or SIGTERM came. Leave the device safe."""
+        """Called last: stdin was closed, or SIGTERM came. Leave the device safe."""
 
     @property
     def subscribers(self) -> tuple[int, ...]:
@@ -122,7 +122,7 @@ class Driver:
 
     def _serving(self) -> _Pipe:
         if self._pipe is None:
-            raise RuntimeError("the driver does not run yet; amber.serve() starts it")
+            raise RuntimeError("the driver is not running yet; amber.serve() starts it")
         return self._pipe
 
 
@@ -247,7 +247,7 @@ class _Pipe:
         try:
             message.ParseFromString(frame.message)
         except Exception as error:
-            return log("ignored what is no DriverMsg:", error)
+            return log("ignored an invalid DriverMsg:", error)
         if not message.HasField("type"):
             return log("ignored a message without a known type")
         if message.type == DriverMsg.PING:

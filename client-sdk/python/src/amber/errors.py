@@ -1,22 +1,22 @@
-"""What can go wrong. PURE."""
+"""The errors. PURE."""
 
 from __future__ import annotations
 
 
 class AmberError(Exception):
-    """Anything that goes wrong between this program and a device."""
+    """Base class of all errors between this program and a device."""
 
 
 class FrameError(AmberError, ValueError):
-    """Bytes that are no frame, or a message that fits into none."""
+    """The bytes are not a frame, or the message is too long for one."""
 
 
 class NoAnswer(AmberError, TimeoutError):
-    """The deadline passed. UDP may have lost the request or its answer."""
+    """There was no answer within the deadline. UDP may have lost the request or its answer."""
 
 
 class DriverDied(AmberError):
-    """The device is not there, or its driver died before it answered."""
+    """No driver serves the device, or the driver died before it answered."""
 
 
 class Unreachable(AmberError, ConnectionError):
@@ -24,7 +24,7 @@ class Unreachable(AmberError, ConnectionError):
 
 
 class BadAnswer(AmberError, ValueError):
-    """The device answered with something that does not fit the question."""
+    """The answer of the device is invalid or does not fit the request."""
 
 
 class Closed(AmberError):

@@ -18,7 +18,7 @@ MAX_PART = 32767
 
 
 class Header(NamedTuple):
-    """Who is meant. ``None`` and an empty tuple stand for what is absent."""
+    """The device or the clients. ``None`` and an empty tuple stand for what is absent."""
 
     device_type: int | None = None
     device_id: int | None = None

@@ -1,6 +1,6 @@
 """Typed devices for asyncio. IO only through :class:`amber.aio.Proxy`.
 
-Every method that asks raises NoAnswer, DriverDied or BadAnswer. Those that
+Methods that send a request raise NoAnswer, DriverDied or BadAnswer. Those that
 command without an answer say so; they raise nothing when the datagram gets
 lost. Cancelling forgets the answer; the device may have got the request.
 """
@@ -30,7 +30,7 @@ Self = TypeVar("Self", bound="Typed")
 
 
 class Typed:
-    """What the typed devices share."""
+    """Base class of the typed devices."""
 
     def __init__(self, proxy: Proxy) -> None:
         self.proxy = proxy
@@ -40,7 +40,7 @@ class Typed:
         return type(self)(self.proxy.with_deadline(seconds))
 
     async def ping(self) -> float:
-        """How many seconds a PING takes to the driver and back."""
+        """Measures the round-trip time of a PING to the driver, in seconds."""
         return await self.proxy.ping()
 
     def _part(self, answer: Any, extension: Any) -> Any:
@@ -49,7 +49,7 @@ class Typed:
         return answer.Extensions[extension]
 
     async def _flag(self, extension: Any) -> Any:
-        """Asks with a flag."""
+        """Sends a request that is a flag."""
         message = DriverMsg()
         message.Extensions[extension] = True
         return await self.proxy.request(message)
@@ -179,7 +179,7 @@ class Stargazer(Typed):
     """Pose from landmarks on the ceiling."""
 
     async def pose(self) -> Pose | None:
-        """The last pose, which may be old (see :attr:`Pose.lost_ms`); None
+        """The most recent pose, which may be old (see :attr:`Pose.lost_ms`); None
         when there was none so far."""
         message = DriverMsg()
         message.Extensions[schemas.stargazer.dataRequest].SetInParent()
@@ -235,7 +235,7 @@ class Maestro(Typed):
         await self.proxy.send(message)
 
     async def set_speed(self, servo: int, speed: int) -> None:
-        """How fast a servo turns, in the controller's unit; 0 = as fast as it goes."""
+        """Sets the speed of a servo in the controller's unit; 0 is the maximum speed."""
         message = DriverMsg()
         command = message.Extensions[schemas.maestro.setSpeedCommand]
         command.servoAddress, command.speed = servo, speed
@@ -261,7 +261,7 @@ class DriveToPoint(Typed):
     """Drives to targets, one after the other."""
 
     async def set_targets(self, targets: Iterable[Target]) -> None:
-        """Replaces all targets and goes; none = stop. No answer."""
+        """Replaces all targets and starts; an empty list stops. No answer."""
         message = DriverMsg()
         message.Extensions[schemas.drive_to_point.setTargets] = True
         wanted = message.Extensions[schemas.drive_to_point.targets]
@@ -273,7 +273,7 @@ class DriveToPoint(Typed):
         await self.proxy.send(message)
 
     async def stop(self) -> None:
-        """Forgets all targets; no answer."""
+        """Deletes all targets; no answer."""
         await self.set_targets([])
 
     async def next_targets(self) -> list[Target]:
@@ -290,7 +290,7 @@ class DriveToPoint(Typed):
 
 
 class CollisionAvoidance(Typed):
-    """Drives like the Roboclaw, but not into things."""
+    """Drives like the Roboclaw and avoids collisions."""
 
     async def drive(self, speeds: WheelSpeeds) -> None:
         """Sets the wanted speeds; no answer."""
@@ -338,7 +338,7 @@ class PidFollowTrajectory(Typed):
         await self.proxy.send(message)
 
     async def start(self) -> None:
-        """Goes; no answer."""
+        """Starts; no answer."""
         await self._command(schemas.pid_follow_trajectory.startExecution)
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What devices measure and take, with units. PURE.
+"""Measurements and commands, with units. PURE.
 
 Angles of a scan and wheels follow Amber's frame: x to the front, y **to the
 right**, angles positive clockwise.
@@ -57,17 +57,17 @@ class Point:
 
     #: Degrees, 0 = ahead, positive = to the right.
     angle_deg: float
-    #: Millimetres; values outside 20..60000 mean that nothing was seen.
+    #: Millimetres; values outside 20..60000 are not distances.
     distance_mm: int
 
     @property
     def is_valid(self) -> bool:
-        """Whether something is there."""
+        """Whether the distance is valid."""
         return 20 <= self.distance_mm <= 60_000
 
     @property
     def x_y_m(self) -> tuple[float, float]:
-        """Where it is in metres, x to the front and y to the right."""
+        """Its position in metres, x to the front and y to the right."""
         angle = math.radians(self.angle_deg)
         distance = self.distance_mm / 1000.0
         return distance * math.cos(angle), distance * math.sin(angle)
@@ -79,7 +79,7 @@ class Scan:
 
     angles_deg: Sequence[float] = field(repr=False)
     distances_mm: Sequence[int] = field(repr=False)
-    #: When it was taken, in seconds since the Unix epoch; None if not told.
+    #: When it was taken, in seconds since the Unix epoch; None if unknown.
     taken_at_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -94,11 +94,11 @@ class Scan:
         return (Point(*pair) for pair in zip(self.angles_deg, self.distances_mm))
 
     def points(self) -> list[Point]:
-        """The beams that met something."""
+        """The points with a valid distance."""
         return [point for point in self if point.is_valid]
 
     def nearest(self, from_deg: float = -180.0, to_deg: float = 180.0) -> Point | None:
-        """The nearest thing within a sector; None when nothing is seen there."""
+        """The nearest valid point within a sector; None if there is none."""
         within = (point for point in self.points() if from_deg <= point.angle_deg <= to_deg)
         return min(within, key=lambda point: point.distance_mm, default=None)
 
@@ -113,7 +113,7 @@ Vector = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Attitude:
-    """Heading and tilt of a robot that stands or moves evenly."""
+    """Heading and tilt of a robot at rest or at constant speed."""
 
     #: Degrees clockwise from magnetic north, in [0, 360). Wrong by tens of
     #: degrees unless ``heading_calibrated``.
@@ -130,7 +130,7 @@ class Attitude:
 
 @dataclass(frozen=True)
 class ImuReading:
-    """What was asked for of an inertial measurement unit; the rest is None."""
+    """The requested values of an inertial measurement unit; the others are None."""
 
     #: Acceleration x, y, z in thousandths of g.
     acceleration_mg: Vector | None = None
@@ -140,7 +140,7 @@ class ImuReading:
     field_mgauss: Vector | None = None
     #: Milliseconds since the driver started.
     timestamp_ms: int | None = None
-    #: With acceleration and field; old drivers do not know it.
+    #: Only with acceleration and field; old drivers do not send it.
     attitude: Attitude | None = None
 
     @classmethod
@@ -182,7 +182,7 @@ class Pose:
     marker: int
     #: Milliseconds since the driver started.
     timestamp_ms: int | None = None
-    #: Only in answers while no marker is in view: how long ago that was.
+    #: Only in answers while no marker is in view: the age of the pose.
     lost_ms: int | None = None
 
     @classmethod
@@ -211,12 +211,12 @@ class MapPose:
     heading_rad: float
     #: Quality from 0 to 1.
     quality: float
-    #: Seconds since the Unix epoch; None if not told.
+    #: Seconds since the Unix epoch; None if unknown.
     taken_at_s: float | None = None
 
     @property
     def is_known(self) -> bool:
-        """All zero means that the robot does not know yet where it is."""
+        """Whether the robot knows its position; all values are 0 until it does."""
         return any((self.x_m, self.y_m, self.heading_rad, self.quality))
 
     @classmethod
@@ -231,7 +231,7 @@ class Target:
 
     x_m: float
     y_m: float
-    #: It is reached when it is nearer than this.
+    #: The robot has reached the target within this distance.
     radius_m: float = 0.2
 
     @classmethod
@@ -272,7 +272,7 @@ class DriverStatus:
     state: str
     pid: int | None
     restarts: int
-    #: Why it is not up, in words.
+    #: Why it is not up.
     reason: str | None
 
     @classmethod
