@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use amber_client::blocking::Client;
-use amber_client::{Fix, WheelSpeeds};
+use amber_client::{Pose, WheelSpeeds};
 use amber_sim::control::State;
 use tempfile::TempDir;
 
@@ -46,7 +46,7 @@ fn poses_are_true_within_20_mm_and_1_degree_along_a_drive() {
             let fix = fixes.next()?.message;
             is_likely(&fix, &truth).then_some(())
         });
-        let at_rest: Vec<Fix> = (0..20).map(|_| fixes.next().unwrap().message).collect();
+        let at_rest: Vec<Pose> = (0..20).map(|_| fixes.next().unwrap().message).collect();
         for fix in &at_rest {
             assert!(is_likely(fix, &truth), "{fix:?} is not {truth:?}");
         }
@@ -55,7 +55,7 @@ fn poses_are_true_within_20_mm_and_1_degree_along_a_drive() {
             way_mm <= 20.0 && turn_deg <= 1.0,
             "{way_mm} mm, {turn_deg} deg"
         );
-        let asked = stargazer.fix().unwrap().unwrap();
+        let asked = stargazer.pose().unwrap().unwrap();
         assert!(
             is_likely(&asked, &truth) && asked.lost_ms.is_none(),
             "{asked:?}"
@@ -66,7 +66,7 @@ fn poses_are_true_within_20_mm_and_1_degree_along_a_drive() {
 }
 
 /// How far a fix is from where the robot is: x and y in millimetres, and degrees.
-fn error(fix: &Fix, truth: &State) -> [f64; 3] {
+fn error(fix: &Pose, truth: &State) -> [f64; 3] {
     let turn_deg = (fix.heading_deg - truth.heading_deg + 540.0).rem_euclid(360.0) - 180.0;
     [
         fix.x_cm * 10.0 - truth.x_m * 1000.0,
@@ -76,13 +76,13 @@ fn error(fix: &Fix, truth: &State) -> [f64; 3] {
 }
 
 /// Whether a fix is within five times the noise of the sensor, 20 mm and 1 degree.
-fn is_likely(fix: &Fix, truth: &State) -> bool {
+fn is_likely(fix: &Pose, truth: &State) -> bool {
     let [x_mm, y_mm, turn_deg] = error(fix, truth);
     x_mm.abs() <= 100.0 && y_mm.abs() <= 100.0 && turn_deg.abs() <= 5.0
 }
 
 /// The error that is left when the noise has been averaged.
-fn mean_error(fixes: &[Fix], truth: &State) -> (f64, f64) {
+fn mean_error(fixes: &[Pose], truth: &State) -> (f64, f64) {
     let mut sum = [0.0; 3];
     for fix in fixes {
         for (sum, error) in sum.iter_mut().zip(error(fix, truth)) {
