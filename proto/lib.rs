@@ -31,6 +31,7 @@ pub mod limits;
 
 mod health;
 mod message;
+mod printable;
 
 pub use codec::{FrameCodec, Packet};
 pub use frame::Frame;
@@ -45,6 +46,7 @@ pub use generated::amber::{
 pub use header::{Header, HeaderBytes};
 pub use ids::{ClientId, Device, DeviceId, DeviceType, SynNum};
 pub use message::DeviceMessage;
+pub use printable::{printable, printable_line};
 /// The runtime of the generated code.
 pub use prost;
 

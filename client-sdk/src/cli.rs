@@ -23,9 +23,11 @@ mod drive;
 mod events;
 pub mod explain;
 mod failure;
+mod file;
 mod ninedof;
 mod output;
 mod ping;
+mod reason;
 pub mod reflect;
 mod scan;
 mod stargazer;
@@ -45,7 +47,7 @@ pub const DEFAULT_PORT: u16 = 26_233;
 /// What all verbs have in common.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// The mediator to talk to
+    /// Mediator to use
     #[arg(
         short,
         long,
@@ -55,7 +57,7 @@ pub struct Options {
         default_value_t
     )]
     pub mediator: MediatorAddress,
-    /// Print JSON: one object, or one per line
+    /// Print JSON: one object per line
     #[arg(long, global = true)]
     pub json: bool,
 }
@@ -63,63 +65,63 @@ pub struct Options {
 /// What a client can do.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Verb {
-    /// Show which devices there are and how their drivers are
+    /// List devices and the state of their drivers
     #[command(after_help = "Example:\n  amber devices")]
     Devices,
-    /// Show all about the mediator, or about the driver of one device
+    /// Show the state of the mediator, or of the driver of one device
     #[command(
         after_help = "Examples:\n  amber status\n  amber status hokuyo\n  amber status --json"
     )]
     Status {
-        /// Which device, e.g. hokuyo, hokuyo:0 or 4:0
+        /// Device, e.g. hokuyo, hokuyo:0 or 4:0
         device: Option<Device>,
     },
-    /// Show what happens to drivers and clients, until Ctrl-C
+    /// Show events of drivers and clients, until Ctrl-C
     #[command(after_help = "Example:\n  amber events")]
     Events,
-    /// Measure how long a message takes to a driver and back
+    /// Measure the round-trip time to a driver
     #[command(after_help = "Examples:\n  amber ping dummy\n  amber ping mediator -c 5 -i 0.2")]
     Ping(ping::Options),
-    /// Measure how fast the way to the mediator and its drivers is
+    /// Benchmark latency and throughput to the mediator and its drivers
     #[command(after_help = bench::HELP)]
     Bench(bench::Options),
-    /// Show what a device publishes, until Ctrl-C
+    /// Show the messages that a device publishes, until Ctrl-C
     #[command(after_help = watch::HELP)]
     Watch(watch::Options),
     /// Show the frames between the mediator and a driver, until Ctrl-C
     #[command(after_help = trace::HELP)]
     Trace(trace::Options),
-    /// Send one request to a device and show the answer
+    /// Send a request to a device and show the reply
     #[command(after_help = call::HELP)]
     Call(call::Options),
-    /// Show what a laser scanner sees, as text or as a picture
+    /// Show a laser scan as text or as a picture
     #[command(after_help = scan::HELP)]
     Scan(scan::Options),
-    /// Drive with the keyboard, or for a while at given speeds
+    /// Drive with the keyboard, or at given speeds for a given time
     #[command(after_help = drive::HELP)]
     Drive(drive::Options),
     /// Start the driver of a device
     #[command(after_help = "Example:\n  amber start dummy:0")]
     Start {
-        /// Which device
+        /// Device
         device: Device,
     },
     /// Stop the driver of a device
     #[command(after_help = "Example:\n  amber stop dummy:0")]
     Stop {
-        /// Which device
+        /// Device
         device: Device,
     },
     /// Restart the driver of a device
     #[command(after_help = "Example:\n  amber restart dummy:0")]
     Restart {
-        /// Which device
+        /// Device
         device: Device,
     },
-    /// Make the mediator read its configuration again
+    /// Reload the configuration of the mediator
     #[command(after_help = "Example:\n  amber reload")]
     Reload,
-    /// Change what the mediator logs
+    /// Change the log level of the mediator
     #[command(after_help = "Example:\n  amber log-level debug")]
     LogLevel {
         /// A level, or levels for targets as in info,amber_mediator=debug
@@ -153,7 +155,10 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
             verb => verb,
         };
         let client = Client::connect(options.mediator.to_string()).await?;
-        let done = carry_out(verb, &client, options.json).await;
+        let done = match carry_out(verb, &client, options.json).await {
+            Err(failure) => Err(reason::explain(&client, failure).await),
+            done => done,
+        };
         client.close().await;
         done
     })
@@ -179,7 +184,7 @@ async fn carry_out(verb: Verb, client: &Client, json: bool) -> Result<(), Failur
         Verb::Scan(options) => until_interrupt(scan::run(client, options, json)).await,
         // It has its own way to end: not before the wheels were told to stop.
         Verb::Drive(options) => drive::run(client, options, json).await,
-        Verb::Start { device } => change::show(mediator.start(device).await, json),
+        Verb::Start { device } => change::start(&mediator, device, json).await,
         Verb::Stop { device } => change::show(mediator.stop(device).await, json),
         Verb::Restart { device } => change::show(mediator.restart(device).await, json),
         Verb::Reload => change::show(mediator.reload().await, json),
@@ -226,7 +231,7 @@ impl FromStr for MediatorAddress {
                 match rest.strip_prefix(':') {
                     Some(port) => (host, Some(port)),
                     None if rest.is_empty() => (host, None),
-                    None => return Err(format!("'{rest}' behind ']' is no port")),
+                    None => return Err(format!("'{rest}' after ']' is not a port")),
                 }
             }
             // More than one colon: an IPv6 address without brackets.
@@ -244,7 +249,9 @@ impl FromStr for MediatorAddress {
         }
         let port = match port {
             None => DEFAULT_PORT,
-            Some(port) => port.parse().map_err(|_| format!("'{port}' is no port"))?,
+            Some(port) => port
+                .parse()
+                .map_err(|_| format!("'{port}' is not a port"))?,
         };
         Ok(Self {
             host: host.into(),

@@ -3,12 +3,15 @@
 mod demo;
 mod import;
 mod mediator;
+mod usage;
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use amber_client::cli as client;
 use amber_client::cli::Failure;
+use amber_proto::printable;
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -30,31 +33,31 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run a simulated robot with everything on it, on this machine only
+    /// Run a mediator with a simulated robot and its drivers, on this machine only
     Demo(demo::Options),
     /// Run the mediator
     Mediator(mediator::Options),
     /// Run a built-in driver on stdin and stdout, as the mediator does
     #[command(after_help = "Example:\n  amber mediator --driver 'dummy:0=amber driver dummy'")]
     Driver(DriverOptions),
-    /// Run a simulated robot, whose devices any program can open
+    /// Run a simulated robot with devices that any program can open
     Sim(amber_sim::cli::Options),
     #[command(flatten)]
     Client(client::Verb),
-    /// Make a configuration from the settings of the original mediator
+    /// Convert the settings of the original mediator to a configuration
     Import(import::Options),
-    /// Show what bytes on the wire mean, and where they are wrong
+    /// Explain bytes of the protocol, and show where they are invalid
     Decode(client::decode::Options),
-    /// See whether a driver keeps the protocol, and what to mend if not
+    /// Test a driver against the protocol, and show how to fix what is wrong
     Check(amber_check::cli::Options),
-    /// See whether a client keeps the protocol, by a mediator full of mischief
+    /// Test a client against a deliberately misbehaving mediator
     CheckClient(amber_check::cli::ClientOptions),
-    /// Print a script that completes commands in your shell
+    /// Print a completion script for your shell
     #[command(
         after_help = "Example:\n  amber completions bash > ~/.local/share/bash-completion/completions/amber"
     )]
     Completions {
-        /// Which shell
+        /// Shell
         shell: Shell,
     },
     /// End drivers when the mediator was killed; started by the mediator itself
@@ -65,16 +68,37 @@ enum Verb {
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
 struct DriverOptions {
-    /// Show the drivers that there are
+    /// List the built-in drivers
     #[arg(long)]
     list: bool,
     #[command(subcommand)]
     driver: Option<amber_drivers::BuiltIn>,
 }
 
+/// Reads the command line and carries it out.
+pub(crate) fn run() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => cli.run(),
+        // Help and version are for stdout.
+        Err(error) if !error.use_stderr() => {
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            let text = usage::explained(&error.to_string());
+            let _ = write!(io::stderr(), "{}", printable(&text));
+            ExitCode::from(2)
+        }
+    }
+}
+
 impl Cli {
     /// Does what was asked and says how it went.
-    pub(crate) fn run(self) -> ExitCode {
+    fn run(self) -> ExitCode {
         let options = self.options;
         let result = match self.verb {
             Verb::Demo(demo) => demo.run(&options),

@@ -6,6 +6,7 @@
 
 mod filter;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender, TrySendError};
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fmt as std_fmt, panic, process, thread};
 
+use amber_proto::printable;
 use nix::sys::stat::fstat;
 use tracing::{Event, Level, Subscriber, error};
 use tracing_subscriber::filter::Targets;
@@ -68,6 +70,38 @@ struct Queue {
     items: SyncSender<Item>,
     lost: Arc<AtomicU64>,
     pace: Arc<Mutex<Pace>>,
+    escape: Escape,
+}
+
+/// What lines need before they are written: they hold text of drivers and clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Escape {
+    /// All control characters.
+    All,
+    /// All but ESC: colours are ours, and tracing escapes the ESC of others.
+    AllButColours,
+    /// JSON has its own way.
+    Nothing,
+}
+
+impl Escape {
+    fn apply(self, line: Vec<u8>) -> Vec<u8> {
+        if self == Self::Nothing {
+            return line;
+        }
+        let text = String::from_utf8_lossy(&line);
+        let escaped = match self {
+            Self::AllButColours if text.contains('\x1b') => {
+                let parts: Vec<_> = text.split('\x1b').map(printable).collect();
+                parts.join("\x1b").into()
+            }
+            _ => printable(&text),
+        };
+        match escaped {
+            Cow::Borrowed(same) if same.len() == line.len() => line,
+            escaped => escaped.into_owned().into_bytes(),
+        }
+    }
 }
 
 /// How many lines may be written in a second. Only those who log wait for it.
@@ -100,7 +134,14 @@ impl Log {
                 };
             }
         });
+        let no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colour = io::stderr().is_terminal() && !no_colour && format == Format::Text;
         let queue = Queue {
+            escape: match format {
+                Format::Json => Escape::Nothing,
+                Format::Text | Format::Journal if colour => Escape::AllButColours,
+                Format::Text | Format::Journal => Escape::All,
+            },
             items,
             lost: Arc::default(),
             pace: Arc::new(Mutex::new(Pace {
@@ -108,8 +149,6 @@ impl Log {
                 gate: Gate::default(),
             })),
         };
-        let no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let colour = io::stderr().is_terminal() && !no_colour;
         let registry = tracing_subscriber::registry().with(filter);
         let lines = fmt::layer()
             .with_ansi(colour)
@@ -260,7 +299,8 @@ impl Write for Line<'_> {
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
-        let line = Item::Line(std::mem::take(&mut self.bytes));
+        let line = self.queue.escape.apply(std::mem::take(&mut self.bytes));
+        let line = Item::Line(line);
         let full = |queue: &Queue| {
             let sent = queue.items.try_send(line);
             matches!(sent, Err(TrySendError::Full(_)))
@@ -277,6 +317,22 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn control_characters_of_others_are_escaped_in_lines() {
+        for (escape, line, written) in [
+            (Escape::All, "a\0b\rc\x1b[2J\n", "a\\x00b\\rc\\x1b[2J\n"),
+            (
+                Escape::AllButColours,
+                "\x1b[32mINFO\x1b[0m a\0b\r\n",
+                "\x1b[32mINFO\x1b[0m a\\x00b\\r\n",
+            ),
+            (Escape::Nothing, "{}\n", "{}\n"),
+        ] {
+            let line = escape.apply(line.as_bytes().to_vec());
+            assert_eq!(String::from_utf8(line).unwrap(), written);
+        }
+    }
 
     const IN_A_PROCESS_OF_ITS_OWN: &str = "AMBER_TEST_PANIC";
 

@@ -80,7 +80,7 @@ fn who_does_not_answer_is_said_and_not_waited_for() {
     // It never reads and never says anything.
     let mediator = Mediator::start(&["77:3=sleep 600"]);
     for (args, words) in [
-        (&["hokuyo"][..], "nothing came back from hokuyo:0"),
+        (&["hokuyo"][..], "no reply from hokuyo:0"),
         (&["77:3"], "no answer from 77:3"),
         (&["77:3", "--subscribe"], "77:3 has published nothing"),
         (&["dummy", "--request", "message hello"], "has no answer"),

@@ -76,7 +76,8 @@ fn the_help_of_every_command() {
         command
             .args(&args)
             .env_remove("AMBER_MEDIATOR")
-            .env_remove("AMBER_LOG");
+            .env_remove("AMBER_LOG")
+            .env_remove("AMBER_SIM_DIR");
         let (code, out, err) = run(&mut command);
         assert_eq!((code, err.as_str()), (0, ""), "{verb}");
         let has_example = verb.is_empty() || verb == "driver dummy" || out.contains("Example");
@@ -136,6 +137,22 @@ fn devices_and_status() {
         err.contains("no driver serves hokuyo:0") && err.contains("hint: "),
         "{err}"
     );
+}
+
+#[test]
+fn control_characters_of_drivers_are_escaped_in_status_and_log() {
+    let words = r"\033]0;title\007red\033[31m\rnul\000end";
+    let driver = format!("77:3=sh -c 'printf \"{words}\\n\" >&2; exec cat'");
+    let mediator = Mediator::start(&[&driver]);
+    let escaped = r"\x1b]0;title\x07red\x1b[31m\rnul\x00end";
+    let logged = mediator.wait_for_line("title");
+    assert!(logged.contains(escaped), "{logged:?}");
+    let status = wait_for("the line", || {
+        Some(ok(&mediator, &["status", "77:3"])).filter(|status| status.contains("title"))
+    });
+    assert!(status.contains(escaped), "{status:?}");
+    let is_control = |c: char| c.is_control() && c != '\n';
+    assert!(!status.contains(is_control), "{status:?}");
 }
 
 #[test]
@@ -267,13 +284,39 @@ fn logs_are_json_on_request_and_the_address_stays_on_a_line_of_its_own() {
 fn an_address_that_is_taken_is_explained() {
     let mediator = Mediator::start(&[]);
     let port = mediator.address.port().to_string();
-    let (code, _, err) = run(Command::new(AMBER).args(["demo", "--port", &port]));
+    // The default folder may belong to a demo that runs.
+    let folder = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(AMBER);
+    demo.args(["demo", "--port", &port]);
+    demo.env("AMBER_SIM_DIR", folder.path().join("sim"));
+    let (code, _, err) = run(&mut demo);
     assert_eq!(code, 1);
     assert!(
         err.contains(&format!("127.0.0.1:{port} is in use by 'amber' (process ")),
         "{err}"
     );
     assert!(err.contains("hint: ") && err.contains("--port"), "{err}");
+}
+
+#[test]
+fn an_invalid_entry_of_old_settings_is_left_out_and_the_rest_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("settings.config");
+    let text = "{supervised_driver, roboclaw, {2, 0}, []}.\n\
+        {supervised_driver, {driver, {dummy}}, {5, 0}, [{cdriver, \"x\"}, {config_file, \"\"},\n\
+        {log_config_file, \"\"}]}.\n";
+    std::fs::write(&settings, text).unwrap();
+    let (code, out, err) = run(Command::new(AMBER).arg("import").arg(&settings));
+    assert_eq!(code, 1, "{err}");
+    assert!(out.contains("device = \"dummy:0\""), "{out}");
+    assert!(
+        err.contains("settings.config: 1:21: expected {driver, {name}}: entry left out"),
+        "{err}"
+    );
+    assert!(
+        err.contains("error: 1 invalid entry was left out") && err.contains("hint: "),
+        "{err}"
+    );
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! `amber demo` shows what to type, and what it shows works.
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
-use crate::common::{READY, demo, root, signal};
+use crate::common::{AMBER, Mediator, READY, demo, root, signal};
 
 #[test]
 fn every_command_that_the_demo_shows_works() {
@@ -73,6 +75,63 @@ fn the_demo_ends_with_its_terminal() {
     let (mut demo, _folder) = demo();
     signal(demo.pid(), Signal::SIGHUP);
     assert!(demo.wait().success());
+}
+
+#[test]
+fn a_second_demo_and_a_bad_map_say_what_to_do() {
+    let (first, folder) = demo();
+    let start = |args: &[&str]| {
+        let output = Command::new(AMBER)
+            .args(["demo", "--port", "0"])
+            .args(args)
+            .env("AMBER_SIM_DIR", folder.path().join("sim"))
+            .output()
+            .unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), error)
+    };
+    let (code, error) = start(&[]);
+    assert_eq!(code, Some(1), "{error}");
+    assert!(
+        error.contains("choose another folder with --dir"),
+        "{error}"
+    );
+    let other = folder.path().join("other");
+    let dir = other.to_str().unwrap();
+    let (code, error) = start(&["--map", "/no/such.roson", "--dir", dir]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("cannot read /no/such.roson"), "{error}");
+    assert!(
+        !error.contains("--dir") && !error.contains("AMBER_SIM_DIR"),
+        "{error}"
+    );
+
+    let mut command = Command::new(AMBER);
+    command.args(["demo", "--port", "0", "--dir", dir]);
+    let second = Mediator::run(command);
+    second.wait_for_line(&format!("sim state --dir {dir}"));
+    first.wait_for_line("sim state --dir ");
+}
+
+#[test]
+fn ctrl_c_ends_the_demo_quietly_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let devices = folder.path().join("sim");
+    let mut command = Command::new(AMBER);
+    command.args(["demo", "--port", "0", "--dir"]).arg(&devices);
+    // Ctrl-C goes to all processes in the foreground.
+    command.process_group(0);
+    let mut demo = Mediator::run(command);
+    for ready in READY {
+        demo.wait_for_line(ready);
+    }
+    assert!(devices.is_dir());
+    killpg(Pid::from_raw(demo.pid() as i32), Signal::SIGINT).unwrap();
+    assert!(demo.wait().success());
+    let lines = demo.output();
+    let warnings: Vec<_> = lines.iter().filter(|line| line.contains("WARN")).collect();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    assert!(!devices.exists());
 }
 
 #[test]

@@ -77,6 +77,77 @@ fn the_log_has_the_level_of_the_driver_and_says_it_once() {
     assert_eq!(trouble.text, "/nowhere/hokuyo is not there");
 }
 
+#[test]
+fn commands_say_why_an_unplugged_device_does_not_answer() {
+    let (demo, folder) = demo();
+    for ready in READY {
+        demo.wait_for_line(ready);
+    }
+    for name in ["hokuyo", "roboclaw", "maestro", "stargazer"] {
+        sim(folder.path(), &["fault", "unplug", name]);
+    }
+    for device in ["hokuyo:0", "roboclaw:0", "stargazer:0"] {
+        wait_for("its trouble", || {
+            demo.describe(device).troubles.into_iter().next()
+        });
+    }
+    for args in [
+        &["scan"][..],
+        &["call", "hokuyo", "scan", "--timeout", "0.3"],
+        &["call", "roboclaw", "speeds"],
+        &["call", "roboclaw", "drive", "100", "100"],
+        &["call", "stargazer", "pose"],
+        &["drive", "--left", "100", "--right", "100", "--for", "0.5"],
+    ] {
+        let error = refused(&demo, args);
+        assert!(error.contains("(since "), "{args:?}: {error}");
+        assert!(error.contains("hint: `amber status "), "{args:?}: {error}");
+        assert!(!error.contains("sent ("), "{args:?}: {error}");
+    }
+    let mut watch = Running::start(&demo, &["watch", "hokuyo"]);
+    let note = watch.note();
+    assert!(
+        note.contains("hokuyo:0 has published nothing for 3 s: "),
+        "{note}"
+    );
+    assert!(note.contains("(since "), "{note}");
+    watch.interrupt();
+}
+
+#[test]
+fn commands_that_a_driver_refuses_have_failed() {
+    let (demo, _folder) = demo();
+    for ready in READY {
+        demo.wait_for_line(ready);
+    }
+    for (args, words) in [
+        (&["call", "maestro", "set-angle", "99", "45"][..], "99"),
+        (&["call", "maestro", "set-angle", "3", "9999"], "9999"),
+        (&["call", "roboclaw", "drive", "3000", "3000"], "3000"),
+        (
+            &["drive", "--left", "2000", "--right", "2000", "--for", "1"],
+            // The driver does not log the same refusal again so soon.
+            "the wheels of roboclaw:0 do not turn",
+        ),
+        (&["start", "maestro"], "maestro:0 is already running"),
+    ] {
+        let error = refused(&demo, args);
+        assert!(error.contains(words), "{args:?}: {error}");
+    }
+    output(&demo, &["call", "maestro", "set-angle", "3", "45"]);
+    output(&demo, &["call", "roboclaw", "drive", "100", "100"]);
+}
+
+/// What a command that fails prints on stderr.
+#[track_caller]
+fn refused(mediator: &Mediator, args: &[&str]) -> String {
+    let output = mediator.amber(args).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{args:?}: {error}");
+    assert!(output.stdout.is_empty(), "{args:?}: {:?}", output.stdout);
+    error
+}
+
 /// The next event of a device.
 #[track_caller]
 fn next_of(events: &mut Running, device: &str) -> String {

@@ -1,6 +1,5 @@
 //! `amber bench`: how fast the way to a robot and its drivers is. IO.
 
-use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,8 +11,8 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use self::series::{RoundTrips, Series, Stream};
-use super::output::{self, Human, note};
-use super::{Failure, call, watch};
+use super::output::{self, Human};
+use super::{Failure, call, file, watch};
 use crate::client::Client;
 use crate::error::Error;
 use crate::proxy::Proxy;
@@ -81,7 +80,18 @@ fn seconds(text: &str) -> Result<Duration, String> {
 impl Options {
     /// Finds out what is wrong before anybody is asked.
     pub(super) fn checked(self) -> Result<Self, Failure> {
+        if let Some(path) = &self.svg {
+            file::check("--svg", path)?;
+        }
         self.question().map(|_| self)
+    }
+
+    /// Shows the result, unless stdout is for the picture.
+    fn show(&self, result: &(impl Serialize + Human), json: bool) -> Result<(), Failure> {
+        match self.svg.as_deref().is_some_and(file::is_stdout) {
+            true => Ok(()),
+            false => output::show(result, json),
+        }
     }
 
     /// What is asked, unless that is a PING.
@@ -119,7 +129,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         }
     }
     clear_progress();
-    output::show(&bench.shown(), json)?;
+    options.show(&bench.shown(), json)?;
     write_svg(&options, &bench.pictures())?;
     match bench.devices.iter().all(|trips| trips.times.is_empty()) {
         true => Err(bench.nothing_came_back()),
@@ -219,7 +229,7 @@ async fn subscription(
         _ = super::interrupt() => {}
     }
     clear_progress();
-    output::show(&stream.shown(), json)?;
+    options.show(&stream.shown(), json)?;
     let title = format!("{device}: time between two messages");
     write_svg(options, &[(title, &stream.intervals)])?;
     match stream.messages {
@@ -230,12 +240,11 @@ async fn subscription(
 }
 
 fn write_svg(options: &Options, pictures: &[(String, &Series)]) -> Result<(), Failure> {
-    let Some(file) = &options.svg else {
+    let Some(path) = &options.svg else {
         return Ok(());
     };
-    fs::write(file, plot::svg(pictures))
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
-    note(format!("wrote {}", file.display()));
+    file::write(path, plot::svg(pictures).as_bytes())?;
+    file::wrote(path);
     Ok(())
 }
 
@@ -277,7 +286,7 @@ impl Bench {
             .iter()
             .map(|trips| trips.device.to_string())
             .collect();
-        let failure = Failure::new(format!("nothing came back from {}", names.join(", ")));
+        let failure = Failure::new(format!("no reply from {}", names.join(", ")));
         let hints = self.devices.iter().filter_map(|trips| trips.error.as_ref());
         match hints.filter_map(Error::hint).next() {
             Some(hint) => failure.hint(hint),

@@ -10,6 +10,7 @@ use prost::Message;
 use super::Failure;
 use super::ninedof;
 use super::output::{self, note};
+use super::reason::Complaints;
 use super::reflect::Schemas;
 use super::scan::{self, ScanShown};
 use super::stargazer;
@@ -41,22 +42,22 @@ Examples:
   amber call 110:0 --proto my_device.proto set_led=true --no-answer
   amber call dummy raw 1001a00301
 
-FIELD=VALUE asks any device by the fields of its schema; values are written as in JSON.";
+FIELD=VALUE sends fields of the device's schema; values are written as in JSON.";
 
 /// Which device, and what to ask of it.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// Which device, e.g. hokuyo, hokuyo:0 or 4:0
+    /// Device, e.g. hokuyo, hokuyo:0 or 4:0
     device: Device,
-    /// What to ask, or FIELD=VALUE; without it, show what there is
+    /// Request, or FIELD=VALUE; without it, list the requests of the device
     request: Option<String>,
-    /// What goes with the request
+    /// Arguments of the request
     #[arg(allow_negative_numbers = true)]
     args: Vec<String>,
-    /// The messages of your own device (may be given several times)
+    /// Messages of your own device (may be given several times)
     #[arg(long, value_name = "FILE")]
     proto: Vec<PathBuf>,
-    /// How long the answer may take [default: 1, scans longer]
+    /// Time limit for the answer [default: 1; 3 for scans]
     #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
     timeout: Option<Duration>,
     /// Do not wait for an answer (FIELD=VALUE and raw)
@@ -180,9 +181,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             let command = roboclaw::command(speeds).encode_to_vec();
             tell(client, device, command, json).await?;
             if !json && speeds != WheelSpeeds::STOP {
-                note(
-                    "drivers stop the wheels when a client leaves, as this one does; `amber drive` stays",
-                );
+                note("the wheels stop when this command exits; use `amber drive` to keep moving");
             }
             Ok(())
         }
@@ -234,9 +233,9 @@ pub(super) fn question(device: Device, request: &str) -> Result<Bytes, Failure> 
     Ok(message.into())
 }
 
-/// Sends what the device does not answer, and waits until it is clear that
-/// there is a driver for it: the mediator says at once when there is none, and
-/// what it was asked later it answers later.
+/// Sends a command that the device does not answer. Fails when no driver runs,
+/// the device does not work, or the driver complains about the command. The
+/// mediator reports a missing driver before it answers a later PING.
 async fn tell(
     client: &Client,
     device: Device,
@@ -248,6 +247,7 @@ async fn tell(
         client.device(device).send_raw(bytes).await?;
         return shown(json);
     }
+    let complaints = Complaints::begin(client, device).await;
     let proxy = client.device(device);
     let mediator = client.mediator();
     tokio::select! {
@@ -258,6 +258,7 @@ async fn tell(
         },
         _ = mediator.ping() => {}
     }
+    complaints.end(client).await?;
     shown(json)
 }
 

@@ -1,7 +1,7 @@
 //! `amber devices`: what runs, in a table. IO.
 
 use amber_proto::mediator::{Device as WireDevice, Driver, DriverState, Trouble};
-use amber_proto::{Device, DeviceType};
+use amber_proto::{Device, DeviceType, printable_line};
 use serde::Serialize;
 
 use super::Failure;
@@ -77,7 +77,9 @@ impl Human for Devices {
                     row.pid.map_or_else(|| "-".into(), |pid| pid.to_string()),
                     row.restarts.to_string(),
                     millis(row.state_ms),
-                    row.last_exit.clone().unwrap_or_else(|| "-".into()),
+                    row.last_exit
+                        .as_deref()
+                        .map_or_else(|| "-".into(), shortened),
                 ]
             })
             .collect();
@@ -89,12 +91,25 @@ impl Human for Devices {
             if let (Some(text), Some(ms)) = (&row.trouble, row.trouble_ms) {
                 let (device, state) = (&row.device, row.state);
                 let trouble = trouble(text, ms);
-                out.push_str(&format!("{device} is {state}, but: {trouble}\n"));
+                let line = format!("{device} is {state}, but: {trouble}");
+                out.push_str(&printable_line(&line));
+                out.push('\n');
             }
         }
         out
     }
 }
+
+/// `amber status` shows all of it.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_LAST_EXIT_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// With the columns before it, the table then fits 120 columns.
+const MAX_LAST_EXIT_CHARS: usize = 60;
 
 /// What is wrong, and since when.
 pub(super) fn trouble(text: &str, since_ms: u64) -> String {
@@ -119,6 +134,23 @@ pub(super) fn state_name(state: DriverState) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_last_exit_is_cut_in_the_table() {
+        let driver = Driver {
+            devices: vec![WireDevice { r#type: 5, id: 0 }],
+            last_exit: Some("ż".repeat(200)),
+            ..Driver::default()
+        };
+        let devices = Devices::new(&[driver]);
+        let human = devices.human();
+        assert!(
+            human.ends_with(&format!("  {}...\n", "ż".repeat(60))),
+            "{human}"
+        );
+        let json = serde_json::to_value(&devices).unwrap();
+        assert_eq!(json["devices"][0]["last_exit"], "ż".repeat(200));
+    }
 
     #[test]
     fn a_table_and_its_json() {

@@ -16,7 +16,8 @@ use tokio::time::{Instant, interval, sleep, sleep_until};
 use self::keyboard::Keyboard;
 use self::pilot::{FASTEST_MM_S, Key, Pilot, SLOWEST_MM_S, Wish};
 use super::Failure;
-use super::output::{self, Human, note, print};
+use super::output::{self, Human, print};
+use super::reason::{self, Complaints};
 use crate::client::Client;
 use crate::error::Error;
 use crate::proxy::{Roboclaw, WheelSpeeds};
@@ -38,10 +39,10 @@ Examples:
 /// Which wheels, and how.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Which wheels, e.g. roboclaw, roboclaw:0 or 2:0
+    /// Wheels, e.g. roboclaw, roboclaw:0 or 2:0
     #[arg(default_value = "roboclaw:0")]
     device: Device,
-    /// Speed of the wheels on the left; below 0 is backwards
+    /// Speed of the left wheels; negative is backwards
     #[arg(
         long,
         value_name = "MM_S",
@@ -49,7 +50,7 @@ pub struct Options {
         allow_negative_numbers = true
     )]
     left: Option<i32>,
-    /// Speed of the wheels on the right; below 0 is backwards
+    /// Speed of the right wheels; negative is backwards
     #[arg(
         long,
         value_name = "MM_S",
@@ -57,10 +58,10 @@ pub struct Options {
         allow_negative_numbers = true
     )]
     right: Option<i32>,
-    /// How long, without the keyboard
+    /// Duration of a drive without the keyboard
     #[arg(long = "for", id = "time", value_name = "SECONDS", requires = "left", value_parser = seconds)]
     time: Option<Duration>,
-    /// Speed with the keyboard at the beginning
+    /// Initial speed with the keyboard
     #[arg(
         long,
         value_name = "MM_S",
@@ -76,6 +77,10 @@ pub struct Options {
 const REPEAT: Duration = Duration::from_millis(200);
 /// How often the speeds are asked for.
 const MEASURE: Duration = Duration::from_millis(250);
+/// Wheels that stand still for longer than this after a command do not start.
+const START_UP: Duration = Duration::from_millis(200);
+/// Older speeds are not shown: the driver may hang. Longer than one lost answer takes.
+const STALE: Duration = Duration::from_millis(1500);
 /// So many times the wheels are told to stop, in case one gets lost.
 const STOPS: u32 = 3;
 const BETWEEN_STOPS: Duration = Duration::from_millis(20);
@@ -90,10 +95,12 @@ impl Options {
         }
         if self.time.is_none() {
             if json {
-                return Err(Failure::wrong("there is no JSON while you drive").hint(SCRIPT));
+                return Err(Failure::wrong("--json needs --left, --right and --for").hint(SCRIPT));
             }
             if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-                return Err(Failure::wrong("there is no terminal to drive from").hint(SCRIPT));
+                return Err(
+                    Failure::wrong("driving with the keyboard needs a terminal").hint(SCRIPT)
+                );
             }
         }
         Ok(self)
@@ -105,7 +112,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     // From here on nothing ends this process before the wheels stand.
     let mut end = End::new()?;
     // The wheels do not answer commands: find out whether they are there.
-    let measured = Cell::new(roboclaw.speeds().await?);
+    roboclaw.speeds().await?;
     let (Some(left), Some(right), Some(time)) = (options.left, options.right, options.time) else {
         let (keyboard, keys) =
             Keyboard::new().map_err(|error| Failure::new(format!("no keyboard: {error}")))?;
@@ -113,7 +120,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         print(start.as_bytes())?;
         let driven = tokio::select! {
             driven = steer(&roboclaw, keys, options.speed, |line| {
-                print(format!("\r{line}\x1b[K").as_bytes())
+                print(format!("\r{}\x1b[K", fit(line)).as_bytes())
             }) => driven,
             () = end.wait() => Ok(()),
         };
@@ -124,11 +131,8 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         return driven.and(stopped);
     };
     let speeds = WheelSpeeds::sides(left, right);
-    if left.abs().max(right.abs()) > FASTEST_MM_S {
-        note(format!(
-            "drivers drop commands beyond {FASTEST_MM_S} mm/s unless they are configured otherwise"
-        ));
-    }
+    let complaints = Complaints::begin(client, options.device).await;
+    let measured = Cell::new(None);
     let started = Instant::now();
     let driven = tokio::select! {
         driven = keep(&roboclaw, speeds, started + time) => driven,
@@ -138,7 +142,23 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     };
     let seconds = started.elapsed().as_secs_f64();
     stop(&roboclaw).await.and(driven)?;
-    let measured = measured.get();
+    complaints.end(client).await?;
+    let device = options.device;
+    let Some((measured, at)) = fresh(&measured, Instant::now()) else {
+        return Err(
+            Failure::new(format!("{device} did not answer while driving"))
+                .hint(reason::hint(device)),
+        );
+    };
+    let has_had_time = at.duration_since(started) >= START_UP;
+    if has_had_time && speeds != WheelSpeeds::STOP && measured == WheelSpeeds::STOP {
+        return Err(
+            Failure::new(format!("the wheels of {device} do not turn")).hint(format!(
+                "drivers ignore commands beyond their maximum, usually {FASTEST_MM_S} mm/s; {}",
+                reason::hint(device)
+            )),
+        );
+    }
     let driven = Driven {
         left_mm_s: left,
         right_mm_s: right,
@@ -146,6 +166,28 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         measured_mm_s: wheels(measured),
     };
     output::show(&driven, json)
+}
+
+/// Speeds that a driver measured, and when.
+type Measured = Cell<Option<(WheelSpeeds, Instant)>>;
+
+/// What was measured last, unless that is too old to be shown as the present.
+fn fresh(measured: &Measured, now: Instant) -> Option<(WheelSpeeds, Instant)> {
+    let measured = measured.get();
+    measured.filter(|(_, at)| now.saturating_duration_since(*at) <= STALE)
+}
+
+/// Cuts a line to the width of the terminal: a longer one would wrap, and each
+/// update would leave a line behind.
+fn fit(line: &str) -> &str {
+    let columns = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+    cut(line, columns)
+}
+
+/// The last column stays free: writing to it wraps on some terminals.
+fn cut(line: &str, columns: usize) -> &str {
+    let end = columns.saturating_sub(1).min(line.len());
+    line.get(..end).unwrap_or(line)
 }
 
 /// Drives at the same speeds until a time.
@@ -162,10 +204,10 @@ async fn keep(roboclaw: &Roboclaw, speeds: WheelSpeeds, until: Instant) -> Resul
 
 /// Asks for the speeds again and again until the wheels are gone. An answer
 /// that got lost is none to worry about.
-async fn measure(roboclaw: &Roboclaw, measured: &Cell<WheelSpeeds>) -> Error {
+async fn measure(roboclaw: &Roboclaw, measured: &Measured) -> Error {
     loop {
         match roboclaw.speeds().await {
-            Ok(speeds) => measured.set(speeds),
+            Ok(speeds) => measured.set(Some((speeds, Instant::now()))),
             Err(Error::TimedOut { .. }) => {}
             Err(error) => return error,
         }
@@ -181,7 +223,7 @@ async fn steer(
     mut show: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut pilot = Pilot::new(speed_mm_s);
-    let measured = Cell::new(WheelSpeeds::STOP);
+    let measured = Cell::new(None);
     let mut lost = std::pin::pin!(measure(roboclaw, &measured));
     let mut repeat = interval(REPEAT);
     let mut commanded = WheelSpeeds::STOP;
@@ -210,7 +252,8 @@ async fn steer(
             commanded = wanted;
             stops = stops.saturating_sub(1);
         }
-        show(&line(commanded, measured.get(), pilot.speed_mm_s()))?;
+        let measured = fresh(&measured, Instant::now()).map(|(speeds, _)| speeds);
+        show(&line(commanded, measured, pilot.speed_mm_s()))?;
     }
 }
 
@@ -227,9 +270,12 @@ fn now() -> std::time::Instant {
     Instant::now().into_std()
 }
 
-fn line(commanded: WheelSpeeds, measured: WheelSpeeds, speed_mm_s: i32) -> String {
+fn line(commanded: WheelSpeeds, measured: Option<WheelSpeeds>, speed_mm_s: i32) -> String {
     let (left, right) = (commanded.front_left_mm_s, commanded.front_right_mm_s);
-    let [front_left, front_right, rear_left, rear_right] = wheels(measured);
+    let [front_left, front_right, rear_left, rear_right] = match measured {
+        Some(measured) => wheels(measured).map(|speed| speed.to_string()),
+        None => [(); 4].map(|()| "-".to_owned()),
+    };
     format!(
         "left {left:>5} right {right:>5}  wheels {front_left:>5} {front_right:>5} \
          {rear_left:>5} {rear_right:>5}  keys {speed_mm_s} mm/s"
@@ -419,6 +465,40 @@ mod tests {
         assert_eq!(all, [speeds, speeds, speeds, speeds, halt, halt, halt]);
         let (ms, _) = commands[4];
         assert!((700..=710).contains(&ms), "{ms} ms");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn speeds_of_a_frozen_driver_are_not_shown_as_new() {
+        let (client, fake) = Fake::new();
+        // It answers once.
+        let device = tokio::spawn(async move {
+            let mut fake = fake;
+            let first = fake.receive().await.unwrap();
+            fake.answer(&first, SPEEDS).await;
+            while fake.receive().await.is_some() {}
+        });
+        let roboclaw = client.roboclaw(0);
+        let measured = Cell::new(None);
+        let at_once = tokio::time::timeout(Duration::from_secs(1), measure(&roboclaw, &measured));
+        at_once.await.unwrap_err();
+        assert!(fresh(&measured, Instant::now()).is_some());
+        let later = tokio::time::timeout(STALE, measure(&roboclaw, &measured));
+        later.await.unwrap_err();
+        assert_eq!(fresh(&measured, Instant::now()), None);
+        let shown = line(WheelSpeeds::all(200), None, 200);
+        assert!(shown.contains("wheels     -     -     -     -"), "{shown}");
+        drop(roboclaw);
+        client.close().await;
+        device.await.unwrap();
+    }
+
+    #[test]
+    fn the_line_fits_narrow_terminals() {
+        let shown = line(WheelSpeeds::all(-1200), Some(WheelSpeeds::all(-1200)), 1200);
+        assert_eq!(cut(&shown, 200), shown);
+        for columns in [0, 1, 20, 68] {
+            assert_eq!(cut(&shown, columns).len(), columns.saturating_sub(1));
+        }
     }
 
     #[derive(clap::Parser)]

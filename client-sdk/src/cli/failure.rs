@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use amber_proto::{Device, printable};
+
 use crate::error::{Error, Reason};
 
 /// An error for people, and for programs an exit code.
@@ -11,6 +13,8 @@ pub struct Failure {
     kind: Kind,
     text: String,
     hint: Option<String>,
+    /// The device that did not answer in time.
+    timed_out: Option<Device>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,7 @@ impl Failure {
             kind: Kind::AnswerIsNo,
             text: text.into(),
             hint: None,
+            timed_out: None,
         }
     }
 
@@ -43,6 +48,20 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The device that did not answer in time, where that is the failure.
+    pub(crate) fn timed_out(&self) -> Option<Device> {
+        self.timed_out
+    }
+
+    /// The same failure with its reason.
+    pub(crate) fn because(self, why: &str, hint: String) -> Self {
+        Self {
+            text: format!("{}: {why}", self.text),
+            hint: Some(hint),
+            ..self
+        }
     }
 
     pub(crate) fn nobody_reads() -> Self {
@@ -64,12 +83,17 @@ impl From<Error> for Failure {
                     ..
                 }
         );
+        let timed_out = match error {
+            Error::TimedOut { device, .. } => Some(device),
+            _ => None,
+        };
         let failure = match wrong {
             true => Self::wrong(error.to_string()),
             false => Self::new(error.to_string()),
         };
         Self {
             hint: error.hint(),
+            timed_out,
             ..failure
         }
     }
@@ -88,9 +112,9 @@ pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
     };
     let mut err = std::io::stderr().lock();
     // When stderr is closed, too, the exit code is all that is left to say it.
-    let _ = writeln!(err, "error: {}", failure.text);
+    let _ = writeln!(err, "error: {}", printable(&failure.text));
     if let Some(hint) = failure.hint {
-        let _ = writeln!(err, "hint: {hint}");
+        let _ = writeln!(err, "hint: {}", printable(&hint));
     }
     ExitCode::from(code)
 }

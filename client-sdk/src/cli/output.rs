@@ -1,9 +1,13 @@
 //! Results as text for people or as JSON for programs. IO.
+//!
+//! Text for people may hold text of drivers and other programs: control
+//! characters in it are escaped here, and nowhere else.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
+use amber_proto::{printable, printable_line};
 use serde::Serialize;
 
 use super::Failure;
@@ -25,7 +29,7 @@ pub fn show(result: &(impl Serialize + Human), json: bool) -> Result<(), Failure
             let line = line.map_err(|error| Failure::new(format!("no JSON: {error}")))?;
             print(format!("{line}\n").as_bytes())
         }
-        false => print(result.human().as_bytes()),
+        false => print(printable(&result.human()).as_bytes()),
     }
 }
 
@@ -45,19 +49,23 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Writes a remark to stderr.
 pub fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable(&text.to_string()));
 }
 
 /// Rows in aligned columns under a heading.
 pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
+    let rows = rows
+        .iter()
+        .map(|row| row.each_ref().map(|cell| printable_line(cell).into_owned()));
+    let rows: Vec<_> = rows.collect();
     let mut widths = heading.map(str::len);
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
     let mut out = String::new();
-    for row in std::iter::once(&heading.map(String::from)).chain(rows) {
+    for row in std::iter::once(&heading.map(String::from)).chain(&rows) {
         let mut line = String::new();
         for (width, cell) in widths.iter().zip(row) {
             let _ = write!(line, "{cell:width$}  ");
@@ -74,6 +82,7 @@ pub(crate) fn fields(fields: &[(&str, Option<String>)]) -> String {
     let mut out = String::new();
     for (name, value) in fields {
         if let Some(value) = value {
+            let value = printable_line(value);
             let _ = writeln!(out, "{:width$} {value}", format!("{name}:"));
         }
     }
@@ -124,6 +133,18 @@ mod tests {
         assert_eq!(
             table(["DEVICE", "STATE", "LAST"], &rows),
             "DEVICE   STATE    LAST\ndummy:0  up\nx        backoff  why\n"
+        );
+    }
+
+    #[test]
+    fn text_of_others_stays_on_its_line_and_is_escaped() {
+        assert_eq!(
+            fields(&[("reason", Some("a\nhint: \x1b[31m".into()))]),
+            "reason: a\\nhint: \\x1b[31m\n"
+        );
+        assert_eq!(
+            table(["A", "B"], &[["\r\0".to_owned(), "b".to_owned()]]),
+            "A       B\n\\r\\x00  b\n"
         );
     }
 

@@ -13,12 +13,12 @@ use crate::error::Error;
 /// Which device, how often.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Which device, e.g. hokuyo, hokuyo:0, 4:0 or mediator
+    /// Device to ping, e.g. hokuyo, hokuyo:0, 4:0 or mediator
     device: Device,
-    /// End after so many [default: go on until Ctrl-C]
+    /// Number of PINGs [default: until Ctrl-C]
     #[arg(short, long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Seconds between two
+    /// Seconds between PINGs
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = super::seconds)]
     interval: Duration,
 }
@@ -32,7 +32,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     }
     output::show(&summary.shown(), json)?;
     match summary.times.is_empty() && summary.sent > 0 {
-        true => Err(summary.nothing_came_back()),
+        true => Err(summary.no_reply()),
         false => Ok(()),
     }
 }
@@ -112,7 +112,7 @@ struct Shown {
     device: String,
     sent: u64,
     received: u64,
-    loss_percent: f64,
+    lost_percent: f64,
     min_ms: Option<f64>,
     avg_ms: Option<f64>,
     max_ms: Option<f64>,
@@ -138,7 +138,7 @@ impl Summary {
             device: self.device.to_string(),
             sent: self.sent,
             received,
-            loss_percent: match self.sent {
+            lost_percent: match self.sent {
                 0 => 0.0,
                 sent => 100.0 * (sent - received) as f64 / sent as f64,
             },
@@ -149,8 +149,16 @@ impl Summary {
         }
     }
 
-    fn nothing_came_back(&self) -> Failure {
-        let failure = Failure::new(format!("nothing came back from {}", self.device));
+    fn no_reply(&self) -> Failure {
+        let failure = Failure::new(format!("no reply from {}", self.device));
+        if let (Some(Error::TimedOut { .. }), false) =
+            (&self.last_error, self.device == Device::MEDIATOR)
+        {
+            return failure.hint(format!(
+                "some old drivers never answer PING; `amber status {}` shows whether the driver runs",
+                self.device
+            ));
+        }
         match self.last_error.as_ref().and_then(Error::hint) {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -162,7 +170,7 @@ impl Human for Shown {
     fn human(&self) -> String {
         let mut out = format!(
             "\n--- {} ---\n{} sent, {} received, {:.0} % lost\n",
-            self.device, self.sent, self.received, self.loss_percent
+            self.device, self.sent, self.received, self.lost_percent
         );
         if let (Some(min), Some(avg), Some(max), Some(p50)) =
             (self.min_ms, self.avg_ms, self.max_ms, self.p50_ms)
@@ -194,6 +202,24 @@ mod tests {
             summary.shown().human(),
             "\n--- dummy:0 ---\n4 sent, 3 received, 25 % lost\n\
              min 1.000 ms, avg 2.000 ms, max 3.000 ms, p50 2.000 ms\n"
+        );
+    }
+
+    #[test]
+    fn a_driver_that_never_answers_ping_is_explained() {
+        let device = Device::new(DeviceType::DUMMY, 0);
+        let mut summary = Summary::new(device);
+        summary.sent = 1;
+        summary.last_error = Some(Error::TimedOut {
+            device,
+            waited: Duration::from_secs(1),
+        });
+        assert_eq!(
+            summary.no_reply(),
+            Failure::new("no reply from dummy:0").hint(
+                "some old drivers never answer PING; `amber status dummy:0` shows whether the \
+                 driver runs"
+            )
         );
     }
 

@@ -1,7 +1,7 @@
 //! Messages of any device by their schema, without knowing the type. PURE, but
 //! for [`Schemas::with`], which reads files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use amber_proto::{DESCRIPTORS, Device, DeviceType, Header, MsgType};
 use prost::Message as _;
@@ -9,10 +9,11 @@ use prost_reflect::{
     DescriptorPool, DynamicMessage, EnumDescriptor, ExtensionDescriptor, Kind, MessageDescriptor,
     Value as Field,
 };
-use protox::file::{ChainFileResolver, DescriptorSetFileResolver, IncludeFileResolver};
 use serde_json::{Map, Value};
 
 use super::Failure;
+
+mod own;
 
 /// How many elements of a list people are shown.
 pub(super) const MAX_SHOWN: usize = 8;
@@ -22,27 +23,6 @@ pub(super) const MAX_SHOWN: usize = 8;
 pub struct Schemas {
     header: MessageDescriptor,
     message: MessageDescriptor,
-}
-
-/// The longest schema that is read, in bytes: hundreds of times what a device needs.
-const SCHEMA_BYTES: u64 = 1024 * 1024;
-
-/// Whether a schema can be read whole. One that is not there is said by the compiler.
-fn check_file(file: &Path) -> Result<(), Failure> {
-    let Ok(found) = std::fs::metadata(file) else {
-        return Ok(());
-    };
-    let wrong = |what: &str| {
-        Err(Failure::wrong(format!("{}: {what}", file.display()))
-            .hint("`--proto` takes a .proto file with the messages of your device"))
-    };
-    if !found.is_file() {
-        return wrong("not a regular file");
-    }
-    match found.len() > SCHEMA_BYTES {
-        true => wrong("longer than 1 MiB"),
-        false => Ok(()),
-    }
 }
 
 impl Schemas {
@@ -64,43 +44,7 @@ impl Schemas {
         if files.is_empty() {
             return Self::load();
         }
-        for file in files {
-            check_file(file)?;
-        }
-        let ours = prost_types_set()?;
-        let names: Vec<_> = ours
-            .file
-            .iter()
-            .map(|file| file.name().to_owned())
-            .collect();
-        let mut resolver = ChainFileResolver::new();
-        // First, so that there is only one drivermsg.proto, whatever lies about.
-        resolver.add(DescriptorSetFileResolver::new(ours));
-        let mut folders: Vec<&Path> = files.iter().filter_map(|file| file.parent()).collect();
-        folders.dedup();
-        for folder in folders {
-            let here = folder.as_os_str().is_empty();
-            resolver.add(IncludeFileResolver::new(match here {
-                true => PathBuf::from("."),
-                false => folder.into(),
-            }));
-        }
-        let mut compiler = protox::Compiler::with_file_resolver(resolver);
-        compiler.include_imports(true);
-        let open = |compiler: &mut protox::Compiler, name: &Path| {
-            compiler.open_file(name).map(drop).map_err(|error| {
-                Failure::wrong(format!("{}: {error}", name.display()))
-                    .hint("a device's file begins like the ones in the folder proto: `import \"drivermsg.proto\";` and `extend amber.DriverMsg { ... }`")
-            })
-        };
-        for name in &names {
-            open(&mut compiler, Path::new(name))?;
-        }
-        for file in files {
-            let name = file.file_name().map(Path::new).unwrap_or(file);
-            open(&mut compiler, name)?;
-        }
-        Self::of(&compiler.descriptor_pool())
+        Self::of(&own::pool(prost_types_set()?, files)?)
     }
 
     fn of(pool: &DescriptorPool) -> Result<Self, Failure> {

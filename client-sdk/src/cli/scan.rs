@@ -1,14 +1,14 @@
 //! `amber scan`: what the laser scanner sees. IO.
 
-use std::fs;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_proto::{Device, DeviceType};
 use serde::Serialize;
 
 use super::Failure;
+use super::file;
 use super::output::{self, Human, fields, note, print, table};
 use super::watch;
 use crate::client::Client;
@@ -29,22 +29,22 @@ Examples:
 /// Which device, and how to show it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Which laser scanner, e.g. hokuyo, hokuyo:0 or 4:0
+    /// Laser scanner, e.g. hokuyo, hokuyo:0 or 4:0
     #[arg(default_value = "hokuyo:0")]
     device: Device,
-    /// Draw it in the terminal: straight ahead is up
+    /// Draw the scan in the terminal; straight ahead is up
     #[arg(long)]
     plot: bool,
-    /// Write it to a file as a picture: straight ahead is up
+    /// Write the scan to a PNG picture, or to stdout for `-`; straight ahead is up
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
-    /// How far pictures reach [default: as far as nearly all points]
+    /// Range of pictures [default: far enough for nearly all points]
     #[arg(long, value_name = "METRES", value_parser = metres_from)]
     range: Option<f64>,
-    /// Go on with every scan that is published, until Ctrl-C
+    /// Show every published scan, until Ctrl-C
     #[arg(long)]
     follow: bool,
-    /// End after so many scans
+    /// Number of scans to show
     #[arg(short = 'n', long, requires = "follow", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
@@ -57,15 +57,20 @@ impl Options {
     pub(super) fn checked(self, json: bool) -> Result<Self, Failure> {
         if self.device.device_type != DeviceType::HOKUYO {
             return Err(
-                Failure::wrong(format!("{} is no laser scanner", self.device))
+                Failure::wrong(format!("{} is not a laser scanner", self.device))
                     .hint("`amber scan hokuyo:0`; `amber devices` shows what there is"),
             );
         }
         if self.plot && json {
-            return Err(
-                Failure::wrong("--plot is for people and --json for programs")
-                    .hint("leave out one of them"),
-            );
+            return Err(Failure::wrong("--plot and --json cannot be combined")
+                .hint("--plot is for people, --json for programs: leave out one of them"));
+        }
+        if let Some(path) = &self.png {
+            file::check("--png", path)?;
+            if file::is_stdout(path) && (json || self.plot || self.follow) {
+                return Err(Failure::wrong("--png - needs stdout for one picture alone")
+                    .hint("leave out --json, --plot and --follow, or name a file"));
+            }
         }
         Ok(self)
     }
@@ -82,7 +87,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         let scan = scanner.scan().await?;
         show(&scan, &options, Frame::Only, json)?;
         if let Some(file) = &options.png {
-            note(format!("wrote {}", file.display()));
+            file::wrote(file);
         }
         return Ok(());
     }
@@ -92,7 +97,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         let update = watch::next(&mut scans, options.device).await?;
         if update.undecodable > 0 {
             let (device, bad) = (options.device, update.undecodable);
-            note(format!("{device}: {bad} messages were no scans"));
+            note(format!("{device}: {bad} invalid messages"));
         }
         let frame = match shown {
             0 => Frame::First,
@@ -116,7 +121,7 @@ fn show(scan: &Scan, options: &Options, frame: Frame, json: bool) -> Result<(), 
     if let Some(file) = &options.png {
         let picture = picture::png(scan, options.range)
             .map_err(|error| Failure::new(format!("cannot make the picture: {error}")))?;
-        write_whole(file, &picture)?;
+        file::write(file, &picture)?;
     }
     match (options.plot, frame) {
         (true, _) => {
@@ -154,15 +159,6 @@ fn drawing(scan: &Scan, view: View, frame: Frame) -> String {
         _ => "",
     };
     format!("{clear}\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
-}
-
-/// Whoever looks at the file sees the old picture or the new one.
-fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut new = file.as_os_str().to_owned();
-    new.push(".new");
-    fs::write(&new, bytes)
-        .and_then(|()| fs::rename(&new, file))
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))
 }
 
 /// Reads metres such as `5` or `0.5`.

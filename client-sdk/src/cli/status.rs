@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use amber_proto::Device;
 use amber_proto::mediator::{Counter, Driver, DriverCounters, Statistics};
+use amber_proto::{Device, printable_line};
 use serde::Serialize;
 
 use super::Failure;
@@ -171,7 +171,7 @@ impl Human for DriverStatus {
         if !self.last_words.is_empty() {
             out.push_str("last words:\n");
             for line in &self.last_words {
-                out.push_str(&format!("  {line}\n"));
+                out.push_str(&format!("  {}\n", printable_line(line)));
             }
         }
         out

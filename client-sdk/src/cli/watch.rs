@@ -1,6 +1,7 @@
 //! `amber watch`: what a device publishes. IO.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use amber_proto::ninedof::DriverMsg as NineDofMsg;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 use super::Failure;
 use super::ninedof::{ReadingShown, USUAL_PERIOD};
 use super::output::{self, Human, note};
+use super::reason;
 use super::reflect::{self, Schemas};
 use super::stargazer::FixShown;
 use crate::client::Client;
@@ -30,22 +32,22 @@ Examples:
 /// Which device, and what of it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Which device, e.g. hokuyo, hokuyo:0 or 4:0
+    /// Device, e.g. hokuyo, hokuyo:0 or 4:0
     device: Device,
-    /// Show how much comes per second instead of what
+    /// Show the message rate instead of the messages
     #[arg(long)]
     rate: bool,
-    /// The messages of your own device (may be given several times)
+    /// Messages of your own device (may be given several times)
     #[arg(long, value_name = "FILE")]
     proto: Vec<PathBuf>,
-    /// End after so many lines [default: go on until Ctrl-C]
+    /// Number of lines to show [default: until Ctrl-C]
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// How far apart messages of a ninedof or stargazer are, such as 20ms or 1.5s
-    /// [default: 100ms, and all]
+    /// Time between messages of a ninedof or stargazer, such as 20ms or 1.5s
+    /// [default: 100ms for ninedof, every message for stargazer]
     #[arg(long, value_parser = period)]
     period: Option<Duration>,
-    /// Which sensors of a ninedof [default: accel,gyro,magnet]
+    /// Sensors of a ninedof [default: accel,gyro,magnet]
     #[arg(long, value_name = "LIST")]
     sensors: Option<Sensors>,
 }
@@ -85,12 +87,15 @@ fn period(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not between 1ms and 3600s".to_owned())
 }
 
+/// Devices that publish on their own do so at least once in this time.
+const SILENCE: Duration = Duration::from_secs(3);
+
 const MIN_PERIOD: Duration = Duration::from_millis(1);
 const MAX_PERIOD: Duration = Duration::from_secs(3600);
 
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
     if options.device == Device::MEDIATOR {
-        note("`amber events` shows in words what the mediator publishes");
+        note("`amber events` shows these messages in words");
     }
     let updates = match options.device.device_type {
         DeviceType::NINEDOF => {
@@ -107,19 +112,31 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     };
     match options.rate {
         true => rates(updates, &options, json).await,
-        false => messages(updates, &options, json).await,
+        false => messages(client, updates, &options, json).await,
     }
 }
 
 async fn messages(
+    client: &Client,
     mut updates: Subscription<Bytes>,
     options: &Options,
     json: bool,
 ) -> Result<(), Failure> {
     let schemas = Schemas::with(&options.proto)?;
     let mut shown = 0;
+    let patience = SILENCE.max(2 * options.period.unwrap_or_default());
+    let mut silence = pin!(tokio::time::sleep(patience));
+    let mut is_silence_reported = false;
     while options.count.is_none_or(|count| shown < count) {
-        let update = next(&mut updates, options.device).await?;
+        let update = tokio::select! {
+            biased;
+            update = next(&mut updates, options.device) => update?,
+            () = &mut silence, if shown == 0 && !is_silence_reported => {
+                is_silence_reported = true;
+                report_silence(client, options.device, patience).await;
+                continue;
+            }
+        };
         let device = options.device;
         if let Some(reading) = reading(device, &update) {
             output::show(&reading, json)?;
@@ -131,6 +148,18 @@ async fn messages(
         shown += 1;
     }
     Ok(())
+}
+
+/// Says why nothing comes, or that perhaps nothing ever will.
+async fn report_silence(client: &Client, device: Device, patience: Duration) {
+    let seconds = patience.as_secs_f64();
+    let why = match reason::of(client, device).await {
+        Some(why) => why,
+        None => "it may not publish at all; `amber call` asks it".to_owned(),
+    };
+    note(format!(
+        "{device} has published nothing for {seconds:.0} s: {why}"
+    ));
 }
 
 async fn rates(

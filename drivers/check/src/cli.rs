@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_client::cli::{Failure, Schemas, print, read_fields, read_hex, seconds, show, table};
+use amber_proto::printable;
 use amber_proto::{Device, DeviceType};
 
 use crate::bench::Running;
@@ -276,7 +277,7 @@ fn conclude(report: &Report, strict: bool, json: bool) -> Result<(), Failure> {
     if json {
         show(report, true)?;
     } else {
-        print(format!("\n{}", report.summary()).as_bytes())?;
+        print(printable(&format!("\n{}", report.summary())).as_bytes())?;
     }
     match report.failed + if strict { report.notes } else { 0 } {
         0 => Ok(()),
@@ -308,7 +309,7 @@ impl Live {
         self.progress("");
         let text = checked.line() + &checked.explanation();
         // A reader that has gone away does not end the check: the exit code counts.
-        let _ = print(text.as_bytes());
+        let _ = print(printable(&text).as_bytes());
         self.progress("...");
     }
 

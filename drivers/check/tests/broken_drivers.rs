@@ -282,6 +282,24 @@ fn answers_that_are_too_many() {
 }
 
 #[test]
+fn a_driver_that_dies_of_the_check_before_is_not_blamed_on_the_next() {
+    let report = report(
+        "breaks-on-text",
+        &["requests", "no-number"],
+        Duration::from_secs(3),
+    );
+    let [requests, no_number] = &report.checks[..] else {
+        panic!("{:?}", report.checks);
+    };
+    assert_eq!(no_number.outcome, Outcome::Pass, "{}", no_number.line());
+    let all = requests.line() + &requests.explanation();
+    assert_eq!(requests.outcome, Outcome::Fail, "{all}");
+    assert!(all.contains("ended shortly after this check"), "{all}");
+    assert!(all.contains("IndexError: text is too long"), "{all}");
+    assert_eq!(report.failed, 1);
+}
+
+#[test]
 fn what_is_not_known_ends_the_driver() {
     at_once(&[
         &|| {

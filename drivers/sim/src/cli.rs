@@ -28,8 +28,8 @@ const MAP_BYTES: u64 = 16 * 1024 * 1024;
   amber sim state
   amber sim fault unplug hokuyo --for 10")]
 pub struct Options {
-    /// The folder for the links to the devices, and for the control socket
-    #[arg(long, value_name = "FOLDER", env = "AMBER_SIM_DIR", default_value_os_t = default_folder(), global = true)]
+    /// Folder for the links to the devices and the control socket
+    #[arg(long, value_name = "FOLDER", env = "AMBER_SIM_DIR", default_value_os_t = default_folder(), hide_default_value = true, global = true)]
     pub dir: PathBuf,
     #[command(flatten)]
     start: Start,
@@ -39,30 +39,30 @@ pub struct Options {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Verb {
-    /// Show the truth: where the robot is, and what it touched
+    /// Show the true state: where the robot is, and what it touched
     #[command(after_help = "Example:\n  amber sim state")]
     State,
-    /// Make something go wrong, or right again
+    /// Start or clear a fault
     #[command(after_help = "Examples:
   amber sim fault unplug hokuyo --for 10
   amber sim fault stuck-wheel front-left
   amber sim fault clear")]
     Fault {
-        /// What
+        /// Fault
         kind: FaultKind,
-        /// Which device (roboclaw, hokuyo, hokuyo-tcp, ninedof, stargazer, maestro) or wheel (front-left and so on)
+        /// Device (roboclaw, hokuyo, hokuyo-tcp, ninedof, stargazer, maestro) or wheel (front-left and so on)
         about: Option<String>,
-        /// End it after so many simulated seconds
+        /// Clear the fault after this time, in simulated seconds
         #[arg(long = "for", value_name = "SECONDS")]
         seconds: Option<f64>,
     },
     /// Pull the reset line of the motor controllers
     #[command(after_help = "Example:\n  amber sim reset")]
     Reset,
-    /// Put the robot somewhere else
+    /// Move the robot to another place
     #[command(after_help = "Example:\n  amber sim place 1.2,1,90")]
     Place {
-        /// As in the map: metres with y down, degrees clockwise
+        /// Position as in the map: metres with y down, degrees clockwise
         #[arg(value_name = "X,Y,HEADING", allow_hyphen_values = true)]
         place: Place,
     },
@@ -70,19 +70,19 @@ enum Verb {
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum FaultKind {
-    /// Pull the plug of a device
+    /// Unplug a device
     Unplug,
-    /// Put it in again
+    /// Plug a device in again
     Replug,
-    /// A device neither hears nor answers
+    /// A device does not respond
     Stall,
-    /// A device sends wrong bits
+    /// A device sends corrupt data
     Corrupt,
     /// The battery is almost empty
     LowBattery,
     /// A wheel does not turn
     StuckWheel,
-    /// Nothing is wrong any more
+    /// Clear all faults
     Clear,
 }
 
@@ -304,7 +304,9 @@ fn ask(folder: &Path, request: Request) -> Result<Answer, Failure> {
         if nobody {
             Failure {
                 message: format!("no simulation runs in {}", folder.display()),
-                hint: Some("start one with `amber sim`, or name its folder with --dir".to_owned()),
+                hint: Some(
+                    "start one with `amber sim`, or select its folder with --dir".to_owned(),
+                ),
                 wrong_request: false,
             }
         } else {

@@ -8,12 +8,14 @@ use std::collections::HashMap;
 use std::env;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use amber_client::cli::{self as client, Failure};
 use amber_mediator::config::DEFAULT_PORT;
 use amber_mediator::shell::{Hangup, this_program};
+use amber_sim::cli::default_folder;
 use amber_sim::simulator::MARKERS;
 
 use super::{failed, mediator};
@@ -28,23 +30,27 @@ const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
 Examples:
   amber demo
   amber demo --driver '201:0=python3 my_driver.py'
+  amber demo --port 0 --dir /tmp/second-robot
 
-Then type in another terminal what it shows. Ctrl-C ends it.")]
+Then type the commands that it shows in another terminal. Ctrl-C ends the demo.")]
 pub(crate) struct Options {
     /// Listen on this port of the loopback address; 0 picks one
     #[arg(long, default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// Where the robot drives: a map in the .roson format, instead of a small flat
+    /// Map in the .roson format [default: a small flat]
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
-    /// Run one more driver: split like a shell would, without a shell (may be given several times)
+    /// Folder for the simulated devices; a second demo needs its own, and --port 0
+    #[arg(long, value_name = "FOLDER", env = "AMBER_SIM_DIR", default_value_os_t = default_folder(), hide_default_value = true)]
+    dir: PathBuf,
+    /// Run another driver: split like a shell would, without a shell (may be given several times)
     #[arg(long, value_name = "DEVICE=COMMAND ARGS...")]
     driver: Vec<String>,
 }
 
 impl Options {
     pub(crate) fn run(self, options: &client::Options) -> Result<(), Failure> {
-        let robot = Robot::start(self.map.as_deref())?;
+        let robot = Robot::start(self.map.as_deref(), &self.dir)?;
         let python = python_driver();
         let second = match &python {
             Ok(script) => format!("python3 -u {}", quoted(&script.to_string_lossy())),
@@ -83,7 +89,7 @@ impl Options {
             ..mediator::Options::default()
         };
         mediator.serve(options, |addresses| {
-            introduce(addresses, &drivers, python.err())
+            introduce(addresses, &drivers, &self.dir, python.err())
         })
     }
 }
@@ -96,13 +102,16 @@ struct Robot {
 }
 
 impl Robot {
-    fn start(map: Option<&Path>) -> Result<Self, Failure> {
+    fn start(map: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
         let amber = this_program().map_err(|error| failed("cannot find this program", &error))?;
         let mut command = Command::new(amber);
-        command.args(["sim", "--until-eof"]);
+        command.args(["sim", "--until-eof", "--dir"]).arg(folder);
         if let Some(map) = map {
             command.arg("--map").arg(map);
         }
+        // Ctrl-C is for the mediator: it stops the drivers, then the end of stdin
+        // stops the robot.
+        command.process_group(0);
         let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -122,10 +131,13 @@ impl Robot {
                 return Ok(Self { process, places });
             }
         }
-        // It has said why on stderr.
-        let _ = process.wait();
-        Err(Failure::new("the simulated robot did not start")
-            .hint("`AMBER_SIM_DIR=/tmp/another amber demo` keeps its devices elsewhere"))
+        // It has said why on stderr, and what to do.
+        let status = process.wait();
+        let text = "the simulated robot did not start";
+        Err(match status.is_ok_and(|status| status.code() == Some(2)) {
+            true => Failure::wrong(text),
+            false => Failure::new(text),
+        })
     }
 
     /// Where one of [`DEVICES`] is.
@@ -146,6 +158,7 @@ impl Drop for Robot {
 fn introduce(
     addresses: &[SocketAddr],
     drivers: &[String],
+    folder: &Path,
     missing: Option<String>,
 ) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -156,6 +169,11 @@ fn introduce(
     let to = match addresses.first() {
         Some(address) if address.port() != DEFAULT_PORT => format!(" -m {address}"),
         _ => String::new(),
+    };
+    // The other terminal may lack the variable that names the folder.
+    let state = match folder == default_folder() {
+        true => "sim state".to_owned(),
+        false => format!("sim state --dir {}", quoted(&folder.to_string_lossy())),
     };
     writeln!(
         out,
@@ -188,11 +206,7 @@ fn introduce(
         ),
         (&to, "call stargazer pose", "where markers say that it is"),
         (&to, "call maestro set-angle 3 45", "turns a servo"),
-        (
-            "",
-            "sim state",
-            "the truth: where the robot is, what it touched",
-        ),
+        ("", &state, "the truth: where the robot is, what it touched"),
         (&to, "watch dummy", "what a device publishes; Ctrl-C ends"),
         (&to, "ping dummy", "how long a message takes; Ctrl-C ends"),
         (

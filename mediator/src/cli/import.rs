@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use amber_client::cli::{self as client, Failure};
 use amber_mediator::config::file;
-use amber_mediator::config::import::{ImportError, import};
+use amber_mediator::config::import::import;
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -12,12 +12,13 @@ Examples:
   amber import priv/settings.config > amber.toml
   amber import --directory /opt/amber-erlang-mediator settings.config > amber.toml
 
-What cannot be carried over is said on stderr. Then try `amber mediator -c amber.toml`.")]
+Entries that cannot be converted are reported on stderr and left out; the exit code is then 1.
+Next, try `amber mediator -c amber.toml`.")]
 pub(crate) struct Options {
     /// The settings of the original mediator (Erlang terms)
     #[arg(value_name = "FILE")]
     settings: PathBuf,
-    /// The folder in which the original was started [default: where the new file lies]
+    /// The folder in which the original was started [default: the folder of the new file]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -37,20 +38,27 @@ impl Options {
                 .collect(),
         };
         let imported = import(&text, self.directory.as_deref()).map_err(|error| {
-            let hint = match &error {
-                ImportError::Syntax(_) => "Erlang's own `file:consult` would not read it either",
-                ImportError::Entry { .. } => {
-                    "mend the entry, or put `%` in front of its lines to leave it out"
-                }
-            };
-            Failure::wrong(format!("{path}:{error}")).hint(hint)
+            Failure::wrong(format!("{path}:{error}"))
+                .hint("Erlang's own `file:consult` cannot read it either")
         })?;
         for note in &imported.notes {
             client::note(format_args!("{path}: {note}"));
         }
         if imported.drivers == 0 {
-            client::note(format_args!("{path}: there is no driver in it"));
+            client::note(format_args!("{path}: no drivers found"));
         }
-        client::print(imported.toml.as_bytes())
+        client::print(imported.toml.as_bytes())?;
+        match imported.invalid {
+            0 => Ok(()),
+            1 => Err(Failure::new(
+                "1 invalid entry was left out; all others were imported",
+            )),
+            many => Err(Failure::new(format!(
+                "{many} invalid entries were left out; all others were imported"
+            ))),
+        }
+        .map_err(|failure| {
+            failure.hint("add the drivers by hand, as `[[driver]]`, or fix the entries")
+        })
     }
 }

@@ -1,13 +1,13 @@
 //! `amber mediator`. IO.
 
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::{io, process};
 
 use amber_client::cli::{self as client, Failure};
-use amber_mediator::config::{Config, ConfigError};
+use amber_mediator::config::{Config, ConfigError, DEFAULT_PORT};
 use amber_mediator::log::{self, Format, Log};
 use amber_mediator::shell::{BindError, Ending, Hangup, Hooks, Mediator, this_program};
 
@@ -26,8 +26,8 @@ pub(crate) struct Options {
     /// Read the configuration from FILE
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Listen here instead of on all addresses, port 26233 (may be given several times; port 0 picks one)
-    #[arg(long, value_name = "ADDR")]
+    /// Address to listen on [default: all addresses, port 26233]; may be given several times; port 0 picks a free port
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     pub(crate) listen: Vec<SocketAddr>,
     /// Run a driver: split like a shell would, without a shell (may be given several times)
     #[arg(long, value_name = "DEVICE=COMMAND ARGS...")]
@@ -35,10 +35,10 @@ pub(crate) struct Options {
     /// What to log: a level, or levels for targets, such as `warn` or `info,amber_mediator=debug`
     #[arg(long, value_name = "FILTER", default_value = "info", env = "AMBER_LOG")]
     pub(crate) log: String,
-    /// How the log looks: for people, one JSON object per line (as with --json), or with priorities for the journal of systemd (the default when stderr goes there)
+    /// Log format: text for people, one JSON object per line (as with --json), or with priorities for the journal of systemd (the default when stderr goes there)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
-    /// Show the whole configuration as it would be used, and end
+    /// Print the effective configuration and exit
     #[arg(long)]
     pub(crate) print_config: bool,
     /// What the end of the terminal means.
@@ -126,6 +126,17 @@ impl Options {
     }
 }
 
+/// Reads `ADDRESS:PORT`; an address alone gets the usual port.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    match text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(address) => Ok((address, DEFAULT_PORT).into()),
+        Err(_) => Err("expected ADDRESS:PORT, e.g. 127.0.0.1:26233 or [::1]:0".to_owned()),
+    }
+}
+
 fn wrong(error: &ConfigError) -> Failure {
     let failure = Failure::wrong(error.to_string());
     match error.hint() {
@@ -151,6 +162,28 @@ fn cannot_listen(error: &BindError) -> Failure {
         }
         BindError::Other(..) | BindError::TooMany(_) | BindError::Nothing => {
             failure.hint("`--listen 127.0.0.1:26233` serves programs on this machine only")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_alone_gets_the_usual_port() {
+        for (text, address) in [
+            ("127.0.0.1", "127.0.0.1:26233"),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("::1", "[::1]:26233"),
+            ("[::1]", "[::1]:26233"),
+            ("[::]:7", "[::]:7"),
+        ] {
+            assert_eq!(listen_address(text).unwrap().to_string(), address, "{text}");
+        }
+        for text in ["", "robot", "127.0.0.1:", "127.0.0.1:70000"] {
+            let error = listen_address(text).unwrap_err();
+            assert!(error.contains("e.g. 127.0.0.1:26233"), "{error}");
         }
     }
 }

@@ -19,24 +19,18 @@ pub struct Imported {
     pub toml: String,
     /// What could not be carried over, each with its place.
     pub notes: Vec<String>,
+    /// How many entries of drivers are invalid and were left out; each has a note.
+    pub invalid: usize,
     /// How many drivers there are.
     pub drivers: usize,
 }
 
-/// Why settings cannot be carried over.
+/// A driver's entry is not as the original reads it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ImportError {
-    /// The text is no list of Erlang terms.
-    #[error("{0}")]
-    Syntax(#[from] SyntaxError),
-    /// A driver's entry is not as the original reads it.
-    #[error("{}:{}: {message}", at.line, at.column)]
-    Entry {
-        /// Where.
-        at: Place,
-        /// What is wrong.
-        message: String,
-    },
+#[error("{}:{}: {message}", at.line, at.column)]
+struct InvalidEntry {
+    at: Place,
+    message: String,
 }
 
 struct Driver {
@@ -46,19 +40,27 @@ struct Driver {
     at: Place,
 }
 
-/// Carries the settings over; `directory` is the folder in which the original
-/// was started, where it is not the one of the new file.
+/// Converts the settings; `directory` is the folder in which the original
+/// was started, where it is not the one of the new file. Invalid entries are
+/// left out: the other drivers do not depend on them.
 ///
 /// # Errors
-/// The text cannot be read, or a driver's entry has no program or device.
-pub fn import(text: &str, directory: Option<&Path>) -> Result<Imported, ImportError> {
+/// The text is not a list of Erlang terms.
+pub fn import(text: &str, directory: Option<&Path>) -> Result<Imported, SyntaxError> {
     let mut drivers: Vec<Driver> = Vec::new();
+    let mut invalid = 0;
     let mut notes = Vec::new();
     for term in consult(text)? {
         match named(&term) {
             Some(("supervised_driver", rest)) => {
-                let Some(driver) = driver(&term, rest, &mut notes)? else {
-                    continue;
+                let driver = match driver(&term, rest, &mut notes) {
+                    Ok(Some(driver)) => driver,
+                    Ok(None) => continue,
+                    Err(error) => {
+                        invalid += 1;
+                        notes.push(format!("{error}: entry left out"));
+                        continue;
+                    }
                 };
                 let same = |known: &&Driver| known.device == driver.device;
                 if let Some(known) = drivers.iter().find(same) {
@@ -95,6 +97,7 @@ pub fn import(text: &str, directory: Option<&Path>) -> Result<Imported, ImportEr
         toml: toml(&drivers, directory),
         drivers: drivers.len(),
         notes,
+        invalid,
     })
 }
 
@@ -102,8 +105,8 @@ fn at(term: &Term) -> String {
     format!("line {}", term.at.line)
 }
 
-fn error<T>(term: &Term, message: impl Into<String>) -> Result<T, ImportError> {
-    Err(ImportError::Entry {
+fn error<T>(term: &Term, message: impl Into<String>) -> Result<T, InvalidEntry> {
+    Err(InvalidEntry {
         at: term.at,
         message: message.into(),
     })
@@ -130,7 +133,7 @@ fn driver(
     term: &Term,
     rest: &[Term],
     notes: &mut Vec<String>,
-) -> Result<Option<Driver>, ImportError> {
+) -> Result<Option<Driver>, InvalidEntry> {
     let [module, device, options] = rest else {
         return error(
             term,
@@ -203,7 +206,7 @@ fn driver(
     }))
 }
 
-fn device_of(term: &Term) -> Result<Device, ImportError> {
+fn device_of(term: &Term) -> Result<Device, InvalidEntry> {
     let numbers = match &term.value {
         Value::Tuple(elements) => match elements.as_slice() {
             [
@@ -230,7 +233,7 @@ fn device_of(term: &Term) -> Result<Device, ImportError> {
     }
 }
 
-fn text_of(term: &Term) -> Result<String, ImportError> {
+fn text_of(term: &Term) -> Result<String, InvalidEntry> {
     match &term.value {
         Value::Text(text) | Value::Atom(text) => Ok(text.clone()),
         // An empty text is an empty list to Erlang.
@@ -371,10 +374,26 @@ mod tests {
                 "{supervised_driver, {driver, {x}}, {1,0}, [{cdriver, 7}]}.",
                 "1:54: expected a text",
             ),
-            ("{supervised_driver,\n", "2:1: the text ends within a term"),
         ] {
-            let error = import(text, None).unwrap_err().to_string();
-            assert!(error.starts_with(message), "{text}: {error}");
+            let imported = import(text, None).unwrap();
+            assert_eq!((imported.drivers, imported.invalid), (0, 1), "{text}");
+            let [note] = &imported.notes[..] else {
+                panic!("{text}: {:?}", imported.notes);
+            };
+            assert!(note.starts_with(message), "{text}: {note}");
+            assert!(note.ends_with(": entry left out"), "{text}: {note}");
         }
+        let error = import("{supervised_driver,\n", None).unwrap_err();
+        assert_eq!(error.to_string(), "2:1: the text ends within a term");
+    }
+
+    #[test]
+    fn an_invalid_entry_does_not_stop_the_others() {
+        // As settings were written early in 2013: one name instead of {driver, {name}}.
+        let text = format!("{{supervised_driver, roboclaw, {{2, 0}}, []}}.\n{SETTINGS}");
+        let imported = import(&text, None).unwrap();
+        assert_eq!((imported.drivers, imported.invalid), (3, 1));
+        assert_eq!(imported.toml, import(SETTINGS, None).unwrap().toml);
+        assert!(imported.notes[0].starts_with("1:21: expected {driver, {name}}"));
     }
 }

@@ -16,22 +16,22 @@ use crate::stargazer::Guide;
 
 #[derive(Args, Clone, Debug)]
 pub(super) struct Start {
-    /// A map in the .roson format; a small flat if absent
+    /// Map in the .roson format [default: a small flat]
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
-    /// Where the robot begins, as in the map: metres with y down, degrees clockwise
+    /// Start position as in the map: metres with y down, degrees clockwise
     #[arg(long, value_name = "X,Y,HEADING", allow_hyphen_values = true)]
     start: Option<Place>,
-    /// The seed of all noise
+    /// Seed of all noise
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What the motor controllers speak
+    /// Protocol of the motor controllers
     #[arg(long, value_enum, default_value_t = RoboclawKind::Crc16)]
     roboclaw: RoboclawKind,
-    /// Which laser scanner
+    /// Model of the laser scanner
     #[arg(long, value_enum, default_value_t = HokuyoKind::Urg04Lx)]
     hokuyo: HokuyoKind,
-    /// Another laser scanner that listens on TCP
+    /// Add a laser scanner that listens on TCP
     #[arg(long, value_name = "ADDRESS:PORT")]
     hokuyo_tcp: Option<SocketAddr>,
     /// The laser scanner starts in SCIP 1.1, as units with older firmware do
@@ -53,10 +53,10 @@ pub(super) struct Start {
     /// The servo controller first waits for the byte AA, as on a serial line of unknown speed
     #[arg(long)]
     maestro_detect_baud: bool,
-    /// How much faster than real time
+    /// Speed of the simulation relative to real time
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     speed: f64,
-    /// End when stdin ends, as for a program that was started by another one
+    /// Exit when stdin ends; for programs that start the simulation
     #[arg(long)]
     pub(super) until_eof: bool,
 }

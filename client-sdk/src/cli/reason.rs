@@ -1,0 +1,180 @@
+//! Why a device did not do what it was asked: the mediator often knows. IO.
+
+use std::time::Duration;
+
+use amber_proto::Device;
+use amber_proto::mediator::{Driver, DriverState};
+
+use super::Failure;
+use super::devices::{state_name, trouble};
+use crate::client::{Announcement, Client};
+
+/// The mediator answers this from memory, so it is late only when it is gone.
+const DEADLINE: Duration = Duration::from_millis(500);
+
+/// Within this time the mediator has read what a driver wrote to stderr before
+/// its last answer.
+const STDERR_DELAY: Duration = Duration::from_millis(30);
+
+/// Adds to a time-out why the device does not answer, if the mediator knows.
+pub(super) async fn explain(client: &Client, failure: Failure) -> Failure {
+    let Some(device) = failure.timed_out() else {
+        return failure;
+    };
+    let Some(driver) = describe(client, device).await else {
+        return failure;
+    };
+    match why(&driver, device) {
+        Some(why) => failure.because(&why, hint(device)),
+        None => failure,
+    }
+}
+
+/// Why the device does not work, if the mediator knows.
+pub(super) async fn of(client: &Client, device: Device) -> Option<String> {
+    why(&describe(client, device).await?, device)
+}
+
+pub(super) fn hint(device: Device) -> String {
+    format!("`amber status {device}` shows more")
+}
+
+async fn describe(client: &Client, device: Device) -> Option<Driver> {
+    if client.announcement() == Announcement::Silent || device == Device::MEDIATOR {
+        return None;
+    }
+    let mediator = client.mediator().with_deadline(DEADLINE);
+    mediator.driver(device).await.ok()
+}
+
+fn why(driver: &Driver, device: Device) -> Option<String> {
+    let is_of_device = |of: &amber_proto::mediator::Device| {
+        (of.r#type, of.id) == (device.device_type.0, device.id.0)
+    };
+    let known = driver
+        .troubles
+        .iter()
+        .find(|trouble| is_of_device(&trouble.device));
+    if let Some(known) = known {
+        return Some(trouble(&known.text, known.since_ms));
+    }
+    match driver.state() {
+        DriverState::Up => None,
+        state => Some(format!("its driver is {}", state_name(state))),
+    }
+}
+
+/// Watches whether a driver complains about a command that has no answer.
+pub(super) struct Complaints {
+    device: Device,
+    lines_before: Option<u64>,
+}
+
+impl Complaints {
+    /// Before the command is sent.
+    pub(super) async fn begin(client: &Client, device: Device) -> Self {
+        let driver = describe(client, device).await;
+        Self {
+            device,
+            lines_before: driver.as_ref().map(stderr_lines),
+        }
+    }
+
+    /// After the command was sent: that the driver did nothing is a failure.
+    ///
+    /// # Errors
+    /// The device does not work, or its driver has logged a warning since.
+    pub(super) async fn end(self, client: &Client) -> Result<(), Failure> {
+        let (device, Some(before)) = (self.device, self.lines_before) else {
+            return Ok(());
+        };
+        // Its answer shows that the driver has read the command.
+        let _ = client.device(device).with_deadline(DEADLINE).ping().await;
+        tokio::time::sleep(STDERR_DELAY).await;
+        let Some(driver) = describe(client, device).await else {
+            return Ok(());
+        };
+        if let Some(why) = why(&driver, device) {
+            let text = format!("{device} cannot do that now: {why}");
+            return Err(Failure::new(text).hint(hint(device)));
+        }
+        match new_warning(&driver, before) {
+            Some(line) => Err(Failure::new(format!(
+                "{device} did not accept the command; its driver says: {line}"
+            ))
+            .hint(hint(device))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn stderr_lines(driver: &Driver) -> u64 {
+    driver
+        .counters
+        .as_ref()
+        .map_or(0, |counters| counters.stderr_lines())
+}
+
+/// The last warning of a driver since it had written so many lines.
+fn new_warning(driver: &Driver, before: u64) -> Option<&str> {
+    let new = usize::try_from(stderr_lines(driver).saturating_sub(before)).unwrap_or(usize::MAX);
+    let mut lines = driver.last_words.iter().rev().take(new);
+    let line = lines.find(|line| ["WARN", "ERROR"].iter().any(|level| line.contains(level)))?;
+    let text = line.split_once("WARN").or_else(|| line.split_once("ERROR"));
+    Some(text.map_or(line.as_str(), |(_, text)| text.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::mediator::{Device as WireDevice, DriverCounters, Trouble};
+
+    use super::*;
+
+    fn hokuyo(troubles: Vec<Trouble>) -> Driver {
+        Driver {
+            state: DriverState::Up.into(),
+            troubles,
+            counters: Some(DriverCounters {
+                stderr_lines: Some(3),
+                ..DriverCounters::default()
+            }),
+            last_words: ["INFO ready", "WARN servo 99 is not there", "INFO done"]
+                .map(str::to_owned)
+                .into(),
+            ..Driver::default()
+        }
+    }
+
+    #[test]
+    fn the_trouble_of_the_device_is_the_reason() {
+        let device: Device = "hokuyo:0".parse().unwrap();
+        let trouble = |id| Trouble {
+            device: WireDevice { r#type: 4, id },
+            text: "/dev/hokuyo is not there".into(),
+            since_ms: 12_000,
+        };
+        let reason = why(&hokuyo(vec![trouble(1), trouble(0)]), device);
+        assert_eq!(
+            reason.as_deref(),
+            Some("/dev/hokuyo is not there (since 12s)")
+        );
+        assert_eq!(why(&hokuyo(vec![trouble(1)]), device), None);
+        let stopped = Driver {
+            state: DriverState::Backoff.into(),
+            ..hokuyo(vec![])
+        };
+        assert_eq!(
+            why(&stopped, device).as_deref(),
+            Some("its driver is backoff")
+        );
+    }
+
+    #[test]
+    fn only_new_warnings_count() {
+        let driver = hokuyo(vec![]);
+        assert_eq!(new_warning(&driver, 3), None);
+        assert_eq!(new_warning(&driver, 2), None);
+        assert_eq!(new_warning(&driver, 1), Some("servo 99 is not there"));
+        assert_eq!(new_warning(&driver, 0), Some("servo 99 is not there"));
+    }
+}

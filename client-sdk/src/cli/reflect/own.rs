@@ -1,0 +1,269 @@
+//! The schemas of users' own devices, compiled together with ours. IO.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use prost_reflect::DescriptorPool;
+use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
+use protox::file::{DescriptorSetFileResolver, File, FileResolver};
+
+use super::Failure;
+
+const HINT: &str = "a device's file begins like the ones in the folder proto: \
+                    `import \"drivermsg.proto\";` and `extend amber.DriverMsg { ... }`";
+
+/// The longest schema that is read, in bytes: hundreds of times what a device needs.
+const SCHEMA_BYTES: u64 = 1024 * 1024;
+
+/// Checks what the compiler does not report by name: a file that is missing, or
+/// that has no end or is too long.
+fn check_file(path: &Path) -> Result<(), Failure> {
+    let cannot = |what: &dyn fmt::Display| Failure::wrong(format!("{}: {what}", path.display()));
+    let found =
+        fs::metadata(path).map_err(|error| cannot(&format_args!("cannot read: {error}")))?;
+    let hint = "`--proto` takes a .proto file with the messages of your device";
+    if !found.is_file() {
+        return Err(cannot(&"not a regular file").hint(hint));
+    }
+    if found.len() > SCHEMA_BYTES {
+        return Err(cannot(&"longer than 1 MiB").hint(hint));
+    }
+    fs::File::open(path).map_err(|error| cannot(&format_args!("cannot read: {error}")))?;
+    Ok(())
+}
+
+/// Our schemas and those of the files.
+///
+/// # Errors
+/// A file cannot be read or compiled, or uses a field number that another file has.
+pub(super) fn pool(ours: FileDescriptorSet, files: &[PathBuf]) -> Result<DescriptorPool, Failure> {
+    let packages: Vec<_> = (ours.file.iter())
+        .map(|file| (file.name().to_owned(), file.package().to_owned()))
+        .collect();
+    let mut own: Vec<(String, PathBuf)> = Vec::new();
+    for path in files {
+        check_file(path)?;
+        if own.iter().any(|(_, known)| known == path) {
+            continue;
+        }
+        let base = path.file_name().unwrap_or(path.as_os_str());
+        let base = base.to_string_lossy().into_owned();
+        let known = packages.iter().find(|(name, _)| *name == base);
+        if let Some((name, package)) = known {
+            let is_ours = File::open(name, path)
+                .is_ok_and(|file| file.file_descriptor_proto().package() == package);
+            if is_ours {
+                continue;
+            }
+        }
+        // Two files may have the same name in different folders.
+        let is_taken = known.is_some() || own.iter().any(|(name, _)| *name == base);
+        let name = match is_taken {
+            true => format!("{}/{base}", own.len() + 1),
+            false => base,
+        };
+        own.push((name, path.clone()));
+    }
+    let clash = Rc::default();
+    let resolver = Resolver {
+        numbers: RefCell::new(HashMap::new()),
+        clash: Rc::clone(&clash),
+        own: own.clone(),
+        folders: folders(files),
+        ours: DescriptorSetFileResolver::new(ours),
+    };
+    let mut compiler = protox::Compiler::with_file_resolver(resolver);
+    compiler.include_imports(true);
+    let ours = packages.into_iter().map(|(name, _)| (name, None));
+    let own = own.into_iter().map(|(name, path)| (name, Some(path)));
+    for (name, path) in ours.chain(own) {
+        compiler.open_file(&name).map_err(|error| {
+            if let Some(clash) = clash.take() {
+                return clash;
+            }
+            let shown = path.map_or(name, |path| path.display().to_string());
+            Failure::wrong(format!("{shown}: {error}")).hint(HINT)
+        })?;
+    }
+    Ok(compiler.descriptor_pool())
+}
+
+/// Where imports are looked for: beside the files.
+fn folders(files: &[PathBuf]) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in files.iter().filter_map(|file| file.parent()) {
+        if !folders.iter().any(|known| known == folder) {
+            folders.push(folder.into());
+        }
+    }
+    folders
+}
+
+/// Finds files by name, ours first: there must be only one drivermsg.proto.
+struct Resolver {
+    ours: DescriptorSetFileResolver,
+    own: Vec<(String, PathBuf)>,
+    folders: Vec<PathBuf>,
+    /// The field and the file of each number; the pool would panic at the second one.
+    numbers: RefCell<HashMap<i32, (String, String)>>,
+    clash: Rc<RefCell<Option<Failure>>>,
+}
+
+impl FileResolver for Resolver {
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        let (file, shown) = match self.ours.open_file(name) {
+            Ok(file) => (file, name.to_owned()),
+            Err(_) => self.open_own(name)?,
+        };
+        if let Some(clash) = self.register(file.file_descriptor_proto(), &shown) {
+            self.clash.replace(Some(clash));
+            return Err(protox::Error::new("a field number is used twice"));
+        }
+        Ok(file)
+    }
+}
+
+impl Resolver {
+    fn open_own(&self, name: &str) -> Result<(File, String), protox::Error> {
+        let given = self.own.iter().find(|(own, _)| own == name);
+        let beside = || self.folders.iter().map(|folder| folder.join(name));
+        let path = match given {
+            Some((_, path)) => path.clone(),
+            None => beside()
+                .find(|path| path.is_file())
+                .ok_or_else(|| protox::Error::file_not_found(name))?,
+        };
+        let file = File::open(name, &path)?;
+        Ok((file, shown(&path)))
+    }
+
+    /// Takes note of the field numbers in a file, or tells which one is taken.
+    fn register(&self, file: &FileDescriptorProto, shown: &str) -> Option<Failure> {
+        let mut fields: Vec<_> = file.extension.iter().collect();
+        file.message_type
+            .iter()
+            .for_each(|message| nested(message, &mut fields));
+        let mut numbers = self.numbers.borrow_mut();
+        for field in fields.into_iter().filter(|field| extends_driver_msg(field)) {
+            let (number, name) = (field.number(), field.name().to_owned());
+            if let Some((other, of)) = numbers.get(&number) {
+                let text = format!(
+                    "{shown}: field '{name}' has number {number}, which '{other}' in {of} has already"
+                );
+                return Some(Failure::wrong(text).hint(
+                    "choose an unused number from 110 to 179; all users' devices share these",
+                ));
+            }
+            numbers.insert(number, (name, shown.to_owned()));
+        }
+        None
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn nested<'a>(message: &'a DescriptorProto, fields: &mut Vec<&'a FieldDescriptorProto>) {
+    fields.extend(&message.extension);
+    for inner in &message.nested_type {
+        nested(inner, fields);
+    }
+}
+
+/// The name stands there as it was written, not resolved.
+fn extends_driver_msg(field: &FieldDescriptorProto) -> bool {
+    field.extendee().rsplit('.').next() == Some("DriverMsg")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Failure, Schemas};
+    use super::*;
+
+    fn schema(package: &str, field: &str, number: u32) -> String {
+        format!(
+            "syntax = \"proto2\";\npackage {package};\nimport \"drivermsg.proto\";\n\
+             extend amber.DriverMsg {{ optional bool {field} = {number}; }}\n"
+        )
+    }
+
+    fn file(folder: &Path, name: &str, text: &str) -> PathBuf {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_number_that_is_taken_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let lamp = file(folder.path(), "lamp.proto", &schema("lamp", "on", 110));
+        let other = file(folder.path(), "fan.proto", &schema("fan", "run", 110));
+        for number in [20, 40, 51, 180] {
+            let text = schema("own", "mine", number);
+            let own = file(folder.path(), "own.proto", &text);
+            let failure = format!("{:?}", Schemas::with(&[own]).unwrap_err());
+            let words = format!("own.proto: field 'mine' has number {number}, which '");
+            assert!(failure.contains(&words), "{failure}");
+            assert!(failure.contains("from 110 to 179"), "{failure}");
+        }
+        let failure = Schemas::with(&[lamp.clone(), other]).unwrap_err();
+        let failure = format!("{failure:?}");
+        assert!(
+            failure.contains("fan.proto: field 'run' has number 110"),
+            "{failure}"
+        );
+        assert!(failure.contains("which 'on' in "), "{failure}");
+        // The same file twice is not a clash.
+        assert!(Schemas::with(&[lamp.clone(), lamp]).is_ok());
+    }
+
+    #[test]
+    fn files_of_one_name_in_two_folders_are_both_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            file(folder.path(), "here/b.proto", &schema("here", "near", 120)),
+            file(folder.path(), "b.proto", &schema("there", "far", 121)),
+        ];
+        let fields = Schemas::with(&files)
+            .unwrap()
+            .fields(amber_proto::DeviceType(201));
+        assert_eq!(fields, ["near", "far"]);
+    }
+
+    #[test]
+    fn a_file_beside_another_one_does_not_hide_the_one_that_was_named() {
+        let folder = tempfile::tempdir().unwrap();
+        file(
+            folder.path(),
+            "here/b.proto",
+            &schema("hidden", "wrong", 122),
+        );
+        let files = [
+            file(folder.path(), "here/a.proto", &schema("a", "first", 120)),
+            file(folder.path(), "b.proto", &schema("b", "second", 121)),
+        ];
+        let fields = Schemas::with(&files)
+            .unwrap()
+            .fields(amber_proto::DeviceType(201));
+        assert_eq!(fields, ["first", "second"]);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let failure = Schemas::with(&["no/such.proto".into()]).unwrap_err();
+        let missing = "no/such.proto: cannot read: No such file or directory (os error 2)";
+        assert_eq!(failure, Failure::wrong(missing));
+    }
+
+    #[test]
+    fn a_file_of_ours_may_be_named_too() {
+        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/hokuyo.proto");
+        Schemas::with(&[ours]).unwrap();
+    }
+}

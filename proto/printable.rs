@@ -1,0 +1,65 @@
+//! Text of others, made safe for terminals and logs. PURE.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Escapes every control character, as in `\x1b`, `\r` and `\n`; only tabs stay.
+///
+/// For one line, such as a cell of a table, whose text comes from somebody
+/// else: ESC would move the cursor or change the title of the terminal, a line
+/// end would begin a line that looks like our own.
+pub fn printable_line(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c == '\t')
+}
+
+/// Like [`printable_line`], but line ends stay, too.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| matches!(c, '\t' | '\n'))
+}
+
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_unsafe = |c: char| is_unsafe(c) && !stays(c);
+    if !text.contains(is_unsafe) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        // Writing to a string cannot fail.
+        let _ = match c {
+            c if !is_unsafe(c) => out.write_char(c),
+            '\t' | '\n' | '\r' => write!(out, "{}", c.escape_default()),
+            c if u32::from(c) < 0x100 => write!(out, "\\x{:02x}", u32::from(c)),
+            c => write!(out, "{}", c.escape_unicode()),
+        };
+    }
+    out.into()
+}
+
+/// Control characters, and those that change the direction of the text around them.
+fn is_unsafe(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_and_nothing_else() {
+        for (text, line) in [
+            ("", ""),
+            ("zażółć 10 µm\ttab \\x1b", "zażółć 10 µm\ttab \\x1b"),
+            ("\x1b[2Jgone\x07", "\\x1b[2Jgone\\x07"),
+            ("nul \0 cr \r del \x7f", "nul \\x00 cr \\r del \\x7f"),
+            ("\u{9b}31m", "\\x9b31m"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+            ("two\nlines", "two\\nlines"),
+        ] {
+            assert_eq!(printable_line(text), line);
+            assert!(!printable_line(text).contains(|c: char| c.is_control() && c != '\t'));
+        }
+        assert_eq!(printable("two\nlines\r\n"), "two\nlines\\r\n");
+        // What is safe is not copied.
+        assert!(matches!(printable("safe\n"), Cow::Borrowed(_)));
+    }
+}
