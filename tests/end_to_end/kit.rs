@@ -285,9 +285,9 @@ fn settings_of_the_original_become_a_configuration_that_runs() {
 
     fs::write(&settings, "{supervised_driver, x}.").unwrap();
     let (code, _, err) = amber(&["import", settings.to_str().unwrap()]);
-    assert_eq!(code, 2);
+    assert_eq!(code, 1);
     assert!(
-        err.contains("settings.config:1:1: a supervised_driver has"),
+        err.contains("settings.config: 1:1: a supervised_driver has"),
         "{err}"
     );
 }

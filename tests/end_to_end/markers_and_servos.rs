@@ -139,9 +139,14 @@ fn servos_turn_within_1_degree_by_each_request() {
         ((state.servos[0].angle_deg - 160.0).abs() < 1.0).then_some(state.time_s)
     });
     assert!(end - begin > 2.5, "only {} s", end - begin);
-    // What cannot be done is said in the log.
-    output(&demo, &["call", "maestro", "set-angle", "3", "181"]);
-    demo.wait_for_line("servo 3 turns from 0 to 180 degrees, not to 181");
+    // A refused command fails with what the driver logs.
+    let refusal = "servo 3 turns from 0 to 180 degrees, not to 181";
+    let words = ["call", "maestro", "set-angle", "3", "181"];
+    let refused = demo.amber(&words).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(error.contains(refusal), "{error}");
+    demo.wait_for_line(refusal);
 }
 
 #[test]
