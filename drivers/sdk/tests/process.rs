@@ -106,7 +106,7 @@ fn what_is_printed_is_not_in_the_way() {
 
 fn prints_before_it_serves() -> ExitCode {
     amber_driver::claim_stdout();
-    writeln!(io::stdout(), "printed early").unwrap();
+    assert!(writeln!(io::stdout(), "printed early").is_ok());
     amber_driver::claim_stdout();
     let child = Command::new("echo").arg("said by a child").status();
     assert!(child.unwrap().success());

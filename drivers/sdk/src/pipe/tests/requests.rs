@@ -66,7 +66,11 @@ fn what_is_too_long_is_an_error_and_the_stream_goes_on() {
         mediator.ask(1, "answer too much").await;
         mediator.ask(2, "publish too much").await;
         mediator
-            .expect(5, 2, "a message of 32775 bytes is longer than 32767")
+            .expect(
+                5,
+                2,
+                "a message of 32775 bytes is too long: the limit is 32767",
+            )
             .await;
         mediator.end().await.unwrap();
     });
