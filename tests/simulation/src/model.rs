@@ -66,7 +66,7 @@ struct Person {
     has_asked: bool,
     proved: bool,
     ponged: bool,
-    /// Something was sent to it.
+    /// Something was sent to it since something came from it.
     sent: bool,
     used: BTreeSet<Device>,
     /// The devices of whose end it has heard since it last asked.
@@ -218,6 +218,12 @@ impl Model {
             self.take_rules(config);
         }
         self.check_gone(&changes)?;
+        if let Some(asked) = &changes.asked
+            && let Some(person) = self.people.get_mut(&asked.from)
+        {
+            // What the network says now is about the program that was there before.
+            person.sent = false;
+        }
         for (to, _) in call.sent {
             if let Some(person) = self.people.get_mut(to) {
                 person.sent = true;
