@@ -3,14 +3,13 @@
 //! Each verb computes one value, which is shown to people or, with
 //! `--json`, to programs. Data goes to stdout and everything else to stderr.
 
-use std::fmt;
 use std::io;
-use std::str::FromStr;
 use std::time::Duration;
 
 use amber_proto::Device;
 use clap::{Args, Subcommand};
 
+pub use crate::address::{DEFAULT_PORT, MediatorAddress};
 use crate::client::Client;
 
 mod bench;
@@ -40,9 +39,6 @@ pub use failure::{Failure, exit_code};
 pub use output::{Human, note, print, show, table};
 pub use reflect::Schemas;
 pub use typed::{read_fields, read_hex};
-
-/// The port of a mediator unless something else is said.
-pub const DEFAULT_PORT: u16 = 26_233;
 
 /// What all verbs have in common.
 #[derive(Args, Clone, Debug, Default)]
@@ -205,70 +201,6 @@ async fn interrupt() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// Where a mediator is: `HOST`, `HOST:PORT`, `IPV6` or `[IPV6]:PORT`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MediatorAddress {
-    host: String,
-    port: u16,
-}
-
-impl Default for MediatorAddress {
-    fn default() -> Self {
-        Self {
-            host: "127.0.0.1".into(),
-            port: DEFAULT_PORT,
-        }
-    }
-}
-
-impl FromStr for MediatorAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (host, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (host, rest) = rest.split_once(']').ok_or("a ']' is missing")?;
-                match rest.strip_prefix(':') {
-                    Some(port) => (host, Some(port)),
-                    None if rest.is_empty() => (host, None),
-                    None => return Err(format!("'{rest}' after ']' is not a port")),
-                }
-            }
-            // More than one colon: an IPv6 address without brackets.
-            None if text.matches(':').count() > 1 => (text, None),
-            // What `--port` took.
-            None if text.parse::<u16>().is_ok() => ("127.0.0.1", Some(text)),
-            None => match text.split_once(':') {
-                Some(("", port)) => ("127.0.0.1", Some(port)),
-                Some((host, port)) => (host, Some(port)),
-                None => (text, None),
-            },
-        };
-        if host.is_empty() {
-            return Err("the host is missing".into());
-        }
-        let port = match port {
-            None => DEFAULT_PORT,
-            Some(port) => port
-                .parse()
-                .map_err(|_| format!("'{port}' is not a port"))?,
-        };
-        Ok(Self {
-            host: host.into(),
-            port,
-        })
-    }
-}
-
-impl fmt::Display for MediatorAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port),
-            false => write!(f, "{}:{}", self.host, self.port),
-        }
-    }
-}
-
 /// Reads seconds such as `0.2`.
 ///
 /// # Errors
@@ -286,33 +218,6 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mediators_are_read_with_and_without_port() {
-        for (text, read) in [
-            ("robot", "robot:26233"),
-            ("robot:1", "robot:1"),
-            ("10.0.0.1:80", "10.0.0.1:80"),
-            ("27777", "127.0.0.1:27777"),
-            (":27777", "127.0.0.1:27777"),
-            ("::1", "[::1]:26233"),
-            ("[::1]", "[::1]:26233"),
-            ("[fe80::1]:7", "[fe80::1]:7"),
-        ] {
-            assert_eq!(text.parse::<MediatorAddress>().unwrap().to_string(), read);
-        }
-        for text in [
-            "",
-            "robot:",
-            "robot:x",
-            "robot:70000",
-            "[::1",
-            "[::1]7",
-            "[]:1",
-        ] {
-            assert!(text.parse::<MediatorAddress>().is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn the_verbs_are_well_formed() {
