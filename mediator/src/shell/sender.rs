@@ -209,28 +209,39 @@ impl Sender {
         if run.len() > 1 {
             return send_run(self.socket(way), run).map(|()| run.len());
         }
+        // Most turns have one datagram, for which nothing is prepared.
+        let Some(second) = self.single_at(clock, way, outbox, next + 1) else {
+            return send_one(self.socket(way), run).map(|()| 1);
+        };
         let mut bytes: [&[u8]; DATAGRAMS_PER_TURN] = [&[]; DATAGRAMS_PER_TURN];
         let mut places = [run.to; DATAGRAMS_PER_TURN];
-        bytes[0] = run.bytes;
-        let mut count = 1;
+        (bytes[0], bytes[1], places[1]) = (run.bytes, second.bytes, second.to);
+        let mut count = 2;
         while count < DATAGRAMS_PER_TURN
-            && let Some(run) = outbox.run_at(next + count, self.segments)
-            && run.len() == 1
-            && self.way(clock, run.to) == Some(way)
+            && let Some(run) = self.single_at(clock, way, outbox, next + count)
         {
             (bytes[count], places[count]) = (run.bytes, run.to);
             count += 1;
         }
         let (bytes, places) = (&bytes[..count], &places[..count]);
-        if count == 1 {
-            return send_one(self.socket(way), run).map(|()| 1);
-        }
         let socket = &self.outlets[way.outlet].sockets[way.lane];
         // A socket has addresses of one kind.
         match run.to.address() {
             SocketAddr::V4(_) => send_many(socket, &mut self.v4, bytes, places, v4),
             SocketAddr::V6(_) => send_many(socket, &mut self.v6, bytes, places, v6),
         }
+    }
+
+    /// The datagram with a number, if it is a single one that leaves by this socket.
+    fn single_at<'a>(
+        &mut self,
+        clock: &mut Clock,
+        way: Way,
+        outbox: &'a Outbox,
+        number: usize,
+    ) -> Option<Run<'a>> {
+        let run = outbox.run_at(number, self.segments)?;
+        (run.len() == 1 && self.way(clock, run.to) == Some(way)).then_some(run)
     }
 
     fn socket(&self, way: Way) -> &UdpSocket {
