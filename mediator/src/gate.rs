@@ -19,7 +19,7 @@
 //! has mostly said something when it has taken something answers.
 //!
 //! On a busy machine a fast driver seems slow: each frame takes as long as both sides
-//! need to notice each other. So once in [`TURNS_UNTIL_PROBE`] turns three frames go
+//! need to notice each other. So once in `TURNS_UNTIL_PROBE` turns three frames go
 //! at once. When the pace rises with them, the driver gets more.
 
 #[cfg(test)]
