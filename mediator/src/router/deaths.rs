@@ -106,11 +106,8 @@ impl Router {
             let address = client.address();
             let ip = address.ip();
             let forbidden = client.uses.end(|used| !access.allows(address, used.device));
+            self.part(id, &forbidden);
             for used in forbidden {
-                if let Some(lane) = self.farewell_lane(id, used.driver) {
-                    let header = self.header_for(used.driver, used.device, Some(id));
-                    self.push(used.driver, lane, header, &client_died());
-                }
                 let why = not_allowed(ip, used.device);
                 self.tell_of_death(id, used.device, Some(&why), out);
             }
@@ -140,6 +137,22 @@ impl Router {
                 self.push(driver, lane, header, message);
             }
             None => self.counters.drop(Drop::NothingToTell),
+        }
+    }
+
+    /// Tells drivers that a client no longer uses these devices of theirs, while it
+    /// may use others.
+    fn part(&mut self, id: ClientId, ended: &[Use]) {
+        let drivers: BTreeSet<DriverKey> = ended.iter().map(|used| used.driver).collect();
+        for driver in drivers {
+            // Once for each driver: to ask also forgets.
+            let Some(lane) = self.farewell_lane(id, driver) else {
+                continue;
+            };
+            for used in ended.iter().filter(|used| used.driver == driver) {
+                let header = self.header_for(driver, used.device, Some(id));
+                self.push(driver, lane, header, &client_died());
+            }
         }
     }
 

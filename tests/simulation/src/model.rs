@@ -237,13 +237,15 @@ impl Model {
     fn take_rules(&mut self, config: &Config) {
         self.access = config.access.clone();
         self.clients_per_host = config.limits.clients_per_host.get();
+        let mut ended = Vec::new();
         for (address, person) in &mut self.people {
             let forbidden = |device: &Device| !self.access.allows(*address, *device);
-            for device in person.used.extract_if(.., forbidden) {
-                let ended = self.ended.entry(person.id).or_default();
-                ended.push((self.seq, Some(device)));
-            }
+            let forbidden = person.used.extract_if(.., forbidden);
+            ended.extend(forbidden.map(|device| (person.id, device)));
             person.announced &= self.access.allows(*address, Device::MEDIATOR);
+        }
+        for (id, device) in ended {
+            self.ends(id, Some(device));
         }
     }
 

@@ -283,3 +283,36 @@ fn an_answer_of_a_driver_that_is_being_stopped_is_counted_for_that_driver() {
     assert_eq!(traffic(&world, 0), (1, 1));
     assert_eq!(traffic(&world, 1), (0, 0));
 }
+
+#[test]
+fn rules_that_take_several_devices_of_a_process_away_are_told_for_each_if_it_saw_the_client() {
+    for is_seen in [true, false] {
+        let mut world = World::new(&["6:0,6:1"]);
+        let key = world.keys[0];
+        if !is_seen {
+            // The pipe is full.
+            world.router.ping_driver(key, b"");
+            world.router.queue_mut(key).unwrap().wrote(0);
+        }
+        world.request(A, "6:0", b"");
+        world.request(A, "6:1", b"");
+        let nobody = crate::access::Rule {
+            action: crate::access::Action::Deny,
+            from: Vec::new(),
+            devices: Vec::new(),
+        };
+        world
+            .router
+            .set_access(Access(vec![nobody]), &mut world.out);
+        world.router.queue_mut(key).unwrap().writable();
+        let died: Vec<Vec<u8>> = (world.seen().drivers.into_iter())
+            .filter_map(|(_, header, message)| (message == CLIENT_DIED).then_some(header))
+            .collect();
+        let header_of = |text: &str| header(Some(device(text)), Some(2));
+        let expected = match is_seen {
+            true => vec![header_of("6:0"), header_of("6:1")],
+            false => Vec::new(),
+        };
+        assert_eq!(died, expected);
+    }
+}

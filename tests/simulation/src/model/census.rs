@@ -14,11 +14,14 @@ use crate::messages;
 impl Model {
     /// Who is known now.
     pub(super) fn census(&mut self, core: &Core, changes: &mut Changes<'_>) -> Check {
-        for life in self.lives.values() {
-            if let Some(id) = life.id.filter(|_| changes.down.contains(&life.pid)) {
-                self.owners.remove(&id);
-                self.ended.entry(id).or_default().push((self.seq, None));
-            }
+        let down = self
+            .lives
+            .values()
+            .filter(|life| changes.down.contains(&life.pid));
+        let down: Vec<ClientId> = down.filter_map(|life| life.id).collect();
+        for id in down {
+            self.owners.remove(&id);
+            self.ends(id, None);
         }
         let known: BTreeMap<SocketAddr, ClientId> = (core.router.clients.in_order().into_iter())
             .map(|client| (client.address(), client.id))
@@ -32,10 +35,7 @@ impl Model {
         changes.gone = self.people.extract_if(.., gone).collect();
         for person in changes.gone.values() {
             self.owners.remove(&person.id);
-            self.ended
-                .entry(person.id)
-                .or_default()
-                .push((self.seq, None));
+            self.ends(person.id, None);
         }
         for (address, id) in known {
             if self.people.contains_key(&address) {
@@ -109,6 +109,8 @@ impl Model {
                 if let Some(person) = self.people.get_mut(&asked.from) {
                     person.used.remove(&device);
                     person.told.remove(&device);
+                    let id = person.id;
+                    self.stops_using(id, Some(device));
                 }
             }
             Some(_) => {}
@@ -137,6 +139,20 @@ impl Model {
         }
     }
 
+    /// An id, or what it used, comes to an end.
+    pub(super) fn ends(&mut self, id: ClientId, device: Option<Device>) {
+        self.ended.entry(id).or_default().push((self.seq, device));
+        self.stops_using(id, device);
+    }
+
+    /// A client uses a device no longer, or none.
+    fn stops_using(&mut self, id: ClientId, device: Option<Device>) {
+        for life in self.lives.values_mut() {
+            life.users
+                .retain(|(user, used)| *user != id || device.is_some_and(|device| device != *used));
+        }
+    }
+
     /// Something for a driver was accepted. Says whether it was a good-bye.
     fn accepted(
         &mut self,
@@ -148,18 +164,20 @@ impl Model {
     ) -> bool {
         let key = core.router.driver_of(device);
         if is_client_died(message) {
-            self.ended
-                .entry(id)
-                .or_default()
-                .push((self.seq, Some(device)));
+            self.ends(id, Some(device));
             for life in self.lives.values_mut() {
                 if life.up() && Some(life.key) == key {
-                    life.leaving.insert((device, id));
+                    life.leaving.insert((device, id), self.seq);
                 }
             }
             return true;
         }
         self.asked.insert((device, id), self.seq);
+        for life in self.lives.values_mut() {
+            if life.up() && Some(life.key) == key {
+                life.begins_to_use(id, device, self.seq);
+            }
+        }
         if let Some(token) = messages::token(message) {
             let arrival = Arrival {
                 seq: self.seq,

@@ -1,7 +1,9 @@
 //! What drivers say to clients, and to drivers that have asked them. PURE.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use amber_mediator::limits::REPEATED_COPIES;
 use amber_proto::Header;
 use amber_proto::limits::MAX_PART;
 
@@ -28,7 +30,15 @@ impl Model {
         };
         let datagram = messages::frame(Some(device), message);
         let mut copies = Vec::new();
+        let mut named = BTreeSet::new();
+        let mut repeats_left = REPEATED_COPIES;
         for id in messages::ids(&header) {
+            if !named.insert(id) {
+                if repeats_left == 0 {
+                    continue;
+                }
+                repeats_left -= 1;
+            }
             match self.owners.get(&id) {
                 Some(Owner::Client(address)) => copies.push((*address, datagram.clone())),
                 Some(Owner::Process(asker)) => {

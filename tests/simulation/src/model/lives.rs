@@ -20,14 +20,18 @@ pub(super) struct Life {
     pub(super) id: Option<ClientId>,
     /// Whom it has heard of, and nothing of their end.
     pub(super) known: BTreeMap<(Device, ClientId), Option<Owner>>,
-    /// Of whose good-bye it must hear.
-    pub(super) leaving: BTreeSet<(Device, ClientId)>,
+    /// Clients that have left a device, and when, until the process hears of it.
+    pub(super) leaving: BTreeMap<(Device, ClientId), u64>,
     /// What other devices have answered to it, and it has not read.
     pub(super) copies: Vec<(Device, Vec<u8>)>,
     /// The last frame that it has read of each.
     last: BTreeMap<ClientId, u64>,
     /// When it last heard of each, for whichever device, nonsense included.
     heard: BTreeMap<ClientId, u64>,
+    /// The devices that each client uses now.
+    pub(super) users: BTreeSet<(ClientId, Device)>,
+    /// When each client began to use any device of the process, and used none before.
+    began: BTreeMap<ClientId, Vec<u64>>,
     /// Until when it has heard of the end of each.
     told: BTreeMap<(Device, ClientId), u64>,
     since: u64,
@@ -36,6 +40,23 @@ pub(super) struct Life {
 impl Life {
     pub(super) fn up(&self) -> bool {
         self.id.is_some()
+    }
+
+    /// A client asks a device of the process.
+    pub(super) fn begins_to_use(&mut self, id: ClientId, device: Device, now: u64) {
+        if !self.users.iter().any(|(user, _)| *user == id) {
+            self.began.entry(id).or_default().push(now);
+        }
+        self.users.insert((id, device));
+    }
+
+    /// Whether it has read anything of a client, for whichever device, in that use of the
+    /// process that came to an end then.
+    fn has_heard(&self, id: ClientId, end: u64) -> bool {
+        let mut began = self.began.get(&id).into_iter().flatten();
+        let began = began.rfind(|began| **began <= end);
+        let heard = self.heard.get(&id);
+        heard.is_some_and(|heard| began.is_some_and(|began| heard >= began))
     }
 }
 
@@ -54,10 +75,12 @@ impl Model {
             devices,
             id,
             known: BTreeMap::new(),
-            leaving: BTreeSet::new(),
+            leaving: BTreeMap::new(),
             copies: Vec::new(),
             last: BTreeMap::new(),
             heard: BTreeMap::new(),
+            users: BTreeSet::new(),
+            began: BTreeMap::new(),
             told: BTreeMap::new(),
             since: self.seq,
         };
@@ -200,6 +223,15 @@ impl Model {
         };
         life.last.insert(id, arrival.seq);
         life.heard.insert(id, arrival.seq);
+        if (life.leaving.get(&(device, id))).is_some_and(|left| *left < arrival.seq) {
+            // It has come back. The process needs to know that it had left only if it has
+            // read something from before.
+            life.leaving.remove(&(device, id));
+            let knew = life.known.contains_key(&(device, id));
+            holds(Invariant::ObituaryTold, !knew, || {
+                format!("{pid} reads {token:?} of {id:?} and not that it had left {device}")
+            })?;
+        }
         let before = life
             .known
             .insert((device, id), Some(arrival.owner))
@@ -219,18 +251,18 @@ impl Model {
         };
         life.leaving.remove(&(device, id));
         let told = life.told.get(&(device, id)).copied().unwrap_or(life.since);
-        // Another device of the process may have read something of it.
-        let heard = life.heard.get(&id).is_some_and(|heard| *heard > told);
         let knew = life.known.remove(&(device, id)).is_some();
-        holds(Invariant::ObituaryOnce, knew || heard, || {
-            format!("{pid} hears of the end of {id:?} at {device}, which it does not know")
-        })?;
         let ends = self.ended.get(&id).into_iter().flatten();
         let mut ends = ends.filter(|(_, of)| of.is_none_or(|of| of == device));
         let Some((end, _)) = ends.find(|(at, _)| *at > told) else {
             let what = format!("{pid} hears of the end of {id:?} at {device}, who is there");
             return Err(broken(Invariant::ObituaryOnce, what));
         };
+        holds(
+            Invariant::ObituaryOnce,
+            knew || life.has_heard(id, *end),
+            || format!("{pid} hears of the end of {id:?} at {device}, which it does not know"),
+        )?;
         life.told.insert((device, id), *end);
         Ok(())
     }
@@ -260,7 +292,7 @@ impl Model {
         // The news that a client leaves goes only to a driver that has read something of it.
         let left = life
             .leaving
-            .iter()
+            .keys()
             .find(|left| life.known.contains_key(left));
         holds(Invariant::ObituaryTold, left.is_none(), || {
             format!("{pid} has read all and not that {left:?} has left")
