@@ -85,6 +85,15 @@ pub const WRITE_BYTES: usize = 64 * 1024;
 /// not take is set aside again, so this is less than it may take.
 pub const REFILL_BYTES: usize = 16 * 1024;
 
+/// Frames of so many bytes that have waited for a driver are written from where they wait.
+/// For a shorter one, a copy costs less than a piece of its own in the system call. Tests
+/// have short messages and need both kinds.
+pub const LONG_WAITING_FRAME: usize = if cfg!(test) { 12 } else { 1024 };
+
+/// Pieces of one write to a driver: long frames, and short ones before, between and behind
+/// them. A batch may exceed [`WRITE_BYTES`] by one frame.
+pub const WRITE_PIECES: usize = 2 * (WRITE_BYTES / LONG_WAITING_FRAME + 1) + 1;
+
 /// A driver that answers gets as much ahead as it takes in this time: newcomers
 /// wait so long at most, and it is some times what passes between an answer and the
 /// next frame.

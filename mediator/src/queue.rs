@@ -25,6 +25,7 @@ mod tests;
 mod waiting;
 
 use std::collections::VecDeque;
+use std::iter;
 use std::ops::AddAssign;
 
 use amber_proto::frame::PartTooLong;
@@ -111,11 +112,11 @@ impl AddAssign for Tally {
 #[derive(Debug)]
 pub struct Queue {
     bounds: Bounds,
-    /// Offered to the pipe as it is.
-    batch: Vec<u8>,
-    /// The frames in `batch`, in order.
-    ends: Vec<Offered>,
-    /// How much of `batch` the pipe has taken.
+    /// What is offered to the pipe: whole frames, in order.
+    batch: Vec<Offered>,
+    /// The bytes of the frames in `batch` that have none of their own, in order.
+    bytes: Vec<u8>,
+    /// How many bytes of `batch` the pipe has taken.
     written: usize,
     /// How many bytes more may be gathered for the pipe.
     room: usize,
@@ -137,14 +138,26 @@ pub struct Queue {
 }
 
 /// A frame in the batch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Offered {
     lane: Lane,
     host: Option<Host>,
+    /// Where it begins and ends among all bytes of the batch.
+    start: usize,
     end: usize,
+    /// Where it begins in [`Queue::bytes`], unless it has bytes of its own: long frames that
+    /// have waited are not copied.
+    at: usize,
+    own: Option<Box<[u8]>>,
     /// Of news about a newcomer: where the first frame of that client begins. When
     /// that is not written, the news must not be written either.
     about: Option<usize>,
+}
+
+impl Offered {
+    fn len(&self) -> usize {
+        self.end - self.start
+    }
 }
 
 impl Default for Queue {
@@ -159,7 +172,7 @@ impl Queue {
         Self {
             bounds,
             batch: Vec::new(),
-            ends: Vec::new(),
+            bytes: Vec::new(),
             written: 0,
             room: usize::MAX,
             blocked: false,
@@ -201,9 +214,9 @@ impl Queue {
         let room = self.batch.is_empty() || about.is_some() || self.gathers(limits::WRITE_BYTES);
         let is_unseen_leaving = matches!(lane, Lane::Left(client) if self.unseen.contains(&client));
         if room && self.is_flowing() && !is_unseen_leaving {
-            let start = self.batch.len();
-            frame.encode(&mut self.batch)?;
-            self.gathered(lane, host, start, about);
+            let at = self.bytes.len();
+            frame.encode(&mut self.bytes)?;
+            self.gathered(lane, host, about, at, None);
         } else {
             let mut bytes = Vec::with_capacity(frame.wire_len());
             frame.encode(&mut bytes)?;
@@ -248,31 +261,54 @@ impl Queue {
         }
     }
 
-    /// What to write now; empty when there is nothing to do, when all that was
+    /// What to write now, in pieces: none when there is nothing to do, when all that was
     /// [offered](Queue::offer) is written, or when the pipe is full and
     /// [`Queue::writable`] has not been called since.
-    pub fn chunk(&self) -> &[u8] {
-        if self.blocked || self.room == 0 {
-            return &[];
-        }
-        let last = self.written.saturating_add(self.room);
-        let last = self.ends.partition_point(|frame| frame.end < last);
-        let end = self
-            .ends
-            .get(last)
-            .map_or(self.batch.len(), |frame| frame.end);
-        &self.batch[self.written..end]
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let frames = match self.blocked || self.room == 0 {
+            true => &[],
+            false => self.on_offer(),
+        };
+        let mut frames = frames.iter().peekable();
+        iter::from_fn(move || {
+            let first = frames.next()?;
+            let from = self.written.saturating_sub(first.start);
+            if let Some(own) = &first.own {
+                return Some(&own[from..]);
+            }
+            let mut end = first.at + first.len();
+            // Frames without bytes of their own lie one behind the other.
+            while let Some(next) = frames.next_if(|next| next.own.is_none()) {
+                end = next.at + next.len();
+            }
+            Some(&self.bytes[first.at + from..end])
+        })
     }
 
-    /// The pipe took `bytes` of [`Queue::chunk`]. When that was not all that was
+    /// All [pieces](Queue::pieces) in one.
+    pub fn chunk(&self) -> Vec<u8> {
+        self.pieces().collect::<Vec<_>>().concat()
+    }
+
+    /// The frames of the batch that are not written, as far as there is room.
+    fn on_offer(&self) -> &[Offered] {
+        let first = self
+            .batch
+            .partition_point(|frame| frame.end <= self.written);
+        let room = self.written.saturating_add(self.room);
+        let last = self.batch.partition_point(|frame| frame.end < room);
+        &self.batch[first..self.batch.len().min(last + 1)]
+    }
+
+    /// The pipe took so many bytes of the [pieces](Queue::pieces). When that was not all that was
     /// gathered, it is full, or the driver has enough ahead.
     pub fn wrote(&mut self, bytes: usize) {
         self.written += bytes;
         self.room = self.room.saturating_sub(bytes);
-        if self.written == self.batch.len() {
-            self.tally.written += self.ends.len() as u64;
+        if self.written == self.gathered_bytes() {
+            self.tally.written += self.batch.len() as u64;
             self.batch.clear();
-            self.ends.clear();
+            self.bytes.clear();
             self.offered.clear();
             self.written = 0;
             self.refill();
@@ -306,7 +342,7 @@ impl Queue {
 
     /// Frames that wait, partly written ones included.
     pub fn len(&self) -> usize {
-        self.ends.len() + self.life_cycle.len() + self.waiting.frames()
+        self.batch.len() + self.life_cycle.len() + self.waiting.frames()
     }
 
     /// Client frames that wait behind the batch, and their bytes: what
@@ -339,48 +375,56 @@ impl Queue {
     /// Moves the frames of the batch that the pipe has not begun to take back
     /// to where they can be overtaken and dropped.
     fn set_rest_aside(&mut self) {
-        let begun = (self.ends).partition_point(|frame| frame.end <= self.written);
-        self.tally.written += begun as u64;
-        let starts = |i: usize| if i == 0 { 0 } else { self.ends[i - 1].end };
-        // The first frame that is not written at all.
-        let first = if starts(begun) == self.written {
-            begun
-        } else {
-            begun + 1
-        };
-        let keep = starts(begun)..starts(first);
-        let rest: Vec<(Offered, Box<[u8]>)> = (first..self.ends.len())
-            .map(|i| (self.ends[i], self.batch[starts(i)..self.ends[i].end].into()))
-            .collect();
-
-        let kept = self.ends.get(begun).copied();
-        self.written -= keep.start;
-        self.batch.truncate(keep.end);
-        self.batch.drain(..keep.start);
-        self.ends.clear();
-        if let Some(kept) = kept.filter(|_| !keep.is_empty()) {
-            self.ends.push(Offered {
-                end: self.batch.len(),
-                about: None,
-                ..kept
-            });
+        let done = self
+            .batch
+            .partition_point(|frame| frame.end <= self.written);
+        self.tally.written += done as u64;
+        let begun = self
+            .batch
+            .get(done)
+            .is_some_and(|frame| frame.start < self.written);
+        let mut rest = self.batch.split_off(done + usize::from(begun));
+        for frame in &mut rest {
+            if frame.own.is_none() {
+                frame.own = Some(self.bytes[frame.at..frame.at + frame.len()].into());
+            }
         }
-        for (Offered { lane, about, .. }, _) in &rest {
+        // What remains is the frame that was begun.
+        self.batch.drain(..done);
+        let kept = match self.batch.first_mut() {
+            None => {
+                self.bytes.clear();
+                self.written..self.written
+            }
+            Some(frame) => {
+                let kept = frame.start..frame.end;
+                if frame.own.is_none() {
+                    self.bytes.truncate(frame.at + kept.len());
+                    self.bytes.drain(..frame.at);
+                }
+                (frame.start, frame.end, frame.at) = (0, kept.len(), 0);
+                frame.about = None;
+                kept
+            }
+        };
+        self.written -= kept.start;
+        for Offered { lane, about, .. } in &rest {
             if let Lane::ClientDied(client) = lane
                 && self.offered.get(client).copied() == *about
             {
                 self.offered.remove(client);
             }
         }
-        let unwritten = |start: usize| start >= keep.end;
+        let unwritten = |start: usize| start >= kept.end;
         let newcomers = self.offered.drain().filter(|(_, start)| unwritten(*start));
         self.unseen.extend(newcomers.map(|(client, _)| client));
         // Lives of newcomers, and uses of devices, that ended before anything was written.
         let (mut dead, mut left) = (Set::default(), Set::<Box<[u8]>>::default());
-        for (offered, frame) in rest.into_iter().rev() {
+        for offered in rest.into_iter().rev() {
             let Offered {
                 lane, host, about, ..
             } = offered;
+            let frame = offered.own.unwrap_or_default();
             let is_pointless = about.is_some_and(unwritten);
             match lane {
                 Lane::ClientDied(client) if is_pointless => {
@@ -447,13 +491,28 @@ impl Queue {
         }
     }
 
-    /// Notes a frame that has just been added to the batch.
-    fn gathered(&mut self, lane: Lane, host: Option<Host>, start: usize, about: Option<usize>) {
-        let end = self.batch.len();
-        self.ends.push(Offered {
+    /// Notes a frame that has just been added to the batch: its bytes are its own, or at the
+    /// end of all others.
+    fn gathered(
+        &mut self,
+        lane: Lane,
+        host: Option<Host>,
+        about: Option<usize>,
+        at: usize,
+        own: Option<Box<[u8]>>,
+    ) {
+        let start = self.gathered_bytes();
+        let length = match &own {
+            Some(own) => own.len(),
+            None => self.bytes.len() - at,
+        };
+        self.batch.push(Offered {
             lane,
             host,
-            end,
+            start,
+            end: start + length,
+            at,
+            own,
             about,
         });
         match lane {
@@ -482,17 +541,27 @@ impl Queue {
 
     /// Whether more is to be gathered for the pipe, of at most so many bytes.
     fn gathers(&self, most: usize) -> bool {
-        self.batch.len() < most.min(self.room)
+        self.gathered_bytes() < most.min(self.room)
+    }
+
+    /// The length of the batch in bytes.
+    fn gathered_bytes(&self) -> usize {
+        self.batch.last().map_or(0, |frame| frame.end)
     }
 
     fn refill(&mut self) {
-        while self.gathers(limits::REFILL_BYTES) {
+        // What is copied here, and not taken by the pipe, is copied once more.
+        while self.gathers(limits::WRITE_BYTES) && self.bytes.len() < limits::REFILL_BYTES {
             let Some((lane, host, frame)) = self.next() else {
                 break;
             };
-            let start = self.batch.len();
-            self.batch.extend_from_slice(&frame);
-            self.gathered(lane, host, start, None);
+            let at = self.bytes.len();
+            if frame.len() >= limits::LONG_WAITING_FRAME {
+                self.gathered(lane, host, None, at, Some(frame));
+            } else {
+                self.bytes.extend_from_slice(&frame);
+                self.gathered(lane, host, None, at, None);
+            }
         }
     }
 

@@ -53,7 +53,7 @@ fn drain(queue: &mut Queue) -> Vec<u8> {
     let mut out = Vec::new();
     queue.writable();
     while !queue.chunk().is_empty() {
-        out.extend_from_slice(queue.chunk());
+        out.extend_from_slice(&queue.chunk());
         queue.wrote(queue.chunk().len());
         queue.writable();
     }
@@ -73,7 +73,7 @@ fn frames_that_fit_are_written_at_once_and_in_order() {
     push(&mut queue, A, b"one");
     push(&mut queue, B, b"two");
     push(&mut queue, A, b"three");
-    assert_eq!(messages(queue.chunk()), b"onetwothree");
+    assert_eq!(messages(&queue.chunk()), b"onetwothree");
     queue.wrote(11 + 3 * 4);
     assert!(queue.is_empty());
 }
@@ -123,7 +123,7 @@ fn what_the_driver_shall_not_have_ahead_waits_in_turns() {
     let mut out = Vec::new();
     // As much as one byte means one frame; what was gathered behind it goes back.
     queue.offer(1);
-    out.extend_from_slice(queue.chunk());
+    out.extend_from_slice(&queue.chunk());
     queue.wrote(5);
     check_tally(&queue);
     assert!(queue.is_blocked());
@@ -131,7 +131,7 @@ fn what_the_driver_shall_not_have_ahead_waits_in_turns() {
     // Two frames, and then nothing more until the next offer.
     queue.offer(6);
     queue.writable();
-    out.extend_from_slice(queue.chunk());
+    out.extend_from_slice(&queue.chunk());
     queue.wrote(10);
     assert!(!queue.is_blocked() && queue.chunk().is_empty());
     assert_eq!(messages(&out), b"aab");
@@ -150,7 +150,7 @@ fn a_frame_that_was_begun_is_finished_also_when_the_driver_shall_have_no_more() 
     queue.wrote(3);
     queue.offer(0);
     queue.writable();
-    out.extend_from_slice(queue.chunk());
+    out.extend_from_slice(&queue.chunk());
     queue.wrote(queue.chunk().len());
     assert_eq!(messages(&out), b"one");
     // The next one has to wait.
@@ -169,7 +169,7 @@ fn a_frame_that_was_begun_is_finished_with_the_next_room() {
     queue.wrote(8);
     queue.offer(1);
     queue.writable();
-    out.extend_from_slice(queue.chunk());
+    out.extend_from_slice(&queue.chunk());
     assert_eq!(messages(&out), b"onetwo");
 }
 

@@ -1,6 +1,6 @@
 //! The process of one driver and its streams. IO.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{self, ExitStatus};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::core::Core;
 use crate::gate::Gate;
 use crate::limits::{
     AHEAD_LOOK, DRIVER_TURN, DRIVER_TURN_DATAGRAMS, FRAMES_PER_LOOK, JUNK_FRAMES, JUNK_PAUSE,
-    PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES,
+    PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES, WRITE_PIECES,
 };
 use crate::queue::Queue;
 use crate::router::DriverKey;
@@ -195,11 +195,11 @@ impl Child {
         };
         while !queue.is_empty() && !queue.is_blocked() {
             queue.offer(gate.room(Instant::now, || unread(pipe)));
-            if queue.chunk().is_empty() {
+            let Some(written) = write_pieces(pipe, queue.pieces()) else {
                 queue.block();
                 break;
-            }
-            match pipe.write(queue.chunk()) {
+            };
+            match written {
                 Ok(written) => {
                     gate.wrote(written);
                     queue.wrote(written);
@@ -557,6 +557,25 @@ fn signal_group(pid: u32, signal: Signal) {
         // Nobody left to signal is what we want.
         let _ = killpg(Pid::from_raw(pid), signal);
     }
+}
+
+/// Writes pieces with one call, at most [`WRITE_PIECES`]. `None` if there are none.
+fn write_pieces<'a>(
+    pipe: &mut Sender,
+    mut pieces: impl Iterator<Item = &'a [u8]>,
+) -> Option<io::Result<usize>> {
+    let first = pieces.next()?;
+    let Some(second) = pieces.next() else {
+        return Some(pipe.write(first));
+    };
+    let mut slices = [IoSlice::new(&[]); WRITE_PIECES];
+    let mut count = 0;
+    let pieces = [first, second].into_iter().chain(pieces);
+    for (slice, piece) in slices.iter_mut().zip(pieces) {
+        *slice = IoSlice::new(piece);
+        count += 1;
+    }
+    Some(pipe.write_vectored(&slices[..count]))
 }
 
 /// How many bytes lie in a pipe.

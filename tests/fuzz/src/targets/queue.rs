@@ -60,7 +60,7 @@ pub(super) fn queue(data: &[u8]) {
     queue.writable();
     while !queue.chunk().is_empty() {
         let chunk = queue.chunk();
-        pipe.extend_from_slice(chunk);
+        pipe.extend_from_slice(&chunk);
         let all = chunk.len();
         queue.wrote(all);
     }
