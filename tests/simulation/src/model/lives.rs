@@ -252,17 +252,18 @@ impl Model {
         life.leaving.remove(&(device, id));
         let told = life.told.get(&(device, id)).copied().unwrap_or(life.since);
         let knew = life.known.remove(&(device, id)).is_some();
+        // The same id may have had several lives.
         let ends = self.ended.get(&id).into_iter().flatten();
-        let mut ends = ends.filter(|(_, of)| of.is_none_or(|of| of == device));
-        let Some((end, _)) = ends.find(|(at, _)| *at > told) else {
+        let ends = ends.filter(|(at, of)| *at > told && of.is_none_or(|of| of == device));
+        let ends: Vec<u64> = ends.map(|(at, _)| *at).collect();
+        let Some(end) = ends.first() else {
             let what = format!("{pid} hears of the end of {id:?} at {device}, who is there");
             return Err(broken(Invariant::ObituaryOnce, what));
         };
-        holds(
-            Invariant::ObituaryOnce,
-            knew || life.has_heard(id, *end),
-            || format!("{pid} hears of the end of {id:?} at {device}, which it does not know"),
-        )?;
+        let knew = knew || ends.iter().any(|end| life.has_heard(id, *end));
+        holds(Invariant::ObituaryOnce, knew, || {
+            format!("{pid} hears of the end of {id:?} at {device}, which it does not know")
+        })?;
         life.told.insert((device, id), *end);
         Ok(())
     }
