@@ -212,7 +212,17 @@ fn tag(bytes: &mut &[u8]) -> Result<(u32, u8), HeaderError> {
     }
 }
 
+#[inline]
 fn varint(bytes: &mut &[u8]) -> Result<u64, HeaderError> {
+    // Nearly all numbers in headers have one byte.
+    if let [byte @ ..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Ok((*byte).into());
+    }
+    long_varint(bytes)
+}
+
+fn long_varint(bytes: &mut &[u8]) -> Result<u64, HeaderError> {
     let mut value = 0;
     for (i, byte) in bytes.iter().take(10).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * i);
