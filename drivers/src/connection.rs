@@ -1,7 +1,6 @@
-//! The way to a device: a serial port or a TCP connection. IO.
+//! The connection to a device: a serial port or a TCP connection. IO.
 //!
-//! Drivers take a [`Connect`], so that they run over anything that carries
-//! bytes, such as a pipe of a test.
+//! Drivers take a [`Connect`], so they run over any byte stream, such as a pipe in a test.
 
 use std::future::{Future, pending};
 use std::io;
@@ -15,10 +14,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long a TCP connection may take.
+/// Time limit for a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a request may take to be written.
+/// Time limit for writing a request.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes to and from a device.
@@ -26,45 +25,45 @@ pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
 
-/// Opens the way to a device, again and again.
+/// Opens the connection to a device, repeatedly.
 pub trait Connect: Send + 'static {
-    /// Opens it anew.
+    /// Opens the connection again.
     ///
-    /// Dropping the future gives up.
+    /// Dropping the future abandons the attempt.
     fn connect(&mut self) -> impl Future<Output = io::Result<Box<dyn Connection>>> + Send;
 
-    /// Where it leads, in words such as "/dev/ttyACM0".
+    /// The name of the endpoint, such as "/dev/ttyACM0".
     fn place(&self) -> String {
         "the port".into()
     }
 }
 
-/// Opens the way to a device, or says in words why it cannot.
+/// Opens the connection to a device. The error is a text for people.
 ///
-/// Dropping the future gives up.
+/// Dropping the future abandons the attempt.
 pub(crate) async fn open(connect: &mut impl Connect) -> Result<Box<dyn Connection>, String> {
     let connected = connect.connect().await;
     connected.map_err(|error| in_words(&error, &connect.place()))
 }
 
-/// Why a place cannot be opened.
+/// Describes why an endpoint cannot be opened.
 pub(crate) fn in_words(error: &io::Error, place: &str) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => not_there(place),
         io::ErrorKind::PermissionDenied => {
-            format!("no right to open {place}; see its group with ls -l")
+            format!("no permission to open {place}; check its group with ls -l")
         }
         _ => format!("cannot open {place}: {error}"),
     }
 }
 
-/// The same words whether it has just been pulled out or never was there, so
-/// that an outage is told in one line.
+/// The same text for a device that was unplugged and one that never existed, so that an outage is
+/// logged once.
 fn not_there(place: &str) -> String {
     format!("{place} is not there")
 }
 
-/// How many bytes were read, or in words why there will be no more.
+/// Returns the number of bytes read, or describes why no more will come.
 pub(crate) fn received(
     read: io::Result<usize>,
     place: impl FnOnce() -> String,
@@ -76,16 +75,16 @@ pub(crate) fn received(
     }
 }
 
-/// The open or closed way to a device that is read and written as a stream.
+/// The connection to a device, open or closed, as a byte stream.
 ///
-/// What goes wrong is told in words; the port should be closed then.
+/// Errors are texts for people; close the port after an error.
 pub(crate) struct Port<C> {
     connect: C,
     connection: Option<Box<dyn Connection>>,
 }
 
 impl<C: Connect> Port<C> {
-    /// A closed one.
+    /// Creates a closed port.
     pub(crate) fn new(connect: C) -> Self {
         let connection = None;
         Self {
@@ -94,19 +93,19 @@ impl<C: Connect> Port<C> {
         }
     }
 
-    /// Opens it anew. Dropping the future gives up.
+    /// Opens the port again. Dropping the future abandons the attempt.
     pub(crate) async fn open(&mut self) -> Result<(), String> {
         self.connection = None;
         self.connection = Some(open(&mut self.connect).await?);
         Ok(())
     }
 
-    /// Closes it.
+    /// Closes the port.
     pub(crate) fn close(&mut self) {
         self.connection = None;
     }
 
-    /// Waits for bytes; for ever while it is closed.
+    /// Waits for bytes; never returns while the port is closed.
     ///
     /// Dropping the future loses nothing.
     pub(crate) async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
@@ -117,7 +116,7 @@ impl<C: Connect> Port<C> {
         received(read, || self.connect.place())
     }
 
-    /// Writes a request of some bytes, which must not take longer than a second.
+    /// Writes a request, within at most one second.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
         let Some(connection) = &mut self.connection else {
             return Err(format!("{} is closed", self.connect.place()));
@@ -141,17 +140,17 @@ where
     }
 }
 
-/// Where a device is.
+/// The endpoint of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At a serial port, such as `/dev/ttyACM0`.
+    /// A serial port, such as `/dev/ttyACM0`.
     Serial {
-        /// The file of the port.
+        /// The device file of the port.
         path: PathBuf,
         /// Bits per second.
         baud: u32,
     },
-    /// At a TCP server, `HOST:PORT`.
+    /// A TCP server, `HOST:PORT`.
     Tcp(String),
 }
 
@@ -178,11 +177,11 @@ impl Connect for Place {
     }
 }
 
-/// A raw serial port: 8N1, no echo, no flow control, and ours alone.
+/// A raw serial port: 8N1, no echo, no flow control, exclusive access.
 struct Serial {
     port: SerialPort,
-    /// Locked as long as it is open, so that a second driver that is started
-    /// by mistake does not mix its bytes into ours.
+    /// Held while the port is open, so that a second driver started by mistake cannot mix its bytes
+    /// into ours.
     _lock: std::fs::File,
 }
 
@@ -190,7 +189,7 @@ impl Serial {
     fn open(path: &Path, baud: u32) -> io::Result<Self> {
         let lock = lock(path)?;
         let port = SerialPort::open(path, baud)?;
-        // What was sent before anybody listened means nothing now.
+        // Discard bytes that arrived before the port was open.
         port.discard_buffers()?;
         Ok(Self { port, _lock: lock })
     }
@@ -203,7 +202,7 @@ fn lock(path: &Path) -> io::Result<std::fs::File> {
     {
         use nix::fcntl::OFlag;
         use std::os::unix::fs::OpenOptionsExt;
-        // A terminal must neither block us until a modem answers nor become ours.
+        // Opening a terminal must not wait for a modem or make it our controlling terminal.
         options.custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
     }
     let file = options.open(path)?;

@@ -1,8 +1,7 @@
-//! Handlers of a driver on one side, one task that has the device to itself on
-//! the other. IO.
+//! The desk between a driver's handlers and the one task that owns the device. IO.
 //!
-//! Handlers only leave orders, so none of them waits for hardware, but
-//! [`Desk::close`], and that not for long.
+//! Handlers only leave orders, so they never wait for hardware. The exception is [`Desk::close`],
+//! which waits for a short time.
 
 use std::future::pending;
 use std::time::{Duration, Instant};
@@ -13,21 +12,20 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep_until, timeout};
 
-/// How many orders may wait while the task is busy with the device.
+/// Maximum number of orders that wait while the task is busy with the device.
 const MAX_ORDERS: usize = 64;
 
-/// How long bringing the device to rest may take: less than the mediator's patience.
+/// Time limit for bringing the device to rest. Shorter than the mediator's own limit.
 const LAST_WORDS: Duration = Duration::from_millis(900);
 
-/// A task that has a device to itself.
+/// A task that owns a device.
 pub(crate) trait Owner: Send + Sized + 'static {
-    /// What handlers want of it.
+    /// An order from a handler.
     type Order: Send + 'static;
     /// The `DriverMsg` of the device.
     type Message: DeviceMessage + Send + 'static;
 
-    /// Carries out orders until there are no more, and then brings the device
-    /// to rest.
+    /// Carries out orders until the inbox closes, then brings the device to rest.
     fn run(
         self,
         inbox: Inbox<Self::Order>,
@@ -38,7 +36,7 @@ pub(crate) trait Owner: Send + Sized + 'static {
 /// Where handlers leave orders.
 #[derive(Debug)]
 pub(crate) struct Desk<W: Owner> {
-    /// Until it runs.
+    /// `Some` until the task starts.
     owner: Option<W>,
     orders: Option<mpsc::Sender<W::Order>>,
     task: Option<JoinHandle<()>>,
@@ -55,7 +53,7 @@ impl<W: Owner> Desk<W> {
         }
     }
 
-    /// The task runs from now on.
+    /// Starts the task.
     pub(crate) fn open(&mut self, link: Link<W::Message>) {
         if let Some(owner) = self.owner.take() {
             let (orders, received) = mpsc::channel(MAX_ORDERS);
@@ -76,7 +74,7 @@ impl<W: Owner> Desk<W> {
         }
     }
 
-    /// Somebody asks for what the device cannot do: worth a line, once.
+    /// Logs, once, that a client requested something the device cannot do.
     pub(crate) fn complain_once(&mut self, origin: &amber_driver::Origin) {
         if !std::mem::replace(&mut self.has_warned, true) {
             let clients = &origin.clients;
@@ -95,7 +93,7 @@ impl<W: Owner> Desk<W> {
     }
 }
 
-/// The orders that are left at a [`Desk`].
+/// The orders left at a [`Desk`].
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     orders: mpsc::Receiver<T>,
@@ -103,7 +101,7 @@ pub(crate) struct Inbox<T> {
 }
 
 impl<T> Inbox<T> {
-    /// The next order, or `None` at the end, which comes once.
+    /// The next order, or `None` at the end, which is returned once.
     ///
     /// Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Option<T> {
@@ -115,7 +113,7 @@ impl<T> Inbox<T> {
         order
     }
 
-    /// The same if it is there already.
+    /// The next order if one is already waiting.
     pub(crate) fn try_next(&mut self) -> Option<Option<T>> {
         match self.orders.try_recv() {
             Ok(order) => Some(Some(order)),
@@ -128,7 +126,7 @@ impl<T> Inbox<T> {
     }
 }
 
-/// Tells the mediator whether the device works, as often as you like.
+/// Reports to the mediator whether the device works. May be called at any rate.
 pub(crate) fn report<M: DeviceMessage>(link: &Link<M>, trouble: Option<&str>) {
     match trouble {
         Some(trouble) => link.trouble(trouble),
@@ -136,12 +134,12 @@ pub(crate) fn report<M: DeviceMessage>(link: &Link<M>, trouble: Option<&str>) {
     }
 }
 
-/// The clock of tokio, which tests can stop.
+/// The tokio clock, which tests can pause.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// Waits for this time, or for ever.
+/// Waits until this time, or for ever if it is `None`.
 pub(crate) async fn until(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant.into()).await,
@@ -154,7 +152,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn orders_come_in_turn_and_the_end_comes_once() {
+    async fn orders_arrive_in_sequence_and_the_end_arrives_once() {
         let (orders, received) = mpsc::channel(4);
         let mut inbox = Inbox {
             orders: received,

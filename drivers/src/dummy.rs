@@ -1,11 +1,11 @@
-//! The Dummy driver: no hardware, for trying things out. PURE.
+//! The Dummy driver: for experiments without hardware. PURE.
 
 use std::time::Duration;
 
 use amber_driver::{Driver, Request};
 use amber_proto::dummy::DriverMsg;
 
-/// How the Dummy runs.
+/// Options of the Dummy driver.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Milliseconds between two messages to subscribers
@@ -23,7 +23,7 @@ pub struct Dummy {
 }
 
 impl Dummy {
-    /// A Dummy in its first state.
+    /// Creates a Dummy in its initial state.
     pub fn new(options: Options) -> Self {
         Self {
             enable: false,
@@ -37,8 +37,8 @@ impl Dummy {
 impl Driver for Dummy {
     type Message = DriverMsg;
 
-    /// The first field in this order counts, whatever its value and whatever
-    /// else is there: so the original did.
+    /// Only the first field present, in this order, takes effect, whatever its value. The original
+    /// driver behaves the same way.
     async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
         let ask = request.message;
         if let Some(enable) = ask.enable {
@@ -52,7 +52,7 @@ impl Driver for Dummy {
                 ..DriverMsg::default()
             });
         } else {
-            tracing::warn!(client = ?request.origin.clients, "not a request for a dummy");
+            tracing::warn!(client = ?request.origin.clients, "not a request for the dummy");
         }
         None
     }

@@ -1,21 +1,19 @@
-//! The driver of a Hokuyo laser scanner that speaks SCIP 2, such as the
-//! URG-04LX and the UTM-30LX, over a serial port, USB or TCP. IO.
+//! Driver for Hokuyo laser scanners that use SCIP 2, such as the URG-04LX and the UTM-30LX, over a
+//! serial port, USB or TCP. IO.
 //!
-//! `scip` and `logic` are pure; `driver` does what `logic` says.
+//! `scip` and `logic` are pure; `driver` carries out the outputs of `logic`.
 //!
-//! What clients can count on:
+//! What clients can rely on:
 //!
-//! - Angles are degrees, positive to the right, ascending; distances are
-//!   millimetres in the same order. Small numbers are the scanner's own codes
-//!   for "nothing seen" and are passed on.
-//! - An answer is read from the scanner after the question, with the time when
-//!   it was read; the scanner gives the last scan that it has finished. When
-//!   there is no scanner there is no answer, never an old scan, and nothing is
-//!   published.
-//! - While somebody is subscribed the scanner sends by itself, and all
-//!   subscribers get the same message, at most one in `publish_ms`.
-//! - The laser is off until somebody wants a scan, and `laser_idle_ms` after
-//!   the last one who did. The first scan takes a moment longer then.
+//! - Angles are degrees, positive to the right, ascending; distances are millimetres in the same
+//!   order. Small numbers are the scanner's own codes for "nothing seen" and are passed on.
+//! - The scan in a reply is read from the scanner after the request, with the time at which it was
+//!   read; the scanner returns the last scan that it completed. While no scanner is connected, the
+//!   driver sends no reply (never an old scan) and publishes nothing.
+//! - While at least one client is subscribed, the scanner sends continuously. All subscribers get
+//!   the same message, at most one per `publish_ms`.
+//! - The laser is off until a client requests a scan, and again `laser_idle_ms` after the last
+//!   request or subscription. The first scan then takes slightly longer.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,8 +29,7 @@ pub mod driver;
 pub mod logic;
 pub mod scip;
 
-/// Options of the driver. Those that are absent here are taken from the file,
-/// and what is absent there has the default of the Capo robot.
+/// Options of the driver. The command line overrides the file; the defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
@@ -46,35 +43,35 @@ pub struct Options {
     /// Scanner with Ethernet, such as 192.168.0.10:10940
     #[arg(long, value_name = "HOST:PORT")]
     pub tcp: Option<String>,
-    /// Bits per second; without effect over USB [default: 19200]
+    /// Bits per second; no effect over USB [default: 19200]
     #[arg(long)]
     pub baud: Option<u32>,
-    /// Whether to see weak echoes, too [default: true]
+    /// Whether to detect weak echoes [default: true]
     #[arg(long, value_name = "BOOL")]
     pub high_sensitivity: Option<bool>,
-    /// Motor speed: 0 usual, 1 to 10 slower, 99 initial [default: 0]
+    /// Motor speed: 0 normal, 1 to 10 slower, 99 initial [default: 0]
     #[arg(long, value_name = "NUMBER")]
     pub motor_speed: Option<u8>,
-    /// At which angles points are said to be [default: compatible]
+    /// Angle convention for reported points [default: compatible]
     #[arg(long, value_enum)]
     pub angles: Option<Angles>,
-    /// How far published scans are apart, at least [default: 100]
+    /// Minimum interval between published scans [default: 100]
     #[arg(long, value_name = "MS")]
     pub publish_ms: Option<u64>,
-    /// Turn the laser off when nobody has wanted a scan for so long; 0 for
-    /// never [default: 10000]
+    /// Turn the laser off after this time without requests or subscribers; 0 for never [default:
+    /// 10000]
     #[arg(long, value_name = "MS")]
     pub laser_idle_ms: Option<u64>,
-    /// The longest silence within a reply [default: 300]
+    /// Longest silence within a reply [default: 300]
     #[arg(long, value_name = "MS")]
     pub timeout_ms: Option<u64>,
 }
 
 impl Options {
-    /// The driver with these options and those of the file.
+    /// Creates the driver from these options and those of the file.
     ///
     /// # Errors
-    /// The file cannot be read, or a value makes no sense.
+    /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<Hokuyo<Place>, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
         if file.port.is_some() && file.tcp.is_some() {
@@ -87,10 +84,10 @@ impl Options {
         Ok(Hokuyo::new(settings, place))
     }
 
-    /// What these options mean; `config` is not looked at.
+    /// The settings for these options. Ignores `config`.
     ///
     /// # Errors
-    /// A value makes no sense.
+    /// A value is invalid.
     pub fn settings(self) -> Result<(Settings, Place), OptionsError> {
         let place = match self.tcp {
             Some(address) => Place::Tcp(address),
@@ -115,7 +112,7 @@ impl Options {
     }
 
     fn or(self, mut file: Self) -> Self {
-        // Either of the two places on the command line replaces both.
+        // An endpoint on the command line replaces both endpoints of the file.
         if self.port.is_some() || self.tcp.is_some() {
             (file.port, file.tcp) = (None, None);
         }
@@ -129,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_those_of_the_robot() {
+    fn the_defaults_fit_the_capo_robot() {
         let (settings, place) = Options::default().settings().unwrap();
         assert_eq!(place.to_string(), "/dev/ttyACM0 at 19200 baud");
         assert!(settings.high_sensitivity);
@@ -141,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_on_the_command_line_wins_over_the_other_kind_in_the_file() {
+    fn an_endpoint_on_the_command_line_overrides_the_other_kind_in_the_file() {
         let file: Options = toml::from_str("tcp = \"a:10940\"\nmotor_speed = 99\n").unwrap();
         let flags = Options {
             port: Some("/dev/x".into()),
@@ -155,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_make_no_sense_are_refused() {
+    fn invalid_values_are_rejected() {
         for text in [
             "motor_speed = 11",
             "timeout_ms = 0",

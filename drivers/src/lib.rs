@@ -1,17 +1,14 @@
-//! The drivers that come with Amber, each run as `amber driver <name>` in a
-//! process of its own.
+//! The drivers included in Amber, each run as `amber driver <name>` in its own process.
 //!
 //! A new driver is a module with an `Options` struct, and one variant of
 //! [`BuiltIn`] whose doc comment is its line in the list.
 //!
-//! Drivers of hardware share `connection` (the way to a device), `outage` (what
-//! is said when there is none, and when it is tried again), `desk` (the one task
-//! that has the device to itself) and `options` (a TOML file below the command
-//! line).
+//! Hardware drivers share `connection` (the connection to a device), `outage` (when to retry a
+//! device and what to log), `desk` (the one task that owns the device) and `options` (a TOML file
+//! that the command line overrides).
 //!
-//! In these pages, the first lines of each module say PURE or IO. PURE code only
-//! computes: it has no sockets, files, clocks or tasks, and gets the time as an
-//! argument. IO code talks to the outside.
+//! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
+//! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
 use std::process::ExitCode;
 
@@ -37,17 +34,17 @@ mod testing;
 /// A built-in driver and its options.
 #[derive(Clone, Debug, Subcommand)]
 pub enum BuiltIn {
-    /// No hardware: a flag and a text, for trying things out
+    /// No hardware: a flag and a text, for experiments
     Dummy(dummy::Options),
     /// A Hokuyo laser scanner
     Hokuyo(Box<hokuyo::Options>),
     /// Hobby servos on a Pololu Maestro
     Maestro(Box<maestro::Options>),
-    /// Acceleration, turn rate and magnetic field by chips on I2C
+    /// Acceleration, turn rate and magnetic field from I2C sensors
     Ninedof(Box<ninedof::Options>),
     /// Two RoboClaw motor controllers with four wheels
     Roboclaw(Box<roboclaw::Options>),
-    /// A Hagisonic StarGazer: the pose by markers on the ceiling
+    /// A Hagisonic StarGazer: the pose from markers on the ceiling
     Stargazer(Box<stargazer::Options>),
 }
 
@@ -64,7 +61,7 @@ impl BuiltIn {
         }
     }
 
-    /// Name and one line about each, as `amber driver --list` shows them.
+    /// Name and description of each driver, for `amber driver --list`.
     pub fn list() -> Vec<(String, String)> {
         let all = Self::augment_subcommands(clap::Command::new("driver"));
         let line = |driver: &clap::Command| {
@@ -97,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_driver_has_a_line_in_the_list() {
+    fn every_driver_has_a_description() {
         let list = BuiltIn::list();
         assert_eq!(list[0].0, "dummy");
         for (name, about) in list {
@@ -107,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_options_are_well_formed() {
+    fn the_options_are_valid() {
         BuiltIn::augment_subcommands(clap::Command::new("driver")).debug_assert();
     }
 }

@@ -1,16 +1,16 @@
-//! The driver of a Pololu Maestro with hobby servos, over USB or a serial
-//! port. IO.
+//! Driver for a Pololu Maestro with hobby servos, over USB or a serial port. IO.
 //!
-//! `protocol`, `servos` and `logic` are pure; `driver` does what `logic` says.
+//! `protocol`, `servos` and `logic` are pure; `driver` carries out the outputs of `logic`.
 //!
-//! What clients can count on:
+//! What clients can rely on:
 //!
-//! - Angles are whole degrees. 0 is a pulse of 2400 us, 90 of 1500, 180 of
-//!   600, unless the servo is described otherwise in the file.
-//! - What cannot be done is not done in part, and logged. Nothing is answered.
-//! - Servos hold where they are when a client goes, and when the driver ends.
-//! - The device is asked for its errors once a second, and what it says is told
-//!   to the mediator as trouble until it says no more.
+//! - Angles are whole degrees. By default 0 is a pulse of 2400 us, 90 of 1500 and 180 of 600; the
+//!   file can describe a servo differently.
+//! - A request that cannot be carried out completely is dropped and logged. The driver sends no
+//!   replies.
+//! - Servos hold their position when a client leaves and when the driver ends.
+//! - The driver reads the device's errors once a second and reports them to the mediator as trouble
+//!   until the device reports none.
 
 use std::path::PathBuf;
 
@@ -28,55 +28,54 @@ pub mod logic;
 pub mod protocol;
 pub mod servos;
 
-/// Options of the driver. Those that are absent here are taken from the file,
-/// and what is absent there has the default of the Capo robot.
+/// Options of the driver. The command line overrides the file; the defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// TOML file with the same options, such as `port = "/dev/ttyACM0"`, and a
-    /// `[[servo]]` for each servo with limits of its own
+    /// TOML file with the same options, such as `port = "/dev/ttyACM0"`, and a `[[servo]]` section
+    /// for each servo with its own limits
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub config: Option<PathBuf>,
     /// Serial port of the device [default: /dev/ttyACM0]
     #[arg(long, value_name = "FILE")]
     pub port: Option<PathBuf>,
-    /// Bits per second; without effect over USB [default: 38400]
+    /// Bits per second; no effect over USB [default: 38400]
     #[arg(long)]
     pub baud: Option<u32>,
-    /// Its number, for the Pololu protocol; without it the compact protocol
+    /// Device number for the Pololu protocol; the compact protocol is used without it
     #[arg(long, value_name = "NUMBER")]
     pub device: Option<u8>,
-    /// Whether packets end with a CRC, as set in the device [default: false]
+    /// Whether packets end with a CRC, as configured in the device [default: false]
     #[arg(long, value_name = "BOOL")]
     pub crc: Option<bool>,
-    /// Whether to send the byte by which the device finds out the speed of a
-    /// serial line [default: false]
+    /// Whether to send the byte from which the device detects the baud rate of a serial line
+    /// [default: false]
     #[arg(long, value_name = "BOOL")]
     pub detect_baud: Option<bool>,
-    /// How many servos there are [default: 24]
+    /// Number of servos [default: 24]
     #[arg(long, value_name = "COUNT")]
     pub servos: Option<u8>,
-    /// Servos with limits of their own, only in the file.
+    /// Servos with their own limits, only in the file.
     #[arg(skip)]
     pub servo: Option<Vec<ServoOptions>>,
 }
 
 impl Options {
-    /// The driver with these options and those of the file.
+    /// Creates the driver from these options and those of the file.
     ///
     /// # Errors
-    /// The file cannot be read, or a value makes no sense.
+    /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<Maestro<Place>, OptionsError> {
         let file = read(self.config.as_deref())?;
         let (settings, servos, place) = self.or(file).settings()?;
         Ok(Maestro::new(settings, servos, place))
     }
 
-    /// What these options mean; `config` is not looked at.
+    /// The settings for these options. Ignores `config`.
     ///
     /// # Errors
-    /// A value makes no sense.
+    /// A value is invalid.
     pub fn settings(self) -> Result<(Settings, Servos, Place), OptionsError> {
         let port = (self.port, "/dev/ttyACM0");
         let place = serial(port, (self.baud, 38_400), 4_000_000)?;
@@ -107,14 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_those_of_the_robot() {
+    fn the_defaults_fit_the_capo_robot() {
         let (settings, _, place) = Options::default().settings().unwrap();
         assert_eq!(place.to_string(), "/dev/ttyACM0 at 38400 baud");
         assert_eq!(settings, Settings::default());
     }
 
     #[test]
-    fn the_file_says_what_the_command_line_does_not() {
+    fn the_file_sets_what_the_command_line_does_not() {
         let text = "device = 12\ncrc = true\nservos = 6\n[[servo]]\nid = 3\nmax_us = 2000\n";
         let flags = Options {
             device: Some(13),
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_make_no_sense_are_refused() {
+    fn invalid_values_are_rejected() {
         for (text, error) in [
             ("device = 128", "device: 128 is not within 0 to 127"),
             ("servos = 0", "servos: 0 is not within 1 to 24"),

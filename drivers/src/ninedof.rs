@@ -1,27 +1,27 @@
-//! The driver of a board with an accelerometer and magnetometer (LSM303DLHC)
-//! and a gyroscope (L3G4200D, L3GD20 or L3GD20H) on an I2C bus. IO.
+//! Driver for a board with an accelerometer and magnetometer (LSM303DLHC) and a gyroscope
+//! (L3G4200D, L3GD20 or L3GD20H) on an I2C bus. IO.
 //!
 //! ```text
-//! driver (IO)  orders, threads   --->  logic   (PURE)  who wants what, and when
+//! driver (IO)  orders, threads   --->  logic   (PURE)  requests, subscribers, times
 //!    |                                   | service, calibration, attitude, units (PURE)
-//!    +--- board (PURE)  the chips, each for itself
-//!           +--- bus (IO)  /dev/i2c-N, or that of a simulated robot
+//!    +--- board (PURE)  the chips, each on its own
+//!           +--- bus (IO)  /dev/i2c-N, or the bus of a simulated robot
 //! ```
 //!
-//! What clients can count on:
+//! What clients can rely on:
 //!
-//! - The axes are those of a right hand: x to the right, y ahead, z up, if the
-//!   board is mounted so. Acceleration is what is felt: 1000 milli-g up at rest.
-//! - A message holds the groups that were asked for and could be read at that
-//!   moment. What cannot be read is missing, never an old value; when nothing
-//!   can, there is no answer, and nothing is published.
-//! - Each client is published to at a period of its own, 5 ms at least, which
-//!   begins anew when it subscribes again.
-//! - A sensor that is missing does not keep the others from being read.
-//! - What the gyroscope says at rest is taken off: from the calibration, or
-//!   measured during a second in which the robot stands still at the start.
+//! - The axes are right-handed: x to the right, y ahead, z up, provided that the board is mounted
+//!   that way. Acceleration is the measured proper acceleration: 1000 milli-g up at rest.
+//! - A message holds the requested groups that could be read at that moment. Values that cannot be
+//!   read are missing, never old. If none can be read, the driver sends no reply and publishes
+//!   nothing.
+//! - Each client has its own publishing period, at least 5 ms, which starts again when the client
+//!   subscribes again.
+//! - A missing sensor does not affect the other sensors.
+//! - The bias of the gyroscope at rest is subtracted. It comes from the calibration, or is measured
+//!   at the start during one second in which the robot stands still.
 //!
-//! I2C has no check sums: what noise on the wires does to a value cannot be seen.
+//! I2C has no checksums, so noise on the wires can change a value unnoticed.
 
 use std::path::PathBuf;
 
@@ -46,8 +46,7 @@ pub mod service;
 mod store;
 pub mod units;
 
-/// Options of the driver. Those that are absent here are taken from the file,
-/// and what is absent there has the default of the Capo robot.
+/// Options of the driver. The command line overrides the file; the defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
@@ -55,36 +54,36 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub config: Option<PathBuf>,
-    /// The I2C bus, or sim:PATH for that of `amber sim` [default: /dev/i2c-4]
+    /// The I2C bus, or sim:PATH for the bus of `amber sim` [default: /dev/i2c-4]
     #[arg(long, value_name = "BUS")]
     pub bus: Option<String>,
-    /// File in which calibrations are kept; they are forgotten at the end without
+    /// File for calibrations; without it they are lost when the driver ends
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
-    /// Whether to send the numbers of the original, wrong as they are [default: false]
+    /// Whether to send the incorrect numbers of the original driver [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub compat: Option<bool>,
-    /// Whether to measure at the start what the gyroscope says at rest, if that
-    /// is not in the calibration [default: true]
+    /// Whether to measure the gyroscope bias at the start if the calibration lacks it [default:
+    /// true]
     #[arg(long, value_name = "BOOL")]
     pub measure_bias: Option<bool>,
 }
 
 impl Options {
-    /// The driver with these options and those of the file.
+    /// Creates the driver from these options and those of the file.
     ///
     /// # Errors
-    /// The file cannot be read, or a value makes no sense.
+    /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<NineDof<Place>, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
         let (setup, place) = self.or(file).setup()?;
         Ok(NineDof::new(setup, place))
     }
 
-    /// What these options mean; `config` is not looked at.
+    /// The settings for these options. Ignores `config`.
     ///
     /// # Errors
-    /// A value makes no sense.
+    /// A value is invalid.
     pub fn setup(self) -> Result<(Setup, Place), OptionsError> {
         let place = self.bus.as_deref().unwrap_or("/dev/i2c-4");
         let place = place.parse().map_err(|problem| OptionsError::Value {
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_those_of_the_robot() {
+    fn the_defaults_fit_the_capo_robot() {
         let (setup, place) = Options::default().setup().unwrap();
         assert_eq!(place.to_string(), "/dev/i2c-4");
         assert_eq!(setup.calibration, None);

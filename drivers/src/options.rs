@@ -1,4 +1,4 @@
-//! Options from a TOML file, below those of the command line. IO.
+//! Options from a TOML file, which the command line overrides. IO.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::connection::Place;
 
-/// Why a driver cannot be set up.
+/// Why the options of a driver are rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
     /// The file cannot be read.
@@ -18,7 +18,7 @@ pub enum OptionsError {
         /// Why.
         error: io::Error,
     },
-    /// Something in the file is wrong.
+    /// The file contains an error.
     #[error("{}:{line}:{column}: {message}", path.display())]
     File {
         /// Which file.
@@ -32,18 +32,18 @@ pub enum OptionsError {
         /// What to write instead.
         hint: Option<String>,
     },
-    /// A value makes no sense.
+    /// A value is invalid.
     #[error("{name}: {problem}")]
     Value {
         /// The option, as in the file.
         name: &'static str,
-        /// What is wrong, with the range.
+        /// The problem, with the valid range.
         problem: String,
     },
 }
 
 impl OptionsError {
-    /// What to do about it.
+    /// How to correct it.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Read { .. } => Some("--config names a TOML file; all options have defaults"),
@@ -53,7 +53,7 @@ impl OptionsError {
     }
 }
 
-/// What a file says, or nothing where there is none.
+/// Reads a file; returns the defaults if there is no path.
 pub(crate) fn read<T: DeserializeOwned + Default>(path: Option<&Path>) -> Result<T, OptionsError> {
     let Some(path) = path else {
         return Ok(T::default());
@@ -80,8 +80,8 @@ fn parse<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T, OptionsError
     })
 }
 
-/// The known key that an unknown one resembles, from the words of the error:
-/// "unknown field `a`, expected one of `b`, `c`".
+/// The known key that resembles the unknown one. Parses the text of the error: "unknown field `a`,
+/// expected one of `b`, `c`".
 fn nearest_key(message: &str) -> Option<String> {
     let mut quoted = (message.strip_prefix("unknown field ")?.split('`'))
         .skip(1)
@@ -91,8 +91,8 @@ fn nearest_key(message: &str) -> Option<String> {
     Some(format!("did you mean `{nearest}`?"))
 }
 
-/// Options of the command line, and of the file where it says nothing. All
-/// fields must be named but `config`, which names the file.
+/// Fills missing options of the command line from the file. All fields must be listed except
+/// `config`, which names the file.
 macro_rules! layered {
     ($flags:ident over $file:ident: $($field:ident)*) => {
         Self { config: $flags.config, $($field: $flags.$field.or($file.$field),)* }
@@ -100,7 +100,7 @@ macro_rules! layered {
 }
 pub(crate) use layered;
 
-/// Which serial port to open.
+/// The serial port to open.
 pub(crate) fn serial(
     (port, default_port): (Option<PathBuf>, &str),
     (baud, default_baud): (Option<u32>, u32),
@@ -111,7 +111,7 @@ pub(crate) fn serial(
     Ok(Place::Serial { path, baud })
 }
 
-/// An error unless a value is within a range.
+/// Checks that a value is within a range.
 pub(crate) fn check<T: PartialOrd + std::fmt::Display>(
     name: &'static str,
     value: T,
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_an_error_that_names_the_nearest() {
+    fn the_error_for_an_unknown_key_names_the_nearest_key() {
         let (message, hint) = error("port = \"/dev/x\"\n  buad = 3\n");
         assert!(
             message.starts_with("a.toml:2:3: unknown field `buad`"),
@@ -151,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_an_error_with_its_place() {
+    fn the_error_for_an_invalid_value_names_its_position() {
         let (message, _) = error("port = \"/dev/x\"\nbaud = \"fast\"");
         assert!(message.starts_with("a.toml:2:8: "), "{message}");
     }
 
     #[test]
-    fn a_file_that_is_missing_is_named_and_none_is_no_error() {
+    fn a_missing_file_is_an_error_but_a_missing_path_is_not() {
         let error = read::<Example>(Some(Path::new("/nowhere/a.toml"))).unwrap_err();
         assert!(error.to_string().starts_with("cannot read /nowhere/a.toml"));
         let nothing = read::<Example>(None).unwrap();

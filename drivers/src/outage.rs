@@ -1,22 +1,20 @@
-//! A device that cannot be reached: when it is tried again, what is said about
-//! it, and how long it took. PURE.
+//! An unreachable device: when to retry it, what to log, and how long the outage lasted. PURE.
 //!
-//! Call [`Outage::complain`] with whatever is wrong, [`Outage::try_again_at`]
-//! when the way to the device is given up for now, and [`Outage::over`] when the
-//! device works.
+//! Call [`Outage::complain`] for each problem, [`Outage::try_again_at`] when the connection is
+//! given up for now, and [`Outage::over`] when the device works.
 
 use std::time::{Duration, Instant};
 
-/// The first wait: somebody pushes a loose plug back in.
+/// The first delay: long enough to push a loose plug back in.
 const MIN_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest wait: whoever plugs a device in expects it to work.
+/// The longest delay: a device that is plugged in should work soon.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// How long all must be well before waits are short again.
+/// How long a device must work before delays are short again.
 const STABLE: Duration = Duration::from_secs(5);
 
-/// How many different things are said in one outage.
+/// How many different problems are logged in one outage.
 const MAX_SAID: usize = 8;
 
 /// See the [module](self).
@@ -24,15 +22,14 @@ const MAX_SAID: usize = 8;
 pub(crate) struct Outage {
     since: Option<Instant>,
     said: Vec<String>,
-    /// Since when it works, until it is given up.
+    /// When it started to work; `None` after a failure.
     works_since: Option<Instant>,
     has_worked: bool,
     failures: u32,
 }
 
 impl Outage {
-    /// Something is wrong. Whether to say so: each thing is said once until all
-    /// is well again.
+    /// Reports a problem. Returns whether to log it: each problem is logged once per outage.
     pub(crate) fn complain(&mut self, now: Instant, what: &str) -> bool {
         self.since.get_or_insert(now);
         let is_new = self.said.len() < MAX_SAID && !self.said.iter().any(|said| said == what);
@@ -42,8 +39,8 @@ impl Outage {
         is_new
     }
 
-    /// It is given up for now. Waits double from one failure to the next, but
-    /// begin anew when the device has worked for a while.
+    /// The connection is given up for now; returns when to retry. Delays double after each failure
+    /// and are reset when the device has worked for a while.
     pub(crate) fn try_again_at(&mut self, now: Instant) -> Instant {
         if let Some(since) = self.works_since.take()
             && now.saturating_duration_since(since) >= STABLE
@@ -55,7 +52,7 @@ impl Outage {
         now + wait.min(MAX_WAIT)
     }
 
-    /// All is well. How long it was not, if it ever was before.
+    /// The device works. Returns how long the outage lasted, if there was one.
     pub(crate) fn over(&mut self, now: Instant) -> Option<Duration> {
         let since = self.since.take();
         self.said.clear();
@@ -65,7 +62,7 @@ impl Outage {
         Some(now.saturating_duration_since(since))
     }
 
-    /// What is wrong: what was said last.
+    /// The current problem: the last one reported.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.said.last().map(String::as_str)
     }
@@ -91,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_short_again_only_after_a_good_while() {
+    fn waits_are_short_again_only_after_the_device_was_stable() {
         let now = Instant::now();
         let mut outage = Outage::default();
         for _ in 0..5 {
@@ -103,13 +100,13 @@ mod tests {
         outage.over(soon);
         let later = soon + STABLE;
         assert_eq!(outage.try_again_at(later), later + MIN_WAIT);
-        // What has failed does not work.
+        // Time after a failure does not count as working.
         let much_later = later + 10 * STABLE;
         assert_eq!(outage.try_again_at(much_later), much_later + 2 * MIN_WAIT);
     }
 
     #[test]
-    fn each_thing_is_said_once_in_an_outage() {
+    fn each_problem_is_logged_once_per_outage() {
         let now = Instant::now();
         let mut outage = Outage::default();
         assert_eq!(outage.trouble(), None);
@@ -117,7 +114,7 @@ mod tests {
         assert!(outage.complain(now, "not there"));
         assert!(!outage.complain(now, "unplugged"));
         assert_eq!(outage.trouble(), Some("not there"));
-        assert_eq!(outage.over(now + SECOND), None, "it begins to work");
+        assert_eq!(outage.over(now + SECOND), None, "it starts to work");
         assert_eq!(outage.trouble(), None);
 
         assert!(outage.complain(now + 2 * SECOND, "unplugged"));
@@ -127,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_said() {
+    fn the_number_of_logged_problems_is_limited() {
         let mut outage = Outage::default();
         let now = Instant::now();
         let said = (0..1000).filter(|i| outage.complain(now, &i.to_string()));

@@ -1,21 +1,20 @@
-//! Clients that are each published to at a period of their own. PURE.
+//! Subscribers that each have their own publishing period. PURE.
 //!
-//! For devices whose clients subscribe by a request that says how often; those
-//! who send SUBSCRIBE are kept by the driver SDK.
+//! For devices whose subscription request states a period. The driver SDK handles clients that send
+//! SUBSCRIBE.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use amber_driver::{ClientId, Device, Origin};
 
-/// No period is shorter: what is asked for more often makes a bus busy and
-/// tells nothing new.
+/// The shortest period: a shorter one loads the bus without new information.
 pub(crate) const MIN_PERIOD: Duration = Duration::from_millis(5);
 
-/// How many may be subscribed; who comes then is not.
+/// Maximum number of subscribers; further ones are rejected.
 const MAX_SUBSCRIBERS: usize = 1024;
 
-/// Who is subscribed, to what (`T`), and when they are to hear something.
+/// The subscribers, the data for each (`T`), and when each is due.
 #[derive(Debug)]
 pub(crate) struct Periodic<T> {
     subscribers: BTreeMap<(ClientId, Option<Device>), Subscriber<T>>,
@@ -37,8 +36,8 @@ impl<T> Default for Periodic<T> {
 }
 
 impl<T: Copy> Periodic<T> {
-    /// The clients of an origin are to hear something after each period, and
-    /// no more of what they heard before; `false` if there are too many.
+    /// Subscribes the clients of an origin with this period, in place of earlier subscriptions.
+    /// Returns `false` if there are too many subscribers.
     pub(crate) fn subscribe(
         &mut self,
         now: Instant,
@@ -59,7 +58,7 @@ impl<T: Copy> Periodic<T> {
         true
     }
 
-    /// The clients of an origin are to hear nothing more.
+    /// Unsubscribes the clients of an origin.
     pub(crate) fn unsubscribe(&mut self, origin: &Origin) {
         for client in &origin.clients {
             self.subscribers.remove(&(*client, origin.device));
@@ -71,19 +70,19 @@ impl<T: Copy> Periodic<T> {
         self.subscribers.retain(|(other, _), _| *other != client);
     }
 
-    /// When somebody is to hear something; `None` while nobody listens.
+    /// When the next publication is due; `None` without subscribers.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.subscribers.values().map(|one| one.due).min()
     }
 
-    /// What somebody is to hear now.
+    /// The data for the subscribers that are due now.
     pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = T> {
         let due = move |one: &&Subscriber<T>| one.due <= now;
         self.subscribers.values().filter(due).map(|one| one.what)
     }
 
-    /// Who is to hear what now. Their next turns are a period later; turns
-    /// that were missed are left out, not made up for.
+    /// The subscribers that are due now, with their data. Schedules the next publication one period
+    /// later; missed publications are skipped.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<(Origin, T)> {
         let mut taken = Vec::new();
         for ((client, device), one) in &mut self.subscribers {
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn each_client_has_its_own_period_and_the_first_turn_is_after_one() {
+    fn each_client_has_its_own_period_and_waits_one_period_first() {
         let start = Instant::now();
         let mut periodic = Periodic::default();
         assert_eq!(periodic.next_due(), None);
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_turns_are_left_out_and_the_phase_is_kept() {
+    fn missed_publications_are_skipped_and_the_phase_is_kept() {
         let start = Instant::now();
         let mut periodic = Periodic::default();
         periodic.subscribe(start, &client(1), 100 * MS, 'a');
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn who_subscribes_again_is_heard_at_once_and_only_so() {
+    fn subscribing_again_replaces_the_subscription() {
         let start = Instant::now();
         let mut periodic = Periodic::default();
         periodic.subscribe(start, &client(1), 1000 * MS, 'a');
@@ -181,7 +180,7 @@ mod tests {
         assert!(!periodic.subscribe(start, &client(-1), MS, 'a'));
         assert!(
             periodic.subscribe(start, &client(5), MS, 'b'),
-            "not a new one"
+            "a new subscriber is rejected"
         );
     }
 }

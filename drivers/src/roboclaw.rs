@@ -1,5 +1,4 @@
-//! The driver of two RoboClaw motor controllers that share a serial bus and
-//! drive four wheels. IO.
+//! Driver for two RoboClaw motor controllers that share a serial bus and drive four wheels. IO.
 //!
 //! ```text
 //!  requests --> driver --orders--> logic --packets--> protocol
@@ -7,26 +6,26 @@
 //!              answers <-------------+     bus (the only one at the port)
 //! ```
 //!
-//! `protocol`, `units` and `logic` are pure; `bus`, `gpio` and `driver` do what
-//! `logic` says.
+//! `protocol`, `units` and `logic` are pure; `bus`, `gpio` and `driver` carry out the steps of
+//! `logic`.
 //!
-//! What clients can count on:
+//! What clients can rely on:
 //!
-//! - Speeds are mm/s per wheel, positive forward, cut off towards zero.
-//! - An answer to a question for the speeds was measured after the question.
-//!   When the controllers cannot be reached there is no answer.
-//! - A command that cannot be carried out now is dropped, never kept: after an
-//!   outage the wheels stand until somebody commands them anew.
-//! - A command with a wheel faster than `max_speed_mm_s` is dropped as a whole
-//!   and does not count as a sign of life.
-//! - The wheels stop `idle_stop_ms` after the last command, when the client
-//!   that commands them is gone, and when the driver ends. When it is killed,
-//!   the controllers stop by themselves after `watchdog_ms`.
-//! - After the controllers have reported a low battery there is no more driving
-//!   until the driver is restarted: without load the voltage recovers, so
-//!   nothing else tells a charged battery from an empty one.
-//! - While a controller has an error, or is hotter than `temperature_critical`
-//!   and has not cooled down to `temperature_drop`, there is no driving either.
+//! - Speeds are mm/s per wheel, positive forward, truncated towards zero.
+//! - The speeds in a reply were measured after the request. While the controllers are unreachable
+//!   there is no reply.
+//! - A command that cannot be carried out immediately is dropped, never queued: after an outage the
+//!   wheels stand still until a client sends a new command.
+//! - A command with a wheel faster than `max_speed_mm_s` is dropped completely and does not reset
+//!   the idle timer.
+//! - The wheels stop `idle_stop_ms` after the last command, when the commanding client is gone, and
+//!   when the driver ends. If the driver is killed, the controllers stop by themselves after
+//!   `watchdog_ms`.
+//! - After a controller has reported a low battery, driving is disabled until the driver is
+//!   restarted. The voltage recovers without load, so the driver cannot tell a charged battery from
+//!   an empty one.
+//! - Driving is also disabled while a controller has an error, and from when it is hotter than
+//!   `temperature_critical` until it has cooled below `temperature_drop`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,8 +49,7 @@ pub mod logic;
 pub mod protocol;
 pub mod units;
 
-/// Options of the driver. Those that are absent here are taken from the file,
-/// and what is absent there has the default of the Capo robot.
+/// Options of the driver. The command line overrides the file; the defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
@@ -65,7 +63,7 @@ pub struct Options {
     /// Bits per second [default: 38400]
     #[arg(long)]
     pub baud: Option<u32>,
-    /// Form of the packets [default: auto]
+    /// Packet format [default: auto]
     #[arg(long, value_enum)]
     pub protocol: Option<Protocol>,
     /// Address of the front controller, 128 to 135 [default: 129]
@@ -77,7 +75,7 @@ pub struct Options {
     /// Radius of the wheels [default: 60]
     #[arg(long, value_name = "MM")]
     pub wheel_radius_mm: Option<f64>,
-    /// Encoder pulses in a turn of a wheel [default: 1865]
+    /// Encoder pulses per turn of a wheel [default: 1865]
     #[arg(long, value_name = "COUNT")]
     pub pulses_per_turn: Option<f64>,
     /// Pulses per second of a motor at full power [default: 13800]
@@ -92,44 +90,45 @@ pub struct Options {
     /// Differential constant, times 65536 [default: 0]
     #[arg(long, value_name = "D")]
     pub pid_d: Option<u32>,
-    /// Drop commands with a wheel faster than this; 0 for any speed [default: 1200]
+    /// Drop commands with a wheel faster than this; 0 for no limit [default: 1200]
     #[arg(long, value_name = "MM_S")]
     pub max_speed_mm_s: Option<u32>,
-    /// Stop so long after the last command; 0 for never [default: 4000]
+    /// Stop the wheels this long after the last command; 0 for never [default: 4000]
     #[arg(long, value_name = "MS")]
     pub idle_stop_ms: Option<u64>,
-    /// With a reset line: reset so long after the last command; 0 for never [default: 7000]
+    /// With a reset line: reset the controllers this long after the last command; 0 for never
+    /// [default: 7000]
     #[arg(long, value_name = "MS")]
     pub idle_reset_ms: Option<u64>,
-    /// Whose death stops the wheels [default: commander]
+    /// Clients whose death stops the wheels [default: commander]
     #[arg(long, value_enum)]
     pub stop_for: Option<StopFor>,
-    /// Let the controllers stop by themselves when they hear nothing for so
-    /// long, 300 to 25500; 0 for never [default: 1000]
+    /// Let the controllers stop by themselves after this time without a packet, 300 to 25500; 0 for
+    /// never [default: 1000]
     #[arg(long, value_name = "MS")]
     pub watchdog_ms: Option<u64>,
-    /// How long a controller may take to answer [default: 100]
+    /// Time limit for a reply of a controller [default: 100]
     #[arg(long, value_name = "MS")]
     pub reply_timeout_ms: Option<u64>,
-    /// How often to look for errors; 0 for never [default: 700]
+    /// Interval between checks for errors; 0 for never [default: 700]
     #[arg(long, value_name = "MS")]
     pub error_interval_ms: Option<u64>,
-    /// How often to measure the batteries; 0 for never [default: 10000]
+    /// Interval between battery measurements; 0 for never [default: 10000]
     #[arg(long, value_name = "MS")]
     pub battery_interval_ms: Option<u64>,
-    /// How often to measure the temperature; 0 for never [default: 5000]
+    /// Interval between temperature measurements; 0 for never [default: 5000]
     #[arg(long, value_name = "MS")]
     pub temperature_interval_ms: Option<u64>,
-    /// Stop above this, in tenths of a degree Celsius [default: 700]
+    /// Stop above this temperature, in tenths of a degree Celsius [default: 700]
     #[arg(long, value_name = "TENTHS")]
     pub temperature_critical: Option<i32>,
-    /// Drive again below this, in tenths of a degree Celsius [default: 600]
+    /// Drive again below this temperature, in tenths of a degree Celsius [default: 600]
     #[arg(long, value_name = "TENTHS")]
     pub temperature_drop: Option<i32>,
-    /// How often to read again before an alarm is believed, 1 to 100 [default: 3]
+    /// Number of repeated readings that confirm an alarm, 1 to 100 [default: 3]
     #[arg(long, value_name = "COUNT")]
     pub critical_repeats: Option<u8>,
-    /// File of the line that resets both controllers, active low, such as
+    /// File of the GPIO line that resets both controllers, active low, such as
     /// /sys/class/gpio/gpio136/value [default: none]
     #[arg(long, value_name = "FILE")]
     pub reset_gpio: Option<PathBuf>,
@@ -144,36 +143,36 @@ pub struct Options {
     pub led_red: Option<PathBuf>,
 }
 
-/// Form of the packets.
+/// Packet format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// Ask the controllers
+    /// Detect the format of the controllers
     #[default]
     Auto,
-    /// 7-bit sum, nothing acknowledged
+    /// 7-bit checksum, writes not acknowledged
     Legacy,
-    /// 7-bit sum, writes acknowledged
+    /// 7-bit checksum, writes acknowledged
     LegacyAck,
     /// CRC16
     Crc16,
 }
 
 impl Options {
-    /// The driver with these options and those of the file.
+    /// Creates the driver from these options and those of the file.
     ///
     /// # Errors
-    /// The file cannot be read, or a value makes no sense.
+    /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<Roboclaw<Place>, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
         let (setup, place) = self.or(file).setup()?;
         Ok(Roboclaw::new(setup, place))
     }
 
-    /// What these options mean; `config` is not looked at.
+    /// The settings for these options. Ignores `config`.
     ///
     /// # Errors
-    /// A value makes no sense.
+    /// A value is invalid.
     pub fn setup(self) -> Result<(Setup, Place), OptionsError> {
         let place = serial((self.port, "/dev/ttyO3"), (self.baud, 38_400), 460_800)?;
         let front = check("front", self.front.unwrap_or(0x81), 0x80..=0x87)?;
@@ -181,7 +180,7 @@ impl Options {
         if front == rear {
             return Err(OptionsError::Value {
                 name: "front",
-                problem: format!("is {front}, as the rear one"),
+                problem: format!("is {front}, the same as rear"),
             });
         }
         let watchdog_ms = self.watchdog_ms.unwrap_or(1_000);
@@ -275,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_those_of_the_robot() {
+    fn the_defaults_fit_the_capo_robot() {
         let (setup, place) = Options::default().setup().unwrap();
         assert_eq!(place.to_string(), "/dev/ttyO3 at 38400 baud");
         let settings = setup.settings;
@@ -314,14 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn values_that_make_no_sense_are_refused() {
+    fn invalid_values_are_rejected() {
         let with = |change: fn(&mut Options)| {
             let mut options = Options::default();
             change(&mut options);
             options.setup().map(|_| ()).unwrap_err().to_string()
         };
         let same = with(|options| options.front = Some(128));
-        assert_eq!(same, "front: is 128, as the rear one");
+        assert_eq!(same, "front: is 128, the same as rear");
         assert!(with(|options| options.rear = Some(1)).starts_with("rear: 1 is not"));
         assert!(with(|options| options.watchdog_ms = Some(100)).starts_with("watchdog_ms"));
         assert!(with(|options| options.wheel_radius_mm = Some(0.0)).contains("wheel_radius_mm"));

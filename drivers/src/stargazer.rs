@@ -1,23 +1,22 @@
-//! The driver of a Hagisonic StarGazer, which looks up at markers on the
-//! ceiling, over a serial port. IO.
+//! Driver for a Hagisonic StarGazer, a sensor that observes markers on the ceiling, over a serial
+//! port. IO.
 //!
-//! `protocol`, `setup`, `markers`, `plausible` and `logic` are pure; `driver`
-//! does what `logic` says.
+//! `protocol`, `setup`, `markers`, `plausible` and `logic` are pure; `driver` carries out the
+//! outputs of `logic`.
 //!
-//! What clients can count on:
+//! What clients can rely on:
 //!
-//! - Positions are centimetres and headings degrees. Without a file of markers
-//!   they are what the device says: relative to the marker, with y up.
-//!   With one they are on the map: x to the right, y down. Headings are
-//!   clockwise in both.
-//! - Fixes have no check sum. What does not look like one is thrown away, and
-//!   after a jump a fix counts only when the next one says the same.
-//! - With no marker in view nothing is published, and an answer holds the last
-//!   fix and how old it is (`lostMs`). Before the first fix an answer holds none.
-//!   When the device does not work there is no answer.
-//! - Who subscribes by a request gets every fix, or the last one after each
-//!   period, as it says; who sends SUBSCRIBE gets every fix.
-//! - The device is only listened to, unless parameters are to be `set`.
+//! - Positions are centimetres and headings degrees. Without a marker file they are the values of
+//!   the device: relative to the marker, with y up. With a marker file they are map coordinates: x
+//!   to the right, y down. Headings are clockwise in both cases.
+//! - Fixes have no checksum. The driver discards text that is not a valid fix, and accepts a fix
+//!   after a jump only if the next one confirms it.
+//! - With no marker in view the driver publishes nothing, and a reply holds the last fix and its
+//!   age (`lostMs`). Before the first fix a reply holds none. While the device does not work there
+//!   is no reply.
+//! - A client that subscribes by a request gets every fix, or the last one after each period, as
+//!   requested. A client that sends SUBSCRIBE gets every fix.
+//! - The driver only listens to the device, unless parameters are to be `set`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,8 +38,8 @@ mod plausible;
 pub mod protocol;
 pub mod setup;
 
-/// The parameters that can be set. The speed of the port cannot: the driver
-/// would not hear the device any more.
+/// The parameters that can be set. The baud rate is not among them: the driver would lose the
+/// device.
 const PARAMETERS: [&str; 7] = [
     "IDNum",
     "RefID",
@@ -51,8 +50,7 @@ const PARAMETERS: [&str; 7] = [
     "ThrVal",
 ];
 
-/// Options of the driver. Those that are absent here are taken from the file,
-/// and what is absent there has the default of the Capo robot.
+/// Options of the driver. The command line overrides the file; the defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
@@ -66,28 +64,28 @@ pub struct Options {
     /// Bits per second [default: 115200]
     #[arg(long)]
     pub baud: Option<u32>,
-    /// TOML file that says where markers are: poses are on the map then
+    /// TOML file with the positions of markers: poses are then map coordinates
     #[arg(long, value_name = "FILE")]
     pub markers: Option<PathBuf>,
-    /// The marker from which the device sees itself, if it has a map of its own
+    /// The reference marker of the device, if it has a map of its own
     #[arg(long, value_name = "ID")]
     pub reference: Option<u32>,
-    /// What the device says when the robot looks along 0 degrees [default: 0]
+    /// The heading that the device reports when the robot faces 0 degrees [default: 0]
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub mounted_deg: Option<f64>,
     /// A parameter of the device, such as MarkType=HLD1S; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Option<Vec<String>>,
-    /// Between two characters that are sent to the device [default: 30]
+    /// Delay between two characters sent to the device [default: 30]
     #[arg(long, value_name = "MS")]
     pub pause_ms: Option<u64>,
 }
 
 impl Options {
-    /// The driver with these options and those of the file.
+    /// Creates the driver from these options and those of the file.
     ///
     /// # Errors
-    /// A file cannot be read, or a value makes no sense.
+    /// A file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<Stargazer<Place>, OptionsError> {
         let file = read(self.config.as_deref())?;
         let options = self.or(file);
@@ -96,10 +94,10 @@ impl Options {
         Ok(Stargazer::new(settings, place))
     }
 
-    /// What these options mean; `config` and `markers` are not looked at.
+    /// The settings for these options. Ignores `config` and `markers`.
     ///
     /// # Errors
-    /// A value makes no sense.
+    /// A value is invalid.
     pub fn settings(self, markers: MarkerFile) -> Result<(Settings, Place), OptionsError> {
         let port = (self.port, "/dev/ttyO0");
         let place = serial(port, (self.baud, 115_200), 4_000_000)?;
@@ -136,17 +134,19 @@ fn parameter(text: &str) -> Result<Parameter, OptionsError> {
         name: "set",
         problem,
     };
-    let (name, value) = text
-        .split_once('=')
-        .ok_or_else(|| wrong(format!("'{text}' is not like MarkType=HLD1S")))?;
+    let (name, value) = text.split_once('=').ok_or_else(|| {
+        wrong(format!(
+            "'{text}' is not of the form NAME=VALUE, such as MarkType=HLD1S"
+        ))
+    })?;
     if !PARAMETERS.contains(&name) {
         let known = PARAMETERS.join(", ");
         return Err(wrong(format!(
-            "there is no '{name}' to be set, but {known}"
+            "unknown parameter '{name}'; valid are {known}"
         )));
     }
     if !is_word(value) {
-        return Err(wrong(format!("'{value}' is no value for {name}")));
+        return Err(wrong(format!("'{value}' is not a valid value for {name}")));
     }
     Ok(Parameter {
         name: name.to_owned(),
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_those_of_the_robot() {
+    fn the_defaults_fit_the_capo_robot() {
         let (settings, place) = Options::default().settings(MarkerFile::default()).unwrap();
         assert_eq!(place.to_string(), "/dev/ttyO0 at 115200 baud");
         assert_eq!(settings.pause, Duration::from_millis(30));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_the_file() {
+    fn flags_override_the_file() {
         let file: Options = toml::from_str("set = [\"RefID=24\"]\nbaud = 19200\n").unwrap();
         let flags = Options {
             baud: Some(57_600),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_make_no_sense_are_refused() {
+    fn invalid_values_are_rejected() {
         for (text, error) in [
             ("baud = 1", "baud: 1 is not within 2400 to 4000000"),
             (
@@ -192,12 +192,15 @@ mod tests {
             ),
             (
                 "set = [\"RefID\"]",
-                "set: 'RefID' is not like MarkType=HLD1S",
+                "set: 'RefID' is not of the form NAME=VALUE, such as MarkType=HLD1S",
             ),
-            ("set = [\"RefID=`\"]", "set: '`' is no value for RefID"),
+            (
+                "set = [\"RefID=`\"]",
+                "set: '`' is not a valid value for RefID",
+            ),
             (
                 "set = [\"BaudRate=9600\"]",
-                "set: there is no 'BaudRate' to be set, but IDNum, RefID, HeightFix, \
+                "set: unknown parameter 'BaudRate'; valid are IDNum, RefID, HeightFix, \
                  MarkHeight, MarkType, MarkMode, ThrVal",
             ),
             (

@@ -1,6 +1,5 @@
-//! Both ends of a driver in a test: a device of memory behind a plug that can be
-//! pulled, and what the driver takes for a mediator. On a clock that only goes
-//! on when nobody has anything to do. IO.
+//! Both ends of a driver in a test: an in-memory device behind a plug that can be pulled, and a
+//! fake mediator. The clock advances only when all tasks are idle. IO.
 
 use std::io;
 use std::pin::Pin;
@@ -18,10 +17,10 @@ use tokio_util::codec::Decoder;
 
 use crate::connection::Connection;
 
-/// What is at the other end of an open port.
+/// The task at the other end of an open port.
 type Serve<D> = fn(Plug<D>, DuplexStream) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A device, and whether it can be reached.
+/// A device, and whether it is connected.
 pub(crate) struct Plug<D> {
     shared: Arc<Mutex<Shared<D>>>,
     serve: Serve<D>,
@@ -30,7 +29,7 @@ pub(crate) struct Plug<D> {
 struct Shared<D> {
     device: D,
     plugged: bool,
-    /// What serves the open port.
+    /// The task that serves the open port.
     task: Option<JoinHandle<()>>,
 }
 
@@ -60,7 +59,7 @@ impl<D: Send + 'static> Plug<D> {
         act(&mut self.shared.lock().unwrap().device)
     }
 
-    /// Plugs it in or pulls it out, with whatever is on its way.
+    /// Plugs the device in or pulls it out. Bytes in transit are lost.
     pub(crate) fn plug(&self, plugged: bool) {
         let mut shared = self.shared.lock().unwrap();
         shared.plugged = plugged;
@@ -69,7 +68,7 @@ impl<D: Send + 'static> Plug<D> {
         }
     }
 
-    /// What the driver calls to connect.
+    /// Called by the driver to connect.
     pub(crate) fn connect(&self) -> io::Result<Box<dyn Connection>> {
         let mut shared = self.shared.lock().unwrap();
         if !shared.plugged {
@@ -81,17 +80,17 @@ impl<D: Send + 'static> Plug<D> {
     }
 }
 
-/// What the driver takes for a mediator, and the device.
+/// The fake mediator, and the device.
 pub(crate) struct Mediator<D> {
     pub(crate) port: Plug<D>,
     to_driver: DuplexStream,
     from_driver: DuplexStream,
     input: BytesMut,
-    /// What the driver has said of its device and nobody has looked at.
+    /// Health reports of the driver that the test has not checked yet.
     health: Vec<Option<String>>,
 }
 
-/// Runs a driver while the scenario lasts, and to its end.
+/// Runs a driver during the scenario, then shuts it down.
 pub(crate) async fn run<D: Send + 'static>(
     port: Plug<D>,
     driver: impl Driver,
@@ -113,7 +112,7 @@ pub(crate) async fn run<D: Send + 'static>(
 }
 
 impl<D: Send + 'static> Mediator<D> {
-    /// Client 7 says this.
+    /// Sends a message from client 7.
     pub(crate) async fn tell(&mut self, message: &[u8]) {
         let packet = Packet {
             header: header(),
@@ -123,7 +122,7 @@ impl<D: Send + 'static> Mediator<D> {
         self.to_driver.write_all(&frame).await.unwrap();
     }
 
-    /// What the driver says to client 7 within a second.
+    /// The driver's next message to client 7 within one second.
     pub(crate) async fn hear(&mut self) -> Option<Vec<u8>> {
         loop {
             let packet = timeout(Duration::from_secs(1), self.read()).await.ok()?;
@@ -133,7 +132,7 @@ impl<D: Send + 'static> Mediator<D> {
         }
     }
 
-    /// Waits until the driver says that its device works, or what is wrong.
+    /// Waits until the driver reports that its device works, or this problem.
     pub(crate) async fn expect_health(&mut self, trouble: Option<&str>) {
         let saying = async {
             while self.health.is_empty() {
@@ -141,16 +140,16 @@ impl<D: Send + 'static> Mediator<D> {
             }
         };
         let said = timeout(Duration::from_secs(30), saying).await;
-        assert!(said.is_ok(), "not a word about {trouble:?}");
+        assert!(said.is_ok(), "no report about {trouble:?}");
         assert_eq!(self.health.remove(0).as_deref(), trouble);
     }
 
-    /// Nothing more was said about the device.
+    /// Checks that the driver sent no further health report.
     pub(crate) fn expect_no_more_health(&self) {
         assert_eq!(self.health, []);
     }
 
-    /// Waits until something is so.
+    /// Waits for a condition.
     pub(crate) async fn until(&self, what: &str, condition: impl Fn(&mut D) -> bool) {
         let waiting = async {
             while !self.port.with(&condition) {
@@ -161,7 +160,7 @@ impl<D: Send + 'static> Mediator<D> {
         assert!(waited.is_ok(), "{what}");
     }
 
-    /// One frame: a message for the client, or a word about the device.
+    /// Reads one frame: a message for the client, or a health report.
     async fn read(&mut self) -> Option<Vec<u8>> {
         let packet = loop {
             if let Some(packet) = FrameCodec.decode(&mut self.input).unwrap() {

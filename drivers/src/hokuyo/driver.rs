@@ -28,7 +28,7 @@ enum Order {
     Subscribed,
 }
 
-/// What has happened to the task.
+/// Events that wake the task.
 enum Event {
     Ordered(Option<Order>),
     Read(Result<usize, String>),
@@ -36,7 +36,7 @@ enum Event {
 }
 
 impl<C: Connect> Hokuyo<C> {
-    /// A driver that opens the way to its scanner by `connect`.
+    /// Creates a driver that reaches its scanner through `connect`.
     pub fn new(settings: Settings, connect: C) -> Self {
         Self {
             desk: Desk::new(Owner { settings, connect }),
@@ -52,7 +52,7 @@ impl<C: Connect> Driver for Hokuyo<C> {
         Ok(())
     }
 
-    /// That the field is there counts, not its value: so the original did.
+    /// Only the presence of the field matters, not its value, as in the original.
     async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
         let Request { message, origin } = request;
         if message.get_single_scan.is_none() {
@@ -113,7 +113,7 @@ impl<C: Connect> desk::Owner for Owner<C> {
             };
             match event {
                 Event::Ordered(Some(Order::Ask(origin))) => logic.ask(now(), origin),
-                // The number of listeners is looked up anyway.
+                // The caller reads the number of listeners after every event.
                 Event::Ordered(Some(Order::Subscribed)) => {}
                 Event::Ordered(None) => logic.shut_down(now()),
                 Event::Read(Ok(length)) => {

@@ -1,8 +1,7 @@
-//! What to do with the scanner, and when. PURE.
+//! Decides what to do with the scanner, and when. PURE.
 //!
-//! Tell [`Logic`] what happens, then drain [`Logic::poll_output`] after every
-//! change and carry out what comes; call [`Logic::handle_timeout`] at
-//! [`Logic::wake_at`].
+//! Report each event to [`Logic`], drain [`Logic::poll_output`] after every change, and carry out
+//! each output. Call [`Logic::handle_timeout`] at [`Logic::wake_at`].
 //!
 //! ```text
 //!  Absent --opened--> Waking --silence--> Setting --all answered--> Ready
@@ -10,10 +9,10 @@
 //!    +------------------+---- no answer -----+------------------------+
 //! ```
 //!
-//! In `Ready`, each request gets a scan of its own (`GD`). While a client is
-//! subscribed, the scanner sends by itself (`MD`), and requests get the next
-//! scan of those; so do all requests if the scanner has no `GD`. After some
-//! time without requests and subscribers the laser goes off (`QT`).
+//! In `Ready`, each request gets its own scan (`GD`). While a client is subscribed, the scanner
+//! sends continuously (`MD`), and requests get the next of those scans. Requests to a scanner
+//! without `GD` also use `MD`. After some time without requests and subscribers the laser is turned
+//! off (`QT`).
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -30,44 +29,43 @@ mod note;
 mod phases;
 mod settings;
 
-/// How long the scanner may need for its first scan after the laser went on.
+/// Time limit for the first scan after the laser was turned on.
 const SPIN_UP: Duration = Duration::from_secs(2);
 
-/// How long bytes may come without a single good scan among them.
+/// How long bytes may arrive without a single valid scan.
 const USELESS: Duration = Duration::from_secs(5);
 
-/// How long somebody who asks for a scan is taken to be waiting.
+/// How long a client is assumed to wait for a scan.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How many may wait for a scan.
+/// Maximum number of requests that wait for a scan.
 const MAX_ASKERS: usize = 256;
 
-/// How often something is asked before the scanner counts as gone.
+/// How often a request is sent before the scanner counts as disconnected.
 const MAX_TRIES: u8 = 3;
 
-/// How long the scanner may talk before it must be silent.
+/// How long the scanner may keep sending before it must be silent.
 const MAX_WAKING: Duration = Duration::from_secs(3);
 
-/// What brings a scanner back from whatever it is doing.
+/// Stops a scanner whatever it is doing.
 const CALM_DOWN: &str = "QT\nRS\nQT\n";
 
-/// Something to be done outside.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Open the way to the scanner, then call [`Logic::opened`] or
-    /// [`Logic::failed`].
+    /// Open the connection, then call [`Logic::opened`] or [`Logic::failed`].
     Open,
-    /// Close it.
+    /// Close the connection.
     Close,
     /// Send this to the scanner.
     Write(String),
-    /// The answer to somebody who has asked.
+    /// The reply to a request.
     Answer(Origin, Measured),
-    /// What all subscribers get.
+    /// A message for all subscribers.
     Publish(Measured),
-    /// A line for the log.
+    /// A log message.
     Say(Note),
-    /// There is nothing more to do.
+    /// Nothing is left to do.
     End,
 }
 
@@ -80,33 +78,33 @@ pub struct Measured {
     pub timestamp_ms: i64,
 }
 
-/// How often what has happened.
+/// Event counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Scans that were read.
+    /// Scans read.
     pub scans: u64,
-    /// Replies that nobody waited for.
+    /// Replies that match no request.
     pub strays: u64,
-    /// Questions for a scan that nobody could answer.
+    /// Requests for a scan that got no reply.
     pub unanswered: u64,
 }
 
-/// The scanner, and who wants what of it.
+/// The state of the scanner, its requests and its subscribers.
 #[derive(Debug)]
 pub struct Logic {
     settings: Settings,
     phase: Phase,
     parser: Parser,
-    /// What the scanner has been asked and not answered yet.
+    /// The request that the scanner has not answered yet.
     asked: Option<Asked>,
-    /// When the scanner was last heard, or should have begun to speak.
+    /// When the scanner last sent something, or should have started to.
     heard: Instant,
     last_scan: Instant,
     is_lit: bool,
     /// The first scan after the laser went on takes longer.
     spins_up: bool,
     streams: bool,
-    /// The scanner knows `GD`, or has not been asked yet.
+    /// The scanner supports `GD`, or this is not known yet.
     has_gd: bool,
     listeners: usize,
     askers: VecDeque<(Origin, Instant)>,
@@ -144,12 +142,12 @@ enum Phase {
 struct Asked {
     request: String,
     tries: u8,
-    /// How many replies were spoilt before.
+    /// The parser's count of invalid replies at the last check.
     spoilt: u64,
 }
 
 impl Logic {
-    /// Begins with no way to the scanner.
+    /// Starts without a connection.
     pub fn new(settings: Settings, now: Instant) -> Self {
         let mut logic = Self {
             settings,
@@ -176,10 +174,10 @@ impl Logic {
         logic
     }
 
-    /// Somebody wants a scan.
+    /// A client requests a scan.
     ///
-    /// Only what is read after this is an answer. When there is no scanner
-    /// there is none, and whoever asks finds out by waiting.
+    /// The reply holds a scan read after this call. Without a scanner there is no reply, and the
+    /// client's request times out.
     pub fn ask(&mut self, now: Instant, origin: Origin) {
         self.forget_askers(now);
         if self.askers.len() == MAX_ASKERS {
@@ -190,7 +188,7 @@ impl Logic {
         self.proceed(now);
     }
 
-    /// So many are subscribed.
+    /// Sets the number of subscribers.
     pub fn handle_listeners(&mut self, now: Instant, listeners: usize) {
         if self.listeners != listeners {
             self.wanted = now;
@@ -199,7 +197,7 @@ impl Logic {
         }
     }
 
-    /// The way to the scanner is open.
+    /// The connection is open.
     pub fn opened(&mut self, now: Instant) {
         self.parser.clear();
         self.asked = None;
@@ -214,12 +212,12 @@ impl Logic {
         self.outputs.push_back(Output::Write(CALM_DOWN.into()));
     }
 
-    /// It cannot be opened, or has failed.
+    /// The connection cannot be opened, or has failed.
     pub fn failed(&mut self, now: Instant, reason: &str) {
         self.give_up(now, reason.to_owned());
     }
 
-    /// The scanner has said something; `timestamp_ms` is the time since 1970.
+    /// Bytes from the scanner; `timestamp_ms` is the time since 1970.
     pub fn handle_bytes(&mut self, now: Instant, timestamp_ms: i64, bytes: &[u8]) {
         self.heard = now;
         self.parser.push(bytes);
@@ -239,7 +237,7 @@ impl Logic {
             if talks_on {
                 self.give_up(
                     now,
-                    "the device talks without end, as no scanner does".into(),
+                    "the device never stops sending, so it is not a SCIP scanner".into(),
                 );
             }
             return;
@@ -251,7 +249,7 @@ impl Logic {
         self.proceed(now);
     }
 
-    /// Time has passed.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.wake_at().is_none_or(|due| now < due) {
             return;
@@ -280,7 +278,7 @@ impl Logic {
         self.proceed(now);
     }
 
-    /// The end: the laser goes off, and then there is [`Output::End`].
+    /// Shuts down: turns the laser off, then returns [`Output::End`].
     pub fn shut_down(&mut self, now: Instant) {
         self.asked = None;
         self.phase = match self.phase {
@@ -295,12 +293,12 @@ impl Logic {
         self.proceed(now);
     }
 
-    /// What is to be done outside.
+    /// The next action for the caller.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When [`Logic::handle_timeout`] is to be called, if nothing happens before.
+    /// When to call [`Logic::handle_timeout`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Absent { until } | Phase::Stopping { until } => Some(*until),
@@ -314,17 +312,17 @@ impl Logic {
         }
     }
 
-    /// How often what has happened.
+    /// Event counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Why there are no scans, if something is wrong.
+    /// The reason why there are no scans, if there is a problem.
     pub fn trouble(&self) -> Option<&str> {
         self.outage.trouble()
     }
 
-    /// Whether scans can be had.
+    /// Whether scans are available.
     pub fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Ready)
     }
@@ -352,7 +350,7 @@ impl Logic {
                 self.light(true);
             }
             ("GD", "00") => self.handle_scan(now, timestamp_ms, &reply),
-            // The scanner has turned the laser off by itself.
+            // The scanner turned the laser off by itself.
             ("GD", "10") if asked.tries < MAX_TRIES => self.is_lit = false,
             ("GD", "0C" | "0D" | "0E" | "0F") if self.has_gd => {
                 self.has_gd = false;
@@ -360,13 +358,13 @@ impl Logic {
             }
             ("PP", "00") => match Geometry::of(&reply) {
                 Some(geometry) => self.geometry = geometry,
-                None => self.give_up(now, "the scanner does not say how it sees".into()),
+                None => self.give_up(now, "the scanner does not report its geometry".into()),
             },
             ("VV", "00") => {
                 let value = |key| reply.value(key).unwrap_or("?");
                 self.name = format!("{}, firmware {}", value("PROD"), value("FIRM"));
             }
-            // Not every scanner can do this, nor needs to be told.
+            // Optional requests: not every scanner supports them.
             ("HS" | "CR" | "II", _) => {}
             (request, status) => {
                 self.give_up(now, format!("the scanner answers {request} with {status}"));
@@ -375,7 +373,7 @@ impl Logic {
     }
 
     fn is_of_stream(&self, reply: &Reply) -> bool {
-        // The last two digits count the scans that are left.
+        // The last two digits count the remaining scans.
         let request = self.geometry.continuous(self.skipped());
         reply.echo.len() == request.len() && reply.echo[..13] == request[..13]
     }
@@ -383,7 +381,7 @@ impl Logic {
     fn handle_scan(&mut self, now: Instant, timestamp_ms: i64, reply: &Reply) {
         match &*reply.status {
             "00" | "99" => {}
-            // It begins again after a pause.
+            // It restarts after a pause.
             "98" => return,
             status => {
                 return self.give_up(now, format!("the scanner stops scanning with {status}"));
@@ -396,7 +394,7 @@ impl Logic {
         self.counters.scans += 1;
         self.last_scan = now;
         self.spins_up = false;
-        // The scanner counts to the left, angles grow to the right.
+        // The scanner counts to the left, but angles grow to the right.
         distances.reverse();
         let measured = Measured {
             scan: Scan {

@@ -1,45 +1,44 @@
-//! SCIP 2, the text protocol of Hokuyo's scanners: requests, and replies put
-//! together from bytes as they come. PURE.
+//! SCIP 2, the text protocol of Hokuyo scanners: builds requests and parses replies from a byte
+//! stream. PURE.
 //!
-//! A reply is the request once more, a status, lines of data, and an empty
-//! line. All but the first line end in a check sum.
+//! A reply consists of the echoed request, a status, lines of data, and an empty line. All lines
+//! but the first end with a checksum.
 
 use std::collections::VecDeque;
 
-/// The longest line that makes sense.
+/// The longest valid line.
 const MAX_LINE: usize = 256;
 
-/// The most lines that a reply has: more than 1081 points of intensity need.
+/// The maximum number of lines in a reply. 1081 points with intensity need fewer.
 const MAX_LINES: usize = 256;
 
-/// The status that a scanner in SCIP 1.1 sends for a request that it does not
-/// know. It has no check sum.
+/// The status that a SCIP 1.1 scanner sends for an unknown request. It has no checksum.
 pub const REFUSED_BY_SCIP_1: &str = "E";
 
-/// A whole reply with right sums.
+/// A complete reply with valid checksums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The request, as the scanner has understood it.
+    /// The request as the scanner understood it.
     pub echo: String,
     /// Two characters, such as `00`, or [`REFUSED_BY_SCIP_1`].
     pub status: String,
-    /// The lines of data without their sums.
+    /// The lines of data without their checksums.
     pub lines: Vec<Vec<u8>>,
 }
 
-/// Puts replies together, and finds the next one after bytes that make no sense.
+/// Assembles replies, and resynchronizes after invalid bytes.
 #[derive(Debug, Default)]
 pub struct Parser {
     line: Vec<u8>,
     lines: Vec<Vec<u8>>,
-    /// The rest until the next empty line belongs to something too long.
+    /// Skips until the next empty line because the reply is too long.
     skips: bool,
     replies: VecDeque<Reply>,
     spoilt: u64,
 }
 
 impl Parser {
-    /// Takes what has come.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             match byte {
@@ -55,12 +54,12 @@ impl Parser {
         self.replies.pop_front()
     }
 
-    /// How many replies were thrown away because they were wrong.
+    /// The number of replies that were discarded as invalid.
     pub fn spoilt(&self) -> u64 {
         self.spoilt
     }
 
-    /// Forgets what was begun.
+    /// Discards a partial reply.
     pub fn clear(&mut self) {
         self.line.clear();
         self.lines.clear();
@@ -107,8 +106,8 @@ fn reply(lines: Vec<Vec<u8>>) -> Option<Reply> {
     if !(2..=3).contains(&status.len()) {
         return None;
     }
-    // In the lines that describe the scanner the semicolon before the sum is
-    // not summed; in data it may just happen to stand there, and is.
+    // In the lines that describe the scanner, the checksum excludes the semicolon before it. In
+    // scan data a semicolon there is part of the data and is included.
     let describes = ["VV", "PP", "II"].iter().any(|name| echo.starts_with(name));
     let lines = lines
         .map(|line| match describes {
@@ -148,12 +147,12 @@ impl Reply {
         })
     }
 
-    /// A scan of so many points with values of three characters: the time of
-    /// the scanner in ms, and the distances in mm.
+    /// A scan with this number of points, three characters each: the scanner's time in ms, and the
+    /// distances in mm.
     pub fn scan(&self, points: usize) -> Option<(u32, Vec<i32>)> {
         let (time, data) = self.lines.split_first()?;
         let time = number(time).filter(|_| time.len() == 4)?;
-        // A value may begin in one line and end in the next.
+        // A value may start on one line and end on the next.
         let data = data.concat();
         if data.len() != points * 3 {
             return None;
@@ -165,7 +164,7 @@ impl Reply {
     }
 }
 
-/// Six bits in each character, the highest first.
+/// Six bits per character, the most significant first.
 fn number(characters: &[u8]) -> Option<u32> {
     characters.iter().try_fold(0, |number, character| {
         let bits = character.checked_sub(0x30).filter(|bits| *bits < 0x40)?;
@@ -173,14 +172,14 @@ fn number(characters: &[u8]) -> Option<u32> {
     })
 }
 
-/// How a scanner sees, from its reply to `PP`.
+/// The geometry of a scanner, from its reply to `PP`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Steps in a full turn.
     pub steps_per_turn: u16,
-    /// The first step that is measured.
+    /// The first measured step.
     pub first: u16,
-    /// The last step that is measured.
+    /// The last measured step.
     pub last: u16,
     /// The step straight ahead.
     pub front: u16,
@@ -189,7 +188,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// That of the URG-04LX.
+    /// The geometry of the URG-04LX.
     pub const URG_04LX: Self = Self {
         steps_per_turn: 1024,
         first: 44,
@@ -198,7 +197,7 @@ impl Geometry {
         rpm: 600,
     };
 
-    /// From the reply to `PP`; `None` when something is missing or senseless.
+    /// Reads the reply to `PP`; `None` if a value is missing or invalid.
     pub fn of(reply: &Reply) -> Option<Self> {
         let number = |key| reply.value(key)?.parse().ok();
         let geometry = Self {
@@ -215,7 +214,7 @@ impl Geometry {
         makes_sense.then_some(geometry)
     }
 
-    /// How many points a scan has.
+    /// The number of points in a scan.
     pub fn points(&self) -> usize {
         usize::from(self.last - self.first) + 1
     }
@@ -225,8 +224,7 @@ impl Geometry {
         format!("GD{:04}{:04}01", self.first, self.last)
     }
 
-    /// The request for scans without end, of which so many are left out
-    /// between two.
+    /// The request for continuous scans, with this number of scans skipped between two.
     pub fn continuous(&self, skipped: u8) -> String {
         format!("MD{:04}{:04}01{}00", self.first, self.last, skipped.min(9))
     }

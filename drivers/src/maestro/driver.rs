@@ -30,7 +30,7 @@ enum Order {
     Refuse(Refusal),
 }
 
-/// What has happened to the task.
+/// Events that wake the task.
 enum Event {
     Ordered(Option<Order>),
     Read(Result<usize, String>),
@@ -38,7 +38,7 @@ enum Event {
 }
 
 impl<C: Connect> Maestro<C> {
-    /// A driver that opens the way to its device by `connect`.
+    /// Creates a driver that reaches its device through `connect`.
     pub fn new(settings: Settings, servos: Servos, connect: C) -> Self {
         Self {
             servos,
@@ -55,7 +55,7 @@ impl<C: Connect> Driver for Maestro<C> {
         Ok(())
     }
 
-    /// Nothing is ever answered: old clients expect none.
+    /// Never replies: old clients expect no replies.
     async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
         let order = match self.servos.read(&request.message) {
             Ok(commands) => Order::Command(commands),
@@ -113,7 +113,7 @@ impl<C: Connect> desk::Owner for Owner<C> {
                 Event::Read(Err(problem)) => logic.failed(now(), &problem),
                 Event::Timeout => logic.handle_timeout(now()),
             }
-            // Also when there is nothing to be done.
+            // Reports even when nothing else is to do.
             report(&link, logic.trouble());
         }
     }

@@ -1,14 +1,13 @@
-//! What to tell a Maestro, and whether it is well. PURE.
+//! Decides what to send to a Maestro, and tracks its errors. PURE.
 //!
-//! Tell [`Logic`] what happens, then drain [`Logic::poll_output`] after every
-//! change and carry out what comes; call [`Logic::handle_timeout`] at
-//! [`Logic::wake_at`].
+//! Report each event to [`Logic`], drain [`Logic::poll_output`] after every change, and carry out
+//! each output. Call [`Logic::handle_timeout`] at [`Logic::wake_at`].
 //!
-//! A Maestro says nothing by itself, so it is asked for its errors: at first,
-//! which shows that it is there, and then once a second. Commands go out at
-//! once. While it is not there they are dropped: one that is carried out
-//! seconds later is worse than none. Speeds are told again when it is back,
-//! since without them it would turn as fast as it can.
+//! A Maestro never sends anything unasked, so the driver reads its errors: at the start, which
+//! shows that it is connected, and then once a second. Commands are sent immediately. While the
+//! device is disconnected they are dropped: a command carried out seconds later does more harm than
+//! good. Speed limits are sent again after a reconnect, since without them servos turn at full
+//! speed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -16,77 +15,76 @@ use std::time::{Duration, Instant};
 use super::protocol::{Command, Framing, errors};
 use crate::outage::Outage;
 
-/// Between two questions for errors.
+/// The interval between two requests for errors.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How long an answer may take.
+/// Time limit for a reply.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// How often it is asked before it counts as gone.
+/// How often a request is sent before the device counts as disconnected.
 const MAX_TRIES: u8 = 3;
 
-/// How many different refusals are logged.
+/// How many different rejections are logged.
 const MAX_REFUSALS: usize = 32;
 
-/// How the device is spoken to.
+/// How to communicate with the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// How packets begin and end.
+    /// How packets start and end.
     pub framing: Framing,
-    /// Send the byte by which a serial one finds out the speed of the line.
+    /// Send the byte from which a device on a serial line detects the baud rate.
     pub detect_baud: bool,
 }
 
-/// Something to be done outside.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Open the way to the device, then call [`Logic::opened`] or
-    /// [`Logic::failed`].
+    /// Open the connection, then call [`Logic::opened`] or [`Logic::failed`].
     Open,
-    /// Close it.
+    /// Close the connection.
     Close,
     /// Send this to the device.
     Write(Vec<u8>),
-    /// A line for the log.
+    /// A log message.
     Say(Note),
-    /// There is nothing more to do.
+    /// Nothing is left to do.
     End,
 }
 
-/// A line for the log.
+/// A log message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// It answers.
+    /// The device answers.
     Ready,
-    /// The same after some trouble that lasted so long.
+    /// The device works again after an outage of this length.
     Back(Duration),
-    /// It does not, or is not well.
+    /// The device does not answer, or reports errors.
     Trouble(String),
-    /// Something was not done.
+    /// A request was rejected.
     Refused(String),
 }
 
-/// How often what has happened.
+/// Event counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Commands that were sent.
+    /// Commands sent.
     pub sent: u64,
-    /// Commands that came while the device was not there.
+    /// Commands dropped because the device was disconnected.
     pub dropped: u64,
-    /// Requests that cannot be carried out.
+    /// Rejected requests.
     pub refused: u64,
-    /// Times at which the device has told of errors.
+    /// Replies of the device that report errors.
     pub errors: u64,
 }
 
-/// The device, and what was asked of it.
+/// The state of the device and of its servos.
 #[derive(Debug)]
 pub struct Logic {
     settings: Settings,
     phase: Phase,
     speeds: BTreeMap<u8, u16>,
     answer: Vec<u8>,
-    /// It was said that all is well, and is so still.
+    /// The last logged state is that the device works.
     is_ready: bool,
     refusals: Vec<String>,
     outage: Outage,
@@ -104,7 +102,7 @@ enum Phase {
 }
 
 impl Logic {
-    /// Begins with no way to the device.
+    /// Starts without a connection.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -119,7 +117,7 @@ impl Logic {
         }
     }
 
-    /// Somebody wants these, in one go.
+    /// Sends these commands together.
     pub fn command(&mut self, commands: &[Command]) {
         for command in commands {
             if let Command::SetSpeed { servo, speed } = *command {
@@ -138,7 +136,7 @@ impl Logic {
         }
     }
 
-    /// Somebody wants what cannot be done: each such thing is logged once.
+    /// Rejects a request. Each reason is logged once.
     pub fn refuse(&mut self, why: String) {
         self.counters.refused += 1;
         if self.refusals.len() < MAX_REFUSALS && !self.refusals.contains(&why) {
@@ -147,7 +145,7 @@ impl Logic {
         }
     }
 
-    /// The way to the device is open.
+    /// The connection is open.
     pub fn opened(&mut self, now: Instant) {
         if self.settings.detect_baud {
             self.outputs.push_back(Output::Write(vec![0xAA]));
@@ -161,7 +159,7 @@ impl Logic {
         self.ask(now, 1);
     }
 
-    /// The way to the device is closed, or could not be opened.
+    /// The connection is closed or could not be opened.
     pub fn failed(&mut self, now: Instant, problem: &str) {
         self.give_up(now, problem.to_owned());
     }
@@ -169,14 +167,14 @@ impl Logic {
     /// Bytes from the device.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
         let Phase::Asked { .. } = self.phase else {
-            // Nobody has asked.
+            // No request is pending.
             return;
         };
         self.answer.extend(bytes);
         let Some(answer) = self.answer.first_chunk().copied() else {
             return;
         };
-        // More than an answer, or errors that there are none, come from a bad line.
+        // An oversized reply, or undefined error bits, indicate a bad line.
         match errors(answer).filter(|_| self.answer.len() == answer.len()) {
             None => {}
             Some(errors) if errors.is_empty() => {
@@ -192,7 +190,7 @@ impl Logic {
         }
     }
 
-    /// Time has passed.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.phase {
             Phase::Absent { until } if now >= until => {
@@ -205,7 +203,7 @@ impl Logic {
                 false if self.answer.is_empty() => {
                     self.give_up(now, "the Maestro does not answer".to_owned());
                 }
-                false => self.give_up(now, "the Maestro answers nonsense".to_owned()),
+                false => self.give_up(now, "the Maestro sends invalid replies".to_owned()),
             },
             Phase::Absent { .. }
             | Phase::Opening
@@ -215,18 +213,18 @@ impl Logic {
         }
     }
 
-    /// The end: servos stay where they are, as when a client goes.
+    /// Shuts down. Servos stay where they are, as when a client leaves.
     pub fn shut_down(&mut self) {
         self.phase = Phase::Ended;
         self.outputs.push_back(Output::End);
     }
 
-    /// What is to be done outside.
+    /// The next action for the caller.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When [`Logic::handle_timeout`] is to be called, if nothing happens before.
+    /// When to call [`Logic::handle_timeout`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Absent { until } | Phase::Asked { until, .. } | Phase::Idle { until } => {
@@ -236,12 +234,12 @@ impl Logic {
         }
     }
 
-    /// How often what has happened.
+    /// Event counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What is wrong with the device, if something is.
+    /// The problem of the device, if any.
     pub fn trouble(&self) -> Option<&str> {
         self.outage.trouble()
     }
@@ -280,7 +278,7 @@ impl Logic {
         }
     }
 
-    /// Begins anew.
+    /// Starts over.
     fn give_up(&mut self, now: Instant, trouble: String) {
         if self.phase == Phase::Ended {
             return;
@@ -294,7 +292,7 @@ impl Logic {
 }
 
 impl Note {
-    /// Whether somebody should look at it.
+    /// Whether to log it as a warning.
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Trouble(_) | Self::Refused(_))
     }
@@ -306,7 +304,7 @@ impl std::fmt::Display for Note {
             Self::Ready => f.write_str("ready: Maestro"),
             Self::Back(after) => write!(f, "works again after {:.1} s", after.as_secs_f64()),
             Self::Trouble(text) => f.write_str(text),
-            Self::Refused(text) => write!(f, "not done: {text} (logged once)"),
+            Self::Refused(text) => write!(f, "rejected: {text} (logged once)"),
         }
     }
 }

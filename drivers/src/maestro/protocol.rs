@@ -1,36 +1,36 @@
-//! The bytes of a Pololu Maestro. PURE.
+//! The byte protocol of a Pololu Maestro. PURE.
 //!
-//! A byte with bit 7 begins a packet; numbers have 7 bits per byte, low ones
-//! first. Targets are quarters of a microsecond.
+//! A byte with bit 7 set starts a packet. Numbers have 7 bits per byte, the low byte first. Targets
+//! are in quarters of a microsecond.
 
-/// How packets begin and end.
+/// How packets start and end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framing {
-    /// The number of the device in Pololu's protocol, for several on one line;
-    /// the compact protocol without it.
+    /// The device number of the Pololu protocol, for several devices on one line; `None` for the
+    /// compact protocol.
     pub device: Option<u8>,
     /// Packets end with a CRC.
     pub crc: bool,
 }
 
-/// What it is told.
+/// A command to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// The pulse that a servo shall get, in quarters of a microsecond.
+    /// The pulse width for a servo, in quarters of a microsecond.
     SetTarget {
         /// Which servo.
         servo: u8,
         /// At most 16383.
         quarters_us: u16,
     },
-    /// How fast the pulse of a servo changes.
+    /// How fast the pulse width of a servo changes.
     SetSpeed {
         /// Which servo.
         servo: u8,
         /// Quarters of a microsecond per 10 ms, at most 16383; 0 for no limit.
         speed: u16,
     },
-    /// Say what was wrong, two bytes.
+    /// Read the errors, two bytes.
     GetErrors,
 }
 
@@ -38,7 +38,7 @@ pub enum Command {
 pub const MAX_NUMBER: u16 = (1 << 14) - 1;
 
 impl Command {
-    /// Its bytes.
+    /// Encodes the command.
     pub fn bytes(self, framing: Framing) -> Vec<u8> {
         let low = |number: u16| (number & 0x7F) as u8;
         let high = |number: u16| (number >> 7 & 0x7F) as u8;
@@ -61,7 +61,7 @@ impl Command {
     }
 }
 
-/// What has gone wrong, in words; `None` when these are no errors that there are.
+/// Names the errors; `None` if an undefined bit is set.
 pub fn errors(bytes: [u8; 2]) -> Option<Vec<&'static str>> {
     const NAMES: [&str; 9] = [
         "serial signal",
@@ -81,7 +81,7 @@ pub fn errors(bytes: [u8; 2]) -> Option<Vec<&'static str>> {
 }
 
 fn crc7(bytes: &[u8]) -> u8 {
-    /// Reflected, as bits come on the wire.
+    /// Reflected, in the bit order of the wire.
     const POLYNOMIAL: u8 = 0x91;
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ byte, |crc, _| match crc & 1 {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_the_bytes_of_the_manual() {
+    fn commands_match_the_bytes_of_the_manual() {
         let middle = target(0, 6000);
         assert_eq!(middle.bytes(COMPACT), [0x84, 0x00, 0x70, 0x2E]);
         let pololu = Framing {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_becomes_a_command() {
+    fn a_number_never_looks_like_a_command() {
         for number in [0, 127, 128, MAX_NUMBER, u16::MAX] {
             let bytes = target(0xFF, number).bytes(COMPACT);
             assert!(

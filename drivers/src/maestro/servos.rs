@@ -1,4 +1,4 @@
-//! Which servos there are, how far they turn, and what is asked of them. PURE.
+//! The servos, their limits, and the commands for them. PURE.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::protocol::{Command, MAX_NUMBER};
 
-/// The most servos that a Maestro has.
+/// The maximum number of servos on a Maestro.
 pub const MAX_SERVOS: u8 = 24;
 
 /// The limits of one servo, as in the file.
@@ -26,11 +26,11 @@ pub struct ServoOptions {
     pub max_us: Option<f64>,
     /// The pulse at 0 degrees.
     pub zero_us: Option<f64>,
-    /// How much longer it is at each degree more.
+    /// The change of the pulse width per degree.
     pub us_per_deg: Option<f64>,
 }
 
-/// How one servo turns.
+/// The range of one servo.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Servo {
     min_deg: i32,
@@ -41,7 +41,7 @@ struct Servo {
     us_per_deg: f64,
 }
 
-/// That of the Hitec servos of the Capo robot.
+/// The range of the Hitec servos of the Capo robot.
 const USUAL: Servo = Servo {
     min_deg: 0,
     max_deg: 180,
@@ -58,52 +58,52 @@ pub struct Servos {
     special: BTreeMap<u8, Servo>,
 }
 
-/// Why something is not done.
+/// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// It is no request of this device.
-    #[error("not a request for a maestro")]
+    /// It is not a request for this device.
+    #[error("not a request for the Maestro")]
     Unknown,
-    /// There is no such servo.
+    /// The servo does not exist.
     #[error("there is no servo {0}, the last one is {1}")]
     NoServo(u32, u8),
-    /// The servo does not turn so far.
+    /// The angle is out of range.
     #[error("servo {servo} turns from {min_deg} to {max_deg} degrees, not to {angle}")]
     Angle {
         /// Which servo.
         servo: u8,
-        /// How far it shall turn.
+        /// The requested angle.
         angle: i32,
         /// The smallest angle.
         min_deg: i32,
         /// The largest angle.
         max_deg: i32,
     },
-    /// The servo takes no such pulse.
+    /// The pulse width is out of range.
     #[error("servo {servo} takes pulses of {min_us} to {max_us} us, not of {us}")]
     Pulse {
         /// Which servo.
         servo: u8,
-        /// How long the pulse would be.
+        /// The resulting pulse width.
         us: f64,
         /// The shortest pulse.
         min_us: f64,
         /// The longest pulse.
         max_us: f64,
     },
-    /// There is no such speed.
-    #[error("a speed is from 0 to {MAX_NUMBER}, not {0}")]
+    /// The speed is out of range.
+    #[error("speed {0} is not within 0 to {MAX_NUMBER}")]
     Speed(i32),
-    /// It cannot be told which angle is whose.
+    /// The lists of servos and angles differ in length.
     #[error("{0} servos, but {1} angles")]
     Lengths(usize, usize),
 }
 
 impl Servos {
-    /// So many, of which some are special.
+    /// Creates `count` servos, some with their own limits.
     ///
     /// # Errors
-    /// In words, what makes no sense.
+    /// Describes the invalid value.
     pub fn new(count: u8, options: &[ServoOptions]) -> Result<Self, String> {
         let mut special = BTreeMap::new();
         for options in options {
@@ -131,18 +131,18 @@ impl Servos {
                 && servo.us_per_deg.is_finite();
             if !is_sound {
                 return Err(format!(
-                    "servo {id}: limits go up, and pulses are of more than 0 and at most {longest} us"
+                    "servo {id}: min must not exceed max, and pulses must be above 0 and at most {longest} us"
                 ));
             }
             if special.insert(id, servo).is_some() {
-                return Err(format!("there is a second servo {id}"));
+                return Err(format!("servo {id} is defined twice"));
             }
         }
         Ok(Self { count, special })
     }
 
-    /// What a message asks for; all of it or nothing. Only the first of its
-    /// requests counts, as in the original.
+    /// Converts a message to commands, either all or none. Only the first request in the message
+    /// takes effect, as in the original.
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_clients_are_commands() {
+    fn client_messages_become_commands() {
         check(
             b"\x10\x01\xb2\x04\x04\x08\x02\x10\x5a",
             Ok(vec![target(2, 1500)]),
@@ -269,7 +269,7 @@ mod tests {
             speed: 20,
         };
         check(b"\x10\x01\xca\x04\x04\x08\x02\x10\x14", Ok(vec![speed]));
-        // The first of several.
+        // The first of several requests.
         check(
             b"\x10\x01\xb2\x04\x04\x08\x02\x10\x5a\xca\x04\x04\x08\x02\x10\x14",
             Ok(vec![target(2, 1500)]),
@@ -277,8 +277,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_not_done_in_part() {
-        check(b"\x10\x01", Err("not a request for a maestro"));
+    fn an_impossible_request_is_not_carried_out_in_part() {
+        check(b"\x10\x01", Err("not a request for the Maestro"));
         check(
             b"\x10\x01\xb2\x04\x04\x08\x18\x10\x5a",
             Err("there is no servo 24, the last one is 23"),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_make_no_sense_are_refused() {
+    fn invalid_limits_are_rejected() {
         let options = ServoOptions {
             id: 3,
             min_deg: None,

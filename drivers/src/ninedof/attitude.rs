@@ -1,19 +1,19 @@
-//! Heading and tilt, from where down and where north are felt. PURE.
+//! Heading and tilt, from the directions of gravity and magnetic north. PURE.
 
 use amber_proto::ninedof::Attitude;
 
 use super::calibration::Calibration;
 use super::units::{Axes, Measured};
 
-/// Heading and tilt of a robot that stands or moves evenly; `None` when a
-/// sensor is missing or it is in free fall or at a magnetic pole.
+/// Heading and tilt of a robot that stands still or moves steadily. `None` if a sensor is missing,
+/// in free fall, or at a magnetic pole.
 pub fn attitude(measured: Measured, calibration: &Calibration) -> Option<Attitude> {
     let up = unit(measured.accel_mg?)?;
     let east = unit(cross(measured.magnet_mgauss?, up))?;
     let north = cross(up, east);
     let heading = east[1].atan2(north[1]).to_degrees().rem_euclid(360.0) as f32;
     Some(Attitude {
-        // What rounds up to a full turn is none.
+        // A heading that rounds up to a full turn becomes 0.
         heading_deg: Some(if heading < 360.0 { heading } else { 0.0 }),
         pitch_deg: Some(up[1].atan2(up[0].hypot(up[2])).to_degrees() as f32),
         roll_deg: Some((-up[0]).atan2(up[2]).to_degrees() as f32),
@@ -30,7 +30,7 @@ fn cross(a: Axes, b: Axes) -> Axes {
 }
 
 fn unit(axes: Axes) -> Option<Axes> {
-    /// Units are thousandths: less than this is nothing.
+    /// Units are thousandths: a shorter vector counts as zero.
     const NOTHING: f64 = 1.0;
     let length = axes.iter().map(|axis| axis * axis).sum::<f64>().sqrt();
     (length > NOTHING).then(|| axes.map(|axis| axis / length))
@@ -54,14 +54,14 @@ mod tests {
         ))
     }
 
-    /// Of a robot with this heading, pitch and roll, in this order.
+    /// The readings of a robot with this heading, pitch and roll, applied in this order.
     fn sensed(heading_deg: f64, pitch_deg: f64, roll_deg: f64) -> (Axes, Axes) {
         let (h, p, r) = (
             heading_deg.to_radians(),
             pitch_deg.to_radians(),
             roll_deg.to_radians(),
         );
-        // East, north, up to right, ahead, up of the robot.
+        // From east, north, up to the robot's right, ahead, up.
         let turned = |[e, n, u]: Axes| {
             let (x, y) = (e * h.cos() - n * h.sin(), e * h.sin() + n * h.cos());
             let (y, z) = (y * p.cos() + u * p.sin(), u * p.cos() - y * p.sin());
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn without_down_or_north_there_is_none() {
+    fn without_gravity_or_north_there_is_no_attitude() {
         assert_eq!(felt([0.0; 3], [0.0, 200.0, -450.0]), None);
         assert_eq!(felt([0.0, 0.0, 1000.0], [0.0, 0.0, -450.0]), None);
         let uncalibrated = Calibration::default();

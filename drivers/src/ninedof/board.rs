@@ -1,5 +1,5 @@
-//! The chips on the bus: setting them up, reading them, and noticing when one
-//! is missing, was without power, or has stopped. PURE, but for the [`Bus`].
+//! The chips on the bus: sets them up, reads them, and detects chips that are missing, lost power,
+//! or stopped. PURE, but for the [`Bus`].
 //!
 //! ```text
 //!  Absent --answers and keeps its settings--> Warming --first sample--> Ready
@@ -7,7 +7,7 @@
 //!    +---- no answer, other settings, no new samples for some time -------+
 //! ```
 //!
-//! Each chip for itself: when one is missing, the others are read.
+//! Each chip is independent: if one is missing, the others are still read.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -20,37 +20,36 @@ use super::registers::{
 };
 use crate::outage::Outage;
 
-/// A chip that has no new sample for so long measures no more; it has
-/// hundreds in a second.
+/// A chip without a new sample for this time has stopped measuring; chips take hundreds of samples
+/// per second.
 const STOPPED: Duration = Duration::from_millis(100);
 
-/// How long the first sample may take.
+/// Time limit for the first sample.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// How long a chip must work before its trouble is over: some come and go.
+/// How long a chip must work before its problem counts as solved: some problems come and go.
 const STABLE: Duration = Duration::from_secs(2);
 
-/// How often a transfer is tried before a chip counts as missing: noise on the
-/// wires passes.
+/// How often a transfer is tried before a chip counts as missing. Noise on the wires is short.
 const MAX_TRIES: usize = 2;
 
-/// What a reading has given.
+/// The result of a reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// The digits of the sensors that were wanted and could be read.
+    /// The digits of the requested sensors that could be read.
     pub raw: Raw,
-    /// Those that were wanted and will be there in a moment.
+    /// The requested sensors that will deliver their first sample soon.
     pub settling: Sensors,
 }
 
-/// A line for the log.
+/// A log message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A sensor measures.
+    /// A sensor works.
     Ready(Sensor, String),
-    /// The same after some trouble that lasted so long.
+    /// A sensor works again after an outage of this length.
     Back(Sensor, Duration),
-    /// It does not.
+    /// A sensor does not work.
     Trouble(Sensor, String),
 }
 
@@ -81,14 +80,14 @@ enum State {
 
 /// Why a chip cannot be read.
 enum Problem {
-    /// This must be said.
+    /// This chip has a problem.
     Chip(String),
     /// The whole bus does not work.
     Bus(String),
 }
 
 impl Board {
-    /// Chips of which nothing is known.
+    /// Creates the chips, in an unknown state.
     pub fn new(gain: Gain, now: Instant) -> Self {
         let chip = |sensor| Chip {
             sensor,
@@ -104,14 +103,14 @@ impl Board {
         }
     }
 
-    /// The bus was opened: the chips may be others.
+    /// The bus was reopened, so the chips may be different ones.
     pub fn reopened(&mut self, now: Instant) {
         for chip in &mut self.chips {
             chip.state = State::Absent { until: now };
         }
     }
 
-    /// Reads some sensors, and sets up the chips that have to be.
+    /// Reads some sensors, and sets up chips that need it.
     ///
     /// # Errors
     /// The bus does not work.
@@ -142,7 +141,7 @@ impl Board {
         Ok(reading)
     }
 
-    /// What is wrong with the chips, or was a moment ago.
+    /// The current problem of the chips, or one that ended a moment ago.
     pub fn trouble(&self) -> Option<String> {
         let troubles = self.chips.iter().filter_map(|chip| {
             let trouble = chip.outage.trouble()?;
@@ -152,7 +151,7 @@ impl Board {
         (!troubles.is_empty()).then(|| troubles.join("; "))
     }
 
-    /// What is to be logged.
+    /// The next log message.
     pub fn poll_note(&mut self) -> Option<Note> {
         self.notes.pop_front()
     }
@@ -201,7 +200,7 @@ impl Chip {
             {
                 Ok(Some(digits))
             }
-            // It was without power, perhaps while nobody looked.
+            // It lost power, perhaps between two readings.
             (Sample::Old(_) | Sample::Reset, State::Ready { .. }) => {
                 self.state = State::Absent { until: now };
                 self.read(now, bus, gain, notes)
@@ -213,18 +212,18 @@ impl Chip {
                     address,
                     fresh: now,
                 };
-                let text = "the magnetic field is beyond its range";
+                let text = "the magnetic field is out of range";
                 self.fails(now, text.into(), notes);
                 Ok(None)
             }
         }
     }
 
-    /// The first sample is not there yet; one of zeros would be none.
+    /// The first sample is not ready; the registers would read as zeros.
     fn await_first(&self, now: Instant) -> Result<Option<[i16; 3]>, Problem> {
         match self.state {
             State::Warming { since, .. } if now.saturating_duration_since(since) >= WARM_UP => {
-                Err(Problem::Chip("does not begin to measure".into()))
+                Err(Problem::Chip("does not start measuring".into()))
             }
             _ => Ok(None),
         }
@@ -248,11 +247,11 @@ impl Chip {
     }
 }
 
-/// Sets a chip up; its address, and its name for people.
+/// Sets a chip up. Returns its address and its display name.
 fn set_up(bus: &mut dyn Bus, sensor: Sensor, gain: Gain) -> Result<(u8, String), Problem> {
     let (address, name, settings): (u8, &str, &[Setting]) = match sensor {
         Sensor::Accel => {
-            // It has no documented way to say who it is, but it must answer.
+            // The accelerometer has no documented identity register, but it must answer.
             read::<1>(bus, ACCEL_ADDRESS, WHO_AM_I)?;
             (ACCEL_ADDRESS, "LSM303DLHC", &ACCEL_SETTINGS)
         }
@@ -263,7 +262,8 @@ fn set_up(bus: &mut dyn Bus, sensor: Sensor, gain: Gain) -> Result<(u8, String),
         Sensor::Magnet => {
             let id = read::<3>(bus, MAGNET_ADDRESS, MAGNET_ID)?;
             if &id != b"H43" {
-                let text = format!("another chip is at {MAGNET_ADDRESS:#04x}: it says {id:02x?}");
+                let text =
+                    format!("unexpected chip at {MAGNET_ADDRESS:#04x}, with identity {id:02x?}");
                 return Err(Problem::Chip(text));
             }
             (MAGNET_ADDRESS, "LSM303DLHC", &magnet_settings(gain))
@@ -275,7 +275,7 @@ fn set_up(bus: &mut dyn Bus, sensor: Sensor, gain: Gain) -> Result<(u8, String),
     for [register, value] in settings {
         let [kept] = read(bus, address, *register)?;
         if kept != *value {
-            let text = format!("register {register:#04x} is {kept:#04x}, and not {value:#04x}");
+            let text = format!("register {register:#04x} reads {kept:#04x}, not {value:#04x}");
             return Err(Problem::Chip(text));
         }
     }
@@ -288,7 +288,10 @@ fn find_gyro(bus: &mut dyn Bus) -> Result<(u8, &'static str), Problem> {
         match read(bus, address, WHO_AM_I) {
             Ok([who_am_i]) => match gyro_name(who_am_i) {
                 Some(name) => return Ok((address, name)),
-                None => found = format!("another chip is at {address:#04x}: {who_am_i:#04x}"),
+                None => {
+                    found =
+                        format!("unexpected chip at {address:#04x}, with identity {who_am_i:#04x}")
+                }
             },
             Err(Problem::Chip(_)) => {}
             Err(problem) => return Err(problem),
@@ -297,7 +300,7 @@ fn find_gyro(bus: &mut dyn Bus) -> Result<(u8, &'static str), Problem> {
     Err(Problem::Chip(found))
 }
 
-/// Whether there is a first sample, of a chip that does not say so with it.
+/// Whether the first sample is ready. Needed for chips whose data registers do not report it.
 fn has_begun(bus: &mut dyn Bus, sensor: Sensor, address: u8) -> Result<bool, Problem> {
     if sensor != Sensor::Magnet {
         return Ok(true);
@@ -337,7 +340,7 @@ fn transfer(
 }
 
 impl Note {
-    /// Whether somebody should look at it.
+    /// Whether to log it as a warning.
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Trouble(..))
     }

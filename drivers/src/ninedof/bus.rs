@@ -1,7 +1,7 @@
 //! An I2C bus: one transfer after the other. IO.
 //!
-//! Transfers block for a millisecond, and for a second when the bus is stuck,
-//! so they belong on a thread of their own.
+//! A transfer blocks for about a millisecond, or for a second if the bus is stuck, so transfers run
+//! on their own thread.
 
 use std::fmt;
 use std::io;
@@ -15,33 +15,32 @@ mod linux;
 #[cfg(unix)]
 mod stream;
 
-/// A bus that is open.
+/// An open bus.
 pub trait Bus: Send {
-    /// Writes some bytes to a chip, if there are any, and then reads some, if
-    /// any are wanted.
+    /// Writes the bytes (if any) to a chip, then fills the read buffer (if not empty).
     ///
     /// # Errors
-    /// Nobody is at the address, or the bus itself does not work.
+    /// No chip answers at the address, or the bus itself does not work.
     fn transfer(&mut self, address: u8, written: &[u8], read: &mut [u8]) -> Result<(), BusError>;
 }
 
-/// Why a transfer has failed.
+/// Why a transfer failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
-    /// Nobody has answered at the address.
+    /// No chip answered at the address.
     #[error("no answer")]
     Nak,
-    /// The bus does not work, and should be opened again.
+    /// The bus does not work and should be reopened.
     #[error("{0}")]
     Broken(String),
 }
 
-/// Opens a bus, again and again.
+/// Opens a bus, repeatedly.
 pub trait OpenBus: Send + 'static {
-    /// Opens it anew. May block as a transfer may.
+    /// Opens the bus again. May block as long as a transfer.
     ///
     /// # Errors
-    /// In words, when it is not there.
+    /// Describes why the bus cannot be opened.
     fn open(&mut self) -> Result<Box<dyn Bus>, String>;
 }
 
@@ -54,16 +53,16 @@ where
     }
 }
 
-/// Where a bus is.
+/// The location of a bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The system's, such as `/dev/i2c-1`.
+    /// A system bus, such as `/dev/i2c-1`.
     System(PathBuf),
-    /// That of a simulated robot: a Unix socket.
+    /// The bus of a simulated robot: a Unix socket.
     Simulated(PathBuf),
 }
 
-/// In front of the path of a socket.
+/// The prefix of a socket path.
 const SIMULATED: &str = "sim:";
 
 impl FromStr for Place {
@@ -105,7 +104,7 @@ impl Place {
             #[cfg(not(target_os = "linux"))]
             Self::System(_) => Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "I2C buses of this system are not supported, only those of Linux",
+                "I2C buses are supported only on Linux",
             )),
             #[cfg(unix)]
             Self::Simulated(path) => Ok(Box::new(stream::StreamBus::open(path)?)),
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_read_as_they_are_written() {
+    fn a_place_survives_printing_and_parsing() {
         for (text, place) in [
             ("/dev/i2c-1", Place::System("/dev/i2c-1".into())),
             ("sim:/tmp/bus", Place::Simulated("/tmp/bus".into())),
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_that_is_not_there_is_an_error() {
+    fn a_missing_bus_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none");
         for mut place in [Place::System(path.clone()), Place::Simulated(path)] {

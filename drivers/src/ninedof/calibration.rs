@@ -1,15 +1,14 @@
-//! What is known about the errors of the chips, how it is measured, and how it
-//! is written down. PURE.
+//! The known errors of the chips: how they are measured and stored. PURE.
 //!
-//! A gyroscope says something even at rest: its *bias*, some degrees per
-//! second, another one with each chip and temperature. A magnetometer feels
-//! the robot's own magnets and iron, which turn with it: the *hard iron*.
+//! A gyroscope reports a turn rate even at rest: its *bias*, a few degrees per second, which
+//! depends on the chip and the temperature. A magnetometer also senses the robot's own magnets and
+//! iron, which turn with the robot: the *hard iron*.
 
 use serde::{Deserialize, Serialize};
 
 use super::units::{Axes, Measured};
 
-/// What is known about the errors of the chips.
+/// The known errors of the chips.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Calibration {
@@ -36,7 +35,7 @@ const HEAD: &str = "\
 ";
 
 impl Calibration {
-    /// With this bias of the gyroscope and this hard iron.
+    /// Creates a calibration with this gyroscope bias and this hard iron.
     pub fn new(bias_deg_s: Option<Axes>, hard_iron_mgauss: Option<Axes>) -> Self {
         Self {
             gyro: bias_deg_s.map(|bias_deg_s| Gyro { bias_deg_s }),
@@ -44,12 +43,12 @@ impl Calibration {
         }
     }
 
-    /// What the gyroscope says at rest, in degrees per second; 0 if unknown.
+    /// The gyroscope bias in degrees per second; 0 if unknown.
     pub fn gyro_deg_s(&self) -> Axes {
         self.gyro.map(|gyro| gyro.bias_deg_s).unwrap_or_default()
     }
 
-    /// The robot's own field in thousandths of gauss; 0 if unknown.
+    /// The robot's own field in milligauss; 0 if unknown.
     pub fn magnet_mgauss(&self) -> Axes {
         (self.magnet)
             .map(|magnet| magnet.hard_iron_mgauss)
@@ -66,7 +65,7 @@ impl Calibration {
         self.magnet.is_some()
     }
 
-    /// The same with another bias, rounded to what means something.
+    /// Returns the calibration with another bias, rounded to significant digits.
     #[must_use]
     pub fn with_gyro(mut self, bias_deg_s: Axes) -> Self {
         let bias_deg_s = rounded(bias_deg_s, 1000.0);
@@ -74,7 +73,7 @@ impl Calibration {
         self
     }
 
-    /// The same with another hard iron, rounded to what means something.
+    /// Returns the calibration with another hard iron, rounded to significant digits.
     #[must_use]
     pub fn with_magnet(mut self, hard_iron_mgauss: Axes) -> Self {
         let hard_iron_mgauss = rounded(hard_iron_mgauss, 10.0);
@@ -82,18 +81,18 @@ impl Calibration {
         self
     }
 
-    /// As it is written to a file.
+    /// The contents for a calibration file.
     pub fn to_toml(&self) -> String {
-        // Numbers in named sections can always be written.
+        // Numbers in named sections can always be written as TOML.
         let sections = toml::to_string(self).unwrap_or_default();
         format!("{HEAD}{sections}")
     }
 
-    /// What a file says.
+    /// Parses a calibration file.
     ///
     /// # Errors
-    /// In words, with the line, when it is not what [`Calibration::to_toml`]
-    /// writes.
+    /// Describes the error, with its line, if the text does not have the form written by
+    /// [`Calibration::to_toml`].
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let calibration: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         let numbers = [calibration.gyro_deg_s(), calibration.magnet_mgauss()];
@@ -120,48 +119,48 @@ pub struct Samples {
     magnet_mgauss: Vec<Axes>,
 }
 
-/// Fewer readings than this say nothing.
+/// The minimum number of readings for a result.
 const MIN_SAMPLES: usize = 20;
 
-/// The most that a gyroscope of this kind may say at rest, in degrees per second.
+/// The largest plausible bias of these gyroscopes, in degrees per second.
 const MAX_BIAS_DEG_S: f64 = 25.0;
-/// Noise is a fifth of this.
+/// Sensor noise is a fifth of this.
 const MAX_SHAKE_DEG_S: f64 = 1.0;
-/// At rest the direction of the field stays the same but for noise.
+/// At rest the direction of the field changes only by noise.
 const MAX_FIELD_SHIFT_MGAUSS: f64 = 8.0;
 
-/// A compass needs to have been turned to all of so many sides.
+/// A turn for the compass must cover all of these sectors.
 const SIDES: usize = 12;
-/// The horizontal field on Earth, with some iron around.
+/// The horizontal field on Earth, allowing for some iron nearby.
 const FIELD_MGAUSS: std::ops::RangeInclusive<f64> = 50.0..=600.0;
-/// How much the readings may be off the circle, as a part of its radius.
+/// The maximum deviation of the readings from the circle, as a fraction of its radius.
 const MAX_OUT_OF_ROUND: f64 = 0.15;
 
 impl Samples {
-    /// Takes a reading.
+    /// Adds a reading.
     pub fn push(&mut self, measured: Measured) {
         self.accel_mg.extend(measured.accel_mg);
         self.gyro_deg_s.extend(measured.gyro_deg_s);
         self.magnet_mgauss.extend(measured.magnet_mgauss);
     }
 
-    /// The bias of a gyroscope that was at rest.
+    /// The bias of a gyroscope at rest.
     ///
     /// # Errors
-    /// In words, when it is not to be had from these readings.
+    /// Describes why these readings give no bias.
     pub fn gyro_bias(&self) -> Result<Axes, String> {
         let (mean, deviation) = spread(&self.gyro_deg_s)?;
         let moves = deviation.iter().any(|axis| *axis > MAX_SHAKE_DEG_S)
             || mean.iter().any(|axis| axis.abs() > MAX_BIAS_DEG_S)
             || self.field_has_turned();
         match moves {
-            true => Err("the robot moves, and must stand still".into()),
+            true => Err("the robot is moving; it must stand still".into()),
             false => Ok(mean),
         }
     }
 
-    /// Whether the second half was in another direction than the first: an
-    /// even turn looks like a bias.
+    /// Whether the field changed direction between the first and the second half. A steady turn
+    /// looks like a bias to the gyroscope.
     fn field_has_turned(&self) -> bool {
         let (first, second) = self.magnet_mgauss.split_at(self.magnet_mgauss.len() / 2);
         match (spread(first), spread(second)) {
@@ -172,11 +171,11 @@ impl Samples {
         }
     }
 
-    /// The field of a robot that has turned round on level ground. Its part
-    /// upwards cannot be told from the Earth's and is taken to be 0.
+    /// The field of a robot that has turned round on level ground. The vertical part cannot be
+    /// separated from the Earth's field and is assumed to be 0.
     ///
     /// # Errors
-    /// In words, when it is not to be had from these readings (yet).
+    /// Describes why these readings give no result (yet).
     pub fn hard_iron(&self) -> Result<Axes, String> {
         spread(&self.magnet_mgauss)?;
         let circle = Circle::through(&self.magnet_mgauss)
@@ -195,12 +194,14 @@ impl Samples {
         }
         let off = (off / self.magnet_mgauss.len() as f64).sqrt();
         if off > MAX_OUT_OF_ROUND * circle.radius {
-            return Err("the field is not even: something magnetic is near, or it tilted".into());
+            return Err(
+                "the field is uneven: a magnetic object is near, or the robot tilted".into(),
+            );
         }
         Ok([circle.x, circle.y, 0.0])
     }
 
-    /// Means and deviations of each sensor, of a robot at rest.
+    /// Means and deviations of each sensor for a robot at rest.
     pub fn findings(&self, calibration: &Calibration) -> [Result<String, String>; 3] {
         [
             self.accel_finding(),
@@ -212,7 +213,7 @@ impl Samples {
     fn accel_finding(&self) -> Result<String, String> {
         let (mean, deviation) = spread(&self.accel_mg)?;
         let (length, shake) = (length(mean), length(deviation));
-        let text = format!("{length:.0} mg in all, {shake:.0} mg of noise");
+        let text = format!("{length:.0} mg in total, {shake:.0} mg of noise");
         verdict((900.0..=1100.0).contains(&length) && shake < 100.0, text)
     }
 
@@ -232,7 +233,7 @@ impl Samples {
         let own = calibration.magnet_mgauss();
         let field = length([mean[0] - own[0], mean[1] - own[1], mean[2] - own[2]]);
         let shake = length(deviation);
-        let text = format!("{field:.0} milligauss in all, {shake:.0} of noise");
+        let text = format!("{field:.0} milligauss in total, {shake:.0} of noise");
         verdict((200.0..=900.0).contains(&field) && shake < 50.0, text)
     }
 }
@@ -240,7 +241,7 @@ impl Samples {
 fn verdict(good: bool, text: String) -> Result<String, String> {
     match good {
         true => Ok(text),
-        false => Err(format!("{text}: not what a robot at rest feels")),
+        false => Err(format!("{text}: implausible for a robot at rest")),
     }
 }
 
@@ -274,11 +275,10 @@ struct Circle {
 }
 
 impl Circle {
-    /// The one for which the squares of the radius fit best; `None` when the
-    /// points are on a line.
+    /// The circle with the least squared error of the radius; `None` if the points are on a line.
     fn through(points: &[Axes]) -> Option<Self> {
-        // Around the mean the equations for the middle fall apart from that
-        // for the radius.
+        // Relative to the mean, the equations for the centre are independent of the one for the
+        // radius.
         let count = points.len() as f64;
         let mean = |k: usize| points.iter().map(|axes| axes[k]).sum::<f64>() / count;
         let (mean_x, mean_y) = (mean(0), mean(1));

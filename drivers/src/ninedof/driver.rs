@@ -1,7 +1,7 @@
 //! The driver between the mediator and the bus. IO.
 //!
-//! One task owns the bus, and lends it to a thread for as long as a transfer
-//! takes; handlers only give it orders.
+//! One task owns the bus and lends it to a thread for the duration of a transfer; handlers only
+//! send orders to the task.
 
 use std::error::Error;
 use std::future::pending;
@@ -22,8 +22,7 @@ use super::service::Kind;
 use super::store;
 use crate::desk::{Desk, Inbox, Owner, now, report, until};
 
-/// How often those are published to who are subscribed by SUBSCRIBE, which
-/// does not say how often.
+/// The publishing period for clients that send SUBSCRIBE, which does not state a period.
 const USUAL_PERIOD: Duration = Duration::from_millis(100);
 
 /// The driver of a board with accelerometer, gyroscope and magnetometer.
@@ -32,16 +31,16 @@ pub struct NineDof<B: OpenBus> {
     desk: Desk<Holder<B>>,
 }
 
-/// How the driver runs, but for the bus.
+/// How the driver runs, apart from the bus.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    /// What it does.
+    /// The settings of the logic.
     pub settings: Settings,
-    /// Where calibrations are kept, if they are.
+    /// The file for calibrations, if any.
     pub calibration: Option<PathBuf>,
 }
 
-/// Who has the bus.
+/// Owns the bus.
 #[derive(Debug)]
 struct Holder<B> {
     setup: Setup,
@@ -58,7 +57,7 @@ enum Order {
 }
 
 impl<B: OpenBus> NineDof<B> {
-    /// A driver that opens its bus by `place`.
+    /// Creates a driver that opens its bus through `place`.
     pub fn new(setup: Setup, place: B) -> Self {
         Self {
             desk: Desk::new(Holder { setup, place }),
@@ -74,7 +73,7 @@ impl<B: OpenBus> Driver for NineDof<B> {
         Ok(())
     }
 
-    /// One message may ask, subscribe and want a service, all at once.
+    /// One message may request data, subscribe and request a service at the same time.
     async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
         let Request { message, origin } = request;
         let can_be_answered = origin.syn.is_some();
@@ -178,8 +177,7 @@ impl<B: OpenBus> Owner for Holder<B> {
     }
 }
 
-/// What is known from before. A file that makes no sense is no reason not to
-/// measure.
+/// Loads the stored calibration. An invalid file does not prevent measuring.
 async fn load(path: Option<PathBuf>) -> Calibration {
     let Some(path) = path else {
         return Calibration::default();
@@ -193,14 +191,14 @@ async fn load(path: Option<PathBuf>) -> Calibration {
     })
 }
 
-/// The name of the file, or why it could not be written.
+/// Returns the name of the file, or why it could not be written.
 async fn store(path: Option<PathBuf>, calibration: Calibration) -> Option<Result<String, String>> {
     let save = move |path: &mut PathBuf| store::save(path, &calibration);
     let (path, saved) = on_a_thread(path?, save).await;
     let path = path.display();
     Some(match saved {
-        Ok(()) => Ok(format!("kept in {path}")),
-        Err(error) => Err(format!("cannot keep it in {path}: {error}")),
+        Ok(()) => Ok(format!("saved in {path}")),
+        Err(error) => Err(format!("cannot save it in {path}: {error}")),
     })
 }
 
@@ -231,7 +229,7 @@ async fn read(
     (board, Some(bus))
 }
 
-/// Does what blocks, with something that it takes and gives back.
+/// Runs a blocking function that takes a value and returns it.
 async fn on_a_thread<T: Send + 'static, R: Send + 'static>(
     mut thing: T,
     work: impl FnOnce(&mut T) -> R + Send + 'static,
@@ -242,13 +240,13 @@ async fn on_a_thread<T: Send + 'static, R: Send + 'static>(
     });
     match blocking.await {
         Ok(done) => done,
-        // A panic has ended the process already, and nobody aborts it.
+        // A panic has already ended the process, and nothing aborts the thread.
         Err(_) => pending().await,
     }
 }
 
 fn kind(request: &ServiceRequest) -> Option<Kind> {
-    // Not the generated getter: it says self-test for all that is unknown.
+    // The generated getter is not usable: it returns self-test for unknown values.
     Some(match Service::try_from(request.service?).ok()? {
         Service::SelfTest => Kind::SelfTest,
         Service::CalibrateGyro => Kind::Gyro,

@@ -1,4 +1,4 @@
-//! A bus with the simulated chips on it, for tests: time and faults at will. PURE.
+//! A bus with simulated chips for tests, with controllable time and faults. PURE.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use amber_sim::ninedof::{Errors, Motion, NineDof as Chips};
 
 use super::bus::{Bus, BusError};
 
-/// At rest on level ground, looking to the north.
+/// At rest on level ground, facing north.
 pub(super) const RESTING: Motion = Motion {
     specific_force_g: [0.0, 0.0, 1.0],
     turn_deg_s: [0.0; 3],
@@ -16,7 +16,7 @@ pub(super) const RESTING: Motion = Motion {
     speed_m_s: 0.0,
 };
 
-/// The chips and what is wrong with the bus; clones are the same ones.
+/// The chips and the faults of the bus; clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Fake(Arc<Mutex<State>>);
 
@@ -25,12 +25,12 @@ pub(super) struct State {
     pub(super) chips: Chips,
     pub(super) now: Duration,
     pub(super) truth: Motion,
-    /// Addresses at which nobody answers.
+    /// Addresses without a chip.
     pub(super) missing: Vec<u8>,
-    /// So many transfers are not answered, whatever the address.
+    /// This many transfers get no answer, whatever the address.
     pub(super) naks: usize,
     pub(super) broken: Option<String>,
-    /// What was written.
+    /// The bytes written so far.
     pub(super) written: Vec<(u8, Vec<u8>)>,
 }
 

@@ -1,16 +1,15 @@
-//! Who wants what of the sensors, and when they are read for it. PURE.
+//! Tracks requests and subscriptions, and decides when to read the sensors. PURE.
 //!
-//! Call [`Logic::poll_step`] and carry out what it says, until there is
-//! nothing; drain [`Logic::poll_output`] after each. Come again at
-//! [`Logic::wake_at`].
+//! Call [`Logic::poll_step`] and carry out each step until it returns `None`; drain
+//! [`Logic::poll_output`] after each. Call again at [`Logic::wake_at`].
 //!
 //! ```text
-//!  Absent --opened--> Open: reads when somebody asks, is due, or a look is
+//!  Absent --opened--> Open: reads on a request, when a period ends, or for a check
 //!    ^                 |
 //!    +--- bus broken --+
 //! ```
 //!
-//! One reading serves all who want something at that moment.
+//! One reading serves every client that is due at that moment.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -34,32 +33,31 @@ mod services;
 pub use self::note::Note;
 use self::services::Storing;
 
-/// How long somebody who asks is taken to be waiting.
+/// How long a client is assumed to wait for a reply.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How many may wait for a reading.
+/// Maximum number of requests that wait for a reading.
 const MAX_ASKERS: usize = 256;
 
-/// How soon sensors that begin to measure are read again for who waits.
+/// The interval for reading sensors that are starting up, while requests wait.
 const SETTLING: Duration = Duration::from_millis(10);
 
-/// How often somebody looks whether all sensors are there, though nobody asks.
+/// How often the driver checks all sensors when no client reads them.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// The same while one is missing.
+/// The same while a sensor is missing.
 const LOOK_FOR_MISSING_EVERY: Duration = Duration::from_secs(1);
 
-/// How the driver is to be.
+/// Settings of the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Which numbers are sent.
+    /// Which numbers to send.
     pub numbers: Numbers,
-    /// Whether the bias of the gyroscope is measured at the start, if it is
-    /// not known.
+    /// Whether to measure the gyroscope bias at the start if it is unknown.
     pub measures_bias: bool,
 }
 
 impl Settings {
-    /// How sensitive the magnetometer is to be.
+    /// The sensitivity of the magnetometer.
     pub fn gain(&self) -> Gain {
         match self.numbers {
             Numbers::Right => Gain::Fine,
@@ -68,53 +66,53 @@ impl Settings {
     }
 }
 
-/// Something to be done, one at a time.
+/// An action for the caller, one at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Open the bus, then call [`Logic::opened`] or [`Logic::failed`].
     Open,
-    /// Close it.
+    /// Close the bus.
     Close,
-    /// Read these, then call [`Logic::read`] or [`Logic::failed`].
+    /// Read these sensors, then call [`Logic::read`] or [`Logic::failed`].
     Read(Sensors),
-    /// Write this down, then call [`Logic::stored`].
+    /// Save this calibration, then call [`Logic::stored`].
     Store(Calibration),
 }
 
-/// Something to be said.
+/// A message or a log line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// The answer to somebody who has asked.
+    /// The reply to a request.
     Answer(Origin, DriverMsg),
-    /// For a client at its turn.
+    /// A publication for one client.
     PublishTo(Origin, DriverMsg),
-    /// For all who are subscribed by SUBSCRIBE.
+    /// A publication for all clients that sent SUBSCRIBE.
     Publish(DriverMsg),
-    /// A line for the log.
+    /// A log message.
     Say(Note),
 }
 
-/// How often what has happened.
+/// Event counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Readings of the sensors.
     pub readings: u64,
-    /// Questions that nobody could answer.
+    /// Requests that got no reply.
     pub unanswered: u64,
-    /// Turns of subscribers at which there was nothing to say.
+    /// Publications skipped because no data was available.
     pub skipped: u64,
-    /// Clients that could not be subscribed.
+    /// Clients whose subscription was rejected.
     pub refused: u64,
 }
 
-/// What somebody wants.
+/// The data for one client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Wanted {
     sensors: Sensors,
     extended: bool,
 }
 
-/// The driver but for its bus.
+/// The driver without its bus.
 #[derive(Debug)]
 pub struct Logic {
     settings: Settings,
@@ -124,17 +122,17 @@ pub struct Logic {
     askers: VecDeque<Asker>,
     ask_at: Instant,
     subscribers: Periodic<Wanted>,
-    /// Those who are subscribed by SUBSCRIBE have their turn.
+    /// A publication for the clients that sent SUBSCRIBE is due.
     publishes: bool,
     service: Option<Service>,
     storing: Option<Storing>,
     measure_bias_at: Option<Instant>,
     look_at: Instant,
-    /// When the reading was begun that is not finished yet, and of what.
+    /// When the unfinished reading was started, and of which sensors.
     reads_at: Instant,
     reads: Sensors,
     outage: Outage,
-    /// What is wrong with the chips.
+    /// The problem of the chips, if any.
     board_trouble: Option<String>,
     has_warned_of_motion: bool,
     outputs: VecDeque<Output>,
@@ -157,7 +155,7 @@ struct Asker {
 
 /// Requests.
 impl Logic {
-    /// Begins with no bus.
+    /// Starts without a bus.
     pub fn new(settings: Settings, calibration: Calibration, now: Instant) -> Self {
         let measures_bias = settings.measures_bias && !calibration.knows_gyro();
         Self {
@@ -183,10 +181,10 @@ impl Logic {
         }
     }
 
-    /// Somebody wants one reading.
+    /// A client requests one reading.
     ///
-    /// The answer holds what could be read; when nothing could, there is none,
-    /// and whoever asks finds out by waiting.
+    /// The reply holds the values that could be read. If none could, there is no reply and the
+    /// client's request times out.
     pub fn ask(&mut self, now: Instant, origin: Origin, request: DataRequest) {
         let wanted = Wanted::of(
             (request.accel, request.gyro, request.magnet),
@@ -208,7 +206,7 @@ impl Logic {
         self.ask_at = now;
     }
 
-    /// Somebody wants readings from now on, or no more.
+    /// A client starts or stops a subscription.
     pub fn subscribe(&mut self, now: Instant, origin: &Origin, action: SubscribeAction) {
         let period = Duration::from_millis(action.freq.unwrap_or(0).into());
         let wanted = Wanted::of((action.accel, action.gyro, action.magnet), action.extended);
@@ -222,7 +220,7 @@ impl Logic {
         }
     }
 
-    /// Those who are subscribed by SUBSCRIBE have their turn: they get all.
+    /// A publication for the clients that sent SUBSCRIBE is due: it holds all sensors.
     pub fn publish(&mut self) {
         self.publishes = true;
     }
@@ -234,22 +232,22 @@ impl Logic {
         self.stop_service_of(client);
     }
 
-    /// What is to be said.
+    /// The next message or log line.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// What is wrong with the bus or the chips, if anything.
+    /// The problem of the bus or the chips, if any.
     pub fn trouble(&self) -> Option<&str> {
         self.outage.trouble().or(self.board_trouble.as_deref())
     }
 
-    /// How often what has happened.
+    /// Event counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What is known about the errors of the chips.
+    /// The known errors of the chips.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
     }
@@ -257,7 +255,7 @@ impl Logic {
 
 /// The bus.
 impl Logic {
-    /// What is to be done now.
+    /// The next action for the caller.
     pub fn poll_step(&mut self, now: Instant) -> Option<Step> {
         self.forget_askers(now);
         self.proceed_with_service(now);
@@ -281,7 +279,7 @@ impl Logic {
         }
     }
 
-    /// When there is something to do, if nothing happens before.
+    /// When to call [`Logic::poll_step`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         let service_ends = self.service.as_ref().map(Service::ends);
         let when = match self.phase {
@@ -312,7 +310,7 @@ impl Logic {
         self.phase = Phase::Closing;
     }
 
-    /// The sensors were read; `trouble` is what is wrong with the chips.
+    /// The sensors were read; `trouble` is the problem of the chips.
     pub fn read(&mut self, now: Instant, reading: Reading, trouble: Option<String>) {
         self.counters.readings += 1;
         if let Some(lasted) = self.outage.over(now) {
@@ -326,7 +324,7 @@ impl Logic {
             };
         self.look_at = match self.reads == Sensors::ALL {
             true => next_look,
-            // Those that nobody reads are not forgotten.
+            // Sensors that no client reads must still be checked in time.
             false => next_look.min(self.look_at),
         };
         self.board_trouble = trouble;
@@ -353,7 +351,7 @@ impl Logic {
         self.watch_for_bias(now, reading.raw);
     }
 
-    /// What is wanted at this moment.
+    /// The sensors to read now.
     fn wanted(&self, now: Instant) -> Sensors {
         let due = self.subscribers.due(now).map(|wanted| wanted.sensors);
         let service = self.service.iter().filter(|one| one.due() <= now);
@@ -362,7 +360,7 @@ impl Logic {
         let others = others.fold(Sensors::default(), Sensors::and);
         match others.is_empty() && now < self.ask_at {
             true => others,
-            // Whoever asks gets part of every reading.
+            // Waiting requests use every reading.
             false => (self.askers.iter())
                 .map(|asker| asker.wanted.sensors)
                 .fold(others, Sensors::and),
@@ -383,7 +381,7 @@ impl Logic {
         self.ask_at = now + SETTLING;
     }
 
-    /// A message with what is wanted and there; `None` when nothing is.
+    /// A message with the requested values that are available; `None` if there are none.
     fn message(
         &self,
         now: Instant,
@@ -399,7 +397,7 @@ impl Logic {
         }
         if numbers == Numbers::Right {
             let passed = now.saturating_duration_since(self.began).as_millis();
-            // It wraps after 49 days, as 32 bits do.
+            // Wraps after 49 days because the field has 32 bits.
             data.timestamp = Some(passed as u32);
         }
         if wanted.extended {
@@ -415,7 +413,7 @@ impl Logic {
         })
     }
 
-    /// Who asks for nothing gets it, as from the original.
+    /// A request for no sensors gets an empty reply, as from the original.
     fn answer_nothing(&mut self, now: Instant, origin: Origin) {
         let nothing = self.message(now, Wanted::default(), Raw::default(), Measured::default());
         (self.outputs).extend(nothing.map(|message| Output::Answer(origin, message)));

@@ -1,5 +1,5 @@
-//! The registers of the LSM303DLHC and of the L3G4200D, L3GD20 and L3GD20H:
-//! how they are set up, and what they hold. PURE.
+//! The registers of the LSM303DLHC and of the L3G4200D, L3GD20 and L3GD20H: settings and data.
+//! PURE.
 
 /// One of the three sensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Sensor {
     Magnet,
 }
 
-/// Some of the sensors.
+/// A set of sensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sensors {
     /// Acceleration.
@@ -23,7 +23,7 @@ pub struct Sensors {
     pub magnet: bool,
 }
 
-/// Digits of the chips, x y z; `None` where there are none.
+/// Raw digits of the chips, x y z; `None` for a sensor without data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Raw {
     /// Twelve bits, left-justified.
@@ -34,56 +34,56 @@ pub struct Raw {
     pub magnet: Option<[i16; 3]>,
 }
 
-/// How sensitive the magnetometer is.
+/// The sensitivity of the magnetometer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gain {
-    /// Up to 2.5 gauss, 1.5 milligauss a digit: several times what the Earth
-    /// and a robot make together.
+    /// Up to 2.5 gauss, 1.5 milligauss per digit: several times the field of the Earth and a robot
+    /// together.
     Fine,
-    /// Up to 8.1 gauss, 4.3 milligauss a digit, as the original had it.
+    /// Up to 8.1 gauss, 4.3 milligauss per digit, as in the original.
     Coarse,
 }
 
-/// What a chip has said.
+/// A sample read from a chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
-    /// Digits that were not read before.
+    /// New digits.
     Fresh([i16; 3]),
-    /// Digits that were.
+    /// Digits that were read before.
     Old([i16; 3]),
-    /// It is not set up as it was: it was without power.
+    /// The settings are gone: the chip lost power.
     Reset,
     /// The field is beyond the range.
     Overflow,
 }
 
-/// A write to a register and what it must hold then.
+/// A register and the value that it must keep.
 pub(super) type Setting = [u8; 2];
 
 pub(super) const ACCEL_ADDRESS: u8 = 0x19;
 pub(super) const MAGNET_ADDRESS: u8 = 0x1E;
 
-/// Where a gyroscope may be, by chip and the level at one of its pins.
+/// Possible addresses of a gyroscope. They depend on the chip and on the level at one pin.
 pub(super) const GYRO_ADDRESSES: [u8; 4] = [0x6B, 0x6A, 0x69, 0x68];
 
 pub(super) const WHO_AM_I: u8 = 0x0F;
-/// Three letters that say it is one, from this register.
+/// The first of three identity registers; they hold three letters.
 pub(super) const MAGNET_ID: u8 = 0x0A;
 
-/// Normal power, 400 Hz; ±4 g, high resolution, both bytes of one sample.
+/// Normal power, 400 Hz; ±4 g, high resolution, block data update.
 pub(super) const ACCEL_SETTINGS: [Setting; 2] = [[0x20, 0x77], [0x23, 0x98]];
-/// 760 or 800 Hz, bandwidth 50 Hz; ±500 degrees per second, both bytes of one
-/// sample. The second goes first: it holds for the first sample already.
+/// 760 or 800 Hz, bandwidth 50 Hz; ±500 degrees per second, block data update. The second register
+/// is written first, so that it applies to the first sample.
 pub(super) const GYRO_SETTINGS: [Setting; 2] = [[0x23, 0x90], [0x20, 0xEF]];
 
 /// Status and data: seven registers, counting up.
 pub(super) const STATUS: u8 = 0x27 | 0x80;
 /// Settings and data of the magnetometer: nine registers.
 pub(super) const MAGNET_SETTINGS: u8 = 0x00;
-/// Whether the magnetometer has measured, in bit 0.
+/// Bit 0: the magnetometer has a sample.
 pub(super) const MAGNET_STATUS: u8 = 0x09;
 
-/// Temperature on, 220 Hz; the gain; measuring without end.
+/// Temperature on, 220 Hz; the gain; continuous measurement.
 pub(super) fn magnet_settings(gain: Gain) -> [Setting; 3] {
     let gain = match gain {
         Gain::Fine => 0x60,
@@ -92,7 +92,7 @@ pub(super) fn magnet_settings(gain: Gain) -> [Setting; 3] {
     [[0x00, 0x9C], [0x01, gain], [0x02, 0x00]]
 }
 
-/// The name of a gyroscope by what it says it is.
+/// The name of a gyroscope with this identity.
 pub(super) fn gyro_name(who_am_i: u8) -> Option<&'static str> {
     match who_am_i {
         0xD3 => Some("L3G4200D"),
@@ -102,7 +102,7 @@ pub(super) fn gyro_name(who_am_i: u8) -> Option<&'static str> {
     }
 }
 
-/// What [`STATUS`] and the six bytes after it say: little-endian, x y z.
+/// Decodes [`STATUS`] and the six bytes after it: little-endian, x y z.
 pub(super) fn inertial_sample(bytes: [u8; 7]) -> Sample {
     let [status, data @ ..] = bytes;
     let axis = |k: usize| i16::from_le_bytes([data[2 * k], data[2 * k + 1]]);
@@ -113,8 +113,8 @@ pub(super) fn inertial_sample(bytes: [u8; 7]) -> Sample {
     }
 }
 
-/// What the registers from [`MAGNET_SETTINGS`] say: big-endian, x z y. What is
-/// new cannot be told there, but a chip that is set up measures.
+/// Decodes the registers from [`MAGNET_SETTINGS`]: big-endian, x z y. They do not show whether a
+/// sample is new, but a chip that is set up measures.
 pub(super) fn magnet_sample(gain: Gain, bytes: [u8; 9]) -> Sample {
     const OVERFLOW: i16 = -4096;
     let [cra, crb, mr, data @ ..] = bytes;
@@ -133,7 +133,7 @@ impl Sensor {
     /// All three.
     pub const ALL: [Self; 3] = [Self::Accel, Self::Gyro, Self::Magnet];
 
-    /// The name as in messages.
+    /// The name used in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Accel => "accel",
@@ -161,7 +161,7 @@ impl Sensors {
         magnet: true,
     };
 
-    /// Whether a sensor is among them.
+    /// Whether the set contains a sensor.
     pub fn has(self, sensor: Sensor) -> bool {
         match sensor {
             Sensor::Accel => self.accel,
@@ -170,12 +170,12 @@ impl Sensors {
         }
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 
-    /// One more.
+    /// Adds a sensor.
     pub(super) fn add(&mut self, sensor: Sensor) {
         match sensor {
             Sensor::Accel => self.accel = true,
@@ -184,12 +184,12 @@ impl Sensors {
         }
     }
 
-    /// Whether some are in both.
+    /// Whether the two sets share a sensor.
     pub fn meet(self, other: Self) -> bool {
         (self.accel && other.accel) || (self.gyro && other.gyro) || (self.magnet && other.magnet)
     }
 
-    /// Those of both.
+    /// The union of both sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -214,9 +214,9 @@ impl Raw {
 mod tests {
     use super::*;
 
-    /// Bytes that the hardware sheet gives.
+    /// The bytes listed in the hardware sheet.
     #[test]
-    fn bytes_are_digits() {
+    fn bytes_are_decoded_to_digits() {
         assert_eq!(
             inertial_sample([0x0F, 0x00, 0xFC, 0x00, 0x02, 0x00, 0x20]),
             Sample::Fresh([-1024, 512, 8192])
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_magnetometer_that_is_not_as_set_up_or_overflows_is_noticed() {
+    fn lost_settings_and_overflows_of_a_magnetometer_are_detected() {
         let after_reset = [0x10, 0x20, 0x03, 0, 1, 0, 2, 0, 3];
         assert_eq!(magnet_sample(Gain::Fine, after_reset), Sample::Reset);
         let other_gain = [0x9C, 0xE0, 0x00, 0, 1, 0, 2, 0, 3];

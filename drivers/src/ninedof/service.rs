@@ -1,4 +1,4 @@
-//! What takes seconds of readings: the self-test and the calibrations. PURE.
+//! Services that take seconds of readings: the self-test and the calibrations. PURE.
 
 use std::time::{Duration, Instant};
 
@@ -9,32 +9,31 @@ use super::calibration::{Calibration, Samples};
 use super::registers::{Sensor, Sensors};
 use super::units::{Axes, Measured};
 
-/// How far apart readings are.
+/// The interval between readings.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// A service takes no longer than this, whatever is asked for.
+/// Time limit for a service, whatever the request says.
 const MAX_TIME: Duration = Duration::from_secs(120);
 
-/// How many readings of a turn there are between two looks at whether it is
-/// enough.
+/// The number of readings of a turn between two checks whether they are sufficient.
 const LOOK_EVERY: usize = 50;
 
-/// What is done.
+/// The kind of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whether the sensors are there and say what makes sense.
+    /// Checks that the sensors are present and report plausible values.
     SelfTest,
-    /// The bias of the gyroscope, of a robot that stands still.
+    /// Measures the gyroscope bias; the robot must stand still.
     Gyro,
-    /// The robot's own field, of a robot that turns round.
+    /// Measures the robot's own field; the robot must turn round.
     Magnet,
 }
 
-/// Something that is being done.
+/// A running service.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) kind: Kind,
-    /// Who has asked; nobody for what the driver does by itself.
+    /// The client's request; `None` for a service that the driver started.
     pub(super) origin: Option<Origin>,
     due: Instant,
     ends: Instant,
@@ -42,17 +41,17 @@ pub(super) struct Service {
     taken: usize,
 }
 
-/// How it has ended.
+/// The result of a service.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// Of the self-test: what is good and what is not, per sensor.
+    /// The self-test: a result per sensor.
     Findings([Result<String, String>; 3]),
-    /// The bias or the hard iron, or why there is none.
+    /// The bias or the hard iron, or why it could not be measured.
     Measured(Kind, Result<Axes, String>),
 }
 
 impl Kind {
-    /// How long it takes unless something else is asked for.
+    /// The duration, unless the request states another one.
     fn usual_time(self) -> Duration {
         Duration::from_secs(match self {
             Self::SelfTest => 1,
@@ -80,11 +79,11 @@ impl Service {
         }
     }
 
-    /// The sensors that are read for it.
+    /// The sensors that it reads.
     pub(super) fn wants(&self) -> Sensors {
         match self.kind {
             Kind::SelfTest => Sensors::ALL,
-            // The field tells whether the robot turns evenly.
+            // The magnetic field shows whether the robot turns steadily.
             Kind::Gyro => Sensors {
                 accel: false,
                 ..Sensors::ALL
@@ -96,7 +95,7 @@ impl Service {
         }
     }
 
-    /// When it is to be read next.
+    /// When the next reading is due.
     pub(super) fn due(&self) -> Instant {
         self.due
     }
@@ -106,14 +105,14 @@ impl Service {
         self.ends
     }
 
-    /// Takes a reading that is not calibrated.
+    /// Adds an uncalibrated reading.
     pub(super) fn push(&mut self, now: Instant, measured: Measured) {
         self.samples.push(measured);
         self.taken += 1;
         self.due = now + PERIOD;
     }
 
-    /// How it has ended, when it has.
+    /// The result, once the service has ended.
     pub(super) fn outcome(&self, now: Instant, calibration: &Calibration) -> Option<Outcome> {
         let is_over = now >= self.ends;
         let looks = self.kind == Kind::Magnet && self.taken.is_multiple_of(LOOK_EVERY);
@@ -131,7 +130,7 @@ impl Service {
     }
 }
 
-/// What the self-test says.
+/// The report of a self-test.
 pub(super) fn findings_report(findings: [Result<String, String>; 3]) -> ServiceReport {
     let all = Sensor::ALL.into_iter().zip(findings);
     ServiceReport {
@@ -141,7 +140,7 @@ pub(super) fn findings_report(findings: [Result<String, String>; 3]) -> ServiceR
     }
 }
 
-/// What a calibration says.
+/// The report of a calibration.
 pub(super) fn calibration_report(
     kind: Kind,
     found: Result<Axes, String>,
@@ -152,7 +151,7 @@ pub(super) fn calibration_report(
         Kind::Gyro | Kind::SelfTest => ("gyro", "deg/s"),
     };
     let text =
-        |[x, y, z]: Axes| format!("x {x:.2}, y {y:.2}, z {z:.2} {unit} taken off from now on");
+        |[x, y, z]: Axes| format!("x {x:.2}, y {y:.2}, z {z:.2} {unit} subtracted from now on");
     let measured = finding(about, found.map(text));
     let stored = stored.map(|stored| finding("file", stored));
     ServiceReport {
@@ -160,7 +159,7 @@ pub(super) fn calibration_report(
     }
 }
 
-/// What is said of a service that was not begun.
+/// The report of a service that was not started.
 pub(super) fn refusal(why: &str) -> ServiceReport {
     ServiceReport {
         findings: vec![finding("driver", Err(why.to_owned()))],

@@ -1,4 +1,4 @@
-//! The file with what is known about the errors of the chips. IO.
+//! The calibration file. IO.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::calibration::Calibration;
 
-/// What the file says; nothing when there is no file.
+/// Loads the file; returns an empty calibration if there is no file.
 ///
 /// # Errors
-/// It cannot be read, or says what makes no sense.
+/// The file cannot be read or is invalid.
 pub(super) fn load(path: &Path) -> Result<Calibration, String> {
     match fs::read_to_string(path) {
         Ok(text) => Calibration::from_toml(&text),
@@ -18,15 +18,15 @@ pub(super) fn load(path: &Path) -> Result<Calibration, String> {
     }
 }
 
-/// Writes the file in one step: whoever looks sees the old or the new one,
-/// also after a power cut.
+/// Replaces the file atomically: readers see either the old or the new file, even after a power
+/// cut.
 pub(super) fn save(path: &Path, calibration: &Calibration) -> io::Result<()> {
     let fresh = beside(path);
     let mut file = File::create(&fresh)?;
     file.write_all(calibration.to_toml().as_bytes())?;
     file.sync_all()?;
     fs::rename(&fresh, path)?;
-    // The name is in the folder, which has a buffer of its own.
+    // The directory entry needs its own sync.
     match path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
@@ -36,7 +36,7 @@ pub(super) fn save(path: &Path, calibration: &Calibration) -> io::Result<()> {
     }
 }
 
-/// A name in the same folder, of this process only.
+/// A file name in the same folder, unique to this process.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_saved_is_loaded_and_nothing_else_stays() {
+    fn a_saved_calibration_is_loaded_and_leaves_no_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ninedof.toml");
         assert_eq!(load(&path), Ok(Calibration::default()));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_saved_leaves_the_old_file() {
+    fn a_failed_save_keeps_the_old_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none").join("ninedof.toml");
         assert!(save(&path, &Calibration::default()).is_err());

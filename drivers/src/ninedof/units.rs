@@ -1,29 +1,27 @@
-//! Digits of the chips as quantities, and those as messages. PURE.
+//! Converts digits of the chips to quantities, and quantities to messages. PURE.
 //!
-//! The original's numbers ([`Numbers::Compatible`]) are wrong: its turn rates
-//! are an eighth too low and its magnetic fields are the bytes of another
-//! order. They are for those who have got used to them.
+//! The original's numbers ([`Numbers::Compatible`]) are wrong: its turn rates are an eighth too
+//! low, and its magnetic fields use a wrong byte order. They exist for clients that depend on them.
 
 use amber_proto::ninedof::{AxisData, SensorData};
 
 use super::calibration::Calibration;
 use super::registers::{Gain, Raw, Sensors};
 
-/// A number for each axis: x to the right, y ahead, z up.
+/// A value for each axis: x to the right, y ahead, z up.
 pub type Axes = [f64; 3];
 
-/// Which numbers are sent.
+/// Which numbers to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numbers {
-    /// What the data sheets say, less what is known to be an error of the
-    /// chips, to the nearest.
+    /// As the data sheets define them, with the known chip errors subtracted, rounded to nearest.
     #[default]
     Right,
-    /// What the original sent, cut off towards zero.
+    /// As the original sent them, truncated towards zero.
     Compatible,
 }
 
-/// What the sensors measure; `None` where they do not.
+/// The measured values; `None` for a sensor without data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Acceleration in thousandths of g.
@@ -35,7 +33,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Digits in units, less the errors that are known.
+    /// Converts digits to units and subtracts the known errors.
     pub fn of(raw: Raw, gain: Gain, calibration: &Calibration) -> Self {
         Self {
             accel_mg: raw.accel.map(accel_mg),
@@ -46,7 +44,7 @@ impl Measured {
     }
 }
 
-/// Two milli-g a digit at ±4 g.
+/// Two milli-g per digit at ±4 g.
 fn accel_mg(raw: [i16; 3]) -> Axes {
     raw.map(|digits| f64::from(digits >> 4) * 2.0)
 }
@@ -72,7 +70,7 @@ fn minus(a: Axes, b: Axes) -> Axes {
     [a[0] - b[0], a[1] - b[1], a[2] - b[2]]
 }
 
-/// The groups that were asked for, as far as they were measured.
+/// The requested groups that were measured.
 pub fn sensor_data(sensors: Sensors, numbers: Numbers, raw: Raw, measured: Measured) -> SensorData {
     let (accel, gyro, magnet) = match numbers {
         Numbers::Right => (
@@ -94,7 +92,7 @@ pub fn sensor_data(sensors: Sensors, numbers: Numbers, raw: Raw, measured: Measu
     }
 }
 
-/// The turn rate in thousandths.
+/// The turn rate in thousandths of a degree per second.
 pub fn gyro_milli(measured: Measured) -> Option<AxisData> {
     let milli = |axes: Axes| nearest(axes.map(|rate| rate * 1000.0));
     measured.gyro_deg_s.map(milli)
@@ -108,7 +106,7 @@ fn cut_off(raw: [i16; 3], divisor: f64) -> AxisData {
     axis_data(raw.map(|digits| (f64::from(digits) / divisor) as i32))
 }
 
-/// The bytes X Z Y, the high one first, taken for X Y Z, the low one first.
+/// The bytes X Z Y in big-endian order, misread as X Y Z in little-endian order.
 fn misread([x, y, z]: [i16; 3]) -> [i16; 3] {
     [x, z, y].map(i16::swap_bytes)
 }
@@ -125,7 +123,7 @@ fn axis_data([x_axis, y_axis, z_axis]: [i32; 3]) -> AxisData {
 mod tests {
     use super::*;
 
-    /// What the hardware sheet reads from the chips.
+    /// The digits that the hardware sheet reads from the chips.
     const RAW: Raw = Raw {
         accel: Some([-1024, 512, 8192]),
         gyro: Some([571, -571, 5714]),
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_are_right() {
+    fn the_numbers_are_correct() {
         assert_eq!(
             all(Numbers::Right),
             [[-128, 64, 1024], [10, -10, 100], [200, -100, -400]]
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_originals_numbers_can_be_had() {
+    fn the_numbers_of_the_original_are_available() {
         assert_eq!(
             all(Numbers::Compatible),
             [[-125, 62, 1000], [8, -8, 87], [51200, -90160, -24491]]
@@ -162,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_and_measured_is_sent() {
+    fn only_requested_and_measured_values_are_sent() {
         let wants = Sensors {
             accel: true,
             gyro: true,
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn known_errors_are_taken_off() {
+    fn known_errors_are_subtracted() {
         let calibration = Calibration::new(Some([1.0, 2.0, -3.5]), Some([10.0, 0.0, -20.0]));
         let measured = Measured::of(RAW, Gain::Coarse, &calibration);
         assert_eq!(gyro_milli(measured).unwrap().z_axis, 103_495);

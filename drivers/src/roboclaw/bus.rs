@@ -1,4 +1,4 @@
-//! One exchange with a controller after the other. IO.
+//! Exchanges with the controllers, one at a time. IO.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,13 +13,13 @@ use super::logic::ExchangeError;
 use super::protocol::{MAX_REPLY, PACKET_GAP, SILENCE, Shape};
 use crate::connection::{Connection, received};
 
-/// The longest that stray bytes are waited out.
+/// Time limit for waiting until stray bytes have passed.
 const MAX_DRAIN: Duration = Duration::from_millis(100);
 
-/// The bus of both controllers; who has it is alone on it.
+/// The bus of both controllers; its owner has exclusive access.
 pub(super) struct Bus {
     connection: Box<dyn Connection>,
-    /// Where it leads, in words.
+    /// The name of the port.
     place: String,
     reply_timeout: Duration,
 }
@@ -39,8 +39,7 @@ impl Bus {
 
     /// Writes a packet in one piece and reads the reply.
     ///
-    /// When it does not come, the bus is left alone until both sides have
-    /// forgotten what they were about.
+    /// Without a valid reply, the bus then stays idle until both sides have discarded the packet.
     pub(super) async fn exchange(
         &mut self,
         packet: &[u8],
@@ -53,7 +52,7 @@ impl Bus {
         result
     }
 
-    /// Waits until nothing comes any more, a packet's gap at least.
+    /// Waits until the bus is silent, for at least the gap between packets.
     pub(super) async fn settle(&mut self) -> Result<(), ExchangeError> {
         let mut strays = [0; MAX_REPLY];
         let settled = timeout(MAX_DRAIN, async {
@@ -80,7 +79,7 @@ impl Bus {
             Ok(written) => written.map_err(|error| {
                 ExchangeError::Port(format!("cannot write to {}: {error}", self.place))
             })?,
-            // Nobody takes the bytes.
+            // The port does not accept the bytes.
             Err(_) => return Err(ExchangeError::Silent),
         }
         let wanted = match shape {
@@ -107,11 +106,11 @@ impl Bus {
         Ok(reply)
     }
 
-    /// Throws away what came when nobody had asked.
+    /// Discards bytes that arrived before the request.
     async fn discard(&mut self) -> Result<(), ExchangeError> {
         let mut bytes = [0; MAX_REPLY];
         poll_fn(|cx| {
-            // A device that talks all the time must not keep us here.
+            // Bounded, because a faulty device may send without end.
             for _ in 0..16 {
                 let mut strays = ReadBuf::new(&mut bytes);
                 match Pin::new(&mut self.connection).poll_read(cx, &mut strays) {

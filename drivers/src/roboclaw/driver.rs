@@ -20,14 +20,14 @@ pub struct Roboclaw<C: Connect> {
     desk: Desk<Owner<C>>,
 }
 
-/// How the driver runs, but for the way to the controllers.
+/// How the driver runs, apart from the connection to the controllers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    /// What it does and may do.
+    /// The settings of the logic.
     pub settings: Settings,
-    /// The lines beside the bus.
+    /// The GPIO lines.
     pub gpio: Gpio,
-    /// How long a reply may take.
+    /// Time limit for a reply.
     pub reply_timeout: Duration,
 }
 
@@ -45,7 +45,7 @@ enum Order {
 }
 
 impl<C: Connect> Roboclaw<C> {
-    /// A driver that opens the way to its controllers by `connect`.
+    /// Creates a driver that reaches its controllers through `connect`.
     pub fn new(setup: Setup, connect: C) -> Self {
         Self {
             desk: Desk::new(Owner { setup, connect }),
@@ -61,8 +61,8 @@ impl<C: Connect> Driver for Roboclaw<C> {
         Ok(())
     }
 
-    /// Of a question and a command in one message only the question counts:
-    /// so the original did.
+    /// If a message holds a request and a command, only the request takes effect, as in the
+    /// original.
     async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
         let Request { message, origin } = request;
         if message.current_speed_request.is_some() {
@@ -96,7 +96,7 @@ impl<C: Connect> desk::Owner for Owner<C> {
         let mut bus: Option<Bus> = None;
         let mut gpio_has_failed = false;
         loop {
-            // All of them before the next step: the newest command counts.
+            // Takes all orders before the next step, since only the newest command matters.
             while let Some(order) = inbox.try_next() {
                 obey(&mut logic, order);
             }

@@ -1,4 +1,4 @@
-//! Two controllers for tests, as simple as can be: a packet in, a reply out. PURE.
+//! Two minimal controllers for tests: a packet in, a reply out. PURE.
 
 use super::protocol::{Check, crc16, sum7};
 use super::units::Unit;
@@ -7,16 +7,16 @@ use super::units::Unit;
 #[derive(Clone, Debug)]
 pub(super) struct FakePair {
     pub(super) check: Check,
-    /// How many bytes the status has.
+    /// The number of status bytes.
     pub(super) status_bytes: usize,
     pub(super) status: [u32; 2],
     /// Pulses per second of M1 and M2.
     pub(super) speeds: [[i32; 2]; 2],
     pub(super) temperature: i16,
     pub(super) mood: [Mood; 2],
-    /// Commands that this firmware does not know.
+    /// Commands that this firmware does not support.
     pub(super) unknown: Vec<u8>,
-    /// All that was understood: who, command, data.
+    /// All valid packets: controller, command, data.
     pub(super) heard: Vec<(Unit, u8, Vec<u8>)>,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Mood {
     Silent,
     /// Every reply has a wrong bit.
     Garbled,
-    /// Every reply lacks its end.
+    /// Every reply lacks its last bytes.
     Half,
 }
 
@@ -44,7 +44,7 @@ impl FakePair {
         }
     }
 
-    /// The commands that were heard since the last time, with their data.
+    /// Takes the packets with this command since the last call, with their data.
     pub(super) fn take(&mut self, command: u8) -> Vec<(Unit, Vec<u8>)> {
         let heard = std::mem::take(&mut self.heard);
         heard

@@ -1,22 +1,22 @@
-//! Lines beside the bus, as files of the kernel. IO.
+//! GPIO lines, as files of the kernel. IO.
 
 use std::path::PathBuf;
 
 use super::logic::{Line, Lines};
 
-/// The file of each line that there is; all are active low.
+/// The file of each connected line; all lines are active low.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gpio {
     /// Resets both controllers.
     pub reset: Option<PathBuf>,
-    /// Lit while all is well.
+    /// Lit while there are no problems.
     pub green: Option<PathBuf>,
-    /// Lit while something is wrong.
+    /// Lit while there is a problem.
     pub red: Option<PathBuf>,
 }
 
 impl Gpio {
-    /// Which lines there are.
+    /// The lines that are connected.
     pub fn lines(&self) -> Lines {
         Lines {
             reset: self.reset.is_some(),
@@ -25,10 +25,10 @@ impl Gpio {
         }
     }
 
-    /// Makes a line active or not.
+    /// Sets a line active or inactive.
     ///
     /// # Errors
-    /// Its file cannot be written.
+    /// The file of the line cannot be written.
     pub async fn set(&self, line: Line, active: bool) -> std::io::Result<()> {
         let path = match line {
             Line::Reset => &self.reset,

@@ -1,9 +1,9 @@
-//! What to do with the two controllers, and when. PURE.
+//! Decides what to do with the two controllers, and when. PURE.
 //!
-//! Tell [`Logic`] what happens ([`Logic::drive`], [`Logic::ask`], ...), then
-//! carry out [`Logic::poll_step`] one step after the other, report what came of
-//! each, and drain [`Logic::poll_output`] after every change. With no step to
-//! do, wait for something to happen or for [`Logic::wake_at`].
+//! Report each event to [`Logic`] ([`Logic::drive`], [`Logic::ask`], ...), then carry out the steps
+//! of [`Logic::poll_step`] one after the other, report the result of each, and drain
+//! [`Logic::poll_output`] after every change. When there is no step, wait for the next event or for
+//! [`Logic::wake_at`].
 //!
 //! ```text
 //!             opened              script done
@@ -12,13 +12,13 @@
 //!    +------ LettingGo <----+----- no answer -----+     shutdown: Stopping, Ended
 //! ```
 //!
-//! The rules that keep the wheels in hand:
+//! The rules that keep the wheels under control:
 //!
-//! - One step at a time on the bus, drive commands first, the newest only: what
-//!   was overtaken or came while the controllers were away is never sent.
-//! - Whatever is wrong, the wheels are stopped: before the settings at every
-//!   start, before giving up a silent controller, and at the end.
-//! - The controllers themselves stop when they hear nothing for a while.
+//! - One step at a time on the bus. Drive commands come first, and only the newest: a command that
+//!   was replaced, or that arrived while the controllers were unreachable, is never sent.
+//! - Every problem stops the wheels: before the settings at every start, before giving up a silent
+//!   controller, and at the end.
+//! - The controllers stop by themselves after some time without packets.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -48,36 +48,36 @@ mod settings;
 mod step;
 mod watch;
 
-/// How often what has happened.
+/// Event counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Commands that were not carried out, whatever the reason.
+    /// Commands dropped for any reason.
     pub refused: u64,
     /// Commands that were too fast.
     pub too_fast: u64,
-    /// Replies that were missing, cut off or wrong.
+    /// Replies that were missing, incomplete or invalid.
     pub bad_replies: u64,
-    /// Questions for the speeds that nobody could answer.
+    /// Requests for the speeds that got no reply.
     pub unanswered: u64,
-    /// How often the controllers were reset.
+    /// Resets of the controllers.
     pub resets: u64,
 }
 
-/// Both controllers, and who wants what of them.
+/// The state of both controllers, with the clients' commands and requests.
 #[derive(Debug)]
 pub struct Logic {
     settings: Settings,
     phase: Phase,
     port_is_open: bool,
-    /// What is to be done before the next phase.
+    /// The steps before the next phase.
     script: Script,
-    /// What the exchange that runs is for.
+    /// The purpose of the current exchange.
     current: Option<Job>,
-    /// Whether the bus is to be left alone for a moment.
+    /// Whether the bus must stay idle for a moment.
     pauses: bool,
     controllers: Controllers,
     outage: Outage,
-    /// Commands that were dropped in the outage.
+    /// Commands dropped during the outage.
     dropped: u64,
     motion: Motion,
     refusals: note::Refusals,
@@ -111,7 +111,7 @@ enum Job {
 }
 
 impl Logic {
-    /// Begins with the port closed.
+    /// Starts with the port closed.
     pub fn new(settings: Settings, now: Instant) -> Self {
         Self {
             phase: Phase::Absent { until: now },
@@ -134,7 +134,7 @@ impl Logic {
         }
     }
 
-    /// Somebody wants the wheels to turn. Counts only when they can.
+    /// A client commands the wheels. Dropped unless it can be carried out now.
     pub fn drive(&mut self, now: Instant, clients: &[ClientId], speeds: WheelSpeeds) {
         match self.refusal(speeds) {
             Some(refusal) => self.refuse(now, refusal),
@@ -142,11 +142,11 @@ impl Logic {
         }
     }
 
-    /// Somebody wants to know the speeds.
+    /// A client requests the speeds.
     ///
-    /// Only what is measured after this is an answer. During a reset the wheels
-    /// stand, which is an answer, too. While the controllers are away there is
-    /// none, and whoever asks finds out by waiting.
+    /// The reply holds speeds measured after this call. During a reset the wheels stand still, so
+    /// the reply is zero. While the controllers are unreachable there is no reply, and the client's
+    /// request times out.
     pub fn ask(&mut self, now: Instant, origin: Origin) {
         match self.phase {
             Phase::Resetting => {
@@ -168,7 +168,7 @@ impl Logic {
         }
     }
 
-    /// The end: the wheels stop, and then there is [`Step::End`].
+    /// Shuts down: stops the wheels, then returns [`Step::End`].
     pub fn shut_down(&mut self) {
         self.script.clear();
         self.current = None;
@@ -195,7 +195,7 @@ impl Logic {
         self.wait_for_port(now);
     }
 
-    /// What came of an exchange.
+    /// Reports the result of an exchange.
     pub fn exchanged(&mut self, now: Instant, result: Result<Vec<u8>, ExchangeError>) {
         let Some(job) = self.current.take() else {
             return;
@@ -215,7 +215,7 @@ impl Logic {
         }
     }
 
-    /// What to do next, if there is something.
+    /// The next step, if any.
     pub fn poll_step(&mut self, now: Instant) -> Option<Step> {
         if let Some(step) = self.light() {
             return Some(step);
@@ -246,12 +246,12 @@ impl Logic {
         }
     }
 
-    /// What others get to know.
+    /// The next reply or log line.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When there may be something to do, if nothing happens before.
+    /// When to call [`Logic::poll_step`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Absent { until } => Some(until),
@@ -267,7 +267,7 @@ impl Logic {
         }
     }
 
-    /// How often what has happened.
+    /// Event counters.
     pub fn counters(&self) -> Counters {
         let unanswered = self.questions.unanswered();
         Counters {
@@ -276,7 +276,7 @@ impl Logic {
         }
     }
 
-    /// Why there is no driving, if something is wrong.
+    /// Why driving is disabled, if there is a problem.
     pub fn trouble(&self) -> Option<Cow<'_, str>> {
         match self.outage.trouble() {
             Some(trouble) => Some(trouble.into()),
@@ -290,7 +290,7 @@ impl Logic {
     }
 }
 
-/// What is done while all is well.
+/// The decisions while the controllers work.
 impl Logic {
     fn refusal(&self, speeds: WheelSpeeds) -> Option<Refusal> {
         let max_mm_s = self.settings.max_speed_mm_s.unwrap_or(u32::MAX);
@@ -312,7 +312,7 @@ impl Logic {
         self.counters.refused += 1;
         match refusal {
             Refusal::TooFast { .. } => self.counters.too_fast += 1,
-            // Told when they are back.
+            // Logged when the controllers are back.
             Refusal::Away => {
                 self.dropped += 1;
                 return;
@@ -350,7 +350,7 @@ impl Logic {
         if self.motion.comes_first(next) {
             return drive;
         }
-        // Monitors come first: they are rare, and speeds may be asked for all the time.
+        // Monitors come first: they are rare, while requests for the speeds may never pause.
         let speed = |(unit, motor)| Job::Speed(unit, Command::Speed(motor));
         let other = self.monitors.next(now);
         other
@@ -359,7 +359,7 @@ impl Logic {
     }
 }
 
-/// What comes of exchanges.
+/// The results of exchanges.
 impl Logic {
     fn succeeded(&mut self, now: Instant, job: Job, reply: Reply) {
         let (unit, _) = job.target();
@@ -383,7 +383,7 @@ impl Logic {
                 let findings = self.monitors.battery_read(now, tenths);
                 self.act_on(findings);
             }
-            // A command's reply is of its own kind.
+            // Each command has its own type of reply.
             _ => {}
         }
     }
@@ -445,7 +445,7 @@ impl Logic {
                     return Some(self.exchange(Job::Script(unit, command)));
                 }
                 Action::Shout(unit, command) => {
-                    // Who has never said how it wants to be spoken to was never told to move.
+                    // A controller that never reported its format was never told to move.
                     if self.controllers.is_known(unit) {
                         return Some(self.exchange(Job::Script(unit, command)));
                     }
@@ -497,14 +497,14 @@ impl Logic {
         self.counters.resets += 1;
         self.phase = Phase::Resetting;
         self.motion.forget();
-        // They stand, and whoever asks is told so.
+        // The wheels stand still, so waiting requests get zero.
         let answer = |origin| Output::Answer(origin, WheelSpeeds::ZERO);
         let askers = self.questions.take_all();
         self.outputs.extend(askers.into_iter().map(answer));
         self.script = script::reset(&self.settings);
     }
 
-    /// One controller does not answer: the other one must not drive on alone.
+    /// One controller does not answer: the other one must stop, too.
     fn let_go(&mut self) {
         self.phase = Phase::LettingGo;
         self.motion.forget();
@@ -569,7 +569,7 @@ impl Job {
             | Self::Speed(unit, command) => (unit, command),
             Self::Status(unit) => (unit, Command::Status),
             Self::Temperature(unit) => (unit, Command::Temperature),
-            // Both controllers hang on the same batteries.
+            // Both controllers share the batteries.
             Self::Battery(command) => (Unit::Front, command),
         }
     }

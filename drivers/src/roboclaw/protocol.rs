@@ -1,20 +1,20 @@
-//! What RoboClaw controllers say, byte by byte. PURE.
+//! The byte protocol of RoboClaw controllers. PURE.
 //!
-//! There are two generations, which differ in the check at the end of a packet
-//! and in the width of the status; see [`Dialect`]. All numbers are big-endian.
+//! There are two generations. They differ in the checksum at the end of a packet and in the width
+//! of the status; see [`Dialect`]. All numbers are big-endian.
 
 use std::time::Duration;
 
-/// How to speak to a controller.
+/// How to communicate with a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// What stands at the end of packets, and who acknowledges.
+    /// The end of a packet, and whether writes are acknowledged.
     pub check: Check,
-    /// How many bytes the status has.
+    /// The number of status bytes.
     pub status: StatusWidth,
 }
 
-/// What stands at the end of packets.
+/// The checksum at the end of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
@@ -26,7 +26,7 @@ pub enum Check {
     Crc16,
 }
 
-/// How many bytes the status has, which decides what its bits mean.
+/// The number of status bytes, which determines the meaning of the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusWidth {
     /// One byte, before the CRC.
@@ -46,7 +46,7 @@ pub enum Motor {
     M2,
 }
 
-/// What a controller can be told or asked.
+/// A command to a controller or a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// 21: which firmware it runs.
@@ -70,11 +70,11 @@ pub enum Command {
     },
     /// 34 with zeros: let go of both motors.
     Release,
-    /// 28, 29: how a motor keeps its speed.
+    /// 28, 29: the speed control of a motor.
     SetPid(Motor, Pid),
     /// 92, 93: quadrature encoders.
     SetQuadrature(Motor),
-    /// 14: stop when nothing was heard for so many tenths of a second.
+    /// 14: stop after this many tenths of a second without a packet.
     SetTimeout(u8),
 }
 
@@ -91,57 +91,57 @@ pub struct Pid {
     pub max_qpps: u32,
 }
 
-/// How the reply to a packet looks.
+/// The form of the reply to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// There is none.
+    /// No reply.
     Nothing,
-    /// So many bytes.
+    /// A fixed number of bytes.
     Bytes(usize),
-    /// Some, and then silence.
+    /// Any number of bytes, followed by silence.
     UntilSilence,
 }
 
-/// How long a line must be silent to be taken for the end of a reply of unknown
-/// length: longer than what an USB adapter gathers before it passes it on.
+/// The silence that ends a reply of unknown length. Longer than a USB adapter buffers bytes before
+/// it passes them on.
 pub const SILENCE: Duration = Duration::from_millis(30);
 
-/// A pause after which a controller drops half a packet.
+/// After a pause of this length a controller discards an incomplete packet.
 pub const PACKET_GAP: Duration = Duration::from_millis(10);
 
-/// The longest reply: the version, with its check.
+/// The longest reply: the version, with its checksum.
 pub const MAX_REPLY: usize = 64;
 
-/// What a controller has answered.
+/// A decoded reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It has accepted a write (or cannot say so).
+    /// The controller accepted a write (or cannot acknowledge it).
     Accepted,
     /// Pulses per second, or tenths of a volt or of a degree.
     Number(i32),
     /// Errors and warnings.
     Status(Status),
-    /// The firmware, and what stood at the end of the packet.
+    /// The firmware, and the checksum at the end of the packet.
     Version(String, Check),
 }
 
-/// The bytes of a reply are not right.
+/// A reply is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadReply {
-    /// Its check is wrong, or it has another length.
-    #[error("answers with wrong bytes")]
+    /// The checksum or the length is wrong.
+    #[error("sends invalid replies")]
     Check,
-    /// Something else than FF came back.
+    /// A byte other than FF came back.
     #[error("does not acknowledge")]
     Refused,
 }
 
 impl Command {
-    /// The whole packet.
+    /// Encodes the packet.
     pub fn encode(self, address: u8, check: Check) -> Vec<u8> {
         let mut packet = vec![address, self.number()];
         match self {
-            // A question has no check.
+            // A request has no checksum.
             Self::Version
             | Self::Status
             | Self::Speed(_)
@@ -169,7 +169,7 @@ impl Command {
         packet
     }
 
-    /// How the reply looks; without a dialect, its end must be awaited.
+    /// The form of the reply; without a dialect, its end is detected by silence.
     pub fn shape(self, dialect: Option<Dialect>) -> Shape {
         let Some(Dialect { check, status }) = dialect else {
             return Shape::UntilSilence;
@@ -187,13 +187,13 @@ impl Command {
         }
     }
 
-    /// Understands the reply.
+    /// Decodes the reply.
     ///
-    /// The check covers address and command, so a late reply to another
-    /// question is not taken for this one's.
+    /// The checksum covers address and command, so a late reply to another request is not taken for
+    /// the reply to this one.
     ///
     /// # Errors
-    /// The bytes are not right.
+    /// The reply is invalid.
     pub fn decode(self, address: u8, check: Check, reply: &[u8]) -> Result<Reply, BadReply> {
         match self {
             Self::Version => {
@@ -207,8 +207,8 @@ impl Command {
                 Status::decode(data).map(Reply::Status)
             }
             Self::Speed(_) => match *checked(address, self.number(), check, reply)? {
-                // The number has a sign. The direction behind it says the
-                // same once more, and applying both drives backwards.
+                // The number is signed. The direction byte after it repeats the sign; applying both
+                // would invert the direction.
                 [a, b, c, d, _direction] => Ok(Reply::Number(i32::from_be_bytes([a, b, c, d]))),
                 _ => Err(BadReply::Check),
             },
@@ -250,30 +250,30 @@ impl Command {
 /// Errors and warnings as the controller has sent them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The bits; what they mean depends on the width.
+    /// The bits; their meaning depends on the width.
     pub bits: u32,
-    /// How many bytes there were.
+    /// The number of bytes.
     pub width: StatusWidth,
 }
 
-/// What can be wrong with a controller.
+/// A fault of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// The main battery is too low to drive.
     BatteryLow,
-    /// Something that stops the motors; the text says what.
+    /// A fault that stops the motors; the text names it.
     Error(&'static str),
-    /// Something that people should know.
+    /// A fault that does not stop the motors.
     Warning(&'static str),
 }
 
 impl Status {
-    /// Nothing is wrong.
+    /// Whether there is no fault.
     pub fn is_clean(self) -> bool {
         self.bits == 0
     }
 
-    /// The bits that are set in both. Of different widths there are none.
+    /// The bits that are set in both. Statuses of different widths share no bits.
     pub fn and(self, other: Self) -> Self {
         let bits = if self.width == other.width {
             self.bits & other.bits
@@ -283,7 +283,7 @@ impl Status {
         Self { bits, ..self }
     }
 
-    /// What the bits mean.
+    /// The faults that the bits stand for.
     pub fn faults(self) -> impl Iterator<Item = Fault> {
         let table: &[(u32, Fault)] = match self.width {
             StatusWidth::U8 => FAULTS_U8,
@@ -309,7 +309,7 @@ impl Status {
     }
 }
 
-/// Mind 0x20: low battery here, high battery in the next table.
+/// Note 0x20: low battery here, high battery in the next table.
 const FAULTS_U8: &[(u32, Fault)] = &[
     (0x01, Fault::Error("M1 over-current")),
     (0x02, Fault::Error("M2 over-current")),
@@ -373,8 +373,8 @@ impl StatusWidth {
     }
 }
 
-/// The data of a reply whose end tells the generation: as CRC16 first, because
-/// the last byte of that may happen to be a right sum, but hardly the reverse.
+/// The data of a reply whose end shows the generation. CRC16 is tried first: the last byte of a CRC
+/// may happen to equal the 7-bit sum, while the reverse is very unlikely.
 fn detect(address: u8, command: u8, reply: &[u8]) -> Result<(&[u8], Check), BadReply> {
     [Check::Crc16, Check::Legacy]
         .into_iter()
@@ -385,7 +385,7 @@ fn detect(address: u8, command: u8, reply: &[u8]) -> Result<(&[u8], Check), BadR
         .ok_or(BadReply::Check)
 }
 
-/// The data of a reply with a right check.
+/// The data of a reply with a valid checksum.
 fn checked(address: u8, command: u8, check: Check, reply: &[u8]) -> Result<&[u8], BadReply> {
     let tail = if check == Check::Crc16 { 2 } else { 1 };
     let length = reply.len().checked_sub(tail).ok_or(BadReply::Check)?;

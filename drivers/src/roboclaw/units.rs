@@ -7,14 +7,14 @@ use super::protocol::{Command, Motor};
 /// One of the two controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Of the front wheels.
+    /// The controller of the front wheels.
     Front,
-    /// Of the rear wheels.
+    /// The controller of the rear wheels.
     Rear,
 }
 
 impl Unit {
-    /// Both, in the order of the bus.
+    /// Both controllers, in the order of the bus.
     pub const BOTH: [Self; 2] = [Self::Front, Self::Rear];
 
     /// `front` or `rear`.
@@ -48,7 +48,7 @@ pub struct WheelSpeeds {
 }
 
 impl WheelSpeeds {
-    /// All wheels stand.
+    /// All wheels stand still.
     pub const ZERO: Self = Self {
         front_left: 0,
         front_right: 0,
@@ -56,7 +56,7 @@ impl WheelSpeeds {
         rear_right: 0,
     };
 
-    /// The largest of the four, without its sign.
+    /// The largest of the four absolute values.
     pub fn fastest(self) -> u32 {
         [
             self.front_left,
@@ -69,7 +69,7 @@ impl WheelSpeeds {
         .fold(0, u32::max)
     }
 
-    /// What a controller is to be told.
+    /// The drive command for a controller.
     pub fn command(self, unit: Unit, wheel: Wheel) -> Command {
         let (right, left) = match unit {
             Unit::Front => (self.front_right, self.front_left),
@@ -81,7 +81,7 @@ impl WheelSpeeds {
         }
     }
 
-    /// From pulses per second in the order of [`WHEELS`].
+    /// Converts pulses per second, in the order of [`WHEELS`].
     pub fn of_qpps(qpps: [i32; 4], wheel: Wheel) -> Self {
         let [front_right, front_left, rear_right, rear_left] = qpps.map(|qpps| wheel.mm_s(qpps));
         Self {
@@ -125,14 +125,14 @@ pub struct Wheel {
 }
 
 impl Wheel {
-    /// Pulses per second at a speed in mm/s. Cut off towards zero, here and
-    /// back, because that is what clients of the original saw.
+    /// Pulses per second at a speed in mm/s. Truncated towards zero in both directions, as clients
+    /// of the original expect.
     #[allow(clippy::cast_possible_truncation)] // It saturates.
     pub fn qpps(self, mm_s: i32) -> i32 {
         (f64::from(mm_s) * self.pulses_per_mm()) as i32
     }
 
-    /// The speed in mm/s at so many pulses per second.
+    /// The speed in mm/s for this number of pulses per second.
     #[allow(clippy::cast_possible_truncation)] // It saturates.
     pub fn mm_s(self, qpps: i32) -> i32 {
         (f64::from(qpps) / self.pulses_per_mm()) as i32
@@ -153,7 +153,7 @@ mod tests {
     };
 
     #[test]
-    fn speeds_are_those_of_the_original() {
+    fn speeds_match_the_original() {
         for (mm_s, qpps, back) in [
             (0, 0, 0),
             (1, 4, 0),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_wheel_counts_whatever_its_direction() {
+    fn the_fastest_wheel_is_found_in_both_directions() {
         let speeds = WheelSpeeds {
             rear_left: i32::MIN,
             ..WheelSpeeds::ZERO

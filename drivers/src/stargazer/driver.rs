@@ -30,7 +30,7 @@ enum Order {
     ClientDied(ClientId),
 }
 
-/// What has happened to the task.
+/// Events that wake the task.
 enum Event {
     Ordered(Option<Order>),
     Read(Result<usize, String>),
@@ -38,7 +38,7 @@ enum Event {
 }
 
 impl<C: Connect> Stargazer<C> {
-    /// A driver that opens the way to its device by `connect`.
+    /// Creates a driver that reaches its device through `connect`.
     pub fn new(settings: Settings, connect: C) -> Self {
         Self {
             desk: Desk::new(Owner { settings, connect }),
@@ -54,7 +54,7 @@ impl<C: Connect> Driver for Stargazer<C> {
         Ok(())
     }
 
-    /// One message may subscribe and ask at once.
+    /// One message may subscribe and request a fix.
     async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
         let Request { message, origin } = request;
         if message.subscribe_action.is_none() && message.data_request.is_none() {
@@ -143,7 +143,7 @@ impl<C: Connect> desk::Owner for Owner<C> {
     }
 }
 
-/// The field is called a frequency and is a period.
+/// The field is named a frequency but holds a period.
 fn rate(freq: Option<u32>) -> Rate {
     match freq.unwrap_or(0) {
         0 => Rate::EachFix,
@@ -175,7 +175,7 @@ fn message(fix: Fix, lost: Option<Duration>) -> DriverMsg {
     }
 }
 
-/// Wraps after seven weeks, as it must in 32 bits.
+/// Wraps after seven weeks because the field has 32 bits.
 fn ms(duration: Duration) -> u32 {
     (duration.as_millis() & u128::from(u32::MAX)) as u32
 }

@@ -1,8 +1,7 @@
-//! What to do with a StarGazer, who hears of its fixes, and when. PURE.
+//! Decides what to do with a StarGazer, and distributes its fixes. PURE.
 //!
-//! Tell [`Logic`] what happens, then drain [`Logic::poll_output`] after every
-//! change and carry out what comes; call [`Logic::handle_timeout`] at
-//! [`Logic::wake_at`].
+//! Report each event to [`Logic`], drain [`Logic::poll_output`] after every change, and carry out
+//! each output. Call [`Logic::handle_timeout`] at [`Logic::wake_at`].
 //!
 //! ```text
 //!  Absent --opened--> Setting ---- all answered ----> Ready
@@ -12,9 +11,9 @@
 //!    +---- no answer ----+----- nothing, or nonsense ----+
 //! ```
 //!
-//! It sends by itself, so the driver listens; it is set up first only where
-//! parameters are wanted. One that is silent may have been told to stop: it is
-//! told to go on before it is given up.
+//! The device sends by itself, so the driver listens. It configures the device first only if
+//! parameters are set. A silent device may have been stopped, so the driver starts it before giving
+//! up.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -31,48 +30,47 @@ use crate::periodic::Periodic;
 
 mod note;
 
-/// A fix that is older is old; a device sends ten a second.
+/// A fix older than this is outdated; a device sends ten per second.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// How long the device may be silent.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// How many may be subscribed to every fix; who comes then is not.
+/// Maximum number of subscribers to every fix; further ones are rejected.
 const MAX_LISTENERS: usize = 1024;
 
-/// How many markers that are not on the map the log names.
+/// How many unknown markers are named in the log.
 const MAX_STRANGERS: usize = 16;
 
-/// How the driver shall be.
+/// Settings of the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Where markers are.
+    /// The marker positions.
     pub markers: Markers,
-    /// What the device shall be told before anything else.
+    /// The parameters that the device must have.
     pub parameters: Vec<Parameter>,
-    /// Between two characters that are sent to it.
+    /// The delay between two characters sent to the device.
     pub pause: Duration,
 }
 
-/// Something to be done outside.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Open the way to the device, then call [`Logic::opened`] or
-    /// [`Logic::failed`].
+    /// Open the connection, then call [`Logic::opened`] or [`Logic::failed`].
     Open,
-    /// Close it.
+    /// Close the connection.
     Close,
     /// Send this to the device.
     Write(u8),
-    /// The answer to somebody who has asked.
+    /// The reply to a request.
     Answer(Origin, Known),
-    /// What these get who have asked for it.
+    /// A fix for the clients that requested it.
     PublishTo(Origin, Fix),
-    /// What all others get who are subscribed.
+    /// A fix for all other subscribers.
     Publish(Fix),
-    /// A line for the log.
+    /// A log message.
     Say(Note),
-    /// There is nothing more to do.
+    /// Nothing is left to do.
     End,
 }
 
@@ -81,22 +79,22 @@ pub enum Output {
 pub struct Fix {
     /// Where the robot was.
     pub pose: Pose,
-    /// When, since the driver began.
+    /// The time since the driver started.
     pub since_start: Duration,
 }
 
-/// What is known when somebody asks.
+/// The known position when a request arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Known {
     /// Nothing.
     Nothing,
     /// Where the robot is.
     Fresh(Fix),
-    /// Where it was so long ago; there has been no marker in view since.
+    /// The last position and its age; no marker has been in view since.
     Old(Fix, Duration),
 }
 
-/// How often a client wants to hear something.
+/// How often a client gets a fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Every fix.
@@ -105,29 +103,29 @@ pub enum Rate {
     Period(Duration),
 }
 
-/// How often what has happened.
+/// Event counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Fixes that were passed on.
+    /// Fixes passed on.
     pub fixes: u64,
-    /// Fixes that did not follow from the one before.
+    /// Fixes that are implausible after the previous one.
     pub implausible: u64,
-    /// Fixes by markers that are not on the map.
+    /// Fixes from markers that are not on the map.
     pub strangers: u64,
-    /// Questions that came while the device did not work.
+    /// Requests made while the device did not work.
     pub unanswered: u64,
 }
 
-/// The device, and who wants what of it.
+/// The state of the device, its requests and its subscribers.
 #[derive(Debug)]
 pub struct Logic {
     settings: Settings,
     start: Instant,
     phase: Phase,
     parser: Parser,
-    /// When there was a message, or there should have been one.
+    /// When the last message arrived, or the first one was due.
     heard: Instant,
-    /// Bytes have come that were none.
+    /// Bytes have arrived that form no message.
     hears_nonsense: bool,
     plausible: Plausible,
     fix: Option<(Fix, Instant)>,
@@ -151,7 +149,7 @@ enum Phase {
 }
 
 impl Logic {
-    /// Begins with no way to the device.
+    /// Starts without a connection.
     pub fn new(settings: Settings, now: Instant) -> Self {
         let plausible = Plausible::new(settings.markers.is_map());
         Self {
@@ -173,8 +171,8 @@ impl Logic {
         }
     }
 
-    /// Somebody asks where the robot is. There is no answer while the device
-    /// does not work; whoever asks finds out by waiting.
+    /// A client requests the position. While the device does not work there is no reply, and the
+    /// client's request times out.
     pub fn ask(&mut self, now: Instant, origin: Origin) {
         if self.outage.trouble().is_some() {
             self.counters.unanswered += 1;
@@ -184,7 +182,7 @@ impl Logic {
         self.outputs.push_back(Output::Answer(origin, known));
     }
 
-    /// Somebody wants to hear of fixes from now on.
+    /// A client subscribes to fixes.
     pub fn subscribe(&mut self, now: Instant, origin: &Origin, rate: Rate) {
         let fits = match rate {
             Rate::Period(period) => self.periodic.subscribe(now, origin, period, ()),
@@ -203,7 +201,7 @@ impl Logic {
         }
     }
 
-    /// Somebody wants no more of one kind; the other is left alone.
+    /// A client ends one kind of subscription; the other kind continues.
     pub fn unsubscribe(&mut self, origin: &Origin, rate: Rate) {
         match rate {
             Rate::Period(_) => self.periodic.unsubscribe(origin),
@@ -223,7 +221,7 @@ impl Logic {
         }
     }
 
-    /// The way to the device is open.
+    /// The connection is open.
     pub fn opened(&mut self, now: Instant) {
         self.parser.clear();
         self.heard = now;
@@ -238,7 +236,7 @@ impl Logic {
         self.proceed(now);
     }
 
-    /// The way to the device is closed, or could not be opened.
+    /// The connection is closed or could not be opened.
     pub fn failed(&mut self, now: Instant, problem: &str) {
         self.give_up(now, problem.to_owned());
     }
@@ -255,7 +253,7 @@ impl Logic {
         self.proceed(now);
     }
 
-    /// Time has passed.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.proceed(now);
         for (origin, ()) in self.periodic.take_due(now) {
@@ -265,19 +263,18 @@ impl Logic {
         }
     }
 
-    /// The end: there is nothing to bring to rest, and so there is
-    /// [`Output::End`].
+    /// Shuts down. Nothing has to be brought to rest, so [`Output::End`] follows at once.
     pub fn shut_down(&mut self) {
         self.phase = Phase::Ended;
         self.outputs.push_back(Output::End);
     }
 
-    /// What is to be done outside.
+    /// The next action for the caller.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When [`Logic::handle_timeout`] is to be called, if nothing happens before.
+    /// When to call [`Logic::handle_timeout`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         let silent = Some(self.heard + SILENCE);
         let device = match &self.phase {
@@ -292,18 +289,18 @@ impl Logic {
             .min()
     }
 
-    /// How often what has happened.
+    /// Event counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How many frames were thrown away because they were wrong.
+    /// The number of frames that were discarded as invalid.
     pub fn spoilt(&self) -> u64 {
         self.parser.spoilt()
     }
 
-    /// Why the device does not work, if it does not. No marker in view is no
-    /// trouble.
+    /// Why the device does not work, if there is a problem. Having no marker in view is not a
+    /// problem.
     pub fn trouble(&self) -> Option<&str> {
         self.outage.trouble()
     }
@@ -385,7 +382,7 @@ impl Logic {
 
 /// Phases.
 impl Logic {
-    /// Does what can be done now.
+    /// Performs the next step, if one is possible now.
     fn proceed(&mut self, now: Instant) {
         let is_silent = now.saturating_duration_since(self.heard) >= SILENCE;
         match &mut self.phase {
@@ -412,7 +409,7 @@ impl Logic {
             }
             Phase::Ready if is_silent => {
                 let problem = match self.hears_nonsense {
-                    true => "the StarGazer sends nothing but wrong bytes",
+                    true => "the StarGazer sends only invalid data",
                     false => "the StarGazer is silent",
                 };
                 self.give_up(now, problem.to_owned());
@@ -440,7 +437,7 @@ impl Logic {
         self.outputs.push_back(Output::Say(note));
     }
 
-    /// Begins anew, with a line in the log unless it was said before.
+    /// Starts over. Logs the problem unless it was already logged.
     fn give_up(&mut self, now: Instant, trouble: String) {
         if matches!(self.phase, Phase::Ended) {
             return;

@@ -1,9 +1,9 @@
-//! Where markers are, and so where the robot is. PURE.
+//! Computes the position of the robot from the positions of markers. PURE.
 //!
-//! Files have the frame of maps: metres with x to the right and **y down**,
-//! and degrees clockwise from x. A StarGazer has y up, but it counts degrees
-//! clockwise, too. The maker's guide states no direction; this was read from
-//! the code of other drivers, which all negate the angle and leave x and y alone.
+//! Files use map coordinates: metres with x to the right and **y down**, and degrees clockwise from
+//! x. A StarGazer uses y up, but also counts degrees clockwise. The maker's guide states no
+//! direction; this follows from the code of other drivers, which all negate the angle and keep x
+//! and y.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::protocol::Sighting;
 
-/// A file with markers.
+/// A marker file.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct MarkerFile {
@@ -25,58 +25,58 @@ pub struct MarkerFile {
 pub struct Marker {
     /// Its number.
     pub id: u32,
-    /// To the right on the map.
+    /// Position to the right on the map.
     pub x_m: f64,
-    /// Down on the map.
+    /// Position down on the map.
     pub y_m: f64,
-    /// Clockwise from x on the map: where a robot looks that it sees at 0 degrees.
+    /// Clockwise from x on the map: the direction of a robot for which the device reports 0
+    /// degrees.
     #[serde(default)]
     pub heading_deg: f64,
 }
 
-/// Where the robot is.
+/// A pose of the robot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pose {
-    /// On the map, or seen from the marker.
+    /// On the map, or relative to the marker.
     pub x_cm: f64,
-    /// On the map (down), or seen from the marker.
+    /// On the map (down), or relative to the marker.
     pub y_cm: f64,
     /// From the sensor up to the marker.
     pub z_cm: f64,
-    /// Clockwise, on the map or relative to the marker; more than -180 and up
-    /// to 180.
+    /// Clockwise, on the map or relative to the marker; above -180 and up to 180.
     pub heading_deg: f64,
-    /// By which marker.
+    /// The marker in view.
     pub marker: u32,
 }
 
-/// How poses come from what the device says.
+/// Converts sightings to poses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Markers {
-    /// Those of a map; without any, poses are what the device says.
+    /// The markers of the map; if empty, poses are relative to the marker.
     map: BTreeMap<u32, Marker>,
-    /// The marker from which the device sees itself whichever it has in view.
+    /// The marker to which the device refers all sightings.
     reference: Option<u32>,
-    /// What the sensor says when the robot looks along 0 degrees.
+    /// The heading that the sensor reports when the robot faces 0 degrees.
     mounted_deg: f64,
 }
 
-/// Something in a file makes no sense.
+/// Why a marker file is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MarkerError {
-    /// A marker has two places.
-    #[error("there is a second marker {0}")]
+    /// A marker is defined twice.
+    #[error("marker {0} is defined twice")]
     Twice(u32),
-    /// A number is none.
-    #[error("marker {0}: its place must be of finite numbers")]
+    /// A coordinate is NaN or infinite.
+    #[error("marker {0}: its coordinates must be finite numbers")]
     Place(u32),
-    /// The reference marker is not there.
+    /// The reference marker is not defined.
     #[error("the reference marker {0} is not among the markers")]
     Reference(u32),
 }
 
 impl Markers {
-    /// Poses that the device says, or with `file` those on the map.
+    /// Creates a converter: to map coordinates with `file`, otherwise relative to the marker.
     ///
     /// # Errors
     /// See [`MarkerError`].
@@ -108,16 +108,16 @@ impl Markers {
         })
     }
 
-    /// Where the robot is, or else the nearest marker that is not on the map.
+    /// The pose of the robot.
     ///
     /// # Errors
-    /// The number of that marker.
+    /// The number of the nearest marker, if none in view is on the map.
     pub fn pose(&self, seen: &[Sighting]) -> Result<Pose, u32> {
         let on_map = seen.iter().find_map(|sighting| self.by(sighting));
         on_map.ok_or_else(|| seen.first().map_or(0, |nearest| nearest.marker))
     }
 
-    /// Whether poses by different markers are in the same frame.
+    /// Whether poses from different markers share one frame.
     pub fn is_map(&self) -> bool {
         !self.map.is_empty()
     }
@@ -134,7 +134,7 @@ impl Markers {
             });
         }
         let marker = self.map.get(&self.reference.unwrap_or(seen.marker))?;
-        // The marker's frame turned onto the map, and y turned down.
+        // Rotates the marker's frame onto the map and flips y.
         let (sin, cos) = marker.heading_deg.to_radians().sin_cos();
         let (x_cm, y_cm) = (seen.x_cm, -seen.y_cm);
         Some(Pose {
@@ -147,7 +147,7 @@ impl Markers {
     }
 }
 
-/// The same angle, more than -180 and up to 180.
+/// Normalizes an angle to above -180 and up to 180.
 pub(super) fn wrap_deg(angle: f64) -> f64 {
     let turned = angle.rem_euclid(360.0);
     if turned > 180.0 {
@@ -175,7 +175,7 @@ mod tests {
         Markers::new(toml::from_str(text).unwrap(), reference, 0.0)
     }
 
-    /// Marker 7 in the frame of the map, marker 9 turned by a quarter to the right.
+    /// Marker 7 is aligned with the map; marker 9 is turned right by a quarter turn.
     const FILE: &str = "
         [[marker]]
         id = 7
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_map_poses_are_what_the_device_says() {
+    fn without_a_map_poses_are_relative_to_the_marker() {
         let markers = Markers::default();
         check(
             markers.pose(&[seen(5, 175.0, -3.66, 8.0)]),
@@ -209,12 +209,12 @@ mod tests {
     #[test]
     fn on_a_map_y_points_down_and_angles_stay_clockwise() {
         let markers = markers(FILE, None).unwrap();
-        // Ahead of the marker's x, and to its left, which is up on the map.
+        // Ahead along the marker's x, and to its left, which is up on the map.
         check(
             markers.pose(&[seen(7, 30.0, 50.0, 20.0)]),
             (150.0, 180.0, 30.0, 7),
         );
-        // Its x is down on the map, so its left is to the right.
+        // The marker's x points down on the map, so its left is to the right.
         check(
             markers.pose(&[seen(9, 0.0, 50.0, 20.0)]),
             (420.0, 350.0, 90.0, 9),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_that_are_not_on_the_map_are_passed_over_and_named() {
+    fn unknown_markers_are_skipped_and_named() {
         let markers = markers(FILE, None).unwrap();
         let unknown = seen(8, 0.0, 1.0, 1.0);
         check(
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_reference_only_its_place_counts() {
+    fn with_a_reference_marker_only_its_position_matters() {
         let markers = markers(FILE, Some(7)).unwrap();
         check(
             markers.pose(&[seen(8, 0.0, 10.0, 0.0)]),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn how_it_is_mounted_is_taken_off() {
+    fn the_mounting_angle_is_subtracted() {
         let file: MarkerFile = toml::from_str(FILE).unwrap();
         let turned = Markers::new(file, None, 90.0).unwrap();
         check(
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_an_error() {
+    fn invalid_files_are_rejected() {
         let twice = format!("{FILE}[[marker]]\nid = 7\nx_m = 0\ny_m = 0\n");
         assert_eq!(markers(&twice, None), Err(MarkerError::Twice(7)));
         assert_eq!(markers(FILE, Some(8)), Err(MarkerError::Reference(8)));

@@ -1,14 +1,14 @@
-//! Which poses follow from those before: frames have no check sum, and a wrong
-//! bit may make another marker or another place of them. PURE.
+//! Filters implausible poses: frames have no checksum, and a flipped bit can change the marker or
+//! the position. PURE.
 
 use std::time::{Duration, Instant};
 
 use super::markers::{Pose, wrap_deg};
 
-/// A pose that is older says nothing about the next one.
+/// A pose older than this is not compared with the next one.
 const MEMORY: Duration = Duration::from_secs(1);
 
-/// How far poses jump when a robot stands still, and how fast it drives at most.
+/// The jump of poses while the robot stands still, and its maximum speed.
 const JUMP_CM: f64 = 15.0;
 const FASTEST_CM_PER_S: f64 = 200.0;
 
@@ -16,13 +16,12 @@ const FASTEST_CM_PER_S: f64 = 200.0;
 const JUMP_DEG: f64 = 15.0;
 const FASTEST_DEG_PER_S: f64 = 360.0;
 
-/// Lets a pose pass that follows from the one before, and after a jump the
-/// second one that says the same.
+/// Accepts a pose that is close to the previous one, and after a jump the second pose that agrees.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plausible {
     last: Option<(Instant, Pose)>,
     suspect: Option<(Instant, Pose)>,
-    /// Poses by different markers are in the same frame.
+    /// Whether poses from different markers share one frame.
     is_map: bool,
 }
 
@@ -34,7 +33,7 @@ impl Plausible {
         }
     }
 
-    /// Whether a pose counts.
+    /// Whether to accept a pose.
     pub(super) fn accepts(&mut self, now: Instant, pose: Pose) -> bool {
         let is_recent = |(at, _): &(Instant, Pose)| now.saturating_duration_since(*at) <= MEMORY;
         let last = self.last.filter(is_recent);
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn another_marker_is_confirmed_unless_both_are_on_a_map() {
+    fn a_new_marker_needs_confirmation_unless_both_are_on_a_map() {
         check(
             false,
             &[
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_while_anything_counts() {
+    fn after_a_pause_any_pose_is_accepted() {
         let mut plausible = Plausible::new(true);
         let now = Instant::now();
         assert!(plausible.accepts(now, pose(7, 0.0, 0.0)));

@@ -1,46 +1,44 @@
-//! What a StarGazer says, put together from bytes as they come, and how it is
-//! told things. PURE.
+//! The protocol of a StarGazer: assembles messages from a byte stream and builds commands. PURE.
 //!
-//! A frame begins with `~`, ends with a backquote, and has no check sum. So a
-//! wrong bit may go unnoticed; what does not look exactly like a message is
-//! thrown away, and `plausible` looks at the rest.
+//! A frame starts with `~`, ends with a backquote, and has no checksum, so a flipped bit may go
+//! unnoticed. The parser discards everything that is not exactly a message; `plausible` filters the
+//! rest.
 
 use std::collections::VecDeque;
 
-/// The longest frame that makes sense: as many markers as are ever in view.
+/// The longest valid frame, with the largest number of markers in view.
 const MAX_FRAME: usize = 256;
 
-/// The most markers that one message tells of.
+/// The maximum number of markers in a message.
 const MAX_MARKERS: usize = 4;
 
-/// No marker has a larger number.
+/// The largest number of a marker.
 const MAX_MARKER: u32 = 65_535;
 
-/// Nothing is farther away.
+/// The largest distance.
 const MAX_CM: f64 = 100_000.0;
 
-/// Something that it says.
+/// A message from the device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// Where it is, seen from markers; the nearest comes first.
+    /// Its position relative to markers; the nearest comes first.
     Fix(Vec<Sighting>),
-    /// There is no marker in view.
+    /// No marker is in view.
     DeadZone,
-    /// While it builds a map: so many markers were found.
+    /// The number of markers found so far while the device builds a map.
     MapId(u32),
-    /// A command was understood, or something has been done: the text of it,
-    /// such as `CalcStop` or `RefID|24`.
+    /// A command was accepted or an action completed: its text, such as `CalcStop` or `RefID|24`.
     Done(String),
     /// The value of a parameter.
     Value {
-        /// Which one.
+        /// The name of the parameter.
         name: String,
-        /// As text.
+        /// The value as a text.
         value: String,
     },
 }
 
-/// The pose of the sensor, seen from a marker.
+/// The pose of the sensor relative to a marker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sighting {
     /// Which marker.
@@ -55,17 +53,17 @@ pub struct Sighting {
     pub height_cm: f64,
 }
 
-/// Puts messages together, and finds the next one after bytes that make no sense.
+/// Assembles messages, and resynchronizes after invalid bytes.
 #[derive(Debug, Default)]
 pub struct Parser {
-    /// What has come since the last `~`.
+    /// The bytes since the last `~`.
     frame: Option<Vec<u8>>,
     messages: VecDeque<Message>,
     spoilt: u64,
 }
 
 impl Parser {
-    /// Takes what has come.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             match (*byte, &mut self.frame) {
@@ -73,7 +71,7 @@ impl Parser {
                     let begun = frame.replace(Vec::new());
                     self.spoilt += u64::from(begun.is_some());
                 }
-                // Line ends between frames do no harm.
+                // Ignore line ends between frames.
                 (_, None) => {}
                 (b'`', Some(frame)) => {
                     let message = std::str::from_utf8(frame).ok().and_then(read);
@@ -95,31 +93,31 @@ impl Parser {
         self.messages.pop_front()
     }
 
-    /// How many frames were thrown away because they were wrong.
+    /// The number of frames that were discarded as invalid.
     pub fn spoilt(&self) -> u64 {
         self.spoilt
     }
 
-    /// Forgets what was begun.
+    /// Discards a partial frame.
     pub fn clear(&mut self) {
         self.frame = None;
         self.messages.clear();
     }
 }
 
-/// What it is told.
+/// A command to the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Do something, such as `CalcStop`.
+    /// Perform an action, such as `CalcStop`.
     Do(&'static str),
-    /// Say the value of a parameter.
+    /// Read a parameter.
     Read(String),
     /// Set a parameter.
     Write(String, String),
 }
 
 impl Command {
-    /// Its bytes, which must not come too fast.
+    /// Encodes the command. The device loses characters that arrive too fast.
     pub fn bytes(&self) -> Vec<u8> {
         match self {
             Self::Do(what) => format!("~#{what}`"),
@@ -129,7 +127,7 @@ impl Command {
         .into_bytes()
     }
 
-    /// The value that this message is the answer with, or "" where none is asked for.
+    /// The value in a message that answers this command, or "" if the command asks for none.
     pub fn answer<'a>(&self, message: &'a Message) -> Option<&'a str> {
         match (self, message) {
             (Self::Do(what), Message::Done(done)) if done == what => Some(""),
@@ -142,7 +140,7 @@ impl Command {
         }
     }
 
-    /// What it is about, in a word.
+    /// A short name for it.
     pub fn name(&self) -> &str {
         match self {
             Self::Do(what) => what,
@@ -151,13 +149,13 @@ impl Command {
     }
 }
 
-/// Whether a text can stand in a command.
+/// Whether a text is valid in a command.
 pub fn is_word(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_' || c == '-';
     (1..=32).contains(&text.len()) && text.chars().all(plain)
 }
 
-/// The message in a frame, without its first and last character.
+/// Parses a frame without its first and last character.
 fn read(frame: &str) -> Option<Message> {
     let (kind, rest) = frame.split_at_checked(1)?;
     match kind {
@@ -182,8 +180,8 @@ fn read(frame: &str) -> Option<Message> {
     }
 }
 
-/// `I` for a fix, `F` while a map is built, `Z` while heights are measured; a
-/// digit for so many markers in newer firmware.
+/// Parses fixes. `I` stands for a fix, `F` for one while a map is built, `Z` for one while heights
+/// are measured; in newer firmware a digit gives the number of markers.
 fn fixes(text: &str) -> Option<Vec<Sighting>> {
     let (mode, rest) = text.split_at_checked(1)?;
     let count = match mode {
@@ -216,14 +214,14 @@ fn sighting(fields: &[&str]) -> Option<Sighting> {
     })
 }
 
-/// A number of decimal digits; zeros in front mean nothing.
+/// A decimal number; leading zeros are ignored.
 fn whole(text: &str, max: u32) -> Option<u32> {
     let digits = (1..=6).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let value = digits.then(|| text.parse().ok())??;
     (value <= max).then_some(value)
 }
 
-/// Digits with two decimals and perhaps a sign; nothing like `1e5` or `inf`.
+/// A number with two decimals and an optional sign; forms such as `1e5` or `inf` are rejected.
 fn number(text: &str, range: std::ops::RangeInclusive<f64>) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (before, after) = unsigned.split_once('.')?;
@@ -240,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// What real devices have sent.
+    /// Messages of real devices.
     const SINGLE: &[u8] = b"~^I534|+175.16|-3.66|-33.58|200.33`";
     const ONE_OF_NEWER: &str = "~^124706|-96.61|-48.13|-21.35|221.64`";
     const TWO_OF_NEWER: &str =
@@ -269,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_real_devices_have_sent_is_read() {
+    fn messages_of_real_devices_are_read() {
         let bytes = b"\x7E\x5E\x49\x35\x33\x34\x7C\x2B\x31\x37\x35\x2E\x31\x36\x7C\x2D\x33\
             \x2E\x36\x36\x7C\x2D\x33\x33\x2E\x35\x38\x7C\x32\x30\x30\x2E\x33\x33\x60";
         assert_eq!(&bytes[..], SINGLE);
@@ -297,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_with_a_zero_in_front_is_not_octal() {
+    fn a_number_with_a_leading_zero_is_not_octal() {
         let text = "~^I0534|+175.16|-3.66|-33.58|200.33`";
         assert_eq!(only(text), Message::Fix(vec![SEEN]));
     }
@@ -320,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_bytes_and_know_their_answers() {
+    fn commands_are_encoded_and_matched_with_their_answers() {
         let stop = Command::Do("CalcStop");
         assert_eq!(stop.bytes(), b"~#CalcStop`");
         assert_eq!(stop.answer(&only("~!CalcStop`")), Some(""));
@@ -330,7 +328,7 @@ mod tests {
         assert_eq!(
             read.answer(&only("~!RefID`")),
             None,
-            "only its being understood"
+            "it is only acknowledged"
         );
         assert_eq!(read.answer(&only("~$RefID|24`")), Some("24"));
         let write = Command::Write("RefID".into(), "24".into());
@@ -340,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_frame_is_found_after_anything() {
+    fn the_next_frame_is_found_after_any_bytes() {
         for before in [
             &b"\r\n"[..],
             b"~^I534|+175.16|-3.6",
@@ -361,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_look_exactly_like_a_message_is_none() {
+    fn only_exact_messages_are_accepted() {
         for text in [
             "",
             "^",
@@ -402,7 +400,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_do_harm(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        fn arbitrary_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
             let mut parser = Parser::default();
             parser.push(&bytes);
             while parser.poll().is_some() {}
@@ -413,7 +411,7 @@ mod tests {
         }
 
         #[test]
-        fn it_does_not_matter_in_which_pieces_bytes_come(cut in 0..70usize) {
+        fn messages_are_found_wherever_reads_end(cut in 0..70usize) {
             let all = [SINGLE, TWO_OF_NEWER.as_bytes(), DEAD_ZONE].concat();
             let mut parser = Parser::default();
             parser.push(&all[..cut]);

@@ -1,37 +1,37 @@
-//! A talk with a StarGazer: commands one after the other, each with its answer,
-//! typed slowly because it loses characters that come too fast. PURE.
+//! A dialogue with a StarGazer: one command after the other, each with its answer, sent slowly
+//! because the device loses characters that arrive too fast. PURE.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::protocol::{Command, Message};
 
-/// How long it may take to answer, once all of a command was typed.
+/// Time limit for an answer, once the whole command was sent.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// How long it may take to store parameters.
+/// Time limit for storing parameters.
 const UPDATE: Duration = Duration::from_secs(60);
 
-/// How often a command is typed before the device counts as gone.
+/// How often a command is sent before the device counts as disconnected.
 const MAX_TRIES: u8 = 3;
 
-/// A parameter that shall have a value.
+/// A parameter and its desired value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Which one, such as `MarkType`.
+    /// The name, such as `MarkType`.
     pub name: String,
-    /// Its value as text.
+    /// The value as a text.
     pub value: String,
 }
 
-/// What is left to say and to hear.
+/// The remaining commands and answers.
 #[derive(Clone, Debug)]
 pub(super) struct Talk {
     left: VecDeque<Step>,
     step: Option<Step>,
     tries: u8,
     typing: VecDeque<u8>,
-    /// Between two characters.
+    /// The delay between two characters.
     pause: Duration,
     type_at: Instant,
     until: Instant,
@@ -43,13 +43,13 @@ pub(super) struct Talk {
 #[derive(Clone, Debug)]
 enum Step {
     Say(Command),
-    /// If anything was written.
+    /// Sent if a parameter was written.
     Store,
     Update,
 }
 
 impl Talk {
-    /// Makes it stop, have these parameters, and go on.
+    /// Stops the device, sets these parameters, and starts it again.
     pub(super) fn set_up(now: Instant, pause: Duration, wanted: Vec<Parameter>) -> Self {
         let mut left = VecDeque::from([
             Step::Say(Command::Do("CalcStop")),
@@ -61,7 +61,7 @@ impl Talk {
         Self::new(now, pause, wanted, left)
     }
 
-    /// Makes it go on, if somebody has left it stopped.
+    /// Starts the device, in case it was left stopped.
     pub(super) fn wake_up(now: Instant, pause: Duration) -> Self {
         let start = Step::Say(Command::Do("CalcStart"));
         Self::new(now, pause, Vec::new(), [start].into())
@@ -84,7 +84,7 @@ impl Talk {
         talk
     }
 
-    /// The next character to be typed now.
+    /// The next character to send now.
     pub(super) fn poll_byte(&mut self, now: Instant) -> Option<u8> {
         if now < self.type_at {
             return None;
@@ -94,7 +94,7 @@ impl Talk {
         Some(byte)
     }
 
-    /// When there is something to type, or no answer has come.
+    /// When the next character or the answer is due.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         match (&self.step, self.typing.is_empty()) {
             (None, _) => None,
@@ -103,9 +103,9 @@ impl Talk {
         }
     }
 
-    /// It says something.
+    /// A message from the device.
     pub(super) fn handle_message(&mut self, now: Instant, message: &Message) {
-        // Nothing can be an answer before all has been asked.
+        // An answer cannot arrive before the whole command was sent.
         if !self.typing.is_empty() {
             return;
         }
@@ -127,10 +127,10 @@ impl Talk {
         }
     }
 
-    /// Time has passed.
+    /// Handles expired timers.
     ///
     /// # Errors
-    /// It does not answer; the words say what.
+    /// The device does not answer; the text names the command.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Result<(), String> {
         let is_waiting = self.step.is_some() && self.typing.is_empty();
         if !is_waiting || now < self.until {
@@ -148,23 +148,22 @@ impl Talk {
         Err(format!("the StarGazer does not answer {name}"))
     }
 
-    /// Whether all has been said and answered.
+    /// Whether all commands were sent and answered.
     pub(super) fn is_done(&self) -> bool {
         self.step.is_none()
     }
 
-    /// Whether nothing is wanted but that it goes on: then that it does is an
-    /// answer, too.
+    /// Whether the dialogue only starts the device: then any message counts as an answer.
     pub(super) fn only_wakes(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// Its firmware, if it was asked.
+    /// The firmware version, if it was requested.
     pub(super) fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// The parameters that had another value.
+    /// The parameters that had other values.
     pub(super) fn written(&self) -> &[String] {
         &self.written
     }
@@ -192,7 +191,7 @@ impl Talk {
 
     fn type_in(&mut self, now: Instant, bytes: Vec<u8>) {
         self.tries += 1;
-        // It takes its time, also after what was typed before.
+        // Keeps the delay after the previous character.
         self.type_at = self.type_at.max(now);
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.until = self.type_at + self.pause.saturating_mul(length) + ANSWER;
@@ -222,7 +221,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const PAUSE: Duration = Duration::from_millis(30);
 
-    /// The talk, a clock, and what was typed.
+    /// The dialogue, a clock, and the characters sent.
     struct Bench {
         talk: Talk,
         now: Instant,
@@ -245,7 +244,7 @@ mod tests {
             }
         }
 
-        /// Lets time pass until a whole command has been typed.
+        /// Advances the clock until a whole command has been sent.
         fn command(&mut self) -> Result<String, String> {
             while !self.typed.ends_with('`') {
                 let Some(at) = self.talk.wake_at() else {
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_already_is_not_written() {
+    fn correct_parameters_are_not_written() {
         let mut bench = Bench::new(&[("RefID", "24")]);
         assert_eq!(bench.command().unwrap(), "~#CalcStop`");
         bench.done("CalcStop");
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_written_and_stored() {
+    fn wrong_parameters_are_written_and_stored() {
         let mut bench = Bench::new(&[("RefID", "24"), ("MarkType", "HLD1L")]);
         assert_eq!(bench.command().unwrap(), "~#CalcStop`");
         bench.done("CalcStop");
@@ -309,7 +308,7 @@ mod tests {
         bench.done("MarkType|HLD1L");
         assert_eq!(bench.command().unwrap(), "~#SetEnd`");
         bench.done("SetEnd");
-        // That takes a while.
+        // Storing takes a while.
         bench.now += 50_000 * MS;
         assert_eq!(bench.talk.handle_timeout(bench.now), Ok(()));
         bench.done("ParameterUpdate");
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_repeated_and_then_given_up() {
+    fn a_command_is_repeated_before_giving_up() {
         let mut bench = Bench::new(&[]);
         let begin = bench.now;
         for _ in 0..MAX_TRIES {
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_are_never_stored_are_told() {
+    fn unstored_parameters_are_reported() {
         let mut bench = Bench::new(&[("RefID", "24")]);
         bench.command().unwrap();
         bench.done("CalcStop");

@@ -1,4 +1,4 @@
-//! The whole driver between a mediator and a scanner of memory.
+//! Tests of the whole driver, between a mediator and an in-memory scanner.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ const DISTANCE_MM: u32 = 1234;
 enum Mood {
     Well,
     Silent,
-    /// Every bit of importance is wrong.
+    /// Every important byte has a wrong bit.
     Garbled,
     /// The second half of everything is missing.
     Half,
 }
 
-/// Powers a scanner on and lets it speak.
+/// Powers a scanner on and serves the connection.
 async fn scan(port: Plug<Mood>, mut stream: DuplexStream) {
     let begin = Instant::now();
     let mut scanner = sim::Hokuyo::new(sim::Model::Urg04Lx, sim::Link::Serial, Duration::ZERO);
@@ -76,7 +76,7 @@ async fn check(plugged: bool, scenario: impl AsyncFnOnce(&mut Mediator)) {
     testing::run(port, driver, scenario).await;
 }
 
-/// Asks for a scan. Whether there is one.
+/// Requests a scan and returns whether a reply arrived.
 async fn ask(mediator: &mut Mediator) -> bool {
     let mut ask = DriverMsg {
         get_single_scan: Some(true),
@@ -84,7 +84,7 @@ async fn ask(mediator: &mut Mediator) -> bool {
     };
     ask.set_syn(Some(SynNum(5)));
     mediator.tell(&ask.encode_to_vec()).await;
-    // The motor may have to get up to speed first.
+    // The motor may have to reach its speed first.
     for _ in 0..3 {
         if let Some(answer) = mediator.hear().await {
             assert_eq!(check_scan(&answer).ack(), Some(SynNum(5)));
@@ -103,7 +103,7 @@ fn check_scan(message: &[u8]) -> DriverMsg {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scanner_that_is_missing_at_first_is_found_when_it_is_plugged_in() {
+async fn a_scanner_plugged_in_later_is_found() {
     check(false, async |mediator| {
         mediator.expect_health(Some("the port is not there")).await;
         assert!(!ask(mediator).await);
@@ -111,14 +111,14 @@ async fn a_scanner_that_is_missing_at_first_is_found_when_it_is_plugged_in() {
         mediator.expect_health(None).await;
         assert!(ask(mediator).await);
         sleep(Duration::from_secs(60)).await;
-        assert!(ask(mediator).await, "the laser goes on again");
+        assert!(ask(mediator).await, "the laser turns on again");
         mediator.expect_no_more_health();
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_outage_subscribers_and_askers_get_scans_again() {
+async fn scans_resume_after_an_outage() {
     check(true, async |mediator| {
         mediator.tell(b"\x10\x06").await;
         for _ in 0..3 {
@@ -143,7 +143,7 @@ async fn after_an_outage_subscribers_and_askers_get_scans_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn garbage_silence_and_halves_give_no_scans_and_no_end() {
+async fn garbage_silence_and_incomplete_replies_give_no_scans_and_do_not_end_the_driver() {
     check(true, async |mediator| {
         assert!(ask(mediator).await);
         for mood in [Mood::Garbled, Mood::Silent, Mood::Half] {
@@ -152,7 +152,7 @@ async fn garbage_silence_and_halves_give_no_scans_and_no_end() {
             let problem = "the scanner does not answer";
             mediator.expect_health(Some(problem)).await;
             assert!(!ask(mediator).await, "{mood:?}");
-            // PINGs are answered whatever the scanner does.
+            // The driver answers PINGs whatever the scanner does.
             mediator.tell(b"\x10\x02\x18\x07").await;
             let pong = mediator.hear().await;
             assert_eq!(pong.as_deref(), Some(&b"\x10\x03\x20\x07"[..]), "{mood:?}");
@@ -165,12 +165,12 @@ async fn garbage_silence_and_halves_give_no_scans_and_no_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn garbage_in_the_middle_of_publishing_is_noticed_and_overcome() {
+async fn publishing_recovers_from_garbage() {
     check(true, async |mediator| {
         mediator.tell(b"\x10\x06").await;
         mediator.hear().await.or(mediator.hear().await).unwrap();
         mediator.port.with(|mood| *mood = Mood::Garbled);
-        let problem = "the scanner sends nothing but wrong bytes";
+        let problem = "the scanner sends only invalid data";
         mediator.expect_health(Some(problem)).await;
         sleep(Duration::from_secs(30)).await;
         mediator.port.with(|mood| *mood = Mood::Well);

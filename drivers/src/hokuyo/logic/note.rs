@@ -1,24 +1,24 @@
-//! What the log says about the scanner. PURE.
+//! Log messages about the scanner. PURE.
 
 use std::time::Duration;
 
-/// A line for the log.
+/// A log message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// It scans.
+    /// The scanner works.
     Ready(String),
-    /// The same after some trouble that lasted so long.
+    /// The scanner works again after an outage of this length.
     Back(Duration),
-    /// It does not.
+    /// The scanner does not work.
     Trouble(String),
-    /// The laser is on, or off.
+    /// The laser was turned on or off.
     Laser(bool),
-    /// The scanner has no `GD`.
+    /// The scanner does not support `GD`.
     NoSingleScans,
 }
 
 impl Note {
-    /// Whether somebody should look at it.
+    /// Whether to log it as a warning.
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Trouble(_))
     }
@@ -30,11 +30,11 @@ impl std::fmt::Display for Note {
             Self::Ready(name) => write!(f, "ready: {name}"),
             Self::Back(after) => write!(f, "works again after {:.1} s", after.as_secs_f64()),
             Self::Trouble(text) => write!(f, "{text}; trying again"),
-            Self::NoSingleScans => {
-                f.write_str("the scanner has no single scans (GD), using continuous ones (MD)")
-            }
+            Self::NoSingleScans => f.write_str(
+                "the scanner does not support single scans (GD); using continuous scans (MD)",
+            ),
             Self::Laser(true) => f.write_str("laser on"),
-            Self::Laser(false) => f.write_str("laser off, nobody wants a scan"),
+            Self::Laser(false) => f.write_str("laser off: no requests and no subscribers"),
         }
     }
 }

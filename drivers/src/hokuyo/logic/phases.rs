@@ -1,4 +1,4 @@
-//! The phases of the scanner: what is requested when, and when it is given up. PURE.
+//! The phases of the scanner: which request is sent when, and when the driver gives up. PURE.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::settings::angles;
 use super::*;
 
 impl Logic {
-    /// Does what can be done now.
+    /// Performs the next step, if one is possible now.
     pub(super) fn proceed(&mut self, now: Instant) {
         match &mut self.phase {
             Phase::Absent { until } if now >= *until => {
@@ -29,7 +29,7 @@ impl Logic {
 
     fn proceed_ready(&mut self, now: Instant) {
         if self.streams && now.saturating_duration_since(self.last_scan) > USELESS {
-            return self.give_up(now, "the scanner sends nothing but wrong bytes".into());
+            return self.give_up(now, "the scanner sends only invalid data".into());
         }
         self.forget_askers(now);
         let wants_stream = self.listeners > 0 || (!self.has_gd && !self.askers.is_empty());
@@ -76,7 +76,7 @@ impl Logic {
     fn request(&mut self, now: Instant, request: String) {
         (self.outputs).push_back(Output::Write(format!("{request}\n")));
         self.heard = now;
-        // The laser goes on for scans, and then it matters how often it was tried.
+        // The first try; `ask_again` keeps the count for a repeated request.
         let tries = 1;
         self.asked = Some(Asked {
             request,
@@ -85,7 +85,7 @@ impl Logic {
         });
     }
 
-    /// Nothing right has come.
+    /// No valid reply has arrived: repeats the request.
     pub(super) fn ask_again(&mut self, now: Instant) {
         let Some(asked) = self.asked.take_if(|asked| asked.tries < MAX_TRIES) else {
             return self.give_up(now, "the scanner does not answer".into());
@@ -97,7 +97,7 @@ impl Logic {
         }
     }
 
-    /// Begins anew, with a line in the log unless it was said before.
+    /// Starts over. Logs the problem unless it was already logged.
     pub(super) fn give_up(&mut self, now: Instant, trouble: String) {
         if self.outage.complain(now, &trouble) {
             (self.outputs).push_back(Output::Say(Note::Trouble(trouble)));
@@ -137,14 +137,14 @@ impl Logic {
         waits.then_some(self.heard + longest)
     }
 
-    /// When the laser goes off.
+    /// When to turn the laser off.
     pub(super) fn dark_at(&self) -> Option<Instant> {
         let is_idle = self.listeners == 0 && self.askers.is_empty() && self.asked.is_none();
         let idle = self.settings.laser_idle?;
         (is_idle && (self.is_lit || self.streams)).then(|| self.wanted + idle)
     }
 
-    /// How many scans are left out between two that are published.
+    /// How many scans to skip between two published scans.
     pub(super) fn skipped(&self) -> u8 {
         let period = self.period();
         let wanted = self.settings.publish.as_millis();

@@ -1,4 +1,4 @@
-//! The rules, told with a clock of their own and a scanner as simple as can be.
+//! Tests of the rules with a simulated clock and a minimal scanner.
 
 use amber_driver::proto::{DeviceMessage, SynNum};
 use amber_proto::hokuyo::DriverMsg;
@@ -17,7 +17,7 @@ struct Bench {
     /// One character of each scan is wrong.
     garbled: bool,
     is_lit: bool,
-    /// It refuses `GD`.
+    /// It rejects `GD`.
     lacks_gd: bool,
     streams: Option<String>,
     next_scan: Instant,
@@ -78,7 +78,7 @@ impl Bench {
         }
     }
 
-    /// Lets time pass, from timer to timer.
+    /// Advances the clock from timer to timer.
     fn advance(&mut self, duration: Duration) {
         let end = self.now + duration;
         self.settle();
@@ -133,7 +133,7 @@ impl Bench {
             "GD" if self.lacks_gd => "0Ee",
             "GD" if !self.is_lit => "10Q",
             "CR" => "03S",
-            // As firmware 3.1.04 says, which does not know it.
+            // The reply of firmware 3.1.04, which does not know this request.
             "HS" => "0Cc",
             _ => "00P",
         };
@@ -162,7 +162,7 @@ impl Bench {
         reply
     }
 
-    /// Time and data; the distance is 1000 mm and the number of the point.
+    /// Time and data; each distance is 1000 mm plus the index of the point.
     fn data(&self) -> Vec<u8> {
         let mut data = b"0N90W\n".to_vec();
         let points = 1000..1000 + self.geometry.points();
@@ -214,18 +214,18 @@ const UTM: Geometry = Geometry {
 };
 
 #[test]
-fn it_starts_calm_and_asks_what_it_must_know() {
+fn at_the_start_it_stops_the_scanner_and_reads_its_geometry() {
     let bench = Bench::new(Geometry::URG_04LX);
     assert_eq!(
         bench.requests,
         ["QT", "RS", "QT", "VV", "PP", "II", "HS1", "CR00"]
     );
-    assert!(!bench.is_lit, "nobody has asked for a scan");
+    assert!(!bench.is_lit, "no client has requested a scan");
     assert_eq!(bench.warnings(), [""; 0]);
 }
 
 #[test]
-fn who_asks_gets_a_scan_of_its_own_from_left_to_right() {
+fn each_request_gets_its_own_scan_from_left_to_right() {
     let mut bench = Bench::new(Geometry::URG_04LX);
     bench.requests.clear();
     bench.ask(7);
@@ -244,7 +244,7 @@ fn who_asks_gets_a_scan_of_its_own_from_left_to_right() {
 }
 
 #[test]
-fn an_answer_is_encoded_as_by_the_original() {
+fn a_reply_is_encoded_as_by_the_original() {
     let all = angles(Geometry::URG_04LX, Angles::Compatible);
     let mut message = DriverMsg {
         scan: Some(Scan {
@@ -264,7 +264,7 @@ fn an_answer_is_encoded_as_by_the_original() {
 }
 
 #[test]
-fn angles_follow_the_scanner() {
+fn angles_depend_on_the_scanner() {
     let exact = angles(Geometry::URG_04LX, Angles::Exact);
     assert_eq!(exact[725 - 384].to_bits(), 0.0_f64.to_bits());
     assert_eq!((exact[0], exact[681]), (-119.882_812_5, 119.531_25));
@@ -275,14 +275,14 @@ fn angles_follow_the_scanner() {
 }
 
 #[test]
-fn subscribers_get_what_the_scanner_sends_by_itself() {
+fn subscribers_get_the_continuous_scans() {
     let mut bench = Bench::new(Geometry::URG_04LX);
     bench.requests.clear();
     bench.listen(2);
     bench.advance(Duration::from_millis(1_050));
     assert_eq!(bench.requests, ["MD0044072501000"]);
     assert_eq!(bench.published.len(), 10);
-    // Whoever asks gets the next of these.
+    // A request gets the next of these scans.
     bench.ask(1);
     assert_eq!(bench.answers, []);
     bench.advance(Duration::from_millis(100));
@@ -303,14 +303,14 @@ fn subscribers_get_what_the_scanner_sends_by_itself() {
 }
 
 #[test]
-fn a_quick_scanner_leaves_scans_out() {
+fn a_fast_scanner_skips_scans() {
     let mut bench = Bench::new(UTM);
     bench.listen(1);
     assert_eq!(bench.streams.as_deref(), Some("MD0000108001300"));
 }
 
 #[test]
-fn the_laser_goes_off_when_nobody_asks() {
+fn the_laser_turns_off_when_idle() {
     let mut bench = Bench::new(Geometry::URG_04LX);
     bench.ask(1);
     assert!(bench.is_lit);
@@ -321,7 +321,7 @@ fn the_laser_goes_off_when_nobody_asks() {
     bench.advance(Duration::from_secs(2));
     assert!(!bench.is_lit);
     bench.advance(Duration::from_secs(60));
-    assert_eq!(bench.warnings(), [""; 0], "silence is no trouble");
+    assert_eq!(bench.warnings(), [""; 0], "silence is not a problem");
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_laser_that_went_off_by_itself_is_turned_on_again() {
 }
 
 #[test]
-fn a_wrong_sum_is_asked_again_and_never_passed_on() {
+fn after_a_wrong_checksum_the_request_is_repeated() {
     let mut bench = Bench::new(Geometry::URG_04LX);
     bench.ask(1);
     bench.garbled = true;
@@ -346,11 +346,11 @@ fn a_wrong_sum_is_asked_again_and_never_passed_on() {
     bench.advance(Duration::from_secs(2));
     bench.ask(3);
     assert_eq!(bench.answers.len(), 2);
-    assert_eq!(bench.answers[1].0, 3, "the question before got nothing");
+    assert_eq!(bench.answers[1].0, 3, "the earlier request got no reply");
 }
 
 #[test]
-fn spoilt_scans_of_a_stream_are_left_out() {
+fn invalid_scans_of_a_stream_are_dropped() {
     let mut bench = Bench::new(Geometry::URG_04LX);
     bench.listen(1);
     bench.advance(Duration::from_secs(1));
@@ -362,17 +362,17 @@ fn spoilt_scans_of_a_stream_are_left_out() {
     bench.advance(Duration::from_secs(1));
     assert!(bench.published.len() >= before + 9);
     assert_eq!(bench.warnings(), [""; 0]);
-    // For ever is too long.
+    // Only invalid scans for too long.
     bench.garbled = true;
     bench.advance(Duration::from_secs(7));
     assert_eq!(
         bench.warnings()[0],
-        "the scanner sends nothing but wrong bytes; trying again"
+        "the scanner sends only invalid data; trying again"
     );
 }
 
 #[test]
-fn an_outage_is_told_once_and_publishing_goes_on_afterwards() {
+fn an_outage_is_logged_once_and_publishing_resumes() {
     for unplugged in [true, false] {
         let mut bench = Bench::new(Geometry::URG_04LX);
         bench.listen(1);
@@ -400,12 +400,12 @@ fn an_outage_is_told_once_and_publishing_goes_on_afterwards() {
             bench.notes[..],
             [.., Note::Back(_), Note::Laser(true)]
         ));
-        assert_eq!(bench.answers, [], "nobody gets an answer that late");
+        assert_eq!(bench.answers, [], "a reply this late is never sent");
     }
 }
 
 #[test]
-fn what_is_no_scanner_is_complained_of_once() {
+fn a_device_that_is_not_a_scanner_is_logged_once() {
     let (settings, _) = Options::default().settings().unwrap();
     let now = Instant::now();
     let mut logic = Logic::new(settings, now);
@@ -427,7 +427,7 @@ fn what_is_no_scanner_is_complained_of_once() {
 }
 
 #[test]
-fn an_old_scanner_is_told_to_speak_the_new_protocol() {
+fn an_old_scanner_is_switched_to_scip_2() {
     let (settings, _) = Options::default().settings().unwrap();
     let now = Instant::now();
     let mut logic = Logic::new(settings, now);
@@ -443,7 +443,7 @@ fn an_old_scanner_is_told_to_speak_the_new_protocol() {
 }
 
 #[test]
-fn a_refusal_after_the_echo_is_recognized_in_any_pieces() {
+fn a_refusal_after_the_echo_is_recognized_wherever_reads_end() {
     let refused = b"QT\nE\n\nRS\nE\n\nQT\nE\n\n";
     for cut in 0..=refused.len() {
         let (settings, _) = Options::default().settings().unwrap();
@@ -464,7 +464,7 @@ fn a_refusal_after_the_echo_is_recognized_in_any_pieces() {
 }
 
 #[test]
-fn a_scanner_without_single_scans_answers_from_its_stream() {
+fn requests_to_a_scanner_without_gd_use_the_stream() {
     let mut bench = Bench::new(Geometry::URG_04LX);
     bench.lacks_gd = true;
     bench.ask(1);
@@ -479,14 +479,14 @@ fn a_scanner_without_single_scans_answers_from_its_stream() {
         .requests
         .iter()
         .filter(|request| request.starts_with("GD"));
-    assert_eq!(asked.count(), 1, "it is not asked again");
-    // And the laser goes off as usual.
+    assert_eq!(asked.count(), 1, "the request is not repeated");
+    // The laser turns off as usual.
     bench.advance(Duration::from_secs(60));
     assert!(!bench.is_lit && bench.streams.is_none());
 }
 
 #[test]
-fn at_the_end_the_laser_is_off() {
+fn shutdown_turns_the_laser_off() {
     let mut bench = Bench::new(Geometry::URG_04LX);
     bench.listen(1);
     bench.advance(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! Replies against lines of real scanners.
+//! Tests of replies against lines from real scanners.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn statuses_of_all_kinds() {
         (b"X\n0Dd\n\n", "X", "0D"),
         (b"SCIP2.0\n0Ee\n\n", "SCIP2.0", "0E"),
         (b"X\n04T\n\n", "X", "04"),
-        // SCIP 1.1 refuses without a sum, with and without an echo.
+        // SCIP 1.1 rejects requests without a checksum, with or without an echo.
         (b"QT\nE\n\n", "QT", "E"),
         (b"E\n\n", "", "E"),
     ] {
@@ -52,7 +52,7 @@ fn a_scan_of_six_points() {
 }
 
 #[test]
-fn values_that_straddle_two_lines() {
+fn values_may_span_two_lines() {
     let reply = only(
         b"GD0380040901\n00P\n0N90W\n\
         0?X0?Y0?Z0?[0?\\0?]0?^0?_0?`0?a0?b0?c0?d0?e0?f0?g0?h0?i0?j0?k0?l0E\n\
@@ -96,14 +96,14 @@ fn real_scanners_describe_themselves() {
 }
 
 #[test]
-fn requests_are_these() {
+fn requests_have_the_documented_text() {
     assert_eq!(Geometry::URG_04LX.single(), "GD0044072501");
     assert_eq!(Geometry::URG_04LX.continuous(0), "MD0044072501000");
     assert_eq!(Geometry::URG_04LX.continuous(3), "MD0044072501300");
 }
 
 #[test]
-fn after_garbage_the_next_reply_is_found() {
+fn the_next_reply_after_garbage_is_found() {
     let good = &b"BM\n00P\n\n"[..];
     for bad in [
         &b"rubbish\n\n"[..],
@@ -127,7 +127,7 @@ fn after_garbage_the_next_reply_is_found() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic_or_grow(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn arbitrary_bytes_neither_panic_nor_grow_the_buffer(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         let mut parser = Parser::default();
         parser.push(&bytes);
         while let Some(reply) = parser.poll() {
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn it_does_not_matter_where_reads_end(cuts in prop::collection::vec(1_usize..9, 1..200)) {
+    fn replies_are_found_wherever_reads_end(cuts in prop::collection::vec(1_usize..9, 1..200)) {
         let bytes = [URG, b"BM\n02R\n\n", URG].concat();
         let mut parser = Parser::default();
         let mut rest = &bytes[..];
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn a_wrong_bit_never_makes_a_wrong_distance(at in 0_usize..46, bit in 0..7) {
+    fn a_flipped_bit_never_changes_a_distance(at in 0_usize..46, bit in 0..7) {
         let mut bytes = b"GD0380038501\n00P\n0N90W\n0?X0?Y0?Z00D1GP000D\n\n".to_vec();
         let expected = only(&bytes).scan(6);
         if let Some(byte) = bytes.get_mut(at) {
@@ -162,7 +162,7 @@ proptest! {
         }
         for reply in replies(&bytes).0 {
             let scan = reply.scan(6);
-            // The sum does not see the seventh bit, but no character survives its change.
+            // The checksum ignores bit 6, but changing that bit always makes the character invalid.
             prop_assert!(scan.is_none() || scan == expected);
         }
     }

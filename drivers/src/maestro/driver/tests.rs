@@ -1,4 +1,4 @@
-//! The whole driver between a mediator and a device of memory.
+//! Tests of the whole driver, between a mediator and an in-memory device.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::testing::{self, Plug};
 
 type Device = sim::Maestro;
 
-/// Lets the device speak.
+/// Serves the connection of the device.
 async fn serve(port: Plug<Device>, mut stream: DuplexStream) {
     let mut bytes = [0; 64];
     while let Ok(length @ 1..) = stream.read(&mut bytes).await {
@@ -55,7 +55,7 @@ async fn check_with(
 const TURN: &[u8] = b"\x10\x01\xb2\x04\x04\x08\x02\x10\x5a";
 
 #[tokio::test(start_paused = true)]
-async fn the_driver_works_with_every_framing_and_after_the_baud_byte() {
+async fn the_driver_works_with_every_framing_and_after_the_baud_rate_byte() {
     for (device, crc) in [
         (None, false),
         (None, true),
@@ -86,13 +86,13 @@ async fn the_driver_works_with_every_framing_and_after_the_baud_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_baud_byte_does_not_make_a_device_deaf_that_knows_its_speed() {
+async fn a_device_with_a_fixed_baud_rate_survives_the_baud_rate_byte() {
     let options = Options {
         detect_baud: Some(true),
         ..Options::default()
     };
     check_with(sim::Config::default(), options, true, async |mediator| {
-        // The device takes the byte for the beginning of a packet.
+        // The device takes this byte as the start of a packet.
         let trouble = "the Maestro reports errors: serial protocol";
         mediator.expect_health(Some(trouble)).await;
         mediator.expect_health(None).await;
@@ -105,7 +105,7 @@ async fn the_baud_byte_does_not_make_a_device_deaf_that_knows_its_speed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_turn_servos_and_nothing_is_answered() {
+async fn requests_turn_servos_without_replies() {
     check(true, async |mediator| {
         sleep(Duration::from_millis(100)).await;
         for message in [
@@ -129,7 +129,7 @@ async fn requests_turn_servos_and_nothing_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_device_that_comes_and_goes_is_told_of() {
+async fn connecting_and_disconnecting_the_device_is_reported() {
     check(false, async |mediator| {
         mediator.expect_health(Some("the port is not there")).await;
         mediator.tell(TURN).await;
@@ -137,7 +137,7 @@ async fn a_device_that_comes_and_goes_is_told_of() {
         mediator.expect_health(None).await;
         sleep(Duration::from_secs(5)).await;
         let target = |device: &mut Device| device.servos()[2].target_us();
-        assert_eq!(mediator.port.with(target), 0.0, "not so late");
+        assert_eq!(mediator.port.with(target), 0.0, "a late command is dropped");
         mediator.port.plug(false);
         mediator.expect_health(Some("the port is not there")).await;
         mediator.port.plug(true);
@@ -152,7 +152,7 @@ async fn a_device_that_comes_and_goes_is_told_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_of_the_device_are_told() {
+async fn errors_of_the_device_are_reported() {
     check(true, async |mediator| {
         sleep(Duration::from_millis(100)).await;
         mediator.port.with(|device| device.handle_bytes(&[0x00]));

@@ -1,4 +1,4 @@
-//! The rules, told with a clock of their own and a simulated device.
+//! Tests of the rules with a simulated clock and device.
 
 use amber_proto::maestro::DriverMsg;
 use amber_sim::maestro as sim;
@@ -92,7 +92,7 @@ impl Bench {
         self.device.advance(end);
     }
 
-    /// A client says this.
+    /// A message from a client.
     fn tell(&mut self, message: &[u8]) {
         match self.servos.read(&DriverMsg::decode(message).unwrap()) {
             Ok(commands) => self.logic.command(&commands),
@@ -110,7 +110,7 @@ impl Bench {
     }
 }
 
-/// Messages of clients, as the hardware sheet gives them.
+/// Client messages, as in the hardware sheet.
 const TWO_TO_90: &[u8] = b"\x10\x01\xb2\x04\x04\x08\x02\x10\x5a";
 const BOTH_TO_45: &[u8] = b"\x10\x01\xba\x04\x06\x0a\x02\x00\x01\x10\x2d";
 const TO_45_AND_135: &[u8] = b"\x10\x01\xc2\x04\x09\x0a\x02\x00\x01\x12\x03\x2d\x87\x01";
@@ -139,7 +139,7 @@ fn all_four_requests_turn_servos_in_all_protocols() {
         bench.tell(TWO_AT_SPEED_20);
         bench.tell(TWO_TO_90);
         bench.advance(SECOND);
-        // 50 degrees in a second.
+        // 50 degrees per second.
         bench.check_angles(&[(0, 45.0), (1, 135.0), (2, 50.0)]);
         bench.advance(SECOND);
         bench.check_angles(&[(2, 90.0)]);
@@ -162,7 +162,7 @@ fn every_angle_is_reached() {
 }
 
 #[test]
-fn errors_of_the_device_are_told_until_there_are_none() {
+fn errors_of_the_device_are_reported_until_they_are_cleared() {
     let mut bench = Bench::new("", sim::Config::default());
     bench.device.handle_bytes(&[0x00]);
     bench.advance(1_100 * MS);
@@ -178,7 +178,7 @@ fn errors_of_the_device_are_told_until_there_are_none() {
 }
 
 #[test]
-fn a_servo_that_the_device_does_not_have_is_an_error_of_the_device() {
+fn the_device_reports_an_error_for_a_missing_servo() {
     let mut bench = Bench::new("", sim::Config::default());
     bench.tell(b"\x10\x01\xb2\x04\x04\x08\x17\x10\x5a");
     bench.advance(1_100 * MS);
@@ -186,7 +186,7 @@ fn a_servo_that_the_device_does_not_have_is_an_error_of_the_device() {
 }
 
 #[test]
-fn what_cannot_be_done_is_logged_once_and_does_no_harm() {
+fn impossible_requests_are_logged_once_and_have_no_effect() {
     let mut bench = Bench::new("servos = 6", sim::Config::default());
     bench.tell(TWO_TO_90);
     for _ in 0..100 {
@@ -198,8 +198,8 @@ fn what_cannot_be_done_is_logged_once_and_does_no_harm() {
     assert_eq!(
         refused,
         [
-            "not done: not a request for a maestro (logged once)",
-            "not done: there is no servo 6, the last one is 5 (logged once)",
+            "rejected: not a request for the Maestro (logged once)",
+            "rejected: there is no servo 6, the last one is 5 (logged once)",
         ]
     );
     assert_eq!(bench.logic.counters().refused, 200);
@@ -212,7 +212,7 @@ fn what_cannot_be_done_is_logged_once_and_does_no_harm() {
 }
 
 #[test]
-fn commands_of_an_outage_are_dropped_but_speeds_are_kept() {
+fn an_outage_drops_commands_but_keeps_speeds() {
     let mut bench = Bench::new("", sim::Config::default());
     bench.tell(TWO_TO_0);
     bench.advance(SECOND);
@@ -227,7 +227,7 @@ fn commands_of_an_outage_are_dropped_but_speeds_are_kept() {
     bench.advance(5 * SECOND);
     assert_eq!(bench.logic.trouble(), None);
     assert_eq!(bench.device.servos()[2].target_us(), 0.0);
-    // It gets pulses again, and from there it turns slowly.
+    // It gets pulses again and turns slowly from there.
     bench.tell(TWO_TO_0);
     bench.tell(TWO_TO_90);
     bench.advance(SECOND);
@@ -241,7 +241,7 @@ fn commands_of_an_outage_are_dropped_but_speeds_are_kept() {
 }
 
 #[test]
-fn silence_and_nonsense_are_trouble() {
+fn silence_and_invalid_replies_are_reported() {
     let mut bench = Bench::new("", sim::Config::default());
     bench.is_silent = true;
     bench.advance(3 * SECOND);
@@ -249,7 +249,10 @@ fn silence_and_nonsense_are_trouble() {
     bench.is_silent = false;
     bench.garbles = true;
     bench.advance(10 * SECOND);
-    assert_eq!(bench.logic.trouble(), Some("the Maestro answers nonsense"));
+    assert_eq!(
+        bench.logic.trouble(),
+        Some("the Maestro sends invalid replies")
+    );
     bench.garbles = false;
     bench.advance(5 * SECOND);
     assert_eq!(bench.logic.trouble(), None);
@@ -259,7 +262,7 @@ fn silence_and_nonsense_are_trouble() {
 }
 
 #[test]
-fn it_ends_and_servos_hold() {
+fn servos_hold_after_shutdown() {
     let mut bench = Bench::new("", sim::Config::default());
     bench.tell(TWO_TO_0);
     bench.logic.shut_down();

@@ -22,7 +22,7 @@ impl Bench {
         }
     }
 
-    /// One that measures already.
+    /// A board whose chips already measure.
     fn ready() -> Self {
         let mut bench = Self::new();
         bench.read(Sensors::ALL);
@@ -41,7 +41,7 @@ impl Bench {
         self.board.read(self.now, &mut self.bus, wanted).unwrap()
     }
 
-    /// Reads every 10 ms; which sensors were there at the end.
+    /// Reads every 10 ms, and returns which sensors delivered at the end.
     fn read_for(&mut self, time: Duration) -> (bool, bool, bool) {
         let end = self.now + time;
         let mut raw = Raw::default();
@@ -82,7 +82,7 @@ fn chips_are_set_up_when_they_are_first_read() {
             "ready: magnetometer LSM303DLHC at 0x1e",
         ]
     );
-    // Bit 7 means nothing to a magnetometer, so it is not set there.
+    // A magnetometer ignores bit 7, so the driver does not set it there.
     let state = bench.bus.state();
     let registers = state.written.iter().filter(|(address, _)| *address == 0x1E);
     assert!(registers.clone().count() > 5);
@@ -90,7 +90,7 @@ fn chips_are_set_up_when_they_are_first_read() {
 }
 
 #[test]
-fn only_what_is_wanted_is_touched() {
+fn only_the_requested_chips_are_accessed() {
     let mut bench = Bench::new();
     let gyro = Sensors {
         gyro: true,
@@ -108,7 +108,7 @@ fn only_what_is_wanted_is_touched() {
 }
 
 #[test]
-fn the_latest_sample_is_given_again_until_there_is_a_new_one() {
+fn the_latest_sample_is_repeated_until_a_new_one_is_ready() {
     let mut bench = Bench::ready();
     bench.pass(10 * MS);
     let first = bench.read(Sensors::ALL);
@@ -116,7 +116,7 @@ fn the_latest_sample_is_given_again_until_there_is_a_new_one() {
 }
 
 #[test]
-fn a_missing_chip_does_not_keep_the_others_and_is_said_once() {
+fn a_missing_chip_does_not_affect_the_others_and_is_logged_once() {
     for (address, there, note) in [
         (
             0x19,
@@ -152,7 +152,7 @@ fn a_missing_chip_does_not_keep_the_others_and_is_said_once() {
 }
 
 #[test]
-fn a_missing_chip_is_not_asked_all_the_time() {
+fn a_missing_chip_is_polled_less_often() {
     let mut bench = Bench::ready();
     bench.bus.state().missing = vec![0x19, 0x6B, 0x1E];
     bench.read_for(20_000 * MS);
@@ -163,7 +163,7 @@ fn a_missing_chip_is_not_asked_all_the_time() {
 }
 
 #[test]
-fn one_nak_is_not_worth_a_word() {
+fn a_single_nak_is_not_logged() {
     let mut bench = Bench::ready();
     for _ in 0..50 {
         bench.bus.state().naks = 1;
@@ -173,39 +173,39 @@ fn one_nak_is_not_worth_a_word() {
 }
 
 #[test]
-fn a_board_that_was_without_power_is_set_up_again() {
+fn a_board_that_lost_power_is_set_up_again() {
     let mut bench = Bench::ready();
     for pause in [0, 10, 10_000] {
         bench.pass(pause * MS);
         let now = bench.bus.state().now;
         bench.bus.state().chips.restart(now);
-        // The accelerometer is noticed by its samples, which stop.
+        // The driver notices the accelerometer because its samples stop.
         assert_eq!(bench.read_for(600 * MS), (true, true, true), "{pause}");
         let raw = bench.read(Sensors::ALL).raw;
         assert_eq!(raw.accel, Some([0, 0, 500 << 4]));
         assert_eq!(raw.magnet, Some([0, 134, -270]));
     }
-    assert!(bench.notes().is_empty(), "that is no trouble");
+    assert!(bench.notes().is_empty(), "this is not a problem");
 }
 
 #[test]
-fn what_a_chip_without_settings_says_is_not_believed() {
+fn samples_of_a_chip_without_settings_are_ignored() {
     let mut bench = Bench::ready();
     let now = bench.bus.state().now;
     bench.bus.state().chips.restart(now);
     bench.pass(10_000 * MS);
     let raw = bench.read(Sensors::ALL).raw;
-    assert_eq!(raw, Raw::default(), "zeros are no reading");
+    assert_eq!(raw, Raw::default(), "zeros are not a reading");
 }
 
 #[test]
-fn a_field_beyond_the_range_is_no_reading() {
+fn an_out_of_range_field_is_not_a_reading() {
     let mut bench = Bench::ready();
     bench.bus.state().truth.field_gauss = [0.0, 5.0, 0.0];
     assert_eq!(bench.read_for(100 * MS), (true, true, false));
     assert_eq!(
         bench.notes(),
-        ["magnetometer: the magnetic field is beyond its range; trying again"]
+        ["magnetometer: the magnetic field is out of range; trying again"]
     );
     bench.bus.state().truth = RESTING;
     assert_eq!(bench.read_for(3_000 * MS), (true, true, true));
@@ -213,7 +213,7 @@ fn a_field_beyond_the_range_is_no_reading() {
 }
 
 #[test]
-fn a_bus_that_is_broken_is_told() {
+fn a_broken_bus_is_reported() {
     let mut bench = Bench::ready();
     bench.bus.state().broken = Some("the bus is stuck".into());
     let failed = bench.board.read(bench.now, &mut bench.bus, Sensors::ALL);
@@ -234,7 +234,7 @@ impl Bus for Stranger {
 }
 
 #[test]
-fn other_chips_and_garbage_are_no_sensors() {
+fn other_chips_and_garbage_are_not_sensors() {
     for byte in 0..=255 {
         let start = Instant::now();
         let mut board = Board::new(Gain::Fine, start);

@@ -14,9 +14,8 @@ pub(super) struct LinuxBus {
     joins: Joins,
 }
 
-/// Whether the write and the read of a transfer are joined by a repeated
-/// start, or have a stop between them. The original found a controller that
-/// cannot do the first.
+/// Whether a repeated start joins the write and the read of a transfer, or a stop separates them.
+/// The original found a controller that does not support the repeated start.
 #[derive(Clone, Copy, PartialEq)]
 enum Joins {
     Unknown,
@@ -74,7 +73,7 @@ impl Bus for LinuxBus {
     }
 }
 
-/// Controllers say in several ways that nobody has answered.
+/// I2C controllers report a missing chip in several ways.
 fn bus_error(error: io::Error) -> BusError {
     const SILENCE: [Errno; 3] = [Errno::ENXIO, Errno::EREMOTEIO, Errno::EIO];
     match error.raw_os_error().map(Errno::from_raw) {
@@ -88,9 +87,9 @@ fn bus_error(error: io::Error) -> BusError {
 mod tests {
     use super::*;
 
-    /// All that can be tried without hardware.
+    /// Covers everything that can be tested without hardware.
     #[test]
-    fn a_file_that_is_no_bus_says_so() {
+    fn a_file_that_is_not_a_bus_is_reported() {
         let mut bus = LinuxBus::open(Path::new("/dev/null")).unwrap();
         let mut byte = [0];
         match bus.transfer(0x19, &[0x0F], &mut byte) {
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_and_a_stuck_bus_are_told_apart() {
+    fn a_missing_chip_and_a_stuck_bus_give_different_errors() {
         let error = |errno: Errno| bus_error(io::Error::from_raw_os_error(errno as i32));
         for errno in [Errno::ENXIO, Errno::EREMOTEIO, Errno::EIO] {
             assert_eq!(error(errno), BusError::Nak);

@@ -1,8 +1,7 @@
 //! The I2C bus of a simulated robot, over a Unix socket. IO.
 //!
-//! To the bus: address, count of bytes to write, count of bytes to read, a
-//! byte each, and the bytes to write. From it: `06` and the bytes read, or
-//! `15` when nobody has answered.
+//! Request: the address, the number of bytes to write and the number to read, one byte each, then
+//! the bytes to write. Reply: `06` and the bytes read, or `15` if no chip answered.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,7 +10,7 @@ use std::time::Duration;
 
 use super::{Bus, BusError};
 
-/// How long a transfer may take: as long as Linux lets a real one.
+/// Time limit for a transfer, the same as Linux uses for a real bus.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 const ACK: u8 = 0x06;
@@ -24,7 +23,7 @@ pub(super) struct StreamBus {
 impl StreamBus {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
-            // A socket that somebody has left behind.
+            // A stale socket of a process that has ended.
             io::ErrorKind::ConnectionRefused => io::ErrorKind::NotFound.into(),
             _ => error,
         })?;
@@ -41,7 +40,8 @@ impl StreamBus {
 impl Bus for StreamBus {
     fn transfer(&mut self, address: u8, written: &[u8], read: &mut [u8]) -> Result<(), BusError> {
         let count = |bytes: &[u8]| {
-            u8::try_from(bytes.len()).map_err(|_| BusError::Broken("a transfer too long".into()))
+            u8::try_from(bytes.len())
+                .map_err(|_| BusError::Broken("the transfer is too long".into()))
         };
         let head = [address, count(written)?, count(read)?];
         let request = [&head, written].concat();
@@ -51,7 +51,9 @@ impl Bus for StreamBus {
         match status {
             [ACK] => self.receive(read),
             [NAK] => Err(BusError::Nak),
-            [other] => Err(BusError::Broken(format!("the bus answers {other:#04x}"))),
+            [other] => Err(BusError::Broken(format!(
+                "unexpected reply from the bus: {other:#04x}"
+            ))),
         }
     }
 }
@@ -68,7 +70,7 @@ fn broken(error: io::Error) -> BusError {
 mod tests {
     use super::*;
 
-    /// Does a transfer while the other end reads so many bytes and answers.
+    /// Runs a transfer while the other end reads this number of bytes and replies.
     fn transfer(read: &mut [u8], request: usize, answer: &[u8]) -> (Vec<u8>, Result<(), BusError>) {
         let (stream, mut other) = UnixStream::pair().unwrap();
         let mut bus = StreamBus { stream };
@@ -92,9 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_breaks_the_bus() {
+    fn an_invalid_reply_breaks_the_bus() {
         let (_, result) = transfer(&mut [0], 4, &[0x42]);
-        assert_eq!(result, Err(BusError::Broken("the bus answers 0x42".into())));
+        assert_eq!(
+            result,
+            Err(BusError::Broken(
+                "unexpected reply from the bus: 0x42".into()
+            ))
+        );
         let (stream, other) = UnixStream::pair().unwrap();
         drop(other);
         let result = StreamBus { stream }.transfer(0x19, &[], &mut [0]);

@@ -6,7 +6,7 @@ fn samples(readings: impl Iterator<Item = Measured>) -> Samples {
     samples
 }
 
-/// Noise without chance: three waves that do not fit each other.
+/// Deterministic noise: three waves with unrelated periods.
 fn noise(k: usize, size: f64) -> Axes {
     let k = k as f64;
     [(k * 2.1).sin(), (k * 3.7).sin(), (k * 5.3).sin()].map(|wave| size * wave)
@@ -16,7 +16,7 @@ fn plus(a: Axes, b: Axes) -> Axes {
     [a[0] + b[0], a[1] + b[1], a[2] + b[2]]
 }
 
-/// A robot that turns so many degrees in 200 readings.
+/// A robot that turns by this angle in 200 readings.
 fn turning(turn_deg: f64, hard_iron: Axes, noise_mgauss: f64) -> Samples {
     samples((0..200).map(|k| {
         let angle = (turn_deg * k as f64 / 200.0).to_radians();
@@ -42,12 +42,12 @@ fn at_rest_the_mean_is_the_bias() {
 
 #[test]
 fn a_robot_that_moves_has_no_bias_to_measure() {
-    // Even turns, of which the slow ones only the field shows.
+    // Steady turns; only the field reveals the slow ones.
     for turn_deg in [5.0, 20.0, 90.0, 360.0] {
         let moved = turning(turn_deg, [0.0; 3], 3.0).gyro_bias();
         assert_eq!(
             moved,
-            Err("the robot moves, and must stand still".into()),
+            Err("the robot is moving; it must stand still".into()),
             "{turn_deg}"
         );
     }
@@ -63,7 +63,7 @@ fn a_robot_that_moves_has_no_bias_to_measure() {
 }
 
 #[test]
-fn the_middle_of_a_turn_is_the_hard_iron() {
+fn the_centre_of_a_turn_is_the_hard_iron() {
     for hard_iron in [[0.0; 3], [80.0, -60.0, 30.0], [-300.0, 250.0, 0.0]] {
         let found = turning(360.0, hard_iron, 10.0).hard_iron().unwrap();
         assert_near(found, [hard_iron[0], hard_iron[1], 0.0], 2.0);
@@ -71,7 +71,7 @@ fn the_middle_of_a_turn_is_the_hard_iron() {
 }
 
 #[test]
-fn half_a_turn_is_too_little() {
+fn half_a_turn_is_not_enough() {
     for (turn_deg, why) in [
         (0.0, "the robot has not turned"),
         (180.0, "the robot has not turned all the way round"),
@@ -88,11 +88,11 @@ fn half_a_turn_is_too_little() {
         }
     }));
     let why = crooked.hard_iron().unwrap_err();
-    assert!(why.starts_with("the field is not even"), "{why}");
+    assert!(why.starts_with("the field is uneven"), "{why}");
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn a_written_calibration_is_read_back() {
     let calibration = Calibration::default()
         .with_gyro([0.12345, -2.0, 3.0])
         .with_magnet([80.04, -60.06, 0.0]);
@@ -116,13 +116,13 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn what_makes_no_sense_is_not_read() {
+fn invalid_files_are_rejected() {
     for text in [
         "[gyro]\nbias = [1, 2, 3]\n",
         "[gyro]\nbias_deg_s = [1, 2]\n",
         "[gyro]\nbias_deg_s = [1.0, nan, 3.0]\n",
         "[compass]\n",
-        "no file of ours",
+        "not a calibration file",
     ] {
         assert!(Calibration::from_toml(text).is_err(), "{text}");
     }

@@ -1,4 +1,4 @@
-//! The driver as the mediator sees it, over a fake bus.
+//! Tests of the driver as the mediator sees it, with a fake bus.
 
 use amber_driver::serve_on;
 use amber_proto::{DriverHdr, FrameCodec, Packet};
@@ -15,7 +15,7 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The mediator's side; the time of the chips is that of the clock.
+/// The mediator's side; the chips use the test clock.
 struct Bench {
     bus: Fake,
     to_driver: DuplexStream,
@@ -49,7 +49,7 @@ async fn serve(numbers: Numbers, scenario: impl AsyncFnOnce(&mut Bench)) {
     served.unwrap();
 }
 
-/// A fake bus on which time passes.
+/// A fake bus with a clock.
 struct Timed(Fake, Instant);
 
 impl Bus for Timed {
@@ -87,13 +87,13 @@ impl Bench {
         };
         tokio::time::timeout(PATIENCE, hearing)
             .await
-            .expect("it speaks")
+            .expect("the driver sends a frame")
     }
 }
 
-/// The bytes that the hardware sheet gives.
+/// The bytes listed in the hardware sheet.
 #[tokio::test]
-async fn the_bytes_are_those_of_the_original() {
+async fn the_bytes_match_the_original() {
     serve(Numbers::Compatible, async |bench| {
         bench.bus.state().truth = Motion {
             specific_force_g: [-0.128, 0.064, 1.024],
@@ -116,15 +116,15 @@ async fn the_bytes_are_those_of_the_original() {
             .await;
         for _ in 0..3 {
             let published = bench.hear().await;
-            // ackNum is there, and 0.
+            // ackNum is present and 0.
             assert_eq!(published.message[..4], b"\x10\x01\x20\x00"[..]);
             assert_eq!(published.header.client_ids, [5]);
         }
-        // A period of 0, and a PING to know when that was heard.
+        // A period of 0, and a PING that shows when the driver has processed it.
         bench.tell(b"\x10\x01\x62\x02\x08\x00").await;
         bench.tell(b"\x10\x02\x18\x09").await;
         while bench.hear().await.message[..] != b"\x10\x03\x20\x09"[..] {}
-        // Nothing but the answer comes then.
+        // Only the reply follows.
         bench.tell(b"\x10\x01\x18\x66\x5a\x02\x08\x01").await;
         while !bench.hear().await.message.starts_with(b"\x10\x01\x20\x66") {}
         let silence = Duration::from_millis(400);
@@ -134,7 +134,7 @@ async fn the_bytes_are_those_of_the_original() {
 }
 
 #[tokio::test]
-async fn one_message_may_subscribe_and_ask() {
+async fn one_message_may_subscribe_and_request() {
     serve(Numbers::Right, async |bench| {
         bench
             .tell(b"\x10\x01\x18\x07\x5a\x02\x08\x01\x62\x04\x08\x14\x18\x01")
@@ -147,7 +147,7 @@ async fn one_message_may_subscribe_and_ask() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_nothing_is_survived() {
+async fn an_empty_message_is_survived() {
     serve(Numbers::Right, async |bench| {
         for message in [
             &b"\x10\x01\x18\x09"[..],
@@ -164,7 +164,7 @@ async fn a_message_that_is_nothing_is_survived() {
 }
 
 #[tokio::test]
-async fn who_sends_subscribe_is_published_to() {
+async fn a_client_that_sends_subscribe_gets_publications() {
     serve(Numbers::Right, async |bench| {
         bench.tell(b"\x10\x06").await;
         let published = bench.hear().await;

@@ -1,27 +1,27 @@
-//! What the log is told of the bus and of calibrations. PURE.
+//! Log messages about the bus and the calibrations. PURE.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::super::units::Axes;
 
-/// A line for the log.
+/// A log message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
     /// The bus does not work.
     Trouble(String),
-    /// It does again, after so long.
+    /// The bus works again after an outage of this length.
     Back(Duration),
-    /// The bias of the gyroscope, measured at the start.
+    /// The gyroscope bias measured at the start.
     Bias(Axes),
-    /// Why it was not.
+    /// Why the gyroscope bias was not measured.
     NoBias(String),
-    /// Nobody more can be subscribed.
+    /// A subscription was rejected.
     TooMany,
 }
 
 impl Note {
-    /// Whether somebody should look at it.
+    /// Whether to log it as a warning.
     pub fn is_warning(&self) -> bool {
         !matches!(self, Self::Back(_) | Self::Bias(_))
     }
@@ -36,13 +36,14 @@ impl fmt::Display for Note {
             }
             Self::Bias([x, y, z]) => write!(
                 f,
-                "the gyroscope says {x:.2} {y:.2} {z:.2} deg/s at rest, which is taken off"
+                "gyroscope bias {x:.2} {y:.2} {z:.2} deg/s, subtracted from now on"
             ),
-            Self::NoBias(why) => write!(
-                f,
-                "what the gyroscope says at rest is not known: {why}; trying again"
-            ),
-            Self::TooMany => f.write_str("too many clients are subscribed (logged once)"),
+            Self::NoBias(why) => {
+                write!(f, "cannot measure the gyroscope bias: {why}; trying again")
+            }
+            Self::TooMany => {
+                f.write_str("too many subscribers; a new one was rejected (logged once)")
+            }
         }
     }
 }

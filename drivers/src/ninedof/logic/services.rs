@@ -1,4 +1,4 @@
-//! Tests and calibrations: what is asked for, and the bias at the start. PURE.
+//! Tests and calibrations on request, and the bias measurement at the start. PURE.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ use super::super::service::{self, Kind, Outcome, Service};
 use super::super::units::Axes;
 use super::{Logic, Note, Output};
 
-/// How long the robot is watched for the bias of its gyroscope at the start.
+/// How long the gyroscope is observed for the bias measurement at the start.
 const START_WATCH: Duration = Duration::from_secs(1);
-/// How long after a robot that moved it is tried again.
+/// The delay before the next try if the robot moved.
 const START_PAUSE: Duration = Duration::from_secs(10);
 
-/// A calibration that is being written down.
+/// A calibration that is being saved.
 #[derive(Debug)]
 pub(super) struct Storing {
     kind: Kind,
@@ -26,28 +26,28 @@ pub(super) struct Storing {
 }
 
 impl Logic {
-    /// Somebody wants the sensors tested or calibrated.
+    /// A client requests a test or a calibration of the sensors.
     pub fn serve(&mut self, now: Instant, origin: Origin, kind: Kind, time: Option<Duration>) {
         let is_asked_for = |service: &Service| service.origin.is_some();
         if self.storing.is_some() || self.service.as_ref().is_some_and(is_asked_for) {
-            let report = service::refusal("it is testing or calibrating already");
+            let report = service::refusal("a test or calibration is already running");
             return self.report(&origin, report);
         }
         if self.service.is_some() {
-            // Its own goes on later, if it is needed then.
+            // The driver's own measurement resumes later, if still needed.
             self.measure_bias_at = Some(now + START_PAUSE);
         }
         self.service = Some(Service::new(now, kind, Some(origin), time));
     }
 
-    /// Nobody waits for it any more.
+    /// Stops the service of a client that is gone.
     pub(super) fn stop_service_of(&mut self, client: ClientId) {
         let is_its = |origin: &Origin| origin.clients == [client];
         (self.service).take_if(|one| one.origin.as_ref().is_some_and(is_its));
     }
 
-    /// The calibration was written down, if there is a file for it: its name,
-    /// or why not.
+    /// The calibration was saved (with the name of the file) or could not be saved (with the
+    /// reason). `None` if there is no file.
     pub fn stored(&mut self, stored: Option<Result<String, String>>) {
         let Some(storing) = self.storing.take() else {
             return;
@@ -84,7 +84,7 @@ impl Logic {
                     Kind::Gyro | Kind::SelfTest => calibration.with_gyro(found),
                 };
                 match origin {
-                    // What is measured at each start need not be kept.
+                    // The bias is measured at each start, so it is not saved.
                     None => self.outputs.push_back(Output::Say(Note::Bias(found))),
                     Some(origin) => {
                         self.storing = Some(Storing {
@@ -99,7 +99,7 @@ impl Logic {
         }
     }
 
-    /// As soon as the gyroscope measures, its bias is.
+    /// Starts the bias measurement as soon as the gyroscope works.
     pub(super) fn watch_for_bias(&mut self, now: Instant, raw: Raw) {
         let is_time = self.measure_bias_at.is_some_and(|time| time <= now);
         if is_time && raw.gyro.is_some() && self.service.is_none() {

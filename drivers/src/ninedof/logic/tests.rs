@@ -9,7 +9,7 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Logic and chips, with a time of their own; steps are carried out at once.
+/// Logic and chips with a simulated clock; steps are carried out at once.
 struct Bench {
     logic: Logic,
     board: Board,
@@ -23,7 +23,7 @@ struct Bench {
     motion: fn(f64) -> Motion,
 }
 
-/// What somebody was told, and when in ms.
+/// A message, with its receiver and its time in ms.
 type Told = (u64, Origin, DriverMsg);
 
 impl Bench {
@@ -48,26 +48,26 @@ impl Bench {
         }
     }
 
-    /// Perfect chips, known to be so.
+    /// Perfect chips, with a calibration that says so.
     fn new() -> Self {
         let perfect = Calibration::new(Some([0.0; 3]), Some([0.0; 3]));
         Self::with(Numbers::Right, Errors::none(), perfect)
     }
 
-    /// The same, measuring already.
+    /// The same, with chips that already measure.
     fn ready() -> Self {
         let mut bench = Self::new();
         bench.run(500 * MS);
         bench
     }
 
-    /// Lets time pass; what was told meanwhile.
+    /// Advances the clock and returns the messages sent meanwhile.
     fn run(&mut self, time: Duration) -> Vec<Told> {
         let end = self.now + time;
         let mut told = Vec::new();
         loop {
             self.carry_out(&mut told);
-            let due = self.logic.wake_at().expect("it always has something to do");
+            let due = self.logic.wake_at().expect("a wake-up time is always set");
             if due > end {
                 self.pass_until(end);
                 return told;
@@ -103,7 +103,7 @@ impl Bench {
                 },
                 Step::Store(calibration) => {
                     self.stored.push(calibration);
-                    self.logic.stored(Some(Ok("kept in a file".into())));
+                    self.logic.stored(Some(Ok("saved in a file".into())));
                 }
             }
             self.hear(told);
@@ -180,7 +180,7 @@ fn axes(x_axis: i32, y_axis: i32, z_axis: i32) -> Option<AxisData> {
 }
 
 #[test]
-fn any_combination_of_sensors_can_be_asked_for() {
+fn any_combination_of_sensors_can_be_requested() {
     let mut bench = Bench::ready();
     for groups in 0..8 {
         let flag = |bit: u32| (groups >> bit & 1 == 1).then_some(true);
@@ -209,7 +209,7 @@ fn any_combination_of_sensors_can_be_asked_for() {
 }
 
 #[test]
-fn who_asks_before_the_sensors_measure_waits_for_them() {
+fn a_request_waits_until_the_sensors_measure() {
     let mut bench = Bench::new();
     bench.ask(ALL);
     let told = bench.run(2000 * MS);
@@ -220,7 +220,7 @@ fn who_asks_before_the_sensors_measure_waits_for_them() {
 }
 
 #[test]
-fn what_cannot_be_read_is_missing_and_nothing_is_no_answer() {
+fn unreadable_values_are_missing_and_without_any_there_is_no_reply() {
     let mut bench = Bench::ready();
     bench.bus.state().missing = vec![0x6B];
     bench.ask(ALL);
@@ -234,7 +234,7 @@ fn what_cannot_be_read_is_missing_and_nothing_is_no_answer() {
 }
 
 #[test]
-fn each_client_is_published_to_at_its_own_period() {
+fn each_client_has_its_own_period() {
     let mut bench = Bench::ready();
     bench.subscribe(1, 100);
     bench.subscribe(2, 30);
@@ -249,7 +249,7 @@ fn each_client_is_published_to_at_its_own_period() {
     assert_eq!((published.accel, published.gyro), (None, axes(0, 0, 0)));
     assert_eq!(told[0].2.ack_num, None, "the SDK sets it");
 
-    // One who subscribes again, one who leaves and one who dies.
+    // Client 1 subscribes again, one leaves and one dies.
     bench.subscribe(1, 1000);
     bench.subscribe(2, 0);
     assert_eq!(bench.run(2500 * MS).len(), 2);
@@ -259,7 +259,7 @@ fn each_client_is_published_to_at_its_own_period() {
 }
 
 #[test]
-fn too_short_a_period_is_5_ms_and_no_sensors_are_no_subscription() {
+fn the_shortest_period_is_5_ms_and_a_subscription_needs_sensors() {
     let mut bench = Bench::ready();
     bench.subscribe(1, 1);
     assert_eq!(bench.run(1000 * MS).len(), 200);
@@ -272,7 +272,7 @@ fn too_short_a_period_is_5_ms_and_no_sensors_are_no_subscription() {
 }
 
 #[test]
-fn who_subscribes_by_subscribe_gets_all() {
+fn a_client_that_sends_subscribe_gets_all_sensors() {
     let mut bench = Bench::ready();
     bench.logic.publish();
     let told = bench.run(MS);
@@ -282,7 +282,7 @@ fn who_subscribes_by_subscribe_gets_all() {
 }
 
 #[test]
-fn a_bus_that_fails_is_said_once_and_opened_again() {
+fn a_broken_bus_is_logged_once_and_reopened() {
     let mut bench = Bench::ready();
     bench.subscribe(1, 100);
     bench.bus.state().broken = Some("the bus is gone".into());
@@ -293,7 +293,7 @@ fn a_bus_that_fails_is_said_once_and_opened_again() {
     assert_eq!(bench.logic.trouble(), Some(said[1]));
     let steps = bench.steps;
     bench.run(60_000 * MS);
-    assert!(bench.steps - steps < 100, "it waits between");
+    assert!(bench.steps - steps < 100, "it waits between attempts");
 
     bench.bus.state().broken = None;
     bench.is_plugged = true;
@@ -304,7 +304,7 @@ fn a_bus_that_fails_is_said_once_and_opened_again() {
 }
 
 #[test]
-fn who_asks_meanwhile_is_answered_if_it_comes_back_soon() {
+fn a_request_during_a_short_outage_is_answered() {
     let mut bench = Bench::ready();
     bench.bus.state().broken = Some("the bus is stuck".into());
     bench.ask(ALL);
@@ -316,12 +316,12 @@ fn who_asks_meanwhile_is_answered_if_it_comes_back_soon() {
     bench.ask(ALL);
     assert_eq!(bench.run(4000 * MS), []);
     bench.bus.state().broken = None;
-    assert_eq!(bench.run(4000 * MS), [], "nobody waits so long");
+    assert_eq!(bench.run(4000 * MS), [], "the request has expired");
     assert_eq!(bench.logic.counters().unanswered, 1);
 }
 
 #[test]
-fn a_driver_that_nobody_asks_does_little() {
+fn an_idle_driver_does_little() {
     let mut bench = Bench::ready();
     let steps = bench.steps;
     bench.run(60_000 * MS);
@@ -329,15 +329,15 @@ fn a_driver_that_nobody_asks_does_little() {
 }
 
 #[test]
-fn the_bias_is_measured_at_the_start_of_a_robot_at_rest() {
+fn at_rest_the_bias_is_measured_at_the_start() {
     let errors = Errors::of_seed(5);
     let mut bench = Bench::with(Numbers::Right, errors, Calibration::default());
     bench.run(3000 * MS);
     assert_eq!(bench.said.len(), 1, "{:?}", bench.said);
-    assert!(bench.said[0].starts_with("the gyroscope says"));
+    assert!(bench.said[0].starts_with("gyroscope bias"));
     assert!(
         bench.stored.is_empty(),
-        "it is measured at the next start again"
+        "it is measured again at the next start"
     );
     let bias = bench.bus.state().chips.errors().gyro_bias_deg_s;
     let known = bench.logic.calibration().gyro_deg_s();
@@ -346,7 +346,7 @@ fn the_bias_is_measured_at_the_start_of_a_robot_at_rest() {
 }
 
 #[test]
-fn a_robot_that_moves_at_the_start_is_tried_again() {
+fn the_bias_measurement_of_a_moving_robot_is_repeated() {
     let mut bench = Bench::with(Numbers::Right, Errors::none(), Calibration::default());
     bench.motion = |seconds| match seconds < 20.0 {
         true => Motion {
@@ -358,17 +358,17 @@ fn a_robot_that_moves_at_the_start_is_tried_again() {
     bench.run(15_000 * MS);
     assert_eq!(bench.said.len(), 1);
     assert!(
-        bench.said[0].contains("the robot moves"),
+        bench.said[0].contains("the robot is moving"),
         "{:?}",
         bench.said
     );
     bench.run(30_000 * MS);
     assert_eq!(bench.said.len(), 2);
-    assert!(bench.said[1].starts_with("the gyroscope says"));
+    assert!(bench.said[1].starts_with("gyroscope bias"));
 }
 
 #[test]
-fn a_calibration_of_the_gyroscope_is_kept_and_used() {
+fn a_calibration_of_the_gyroscope_is_saved_and_used() {
     let mut bench = Bench::ready();
     bench.motion = |_| Motion {
         turn_deg_s: [3.0, -2.0, 1.0],
@@ -403,7 +403,7 @@ fn a_calibration_of_the_gyroscope_is_kept_and_used() {
 }
 
 #[test]
-fn a_calibration_of_a_robot_that_moves_fails_and_changes_nothing() {
+fn calibrating_a_moving_robot_fails_and_changes_nothing() {
     let mut bench = Bench::ready();
     let before = bench.logic.calibration().clone();
     bench.motion = |seconds| Motion {
@@ -418,7 +418,7 @@ fn a_calibration_of_a_robot_that_moves_fails_and_changes_nothing() {
     assert_eq!(*bench.logic.calibration(), before);
 }
 
-/// Turns 60 degrees a second, with a field of its own.
+/// Turns at 60 degrees per second; the robot has a magnetic field of its own.
 fn turning(seconds: f64) -> Motion {
     let angle = (60.0 * seconds).to_radians();
     Motion {
@@ -429,7 +429,7 @@ fn turning(seconds: f64) -> Motion {
 }
 
 #[test]
-fn a_turn_is_enough_to_find_the_field_of_the_robot() {
+fn one_turn_is_enough_to_measure_the_field_of_the_robot() {
     let mut bench = Bench::ready();
     bench.motion = turning;
     bench.serve(Kind::Magnet, None);
@@ -451,7 +451,7 @@ fn a_turn_is_enough_to_find_the_field_of_the_robot() {
     assert_eq!(attitude.heading_calibrated, Some(true));
     let seen = attitude.heading_deg();
     let turned = 60.0 * (bench.now - bench.start).as_secs_f64();
-    // Counter-clockwise, that is.
+    // The robot turns counter-clockwise.
     let off = (f64::from(seen) + turned).rem_euclid(360.0);
     assert!(!(1.5..358.5).contains(&off), "{seen} of {turned}");
 }
@@ -476,7 +476,7 @@ fn one_service_at_a_time() {
 }
 
 #[test]
-fn the_self_test_tells_what_is_missing() {
+fn the_self_test_reports_missing_sensors() {
     let mut bench = Bench::ready();
     bench.bus.state().missing = vec![0x1E];
     bench.motion = |_| Motion {
@@ -487,7 +487,7 @@ fn the_self_test_tells_what_is_missing() {
     let findings = report(&bench.run(2000 * MS)).findings;
     let good: Vec<_> = findings.iter().map(|one| one.good()).collect();
     assert_eq!(good, [false, true, false], "{findings:?}");
-    // And when the bus is gone altogether.
+    // The same when the bus is gone.
     bench.bus.state().broken = Some("the bus is gone".into());
     bench.serve(Kind::SelfTest, None);
     let findings = report(&bench.run(2000 * MS)).findings;
@@ -495,7 +495,7 @@ fn the_self_test_tells_what_is_missing() {
 }
 
 #[test]
-fn compatible_numbers_have_nothing_that_the_original_had_not() {
+fn compatible_messages_have_only_the_fields_of_the_original() {
     let mut bench = Bench::with(Numbers::Compatible, Errors::none(), Calibration::default());
     bench.motion = |_| Motion {
         specific_force_g: [-0.128, 0.064, 1.024],
@@ -520,7 +520,7 @@ fn compatible_numbers_have_nothing_that_the_original_had_not() {
 }
 
 #[test]
-fn sensors_that_nobody_wants_are_looked_after_too() {
+fn sensors_without_clients_are_checked_too() {
     let mut bench = Bench::ready();
     bench.subscribe(1, 20);
     bench.run(1000 * MS);
@@ -533,7 +533,7 @@ fn sensors_that_nobody_wants_are_looked_after_too() {
 }
 
 #[test]
-fn a_service_ends_with_the_client_that_wanted_it() {
+fn a_service_ends_when_its_client_dies() {
     let mut bench = Bench::ready();
     bench.serve(Kind::Magnet, None);
     bench.run(100 * MS);
@@ -544,7 +544,7 @@ fn a_service_ends_with_the_client_that_wanted_it() {
 }
 
 #[test]
-fn a_service_at_the_start_only_puts_off_the_bias() {
+fn a_service_at_the_start_postpones_the_bias_measurement() {
     let mut bench = Bench::with(Numbers::Right, Errors::none(), Calibration::default());
     bench.run(500 * MS);
     bench.serve(Kind::SelfTest, None);

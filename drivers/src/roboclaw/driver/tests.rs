@@ -1,4 +1,4 @@
-//! The whole driver between a mediator and controllers of memory.
+//! Tests of the whole driver, between a mediator and in-memory controllers.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -8,7 +8,7 @@ use crate::roboclaw::fake::{FakePair, Mood};
 use crate::roboclaw::protocol::Check;
 use crate::testing::{self, Plug};
 
-/// Controllers, and how long their replies take.
+/// Controllers with a reply delay.
 struct Controllers {
     pair: FakePair,
     delay: Duration,
@@ -28,7 +28,7 @@ async fn answer(port: Plug<Controllers>, mut stream: DuplexStream) {
 
 type Mediator = testing::Mediator<Controllers>;
 
-/// Runs a driver while the scenario lasts, and to its end.
+/// Runs a driver during the scenario, then shuts it down.
 async fn check(scenario: impl AsyncFnOnce(&mut Mediator)) -> Plug<Controllers> {
     let controllers = Controllers {
         pair: FakePair::new(Check::Crc16),
@@ -46,12 +46,12 @@ async fn check(scenario: impl AsyncFnOnce(&mut Mediator)) -> Plug<Controllers> {
     port
 }
 
-/// motorsCommand with 300 mm/s for all.
+/// motorsCommand with 300 mm/s for all wheels.
 const AHEAD: &[u8] = b"\x10\x01\xA2\x01\x0C\x08\xAC\x02\x10\xAC\x02\x18\xAC\x02\x20\xAC\x02";
 /// motorsCommand with -300 mm/s on the left and 300 on the right.
 const TURN: &[u8] = b"\x10\x01\xA2\x01\x1C\x08\xD4\xFD\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01\x10\xAC\x02\
     \x18\xD4\xFD\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01\x20\xAC\x02";
-/// currentSpeedRequest number 100.
+/// currentSpeedRequest with number 100.
 const ASK: &[u8] = b"\x10\x01\x18\x64\xA8\x01\x01";
 /// The answer 299, 299, -299, -299.
 const ANSWER: &[u8] = b"\x10\x01\x20\x64\xB2\x01\x1C\x08\xAB\x02\x10\xAB\x02\
@@ -59,7 +59,7 @@ const ANSWER: &[u8] = b"\x10\x01\x20\x64\xB2\x01\x1C\x08\xAB\x02\x10\xAB\x02\
 const CLIENT_DIED: &[u8] = b"\x10\x04";
 
 #[tokio::test(start_paused = true)]
-async fn clients_of_the_original_are_understood_and_answered() {
+async fn old_clients_are_understood_and_answered() {
     check(async |mediator| {
         mediator.tell(TURN).await;
         mediator
@@ -70,11 +70,11 @@ async fn clients_of_the_original_are_understood_and_answered() {
         (mediator.port).with(|shared| shared.pair.speeds = [[1484; 2], [-1484; 2]]);
         mediator.tell(ASK).await;
         assert_eq!(mediator.hear().await.as_deref(), Some(ANSWER));
-        // Of both in one message only the question counts.
+        // If a message holds both, only the request takes effect.
         let both = [ASK, &AHEAD[2..]].concat();
         mediator.tell(&both).await;
         assert_eq!(mediator.hear().await.as_deref(), Some(ANSWER));
-        // Without a number there is no answer.
+        // A request without a number gets no reply.
         mediator.tell(b"\x10\x01\xA8\x01\x01").await;
         assert_eq!(mediator.hear().await, None);
         mediator.tell(CLIENT_DIED).await;
@@ -113,13 +113,15 @@ async fn after_an_outage_the_wheels_wait_for_a_new_command() {
         for _ in 0..10 {
             mediator.tell(AHEAD).await;
             mediator.tell(ASK).await;
-            assert_eq!(mediator.hear().await, None, "nobody knows the speeds");
+            assert_eq!(mediator.hear().await, None, "the speeds are unknown");
         }
-        // As after a loss of power, or not: the wheels may still turn.
+        // The wheels may still turn after the outage, or may have lost power.
         mediator.port.with(|shared| shared.pair.heard.clear());
         mediator.port.plug(true);
         mediator
-            .until("it is back", |shared| shared.pair.speeds == [[0; 2]; 2])
+            .until("the controllers are back", |shared| {
+                shared.pair.speeds == [[0; 2]; 2]
+            })
             .await;
         mediator.expect_health(Some("the port is not there")).await;
         mediator.expect_health(None).await;
@@ -139,10 +141,10 @@ async fn after_an_outage_the_wheels_wait_for_a_new_command() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_comes_too_late_is_not_taken_for_the_next_one() {
+async fn a_late_reply_is_not_taken_for_the_next_one() {
     check(async |mediator| {
         (mediator.port).with(|shared| shared.pair.speeds = [[1484; 2], [-1484; 2]]);
-        // Past the time that the driver waits, within the time that it lets pass.
+        // Later than the driver's time limit, but within the time for stray bytes.
         (mediator.port).with(|shared| shared.delay = Duration::from_millis(105));
         mediator.tell(ASK).await;
         sleep(Duration::from_millis(120)).await;
@@ -153,7 +155,7 @@ async fn a_reply_that_comes_too_late_is_not_taken_for_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wrong_and_cut_off_replies_give_no_answers_and_no_end() {
+async fn invalid_and_incomplete_replies_give_no_answers_and_do_not_end_the_driver() {
     check(async |mediator| {
         for mood in [Mood::Garbled, Mood::Half, Mood::Silent] {
             (mediator.port).with(|shared| shared.pair.mood = [mood; 2]);
@@ -166,7 +168,7 @@ async fn wrong_and_cut_off_replies_give_no_answers_and_no_end() {
             (mediator.port).with(|shared| shared.pair.speeds = [[1484; 2], [-1484; 2]]);
             mediator.tell(ASK).await;
             assert_eq!(mediator.hear().await.as_deref(), Some(ANSWER), "{mood:?}");
-            // PINGs are answered whatever the controllers do.
+            // The driver answers PINGs whatever the controllers do.
             mediator.tell(b"\x10\x02\x18\x07").await;
             assert_eq!(
                 mediator.hear().await.as_deref(),
@@ -178,14 +180,11 @@ async fn wrong_and_cut_off_replies_give_no_answers_and_no_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn trouble_is_told_while_it_lasts() {
+async fn trouble_is_reported_while_it_lasts() {
     check(async |mediator| {
         for (mood, problem) in [
-            (
-                Mood::Garbled,
-                "the front controller answers with wrong bytes",
-            ),
-            (Mood::Half, "the front controller answers half"),
+            (Mood::Garbled, "the front controller sends invalid replies"),
+            (Mood::Half, "the front controller sends incomplete replies"),
             (Mood::Silent, "the front controller does not answer"),
         ] {
             (mediator.port).with(|shared| shared.pair.mood = [mood; 2]);
@@ -194,22 +193,22 @@ async fn trouble_is_told_while_it_lasts() {
             mediator.expect_health(None).await;
             sleep(Duration::from_secs(6)).await;
         }
-        // Too hot, and cool again.
+        // Too hot, then cool again.
         for (tenths, trouble) in [
-            (701, Some("no driving: a controller is too hot")),
+            (701, Some("driving disabled: a controller is too hot")),
             (599, None),
         ] {
             (mediator.port).with(|shared| shared.pair.temperature = tenths);
             mediator.expect_health(trouble).await;
         }
-        // Temperature error of the front one, and then a low battery, for good.
+        // A temperature error of the front controller, then a low battery, which remains.
         (mediator.port).with(|shared| shared.pair.status = [0x2, 0]);
-        let fault = "no driving: front controller: temperature 1";
+        let fault = "driving disabled: front controller: temperature 1";
         mediator.expect_health(Some(fault)).await;
         (mediator.port).with(|shared| shared.pair.status = [0, 0]);
         mediator.expect_health(None).await;
         (mediator.port).with(|shared| shared.pair.status = [0x8_0000, 0]);
-        let low = "no driving: the battery was low; restart this driver";
+        let low = "driving disabled: the battery was low; restart this driver";
         mediator.expect_health(Some(low)).await;
         (mediator.port).with(|shared| shared.pair.status = [0, 0]);
         sleep(Duration::from_secs(60)).await;

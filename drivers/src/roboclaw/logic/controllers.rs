@@ -1,5 +1,4 @@
-//! How each of the two controllers wants to be spoken to, and whether it
-//! answers. PURE.
+//! The packet format of each controller, and whether it answers. PURE.
 
 use std::time::{Duration, Instant};
 
@@ -7,18 +6,18 @@ use super::{Settings, Step};
 use crate::roboclaw::protocol::{Check, Command, Dialect, Reply, StatusWidth};
 use crate::roboclaw::units::Unit;
 
-/// How often a controller may fail to answer before it counts as gone.
+/// How many replies may fail before a controller counts as gone.
 const MAX_FAILURES: u32 = 3;
 
-/// How long it must have failed, too: on a noisy line several replies in a row
-/// may be wrong, but not so many.
+/// The replies must also fail for this time: on a noisy line several replies in a row can be
+/// invalid, but not this many.
 const GONE_AFTER: Duration = Duration::from_millis(300);
 
-/// Both of them.
+/// Both controllers.
 #[derive(Debug)]
 pub(super) struct Controllers {
     addresses: [u8; 2],
-    /// How packets end, if that is not to be found out.
+    /// The configured packet format; `None` to detect it.
     check: Option<Check>,
     units: [Controller; 2],
 }
@@ -33,7 +32,7 @@ struct Controller {
 }
 
 impl Controllers {
-    /// Nobody has answered yet.
+    /// Starts with both formats unknown.
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             addresses: [settings.front, settings.rear],
@@ -42,22 +41,22 @@ impl Controllers {
         }
     }
 
-    /// Whether one has said how it wants to be spoken to.
+    /// Whether the format of a controller is known.
     pub(super) fn is_known(&self, unit: Unit) -> bool {
         self.unit(unit).check.is_some()
     }
 
-    /// How packets of the front one end.
+    /// The packet format of the front controller.
     pub(super) fn check(&self) -> Check {
         self.unit(Unit::Front).check()
     }
 
-    /// What each has said of its firmware.
+    /// The firmware version of each controller.
     pub(super) fn versions(&self) -> [String; 2] {
         Unit::BOTH.map(|unit| self.unit(unit).version.clone())
     }
 
-    /// What says a command to one, and what comes back.
+    /// The exchange that sends a command to a controller.
     pub(super) fn exchange(&self, unit: Unit, command: Command) -> Step {
         let controller = self.unit(unit);
         let dialect = match (controller.check, controller.status) {
@@ -70,7 +69,7 @@ impl Controllers {
         }
     }
 
-    /// What one has answered, or in words why that makes no sense.
+    /// Decodes a reply. The error describes why it is invalid.
     pub(super) fn decode(
         &self,
         unit: Unit,
@@ -82,14 +81,14 @@ impl Controllers {
         reply.map_err(|error| error.to_string())
     }
 
-    /// One has answered.
+    /// A controller has answered.
     pub(super) fn answered(&mut self, unit: Unit) {
         let controller = &mut self.units[unit as usize];
         controller.failures = 0;
         controller.failing_since = None;
     }
 
-    /// One has introduced itself.
+    /// Learns the format of a controller from its reply.
     pub(super) fn learn(&mut self, unit: Unit, reply: Reply) {
         let controller = &mut self.units[unit as usize];
         match reply {
@@ -102,7 +101,7 @@ impl Controllers {
         }
     }
 
-    /// One has not answered. Whether it counts as gone.
+    /// A controller has not answered. Returns whether it counts as gone.
     pub(super) fn failed(&mut self, now: Instant, unit: Unit) -> bool {
         let controller = &mut self.units[unit as usize];
         controller.failures += 1;

@@ -1,4 +1,4 @@
-//! What the controllers say about themselves, and what it forbids. PURE.
+//! The status of the controllers, and when it disables driving. PURE.
 
 use std::time::Instant;
 
@@ -20,18 +20,18 @@ pub(super) struct Monitors {
     repeats: u8,
     battery_low: bool,
     hot: bool,
-    /// Whether the errors that there are have led to a reset.
+    /// Whether the current errors have already led to a reset.
     has_reset: bool,
 }
 
-/// What comes of a reading.
+/// The result of a reading.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Finding {
-    /// Somebody should know.
+    /// Log this.
     Say(Note),
-    /// The wheels must stand.
+    /// Stop the wheels.
     Stop(StopReason),
-    /// A reset may help, if there is a way to do it.
+    /// Reset the controllers, if possible.
     Reset,
 }
 
@@ -51,14 +51,14 @@ impl Monitors {
         }
     }
 
-    /// Starts over, with controllers that may have changed.
+    /// Starts over; the controllers may have changed.
     pub(super) fn begin(&mut self, now: Instant) {
         self.status.begin(now);
         self.temperature.begin(now);
         self.battery.begin(now);
     }
 
-    /// When there is something to read.
+    /// When the next reading is due.
     pub(super) fn due(&self) -> Option<Instant> {
         let values = [self.temperature.due(), self.battery.due()];
         values
@@ -68,7 +68,7 @@ impl Monitors {
             .min()
     }
 
-    /// What is to be read now.
+    /// The reading that is due now.
     pub(super) fn next(&self, now: Instant) -> Option<Job> {
         if let Some(unit) = self.status.next(now) {
             return Some(Job::Status(unit));
@@ -81,7 +81,7 @@ impl Monitors {
         Some(Job::Battery(commands[index]))
     }
 
-    /// Why there is no driving.
+    /// Why driving is disabled.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         if self.battery_low {
             Some(Refusal::BatteryLow)
@@ -92,19 +92,19 @@ impl Monitors {
         }
     }
 
-    /// The same in words.
+    /// The same as a text.
     pub(super) fn trouble(&self) -> Option<String> {
         let what = match (self.refusal()?, self.status.error()) {
             (Refusal::Errors, Some((unit, fault))) => Note::Fault(unit, fault).to_string(),
             (refusal, _) => refusal.to_string(),
         };
-        Some(format!("no driving: {what}"))
+        Some(format!("driving disabled: {what}"))
     }
 
     pub(super) fn status_read(&mut self, now: Instant, unit: Unit, status: Status) -> Vec<Finding> {
         let verdict = self.status.read(now, unit, status);
         if !self.looks_for_errors {
-            // It was only to know that somebody is there.
+            // This reading only showed that the controller is connected.
             self.status.forget();
             return Vec::new();
         }
@@ -160,13 +160,13 @@ impl Monitors {
         }
     }
 
-    /// The temperature could not be read; what to say about it.
+    /// The temperature could not be read; returns a log message for it.
     pub(super) fn temperature_failed(&mut self, now: Instant) -> Option<Note> {
         let note = Note::Unknown("temperature");
         self.temperature.failed(now).then_some(note)
     }
 
-    /// A battery could not be measured; what to say about it.
+    /// A battery could not be measured; returns a log message for it.
     pub(super) fn battery_failed(&mut self, now: Instant) -> Option<Note> {
         let note = Note::Unknown("batteries");
         self.battery.failed(now).then_some(note)

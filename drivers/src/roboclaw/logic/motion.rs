@@ -1,4 +1,4 @@
-//! What the wheels are to do, who wants it, and who knows it. PURE.
+//! The newest command, the clients that sent it, and the controllers that have received it. PURE.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use amber_driver::ClientId;
 use super::Settings;
 use crate::roboclaw::units::{Unit, WheelSpeeds};
 
-/// The newest command; what it has overtaken is never sent.
+/// The newest command; a command that was replaced is never sent.
 #[derive(Debug)]
 pub(super) struct Motion {
     target: WheelSpeeds,
-    /// Who has not been told the target yet.
+    /// Controllers that have not received the target yet.
     untold: [bool; 2],
     commanders: Vec<ClientId>,
-    /// Who has been told last.
+    /// The controller that received the last command.
     last_told: Unit,
     /// Whether drive commands leave room for one other job now.
     yields: bool,
@@ -26,7 +26,7 @@ pub(super) struct Motion {
 }
 
 impl Motion {
-    /// Standing still.
+    /// Starts with the wheels standing still.
     pub(super) fn new(now: Instant, settings: &Settings) -> Self {
         Self {
             target: WheelSpeeds::ZERO,
@@ -42,7 +42,7 @@ impl Motion {
         }
     }
 
-    /// Somebody wants the wheels to turn.
+    /// A client commands the wheels.
     pub(super) fn command(&mut self, now: Instant, clients: &[ClientId], speeds: WheelSpeeds) {
         self.target = speeds;
         self.untold = [true; 2];
@@ -52,10 +52,10 @@ impl Motion {
         self.postpone_reset(now);
     }
 
-    /// The wheels are to stand. Whether they were to turn.
+    /// Stops the wheels. Returns whether they were commanded to turn.
     pub(super) fn stop(&mut self) -> bool {
         let turned = self.target != WheelSpeeds::ZERO;
-        // Where they stand, it costs nothing to say it once more.
+        // Sending a stop again does no harm.
         self.untold = [true; 2];
         if turned {
             self.target = WheelSpeeds::ZERO;
@@ -64,31 +64,31 @@ impl Motion {
         turned
     }
 
-    /// What was wanted before is not wanted any more, and need not be told.
+    /// Drops the command; it need not be sent any more.
     pub(super) fn forget(&mut self) {
         self.target = WheelSpeeds::ZERO;
         self.untold = [false; 2];
         self.commanders.clear();
     }
 
-    /// Whether the command in force is this client's.
+    /// Whether this client sent the current command.
     pub(super) fn is_of(&self, client: ClientId) -> bool {
         self.commanders.contains(&client)
     }
 
-    /// What is to be told.
+    /// The speeds to send.
     pub(super) fn target(&self) -> WheelSpeeds {
         self.target
     }
 
-    /// Whether both controllers know it.
+    /// Whether both controllers have received the target.
     pub(super) fn is_told(&self) -> bool {
         self.untold == [false; 2]
     }
 
-    /// Who is to be told it next.
+    /// The controller that receives the target next.
     pub(super) fn next(&self) -> Option<Unit> {
-        // Commands that come faster than they go must reach the rear, too.
+        // Alternates, so that fast commands do not starve the rear controller.
         let order = match self.last_told {
             Unit::Front => [Unit::Rear, Unit::Front],
             Unit::Rear => Unit::BOTH,
@@ -96,8 +96,8 @@ impl Motion {
         order.into_iter().find(|unit| self.untold[*unit as usize])
     }
 
-    /// Whether telling who is next comes before all else. Stopping always does;
-    /// other commands let one other job pass when both have been told.
+    /// Whether sending the target comes before all other jobs. A stop always does; after both
+    /// controllers have received another command, one other job may run.
     pub(super) fn comes_first(&mut self, next: Option<Unit>) -> bool {
         let is_stop = self.target == WheelSpeeds::ZERO;
         let first = next.is_some() && (is_stop || !self.yields);
@@ -105,30 +105,30 @@ impl Motion {
         first
     }
 
-    /// One has been told.
+    /// A controller has received a command.
     pub(super) fn told(&mut self, unit: Unit, speeds: WheelSpeeds) {
         self.last_told = unit;
-        // Otherwise a newer command has come meanwhile.
+        // If they differ, a newer command has arrived meanwhile.
         self.untold[unit as usize] &= speeds != self.target;
     }
 
-    /// When the wheels stop for want of commands.
+    /// When the wheels stop because no command arrives.
     pub(super) fn idle_stop_due(&self) -> Option<Instant> {
         let idle_stop = self.idle_stop.filter(|_| !self.has_idled)?;
         Some(self.last_command + idle_stop)
     }
 
-    /// They do now, until the next command.
+    /// The wheels have stopped for this reason, until the next command.
     pub(super) fn idles(&mut self) {
         self.has_idled = true;
     }
 
-    /// When the controllers are reset for want of commands.
+    /// When the controllers are reset because no command arrives.
     pub(super) fn idle_reset_due(&self) -> Option<Instant> {
         self.idle_reset.map(|_| self.next_reset)
     }
 
-    /// That takes as long again.
+    /// Restarts the time until the reset.
     pub(super) fn postpone_reset(&mut self, now: Instant) {
         self.next_reset = now + self.idle_reset.unwrap_or_default();
     }

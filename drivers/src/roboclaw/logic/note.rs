@@ -1,4 +1,4 @@
-//! What the log says about the controllers. PURE.
+//! Log messages about the controllers. PURE.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -8,45 +8,45 @@ use amber_driver::ClientId;
 use crate::roboclaw::protocol::{Check, Fault};
 use crate::roboclaw::units::Unit;
 
-/// How often the log tells of commands that are too fast.
+/// The minimum interval between log messages about commands that are too fast.
 const SAY_TOO_FAST: Duration = Duration::from_secs(1);
 
-/// How often it repeats what it has told before.
+/// The minimum interval between repeated log messages.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
 
-/// A line for the log.
+/// A log message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
     /// Commands reach the wheels from now on.
     Ready {
         /// The firmware of the front and rear controller.
         versions: [String; 2],
-        /// How packets end.
+        /// The packet format.
         check: Check,
     },
-    /// The same after some trouble.
+    /// The controllers work again after an outage.
     Back {
-        /// How long it took.
+        /// The length of the outage.
         after: Duration,
-        /// How many commands were dropped meanwhile.
+        /// The number of commands dropped meanwhile.
         refused: u64,
     },
-    /// The controllers cannot be reached.
+    /// The controllers are unreachable.
     Trouble(String),
-    /// The wheels were turning, and are stopped.
+    /// The turning wheels were stopped.
     Stopped(StopReason),
     /// Commands were dropped.
     Refused {
-        /// Why the last one was.
+        /// The reason for the last one.
         refusal: Refusal,
-        /// How many since the last time this was said.
+        /// The number since the last such message.
         count: u64,
     },
-    /// A controller complains.
+    /// A controller reports an error or a warning.
     Fault(Unit, Fault),
-    /// None does any more.
+    /// No controller reports errors any more.
     Clean,
-    /// Errors make us reset the controllers.
+    /// The controllers are reset because of errors.
     ResetForErrors,
     /// Too hot to drive, or cool again.
     Temperature {
@@ -55,21 +55,21 @@ pub enum Note {
         /// Tenths of a degree Celsius.
         tenths: i32,
     },
-    /// How the batteries are, in tenths of a volt.
+    /// The battery voltages, in tenths of a volt.
     Battery {
-        /// What drives the motors.
+        /// The battery of the motors.
         main_dv: i32,
-        /// What feeds the electronics.
+        /// The battery of the electronics.
         logic_dv: i32,
     },
-    /// Something cannot be measured, by this firmware or for now.
+    /// A value cannot be measured, with this firmware or at present.
     Unknown(&'static str),
 }
 
 /// Why the wheels are stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// No command has come for long.
+    /// No command has arrived for some time.
     Idle,
     /// A client is gone.
     ClientDied(ClientId),
@@ -84,18 +84,18 @@ pub enum StopReason {
 /// Why a command is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A wheel would be faster than it may be.
+    /// A wheel would exceed the speed limit.
     TooFast {
         /// The fastest wheel.
         fastest_mm_s: u32,
-        /// What is allowed.
+        /// The speed limit.
         max_mm_s: u32,
     },
-    /// The controllers cannot be reached.
+    /// The controllers are unreachable.
     Away,
     /// The controllers are being reset.
     Resetting,
-    /// The battery was low once.
+    /// A low battery was reported earlier.
     BatteryLow,
     /// A controller has an error.
     Errors,
@@ -104,7 +104,7 @@ pub enum Refusal {
 }
 
 impl Note {
-    /// Whether somebody should look at it.
+    /// Whether to log it as a warning.
     pub fn is_warning(&self) -> bool {
         match self {
             Self::Ready { .. }
@@ -136,7 +136,7 @@ impl fmt::Display for Note {
             }
             Self::Back { after, refused } => write!(
                 f,
-                "works again after {:.1} s; wheels stand, {refused} commands were dropped",
+                "works again after {:.1} s; the wheels stand still, {refused} commands were dropped",
                 after.as_secs_f64()
             ),
             Self::Trouble(text) => write!(f, "{text}; trying again"),
@@ -146,14 +146,14 @@ impl fmt::Display for Note {
             Self::Fault(unit, fault) => match fault {
                 Fault::BatteryLow => write!(
                     f,
-                    "{} controller: battery low; no more driving until it is charged and this \
-                     driver restarted",
+                    "{} controller: battery low; driving is disabled until the battery is charged and this \
+                     driver is restarted",
                     unit.name()
                 ),
                 Fault::Error(text) => write!(f, "{} controller: {text}", unit.name()),
-                Fault::Warning(text) => write!(f, "{} controller warns: {text}", unit.name()),
+                Fault::Warning(text) => write!(f, "{} controller: warning: {text}", unit.name()),
             },
-            Self::Clean => write!(f, "the controllers have no errors any more"),
+            Self::Clean => write!(f, "the controllers report no more errors"),
             Self::ResetForErrors => write!(f, "resetting the controllers"),
             Self::Temperature { hot, tenths } => {
                 let word = if *hot {
@@ -171,7 +171,7 @@ impl fmt::Display for Note {
                 logic_dv / 10,
                 logic_dv % 10
             ),
-            Self::Unknown(what) => write!(f, "the controllers do not tell the {what}"),
+            Self::Unknown(what) => write!(f, "the controllers do not report the {what}"),
         }
     }
 }
@@ -179,7 +179,7 @@ impl fmt::Display for Note {
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Idle => f.write_str("no command has come"),
+            Self::Idle => f.write_str("no command has arrived"),
             Self::ClientDied(client) => write!(f, "client {client} is gone"),
             Self::BatteryLow => f.write_str("battery low"),
             Self::Errors => f.write_str("a controller has an error"),
@@ -198,7 +198,7 @@ impl fmt::Display for Refusal {
                 f,
                 "{fastest_mm_s} mm/s is more than max_speed_mm_s = {max_mm_s}"
             ),
-            Self::Away => f.write_str("the controllers cannot be reached"),
+            Self::Away => f.write_str("the controllers are unreachable"),
             Self::Resetting => f.write_str("the controllers are being reset"),
             Self::BatteryLow => f.write_str("the battery was low; restart this driver"),
             Self::Errors => f.write_str("a controller has an error"),
@@ -207,7 +207,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Commands that were dropped and not told of yet.
+/// Dropped commands that were not logged yet.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     kinds: Vec<Kind>,
@@ -221,7 +221,7 @@ struct Kind {
 }
 
 impl Refusals {
-    /// Counts one; how many there are to be told of, if it is time.
+    /// Counts a dropped command. Returns the number to log, when a log message is due.
     pub(super) fn say(&mut self, now: Instant, refusal: Refusal) -> Option<u64> {
         let is_same = |kind: &&mut Kind| {
             std::mem::discriminant(&kind.refusal) == std::mem::discriminant(&refusal)

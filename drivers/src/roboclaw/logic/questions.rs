@@ -1,4 +1,4 @@
-//! Who wants to know the speeds, and what has been measured for them. PURE.
+//! Requests for the speeds, and the reading for them. PURE.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use amber_driver::Origin;
 use crate::roboclaw::protocol::Motor;
 use crate::roboclaw::units::{Unit, WHEELS};
 
-/// How many may wait for the speeds.
+/// Maximum number of requests that wait for the speeds.
 const MAX_ASKERS: usize = 256;
 
-/// How long somebody who asks for the speeds is taken to be waiting.
+/// How long a client is assumed to wait for the speeds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Those who wait. All who have asked before a reading begins share it.
+/// The waiting requests. All requests made before a reading starts share it.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     askers: VecDeque<(Origin, Instant)>,
@@ -22,7 +22,7 @@ pub(super) struct Questions {
     unanswered: u64,
 }
 
-/// The speeds that have been read so far, in the order of [`WHEELS`].
+/// The speeds read so far, in the order of [`WHEELS`].
 #[derive(Debug)]
 struct Reading {
     qpps: [i32; 4],
@@ -31,7 +31,7 @@ struct Reading {
 }
 
 impl Questions {
-    /// Somebody wants to know.
+    /// Adds a request.
     pub(super) fn ask(&mut self, now: Instant, origin: Origin) {
         self.forget_askers(now);
         if self.askers.len() == MAX_ASKERS {
@@ -41,12 +41,12 @@ impl Questions {
         self.askers.push_back((origin, now));
     }
 
-    /// Somebody wants to know, and never will.
+    /// Counts a request that will never get a reply.
     pub(super) fn refuse(&mut self) {
         self.unanswered += 1;
     }
 
-    /// What is to be read now, if somebody waits for it.
+    /// The motor to read now, if a request is waiting.
     pub(super) fn next(&mut self, now: Instant) -> Option<(Unit, Motor)> {
         if self.reading.is_none() {
             self.forget_askers(now);
@@ -62,8 +62,8 @@ impl Questions {
         self.reading.as_ref().map(|reading| WHEELS[reading.done])
     }
 
-    /// It has been read. With the last wheel come the speeds of all, and who
-    /// has waited for them.
+    /// Adds the speed of a motor. After the last wheel, returns all speeds and the requests that
+    /// waited for them.
     pub(super) fn read(&mut self, qpps: i32) -> Option<([i32; 4], Vec<Origin>)> {
         let reading = self.reading.as_mut()?;
         reading.qpps[reading.done] = qpps;
@@ -75,14 +75,14 @@ impl Questions {
         Some((reading.qpps, reading.askers))
     }
 
-    /// Nothing can be read: those for whom it was begun get no answer.
+    /// The reading failed: the requests that it was for get no reply.
     pub(super) fn give_up_reading(&mut self) {
         if let Some(reading) = self.reading.take() {
             self.unanswered += reading.askers.len() as u64;
         }
     }
 
-    /// All who wait; they are answered in another way.
+    /// Takes all waiting requests, for a reply without a reading.
     pub(super) fn take_all(&mut self) -> Vec<Origin> {
         let reading = self.reading.take().into_iter();
         let read_for = reading.flat_map(|reading| reading.askers);
@@ -90,7 +90,7 @@ impl Questions {
         read_for.chain(waiting).collect()
     }
 
-    /// How many never got an answer.
+    /// The number of requests that never got a reply.
     pub(super) fn unanswered(&self) -> u64 {
         self.unanswered
     }

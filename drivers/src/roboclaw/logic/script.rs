@@ -1,4 +1,4 @@
-//! What is said to the controllers in a row, before anything else is. PURE.
+//! Fixed sequences of commands that run before anything else. PURE.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{Line, Settings};
 use crate::roboclaw::protocol::{Command, Motor, PACKET_GAP};
 use crate::roboclaw::units::Unit;
 
-/// How long the reset line is held: the original's 0.5 ms.
+/// How long the reset line is held active: 0.5 ms, as in the original.
 const RESET_PULSE: Duration = Duration::from_micros(500);
 
 const STAND: Command = Command::Drive { m1: 0, m2: 0 };
@@ -15,9 +15,9 @@ const STAND: Command = Command::Drive { m1: 0, m2: 0 };
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Tell(Unit, Command),
-    /// Firmware that does not know it is fine, too.
+    /// Firmware without this command is accepted.
     Try(Unit, Command),
-    /// Whether it arrives or not.
+    /// Sent once; the result does not matter.
     Shout(Unit, Command),
     Set(Line, bool),
     Wait(Duration),
@@ -25,7 +25,7 @@ pub(super) enum Action {
 
 pub(super) type Script = VecDeque<Action>;
 
-/// Who they are, and how they are to be.
+/// Identifies the controllers and sends the settings.
 pub(super) fn start(settings: &Settings) -> Script {
     let questions = [Command::Version, Command::Status];
     let ask = |command| Unit::BOTH.map(|unit| Action::Tell(unit, command));
@@ -34,7 +34,7 @@ pub(super) fn start(settings: &Settings) -> Script {
     script
 }
 
-/// A pulse on the reset line, and how they are to be.
+/// Pulses the reset line and sends the settings again.
 pub(super) fn reset(settings: &Settings) -> Script {
     let mut script = Script::from([
         Action::Set(Line::Reset, true),
@@ -46,12 +46,12 @@ pub(super) fn reset(settings: &Settings) -> Script {
     script
 }
 
-/// Stand, whoever can hear it.
+/// Stops the wheels of every reachable controller.
 pub(super) fn stand() -> Script {
     shout(STAND).into()
 }
 
-/// Stand, for good.
+/// Stops the wheels and releases the motors.
 pub(super) fn release() -> Script {
     [shout(STAND), shout(Command::Release)]
         .into_iter()
@@ -76,7 +76,7 @@ fn set_up(settings: &Settings) -> Script {
         script.extend(commands.map(|command| Action::Tell(unit, command)));
         if let Some(tenths) = settings.watchdog_tenths {
             script.push_back(Action::Try(unit, Command::SetTimeout(tenths)));
-            // Firmware that does not know it understands nothing before a pause.
+            // Firmware without this command needs a pause before the next packet.
             script.push_back(Action::Wait(2 * PACKET_GAP));
         }
     }

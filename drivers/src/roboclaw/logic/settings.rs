@@ -1,80 +1,80 @@
-//! How the robot is made, and what the driver may do with it. PURE.
+//! Settings of the robot and the driver. PURE.
 
 use std::time::Duration;
 
 use crate::roboclaw::protocol::{Check, Pid};
 use crate::roboclaw::units::Wheel;
 
-/// How often the controllers are asked for their status when nothing else says
-/// how often: they must be known to be there.
+/// The interval between status requests when no other setting requires more: they show that the
+/// controllers are connected.
 const HEARTBEAT: Duration = Duration::from_millis(700);
 
-/// How the robot is made, and what it may do.
+/// Settings of the robot and the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The address of the front controller.
     pub front: u8,
     /// The address of the rear controller.
     pub rear: u8,
-    /// How packets end; `None` to find out.
+    /// The packet format; `None` to detect it.
     pub check: Option<Check>,
     /// The wheels.
     pub wheel: Wheel,
-    /// How all motors keep their speed.
+    /// The speed control of all motors.
     pub pid: Pid,
-    /// Commands with a faster wheel are dropped, in mm/s; `None` for any speed.
+    /// Commands with a faster wheel are dropped, in mm/s; `None` for no limit.
     pub max_speed_mm_s: Option<u32>,
-    /// The wheels stop so long after the last command.
+    /// The wheels stop this long after the last command.
     pub idle_stop: Option<Duration>,
-    /// The controllers are reset so long after the last command, if they can be.
+    /// The controllers are reset this long after the last command, if there is a reset line.
     pub idle_reset: Option<Duration>,
-    /// Which lines there are beside the bus.
+    /// The connected GPIO lines.
     pub lines: Lines,
     /// How long the controllers need after a reset.
     pub reset_delay: Duration,
-    /// How often errors are looked for.
+    /// The interval between checks for errors.
     pub error_interval: Option<Duration>,
-    /// How often the batteries are measured.
+    /// The interval between battery measurements.
     pub battery_interval: Option<Duration>,
-    /// How often the temperature is measured.
+    /// The interval between temperature measurements.
     pub temperature_interval: Option<Duration>,
-    /// Too hot to drive, in tenths of a degree Celsius.
+    /// Driving is disabled above this, in tenths of a degree Celsius.
     pub temperature_critical: i32,
-    /// Cool enough again.
+    /// Driving is enabled again below this.
     pub temperature_drop: i32,
-    /// How often something critical is read again before it is believed.
+    /// The number of repeated readings that confirm an alarm.
     pub repeats: u8,
-    /// Controllers stop when they hear nothing for so many tenths of a second.
+    /// Controllers stop after this time without packets, in tenths of a second.
     pub watchdog_tenths: Option<u8>,
-    /// Whose death stops the wheels.
+    /// The clients whose death stops the wheels.
     pub stop_for: StopFor,
 }
 
-/// Which lines there are beside the bus.
+/// The connected GPIO lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
     /// Resets both controllers.
     pub reset: bool,
-    /// Lit while all is well.
+    /// Lit while there are no problems.
     pub green: bool,
-    /// Lit while something is wrong.
+    /// Lit while there is a problem.
     pub red: bool,
 }
 
-/// Whose death stops the wheels.
+/// The clients whose death stops the wheels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopFor {
-    /// Only that of the client whose command is in force.
+    /// Only the client that sent the current command
     #[default]
     Commander,
-    /// That of any client, as the original did.
+    /// Any client, as in the original
     Anyone,
 }
 
 impl Settings {
-    /// How often the controllers are asked for their status: as often as errors
-    /// are looked for, and often enough that their own watchdog sleeps.
+    /// The interval between status requests: short enough for the error checks, and for the
+    /// controllers' watchdog not to expire.
     pub(super) fn status_interval(&self) -> Duration {
         let errors = self.error_interval.unwrap_or(HEARTBEAT);
         let watchdog =
@@ -82,7 +82,7 @@ impl Settings {
         watchdog.map_or(errors, |watchdog| errors.min(watchdog / 3))
     }
 
-    /// How long after the last command the controllers are reset, if they can be.
+    /// How long after the last command the controllers are reset, if there is a reset line.
     pub(super) fn idle_reset(&self) -> Option<Duration> {
         self.idle_reset.filter(|_| self.lines.reset)
     }

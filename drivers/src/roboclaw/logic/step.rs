@@ -1,4 +1,4 @@
-//! What the logic wants done outside, and what can come of it. PURE.
+//! The steps that the logic requests, and their results. PURE.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::Note;
 use crate::roboclaw::protocol::Shape;
 use crate::roboclaw::units::WheelSpeeds;
 
-/// Something to be done outside.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Open the port, then call [`Logic::opened`] or [`Logic::open_failed`].
@@ -19,20 +19,20 @@ pub enum Step {
     Close,
     /// Write a packet and read the reply, then call [`Logic::exchanged`].
     Exchange {
-        /// What to write.
+        /// The packet to write.
         packet: Vec<u8>,
-        /// What to read.
+        /// The reply to read.
         shape: Shape,
     },
-    /// Make a line active or not.
+    /// Set a line active or inactive.
     Set(Line, bool),
-    /// Do nothing on the bus for so long.
+    /// Leave the bus idle for this time.
     Wait(Duration),
-    /// There is nothing more to do.
+    /// Nothing is left to do.
     End,
 }
 
-/// A line beside the bus.
+/// A GPIO line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// Resets both controllers while active.
@@ -43,23 +43,23 @@ pub enum Line {
     Red,
 }
 
-/// What others get to know.
+/// A reply or a log message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// The answer to somebody who has asked.
+    /// The reply to a request.
     Answer(Origin, WheelSpeeds),
-    /// A line for the log.
+    /// A log message.
     Say(Note),
 }
 
-/// Why there is no whole reply.
+/// Why an exchange gave no complete reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExchangeError {
-    /// Nothing came.
+    /// No reply arrived.
     #[error("does not answer")]
     Silent,
     /// The reply ended too early.
-    #[error("answers half")]
+    #[error("sends incomplete replies")]
     Half,
     /// The port has failed.
     #[error("{0}")]

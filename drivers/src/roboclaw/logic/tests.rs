@@ -1,4 +1,4 @@
-//! The rules, told with a clock of their own.
+//! Tests of the rules with a simulated clock.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl Robot {
         robot
     }
 
-    /// Does all that can be done without waiting for a timer.
+    /// Carries out every step that needs no timer.
     fn settle(&mut self) {
         for _ in 0..10_000 {
             let step = self.logic.poll_step(self.now);
@@ -118,7 +118,7 @@ impl Robot {
         }
     }
 
-    /// Lets time pass, from timer to timer.
+    /// Advances the clock from timer to timer.
     fn advance(&mut self, duration: Duration) {
         let end = self.now + duration;
         self.settle();
@@ -159,7 +159,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 #[test]
-fn at_the_start_the_wheels_are_stopped_and_everything_is_set() {
+fn at_the_start_the_wheels_are_stopped_and_all_settings_are_sent() {
     for (check, status_bytes) in [
         (Check::Legacy, 1),
         (Check::LegacyAck, 1),
@@ -205,7 +205,7 @@ fn commands_go_to_the_front_and_then_to_the_rear() {
 }
 
 #[test]
-fn of_commands_that_wait_only_the_newest_is_sent() {
+fn only_the_newest_waiting_command_is_sent() {
     let mut robot = Robot::new(Check::Crc16);
     robot.pair.heard.clear();
     for front_left in 1..=20 {
@@ -221,7 +221,7 @@ fn of_commands_that_wait_only_the_newest_is_sent() {
 }
 
 #[test]
-fn all_who_ask_get_what_was_measured_after_they_asked() {
+fn replies_hold_speeds_measured_after_the_request() {
     let mut robot = Robot::new(Check::Legacy);
     robot.drive(ALICE, AHEAD);
     robot.pair.speeds = [[1484, -1484], [494, 0]];
@@ -249,7 +249,7 @@ fn all_who_ask_get_what_was_measured_after_they_asked() {
 }
 
 #[test]
-fn drive_commands_without_end_leave_room_for_questions() {
+fn continuous_drive_commands_leave_room_for_requests() {
     let mut robot = Robot::new(Check::Crc16);
     robot.ask(1);
     robot.answers.clear();
@@ -268,11 +268,11 @@ fn drive_commands_without_end_leave_room_for_questions() {
     }
     assert_eq!(robot.answers.len(), 1);
     let rear = (robot.pair.take(37).into_iter()).filter(|(unit, _)| *unit == Unit::Rear);
-    assert!(rear.count() >= 10, "both are told");
+    assert!(rear.count() >= 10, "both controllers get commands");
 }
 
 #[test]
-fn what_is_too_fast_is_dropped_whole_counted_and_no_sign_of_life() {
+fn a_too_fast_command_is_dropped_counted_and_does_not_reset_the_idle_timer() {
     let mut robot = Robot::new(Check::Crc16);
     robot.drive(ALICE, AHEAD);
     for i in 0..395 {
@@ -288,7 +288,7 @@ fn what_is_too_fast_is_dropped_whole_counted_and_no_sign_of_life() {
     }
     assert_eq!(robot.logic.counters().too_fast, 395);
     assert_eq!(robot.pair.speeds, [[1484; 2]; 2]);
-    // The first at once, then one a second, with the number of those between.
+    // The first is logged at once, then one per second, with the number of dropped commands.
     assert_eq!(
         robot.warnings()[..2],
         [
@@ -298,7 +298,7 @@ fn what_is_too_fast_is_dropped_whole_counted_and_no_sign_of_life() {
     );
     assert!(robot.warnings().len() <= 5, "{:?}", robot.warnings());
     robot.advance(Duration::from_millis(200));
-    assert!(!robot.turns(), "4 s after the last command that counts");
+    assert!(!robot.turns(), "4 s after the last accepted command");
     robot.drive(
         ALICE,
         WheelSpeeds {
@@ -328,7 +328,7 @@ fn the_wheels_stop_four_seconds_after_the_last_command() {
 }
 
 #[test]
-fn the_wheels_stop_when_who_commands_them_is_gone() {
+fn the_wheels_stop_when_the_commanding_client_is_gone() {
     let mut robot = Robot::new(Check::Crc16);
     robot.drive(ALICE, AHEAD);
     robot.logic.client_died(BOB);
@@ -350,7 +350,7 @@ fn the_wheels_stop_when_who_commands_them_is_gone() {
 }
 
 #[test]
-fn whoever_stops_the_wheels_before_he_goes_is_not_said_to_have_left_them_turning() {
+fn a_client_that_stopped_the_wheels_leaves_without_a_log_message() {
     let mut robot = Robot::new(Check::Crc16);
     robot.drive(ALICE, AHEAD);
     robot.logic.drive(robot.now, &[ALICE], WheelSpeeds::ZERO);
@@ -362,7 +362,7 @@ fn whoever_stops_the_wheels_before_he_goes_is_not_said_to_have_left_them_turning
 }
 
 #[test]
-fn at_the_end_the_wheels_stop_and_are_let_go() {
+fn shutdown_stops_the_wheels_and_releases_the_motors() {
     for check in [Check::Legacy, Check::Crc16] {
         let mut robot = Robot::new(check);
         robot.drive(ALICE, AHEAD);
@@ -379,14 +379,11 @@ fn at_the_end_the_wheels_stop_and_are_let_go() {
 }
 
 #[test]
-fn a_silent_controller_stops_the_other_and_is_complained_of_once() {
+fn a_silent_controller_stops_the_other_and_is_logged_once() {
     for (mood, words) in [
         (Mood::Silent, "the rear controller does not answer"),
-        (
-            Mood::Garbled,
-            "the rear controller answers with wrong bytes",
-        ),
-        (Mood::Half, "the rear controller answers half"),
+        (Mood::Garbled, "the rear controller sends invalid replies"),
+        (Mood::Half, "the rear controller sends incomplete replies"),
     ] {
         let mut robot = Robot::new(Check::Crc16);
         robot.advance(seconds(10));
@@ -401,7 +398,7 @@ fn a_silent_controller_stops_the_other_and_is_complained_of_once() {
             robot.ask(1);
         }
         let warnings = robot.warnings();
-        // Of unknown length, half a reply is just a wrong one.
+        // In a reply of unknown length, a missing end is just an invalid reply.
         let expected = if mood == Mood::Half { 2 } else { 1 };
         assert_eq!(warnings.len(), expected, "{warnings:?}");
         assert!(warnings[0].starts_with(words), "{warnings:?}");
@@ -413,7 +410,7 @@ fn a_silent_controller_stops_the_other_and_is_complained_of_once() {
         let Some(Note::Back { refused: 80, .. }) = robot.notes.last() else {
             panic!("{:?}", robot.notes);
         };
-        assert!(!robot.turns(), "what was commanded meanwhile is forgotten");
+        assert!(!robot.turns(), "commands sent meanwhile are dropped");
         robot.answers.clear();
         robot.ask(2);
         assert_eq!(robot.answers.len(), 1);
@@ -423,7 +420,7 @@ fn a_silent_controller_stops_the_other_and_is_complained_of_once() {
 }
 
 #[test]
-fn an_unplugged_port_is_opened_again_and_the_settings_are_sent_again() {
+fn an_unplugged_port_is_reopened_and_the_settings_are_sent_again() {
     let mut robot = Robot::new(Check::Crc16);
     robot.advance(seconds(10));
     robot.drive(ALICE, AHEAD);
@@ -440,7 +437,7 @@ fn an_unplugged_port_is_opened_again_and_the_settings_are_sent_again() {
 }
 
 #[test]
-fn one_wrong_reply_is_read_again() {
+fn after_one_invalid_reply_the_reading_is_repeated() {
     let mut robot = Robot::new(Check::Crc16);
     robot.pair.speeds = [[1484; 2]; 2];
     let origin = Origin::default();
@@ -450,7 +447,11 @@ fn one_wrong_reply_is_read_again() {
     };
     robot.logic.exchanged(robot.now, Ok(vec![0; 7]));
     let step = robot.logic.poll_step(robot.now);
-    assert_eq!(step, Some(Step::Wait(PACKET_GAP)), "both sides forget");
+    assert_eq!(
+        step,
+        Some(Step::Wait(PACKET_GAP)),
+        "both sides discard the packet"
+    );
     robot.settle();
     assert_eq!(robot.answers.len(), 1);
     assert_eq!(robot.answers[0].1.front_right, 299);
@@ -459,10 +460,10 @@ fn one_wrong_reply_is_read_again() {
 }
 
 #[test]
-fn errors_are_believed_when_they_stay_bit_by_bit() {
+fn each_error_bit_counts_once_it_is_confirmed() {
     let mut robot = Robot::new(Check::Legacy);
     robot.drive(ALICE, AHEAD);
-    // For a moment only.
+    // The error lasts only for a moment.
     robot.pair.status = [1, 0];
     robot.advance(Duration::from_millis(500));
     robot.pair.status = [2, 0];
@@ -473,7 +474,7 @@ fn errors_are_believed_when_they_stay_bit_by_bit() {
     assert!(robot.turns());
     assert_eq!(robot.warnings(), [""; 0]);
 
-    // One bit stays while another comes and goes.
+    // One bit stays set while another one flickers.
     for bits in [0x05, 0x04, 0x05, 0x04, 0x04, 0x04] {
         robot.pair.status = [0, bits];
         robot.advance(Duration::from_millis(250));
@@ -481,7 +482,7 @@ fn errors_are_believed_when_they_stay_bit_by_bit() {
     assert!(!robot.turns());
     assert_eq!(robot.warnings()[0], "rear controller: emergency stop");
     robot.drive(ALICE, AHEAD);
-    assert!(!robot.turns(), "not while it is there");
+    assert!(!robot.turns(), "not while the error lasts");
     robot.pair.status = [0, 0];
     robot.advance(seconds(1));
     assert_eq!(robot.notes.last(), Some(&Note::Clean));
@@ -490,14 +491,14 @@ fn errors_are_believed_when_they_stay_bit_by_bit() {
 }
 
 #[test]
-fn a_low_battery_is_not_forgotten_by_a_reset_or_an_outage() {
+fn a_low_battery_survives_a_reset_and_an_outage() {
     let mut robot = Robot::with(Check::Legacy, |settings| settings.lines.reset = true);
     robot.drive(ALICE, AHEAD);
-    // Together with an error, which leads to a reset.
+    // Together with an error that leads to a reset.
     robot.pair.status = [0x21, 0];
     robot.advance(seconds(2));
     assert!(!robot.turns());
-    assert_eq!(robot.logic.counters().resets, 1, "once in an episode");
+    assert_eq!(robot.logic.counters().resets, 1, "once per episode");
     robot.pair.status = [0, 0];
     robot.advance(seconds(8));
     assert_eq!(robot.logic.counters().resets, 2, "and when idle");
@@ -509,11 +510,11 @@ fn a_low_battery_is_not_forgotten_by_a_reset_or_an_outage() {
     robot.drive(ALICE, AHEAD);
     assert!(!robot.turns());
     robot.ask(1);
-    assert_eq!(robot.answers.len(), 1, "questions are still answered");
+    assert_eq!(robot.answers.len(), 1, "requests are still answered");
 }
 
 #[test]
-fn the_bit_of_a_low_battery_depends_on_the_firmware() {
+fn the_low_battery_bit_depends_on_the_firmware() {
     for (status_bytes, bits, low) in [
         (1, 0x20, true),
         (2, 0x20, false),
@@ -544,7 +545,7 @@ fn the_bit_of_a_low_battery_depends_on_the_firmware() {
 }
 
 #[test]
-fn too_hot_is_confirmed_and_ends_only_when_it_is_clearly_cooler() {
+fn a_high_temperature_is_confirmed_and_ends_only_below_the_lower_limit() {
     let mut robot = Robot::new(Check::Crc16);
     let at = |robot: &mut Robot, tenths| {
         robot.pair.temperature = tenths;
@@ -569,7 +570,7 @@ fn a_reset_is_a_pulse_a_pause_and_the_settings_again() {
     robot.pair.heard.clear();
     let before = robot.now;
     robot.now += seconds(7);
-    // As far as the pause.
+    // Until the pause.
     while robot.lines != [(Line::Reset, true), (Line::Reset, false)] {
         let step = robot.logic.poll_step(robot.now).unwrap();
         robot.carry_out(step);
@@ -585,11 +586,11 @@ fn a_reset_is_a_pulse_a_pause_and_the_settings_again() {
     assert_eq!(robot.pair.take(28).len(), 2);
     assert!(robot.logic.is_ready() && !robot.turns());
     robot.advance(seconds(15));
-    assert_eq!(robot.logic.counters().resets, 3, "every further 7 s");
+    assert_eq!(robot.logic.counters().resets, 3, "every 7 s from then on");
 }
 
 #[test]
-fn lights_tell_how_it_is() {
+fn the_leds_show_the_state() {
     let mut robot = Robot::with(Check::Crc16, |settings| {
         settings.lines.green = true;
         settings.lines.red = true;
@@ -612,7 +613,7 @@ fn lights_tell_how_it_is() {
 }
 
 #[test]
-fn firmware_that_knows_less_is_fine() {
+fn firmware_with_fewer_commands_is_accepted() {
     let mut robot = Robot::new(Check::Crc16);
     robot.pair.unknown = vec![14, 82];
     robot.plugged = false;
@@ -623,11 +624,11 @@ fn firmware_that_knows_less_is_fine() {
     assert!(robot.logic.is_ready());
     assert_eq!(
         robot.warnings(),
-        ["the controllers do not tell the temperature"]
+        ["the controllers do not report the temperature"]
     );
     robot.drive(ALICE, AHEAD);
     assert!(robot.turns());
-    // It may have been the line: looking goes on.
+    // The line may have caused the failure, so the driver keeps trying.
     robot.pair.unknown.clear();
     robot.pair.temperature = 800;
     robot.advance(seconds(7));
@@ -635,7 +636,7 @@ fn firmware_that_knows_less_is_fine() {
 }
 
 #[test]
-fn while_nobody_asks_the_controllers_hear_something_often_enough() {
+fn without_clients_the_controllers_get_packets_often_enough() {
     let mut robot = Robot::with(Check::Crc16, |settings| {
         settings.watchdog_tenths = Some(10);
         settings.error_interval = None;

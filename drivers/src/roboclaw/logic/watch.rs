@@ -1,14 +1,14 @@
-//! Reading something again and again, and believing it only when it stays. PURE.
+//! Reads a value repeatedly, and reports it only when it is confirmed. PURE.
 
 use std::time::{Duration, Instant};
 
 use crate::roboclaw::protocol::{Fault, Status};
 use crate::roboclaw::units::Unit;
 
-/// How long to wait before something critical is read again.
+/// The delay before a critical value is read again.
 const REPEAT: Duration = Duration::from_millis(200);
 
-/// How often something may fail to be read before it is left for the next turn.
+/// How often a reading may fail before it is skipped until the next turn.
 const MAX_FAILURES: u8 = 3;
 
 /// Errors and warnings of both controllers, bit by bit.
@@ -17,22 +17,22 @@ pub(super) struct StatusWatch {
     interval: Duration,
     repeats: u8,
     due: Instant,
-    /// What the front one has said in this round.
+    /// The front controller's status in this round.
     front: Option<Status>,
-    /// What is to be seen so many times more before it is believed.
+    /// A suspected status, and how many more readings must confirm it.
     suspected: Option<([Status; 2], u8)>,
-    /// What is believed.
+    /// The confirmed status.
     known: [Option<Status>; 2],
 }
 
-/// What a round has brought.
+/// The result of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing that was not known.
+    /// Nothing new.
     Nothing,
-    /// These are certain now.
+    /// These faults are confirmed now.
     New(Vec<(Unit, Fault)>),
-    /// All that there was is gone.
+    /// All faults are gone.
     Clean,
 }
 
@@ -48,7 +48,7 @@ impl StatusWatch {
         }
     }
 
-    /// Starts over; what is known stays until it is seen to be gone.
+    /// Starts over; confirmed faults remain until a reading shows that they are gone.
     pub(super) fn begin(&mut self, now: Instant) {
         self.due = now;
         self.front = None;
@@ -59,7 +59,7 @@ impl StatusWatch {
         self.due
     }
 
-    /// Who is to be asked now.
+    /// The controller to read now.
     pub(super) fn next(&self, now: Instant) -> Option<Unit> {
         let unit = match self.front {
             None => Unit::Front,
@@ -68,7 +68,7 @@ impl StatusWatch {
         (now >= self.due).then_some(unit)
     }
 
-    /// Somebody has answered.
+    /// A controller has reported its status.
     pub(super) fn read(&mut self, now: Instant, unit: Unit, status: Status) -> Verdict {
         let Some(front) = self.front.take() else {
             if unit == Unit::Front {
@@ -79,7 +79,7 @@ impl StatusWatch {
         self.round(now, [front, status])
     }
 
-    /// Something that forbids driving.
+    /// A fault that disables driving.
     pub(super) fn error(&self) -> Option<(Unit, Fault)> {
         let known = Unit::BOTH.into_iter().zip(self.known);
         known
@@ -90,7 +90,7 @@ impl StatusWatch {
             .find(|(_, fault)| matches!(fault, Fault::Error(_)))
     }
 
-    /// Nothing is believed.
+    /// Forgets all confirmed faults.
     pub(super) fn forget(&mut self) {
         self.known = [None; 2];
         self.suspected = None;
@@ -143,7 +143,7 @@ impl StatusWatch {
     }
 }
 
-/// Two numbers that are read together now and then.
+/// Two values that are read together at intervals.
 #[derive(Debug)]
 pub(super) struct Watch {
     interval: Option<Duration>,
@@ -168,7 +168,7 @@ impl Watch {
         }
     }
 
-    /// Starts over, with a device that may be able to do more.
+    /// Starts over; the device may support more than before.
     pub(super) fn begin(&mut self, now: Instant) {
         self.due = now;
         self.first = None;
@@ -177,18 +177,18 @@ impl Watch {
         self.has_complained = false;
     }
 
-    /// When to read.
+    /// When the next reading is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.interval.map(|_| self.due)
     }
 
-    /// Which of the two is to be read now.
+    /// Which of the two to read now.
     pub(super) fn next(&self, now: Instant) -> Option<usize> {
         let is_due = self.due().is_some_and(|due| now >= due);
         is_due.then_some(usize::from(self.first.is_some()))
     }
 
-    /// One has been read; both, when it was the second.
+    /// Adds a value. Returns both after the second one.
     pub(super) fn read(&mut self, now: Instant, value: i32) -> Option<[i32; 2]> {
         self.failures = 0;
         let Some(first) = self.first.take() else {
@@ -199,8 +199,8 @@ impl Watch {
         Some([first, value])
     }
 
-    /// One could not be read; whether that is worth a line in the log. A noisy
-    /// line is no reason to stop looking, nor is old firmware worth a second line.
+    /// A reading failed. Returns whether to log it. The driver keeps reading, because the cause may
+    /// be a noisy line; it logs old firmware only once.
     pub(super) fn failed(&mut self, now: Instant) -> bool {
         self.failures += 1;
         if self.failures < MAX_FAILURES {
@@ -212,7 +212,7 @@ impl Watch {
         !std::mem::replace(&mut self.has_complained, true)
     }
 
-    /// Whether something that is seen now has been seen often enough.
+    /// Whether a condition has now been seen often enough.
     pub(super) fn confirms(&mut self, now: Instant, seen: bool, times: u8) -> bool {
         if !seen {
             self.confirmed = 0;
@@ -227,7 +227,7 @@ impl Watch {
         false
     }
 
-    /// Whether a value is that far from the last for which this was true.
+    /// Whether a value differs by this distance from the last value for which this was true.
     pub(super) fn has_moved_by(&mut self, value: i32, distance: i32) -> bool {
         let has = self
             .said

@@ -1,4 +1,4 @@
-//! Packets against bytes of real controllers and of the vendor's library.
+//! Tests of packets against bytes of real controllers and of the vendor's library.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ const TURN: Command = Command::Drive {
 const STOP: Command = Command::Drive { m1: 0, m2: 0 };
 
 #[test]
-fn writes_are_these_bytes() {
+fn writes_have_the_documented_bytes() {
     let other_pid = Pid {
         d: 0,
         p: 327_680,
@@ -132,7 +132,7 @@ fn writes_are_these_bytes() {
 }
 
 #[test]
-fn replies_are_understood() {
+fn replies_are_decoded() {
     let speed = Command::Speed(Motor::M1);
     let status = |bits, width| Reply::Status(Status { bits, width });
     for (address, command, check, reply, expected) in [
@@ -230,7 +230,7 @@ fn replies_are_understood() {
             Ok(expected),
             "{command:?} {reply:02X?}"
         );
-        // A reply to another question has a wrong check here.
+        // A reply to another request has the wrong checksum here.
         if reply.len() > 1 {
             let other = command.decode(address ^ 1, check, &reply);
             assert_eq!(other, Err(BadReply::Check));
@@ -243,8 +243,8 @@ fn replies_are_understood() {
 }
 
 #[test]
-fn sums_of_a_real_controller_hold() {
-    // A reply to `80 10` (encoder M1) that an owner has put down.
+fn a_checksum_of_a_real_controller_is_valid() {
+    // A reply to `80 10` (encoder M1) that a user of a controller published.
     let reply = bytes("00 00 00 06 80 16");
     let data = checked(REAR, 16, Check::Legacy, &reply);
     assert_eq!(data, Ok(&bytes("00 00 00 06 80")[..]));
@@ -252,7 +252,7 @@ fn sums_of_a_real_controller_hold() {
 }
 
 #[test]
-fn the_version_tells_the_generation() {
+fn the_version_reveals_the_generation() {
     let text = b"USB Roboclaw 2x30a v4.1.11\n\0";
     for (check, tail) in [(Check::Crc16, 2), (Check::Legacy, 1)] {
         let all = [&[FRONT, 21], &text[..]].concat();
@@ -276,7 +276,7 @@ fn the_version_tells_the_generation() {
 }
 
 #[test]
-fn the_same_bit_means_different_things() {
+fn the_same_bit_has_different_meanings() {
     let faults = |bits, width| Status { bits, width }.faults().collect::<Vec<_>>();
     for (bits, width, expected) in [
         (0x20, StatusWidth::U8, vec![Fault::BatteryLow]),
@@ -309,7 +309,7 @@ fn the_same_bit_means_different_things() {
 }
 
 #[test]
-fn the_length_of_a_reply_is_known_with_the_dialect() {
+fn the_dialect_determines_the_length_of_a_reply() {
     let dialect = |check, status| Some(Dialect { check, status });
     for (command, dialect, shape) in [
         (Command::Version, None, Shape::UntilSilence),
@@ -341,7 +341,7 @@ fn the_length_of_a_reply_is_known_with_the_dialect() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(
+    fn arbitrary_bytes_never_panic(
         reply in prop::collection::vec(any::<u8>(), 0..70),
         address in any::<u8>(),
     ) {
@@ -361,7 +361,7 @@ proptest! {
     }
 
     #[test]
-    fn one_wrong_bit_is_noticed(speed in any::<i32>(), byte in 0_usize..7, bit in 0..8) {
+    fn one_flipped_bit_is_detected(speed in any::<i32>(), byte in 0_usize..7, bit in 0..8) {
         let mut reply = [&speed.to_be_bytes()[..], &[u8::from(speed < 0)]].concat();
         let all = [&[REAR, 18], &reply[..]].concat();
         reply.extend(crc16(&all).to_be_bytes());

@@ -1,4 +1,4 @@
-//! The whole driver between a mediator and a device of memory.
+//! Tests of the whole driver, between a mediator and an in-memory device.
 
 use std::time::Duration;
 
@@ -23,11 +23,11 @@ enum Mood {
     SeesNothing,
     Silent,
     Garbled,
-    /// Says this once, and then nothing more.
+    /// Sends these bytes once, and then nothing.
     Says(&'static [u8]),
 }
 
-/// Powers a device on and lets it speak.
+/// Powers a device on and serves the connection.
 async fn serve(port: Plug<Mood>, mut stream: DuplexStream) {
     let begin = Instant::now();
     let mut device = sim::Stargazer::new(1, sim::Guide::Newer, MarkType::Hld1S, Duration::ZERO);
@@ -75,7 +75,7 @@ async fn serve(port: Plug<Mood>, mut stream: DuplexStream) {
 
 type Mediator = testing::Mediator<Mood>;
 
-/// Runs a driver while the scenario lasts, and to its end.
+/// Runs a driver during the scenario, then shuts it down.
 async fn check(plugged: bool, mood: Mood, scenario: impl AsyncFnOnce(&mut Mediator)) {
     let port = Plug::new(mood, |port, stream| Box::pin(serve(port, stream)));
     port.plug(plugged);
@@ -85,7 +85,7 @@ async fn check(plugged: bool, mood: Mood, scenario: impl AsyncFnOnce(&mut Mediat
     testing::run(port, driver, scenario).await;
 }
 
-/// Asks for a fix. Whether there is an answer, and what is in it.
+/// Requests a fix. Returns the reply, if any, and its fix.
 async fn ask(mediator: &mut Mediator) -> Option<Option<LocalizationData>> {
     let mut ask = DriverMsg {
         data_request: Some(DataRequest {}),
@@ -118,10 +118,10 @@ async fn subscribe(mediator: &mut Mediator, action: Action, freq: Option<u32>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_the_bytes_that_clients_know() {
+async fn a_reply_has_the_bytes_that_clients_expect() {
     let fix = b"~^I534|+175.16|-3.66|-33.58|200.33`";
     check(true, Mood::Says(fix), async |mediator| {
-        // It was heard right when the driver began.
+        // The fix arrived when the driver started.
         sleep(Duration::from_millis(100)).await;
         mediator.tell(b"\x10\x01\x18\x64\xfa\x01\x00").await;
         let expected = b"\x10\x01\x20\x64\xf2\x01\x1a\
@@ -142,10 +142,10 @@ async fn an_answer_is_the_bytes_that_clients_know() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subscribers_hear_every_fix_or_one_in_a_period() {
+async fn subscribers_get_every_fix_or_one_per_period() {
     check(true, Mood::Looks, async |mediator| {
         let count = async |mediator: &mut Mediator| {
-            // Whatever is on its way still.
+            // Drain messages that are still in transit.
             while tokio::time::timeout(Duration::from_millis(20), mediator.hear())
                 .await
                 .is_ok()
@@ -162,7 +162,7 @@ async fn subscribers_hear_every_fix_or_one_in_a_period() {
         };
         sleep(Duration::from_secs(1)).await;
         assert_eq!(count(mediator).await, 0);
-        // Bytes of clients.
+        // Bytes of a real client.
         mediator.tell(b"\x10\x01\x82\x02\x02\x08\x01").await;
         assert!((19..=22).contains(&count(mediator).await));
         subscribe(mediator, Action::Unsubscribe, None).await;
@@ -171,12 +171,15 @@ async fn subscribers_hear_every_fix_or_one_in_a_period() {
             .await;
         assert!((9..=11).contains(&count(mediator).await));
         subscribe(mediator, Action::Unsubscribe, Some(0)).await;
-        assert!((9..=11).contains(&count(mediator).await), "another kind");
+        assert!(
+            (9..=11).contains(&count(mediator).await),
+            "the other kind continues"
+        );
         mediator
             .tell(b"\x10\x01\x82\x02\x05\x08\x02\x10\xc8\x01")
             .await;
         assert_eq!(count(mediator).await, 0);
-        // The way of the drivers in other languages.
+        // The request that drivers in other languages use.
         mediator.tell(b"\x10\x06").await;
         assert!((19..=22).contains(&count(mediator).await));
         mediator.tell(b"\x10\x07").await;
@@ -191,7 +194,7 @@ async fn subscribers_hear_every_fix_or_one_in_a_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_device_that_is_missing_at_first_is_found_when_it_is_plugged_in() {
+async fn a_device_plugged_in_later_is_found() {
     check(false, Mood::Looks, async |mediator| {
         mediator.expect_health(Some("the port is not there")).await;
         assert_eq!(ask(mediator).await, None);
@@ -216,7 +219,7 @@ async fn a_device_that_is_missing_at_first_is_found_when_it_is_plugged_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_and_garbage_are_told_and_a_dead_zone_is_no_trouble() {
+async fn silence_and_garbage_are_reported_but_a_dead_zone_is_not() {
     check(true, Mood::SeesNothing, async |mediator| {
         sleep(Duration::from_secs(1)).await;
         assert_eq!(ask(mediator).await, Some(None), "there was no fix");
@@ -231,7 +234,7 @@ async fn silence_and_garbage_are_told_and_a_dead_zone_is_no_trouble() {
         mediator.expect_no_more_health();
         for (mood, trouble) in [
             (Mood::Silent, "the StarGazer is silent"),
-            (Mood::Garbled, "the StarGazer sends nothing but wrong bytes"),
+            (Mood::Garbled, "the StarGazer sends only invalid data"),
         ] {
             mediator.port.with(|now| *now = mood);
             mediator.expect_health(Some(trouble)).await;
@@ -246,7 +249,7 @@ async fn silence_and_garbage_are_told_and_a_dead_zone_is_no_trouble() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_makes_no_sense_does_no_harm() {
+async fn invalid_messages_do_no_harm() {
     check(true, Mood::Looks, async |mediator| {
         for message in [
             &b"\x10\x01\x18\x05"[..],

@@ -1,28 +1,28 @@
-//! What the log says about the StarGazer. PURE.
+//! Log messages about the StarGazer. PURE.
 
 use std::time::Duration;
 
-/// A line for the log.
+/// A log message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// It works; with its firmware, if it was asked.
+    /// The device works; with its firmware version, if it was requested.
     Ready(Option<String>),
-    /// The same after some trouble that lasted so long.
+    /// The device works again after an outage of this length.
     Back(Duration),
-    /// It does not.
+    /// The device does not work.
     Trouble(String),
-    /// These parameters had another value and were written.
+    /// These parameters had other values and were written.
     Written(String),
-    /// A marker that is on the map can be seen, or none.
+    /// Whether a marker of the map is in view.
     InView(bool),
     /// This marker is not on the map.
     Stranger(u32),
-    /// Somebody wanted to be subscribed.
+    /// A subscription was rejected.
     TooMany,
 }
 
 impl Note {
-    /// Whether somebody should look at it.
+    /// Whether to log it as a warning.
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Trouble(_) | Self::Stranger(_) | Self::TooMany)
     }
@@ -44,7 +44,7 @@ impl std::fmt::Display for Note {
                     "marker {marker} is in view but not in the file of markers (logged once)"
                 )
             }
-            Self::TooMany => f.write_str("too many subscribers, somebody is left out"),
+            Self::TooMany => f.write_str("too many subscribers; a new one was rejected"),
         }
     }
 }

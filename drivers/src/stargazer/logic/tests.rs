@@ -1,4 +1,4 @@
-//! The rules, told with a clock of their own and the simulated robot.
+//! Tests of the rules with a simulated clock and robot.
 
 use amber_driver::proto::SynNum;
 use amber_sim::ceiling::Ceiling;
@@ -36,7 +36,7 @@ fn client(id: i32) -> Origin {
 }
 
 impl Bench {
-    /// In the middle of the hall, with a file of the markers.
+    /// In the middle of the hall, with a marker file.
     fn new(options: &str) -> Self {
         let map = Map::flat();
         let ceiling = Ceiling::over(&map);
@@ -51,9 +51,9 @@ impl Bench {
             variants: robot::Variants::default(),
         })
         .unwrap();
-        // As particular as a real one.
+        // As sensitive to fast characters as a real device.
         robot.stargazer_mut().set_min_pause(10 * MS);
-        // What the driver makes of fixes is checked to the millimetre.
+        // The computed fixes are checked to the millimetre.
         robot.stargazer_mut().set_noise(false);
         let options: Options = toml::from_str(options).unwrap();
         let (settings, _) = options.settings(markers).unwrap();
@@ -113,7 +113,7 @@ impl Bench {
         }
     }
 
-    /// Lets time pass, from timer to timer.
+    /// Advances the clock from timer to timer.
     fn advance(&mut self, duration: Duration) {
         let end = self.now + duration;
         self.settle();
@@ -151,7 +151,7 @@ impl Bench {
         }
     }
 
-    /// Puts the robot somewhere on the map.
+    /// Moves the robot to a place on the map.
     fn place(&mut self, x_m: f64, y_m: f64) {
         self.robot.place(from_map(x_m, y_m, 0.0)).unwrap();
     }
@@ -162,7 +162,7 @@ impl Bench {
     }
 }
 
-/// How far a fix is from where the robot was, in mm and degrees.
+/// The distance between a fix and the true position, in mm and degrees.
 #[track_caller]
 fn error(bench: &Bench, time: Duration, fix: &Fix) -> (f64, f64) {
     let (x_m, y_m, heading) = to_map(bench.robot.world().pose_at(time));
@@ -178,10 +178,10 @@ fn error(bench: &Bench, time: Duration, fix: &Fix) -> (f64, f64) {
 }
 
 #[test]
-fn fixes_are_where_the_robot_is_over_a_drive() {
+fn fixes_follow_the_robot_during_a_drive() {
     let mut bench = Bench::new("");
     let mut markers = BTreeSet::new();
-    // Through the hall, and turning round and round.
+    // Through the hall, with several turns.
     for (left, right, turns) in [
         (2000, 2000, 120),
         (600, -600, 40),
@@ -208,7 +208,7 @@ fn fixes_are_where_the_robot_is_over_a_drive() {
 }
 
 #[test]
-fn in_a_dead_zone_nothing_is_published_and_answers_are_old() {
+fn in_a_dead_zone_nothing_is_published_and_replies_hold_the_last_fix() {
     let mut bench = Bench::new("");
     assert_eq!(bench.ask(), Some(Known::Nothing));
     bench
@@ -241,7 +241,7 @@ fn in_a_dead_zone_nothing_is_published_and_answers_are_old() {
 }
 
 #[test]
-fn each_client_hears_as_often_as_it_wants() {
+fn each_client_gets_fixes_at_its_own_rate() {
     let mut bench = Bench::new("");
     bench.advance(SECOND);
     let now = bench.instant();
@@ -261,7 +261,7 @@ fn each_client_hears_as_often_as_it_wants() {
         [2, 3].map(|id| clients.iter().filter(|client| **client == id).count())
     };
     assert_eq!(heard(&mut bench, SECOND), [10, 12]);
-    // The kinds are apart.
+    // The two kinds are independent.
     bench.logic.unsubscribe(&client(3), Rate::EachFix);
     assert_eq!(heard(&mut bench, SECOND), [10, 2]);
     bench.logic.unsubscribe(&client(3), Rate::Period(MS));
@@ -275,7 +275,7 @@ fn each_client_hears_as_often_as_it_wants() {
 }
 
 #[test]
-fn a_device_that_was_stopped_is_told_to_go_on() {
+fn a_stopped_device_is_started() {
     let mut bench = Bench::new("");
     for byte in b"~#CalcStop`" {
         bench.robot.handle_bytes(bench.now, DEVICE, &[*byte]);
@@ -309,7 +309,7 @@ fn parameters_are_set_before_anything_else() {
     );
     assert!(matches!(bench.ask(), Some(Known::Fresh(_))));
 
-    // It has them for good, so the next time nothing is written.
+    // The device stores parameters, so nothing is written the next time.
     bench.begin_fault(Fault::Unplug(DEVICE));
     bench.robot.clear();
     bench.notes.clear();
@@ -325,7 +325,7 @@ fn parameters_are_set_before_anything_else() {
 }
 
 #[test]
-fn a_device_that_takes_no_parameters_is_in_trouble() {
+fn a_device_that_accepts_no_parameters_is_reported() {
     let mut bench = Bench::new("set = [\"IDNum=9\"]");
     bench.begin_fault(Fault::Stall(DEVICE));
     bench.advance(10 * SECOND);
@@ -338,7 +338,7 @@ fn a_device_that_takes_no_parameters_is_in_trouble() {
 }
 
 #[test]
-fn there_are_no_answers_while_it_is_unplugged_or_silent() {
+fn there_are_no_replies_while_the_device_is_unplugged_or_silent() {
     let mut bench = Bench::new("");
     bench.advance(SECOND);
     for (fault, trouble) in [
@@ -360,7 +360,7 @@ fn there_are_no_answers_while_it_is_unplugged_or_silent() {
 }
 
 #[test]
-fn wrong_bits_make_no_wrong_places() {
+fn flipped_bits_give_no_wrong_positions() {
     let mut bench = Bench::new("");
     bench.advance(SECOND);
     bench.begin_fault(Fault::Corrupt(DEVICE));
@@ -378,12 +378,12 @@ fn wrong_bits_make_no_wrong_places() {
         "{counters:?}"
     );
     assert!(counters.fixes > 150, "{counters:?}");
-    // A wrong digit that the robot could have driven cannot be told.
+    // A wrong digit within the robot's range of motion cannot be detected.
     assert!(worst_mm < 600.0, "{worst_mm}");
 }
 
 #[test]
-fn nothing_but_nonsense_is_trouble() {
+fn invalid_data_is_reported() {
     let mut bench = Bench::new("");
     bench.advance(SECOND);
     bench.begin_fault(Fault::Stall(DEVICE));
@@ -391,12 +391,12 @@ fn nothing_but_nonsense_is_trouble() {
         bench.logic.handle_bytes(bench.instant(), b"nonsense");
         bench.advance(100 * MS);
     }
-    let trouble = "the StarGazer sends nothing but wrong bytes";
+    let trouble = "the StarGazer sends only invalid data";
     assert_eq!(bench.logic.trouble(), Some(trouble));
 }
 
 #[test]
-fn a_marker_that_is_not_in_the_file_is_named_once_and_is_no_fix() {
+fn an_unknown_marker_is_logged_once_and_gives_no_fix() {
     let mut bench = Bench::new("");
     bench.begin_fault(Fault::Stall(DEVICE));
     let fix = b"~^I534|+175.16|-3.66|-33.58|200.33`";
@@ -410,7 +410,7 @@ fn a_marker_that_is_not_in_the_file_is_named_once_and_is_no_fix() {
 }
 
 #[test]
-fn it_ends_at_once_and_nothing_comes_after() {
+fn it_ends_at_once_without_further_output() {
     let mut bench = Bench::new("");
     bench.advance(SECOND);
     bench.logic.shut_down();
@@ -419,7 +419,7 @@ fn it_ends_at_once_and_nothing_comes_after() {
 }
 
 #[test]
-fn there_is_a_limit_to_subscribers() {
+fn the_number_of_subscribers_is_limited() {
     let mut bench = Bench::new("");
     for id in 0..2000 {
         bench
