@@ -1,4 +1,4 @@
-//! The verb `sim` as a program of its own. IO.
+//! The command `amber sim` as a separate program. IO.
 //!
 //! ```sh
 //! cargo run -p amber-sim --example sim -- --map lab.roson
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let mut err = std::io::stderr().lock();
-            // There is nobody else to tell.
+            // Errors while writing to stderr cannot be reported.
             let _ = writeln!(err, "error: {failure}");
             if let Some(hint) = &failure.hint {
                 let _ = writeln!(err, "hint: {hint}");

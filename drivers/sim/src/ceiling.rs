@@ -1,27 +1,27 @@
-//! Markers on the ceiling, and which of them can be seen from below. PURE.
+//! Markers on the ceiling, and their visibility from below. PURE.
 //!
-//! A marker is in view when it is not too far away and no wall stands between.
+//! A marker is in view if it is near enough and no wall is in between.
 
 use std::fmt::Write;
 
 use crate::geometry::{Point, Pose, Segment, Walls, wrap};
 use crate::map::{Map, to_map};
 
-/// From the sensor up to the markers.
+/// The height of the markers above the sensor.
 pub const HEIGHT_M: f64 = 2.4;
 
-/// How far to the side a marker can be seen: at this height the view has a
+/// The horizontal distance at which a marker is visible. At this height the field of view has a
 /// diameter of 2.5 to 3 m.
 pub const VIEW_M: f64 = 1.4;
 
-/// How far apart markers are if a map does not say where rooms are: a place
-/// in the middle of four markers sees all of them.
+/// The distance between markers if the map does not name rooms: in the middle of four markers, all
+/// of them are visible.
 const GRID_M: f64 = 1.95;
 
-/// A large map has no more markers than this, and so has places without any.
+/// The maximum number of markers. A larger map therefore has places without any.
 const MAX_MARKERS: usize = 312;
 
-/// How much each marker is turned more than the one before.
+/// The rotation of each marker relative to the previous one.
 const TURN_DEG: f64 = 100.0;
 
 /// A type of mark, for ceilings up to 2.9 m.
@@ -44,9 +44,9 @@ impl MarkType {
         }
     }
 
-    /// The ids of all marks, ascending: 2, 16, 18, 32 and so on. Each dot is a
-    /// bit, each row a digit of 16. Dots in the corners are the same in all
-    /// marks, so they have no bits in ids.
+    /// The ids of all marks, ascending: 2, 16, 18, 32 and so on. Each dot is a bit, each row a
+    /// hexadecimal digit. The dots in the corners are the same in all marks, so they have no bits
+    /// in the id.
     fn ids(self) -> impl Iterator<Item = u32> {
         let dots = match self {
             Self::Hld1S => 0x272,
@@ -61,7 +61,7 @@ impl MarkType {
 pub struct Marker {
     /// Its number.
     pub id: u32,
-    /// Where it is, and how it is turned.
+    /// Its position and rotation.
     pub pose: Pose,
 }
 
@@ -72,18 +72,18 @@ pub struct Ceiling {
     mark_type: MarkType,
 }
 
-/// A marker as it is seen.
+/// A visible marker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
     /// Its number.
     pub id: u32,
-    /// Where the robot is in the frame of the marker.
+    /// The robot's pose in the frame of the marker.
     pub pose: Pose,
 }
 
 impl Ceiling {
-    /// One marker in the middle of each room that the map names, or else a
-    /// grid between the outermost walls. Each is turned another way.
+    /// One marker in the middle of each room of the map, or a grid between the outermost walls.
+    /// Each is rotated differently.
     #[must_use]
     pub fn over(map: &Map) -> Self {
         let places = match map.nodes.is_empty() {
@@ -115,7 +115,7 @@ impl Ceiling {
         self.mark_type
     }
 
-    /// The markers that can be seen from a place, the nearest first.
+    /// The markers visible from a pose, the nearest first.
     #[must_use]
     pub fn seen_from(&self, pose: Pose, walls: &Walls) -> Vec<Seen> {
         let mut seen: Vec<_> = (self.markers.iter())
@@ -131,15 +131,14 @@ impl Ceiling {
         seen
     }
 
-    /// Where the robot is in the frame of a marker, whether that is in view or not.
+    /// The robot's pose in the frame of a marker, visible or not.
     #[must_use]
     pub fn from_marker(&self, id: u32, pose: Pose) -> Option<Pose> {
         let marker = self.markers.iter().find(|marker| marker.id == id)?;
         Some(relative(marker.pose, pose))
     }
 
-    /// A file that says where the markers are, for drivers, as on the map:
-    /// metres with y down, degrees clockwise.
+    /// A marker file for drivers, in map coordinates: metres with y down, degrees clockwise.
     #[must_use]
     pub fn file(&self) -> String {
         let mut text =
@@ -168,7 +167,7 @@ fn relative(from: Pose, pose: Pose) -> Pose {
 fn grid(walls: &[Segment]) -> Vec<Point> {
     let (low, high) = Walls::new(walls.to_vec()).bounds();
     let size = high.minus(low);
-    // Large maps have fewer markers than they need.
+    // Large maps have fewer markers than full coverage needs.
     let step_m = GRID_M.max((size.x * size.y / MAX_MARKERS as f64).sqrt());
     let count = |length: f64| (length / step_m).ceil().max(1.0) as u32;
     let (columns, rows) = (count(size.x), count(size.y));
@@ -188,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_room_of_the_flat_has_a_marker_that_is_turned_its_own_way() {
+    fn each_room_of_the_flat_has_a_marker_with_its_own_rotation() {
         let map = Map::flat();
         let ceiling = Ceiling::over(&map);
         assert_eq!(ceiling.markers.len(), 6);
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_those_of_real_marks() {
+    fn ids_match_real_marks() {
         let ids: Vec<u32> = MarkType::Hld1S.ids().collect();
         assert_eq!(
             (&ids[..8], ids.len()),
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_walls_and_far_away_there_is_none() {
+    fn markers_behind_walls_or_far_away_are_not_visible() {
         let map = Map::flat();
         let ceiling = Ceiling::over(&map);
         let walls = Walls::new(map.walls);
@@ -221,7 +220,7 @@ mod tests {
             let seen = ceiling.seen_from(crate::map::from_map(x, y, 0.0), &walls);
             seen.iter().map(|seen| seen.id).collect()
         };
-        // In the hall: its middle, through a door, and its end.
+        // In the hall: in its middle, through a door, and at its end.
         assert_eq!(ids(3.4, 2.2), [2, 18]);
         assert_eq!(ids(0.4, 2.9), [0; 0]);
         assert_eq!(ids(2.1, 4.0), [34]);

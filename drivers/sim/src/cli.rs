@@ -1,4 +1,4 @@
-//! The verb `amber sim`. IO.
+//! The command `amber sim`. IO.
 
 mod start;
 
@@ -17,10 +17,10 @@ use crate::map::Map;
 use crate::robot::Fault;
 use crate::simulator::{self, Simulator};
 
-/// The longest map that is read, in bytes: a building with every brick.
+/// The maximum size of a map file in bytes: enough for a building with every brick.
 const MAP_BYTES: u64 = 16 * 1024 * 1024;
 
-/// `amber sim`, and what can be done to a simulation that runs.
+/// `amber sim`, and commands for a running simulation.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   amber sim
@@ -86,7 +86,7 @@ enum FaultKind {
     Clear,
 }
 
-/// A place as in a map.
+/// A place in map coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
     x_m: f64,
@@ -94,14 +94,14 @@ struct Place {
     heading_deg: f64,
 }
 
-/// Why it was not done.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     /// What happened, in lower case.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
-    /// Whether what was asked makes no sense, whatever runs.
+    /// Whether the request is invalid in itself.
     pub wrong_request: bool,
 }
 
@@ -156,17 +156,17 @@ impl FromStr for Place {
 }
 
 impl Options {
-    /// What to simulate, with the map read.
+    /// The configuration, with the map loaded.
     ///
     /// # Errors
-    /// The map cannot be read, or is none.
+    /// The map cannot be read or is invalid.
     pub fn config(&self) -> Result<simulator::Config, Failure> {
         self.start.config(self.dir.clone())
     }
 }
 
-/// Does what was asked: runs a simulation until Ctrl-C, or asks the one that
-/// runs. What is for programs goes to stdout: `json` makes it JSON.
+/// Runs a simulation until Ctrl-C, or sends a request to the running one. Data goes to stdout;
+/// `json` selects JSON.
 ///
 /// # Errors
 /// See [`Failure`].
@@ -190,7 +190,7 @@ pub fn run(options: &Options, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// The folder if none is named: one per user.
+/// The default folder: one per user.
 #[must_use]
 pub fn default_folder() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR") {
@@ -223,12 +223,12 @@ fn simulate(options: &Options, json: bool) -> Result<(), Failure> {
         print(&text)?;
         Ok(simulator.run(end).await?)
     });
-    // A thread may still read from stdin.
+    // A thread may still be reading stdin.
     runtime.shutdown_background();
     result
 }
 
-/// Done at Ctrl-C, SIGTERM and SIGHUP, and at the end of stdin if that counts.
+/// Completes at Ctrl-C, SIGTERM or SIGHUP, and at the end of stdin if `until_eof` is set.
 fn end(until_eof: bool) -> Result<impl Future<Output = ()>, Failure> {
     let on =
         |kind| signal(kind).map_err(|error| failure(format!("cannot wait for signals: {error}")));
@@ -271,7 +271,7 @@ fn request(verb: &Verb) -> Result<Request, Failure> {
         } => Request::Replug {
             device: about
                 .clone()
-                .ok_or_else(|| wrong("replug needs to know what: name a device"))?,
+                .ok_or_else(|| wrong("replug needs the name of a device"))?,
         },
         Verb::Fault {
             kind,
@@ -284,7 +284,7 @@ fn request(verb: &Verb) -> Result<Request, Failure> {
                 .unwrap_or_default();
             Fault::parse(&fault, about.as_deref()).map_err(|error| wrong(&error.to_string()))?;
             if seconds.is_some_and(|seconds| seconds.is_nan() || seconds < 0.0) {
-                return Err(wrong("a fault cannot last less than no time"));
+                return Err(wrong("the duration of a fault must not be negative"));
             }
             Request::Fault {
                 fault,
@@ -303,7 +303,7 @@ fn ask(folder: &Path, request: Request) -> Result<Answer, Failure> {
         );
         if nobody {
             Failure {
-                message: format!("no simulation runs in {}", folder.display()),
+                message: format!("no simulation is running in {}", folder.display()),
                 hint: Some(
                     "start one with `amber sim`, or select its folder with --dir".to_owned(),
                 ),
@@ -334,7 +334,7 @@ fn read_map(file: &Path) -> Result<Map, Failure> {
     Map::parse(&text).map_err(|error| wrong(&format!("{}: {error}", file.display())))
 }
 
-/// The truth as text.
+/// Formats the state for people.
 fn people(state: &State) -> String {
     let wheels = state.wheels_mm_per_s;
     let mut text = format!(
@@ -370,7 +370,7 @@ fn people(state: &State) -> String {
     text
 }
 
-/// Those that get pulses.
+/// The servos that receive pulses.
 fn servos(servos: &[Servo]) -> String {
     let driven = servos
         .iter()
@@ -380,7 +380,7 @@ fn servos(servos: &[Servo]) -> String {
         |(channel, servo): (usize, &Servo)| format!("{channel} at {:.1} deg", servo.angle_deg);
     let angles: Vec<_> = driven.map(angle).collect();
     match angles.is_empty() {
-        true => "none gets pulses".to_owned(),
+        true => "none receives pulses".to_owned(),
         false => angles.join(", "),
     }
 }
@@ -396,7 +396,7 @@ fn markers(in_view: &[u32]) -> String {
     }
 }
 
-/// Data for whoever reads stdout; that nobody does any more is no error.
+/// Writes data to stdout. A closed pipe is not an error.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -441,7 +441,7 @@ mod tests {
         Cli::try_parse_from(line.split(' ')).expect(line).options
     }
 
-    /// What is asked of a running simulation by a command line, or why not.
+    /// Checks the request for a running simulation that a command line produces, or its error.
     fn check(line: &str, expected: Result<Request, &str>) {
         let verb = parse(line).verb.expect("a verb");
         let found = request(&verb);
@@ -464,12 +464,12 @@ mod tests {
     }
 
     #[test]
-    fn the_options_are_sound() {
+    fn the_options_are_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn command_lines_are_requests() {
+    fn command_lines_become_requests() {
         check("sim state", Ok(Request::State));
         check("sim reset", Ok(Request::Reset));
         check("sim fault clear", Ok(Request::Clear));
@@ -493,22 +493,16 @@ mod tests {
                 heading_deg: -90.0,
             }),
         );
-        check(
-            "sim fault stall",
-            Err("stall needs to know what: name a device"),
-        );
-        check(
-            "sim fault replug",
-            Err("replug needs to know what: name a device"),
-        );
+        check("sim fault stall", Err("stall needs the name of a device"));
+        check("sim fault replug", Err("replug needs the name of a device"));
         check(
             "sim fault low-battery --for nan",
-            Err("a fault cannot last less than no time"),
+            Err("the duration of a fault must not be negative"),
         );
     }
 
     #[test]
-    fn options_are_a_configuration() {
+    fn options_become_a_configuration() {
         let line = "sim --dir /here --start 1,2 --roboclaw legacy --hokuyo utm-30lx --speed 5";
         let config = parse(line).config().unwrap();
         assert_eq!(config.folder, Path::new("/here"));
@@ -521,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said() {
+    fn unreadable_maps_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("bad.roson");
         std::fs::write(&file, "{}").unwrap();
@@ -538,10 +532,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_to_ask_is_said_with_a_hint() {
+    fn without_a_simulation_there_is_an_error_with_a_hint() {
         let folder = tempfile::tempdir().unwrap();
         let failure = ask(folder.path(), Request::State).unwrap_err();
-        assert!(failure.message.starts_with("no simulation runs in "));
+        assert!(failure.message.starts_with("no simulation is running in "));
         assert!(failure.hint.is_some() && !failure.wrong_request);
     }
 }

@@ -1,5 +1,5 @@
-//! How one asks a running simulation about itself and makes faults: lines of
-//! JSON over a Unix socket in its folder. IO.
+//! The control socket of a running simulation: queries and faults, as lines of JSON over a Unix
+//! socket in its folder. IO.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream as BlockingStream;
@@ -16,36 +16,36 @@ use crate::unix_server::UnixServer;
 /// The socket in the folder of a simulation.
 pub const SOCKET: &str = "control";
 
-/// No request is longer than this.
+/// The maximum length of a request.
 const MAX_REQUEST: u64 = 4_096;
-/// How long the command line waits for a simulation.
+/// How long the command line waits for a reply.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What can be asked.
+/// A request to the simulation.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// How is everything?
+    /// Reports the state.
     State,
-    /// Something shall go wrong.
+    /// Starts a fault.
     Fault {
-        /// What: unplug, stall, corrupt, low-battery, stuck-wheel.
+        /// The kind: unplug, stall, corrupt, low-battery, stuck-wheel.
         fault: String,
-        /// Which device or wheel.
+        /// The device or wheel.
         about: Option<String>,
-        /// For so long; until it is cleared if absent.
+        /// The duration; if absent, until it is cleared.
         seconds: Option<f64>,
     },
-    /// The plug of a device is put in again.
+    /// Plugs a device in again.
     Replug {
         /// Which device.
         device: String,
     },
-    /// Nothing shall be wrong any more.
+    /// Clears all faults.
     Clear,
-    /// The reset line of the motor controllers is pulled.
+    /// Pulls the reset line of the motor controllers.
     Reset,
-    /// The robot is put somewhere else, as in the map: y down, clockwise.
+    /// Moves the robot to another place, in map coordinates: y down, clockwise.
     Place {
         /// To the right.
         x_m: f64,
@@ -56,81 +56,81 @@ pub enum Request {
     },
 }
 
-/// The answer to a request.
+/// The reply to a request.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// It was done.
+    /// The request was carried out.
     Done,
-    /// How everything is.
+    /// The state.
     State(State),
-    /// It was not done, and why.
+    /// The request failed, and why.
     Error(String),
 }
 
-/// The truth about a simulation.
+/// The true state of a simulation.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct State {
     /// Simulated time since the beginning.
     pub time_s: f64,
     /// The name of the map.
     pub map: String,
-    /// Where the robot is, as in the map: to the right.
+    /// The robot's position in map coordinates: to the right.
     pub x_m: f64,
-    /// As in the map: down.
+    /// In map coordinates: down.
     pub y_m: f64,
-    /// As in the map: clockwise from x, in (-180, 180].
+    /// In map coordinates: clockwise from x, in (-180, 180].
     pub heading_deg: f64,
     /// The speeds of the wheels, positive forward.
     pub wheels_mm_per_s: Wheels,
-    /// How often the robot began to touch a wall.
+    /// How often the robot started to touch a wall.
     pub contacts: u64,
-    /// Whether it touches one now.
+    /// Whether it touches a wall now.
     pub touching: bool,
     /// From the centre of the robot to the nearest wall.
     pub clearance_m: f64,
-    /// The length of the way so far.
+    /// The distance driven so far.
     pub travelled_m: f64,
-    /// How many scans were measured.
+    /// The number of scans measured.
     pub scans: u64,
     /// Whether a laser is on.
     pub laser_on: bool,
-    /// The markers on the ceiling that can be seen, the nearest first.
+    /// The visible markers on the ceiling, the nearest first.
     pub markers: Vec<u32>,
     /// The servos, from channel 0.
     pub servos: Vec<Servo>,
-    /// What is wrong, as one would write it.
+    /// The active faults, as on the command line.
     pub faults: Vec<String>,
 }
 
 /// A servo and its pulse.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Servo {
-    /// Where the pulse goes; 0 for no pulse.
+    /// The target pulse width; 0 for no pulse.
     pub target_us: f64,
-    /// The pulse; 0 for none.
+    /// The current pulse width; 0 for none.
     pub pulse_us: f64,
-    /// Where the shaft is: 0 degrees at 2400 us, 180 at 600 us.
+    /// The shaft angle: 0 degrees at 2400 us, 180 at 600 us.
     pub angle_deg: f64,
 }
 
-/// A number for each wheel.
+/// A value for each wheel.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Wheels {
-    /// Ahead on the left.
+    /// Front left.
     pub front_left: f64,
-    /// Ahead on the right.
+    /// Front right.
     pub front_right: f64,
-    /// Behind on the left.
+    /// Rear left.
     pub rear_left: f64,
-    /// Behind on the right.
+    /// Rear right.
     pub rear_right: f64,
 }
 
-/// A request on its way, and where its answer goes.
+/// A request, and the channel for its reply.
 pub(crate) type Order = (Request, oneshot::Sender<Answer>);
 
-/// The side of the simulation.
+/// The simulation's end of the socket.
 #[derive(Debug)]
 pub(crate) struct Control {
     orders: mpsc::Receiver<Order>,
@@ -138,7 +138,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Listens in a folder that no other simulation uses.
+    /// Listens in a folder that this simulation owns.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         let (sender, orders) = mpsc::channel(16);
         let path = folder.join(SOCKET);
@@ -155,7 +155,7 @@ impl Control {
     }
 }
 
-/// One connection: a line in, a line out, until it ends.
+/// Serves one connection: a line in, a line out, until it closes.
 async fn serve(stream: UnixStream, orders: mpsc::Sender<Order>) {
     let (read, mut write) = stream.into_split();
     let mut read = tokio::io::BufReader::new(read);
@@ -175,7 +175,7 @@ async fn serve(stream: UnixStream, orders: mpsc::Sender<Order>) {
                 let Ok(answer) = answer.await else { return };
                 answer
             }
-            Err(error) => Answer::Error(format!("not a request: {error}")),
+            Err(error) => Answer::Error(format!("invalid request: {error}")),
         };
         let Ok(mut text) = serde_json::to_vec(&answer) else {
             return;
@@ -187,10 +187,10 @@ async fn serve(stream: UnixStream, orders: mpsc::Sender<Order>) {
     }
 }
 
-/// Asks the simulation in a folder, and waits for the answer.
+/// Sends a request to the simulation in a folder, and waits for the reply.
 ///
 /// # Errors
-/// None runs there, or it does not answer within five seconds.
+/// No simulation is running there, or it does not reply within five seconds.
 pub fn ask(folder: &Path, request: &Request) -> io::Result<Answer> {
     let stream = BlockingStream::connect(folder.join(SOCKET))?;
     stream.set_read_timeout(Some(PATIENCE))?;

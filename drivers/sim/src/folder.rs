@@ -1,5 +1,4 @@
-//! The folder of a simulation: nobody else may write into it, and nothing is left of it
-//! at the end. IO.
+//! The folder of a simulation. Other users cannot write to it, and it is removed at the end. IO.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -8,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-/// The file that says that a folder is in use.
+/// The file that marks a folder as in use.
 const LOCK: &str = "lock";
-/// What stands in it when a simulation has made the folder, so that one after it may
-/// remove it.
+/// The contents of that file if a simulation created the folder. A later simulation may then remove
+/// it.
 const MADE: &[u8] = b"made by amber sim\n";
-/// Another simulation that ends may remove the folder meanwhile, but not again and again.
+/// Another simulation may remove the folder at the same time, but not this often.
 const TRIES: usize = 10;
 
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FolderError {
-    #[error("another simulation runs in {}", .0.display())]
+    #[error("another simulation is running in {}", .0.display())]
     InUse(PathBuf),
-    /// Whoever can write into it could make us write somewhere else.
+    /// A user who can write to the folder could redirect our files.
     #[error("cannot use {}: {reason}", folder.display())]
     Unsafe {
         folder: PathBuf,
@@ -31,7 +30,7 @@ pub(crate) enum FolderError {
     Io { folder: PathBuf, error: io::Error },
 }
 
-/// A folder that is ours until this is dropped.
+/// A folder that this process owns until the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -41,7 +40,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder, if there is none, and takes it.
+    /// Creates the folder if necessary, and locks it.
     pub(crate) fn take(path: &Path) -> Result<Self, FolderError> {
         let failed = |error| FolderError::Io {
             folder: path.to_owned(),
@@ -88,7 +87,7 @@ impl Folder {
                 _lock: file,
             });
         }
-        Err(failed(io::Error::other("it comes and goes")))
+        Err(failed(io::Error::other("it keeps being removed")))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -100,7 +99,7 @@ impl Folder {
         let path = self.path.join(name);
         let mut options = OpenOptions::new();
         open(options.write(true).create(true).truncate(true), &path)?.write_all(text.as_bytes())?;
-        // The lock is the last one to go.
+        // The lock is removed last.
         self.files.insert(0, path);
         Ok(())
     }
@@ -112,14 +111,14 @@ impl Drop for Folder {
             let _ = fs::remove_file(file);
         }
         if self.is_made {
-            // What somebody else has put there keeps it.
+            // Files of other programs keep the folder from being removed.
             let _ = fs::remove_dir(&self.path);
         }
     }
 }
 
-/// Makes a folder, for nobody else: who can write there has the robot. False when it is
-/// there already.
+/// Creates a folder with access for this user only, because write access means control of the
+/// robot. Returns false if it exists.
 fn make(path: &Path) -> io::Result<bool> {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
@@ -133,7 +132,7 @@ fn make(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether it is a folder into which only we may write.
+/// Checks that it is a folder to which only this user can write.
 fn check(path: &Path) -> Result<(), FolderError> {
     let found = fs::symlink_metadata(path).map_err(|error| FolderError::Io {
         folder: path.to_owned(),
@@ -146,7 +145,7 @@ fn check(path: &Path) -> Result<(), FolderError> {
     } else if found.uid() != rustix::process::geteuid().as_raw() {
         "it belongs to another user"
     } else if found.mode() & 0o002 != 0 {
-        "every user may write there"
+        "every user can write to it"
     } else {
         return Ok(());
     };
@@ -156,13 +155,13 @@ fn check(path: &Path) -> Result<(), FolderError> {
     })
 }
 
-/// Opens a file for us alone, and not what a link in its place leads to.
+/// Opens a private file, without following symbolic links.
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
     options.mode(0o600).custom_flags(no_follow).open(path)
 }
 
-/// Whether a file is the one that stands at a path.
+/// Whether this file is the one at the path.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::symlink_metadata(path)) {
         (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_folder_that_we_made() {
+    fn a_created_folder_is_removed() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
         let mut folder = Folder::take(&path).unwrap();
@@ -196,11 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn the_next_one_removes_what_one_that_was_killed_has_left() {
+    fn the_next_simulation_removes_the_files_of_a_killed_one() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("sim");
         let folder = Folder::take(&path).unwrap();
-        // Its end without `drop`: the lock goes, the files stay.
+        // Ends without `drop`: the lock is released, the files stay.
         let mut folder = std::mem::ManuallyDrop::new(folder);
         folder._lock = File::open("/dev/null").unwrap();
         assert!(path.join(LOCK).exists());
@@ -209,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_the_user_stays() {
+    fn an_existing_folder_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         drop(Folder::take(folder.path()).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn folders_of_others_and_links_are_not_used() {
+    fn folders_of_other_users_and_links_are_rejected() {
         let parent = tempfile::tempdir().unwrap();
         let (target, link) = (parent.path().join("target"), parent.path().join("link"));
         fs::create_dir(&target).unwrap();
@@ -224,7 +223,7 @@ mod tests {
         check_unsafe(&link, "it is a symbolic link");
         assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
         fs::set_permissions(&target, fs::Permissions::from_mode(0o777)).unwrap();
-        check_unsafe(&target, "every user may write there");
+        check_unsafe(&target, "every user can write to it");
         let file = parent.path().join("file");
         fs::write(&file, "").unwrap();
         check_unsafe(&file, "it is not a folder");

@@ -4,14 +4,14 @@
 
 use std::f64::consts::PI;
 
-/// What counts as touching nothing: a millionth of a millimetre of overlap.
+/// An overlap up to this is not a contact: a millionth of a millimetre.
 const TOLERANCE_M: f64 = 1e-9;
-/// The side of a cell of [`Walls`].
+/// The side length of a cell of [`Walls`].
 const CELL_M: f64 = 0.25;
-/// No map has more cells than this; larger ones get larger cells.
+/// The maximum number of cells; larger maps get larger cells.
 const MAX_CELLS: f64 = 250_000.0;
 
-/// A place, or a way.
+/// A position, or a vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
     /// To the right.
@@ -29,7 +29,7 @@ pub struct Segment {
     pub to: Point,
 }
 
-/// Where a robot is and whither it looks.
+/// The position and heading of a robot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pose {
     /// The centre of the robot.
@@ -38,7 +38,7 @@ pub struct Pose {
     pub heading: f64,
 }
 
-/// A rectangle with the robot's pose at its centre.
+/// A rectangle centred on the robot's pose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outline {
     /// Half of its length, along the heading.
@@ -47,7 +47,7 @@ pub struct Outline {
     pub half_width_m: f64,
 }
 
-/// Walls, sorted into cells so that only few are looked at.
+/// Walls, sorted into cells so that a search visits only a few.
 #[derive(Clone, Debug)]
 pub struct Walls {
     segments: Vec<Segment>,
@@ -59,37 +59,37 @@ pub struct Walls {
 }
 
 impl Point {
-    /// A point by its coordinates.
+    /// Creates a point from its coordinates.
     #[must_use]
     pub const fn new(x: f64, y: f64) -> Self {
         Self { x, y }
     }
 
-    /// The way from another point to this one.
+    /// The vector from another point to this one.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self::new(self.x - other.x, self.y - other.y)
     }
 
-    /// This point, moved.
+    /// This point, moved by a vector.
     #[must_use]
     pub fn plus(self, way: Self) -> Self {
         Self::new(self.x + way.x, self.y + way.y)
     }
 
-    /// A way so many times as long.
+    /// This vector, scaled.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self::new(self.x * factor, self.y * factor)
     }
 
-    /// The length of a way.
+    /// The length of this vector.
     #[must_use]
     pub fn length(self) -> f64 {
         self.x.hypot(self.y)
     }
 
-    /// This way, turned counter-clockwise.
+    /// This vector, rotated counter-clockwise.
     #[must_use]
     pub fn turned(self, angle: f64) -> Self {
         let (sin, cos) = angle.sin_cos();
@@ -106,20 +106,20 @@ impl Point {
 }
 
 impl Pose {
-    /// A pose by its numbers.
+    /// Creates a pose from its numbers.
     #[must_use]
     pub const fn new(x: f64, y: f64, heading: f64) -> Self {
         let at = Point::new(x, y);
         Self { at, heading }
     }
 
-    /// A place in the frame of this pose: x ahead, y to the left.
+    /// A position in the frame of this pose: x ahead, y to the left.
     fn local(self, place: Point) -> Point {
         place.minus(self.at).turned(-self.heading)
     }
 }
 
-/// An angle as its equal in (-pi, pi].
+/// The equivalent angle in (-pi, pi].
 #[must_use]
 pub fn wrap(angle: f64) -> f64 {
     let turned = angle.rem_euclid(2.0 * PI);
@@ -131,7 +131,7 @@ pub fn wrap(angle: f64) -> f64 {
 }
 
 impl Segment {
-    /// How far along a beam this wall is, in units of `way`.
+    /// The distance of this wall along a beam, in units of `way`.
     fn hit(&self, origin: Point, way: Point) -> Option<f64> {
         let wall = self.to.minus(self.from);
         let spread = way.cross(wall);
@@ -144,7 +144,7 @@ impl Segment {
         (along_beam >= 0.0 && (0.0..=1.0).contains(&along_wall)).then_some(along_beam)
     }
 
-    /// The nearest distance of a point to this wall.
+    /// The shortest distance of a point to this wall.
     #[must_use]
     pub fn distance(&self, point: Point) -> f64 {
         let wall = self.to.minus(self.from);
@@ -165,8 +165,7 @@ impl Outline {
         self.half_length_m.hypot(self.half_width_m)
     }
 
-    /// The shortest way that takes a robot at this pose off the wall, if it
-    /// stands on it.
+    /// The shortest vector that moves a robot at this pose off the wall, if they overlap.
     fn way_off(&self, pose: Pose, wall: &Segment) -> Option<Point> {
         let (from, to) = (pose.local(wall.from), pose.local(wall.to));
         let along = to.minus(from);
@@ -183,7 +182,7 @@ impl Outline {
         let mut shortest: Option<Point> = None;
         for (axis, reach) in axes {
             let (a, b) = (from.dot(axis), to.dot(axis));
-            // To get the robot wholly below the wall, or wholly above it.
+            // The distances that move the robot completely below or above the wall.
             let (down, up) = (a.min(b) - reach, a.max(b) + reach);
             if down >= -TOLERANCE_M || up <= TOLERANCE_M {
                 return None;
@@ -198,7 +197,7 @@ impl Outline {
 }
 
 impl Walls {
-    /// Sorts the walls.
+    /// Sorts the walls into cells.
     #[must_use]
     pub fn new(segments: Vec<Segment>) -> Self {
         let ends = || segments.iter().flat_map(|wall| [wall.from, wall.to]);
@@ -253,18 +252,18 @@ impl Walls {
         &self.segments
     }
 
-    /// The lower left corner of all walls, and the upper right one.
+    /// The lower left and the upper right corner of the bounding box.
     #[must_use]
     pub fn bounds(&self) -> (Point, Point) {
         let size = Point::new(self.columns as f64, self.rows as f64).times(self.cell_m);
         (self.low, self.low.plus(size))
     }
 
-    /// How far a beam goes until it meets a wall, if that is within the limit.
+    /// The distance at which a beam meets a wall, up to the limit.
     #[must_use]
     pub fn cast(&self, origin: Point, angle: f64, limit_m: f64) -> Option<f64> {
         let way = Point::new(angle.cos(), angle.sin());
-        // Into the grid first, if it begins outside.
+        // Enter the grid first if the beam starts outside.
         let (low, high) = self.bounds();
         let (enter_x, leave_x) = slab(origin.x, way.x, low.x, high.x);
         let (enter_y, leave_y) = slab(origin.y, way.y, low.y, high.y);
@@ -283,7 +282,7 @@ impl Walls {
             let next_x = self.edge(origin.x, way.x, self.low.x, column);
             let next_y = self.edge(origin.y, way.y, self.low.y, row);
             let next_m = next_x.min(next_y);
-            // A wall may reach into this cell and be met only in a later one.
+            // A wall in this cell may be hit only in a later cell.
             if let Some(hit_m) = nearest.filter(|hit_m| *hit_m <= next_m + TOLERANCE_M) {
                 return (hit_m <= limit_m).then_some(hit_m);
             }
@@ -307,13 +306,13 @@ impl Walls {
         }
     }
 
-    /// Whether a robot can stand there without standing on a wall.
+    /// Whether a robot fits there without touching a wall.
     #[must_use]
     pub fn is_free(&self, outline: Outline, pose: Pose) -> bool {
         self.way_off(outline, pose).is_none()
     }
 
-    /// Whether a straight way meets no wall.
+    /// Whether a straight line meets no wall.
     #[must_use]
     pub fn is_open(&self, from: Point, to: Point) -> bool {
         let way = to.minus(from);
@@ -321,13 +320,13 @@ impl Walls {
         length == 0.0 || self.cast(from, way.y.atan2(way.x), length).is_none()
     }
 
-    /// The way off one of the walls that a robot stands on.
+    /// A vector that moves a robot off one of the walls that it overlaps.
     pub(crate) fn way_off(&self, outline: Outline, pose: Pose) -> Option<Point> {
         self.near(pose.at, outline.radius_m())
             .find_map(|wall| outline.way_off(pose, wall))
     }
 
-    /// How far away the nearest wall is.
+    /// The distance to the nearest wall.
     #[must_use]
     pub fn clearance_m(&self, point: Point) -> f64 {
         self.segments
@@ -336,7 +335,7 @@ impl Walls {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// The walls around a place, some of them more than once.
+    /// The walls near a position; some may occur twice.
     fn near(&self, place: Point, radius_m: f64) -> impl Iterator<Item = &Segment> {
         let reach = Point::new(radius_m, radius_m);
         let first = self.cell_of(place.minus(reach));
@@ -347,7 +346,7 @@ impl Walls {
             .map(|index| &self.segments[*index])
     }
 
-    /// The cell of a place, or the nearest to it.
+    /// The cell of a position, or the nearest cell.
     fn cell_of(&self, place: Point) -> (usize, usize) {
         let index = |offset: f64, count: usize| {
             ((offset / self.cell_m).floor().max(0.0) as usize).min(count - 1)
@@ -362,7 +361,7 @@ impl Walls {
             .times(self.cell_m)
             .plus(Point::new(half, half))
             .plus(self.low);
-        // A little larger, so that walls on an edge belong to both sides.
+        // Slightly larger, so that walls on an edge belong to both cells.
         let square = Outline {
             half_length_m: half + 1e-6,
             half_width_m: half + 1e-6,
@@ -371,7 +370,7 @@ impl Walls {
         square.way_off(pose, wall).is_some()
     }
 
-    /// Where a beam leaves a cell along one axis.
+    /// The distance at which a beam leaves a cell along one axis.
     fn edge(&self, origin: f64, way: f64, low: f64, index: usize) -> f64 {
         let index = index as f64 + if way > 0.0 { 1.0 } else { 0.0 };
         if way == 0.0 {
@@ -382,7 +381,7 @@ impl Walls {
     }
 }
 
-/// Where a beam enters and leaves what is between two parallels.
+/// The distances at which a beam enters and leaves the space between two parallels.
 fn slab(origin: f64, way: f64, low: f64, high: f64) -> (f64, f64) {
     if way == 0.0 {
         let inside = (low..=high).contains(&origin);
@@ -427,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_robot_beside_a_wall_is_free_and_one_on_it_is_not() {
+    fn a_robot_beside_a_wall_is_free_but_not_one_on_a_wall() {
         let walls = Walls::new(vec![wall(1.0, -5.0, 1.0, 5.0)]);
         assert!(walls.is_free(OUTLINE, Pose::new(0.79, 0.0, 0.0)));
         assert!(!walls.is_free(OUTLINE, Pose::new(0.81, 0.0, 0.0)));
@@ -437,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn no_walls_are_no_trouble() {
+    fn an_empty_map_works() {
         let walls = Walls::new(Vec::new());
         assert_eq!(walls.cast(Point::new(3.0, 4.0), 1.0, 10.0), None);
         assert!(walls.is_free(OUTLINE, Pose::default()));
@@ -462,7 +461,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cells_change_nothing(
+        fn cells_do_not_change_the_results(
             ends in prop::collection::vec((place(), place()), 0..20),
             origin in place(),
             angle in -PI..PI,
@@ -484,7 +483,7 @@ mod tests {
         }
 
         #[test]
-        fn the_way_off_a_wall_leads_off_it(from in place(), to in place(), heading in -PI..PI) {
+        fn the_way_off_a_wall_ends_the_overlap(from in place(), to in place(), heading in -PI..PI) {
             let wall = Segment { from, to };
             let pose = Pose { at: Point::default(), heading };
             if let Some(way) = OUTLINE.way_off(pose, &wall) {

@@ -1,11 +1,9 @@
-//! A Hokuyo laser scanner that speaks SCIP 2.0, as a machine: bytes in, bytes
-//! out. PURE.
+//! A simulated Hokuyo laser scanner with SCIP 2.0: bytes in, bytes out. PURE.
 //!
-//! Time is a [`Duration`] since the simulation began and never goes back.
-//! After each `handle_*` and at [`Hokuyo::next_timeout`]: while
-//! [`Hokuyo::poll_sweep`] names a turn of the laser, measure it and give it to
-//! [`Hokuyo::handle_scan`]; then drain [`Hokuyo::poll_output`]. Turns that
-//! nobody wants are never asked for.
+//! Time is a [`Duration`] since the start of the simulation and never decreases. After each
+//! `handle_*` and at [`Hokuyo::next_timeout`]: while [`Hokuyo::poll_sweep`] returns a turn of the
+//! laser, measure it and pass the result to [`Hokuyo::handle_scan`]; then drain
+//! [`Hokuyo::poll_output`]. Turns without a request are not measured.
 
 mod identity;
 mod measure;
@@ -28,11 +26,11 @@ use self::scip::Reply;
 pub use self::scip::{encode, sum};
 use self::turns::Turns;
 
-/// No request is longer than this, its string included.
+/// The maximum length of a request, with its string.
 const MAX_REQUEST: usize = 64;
-/// The longest string that a request may carry.
+/// The maximum length of the string in a request.
 const MAX_STRING: usize = 16;
-/// After power-on the motor needs so long until there is a scan.
+/// The time between power-on and the first scan.
 const SPIN_UP: Duration = Duration::from_secs(1);
 
 /// A laser scanner.
@@ -41,17 +39,17 @@ pub struct Hokuyo {
     model: Model,
     link: Link,
     quirks: Quirks,
-    /// It speaks SCIP 1.1 until the host asks for 2.0.
+    /// It uses SCIP 1.1 until the host requests 2.0.
     speaks_scip_1: bool,
     line: Vec<u8>,
     outputs: VecDeque<Vec<u8>>,
-    /// When the laser went on, or the motor was ready if that was later.
+    /// When the laser was turned on, or when the motor was ready if that was later.
     laser_on: Option<Duration>,
     ready_at: Duration,
     stream: Option<Stream>,
     waiting: VecDeque<Waiting>,
     latest: Option<(Sweep, Scan)>,
-    /// The turn of the last single scan: the next one gets a later turn.
+    /// The turn of the last single scan; the next one uses a later turn.
     served: Option<u64>,
     bits_per_s: u32,
     time_mode: bool,
@@ -62,26 +60,25 @@ pub struct Hokuyo {
     turns: Turns,
 }
 
-/// How a scanner is connected.
+/// The connection of a scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// By a serial line or USB.
+    /// Serial line or USB.
     Serial,
-    /// By Ethernet; such models know the commands of SCIP 2.2.
+    /// Ethernet; such models support the commands of SCIP 2.2.
     Ethernet,
 }
 
-/// What some scanners do and others do not.
+/// Features that differ between scanners.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
-    /// After power-on it speaks SCIP 1.1 until `SCIP2.0` arrives, as units with
-    /// older firmware do.
+    /// After power-on it uses SCIP 1.1 until `SCIP2.0` arrives, like units with older firmware.
     pub starts_in_scip_1: bool,
-    /// It does not know `GD`, `GS` and `GE`, as some models with Ethernet.
+    /// It does not support `GD`, `GS` and `GE`, like some Ethernet models.
     pub lacks_gd: bool,
 }
 
-/// A request for one scan that is not finished yet.
+/// An unfinished request for one scan.
 #[derive(Clone, Debug)]
 struct Waiting {
     request: String,
@@ -89,32 +86,32 @@ struct Waiting {
     turn: u64,
 }
 
-/// Scans that are sent without further requests.
+/// Continuous scans.
 #[derive(Clone, Debug)]
 struct Stream {
     /// The request without its last two digits, and the string after them.
     echo: (String, String),
     part: Part,
     skip: u64,
-    /// How many are still to come, if that was said.
+    /// The number of remaining scans, if limited.
     remaining: Option<u32>,
     turn: u64,
 }
 
-/// The two characters that say how a request went.
+/// The two status characters of a reply.
 type Status = &'static str;
 
 const DONE: Status = "00";
 const UNDEFINED: Status = "0E";
 
 impl Hokuyo {
-    /// A scanner that was just switched on.
+    /// Creates a scanner that was just switched on.
     #[must_use]
     pub fn new(model: Model, link: Link, now: Duration) -> Self {
         Self::with_quirks(model, link, Quirks::default(), now)
     }
 
-    /// The same for a scanner with quirks.
+    /// Creates a scanner with quirks.
     #[must_use]
     pub fn with_quirks(model: Model, link: Link, quirks: Quirks, now: Duration) -> Self {
         Self {
@@ -140,7 +137,7 @@ impl Hokuyo {
         }
     }
 
-    /// The same device after its power was off.
+    /// The same device after a power cycle.
     #[must_use]
     pub fn restarted(&self, now: Duration) -> Self {
         Self::with_quirks(self.model, self.link, self.quirks, now)
@@ -168,14 +165,14 @@ impl Hokuyo {
                         self.handle_line(now, &line);
                     }
                 }
-                // One more than allowed is kept, to know that it was too long.
+                // Keep one byte more than allowed, to detect a request that is too long.
                 _ if self.line.len() <= MAX_REQUEST => self.line.push(*byte),
                 _ => {}
             }
         }
     }
 
-    /// The turn of the laser that is finished and wanted.
+    /// A turn of the laser that is finished and requested.
     #[must_use]
     pub fn poll_sweep(&mut self, now: Duration) -> Option<Sweep> {
         self.serve_known(now);
@@ -184,19 +181,19 @@ impl Hokuyo {
         (self.turns.finished(sweep) <= now).then_some(sweep)
     }
 
-    /// What was measured in the turn that was asked for.
+    /// The measurements of a requested turn.
     pub fn handle_scan(&mut self, now: Duration, sweep: Sweep, scan: Scan) {
         self.latest = Some((sweep, scan));
         self.serve_known(now);
     }
 
-    /// The last scan that was measured.
+    /// The last measured scan.
     #[must_use]
     pub fn latest(&self) -> Option<&Scan> {
         self.latest.as_ref().map(|(_, scan)| scan)
     }
 
-    /// The next piece for the host.
+    /// The next bytes for the host.
     pub fn poll_output(&mut self) -> Option<Vec<u8>> {
         self.outputs.pop_front()
     }
@@ -207,14 +204,14 @@ impl Hokuyo {
         std::mem::take(&mut self.hangs_up)
     }
 
-    /// When a turn will be finished that somebody wants.
+    /// When the next requested turn will be finished.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
         let turn = self.next_turn()?;
         Some(self.turns.finished(self.turns.sweep(turn)))
     }
 
-    /// The host is gone; the device goes on without sending.
+    /// The host has disconnected; the device keeps running without sending.
     pub fn handle_hang_up(&mut self) {
         self.line.clear();
         self.outputs.clear();
@@ -282,7 +279,7 @@ impl Hokuyo {
                     let outputs = std::mem::take(&mut self.outputs);
                     *self = self.restarted(now);
                     self.outputs = outputs;
-                    // A serial line stays, a connection does not.
+                    // A serial line stays open, but a TCP connection closes.
                     self.hangs_up = self.link == Link::Ethernet;
                 } else {
                     self.reboot_asked = true;
@@ -318,8 +315,8 @@ impl Hokuyo {
         }
     }
 
-    /// Only what a host needs to leave SCIP 1.1; the rest is refused with an
-    /// echo and a status that has no sum.
+    /// Supports only what a host needs to leave SCIP 1.1; rejects other requests with an echo and a
+    /// status without a checksum.
     fn handle_line_of_scip_1(&mut self, request: &str) {
         let status = match request {
             "SCIP2.0" => {

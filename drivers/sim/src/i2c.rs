@@ -1,44 +1,44 @@
-//! Transfers on an I2C bus, and how they are written over a stream, since a
-//! bus has no pseudo-terminal. PURE.
+//! Transfers on an I2C bus, and their encoding as a byte stream, since a bus has no
+//! pseudo-terminal. PURE.
 //!
 //! ```text
 //! to the bus    address (7 bits), bytes to write, bytes to read: one byte each; the bytes to write
-//! from the bus  06 and the bytes read, or 15 if nobody has answered at the address
+//! from the bus  06 and the bytes read, or 15 if no chip answered at the address
 //! ```
 //!
-//! A transfer with both is joined by a repeated start, as is usual to read a
-//! register. The answers come in the order of the transfers. A bus on which a
-//! chip holds a line down does not answer: whoever waits should hang up, since
-//! a later answer could not be told from that to another transfer.
+//! A repeated start joins the write and the read of a transfer, as is usual for reading a register.
+//! Replies arrive in the order of the transfers. If a chip holds a line down, the bus does not
+//! answer. The program should then disconnect, since it could not tell a late reply from the reply
+//! to another transfer.
 
-/// In front of the bytes that were read.
+/// The byte before the bytes read.
 const ACK: u8 = 0x06;
-/// Nobody has answered.
+/// No chip answered.
 const NAK: u8 = 0x15;
 
-/// What goes over a bus in one piece.
+/// A transfer on the bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Which chip, in 7 bits.
+    /// The address of the chip, in 7 bits.
     pub address: u8,
-    /// What is written first.
+    /// The bytes to write first.
     pub written: Vec<u8>,
-    /// How many bytes are read then.
+    /// The number of bytes to read after that.
     pub read: u8,
 }
 
-/// How a transfer went.
+/// The result of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The bytes that were read.
+    /// The bytes read.
     Ack(Vec<u8>),
-    /// Nobody is at the address.
+    /// No chip is at the address.
     Nak,
 }
 
 impl Transfer {
-    /// The transfer at the beginning of some bytes, and how many are its own;
-    /// `None` when more must come.
+    /// Parses the transfer at the start of some bytes, and returns its length; `None` if more bytes
+    /// are needed.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<(Self, usize)> {
         let [address, write, read, rest @ ..] = bytes else {
@@ -55,7 +55,7 @@ impl Transfer {
 }
 
 impl Reply {
-    /// The reply as it is sent.
+    /// Encodes the reply.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         match self {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_say_whether_somebody_is_there() {
+    fn replies_show_whether_a_chip_answered() {
         assert_eq!(Reply::Ack(vec![1, 2]).bytes(), [0x06, 1, 2]);
         assert_eq!(Reply::Nak.bytes(), [0x15]);
     }

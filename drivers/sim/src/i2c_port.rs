@@ -1,5 +1,5 @@
-//! An I2C bus behind a Unix socket, for any number of programs, as a real bus
-//! has. The bytes are told in [`i2c`](crate::i2c). IO.
+//! An I2C bus behind a Unix socket, for any number of programs, like a real bus. See
+//! [`i2c`](crate::i2c) for the bytes. IO.
 
 use std::io;
 use std::path::Path;
@@ -11,11 +11,11 @@ use tokio::sync::{mpsc, oneshot};
 use crate::i2c::{Reply, Transfer};
 use crate::unix_server::UnixServer;
 
-/// A transfer on its way, and where its reply goes. Dropping that is the
-/// silence of a stuck bus.
+/// A transfer, and the channel for its reply. Dropping the channel simulates the silence of a stuck
+/// bus.
 pub(crate) type Order = (Transfer, oneshot::Sender<Reply>);
 
-/// The socket, and what comes through it.
+/// The socket and its incoming transfers.
 #[derive(Debug)]
 pub(crate) struct I2cPort {
     orders: mpsc::Receiver<Order>,
@@ -39,7 +39,7 @@ impl I2cPort {
     }
 }
 
-/// One connection, until it ends.
+/// Serves one connection until it closes.
 async fn serve(mut stream: UnixStream, orders: mpsc::Sender<Order>) {
     let mut input = Vec::new();
     loop {

@@ -1,34 +1,32 @@
-//! A simulated robot: a flat world with walls, and the robot's devices behind
-//! pseudo-terminals, for whoever has no robot at hand.
+//! A simulated robot: a flat world with walls, and the robot's devices behind pseudo-terminals, for
+//! development without a robot.
 //!
 //! ```text
-//!            any program that speaks to the real devices
+//!            any program that uses the real devices
 //!                 |  serial bytes            |  serial bytes, or TCP
 //!           +-----v------+            +------v------+
 //!   IO      | pty        |            | pty / tcp   |
 //!           +-----+------+            +------+------+
 //!   PURE    | roboclaw   |            | hokuyo      |   protocol machines:
 //!           +-----+------+            +------+------+   bytes and time in, bytes out
-//!                 | what motors shall do     | where beams end
+//!                 | commands for motors      | ends of beams
 //!           +-----v--------------------------v------+
 //!   PURE    | world: robot, motors, walls, contacts |
 //!           +---------------------------------------+
 //! ```
 //!
-//! The other devices are alike: a NineDof board on an I2C bus, a StarGazer
-//! below the markers of `ceiling`, and servos on a Maestro.
+//! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
+//! markers of `ceiling`, and servos on a Maestro.
 //!
-//! The machines and the world know no clock; `simulator` has the only loop.
-//! It brings the world up to date before each byte that arrives, so a device
-//! never answers with old measurements, and sleeps while nothing moves and
-//! nobody measures.
+//! The machines and the world have no clock; `simulator` contains the only loop. It advances the
+//! world before each byte that arrives, so a device never answers with old measurements. It sleeps
+//! while nothing moves and no device measures.
 //!
-//! Units are metres, radians and seconds inside; angles are counter-clockwise
-//! with x ahead and y to the left. What devices speak stands in their modules.
+//! Internal units are metres, radians and seconds; angles are counter-clockwise, with x ahead and y
+//! to the left. The modules of the devices document their external units.
 //!
-//! In these pages, the first lines of each module say PURE or IO. PURE code only
-//! computes: it has no sockets, files, clocks or tasks, and gets the time as an
-//! argument. IO code talks to the outside.
+//! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
+//! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
 pub mod ceiling;
 pub mod cli;

@@ -1,11 +1,11 @@
-//! A Pololu Maestro with hobby servos, as a machine: bytes in, bytes out. PURE.
+//! A simulated Pololu Maestro with hobby servos: bytes in, bytes out. PURE.
 //!
-//! It understands the compact protocol, Pololu's, and Mini SSC, and makes
-//! pulses that go towards their targets at a limited speed and acceleration,
-//! stepped every 20 ms. Shafts follow the pulses as fast as servos can.
+//! It supports the compact protocol, the Pololu protocol and Mini SSC. Pulses move towards their
+//! targets with limited speed and acceleration, in steps of 20 ms. Shafts follow the pulses at the
+//! speed of real servos.
 //!
-//! Time is a [`Duration`] since the simulation began and never goes back. Call
-//! [`Maestro::advance`] before anything else that comes with a time; afterwards
+//! Time is a [`Duration`] since the start of the simulation and never decreases. Call
+//! [`Maestro::advance`] before any other call with a time; then drain [`Maestro::poll_output`].
 //! drain [`Maestro::poll_output`].
 
 mod packet;
@@ -20,35 +20,35 @@ pub use self::packet::crc7;
 use self::packet::{Packet, Parser};
 pub use self::servo::Servo;
 
-/// Between two pulses.
+/// The interval between pulses.
 pub const PERIOD: Duration = Duration::from_millis(20);
 
-/// How many servos there are: those of a Mini Maestro 12.
+/// The number of servos on a Mini Maestro 12.
 pub const CHANNELS: usize = 12;
 
-/// What is wrong with the bytes that came.
+/// Error bit: a CRC is wrong.
 pub const ERROR_CRC: u16 = 1 << 3;
-/// An unknown command, one that was interrupted, or for a servo that is not there.
+/// Error bit: an unknown or interrupted command, or a servo that does not exist.
 pub const ERROR_PROTOCOL: u16 = 1 << 4;
 
-/// How it is set up.
+/// The settings of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Its number in Pololu's protocol.
+    /// Its device number in the Pololu protocol.
     pub device: u8,
     /// Whether packets end with a CRC.
     pub crc: bool,
-    /// After power-on it hears nothing before the byte `AA`, by which it finds
-    /// out the speed of a serial line.
+    /// After power-on it ignores everything before the byte `AA`, from which it detects the baud
+    /// rate of a serial line.
     pub detects_baud: bool,
-    /// Targets below become this, in microseconds.
+    /// Smaller targets become this, in microseconds.
     pub min_us: u16,
-    /// Targets above become this, in microseconds.
+    /// Larger targets become this, in microseconds.
     pub max_us: u16,
 }
 
 impl Default for Config {
-    /// The limits of the servos of the Capo robot, wider than those of the factory.
+    /// The limits of the servos of the Capo robot, wider than the factory settings.
     fn default() -> Self {
         Self {
             device: 12,
@@ -73,7 +73,7 @@ pub struct Maestro {
 }
 
 impl Maestro {
-    /// One that was just switched on, with servos that get no pulses.
+    /// Creates a device that was just switched on; servos receive no pulses.
     #[must_use]
     pub fn new(config: Config, now: Duration) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Maestro {
         }
     }
 
-    /// The same device after its power was off: shafts stay where they are.
+    /// A power cycle: shafts stay where they are.
     pub fn restart(&mut self, now: Duration) {
         let servos = self.servos.map(Servo::without_power);
         *self = Self {
@@ -96,7 +96,7 @@ impl Maestro {
         };
     }
 
-    /// Moves everything up to a time.
+    /// Advances everything to a time.
     pub fn advance(&mut self, now: Duration) {
         if self.servos.iter().all(Servo::is_at_rest) {
             self.stepped = self.stepped.max(now);
@@ -130,7 +130,7 @@ impl Maestro {
         self.outputs.pop_front()
     }
 
-    /// When something happens even if nothing comes in.
+    /// When the state changes without further input.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
         let moves = !self.servos.iter().all(Servo::is_at_rest);
@@ -183,7 +183,7 @@ impl Maestro {
                 self.outputs.push_back(errors.to_le_bytes().to_vec());
             }
             Packet::GoHome => self.go_home(),
-            // There is no script, so it stands.
+            // There is no script, so it is stopped.
             Packet::ScriptStatus => self.outputs.push_back(vec![1]),
             Packet::Ignored => {}
         }
@@ -201,7 +201,7 @@ impl Maestro {
         self.go_home();
     }
 
-    /// Home is without pulses.
+    /// At home, servos receive no pulses.
     fn go_home(&mut self) {
         for servo in &mut self.servos {
             servo.set_target(0);

@@ -1,12 +1,11 @@
 //! Maps in the `.roson` format: JSON with walls, gates, nodes and robots. PURE.
 //!
-//! In a file x goes to the right, **y down**, and angles are clockwise. A
-//! [`Map`] has turned that into the frame of the simulation, with y up and
-//! angles counter-clockwise; [`to_map`] and [`from_map`] go between the two.
+//! In a file x points to the right, **y down**, and angles are clockwise. A [`Map`] holds the frame
+//! of the simulation, with y up and angles counter-clockwise; [`to_map`] and [`from_map`] convert
+//! between the two.
 //!
-//! Only `walls` must be there. What a simulation does not need is not looked
-//! at, so files with other keys, references that lead nowhere, or both kinds
-//! of line ends load as well.
+//! Only `walls` is required. The parser ignores everything else that a simulation does not need, so
+//! files with other keys, dangling references, or either kind of line ends load as well.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -14,46 +13,46 @@ use serde::Deserialize;
 
 use crate::geometry::{Point, Pose, Segment, wrap};
 
-/// The flat that comes with the simulation.
+/// The flat included in the simulation.
 const FLAT: &str = include_str!("../maps/flat.roson");
 
-/// No map is larger than this.
+/// The maximum size of a map.
 const MAX_EXTENT_M: f64 = 10_000.0;
-/// A wall that is said to be thicker is taken as a line.
+/// A wall with a larger thickness counts as a line.
 const MAX_THICKNESS_M: f64 = 10.0;
-/// No map has more walls than this.
+/// The maximum number of walls.
 const MAX_WALLS: usize = 100_000;
-/// A gate that is blocked more than this is a wall.
+/// A gate that is blocked by more than this counts as a wall.
 const BLOCKED: f64 = 0.5;
 
-/// What a simulation needs of a map.
+/// The parts of a map that a simulation needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
-    /// The name in the file, or nothing.
+    /// The name in the file, or an empty string.
     pub name: String,
-    /// The middle lines of walls, and of gates that are closed.
+    /// The centre lines of walls, and of closed gates.
     pub walls: Vec<Segment>,
-    /// How thick each of [`Map::walls`] is, in metres; 0 if the file does not say.
+    /// The thickness of each of [`Map::walls`], in metres; 0 if the file does not state it.
     pub thicknesses_m: Vec<f64>,
-    /// Gates that are open.
+    /// Open gates.
     pub gates: Vec<Segment>,
-    /// Where robots begin.
+    /// The start poses of robots.
     pub robots: Vec<Pose>,
-    /// Places inside of rooms.
+    /// Positions inside rooms.
     pub nodes: Vec<Point>,
 }
 
-/// Why a text is no map.
+/// Why a map is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum MapError {
-    /// It is not JSON, or not of this form.
+    /// It is not JSON, or does not have this form.
     #[error("not a .roson map: {0}")]
     Form(#[from] serde_json::Error),
-    /// There is nothing to drive between.
-    #[error("a map without walls")]
+    /// The map has no walls.
+    #[error("the map has no walls")]
     NoWalls,
-    /// A number is not one that a map can have.
-    #[error("wall {0:?}: coordinates must be numbers of at most {MAX_EXTENT_M} m")]
+    /// A coordinate is out of range.
+    #[error("wall {0:?}: coordinates must be at most {MAX_EXTENT_M} m")]
     Coordinates(String),
     /// There are too many walls.
     #[error("more than {MAX_WALLS} walls: {0}")]
@@ -61,10 +60,10 @@ pub enum MapError {
 }
 
 impl Map {
-    /// Reads a map.
+    /// Parses a map.
     ///
     /// # Errors
-    /// The text is not such a map; the error says where.
+    /// The text is not such a map; the error names the position.
     pub fn parse(text: &str) -> Result<Self, MapError> {
         let file: File = serde_json::from_str(text.trim_start_matches('\u{feff}'))?;
         if file.walls.len() > MAX_WALLS {
@@ -116,7 +115,7 @@ impl Map {
         Ok(())
     }
 
-    /// The faces of all walls: four sides of a thick one, else its line.
+    /// The faces of all walls: four sides of a thick wall, or one line.
     #[must_use]
     pub fn faces(&self) -> Vec<Segment> {
         let thick = self.walls.iter().zip(&self.thicknesses_m);
@@ -125,7 +124,7 @@ impl Map {
             .collect()
     }
 
-    /// A small flat with several rooms, always at hand.
+    /// A small flat with several rooms, included in the program.
     ///
     /// # Panics
     /// Never: a test loads it.
@@ -135,7 +134,7 @@ impl Map {
     }
 }
 
-/// The sides of a wall, with its middle line and its thickness.
+/// The faces of a wall, from its centre line and its thickness.
 fn faces(wall: Segment, width_m: f64) -> Vec<Segment> {
     let along = wall.to.minus(wall.from);
     let length = along.length();
@@ -157,13 +156,13 @@ fn faces(wall: Segment, width_m: f64) -> Vec<Segment> {
         .collect()
 }
 
-/// A pose of a file: metres and radians, y down, clockwise.
+/// Converts a pose of a file: metres and radians, y down, clockwise.
 #[must_use]
 pub fn from_map(x: f64, y: f64, alpha: f64) -> Pose {
     Pose::new(x, -y, -alpha)
 }
 
-/// x, y and the angle in (-pi, pi] as in a file.
+/// Converts a pose to x, y and the angle in (-pi, pi] of a file.
 #[must_use]
 pub fn to_map(pose: Pose) -> (f64, f64, f64) {
     (pose.at.x, 0.0 - pose.at.y, wrap(-pose.heading))
@@ -206,7 +205,7 @@ struct Place {
 }
 
 impl Line {
-    /// The wall, unless it has no ends.
+    /// The wall, unless it lacks an end.
     fn segment(&self) -> Result<Option<Segment>, MapError> {
         let (Some(from), Some(to)) = (self.from, self.to) else {
             return Ok(None);
@@ -240,7 +239,7 @@ mod tests {
     const WALL: &str = r#"{"from": {"x": 0, "y": 1}, "to": {"x": 3, "y": 1.5}}"#;
 
     #[test]
-    fn the_y_of_a_file_goes_down_and_its_angles_are_clockwise() {
+    fn in_a_file_y_points_down_and_angles_are_clockwise() {
         let text = format!(
             r#"{{"name": "m", "walls": [{WALL}], "robots": [
                 {{"id": "r", "location": {{"x": 1, "y": 2, "z": 1.0, "alpha": 1.5707963267948966}}}}
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_needed_may_be_missing_or_odd() {
+    fn optional_parts_may_be_missing_or_invalid() {
         for text in [
             format!(r#"{{"walls": [{WALL}]}}"#),
             format!("{{\r\n\"walls\": [{WALL}]\r\n}}\r\n"),
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_is_wrong() {
+    fn errors_name_the_problem() {
         for (text, error) in [
             (
                 "",
@@ -306,10 +305,10 @@ mod tests {
                 "{}",
                 "not a .roson map: missing field `walls` at line 1 column 2",
             ),
-            (r#"{"walls": []}"#, "a map without walls"),
+            (r#"{"walls": []}"#, "the map has no walls"),
             (
                 r#"{"walls": [{"id": "W7", "from": {"x": 1e9, "y": 0}, "to": {"x": 0, "y": 0}}]}"#,
-                "wall \"W7\": coordinates must be numbers of at most 10000 m",
+                "wall \"W7\": coordinates must be at most 10000 m",
             ),
         ] {
             assert_eq!(Map::parse(text).unwrap_err().to_string(), error);
@@ -331,7 +330,11 @@ mod tests {
     fn old_maps_load() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/maps");
         if !folder.is_dir() {
-            let _ = writeln!(io::stderr(), "SKIP maps: {} is not there", folder.display());
+            let _ = writeln!(
+                io::stderr(),
+                "SKIP maps: {} does not exist",
+                folder.display()
+            );
             return;
         }
         for (name, walls, gates, robots) in [
@@ -354,14 +357,14 @@ mod tests {
                 (0.0..3.0).contains(&x) && (0.0..4.9).contains(&y),
                 "{name}: {x} {y}"
             );
-            // What the laboratory has outside of its maze.
+            // Walls of the laboratory outside the maze.
             assert!(x < 2.35 || y > 3.26 || name == "Test7", "{name}: {x} {y}");
         }
     }
 
     proptest! {
         #[test]
-        fn no_text_does_harm(text in ".{0,200}") {
+        fn arbitrary_text_does_no_harm(text in ".{0,200}") {
             let _ = Map::parse(&text);
         }
     }

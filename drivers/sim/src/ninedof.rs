@@ -1,12 +1,11 @@
-//! A board with an accelerometer and magnetometer (LSM303DLHC) and a gyroscope
-//! (L3GD20), as a machine: transfers on the bus in, replies out. PURE.
+//! A simulated board with an accelerometer and magnetometer (LSM303DLHC) and a gyroscope (L3GD20):
+//! transfers on the bus in, replies out. PURE.
 //!
-//! Time is a [`Duration`] since the simulation began and never goes back. A
-//! chip measures when somebody looks: the sample that it would have had, taken
-//! of the truth at the time of that sample. So a board that nobody asks costs
-//! nothing.
+//! Time is a [`Duration`] since the start of the simulation and never decreases. A chip computes
+//! its sample only when it is read, from the true motion at the time of that sample. A board that
+//! is not read costs nothing.
 //!
-//! The axes are those of a right hand: x to the right, y ahead, z up.
+//! The axes are right-handed: x to the right, y ahead, z up.
 
 use std::time::Duration;
 
@@ -22,20 +21,20 @@ mod motion;
 #[cfg(test)]
 mod tests;
 
-/// Where the accelerometer is on the bus.
+/// The address of the accelerometer.
 pub const ACCEL_ADDRESS: u8 = 0x19;
-/// Where the magnetometer is.
+/// The address of the magnetometer.
 pub const MAGNET_ADDRESS: u8 = 0x1E;
-/// Where the gyroscope is.
+/// The address of the gyroscope.
 pub const GYRO_ADDRESS: u8 = 0x6B;
 
-/// A number for each axis.
+/// A value for each axis.
 pub type Axes = [f64; 3];
 
-/// The chips are a little warmer than the room.
+/// The chips are slightly warmer than the room.
 const TEMPERATURE_C: f64 = 28.0;
 
-/// The truth at a time.
+/// The true motion at a time.
 pub type Truth<'a> = &'a dyn Fn(Duration) -> Motion;
 
 /// The three chips.
@@ -47,12 +46,12 @@ pub struct NineDof {
     errors: Errors,
 }
 
-/// How much the chips are wrong.
+/// The measurement errors of the chips.
 #[derive(Clone, Debug)]
 pub struct Errors {
-    /// What the accelerometer says too much, in g.
+    /// The offset of the accelerometer, in g.
     pub accel_offset_g: Axes,
-    /// What the gyroscope says at rest, in degrees per second.
+    /// The bias of the gyroscope at rest, in degrees per second.
     pub gyro_bias_deg_s: Axes,
     /// The field of the robot itself, in gauss.
     pub hard_iron_gauss: Axes,
@@ -71,19 +70,17 @@ pub struct Noise {
     pub gyro_deg_s: f64,
     /// Of the magnetometer, in gauss.
     pub magnet_gauss: f64,
-    /// How far the bias of the gyroscope drifts in a second, in degrees per second.
+    /// The drift of the gyroscope bias per second, in degrees per second.
     pub gyro_drift_deg_s: f64,
-    /// How much a driving robot shakes the accelerometer, in g for each metre
-    /// per second.
+    /// The vibration of the accelerometer on a driving robot, in g for each metre per second.
     pub shake_g_per_m_s: f64,
-    /// How much it shakes the gyroscope, in degrees per second for each metre
-    /// per second.
+    /// The vibration of the gyroscope, in degrees per second for each metre per second.
     pub shake_deg_s_per_m_s: f64,
 }
 
 impl Noise {
-    /// That of the chips: 220 ug/sqrt(Hz) and 0.03 deg/s/sqrt(Hz) over their
-    /// bandwidth, and two steps of the magnetometer; drift and shaking are guesses.
+    /// The noise of the chips: 220 ug/sqrt(Hz) and 0.03 deg/s/sqrt(Hz) over their bandwidth, and
+    /// two digits of the magnetometer; drift and vibration are estimates.
     pub const USUAL: Self = Self {
         accel_g: 0.004,
         gyro_deg_s: 0.2,
@@ -95,7 +92,7 @@ impl Noise {
 }
 
 impl Errors {
-    /// Chips without any.
+    /// No errors.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -108,7 +105,7 @@ impl Errors {
         }
     }
 
-    /// Those of one board, drawn from a seed.
+    /// The errors of one board, drawn from a seed.
     #[must_use]
     pub fn of_seed(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -148,7 +145,7 @@ impl Errors {
         self.noisy(motion.field_gauss, offset, sigma)
     }
 
-    /// The bias wanders as time passes.
+    /// The bias changes randomly with time.
     fn drift(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.drifted).as_secs_f64();
         self.drifted = now;
@@ -160,7 +157,7 @@ impl Errors {
 }
 
 impl NineDof {
-    /// A board that was just given power.
+    /// Creates a board that was just powered on.
     #[must_use]
     pub fn new(errors: Errors, now: Duration) -> Self {
         Self {
@@ -171,18 +168,18 @@ impl NineDof {
         }
     }
 
-    /// It was without power, and has forgotten its settings.
+    /// A power cycle: the settings are lost.
     pub fn restart(&mut self, now: Duration) {
         *self = Self::new(self.errors.clone(), now);
     }
 
-    /// What the chips do wrong.
+    /// The measurement errors of the chips.
     #[must_use]
     pub fn errors(&self) -> &Errors {
         &self.errors
     }
 
-    /// Something goes over the bus.
+    /// Carries out a transfer.
     pub fn transfer(&mut self, now: Duration, transfer: &Transfer, truth: Truth) -> Reply {
         self.errors.drift(now);
         let errors = &mut self.errors;
@@ -213,18 +210,18 @@ impl NineDof {
 
 /// A chip with registers.
 trait Chip {
-    /// The next byte goes to or comes from this register.
+    /// Selects the register of the next byte.
     fn point(&mut self, register: u8);
     fn write(&mut self, now: Duration, value: u8);
     fn read(&mut self) -> u8;
 }
 
-/// The samples that a chip takes since it is on.
+/// The samples that a chip has taken since it was turned on.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     since: Duration,
     rate_hz: f64,
-    /// How many samples there were when it was last looked.
+    /// The number of samples at the last check.
     seen: u64,
 }
 
@@ -237,10 +234,10 @@ impl Clock {
         }
     }
 
-    /// How many samples there are more than before, and the time of the last.
+    /// The number of new samples, and the time of the last one.
     fn tick(&mut self, now: Duration) -> Option<(u64, Duration)> {
         let passed = now.checked_sub(self.since)?;
-        // A hair's breadth, so that rounding does not lose a sample.
+        // A small margin, so that rounding does not lose a sample.
         let count = (passed.as_secs_f64() * self.rate_hz + 1e-9) as u64;
         let more = count.checked_sub(self.seen).filter(|more| *more > 0)?;
         self.seen = count;

@@ -1,13 +1,13 @@
-//! A pseudo-terminal that looks like a serial port, at a path that stays. IO.
+//! A pseudo-terminal that behaves like a serial port, at a fixed path. IO.
 //!
-//! The path is a symbolic link, replaced in one step, so that a program can
-//! open it again after the device was unplugged. Dropping a [`Pty`] is
-//! unplugging: who has the port open sees a hang-up.
+//! The path is a symbolic link, replaced atomically, so that a program can reopen it after the
+//! device was unplugged. Dropping a [`Pty`] unplugs the device: programs that have the port open
+//! see a hang-up.
 //!
-//! The other end is kept open here too. Otherwise Linux reports a hang-up
-//! whenever no program has the port open, and leaves what such a program did
-//! to the port (exclusive use, unread bytes) to the next one, unlike a serial
-//! port. So the opening and closing of others is watched with inotify.
+//! This process keeps the other end open, too. Otherwise Linux reports a hang-up whenever no
+//! program has the port open, and, unlike a serial port, passes the state that one program left
+//! (exclusive use, unread bytes) on to the next. So this module uses inotify to notice when
+//! programs open and close the port.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ use rustix::termios::{self, OptionalActions, QueueSelector};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// One end of a pseudo-terminal; programs open the other by its path.
+/// One end of a pseudo-terminal; programs open the other end by its path.
 #[derive(Debug)]
 pub struct Pty {
     controller: AsyncFd<OwnedFd>,
@@ -34,8 +34,7 @@ pub struct Pty {
 }
 
 impl Pty {
-    /// Makes a pseudo-terminal and points `link` at it, replacing what is
-    /// there if it is a link too.
+    /// Creates a pseudo-terminal and points `link` at it, replacing an existing link.
     ///
     /// # Errors
     /// There are no more pseudo-terminals, or the link cannot be made.
@@ -74,24 +73,24 @@ impl Pty {
         })
     }
 
-    /// The path that stays.
+    /// The fixed path.
     #[must_use]
     pub fn link(&self) -> &Path {
         &self.link
     }
 
-    /// The terminal behind it, another one after each [`Pty::open`].
+    /// The terminal behind it; a different one after each [`Pty::open`].
     #[must_use]
     pub fn device(&self) -> &Path {
         &self.device
     }
 
-    /// Waits for bytes that a program wrote; at least one, at most the buffer.
+    /// Waits for bytes that a program wrote: at least one, at most the size of the buffer.
     ///
     /// Dropping the future loses nothing.
     ///
     /// # Errors
-    /// The system refuses; this does not happen because programs come and go.
+    /// The system fails. Programs that open and close the port cause no errors.
     pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             tokio::select! {
@@ -108,7 +107,7 @@ impl Pty {
                     match read {
                         Ok(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
                         Ok(result) => return result,
-                        // Not ready after all.
+                        // The port was not ready after all.
                         Err(_) => {}
                     }
                 }
@@ -116,11 +115,11 @@ impl Pty {
         }
     }
 
-    /// Hands bytes to whoever has the port open. Like on a real line, what
-    /// nobody takes in time is lost; the answer is how many bytes are not.
+    /// Passes bytes to the program that has the port open. As on a real line, bytes that are not
+    /// read in time are lost. Returns the number of bytes that were accepted.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system fails.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut written = 0;
         while written < bytes.len() {
@@ -134,14 +133,14 @@ impl Pty {
         Ok(written)
     }
 
-    /// Notices who opened and closed the port; a new user finds it fresh.
+    /// Notices that programs opened and closed the port, and resets it for the next one.
     fn note_users(&mut self) {
         let mut buffer = [MaybeUninit::uninit(); 1024];
         let mut events = inotify::Reader::new(&self.watch, &mut buffer);
         while let Ok(event) = events.next() {
             if event.events().contains(inotify::ReadFlags::OPEN) {
                 if self.users == 0 {
-                    // What a device has sent all the while was for nobody.
+                    // Discard bytes that the device sent while the port was closed.
                     let _ = termios::tcflush(&self.port, QueueSelector::IFlush);
                 }
                 self.users += 1;
@@ -149,7 +148,7 @@ impl Pty {
                 self.users = self.users.saturating_sub(1);
             }
             if self.users == 0 {
-                // None of these can fail in a way that matters to the next user.
+                // Errors of these calls do not matter to the next program.
                 let _ = termios::ioctl_tiocnxcl(&self.port);
                 let _ = termios::tcflush(&self.port, QueueSelector::IFlush);
                 let _ = make_raw(&self.port);
@@ -160,17 +159,17 @@ impl Pty {
 
 impl Drop for Pty {
     fn drop(&mut self) {
-        // The link may be somebody else's by now.
+        // Another process may have replaced the link.
         if fs::read_link(&self.link).is_ok_and(|target| target == self.device) {
             let _ = fs::remove_file(&self.link);
         }
     }
 }
 
-/// Makes the link, or replaces it, in one step.
+/// Creates the link or replaces it, atomically.
 fn point(link: &Path, device: &Path) -> io::Result<()> {
     if fs::symlink_metadata(link).is_ok_and(|found| !found.is_symlink()) {
-        let text = format!("{}: there is something that is not a link", link.display());
+        let text = format!("{}: exists and is not a link", link.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
     }
     let mut name = link.file_name().unwrap_or_default().to_owned();
@@ -184,7 +183,7 @@ fn point(link: &Path, device: &Path) -> io::Result<()> {
 /// Registers a file with the runtime.
 #[expect(
     deprecated,
-    reason = "the newer way is unsafe code; an owned file stays open"
+    reason = "the replacement needs unsafe code; an owned file stays open"
 )]
 fn readable(file: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(file, Interest::READABLE)
@@ -237,12 +236,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_next_user_finds_a_fresh_port() {
+    async fn the_next_program_gets_a_reset_port() {
         let folder = tempfile::tempdir().unwrap();
         let mut pty = Pty::open(&folder.path().join("port")).unwrap();
         let first = open(pty.link());
         termios::ioctl_tiocexcl(&first).unwrap();
-        pty.write(b"nobody reads this").unwrap();
+        pty.write(b"never read").unwrap();
         drop(first);
         pty.note_users();
         let mut second = open(pty.link());
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_reads_is_lost_without_waiting() {
+    async fn unread_bytes_are_lost_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let mut pty = Pty::open(&folder.path().join("port")).unwrap();
         let _idle = open(pty.link());
@@ -261,14 +260,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dropping_it_is_unplugging_and_the_path_can_come_back() {
+    async fn dropping_it_unplugs_the_device_and_the_path_can_return() {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("port");
         let pty = Pty::open(&link).unwrap();
         let mut file = open(&link);
         drop(pty);
         assert!(!link.exists());
-        // Linux answers a hang-up with nothing, or an error.
+        // Linux reports a hang-up as zero bytes or as an error.
         assert!(matches!(file.read(&mut [0; 10]), Ok(0) | Err(_)));
         assert!(file.write(b"x").is_err());
 
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_peoples_files_are_not_replaced() {
+    async fn files_of_other_programs_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("port");
         fs::write(&path, "precious").unwrap();

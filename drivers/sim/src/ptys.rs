@@ -17,7 +17,7 @@ pub(crate) const SERIAL: [Device; 4] = [
     Device::Maestro,
 ];
 
-/// One for each of [`SERIAL`], unless its plug is out.
+/// A pseudo-terminal for each of [`SERIAL`], unless it is unplugged.
 #[derive(Debug)]
 pub(crate) struct Ptys {
     folder: PathBuf,
@@ -32,7 +32,7 @@ struct Port {
 }
 
 impl Ptys {
-    /// All plugs are in.
+    /// Creates all of them, plugged in.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         let port = |device| {
             Ok(Port {
@@ -47,11 +47,11 @@ impl Ptys {
         })
     }
 
-    /// Waits for what a program has written to a device.
+    /// Waits for bytes that a program wrote to a device.
     ///
     /// Dropping the future loses nothing.
     pub(crate) async fn read(&mut self) -> (Device, io::Result<Vec<u8>>) {
-        // Nobody who writes all the time keeps the others from being heard.
+        // Rotates the order, so that one busy program cannot starve the others.
         self.ports.rotate_left(1);
         let reads = self.ports.iter_mut().map(Port::read);
         let mut reads: Vec<_> = reads.map(Box::pin).collect();
@@ -63,7 +63,7 @@ impl Ptys {
         .await
     }
 
-    /// Plugs a device in or out; whether that is new.
+    /// Plugs a device in or out. Returns whether this changed its state.
     pub(crate) fn plug(&mut self, device: Device, plugged: bool) -> io::Result<bool> {
         let Some(port) = self.ports.iter_mut().find(|port| port.device == device) else {
             return Ok(false);
@@ -78,7 +78,7 @@ impl Ptys {
         Ok(is_new)
     }
 
-    /// Hands bytes to whoever has the port of a device open.
+    /// Passes bytes to the program that has the port of a device open.
     pub(crate) fn write(&mut self, device: Device, bytes: &[u8]) -> io::Result<()> {
         let mut ports = self.ports.iter_mut();
         match ports.find(|port| port.device == device) {

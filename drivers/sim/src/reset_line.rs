@@ -1,8 +1,7 @@
-//! The reset line of the motor controllers as a pipe with a name, in place of
-//! a GPIO file. IO.
+//! The reset line of the motor controllers: a named pipe instead of a GPIO file. IO.
 //!
-//! One writes `0` and `1` into it as into `/sys/class/gpio/gpioN/value`: the
-//! line is active low, so a `1` after a `0` is a reset.
+//! Programs write `0` and `1` into it as into `/sys/class/gpio/gpioN/value`: the line is active
+//! low, so a `1` after a `0` is a reset.
 
 use std::fs;
 use std::io;
@@ -13,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
-/// The pipe, and what the line was last.
+/// The pipe, and the last level of the line.
 #[derive(Debug)]
 pub(crate) struct ResetLine {
     pipe: pipe::Receiver,
@@ -22,12 +21,12 @@ pub(crate) struct ResetLine {
 }
 
 impl ResetLine {
-    /// Makes the pipe, or takes the one that is there.
+    /// Creates the pipe, or opens an existing one.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         if !fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
             mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
         }
-        // Also open for writing here, or it would end with each writer.
+        // Also open for writing here; otherwise the pipe would end with each writer.
         let pipe = pipe::OpenOptions::new()
             .read_write(true)
             .open_receiver(path)?;

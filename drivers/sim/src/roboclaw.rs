@@ -1,14 +1,12 @@
-//! Two RoboClaw motor controllers on one serial bus, as a machine: bytes in,
-//! bytes out. PURE.
+//! Two simulated RoboClaw motor controllers on one serial bus: bytes in, bytes out. PURE.
 //!
-//! The rear controller has address 0x80 and the front one 0x81; on each, M1 is
-//! the right wheel and M2 the left one. Both hear every byte, and answer only
-//! what is addressed to them and has a right check.
+//! The rear controller has address 0x80 and the front one 0x81; on each, M1 is the right wheel and
+//! M2 the left one. Both receive every byte, and answer only packets with their address and a valid
+//! checksum.
 //!
-//! Time is a [`Duration`] since the simulation began and never goes back.
-//! After each `handle_*`, drain [`Roboclaws::poll_output`] until `None`; give
-//! [`Roboclaws::drives`] to the world, and its measurements back through
-//! [`Roboclaws::handle_readings`] before the next bytes.
+//! Time is a [`Duration`] since the start of the simulation and never decreases. After each
+//! `handle_*`, drain [`Roboclaws::poll_output`] until `None`. Pass [`Roboclaws::drives`] to the
+//! world, and its measurements to [`Roboclaws::handle_readings`] before the next bytes.
 
 mod channel;
 mod data;
@@ -32,38 +30,38 @@ use crate::wheels::{Drive, Reading, Wheel};
 /// The address of the rear controller; the front one has the next.
 pub const REAR_ADDRESS: u8 = 0x80;
 
-/// What can begin a packet on a bus like this.
+/// The addresses that can start a packet.
 const ADDRESSES: RangeInclusive<u8> = 0x80..=0x87;
 
-/// A packet with a pause longer than this in it is dropped.
+/// A packet that contains a longer pause is dropped.
 pub const PACKET_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long the controllers are deaf after a reset.
+/// How long the controllers ignore the bus after a reset.
 const RESET_MUTE: Duration = Duration::from_millis(250);
-/// The battery when it is full.
+/// The voltage of a full battery.
 const FULL_BATTERY_V: f64 = 12.6;
-/// How fast an idle battery falls.
+/// The voltage drop of an idle battery.
 const IDLE_DRAIN_V_PER_S: f64 = 0.000_05;
-/// What an ampere takes from the battery per second.
+/// The voltage drop per ampere second.
 const DRAIN_V_PER_AS: f64 = 0.000_02;
 /// The resistance between the battery and the controllers.
 const BATTERY_OHM: f64 = 0.05;
 /// The temperature of the room.
 const AMBIENT_C: f64 = 25.0;
-/// How much warmer a controller gets by an ampere.
+/// The heating of a controller per ampere.
 const HEATING_C_PER_A: f64 = 0.5;
-/// How slowly it gets so.
+/// The time constant of the heating.
 const HEATING_LAG_S: f64 = 60.0;
 
-/// How the controllers are.
+/// The settings of the controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// What both of them run.
+    /// The firmware of both controllers.
     pub firmware: Firmware,
-    /// How long a reply takes.
+    /// The delay before a reply.
     pub latency: Duration,
-    /// The pause after which half a packet is dropped. Real ones have
-    /// [`PACKET_PAUSE`]; a simulation that is faster than real time needs more.
+    /// The pause after which an incomplete packet is dropped. [`PACKET_PAUSE`] for real
+    /// controllers; a simulation that is faster than real time needs more.
     pub packet_pause: Duration,
 }
 
@@ -74,7 +72,7 @@ pub struct Roboclaws {
     rear: Unit,
     front: Unit,
     partial: Vec<u8>,
-    /// Nothing is understood until the next pause.
+    /// Everything is ignored until the next pause.
     lost: bool,
     last_byte: Duration,
     mute_until: Duration,
@@ -87,14 +85,14 @@ pub struct Roboclaws {
     measured: Duration,
 }
 
-/// What goes wrong with a reply.
+/// An error in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoil {
     /// It is not sent.
     Drop,
     /// One bit of it is wrong.
     Corrupt,
-    /// It comes so much later.
+    /// It is delayed by this time.
     Delay(Duration),
 }
 
@@ -115,7 +113,7 @@ impl Default for Config {
 }
 
 impl Roboclaws {
-    /// Controllers that were just switched on.
+    /// Creates controllers that were just switched on.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let mut new = Self {
@@ -152,7 +150,7 @@ impl Roboclaws {
             return;
         }
         for byte in bytes {
-            // Between packets only an address means something.
+            // Between packets only an address is valid.
             if self.partial.is_empty() && !ADDRESSES.contains(byte) {
                 continue;
             }
@@ -165,7 +163,7 @@ impl Roboclaws {
         }
     }
 
-    /// The next reply that is due, in one piece.
+    /// The next due reply, in one piece.
     pub fn poll_output(&mut self, now: Duration) -> Option<Vec<u8>> {
         if self.replies.front()?.due > now {
             return None;
@@ -173,7 +171,7 @@ impl Roboclaws {
         self.replies.pop_front().map(|reply| reply.bytes)
     }
 
-    /// When something happens even if nothing comes in.
+    /// When the state changes without further input.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
         [
@@ -186,7 +184,7 @@ impl Roboclaws {
         .min()
     }
 
-    /// What the motors are asked, per [`Wheel`].
+    /// The commands for the motors, per [`Wheel`].
     #[must_use]
     pub fn drives(&self) -> [Drive; 4] {
         let [front_right, front_left] = self.front.drives();
@@ -205,7 +203,7 @@ impl Roboclaws {
         let seconds = now.saturating_sub(self.measured).as_secs_f64();
         self.measured = now;
         self.battery_v -= seconds * (IDLE_DRAIN_V_PER_S + DRAIN_V_PER_AS * total_a);
-        // A simulated robot can be left alone for days.
+        // The limit lets a simulated robot run for days.
         self.battery_v = self.battery_v.max(11.5);
         for (temperature, amperes) in self.temperatures_c.iter_mut().zip(amperes) {
             let target = AMBIENT_C + HEATING_C_PER_A * amperes;
@@ -216,14 +214,14 @@ impl Roboclaws {
         self.front.handle_readings(now, front);
     }
 
-    /// Whether measurements are needed often, because a move ends by them.
+    /// Whether measurements are needed often, because they end a move.
     #[must_use]
     pub fn has_moves(&self) -> bool {
         self.rear.has_moves() || self.front.has_moves()
     }
 
-    /// The reset line was pulled: outputs, encoders and unsaved settings are
-    /// gone, and nothing is heard for a while.
+    /// Pulls the reset line: outputs, encoders and unsaved settings are lost, and the bus is
+    /// ignored for a while.
     pub fn handle_reset(&mut self, now: Duration) {
         self.rear.reset(now);
         self.front.reset(now);
@@ -232,31 +230,31 @@ impl Roboclaws {
         self.mute_until = now + RESET_MUTE;
     }
 
-    /// The bus was cut off, or connected again: half packets are gone. The
-    /// controllers go on, as real ones have their own power.
+    /// The bus was disconnected or reconnected: incomplete packets are lost. The controllers
+    /// continue, because real ones have their own power supply.
     pub fn handle_unplug(&mut self) {
         self.partial.clear();
         self.replies.clear();
     }
 
-    /// Something will be wrong with the next reply.
+    /// Spoils the next reply.
     pub fn spoil_next(&mut self, spoil: Spoil) {
         self.spoil_next = Some(spoil);
     }
 
-    /// Sets the voltage of the battery, or lets it be what it would be.
+    /// Sets the voltage of the battery; `None` to compute it.
     pub fn set_battery_v(&mut self, volts: Option<f64>) {
         self.battery_override_v = volts;
         self.show_surroundings(0.0);
     }
 
-    /// Sets the temperature of both controllers, or lets it be what it would be.
+    /// Sets the temperature of both controllers; `None` to compute it.
     pub fn set_temperature_c(&mut self, celsius: Option<f64>) {
         self.temperature_override_c = celsius;
         self.show_surroundings(0.0);
     }
 
-    /// Sets faults of both controllers beyond those that are measured.
+    /// Sets additional faults of both controllers.
     pub fn force_faults(&mut self, faults: Faults) {
         self.rear.force(faults);
         self.front.force(faults);
@@ -273,8 +271,8 @@ impl Roboclaws {
         self.front.set_temperature_c(forced_c.unwrap_or(front_c));
     }
 
-    /// Carries out the packet that was received, once it is complete; false if
-    /// nobody can know how long it is.
+    /// Carries out the received packet once it is complete. Returns false if its length cannot be
+    /// known.
     fn try_packet(&mut self, now: Duration) -> bool {
         let &[address, command, ref rest @ ..] = self.partial.as_slice() else {
             return true;
@@ -333,7 +331,7 @@ impl Roboclaws {
             Some(Spoil::Delay(longer)) => due += longer,
             None => {}
         }
-        // One wire: nothing overtakes.
+        // One wire: replies stay in order.
         due = due.max(self.replies.back().map_or(due, |reply| reply.due));
         self.replies.push_back(Reply { due, bytes });
     }

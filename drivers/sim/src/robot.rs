@@ -1,9 +1,9 @@
-//! The robot with its devices and what is wrong with them, in one piece. PURE.
+//! The robot with its devices and their faults. PURE.
 //!
-//! Time is a [`Duration`] since the simulation began and never goes back. Call
-//! [`Robot::advance`] before anything else that comes with a time; afterwards
-//! drain [`Robot::poll_output`] of each device. [`Robot::next_timeout`] says
-//! when to come again if nothing else happens: never, while all is at rest.
+//! Time is a [`Duration`] since the start of the simulation and never decreases. Call
+//! [`Robot::advance`] before any other call with a time; then drain [`Robot::poll_output`] of each
+//! device. [`Robot::next_timeout`] tells when to call again without further input: `None` while
+//! everything is at rest.
 
 mod fault;
 
@@ -21,19 +21,19 @@ use crate::roboclaw::{self, Roboclaws};
 use crate::stargazer::{Guide, Stargazer};
 use crate::world::{STEP, StartError, World};
 
-/// How long a moving world is left alone.
+/// The maximum time between updates of a moving world.
 const NAP: Duration = Duration::from_millis(50);
-/// The voltage of a battery that is low.
+/// The voltage of a low battery.
 const LOW_BATTERY_V: f64 = 10.0;
-/// With the fault `corrupt`, about one of so many replies or scans has a wrong bit.
+/// With the fault `corrupt`, about one in this many replies or scans has a wrong bit.
 const CORRUPT_ONE_IN: usize = 4;
 
-/// How a robot is made.
+/// The configuration of a robot.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What it drives between.
+    /// The walls around it.
     pub walls: Vec<Segment>,
-    /// Where it begins.
+    /// Its start pose.
     pub start: Pose,
     /// The seed of all noise.
     pub seed: u64,
@@ -41,20 +41,20 @@ pub struct Config {
     pub roboclaw: roboclaw::Config,
     /// The laser scanner.
     pub model: Model,
-    /// What the StarGazer looks up at.
+    /// The markers above the StarGazer.
     pub ceiling: Ceiling,
-    /// Which variants of the devices it has.
+    /// The variants of its devices.
     pub variants: Variants,
 }
 
-/// Which variants of its devices a robot has.
+/// The variants of the devices of a robot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Variants {
     /// The laser scanners.
     pub scanner: Quirks,
     /// The servo controller.
     pub maestro: maestro::Config,
-    /// The sensor that looks up at markers.
+    /// The marker sensor.
     pub stargazer: Guide,
 }
 
@@ -75,10 +75,10 @@ pub struct Robot {
 }
 
 impl Robot {
-    /// A robot that was just switched on.
+    /// Creates a robot that was just switched on.
     ///
     /// # Errors
-    /// It cannot stand where it should begin.
+    /// The start pose is not free.
     pub fn new(config: Config) -> Result<Self, StartError> {
         let mut random = fastrand::Rng::with_seed(config.seed);
         let quirks = config.variants.scanner;
@@ -89,7 +89,7 @@ impl Robot {
             ethernet_scanner: Hokuyo::with_quirks(
                 config.model,
                 Link::Ethernet,
-                // Scanners with Ethernet are too new for SCIP 1.1.
+                // Ethernet scanners are too new for SCIP 1.1.
                 Quirks {
                     starts_in_scip_1: false,
                     ..quirks
@@ -111,7 +111,7 @@ impl Robot {
         })
     }
 
-    /// Brings everything up to a time.
+    /// Advances everything to a time.
     pub fn advance(&mut self, now: Duration) {
         while let Some(ends) = self.next_fault_end().filter(|ends| *ends <= now) {
             self.move_world(ends);
@@ -150,13 +150,13 @@ impl Robot {
             Device::HokuyoTcp => self.ethernet_scanner.handle_bytes(now, bytes),
             Device::Stargazer => self.stargazer.handle_bytes(now, bytes),
             Device::Maestro => self.maestro.handle_bytes(bytes),
-            // It has no bytes but transfers.
+            // The board uses transfers instead of bytes.
             Device::NineDof => {}
         }
         self.advance(now);
     }
 
-    /// Something goes over the bus of a board; `None` when that is stuck.
+    /// Carries out a transfer on the bus of the board; `None` if the bus is stuck.
     pub fn handle_transfer(&mut self, now: Duration, transfer: &Transfer) -> Option<Reply> {
         let device = Device::NineDof;
         if self.has(Fault::Stall(device)) {
@@ -174,13 +174,13 @@ impl Robot {
         Some(reply)
     }
 
-    /// Whoever was connected to a device is gone.
+    /// The program that was connected to a device has disconnected.
     pub fn handle_hang_up(&mut self, device: Device) {
         match device {
             Device::Roboclaw => self.roboclaws.handle_unplug(),
             Device::Hokuyo => self.scanner.handle_hang_up(),
             Device::HokuyoTcp => self.ethernet_scanner.handle_hang_up(),
-            // These do not know who speaks to them.
+            // These devices do not notice who is connected.
             Device::NineDof | Device::Stargazer | Device::Maestro => {}
         }
     }
@@ -204,13 +204,13 @@ impl Robot {
         }
     }
 
-    /// Whether a device has dropped its connection since the last call. Send
-    /// what [`Robot::poll_output`] has first.
+    /// Whether a device has closed its connection since the last call. Send the output of
+    /// [`Robot::poll_output`] first.
     pub fn poll_hang_up(&mut self, device: Device) -> bool {
         self.scanner_mut(device).is_some_and(Hokuyo::poll_hang_up)
     }
 
-    /// When something happens even if nothing comes in.
+    /// When the state changes without further input.
     #[must_use]
     pub fn next_timeout(&self, now: Duration) -> Option<Duration> {
         let resting = self.world.is_at_rest(self.roboclaws.drives());
@@ -228,13 +228,13 @@ impl Robot {
         .min()
     }
 
-    /// The world as it truly is.
+    /// The true state of the world.
     #[must_use]
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// Puts the robot somewhere else.
+    /// Moves the robot to another pose.
     ///
     /// # Errors
     /// A wall is there; nothing has changed.
@@ -242,7 +242,7 @@ impl Robot {
         self.world.place(pose)
     }
 
-    /// How many scans were measured.
+    /// The number of scans measured.
     #[must_use]
     pub fn scans(&self) -> u64 {
         self.scans
@@ -260,13 +260,13 @@ impl Robot {
         &self.ninedof
     }
 
-    /// The sensor that looks up at markers.
+    /// The marker sensor.
     #[must_use]
     pub fn stargazer(&self) -> &Stargazer {
         &self.stargazer
     }
 
-    /// The same, to make it another one.
+    /// Mutable access to the marker sensor, for tests.
     pub fn stargazer_mut(&mut self) -> &mut Stargazer {
         &mut self.stargazer
     }
@@ -277,7 +277,7 @@ impl Robot {
         &self.maestro
     }
 
-    /// The markers that it could see now, the nearest first.
+    /// The markers in view now, the nearest first.
     pub fn markers_in_view(&self) -> impl Iterator<Item = u32> {
         let seen = self
             .ceiling
@@ -285,18 +285,18 @@ impl Robot {
         seen.into_iter().map(|seen| seen.id)
     }
 
-    /// Whether the plug of a device is in.
+    /// Whether a device is plugged in.
     #[must_use]
     pub fn is_plugged(&self, device: Device) -> bool {
         !self.has(Fault::Unplug(device))
     }
 
-    /// What is wrong now.
+    /// The active faults.
     pub fn faults(&self) -> impl Iterator<Item = Fault> {
         self.faults.iter().map(|(fault, _)| *fault)
     }
 
-    /// Something goes wrong, for some time or until it is ended.
+    /// Starts a fault, for some time or until it is cleared.
     pub fn begin(&mut self, now: Duration, fault: Fault, length: Option<Duration>) {
         self.faults.retain(|(other, _)| *other != fault);
         self.faults.push((fault, length.map(|length| now + length)));
@@ -308,24 +308,24 @@ impl Robot {
         }
     }
 
-    /// The plug of a device is in again.
+    /// Plugs a device in again.
     pub fn replug(&mut self, device: Device) {
         self.stop(Fault::Unplug(device));
     }
 
-    /// Nothing is wrong any more.
+    /// Clears all faults.
     pub fn clear(&mut self) {
         for (fault, _) in std::mem::take(&mut self.faults) {
             self.end(fault);
         }
     }
 
-    /// The reset line of the motor controllers was pulled.
+    /// Pulls the reset line of the motor controllers.
     pub fn reset_roboclaws(&mut self, now: Duration) {
         self.roboclaws.handle_reset(now);
     }
 
-    /// Turns a bit round now and then, if that is what is wrong.
+    /// Flips a bit occasionally, if the device has the fault `corrupt`.
     fn corrupt(&mut self, device: Device, bytes: &mut [u8]) {
         let corrupt = self.has(Fault::Corrupt(device)) && !bytes.is_empty();
         if corrupt && self.random.usize(..CORRUPT_ONE_IN) == 0 {
@@ -347,7 +347,7 @@ impl Robot {
             Fault::LowBattery => self.roboclaws.set_battery_v(None),
             Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, false),
             Fault::Unplug(device) => {
-                // Scanners and boards get their power by the same plug, so they begin anew.
+                // The plug also powers scanners and boards, so they restart.
                 let now = self.world.now();
                 if let Some(scanner) = self.scanner_mut(device) {
                     *scanner = scanner.restarted(now);
@@ -394,7 +394,7 @@ impl Robot {
                 let way_m = self.world.beam(time, angle, limit_m)?;
                 let pose = self.world.pose_at(time);
                 let way = Point::new(way_m, 0.0).turned(pose.heading + angle);
-                // Only the URG is so weak.
+                // Only the URG cannot see dark walls.
                 let is_lost = model == Model::Urg04Lx && hokuyo::is_dark(pose.at.plus(way));
                 (!is_lost).then_some(way_m)
             })
@@ -402,7 +402,7 @@ impl Robot {
         model.measure(&distances, &mut self.random)
     }
 
-    /// What the StarGazer sees from a place.
+    /// The view of the StarGazer from a pose.
     fn view(&self, pose: Pose) -> Vec<Seen> {
         let mut view = self.ceiling.seen_from(pose, self.world.walls());
         if let Some(reference) = self.stargazer.reference()

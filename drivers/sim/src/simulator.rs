@@ -1,5 +1,5 @@
-//! The one loop of a running simulation: bytes, time and requests go to the
-//! robot, and what it sends goes out. IO.
+//! The main loop of a simulation: bytes, time and requests go to the robot, and its output goes
+//! out. IO.
 //!
 //! ```text
 //! ptys, TCP, control socket --> one task: Robot::advance to now, then handle --> drain all outputs
@@ -7,8 +7,8 @@
 //!                                  +---- sleeps until next_timeout, or for ever <---+
 //! ```
 //!
-//! Simulated time is real time multiplied by the speed. There is no tick: a
-//! resting robot that nobody talks to only looks up at markers.
+//! Simulated time is real time multiplied by the speed. There is no tick: while the robot is at
+//! rest and no program uses it, only the StarGazer works.
 
 use std::future::{Future, pending};
 use std::io;
@@ -33,63 +33,62 @@ use crate::robot::{self, Device, Fault, Robot, Variants};
 use crate::tcp::{TcpEvent, TcpPort};
 use crate::world::{StartError, find_start};
 
-/// The pipe in the folder that stands for the reset line of the motor controllers.
+/// The pipe in the folder that represents the reset line of the motor controllers.
 pub const RESET_LINE: &str = "reset";
-/// The file in the folder that says where the markers on the ceiling are.
+/// The file in the folder with the positions of the markers on the ceiling.
 pub const MARKERS: &str = "markers.toml";
-/// No speed is larger.
+/// The maximum speed.
 const MAX_SPEED: f64 = 1_000.0;
 
-/// What to simulate, and where.
+/// The configuration of a simulation.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The walls.
     pub map: Map,
-    /// Where the links of the devices and the control socket are. If there is no such
-    /// folder, it is made, and removed at the end. Other users must not be able to write
-    /// there.
+    /// The folder for the links of the devices and the control socket. It is created if necessary,
+    /// and then removed at the end. Other users must not be able to write to it.
     pub folder: PathBuf,
-    /// Where the robot begins, as in the map: metres with y down, and degrees
-    /// clockwise from x. A place in the map, or found between the walls, if absent.
+    /// The start pose in map coordinates: metres with y down, and degrees clockwise from x. If
+    /// absent, a start in the map, or a position found between the walls.
     pub start: Option<(f64, f64, f64)>,
     /// The seed of all noise.
     pub seed: u64,
-    /// How much faster than real time.
+    /// The speed relative to real time.
     pub speed: f64,
     /// The motor controllers.
     pub roboclaw: roboclaw::Firmware,
     /// The model of laser scanner.
     pub hokuyo: Model,
-    /// Where a second laser scanner listens, if there shall be one.
+    /// The address of a second laser scanner over TCP, if any.
     pub hokuyo_tcp: Option<SocketAddr>,
-    /// Which variants of the devices the robot has.
+    /// The variants of the devices.
     pub variants: Variants,
 }
 
-/// Why a simulation did not begin, or ended.
+/// Why a simulation did not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The folder is in use.
-    #[error("another simulation runs in {}", .0.display())]
+    #[error("another simulation is running in {}", .0.display())]
     InUse(PathBuf),
-    /// Other users could make us write somewhere else.
+    /// Other users could redirect our files.
     #[error("{0}")]
     Unsafe(String),
-    /// A file, socket or pseudo-terminal could not be made.
+    /// A file, socket or pseudo-terminal could not be created.
     #[error("{what}: {error}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// The robot cannot begin there.
+    /// The start pose is not free.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The speed makes no sense.
-    #[error("the speed must be more than 0 and at most {MAX_SPEED}: {0}")]
+    /// The speed is out of range.
+    #[error("the speed must be above 0 and at most {MAX_SPEED}, not {0}")]
     Speed(f64),
-    /// A number that is none.
+    /// A coordinate is NaN or infinite.
     #[error("the start must be three finite numbers")]
     Place,
 }
@@ -107,7 +106,7 @@ impl From<FolderError> for Error {
 }
 
 impl Error {
-    /// What to do about it.
+    /// How to correct it.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -128,17 +127,17 @@ pub struct Simulator {
     map: String,
     speed: f64,
     began: Instant,
-    /// Of the devices that are plugged in.
+    /// The devices that are plugged in.
     ptys: Ptys,
     tcp: Option<TcpPort>,
     ninedof: I2cPort,
     control: Control,
     reset_line: ResetLine,
-    /// The last one to be dropped, as the others leave it first.
+    /// Dropped last, after the others have removed their files.
     folder: Folder,
 }
 
-/// What woke the loop.
+/// Events that wake the loop.
 enum Event {
     Bytes(Device, Vec<u8>),
     HungUp(Device),
@@ -150,8 +149,7 @@ enum Event {
 }
 
 impl Simulator {
-    /// Makes the devices. Nothing happens to what is sent to them until
-    /// [`Simulator::run`].
+    /// Creates the devices. They do not process their input before [`Simulator::run`].
     ///
     /// # Errors
     /// See [`Error`].
@@ -188,7 +186,7 @@ impl Simulator {
         let mut folder = Folder::take(&config.folder)?;
         let written = folder.write(MARKERS, &markers);
         let path = folder.path().to_owned();
-        let missing = |what: &str| format!("no {what} in {}", path.display());
+        let missing = |what: &str| format!("cannot create the {what} in {}", path.display());
         written.map_err(|error| failed(missing(MARKERS), error))?;
         let tcp = match config.hokuyo_tcp {
             None => None,
@@ -209,7 +207,7 @@ impl Simulator {
             speed: config.speed,
             began: Instant::now(),
             ptys: Ptys::open(&path)
-                .map_err(|error| failed("no pseudo-terminal".to_owned(), error))?,
+                .map_err(|error| failed("cannot create a pseudo-terminal".to_owned(), error))?,
             tcp,
             ninedof,
             control,
@@ -218,7 +216,7 @@ impl Simulator {
         })
     }
 
-    /// The devices that there are, and where.
+    /// The existing devices and their locations.
     #[must_use]
     pub fn devices(&self) -> Vec<(Device, String)> {
         let serial = SERIAL.map(|device| (device, self.path(device).display().to_string()));
@@ -229,10 +227,10 @@ impl Simulator {
         serial.into_iter().chain(tcp).chain([bus]).collect()
     }
 
-    /// Simulates until the other future is done. Dropping it is as good.
+    /// Runs the simulation until the other future completes. Dropping the future ends it, too.
     ///
     /// # Errors
-    /// The system refuses what it allowed before.
+    /// The system fails.
     pub async fn run(mut self, end: impl Future<Output = ()>) -> Result<(), Error> {
         tokio::pin!(end);
         self.began = Instant::now();
@@ -266,7 +264,7 @@ impl Simulator {
                 Event::Reset => self.robot.reset_roboclaws(now),
                 Event::HungUp(device) => self.robot.handle_hang_up(device),
                 Event::Order((request, answer)) => {
-                    // Whoever asked may be gone.
+                    // The client may be gone.
                     let _ = answer.send(self.obey(now, request));
                 }
                 Event::Transfer((transfer, reply)) => {
@@ -288,12 +286,12 @@ impl Simulator {
         self.folder.path().join(device.name())
     }
 
-    /// Plugs in and out, and sends what is to be sent.
+    /// Updates the plugs, and sends the output of the devices.
     fn settle(&mut self, now: Duration) -> Result<(), Error> {
         for device in Device::ALL {
             let plugged = self.robot.is_plugged(device);
             match device {
-                // A bus is there with and without the board.
+                // The bus exists with and without the board.
                 Device::NineDof => {}
                 Device::HokuyoTcp => {
                     if let (false, Some(tcp)) = (plugged, &mut self.tcp) {
@@ -399,7 +397,7 @@ fn servo(servo: &maestro::Servo) -> Servo {
     }
 }
 
-/// Where a robot may begin, best first.
+/// Possible start poses, the best first.
 fn candidates(map: &Map) -> Vec<crate::geometry::Pose> {
     let nodes = map.nodes.iter().map(|at| crate::geometry::Pose {
         at: *at,

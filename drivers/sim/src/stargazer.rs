@@ -1,12 +1,12 @@
-//! A Hagisonic StarGazer, which says by markers on the ceiling where it is, as
-//! a machine: bytes in, bytes out. PURE.
+//! A simulated Hagisonic StarGazer, which computes its position from markers on the ceiling: bytes
+//! in, bytes out. PURE.
 //!
-//! Time is a [`Duration`] since the simulation began and never goes back.
-//! After each `handle_*` and at [`Stargazer::next_timeout`]: while
-//! [`Stargazer::poll_look`] names a time, tell [`Stargazer::handle_view`] what
-//! could be seen then; afterwards drain [`Stargazer::poll_output`].
+//! Time is a [`Duration`] since the start of the simulation and never decreases. After each
+//! `handle_*` and at [`Stargazer::next_timeout`]: while [`Stargazer::poll_look`] returns a time,
+//! pass the markers visible then to [`Stargazer::handle_view`]; then drain
+//! [`Stargazer::poll_output`].
 //!
-//! It looks up ten times a second, unless it has been told to stop.
+//! It looks for markers ten times per second, unless it is stopped.
 
 mod parameters;
 
@@ -18,37 +18,36 @@ use crate::ceiling::{HEIGHT_M, MarkType, Seen};
 use crate::geometry::wrap;
 use crate::wheels::gaussian;
 
-/// Between two looks.
+/// The interval between two looks.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// How long it takes to store parameters.
+/// The time for storing parameters.
 const STORING: Duration = Duration::from_secs(1);
 
-/// How long it takes to begin anew.
+/// The time for a restart.
 const RESTART: Duration = Duration::from_secs(1);
 
-/// No command is longer.
+/// The maximum length of a command.
 const MAX_COMMAND: usize = 64;
 
-/// How many looks it takes to measure the height.
+/// The number of looks for measuring the height.
 const HEIGHT_LOOKS: u32 = 10;
 
-/// The noise of positions, headings and heights, by the maker's guide.
+/// The noise of positions, headings and heights, according to the maker's guide.
 const SIGMA_CM: f64 = 2.0;
 const SIGMA_DEG: f64 = 1.0;
 const SIGMA_HEIGHT_CM: f64 = 1.0;
 
-/// Looks that should have happened longer ago are left out.
+/// Looks that are overdue by more than this are skipped.
 const TOO_LATE: Duration = Duration::from_millis(300);
 
-/// The maker's guides disagree about how a map is built.
+/// The maker's guides, which differ in how a map is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guide {
-    /// The older guide, and KIT's library: a map is built from `MapMode|Start`
-    /// on, and `MapDataSave` ends it.
+    /// The older guide, and KIT's library: `MapMode|Start` starts building a map, and `MapDataSave`
+    /// ends it.
     Older,
-    /// The guide 02.0904.16: `CalcStart` comes after `MapMode|Start`, and
-    /// `ParameterUpdate` ends it.
+    /// The guide 02.0904.16: `CalcStart` follows `MapMode|Start`, and `ParameterUpdate` ends it.
     #[default]
     Newer,
 }
@@ -77,36 +76,36 @@ pub struct Stargazer {
     random: fastrand::Rng,
     /// 1, or 0 for a device without noise.
     noise: f64,
-    /// Commands whose characters come faster than this are not understood.
+    /// Commands with faster characters are not understood.
     min_pause: Duration,
     last_byte: Option<Duration>,
     command: Option<String>,
     outputs: VecDeque<Vec<u8>>,
     parameters: Parameters,
     stored: Parameters,
-    /// When parameters will have been stored, and what it says then.
+    /// When the parameters will be stored, and the message sent then.
     storing: Option<(Duration, &'static str)>,
-    /// The next `CalcStart` begins a map.
+    /// The next `CalcStart` starts building a map.
     starts_map: bool,
     mode: Mode,
     next_look: Duration,
-    /// A look that somebody was asked for.
+    /// A look whose result is pending.
     looks_at: Option<Duration>,
 }
 
-/// What it does.
+/// What the device is doing.
 #[derive(Clone, Debug, PartialEq)]
 enum Mode {
     Stopped,
     Running,
-    /// The markers that were found.
+    /// The markers found so far.
     Mapping(BTreeSet<u32>),
-    /// So many looks are left.
+    /// The number of remaining looks.
     Height(u32),
 }
 
 impl Stargazer {
-    /// One that was just switched on.
+    /// Creates a device that was just switched on.
     #[must_use]
     pub fn new(seed: u64, guide: Guide, mark_type: MarkType, now: Duration) -> Self {
         let parameters = factory(guide.version(), mark_type);
@@ -129,7 +128,7 @@ impl Stargazer {
         }
     }
 
-    /// The same device after its power was off: what was stored is left.
+    /// A power cycle: only stored parameters remain.
     pub fn restart(&mut self, now: Duration) {
         self.command = None;
         self.last_byte = None;
@@ -142,13 +141,12 @@ impl Stargazer {
         self.looks_at = None;
     }
 
-    /// Makes it as particular as real ones are, which lose characters that
-    /// come faster than this.
+    /// Makes it as sensitive as real devices, which lose characters that arrive faster than this.
     pub fn set_min_pause(&mut self, min_pause: Duration) {
         self.min_pause = min_pause;
     }
 
-    /// Without noise fixes are exact to the hundredth, to test what is made of them.
+    /// Turns noise off, so that fixes are exact to the hundredth.
     pub fn set_noise(&mut self, is_on: bool) {
         self.noise = f64::from(u8::from(is_on));
     }
@@ -159,13 +157,13 @@ impl Stargazer {
         self.parameters.get(name).map(String::as_str)
     }
 
-    /// Whether it looks up.
+    /// Whether it looks for markers.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.mode != Mode::Stopped
     }
 
-    /// The marker from which it sees itself, if that is not the nearest.
+    /// The marker to which it refers its position, if that is not the nearest.
     #[must_use]
     pub fn reference(&self) -> Option<u32> {
         let in_map = self.parameter("MarkMode") == Some("Map");
@@ -179,7 +177,7 @@ impl Stargazer {
         for byte in bytes {
             let last = self.last_byte.replace(now);
             if last.is_some_and(|last| now < last + self.min_pause) {
-                // Lost, as if it had never been sent.
+                // Lost, as if never sent.
                 continue;
             }
             match (byte, &mut self.command) {
@@ -196,7 +194,7 @@ impl Stargazer {
         }
     }
 
-    /// When it looks up and wants to be told what can be seen.
+    /// The time of a look that needs the visible markers.
     pub fn poll_look(&mut self, now: Duration) -> Option<Duration> {
         if let Some((done, said)) = self.storing.filter(|(done, _)| *done <= now) {
             self.storing = None;
@@ -218,8 +216,8 @@ impl Stargazer {
         Some(at)
     }
 
-    /// What could be seen, the nearest marker first, in the frames of the
-    /// markers or of the [reference](Self::reference).
+    /// The markers that were visible, the nearest first, in the frames of the markers or of the
+    /// [reference](Self::reference).
     pub fn handle_view(&mut self, seen: &[Seen]) {
         let Some(now) = self.looks_at.take() else {
             return;
@@ -264,7 +262,7 @@ impl Stargazer {
         self.outputs.pop_front()
     }
 
-    /// When something happens even if nothing comes in.
+    /// When the state changes without further input.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
         let look = self.is_running().then_some(self.next_look);
@@ -275,7 +273,7 @@ impl Stargazer {
         let mut noise = |sigma: f64| self.noise * sigma * gaussian(&mut self.random);
         let x = seen.pose.at.x * 100.0 + noise(SIGMA_CM);
         let y = seen.pose.at.y * 100.0 + noise(SIGMA_CM);
-        // The device counts headings clockwise, but its frame has y to the left of x.
+        // The device counts headings clockwise, but in its frame y is to the left of x.
         let heading = -seen.pose.heading.to_degrees() + noise(SIGMA_DEG);
         let heading = wrap(heading.to_radians()).to_degrees();
         let height = HEIGHT_M * 100.0 + noise(SIGMA_HEIGHT_CM);
@@ -304,7 +302,7 @@ impl Stargazer {
             ("#", "CalcStart", None) => {
                 let mode = match std::mem::take(&mut self.starts_map) {
                     true => Mode::Mapping(BTreeSet::new()),
-                    // A map is built to its end.
+                    // Building a map continues to its end.
                     false if matches!(self.mode, Mode::Mapping(_)) => self.mode.clone(),
                     false => Mode::Running,
                 };

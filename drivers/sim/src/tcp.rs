@@ -5,20 +5,20 @@ use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpStream};
 
-/// A peer for which this much waits does not read any more, and is let go.
+/// A peer with more unsent bytes than this has stopped reading and is disconnected.
 const MAX_UNSENT: usize = 1 << 20;
 
-/// A listening port and whoever is connected to it.
+/// A listening port and the connected peer.
 #[derive(Debug)]
 pub struct TcpPort {
     listener: TcpListener,
     peer: Option<Peer>,
 }
 
-/// What happened on a port.
+/// An event on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpEvent {
-    /// So many bytes came.
+    /// This number of bytes arrived.
     Bytes(usize),
     /// The peer is gone.
     HungUp,
@@ -34,28 +34,28 @@ impl TcpPort {
     /// Listens.
     ///
     /// # Errors
-    /// The address is not ours, or in use.
+    /// The address is not available on this host, or is in use.
     pub async fn open(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let peer = None;
         Ok(Self { listener, peer })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Waits for something from the peer, whom it lets in first if there is
-    /// none. A second one is turned away at once.
+    /// Waits for input from the peer. Accepts a peer first if there is none; rejects a second one
+    /// immediately.
     ///
     /// Dropping the future loses nothing.
     ///
     /// # Errors
-    /// The system refuses; this does not happen because peers come and go.
+    /// The system fails. Peers that connect and disconnect cause no errors.
     pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<TcpEvent> {
         loop {
             let Some(peer) = &mut self.peer else {
@@ -88,8 +88,7 @@ impl TcpPort {
         }
     }
 
-    /// Sends bytes to the peer, if there is one, at once or in the course of
-    /// [`TcpPort::read`].
+    /// Sends bytes to the peer, if there is one: immediately, or later during [`TcpPort::read`].
     pub fn write(&mut self, bytes: &[u8]) {
         let Some(peer) = &mut self.peer else { return };
         peer.unsent.extend(bytes);
@@ -98,7 +97,7 @@ impl TcpPort {
         }
     }
 
-    /// Lets the peer go.
+    /// Disconnects the peer.
     pub fn hang_up(&mut self) {
         self.peer = None;
     }
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn much_is_sent_in_the_course_of_time() {
+    async fn large_output_is_sent_gradually() {
         let mut port = TcpPort::open(([127, 0, 0, 1], 0).into()).await.unwrap();
         let mut peer = TcpStream::connect(port.address().unwrap()).await.unwrap();
         peer.write_all(b"x").await.unwrap();

@@ -1,5 +1,4 @@
-//! A listening Unix socket with a task for each connection, until it is
-//! dropped. IO.
+//! A listening Unix socket with a task for each connection. IO.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -8,10 +7,10 @@ use std::path::{Path, PathBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// No more connections than this at a time.
+/// The maximum number of simultaneous connections.
 const MAX_CONNECTIONS: usize = 16;
 
-/// Dropping it ends the connections and removes the socket.
+/// Dropping it closes the connections and removes the socket.
 #[derive(Debug)]
 pub(crate) struct UnixServer {
     task: JoinHandle<()>,
@@ -19,7 +18,7 @@ pub(crate) struct UnixServer {
 }
 
 impl UnixServer {
-    /// Listens at a path; a socket that was left there is replaced.
+    /// Listens at a path, replacing a stale socket.
     pub(crate) fn open<F>(
         path: &Path,
         serve: impl Fn(UnixStream) -> F + Send + 'static,

@@ -1,8 +1,8 @@
-//! The four wheels of the robot: their names, their units, and how a motor
-//! follows what is asked of it. PURE.
+//! The four wheels of the robot: their names, their units, and how a motor follows its command.
+//! PURE.
 //!
-//! Speeds are in encoder pulses per second (qpps), positive forward, as the
-//! motor controllers count them; [`metres_per_second`] makes metres of them.
+//! Speeds are in encoder pulses per second (qpps), positive forward, as in the motor controllers;
+//! [`metres_per_second`] converts them.
 
 use std::f64::consts::PI;
 use std::fmt;
@@ -12,67 +12,66 @@ use std::str::FromStr;
 pub const PULSES_PER_TURN: f64 = 1865.0;
 /// The radius of a wheel in metres.
 pub const WHEEL_RADIUS_M: f64 = 0.06;
-/// The fastest that a motor turns, in pulses per second.
+/// The maximum speed of a motor, in pulses per second.
 pub const MAX_QPPS: f64 = 13_800.0;
 
-/// How hard a motor speeds up when nothing else is asked, in qpps per second:
-/// 2 m/s².
+/// The default acceleration of a motor, in qpps per second: 2 m/s².
 const ACCELERATION_QPPS2: f64 = 9_894.0;
-/// Braking is this much stronger than speeding up.
+/// Braking is stronger than acceleration by this factor.
 const BRAKING: f64 = 1.5;
-/// How hard a motor brakes at most, in qpps per second.
+/// The maximum braking of a motor, in qpps per second.
 pub const MAX_BRAKING_QPPS2: f64 = ACCELERATION_QPPS2 * BRAKING;
-/// The lag of a motor under speed control.
+/// The time constant of a motor under speed control.
 const LAG_S: f64 = 0.1;
-/// The lag of a motor that only gets a voltage, or none.
+/// The time constant of a motor with a fixed voltage, or none.
 const OPEN_LOOP_LAG_S: f64 = 0.3;
-/// Slower than this a motor without power stands, in qpps.
+/// Below this speed an unpowered motor stops, in qpps.
 const STANDSTILL_QPPS: f64 = 4.0;
-/// What a motor draws that is held still with power on, at full duty.
+/// The current of a blocked motor at full duty.
 const STALL_CURRENT_A: f64 = 12.0;
-/// A duty up to this does not overcome friction.
+/// Duties up to this do not overcome friction.
 const DEAD_DUTY: f64 = 0.04;
-/// The noise of measured currents: a part of them, and what remains of small ones.
+/// The noise of measured currents: a fraction of the current, and a minimum.
 const CURRENT_NOISE: f64 = 0.03;
 const CURRENT_NOISE_A: f64 = 0.02;
 
 /// One of the four wheels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wheel {
-    /// Ahead on the left.
+    /// Front left.
     FrontLeft,
-    /// Ahead on the right.
+    /// Front right.
     FrontRight,
-    /// Behind on the left.
+    /// Rear left.
     RearLeft,
-    /// Behind on the right.
+    /// Rear right.
     RearRight,
 }
 
-/// What a controller asks of a motor.
+/// A controller's command for a motor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Drive {
-    /// A part of the full voltage, -1 to 1; 0 lets the wheel run out.
+    /// A fraction of the full voltage, -1 to 1; at 0 the wheel coasts.
     Duty(f64),
     /// A speed that the controller holds.
     Speed {
         /// The speed, in pulses per second.
         qpps: f64,
-        /// How fast to get there, in qpps per second; the motor's own limit if absent.
+        /// The acceleration in qpps per second; the motor's own limit if absent.
         acceleration_qpps2: Option<f64>,
     },
 }
 
-/// What a controller can measure of a motor.
+/// A controller's measurements of a motor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
     /// The speed with measuring noise; exactly 0 at rest.
     pub speed_qpps: i32,
-    /// Pulses since the world began, forward minus backward.
+    /// Pulses since the start, forward minus backward.
     pub pulses: i64,
     /// The current through the motor.
     pub current_a: f64,
-    /// The voltage on the motor as a part of the full one, -1 to 1.
+    /// The voltage on the motor as a fraction of the full voltage, -1 to 1.
     pub duty: f64,
 }
 
@@ -95,13 +94,13 @@ impl Wheel {
         Self::RearRight,
     ];
 
-    /// Where this wheel stands in arrays of wheels.
+    /// The index of this wheel in arrays of wheels.
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The name that people write.
+    /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -139,7 +138,7 @@ impl Drive {
     /// No voltage.
     pub const RELEASED: Self = Self::Duty(0.0);
 
-    /// Whether nothing is asked.
+    /// Whether the command is zero.
     #[must_use]
     pub fn is_zero(self) -> bool {
         match self {
@@ -150,7 +149,7 @@ impl Drive {
 }
 
 impl Motor {
-    /// Lets time pass.
+    /// Advances the time.
     pub fn step(&mut self, dt_s: f64, drive: Drive) {
         let before = self.speed_qpps;
         let (target, lag_s, acceleration) = match drive {
@@ -159,7 +158,7 @@ impl Motor {
                 qpps,
                 acceleration_qpps2,
             } => {
-                // A ramp that is asked for is followed closely.
+                // A requested ramp is followed closely.
                 let lag_s = if acceleration_qpps2.is_some() {
                     0.0
                 } else {
@@ -181,7 +180,7 @@ impl Motor {
             ACCELERATION_QPPS2
         };
         let limit = acceleration.map_or(strongest, |asked| asked.clamp(0.0, strongest));
-        // The exact answer of a first-order lag to a step, so that a long step is harmless.
+        // The exact step response of a first-order lag, so that long steps are safe.
         let wanted = (target - before) * (1.0 - (-dt_s / lag_s).exp());
         self.speed_qpps += wanted.clamp(-limit * dt_s, limit * dt_s);
         if target == 0.0 && self.speed_qpps.abs() < STANDSTILL_QPPS {
@@ -204,8 +203,8 @@ impl Motor {
         };
     }
 
-    /// Something outside, such as a wall, has slowed the wheel down to this
-    /// speed in the step that has just passed: the motor pushes against it.
+    /// An external force, such as a wall, has slowed the wheel down to this speed in the last step:
+    /// the motor pushes against it.
     pub fn press(&mut self, dt_s: f64, drive: Drive, speed_qpps: f64) {
         self.pulses -= (self.speed_qpps - speed_qpps) / 2.0 * dt_s;
         self.speed_qpps = speed_qpps;
@@ -217,7 +216,7 @@ impl Motor {
         self.current_a = STALL_CURRENT_A * self.duty.abs();
     }
 
-    /// The wheel can turn no more, or it can again.
+    /// Blocks or releases the wheel.
     pub fn set_stuck(&mut self, stuck: bool) {
         self.stuck = stuck;
     }
@@ -228,13 +227,13 @@ impl Motor {
         self.speed_qpps
     }
 
-    /// Whether neither speed nor current will change while this is asked.
+    /// Whether speed and current are constant with this command.
     #[must_use]
     pub fn is_at_rest(&self, drive: Drive) -> bool {
         self.speed_qpps == 0.0 && drive.is_zero() && self.current_a == 0.0
     }
 
-    /// What a controller sees.
+    /// The measurements of a controller.
     pub fn reading(&self, random: &mut fastrand::Rng) -> Reading {
         let speed = self.speed_qpps;
         let sigma = (speed.abs() * 0.005).max(3.0);
@@ -264,26 +263,26 @@ pub fn metres_per_second(qpps: f64) -> f64 {
     qpps / PULSES_PER_TURN * 2.0 * PI * WHEEL_RADIUS_M
 }
 
-/// The pulses that a wheel counts on a way.
+/// The encoder pulses for a distance.
 #[must_use]
 pub fn pulses_of(way_m: f64) -> f64 {
     way_m * PULSES_PER_TURN / (2.0 * PI * WHEEL_RADIUS_M)
 }
 
-/// A number of mean 0 and standard deviation 1.
+/// A random number with mean 0 and standard deviation 1.
 pub(crate) fn gaussian(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
     radius * (2.0 * PI * random.f64()).cos()
 }
 
-/// The speed that a part of the full voltage leads to.
+/// The speed at a fraction of the full voltage.
 fn open_loop_qpps(duty: f64) -> f64 {
     let size = duty.abs().min(1.0);
     let turning = ((size - DEAD_DUTY) / (1.0 - DEAD_DUTY)).max(0.0);
     duty.signum() * turning * MAX_QPPS
 }
 
-/// A controller that sees no movement turns the voltage up.
+/// The duty of a blocked motor: a controller that sees no movement raises the voltage.
 fn stalled_duty(drive: Drive, target: f64) -> f64 {
     match drive {
         Drive::Duty(duty) => duty,
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn an_asked_acceleration_is_kept() {
+    fn a_requested_acceleration_is_followed() {
         let mut motor = Motor::default();
         let drive = Drive::Speed {
             qpps: 2000.0,
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_wheel_stands_and_draws_current() {
+    fn a_stuck_wheel_draws_current() {
         let mut motor = Motor::default();
         after(&mut motor, 1.0, speed(1000.0));
         motor.set_stuck(true);

@@ -1,13 +1,12 @@
-//! The Capo robot between walls: its motion, its contacts, and what a laser
-//! on it would see. PURE.
+//! The Capo robot between walls: its motion, its contacts, and the view of its laser scanner. PURE.
 //!
-//! Metres, radians and seconds; x to the right, y up, angles counter-clockwise.
-//! Time is a [`Duration`] since the simulation began. The same seed and the
-//! same calls give the same world.
+//! Metres, radians and seconds; x to the right, y up, angles counter-clockwise. Time is a
+//! [`Duration`] since the start of the simulation. The same seed and the same calls give the same
+//! world.
 //!
-//! Four wheels, two on each side. The robot turns by skidding, as if its
-//! wheels stood [`TRACK_M`] apart. It never stands on a wall: what would lead
-//! there becomes sliding along it, or nothing, and counts as a contact.
+//! Four wheels, two on each side. The robot turns by skidding, as if its wheels were [`TRACK_M`]
+//! apart. It never overlaps a wall: a move into a wall becomes sliding along it, or no move at all,
+//! and counts as a contact.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,32 +14,32 @@ use std::time::Duration;
 use crate::geometry::{Outline, Point, Pose, Segment, Walls};
 use crate::wheels::{Drive, Motor, Reading, Wheel, metres_per_second, pulses_of};
 
-/// The distance between left and right wheels that describes how it turns.
+/// The effective distance between left and right wheels in turns.
 pub const TRACK_M: f64 = 0.42;
 
-/// What touches walls: wheelbase and two radii, by the outer width.
+/// The outline for contacts: wheelbase plus two radii, by the outer width.
 pub const OUTLINE: Outline = Outline {
     half_length_m: 0.185,
     half_width_m: 0.165,
 };
 
-/// The world moves in steps of this length.
+/// The time step of the world.
 pub const STEP: Duration = Duration::from_millis(5);
 
-/// A touch that follows this soon upon another one is the same contact.
+/// A touch within this time after another one belongs to the same contact.
 const SAME_CONTACT_S: f64 = 0.25;
-/// A wheel that can roll at least this part of its way slides for the rest.
+/// A wheel that can roll at least this fraction of its distance slides for the rest.
 const ROLLS: f64 = 0.5;
-/// How long past poses are remembered.
+/// How long poses are remembered.
 const MEMORY_S: f64 = 0.6;
-/// How often a robot is pushed off walls before the move is given up.
+/// How often a robot is pushed off walls before the move is cancelled.
 const MAX_PUSHES: usize = 8;
-/// How much farther than needed it is pushed.
+/// The additional distance of a push.
 const PUSH_MARGIN_M: f64 = 1e-6;
-/// Where a robot without a place in the map is tried to be put, this far apart.
+/// The grid for finding a start position in a map that has none.
 const SEARCH_STEP_M: f64 = 0.1;
 
-/// The robot and what is around it.
+/// The robot and its surroundings.
 #[derive(Clone, Debug)]
 pub struct World {
     walls: Walls,
@@ -55,22 +54,22 @@ pub struct World {
     random: fastrand::Rng,
 }
 
-/// The robot cannot stand where it should begin.
+/// Why the robot cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum StartError {
-    /// A wall is there.
+    /// A wall is in the way.
     #[error("a robot cannot stand there: a wall is closer than {radius_m:.2} m", radius_m = OUTLINE.radius_m())]
     OnWall,
-    /// Nowhere between the walls is room for it.
+    /// There is no free space between the walls.
     #[error("no room for a robot between the walls")]
     NoRoom,
 }
 
 impl World {
-    /// A robot at rest.
+    /// Creates a robot at rest.
     ///
     /// # Errors
-    /// It would stand on a wall.
+    /// It would overlap a wall.
     pub fn new(walls: Vec<Segment>, start: Pose, seed: u64) -> Result<Self, StartError> {
         let walls = Walls::new(walls);
         if !walls.is_free(OUTLINE, start) {
@@ -90,7 +89,7 @@ impl World {
         })
     }
 
-    /// One step of [`STEP`], with this asked of the motors.
+    /// Advances by one [`STEP`] with these motor commands.
     pub fn step(&mut self, drives: [Drive; 4]) {
         self.now += STEP;
         let dt_s = STEP.as_secs_f64();
@@ -114,32 +113,32 @@ impl World {
         self.remember();
     }
 
-    /// Lets time pass in which nothing moves.
+    /// Advances the time while nothing moves.
     pub fn rest_until(&mut self, now: Duration) {
         self.now = self.now.max(now);
         self.remember();
     }
 
-    /// Whether nothing will move while this is asked of the motors.
+    /// Whether nothing will move with these motor commands.
     #[must_use]
     pub fn is_at_rest(&self, drives: [Drive; 4]) -> bool {
         let mut pairs = self.motors.iter().zip(drives);
         pairs.all(|(motor, drive)| motor.is_at_rest(drive))
     }
 
-    /// How long the world has existed.
+    /// The time since the start.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.now
     }
 
-    /// Where the robot truly is.
+    /// The true pose of the robot.
     #[must_use]
     pub fn pose(&self) -> Pose {
         self.pose
     }
 
-    /// Where it was, within the last half second.
+    /// The pose at a time within the last half second.
     #[must_use]
     pub fn pose_at(&self, time: Duration) -> Pose {
         let time_s = time.as_secs_f64();
@@ -158,7 +157,7 @@ impl World {
         }
     }
 
-    /// Puts the robot somewhere else.
+    /// Moves the robot to another pose.
     ///
     /// # Errors
     /// A wall is there; nothing has changed.
@@ -172,7 +171,7 @@ impl World {
         Ok(())
     }
 
-    /// What the controllers can measure, per [`Wheel`].
+    /// The controllers' measurements, per [`Wheel`].
     #[must_use]
     pub fn readings(&self) -> [Reading; 4] {
         self.readings
@@ -186,13 +185,13 @@ impl World {
         [speed(a), speed(b), speed(c), speed(d)]
     }
 
-    /// How often the robot began to touch a wall.
+    /// How often the robot started to touch a wall.
     #[must_use]
     pub fn contacts(&self) -> u64 {
         self.contacts
     }
 
-    /// Whether it touches one now.
+    /// Whether it touches a wall now.
     #[must_use]
     pub fn is_touching(&self) -> bool {
         let now_s = self.now.as_secs_f64();
@@ -200,7 +199,7 @@ impl World {
             .is_some_and(|touch_s| now_s - touch_s < SAME_CONTACT_S)
     }
 
-    /// The length of its way so far, turning on the spot apart.
+    /// The distance driven so far, without turns on the spot.
     #[must_use]
     pub fn travelled_m(&self) -> f64 {
         self.travelled_m
@@ -212,34 +211,34 @@ impl World {
         self.walls.clearance_m(self.pose.at)
     }
 
-    /// How far a beam from its centre goes, sent at some time within the last
-    /// half second, at an angle counter-clockwise from ahead.
+    /// The length of a beam from the robot's centre, sent at a time within the last half second, at
+    /// an angle counter-clockwise from ahead.
     #[must_use]
     pub fn beam(&self, time: Duration, angle: f64, limit_m: f64) -> Option<f64> {
         let pose = self.pose_at(time);
         self.walls.cast(pose.at, pose.heading + angle, limit_m)
     }
 
-    /// What it drives between.
+    /// The walls around the robot.
     #[must_use]
     pub fn walls(&self) -> &Walls {
         &self.walls
     }
 
-    /// A wheel turns no more, or again.
+    /// Blocks or releases a wheel.
     pub fn set_stuck(&mut self, wheel: Wheel, stuck: bool) {
         self.motors[wheel.index()].set_stuck(stuck);
     }
 
-    /// Slows wheels down that a wall does not let roll: they have grip, so they
-    /// stand with their motors on. Along a wall they slide.
+    /// Slows down wheels that a wall prevents from rolling: they have grip, so they stop while
+    /// their motors are on. Along a wall they slide.
     fn press(&mut self, drives: [Drive; 4], next: Pose) {
         let dt_s = STEP.as_secs_f64();
         let turn = next.heading - self.pose.heading;
         let ahead = next.at.minus(self.pose.at).turned(-self.pose.heading).x;
         let sides_m = [ahead - turn * TRACK_M / 2.0, ahead + turn * TRACK_M / 2.0];
         for (index, (motor, drive)) in self.motors.iter_mut().zip(drives).enumerate() {
-            // Left wheels have even places.
+            // Left wheels have even indices.
             let rolled_qpps = pulses_of(sides_m[index % 2]) / dt_s;
             let speed_qpps = motor.speed_qpps();
             let possible = rolled_qpps * speed_qpps.signum();
@@ -258,7 +257,7 @@ impl World {
         ((left + right) / 2.0, (right - left) / TRACK_M)
     }
 
-    /// The pose that walls allow instead of the wanted one.
+    /// The pose that the walls allow instead of the wanted one.
     fn slide(&self, wanted: Pose) -> Pose {
         let straight = Pose {
             at: wanted.at,
@@ -274,9 +273,9 @@ impl World {
             .unwrap_or(self.pose)
     }
 
-    /// A free pose beside the walls that this one stands on.
+    /// A free pose beside the walls that this pose overlaps.
     fn pushed_off(&self, mut pose: Pose) -> Option<Pose> {
-        // Pushing may not do more than undo a step and the turn in it.
+        // A push may at most undo the step and its turn.
         let way = pose.at.minus(self.pose.at).length();
         let turn = (pose.heading - self.pose.heading).abs();
         let reach = 2.0 * (way + turn * OUTLINE.radius_m()) + 2.0 * PUSH_MARGIN_M;
@@ -308,11 +307,11 @@ impl World {
     }
 }
 
-/// A place for a robot in a map that names none: among the given ones, or the
-/// one with most room that is surrounded by walls.
+/// Finds a start position in a map that has none: one of the candidates, or the position with the
+/// most space that is surrounded by walls.
 ///
 /// # Errors
-/// There is no room.
+/// There is no free space.
 pub fn find_start(walls: &[Segment], candidates: &[Pose]) -> Result<Pose, StartError> {
     let walls = Walls::new(walls.to_vec());
     let free = |pose: &Pose| walls.is_free(OUTLINE, *pose);
@@ -320,7 +319,7 @@ pub fn find_start(walls: &[Segment], candidates: &[Pose]) -> Result<Pose, StartE
         return Ok(pose);
     }
     let (low, high) = walls.bounds();
-    // Large maps are searched more coarsely.
+    // Large maps are searched on a coarser grid.
     let step_m = SEARCH_STEP_M.max((high.x - low.x).max(high.y - low.y) / 100.0);
     let count = |length: f64| (length / step_m).ceil() as usize;
     let (columns, rows) = (count(high.x - low.x), count(high.y - low.y));
@@ -336,7 +335,7 @@ pub fn find_start(walls: &[Segment], candidates: &[Pose]) -> Result<Pose, StartE
         .ok_or(StartError::NoRoom)
 }
 
-/// Whether walls can be seen all around.
+/// Whether walls are visible in all directions.
 fn is_inside(walls: &Walls, place: Point) -> bool {
     (0..36).all(|ray| {
         let angle = f64::from(ray) * 10f64.to_radians() + 0.01;
@@ -344,7 +343,7 @@ fn is_inside(walls: &Walls, place: Point) -> bool {
     })
 }
 
-/// Where a robot is after driving and turning at the same time.
+/// The pose after driving and turning at the same time.
 fn arc(pose: Pose, way_m: f64, turn: f64) -> Pose {
     let half = turn / 2.0;
     let chord = if half.abs() < 1e-9 {

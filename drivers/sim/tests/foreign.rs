@@ -1,8 +1,8 @@
-//! Other people's libraries against the simulated devices.
+//! Tests of third-party libraries against the simulated devices.
 //!
-//! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0`,
-//! and what `.ci/run` installs with `--no-deps`, because Adafruit's chips want
-//! Adafruit's boards; what is missing is skipped with a line that begins with `SKIP`.
+//! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0`, and the packages
+//! that `.ci/run` installs with `--no-deps`, because Adafruit's chip packages depend on Adafruit's
+//! board packages. A test whose package is missing prints a line that starts with `SKIP`.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -58,7 +58,7 @@ fn adafruits_libraries_read_the_chips() {
     );
 }
 
-/// Runs a script that imports a package against a simulation of its own.
+/// Runs a script that imports a package, against its own simulation.
 fn check(
     package: &str,
     script: &str,
@@ -66,7 +66,7 @@ fn check(
     arguments: impl Fn(&[(Device, String)]) -> Vec<String>,
 ) {
     if let Err(reason) = import(package) {
-        // Not by eprintln!, which a passing test does not show.
+        // Not eprintln!, whose output a passing test hides.
         let _ = writeln!(std::io::stderr(), "SKIP foreign {package}: {reason}");
         return;
     }
@@ -132,5 +132,5 @@ fn of(devices: &[(Device, String)], wanted: Device) -> String {
     let found = devices.iter().find(|(device, _)| *device == wanted);
     found
         .map(|(_, path)| path.clone())
-        .expect("the device is there")
+        .expect("the device exists")
 }

@@ -1,7 +1,7 @@
 """Reads the simulated chips on the bus at the Unix socket argv[1].
 
-The code for the chips is Adafruit's; only the bus and what belongs to their
-boards is made here. Prints "ok" when everything was as it should be.
+The code for the chips is Adafruit's; only the bus and the parts of their
+boards are replaced here. Prints "ok" on success.
 """
 
 import math
@@ -11,7 +11,7 @@ import time
 import types
 import typing
 
-# Parts of Adafruit's firmware, not of the packages; most only name types.
+# Parts of Adafruit's firmware that the packages import; most are only type names.
 for module, names in {
     "micropython": {"const": lambda value: value},
     "busio": {"I2C": object, "SPI": object},
@@ -28,7 +28,7 @@ import adafruit_lsm303dlh_mag
 
 
 class Bus:
-    """What these libraries ask of a `busio.I2C`."""
+    """The methods of `busio.I2C` that these libraries use."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -57,7 +57,7 @@ class Bus:
     def transfer(self, address, written, count):
         self.socket.sendall(bytes([address, len(written), count]) + written)
         if self.receive(1) != b"\x06":
-            raise OSError("nobody answers")
+            raise OSError("no chip answers")
         return self.receive(count)
 
     def receive(self, count):
@@ -83,7 +83,7 @@ def near(values, expected, error):
 
 bus = Bus(sys.argv[1])
 
-# Their scale is the range divided by 2048, that of the data sheet is 2.4 % more.
+# Their scale is the range divided by 2048; the scale of the data sheet is 2.4 % larger.
 accel = adafruit_lsm303_accel.LSM303_Accel(bus)
 assert accel._chip_id == 0x33
 accel.data_rate = adafruit_lsm303_accel.Rate.RATE_400_HZ
@@ -107,7 +107,7 @@ for reach in ranges:
     gyro = adafruit_l3gd20.L3GD20_I2C(bus, rng=reach, rate=adafruit_l3gd20.L3DS20_RATE_800HZ)
     time.sleep(0.3)
     rates.append([math.degrees(axis) for axis in mean(lambda: gyro.gyro, 50)])
-# At rest there is its bias, whatever the range.
+# At rest the reading is the bias, whatever the range.
 assert near(rates[0], (0, 0, 0), 5.5), rates
 assert near(rates[1], rates[0], 0.3) and near(rates[2], rates[0], 0.3), rates
 
@@ -118,12 +118,12 @@ for gain in (0x20, 0x40, 0x60, 0x80, 0xA0, 0xC0, 0xE0):
     magnet.mag_gain = gain
     time.sleep(0.02)
     fields.append(mean(lambda: magnet.magnetic))
-# 20 uT to the north and 45 uT down, and up to 10 uT of the robot itself. It
-# looks to the east, so the north is on its left.
+# 20 uT to the north and 45 uT down, and up to 10 uT from the robot itself. The robot faces east, so
+# north is on its left.
 assert near(fields[0], (-20, 0, -45), 11), fields
 assert all(near(field, fields[0], 0.6) for field in fields), fields
 
-# By this register libraries tell a DLHC from a DLH.
+# Libraries use this register to tell a DLHC from a DLH.
 assert bus.transfer(0x1E, b"\x0f", 1) == b"\x3c"
 
 print("ok")

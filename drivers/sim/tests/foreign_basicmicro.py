@@ -1,6 +1,6 @@
 """Drives the simulated RoboClaws with the maker's own library, over the serial port argv[1].
 
-Prints "ok" when everything was as it should be.
+Prints "ok" on success.
 """
 
 import sys
@@ -13,7 +13,7 @@ assert port.Open()
 
 
 def signed(value):
-    """The library reads speeds as if they had no sign."""
+    """The library reads speeds as unsigned numbers."""
     return value - (1 << 32) if value & 0x80000000 else value
 
 
@@ -87,7 +87,7 @@ for address in (0x80, 0x81):
     assert done and 7950 <= count <= 8050, count
     assert port.ResetEncoders(address)
     assert port.PositionM1(address, 300, 1)
-    until(lambda: abs(port.ReadEncM1(address)[1] - 300) <= 3, "a position without more")
+    until(lambda: abs(port.ReadEncM1(address)[1] - 300) <= 3, "a position without further parameters")
     assert port.DutyM1M2(address, 0, 0)
 
     status = port.GetStatus(address)

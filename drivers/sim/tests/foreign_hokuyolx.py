@@ -1,6 +1,6 @@
 """Reads the simulated laser scanner at 127.0.0.1, port argv[1], of the model argv[2].
 
-Prints "ok" when everything was as it should be. The library checks every sum.
+Prints "ok" on success. The library checks every checksum.
 """
 
 import sys
@@ -27,7 +27,7 @@ assert len(valid) > points // 2, len(valid)
 # The library's angles are right only for models whose first step is 0.
 assert model != "UTM-30LX" or len(laser.get_angles()) == points
 
-# Each request gets a scan of its own, one per turn.
+# Each request gets its own scan, one per turn.
 turn = {"URG-04LX": 100, "UTM-30LX": 25}[model]
 begin = time.monotonic()
 stamps = [laser.get_dist()[0] for _ in range(10)]
@@ -35,7 +35,7 @@ lasted = time.monotonic() - begin
 assert all(later - sooner >= turn for sooner, later in zip(stamps, stamps[1:])), stamps
 assert 8 * turn <= lasted * 1000, lasted
 
-# The URG can be asked for more steps than it measures.
+# The URG accepts requests for more steps than it measures.
 if model == "URG-04LX":
     _time, scan = laser.get_dist(start=0, end=768)
     assert len(scan) == 769, len(scan)
@@ -53,7 +53,7 @@ if model == "UTM-30LX":
 
 laser.reset()
 
-# It drops the connection when it reboots, and then can be reached again.
+# It closes the connection on a reboot, and then accepts a new one.
 laser.reboot()
 laser._sock.settimeout(5)
 assert laser._sock.recv(1) == b""

@@ -1,6 +1,6 @@
 """Drives the simulated RoboClaws with the library of a robot club, over the serial port argv[1].
 
-Prints "ok" when everything was as it should be.
+Prints "ok" on success.
 """
 
 import sys

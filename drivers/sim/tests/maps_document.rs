@@ -1,4 +1,4 @@
-//! The example in docs/maps.md is a map.
+//! Checks that the example in docs/maps.md is a valid map.
 
 use amber_sim::map::{Map, to_map};
 

@@ -1,4 +1,4 @@
-//! The options that a simulation begins with. IO: it reads the map.
+//! The options for starting a simulation. IO: it reads the map.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,10 +19,10 @@ pub(super) struct Start {
     /// Map in the .roson format [default: a small flat]
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
-    /// Start position as in the map: metres with y down, degrees clockwise
+    /// Start position in map coordinates: metres with y down, degrees clockwise
     #[arg(long, value_name = "X,Y,HEADING", allow_hyphen_values = true)]
     start: Option<Place>,
-    /// Seed of all noise
+    /// Seed of the noise
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Protocol of the motor controllers
@@ -34,23 +34,23 @@ pub(super) struct Start {
     /// Add a laser scanner that listens on TCP
     #[arg(long, value_name = "ADDRESS:PORT")]
     hokuyo_tcp: Option<SocketAddr>,
-    /// The laser scanner starts in SCIP 1.1, as units with older firmware do
+    /// Start the laser scanner in SCIP 1.1, like units with older firmware
     #[arg(long)]
     hokuyo_scip1: bool,
-    /// The laser scanners have no single scans (GD), as some Ethernet models
+    /// Laser scanners do not support single scans (GD), like some Ethernet models
     #[arg(long)]
     hokuyo_without_gd: bool,
-    /// Which of the maker's guides the StarGazer follows when it builds a map
+    /// Version of the maker's guide that the StarGazer follows when it builds a map
     #[arg(long, value_enum, default_value_t = StargazerGuide::Newer)]
     stargazer: StargazerGuide,
-    /// The number of the servo controller in Pololu's protocol
+    /// Device number of the servo controller in the Pololu protocol
     #[arg(long, value_name = "NUMBER", default_value_t = maestro::Config::default().device,
         value_parser = clap::value_parser!(u8).range(..=127))]
     maestro_device: u8,
-    /// The servo controller wants a CRC after each packet
+    /// The servo controller requires a CRC after each packet
     #[arg(long)]
     maestro_crc: bool,
-    /// The servo controller first waits for the byte AA, as on a serial line of unknown speed
+    /// The servo controller waits for the byte AA first, to detect the baud rate of a serial line
     #[arg(long)]
     maestro_detect_baud: bool,
     /// Speed of the simulation relative to real time
@@ -63,13 +63,13 @@ pub(super) struct Start {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RoboclawKind {
-    /// 7-bit sums, writes are not acknowledged
+    /// 7-bit checksums, writes are not acknowledged
     Legacy,
-    /// 7-bit sums, writes are acknowledged when bit 7 of the sum asks for it
+    /// 7-bit checksums, writes are acknowledged if bit 7 of the checksum is set
     LegacyAck,
-    /// CRC16, with a status of two bytes as in 4.1.x
+    /// CRC16, two status bytes as in firmware 4.1.x
     Crc16Short,
-    /// CRC16, with a status of four bytes
+    /// CRC16, four status bytes
     Crc16,
 }
 
@@ -85,9 +85,9 @@ enum HokuyoKind {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum StargazerGuide {
-    /// Builds from MapMode|Start on, ends with MapDataSave
+    /// Builds the map from MapMode|Start, ends with MapDataSave
     Older,
-    /// Builds after CalcStart, ends with ParameterUpdate (02.0904.16)
+    /// Builds the map from CalcStart, ends with ParameterUpdate (02.0904.16)
     Newer,
 }
 
@@ -111,7 +111,7 @@ impl Start {
         }
     }
 
-    /// What to simulate in a folder, with the map read.
+    /// The configuration for a folder, with the map loaded.
     pub(super) fn config(&self, folder: PathBuf) -> Result<simulator::Config, Failure> {
         Ok(simulator::Config {
             map: self

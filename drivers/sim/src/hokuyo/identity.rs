@@ -1,4 +1,4 @@
-//! What a scanner says of itself. PURE.
+//! The identity of a scanner: version, parameters and state. PURE.
 
 use super::DONE;
 use super::model::Model;
@@ -48,11 +48,11 @@ pub(super) fn parameters(model: Model, request: &str) -> Vec<u8> {
     reply.end()
 }
 
-/// How the scanner is at the moment.
+/// The current state of the scanner.
 pub(super) struct State {
     pub(super) model: Model,
     pub(super) laser_on: bool,
-    /// Of the `CR` command.
+    /// Set by the `CR` command.
     pub(super) speed: u32,
     pub(super) rpm: u32,
     pub(super) bits_per_s: u32,

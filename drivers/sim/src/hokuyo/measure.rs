@@ -1,44 +1,42 @@
-//! How wrong scanners measure: noise, mixed pixels at edges, beams without an
-//! echo, and error codes, as in captures of real ones. PURE.
+//! The measurement errors of scanners: noise, mixed pixels at edges, beams without an echo, and
+//! error codes, as in captures of real ones. PURE.
 //!
-//! The noise of a URG is alike in neighbouring beams and new in each scan: at
-//! 1 m a beam varies by 7.7 mm from scan to scan, but neighbours differ by 1 mm.
-//! Beams without an echo come in runs: where echoes are weak, and where a wall
-//! is too dark or too shiny to be seen.
+//! The noise of a URG is similar in neighbouring beams and different in each scan: at 1 m a beam
+//! varies by 7.7 mm between scans, but neighbours differ by 1 mm. Beams without an echo come in
+//! runs: where echoes are weak, and where a wall is too dark or too shiny.
 
 use super::model::{Model, Scan};
 use crate::geometry::Point;
 use crate::wheels::gaussian;
 
-/// Neighbouring beams whose ends are this much apart meet different things.
+/// Neighbouring beams whose ends are this far apart hit different objects.
 const EDGE_M: f64 = 0.1;
-/// This part of the beams that just miss the nearer thing hit a bit of it, and
-/// measure something in between.
+/// This fraction of the beams that just miss the nearer object hit a part of it and measure a
+/// distance in between.
 const MIXED: f64 = 0.5;
-/// The noise of a URG up to [`NEAR_MM`], and how much more for each millimetre
-/// beyond.
+/// The noise of a URG up to [`NEAR_MM`], and its increase per millimetre beyond.
 const URG_SIGMA_MM: f64 = 7.7;
 const URG_SIGMA_PER_MM: f64 = 0.003;
 const NEAR_MM: f64 = 1_000.0;
-/// How much of its noise a beam of a URG has in common with the one before.
+/// The correlation of the noise between neighbouring beams of a URG.
 const ALIKE: f64 = 0.993_9;
 /// The same for the strength of weak echoes.
 const WEAK_ALIKE: f64 = 0.8;
-/// A URG hears echoes from farther away only by chance.
+/// Beyond this distance a URG detects echoes only at random.
 const WEAK_FROM_MM: f64 = 4_095.0;
-/// At edges and beside beams without an echo, a URG gives these codes in this
-/// part of beams: "neighbours bad", and "bad in the last two scans".
+/// The codes of a URG at edges and beside beams without an echo, with their frequency: "neighbours
+/// bad", and "bad in the last two scans".
 const CODES: [(u32, f64); 2] = [(7, 0.065), (9, 0.055)];
-/// Walls are dark in places of this size, and in this part of them.
+/// The size of dark places on walls, and their fraction.
 const DARK_M: f64 = 0.1;
 const DARK_ONE_IN: u64 = 12;
 
-/// Whether a wall is too dark or too shiny at this place for a URG to see it.
-/// Places keep their colour, so gaps in scans stay where they are.
+/// Whether a wall is too dark or too shiny for a URG at this position. Positions keep their colour,
+/// so gaps in scans stay in place.
 #[must_use]
 pub fn is_dark(place: Point) -> bool {
     let cell = |length: f64| (length / DARK_M).floor() as i64 as u64;
-    // Neighbouring cells get unlike numbers.
+    // Neighbouring cells get unrelated numbers.
     let mixed = (cell(place.x).wrapping_mul(0x9E37_79B9_7F4A_7C15))
         ^ (cell(place.y).wrapping_mul(0xC2B2_AE3D_27D4_EB4F));
     let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -65,8 +63,8 @@ impl Drifting {
 }
 
 impl Model {
-    /// What the device makes of true distances in metres, one for each step
-    /// from 0 to the last; `None` is no echo.
+    /// The measured values for true distances in metres, one for each step from 0 to the last;
+    /// `None` is no echo.
     pub fn measure(self, distances_m: &[Option<f64>], random: &mut fastrand::Rng) -> Scan {
         let mut noise = Drifting::new(ALIKE, random);
         let mut weakness = Drifting::new(WEAK_ALIKE, random);
@@ -99,7 +97,7 @@ impl Model {
         scan
     }
 
-    /// Why a beam gives no distance, if it does not.
+    /// The error code of a beam, if it has no valid distance.
     fn error_code(
         self,
         true_m: f64,
@@ -148,8 +146,8 @@ impl Model {
     }
 }
 
-/// What a beam measures that may hit an edge: something between the nearer
-/// thing beside it and its own end.
+/// The measurement of a beam that may hit an edge: a distance between the nearer object beside it
+/// and its own end.
 fn mixed(true_m: f64, neighbours: [Option<Option<f64>>; 2], random: &mut fastrand::Rng) -> f64 {
     let nearer = neighbours.into_iter().flatten().flatten();
     let nearest = nearer.fold(f64::INFINITY, f64::min);
@@ -159,7 +157,7 @@ fn mixed(true_m: f64, neighbours: [Option<Option<f64>>; 2], random: &mut fastran
     nearest + (true_m - nearest) * random.f64()
 }
 
-/// The part of a normal distribution below a value, to about a hundredth.
+/// The normal distribution function, accurate to about a hundredth.
 fn part_below(value: f64) -> f64 {
     1.0 / (1.0 + (-1.702 * value).exp())
 }
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_noise_is_that_of_the_model() {
+    fn the_noise_matches_the_model() {
         for (model, true_m, sigma_mm) in [
             (Model::Urg04Lx, 0.5, 7.7),
             (Model::Urg04Lx, 1.0, 7.7),
@@ -191,7 +189,7 @@ mod tests {
             (Model::Utm30Lx, 20.0, 30.0),
         ] {
             let scans = scans(model, &wall(model, true_m));
-            // Over time, beam for beam.
+            // Over time, for each beam.
             for beam in [0, 300, 600] {
                 let errors = scans
                     .iter()
@@ -205,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_beams_of_a_urg_err_alike() {
+    fn neighbouring_beams_of_a_urg_have_similar_errors() {
         let scans = scans(Model::Urg04Lx, &wall(Model::Urg04Lx, 1.0));
         let pairs = scans.iter().flat_map(|scan| scan.windows(2));
         let mut steps: Vec<u32> = pairs.map(|pair| pair[0].abs_diff(pair[1])).collect();
@@ -234,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn far_echoes_of_the_urg_get_rare_in_runs() {
+    fn far_echoes_of_the_urg_are_missing_in_runs() {
         let lost = |distance_m| {
             let scans = scans(Model::Urg04Lx, &wall(Model::Urg04Lx, distance_m));
             let beams = (scans.len() * scans[0].len()) as f64;
@@ -274,7 +272,7 @@ mod tests {
                 assert!((found - part).abs() < 0.04, "{code} at {beside}: {found}");
             }
         }
-        // Elsewhere there is neither.
+        // Other beams have neither.
         assert!(at(350).all(|value| (960..1_040).contains(&value)));
         assert!(at(600).all(|value| (1_940..2_060).contains(&value)));
     }
@@ -285,7 +283,7 @@ mod tests {
         let dark = (0..100_000).filter(|index| is_dark(place(*index))).count();
         let part = dark as f64 / 100_000.0;
         assert!((0.07..0.1).contains(&part), "{part}");
-        // In runs of some ten beams: a cell has ten of these places.
+        // In runs of about ten beams: a cell spans ten of these positions.
         let starts = (1..100_000)
             .filter(|index| is_dark(place(*index)) && !is_dark(place(index - 1)))
             .count();

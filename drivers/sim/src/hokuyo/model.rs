@@ -1,4 +1,4 @@
-//! What the two models of laser scanner can see. PURE.
+//! The two models of laser scanner. PURE.
 
 use std::f64::consts::PI;
 use std::time::Duration;
@@ -21,12 +21,12 @@ pub struct Sweep {
     pub turn: Duration,
 }
 
-/// What one turn of the laser measured, one entry for each step from 0 on.
+/// The measurements of one turn, one entry for each step from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Millimetres, or a code below [`Model::min_mm`] for why there are none.
+    /// Millimetres, or a code below [`Model::min_mm`] for a missing distance.
     pub distances: Vec<u32>,
-    /// How strong the echoes were, without a unit.
+    /// The strength of the echoes, without a unit.
     pub intensities: Vec<u32>,
 }
 
@@ -40,7 +40,7 @@ impl Model {
         }
     }
 
-    /// The smallest valid distance; what is less is a code.
+    /// The smallest valid distance; smaller values are codes.
     #[must_use]
     pub fn min_mm(self) -> u32 {
         match self {
@@ -67,7 +67,7 @@ impl Model {
         }
     }
 
-    /// The first step that is measured.
+    /// The first measured step.
     #[must_use]
     pub fn first_step(self) -> u32 {
         match self {
@@ -76,7 +76,7 @@ impl Model {
         }
     }
 
-    /// The last step that is measured.
+    /// The last measured step.
     #[must_use]
     pub fn last_step(self) -> u32 {
         match self {
@@ -85,7 +85,7 @@ impl Model {
         }
     }
 
-    /// The last step that can be asked for.
+    /// The last step that can be requested.
     #[must_use]
     pub fn end_step(self) -> u32 {
         match self {
@@ -94,7 +94,7 @@ impl Model {
         }
     }
 
-    /// The step that looks ahead.
+    /// The step that faces ahead.
     #[must_use]
     pub fn front_step(self) -> u32 {
         match self {
@@ -125,7 +125,7 @@ impl Model {
         sweep.start + sweep.turn * step / self.steps_per_turn()
     }
 
-    /// The time that the measuring part of a turn takes.
+    /// The duration of the measuring part of a turn.
     #[must_use]
     pub fn sweep_time(self, turn: Duration) -> Duration {
         turn * (self.last_step() + 1) / self.steps_per_turn()

@@ -1,10 +1,10 @@
-//! Which part of a scan a request wants, and how it is written. PURE.
+//! The requested part of a scan, and its encoding. PURE.
 
 use super::model::{Model, Scan};
 use super::scip::{Reply, encode};
 use super::{Status, UNDEFINED};
 
-/// Which characters of a scan are wanted.
+/// The requested part of a scan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     first: u32,
@@ -13,7 +13,7 @@ pub(super) struct Part {
     content: Content,
 }
 
-/// How values are written.
+/// The encoding of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Content {
     /// Distances of three characters.
@@ -25,8 +25,8 @@ enum Content {
 }
 
 impl Part {
-    /// What `ssss eeee cc` means after the name of a command; it must be `len`
-    /// characters long with what comes then.
+    /// Parses `ssss eeee cc` after the name of a command; the request must be `len` characters
+    /// long, including what follows.
     pub(super) fn parse(
         model: Model,
         name: &str,
@@ -62,7 +62,7 @@ impl Part {
         })
     }
 
-    /// Time and data of a scan, after what stands before them.
+    /// The time and data of a scan, appended to a reply.
     pub(super) fn block(self, reply: Reply, time: u32, scan: &Scan) -> Vec<u8> {
         let mut characters = Vec::new();
         let mut first = self.first as usize;
@@ -98,7 +98,7 @@ fn nearest(scan: &Scan, first: usize, last: usize) -> (u32, u32) {
         .unwrap_or_else(|| at(first))
 }
 
-/// A number of exactly so many digits.
+/// Parses a number with this number of digits.
 pub(super) fn digits(text: &str, count: usize) -> Option<u32> {
     let all = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     all.then(|| text.parse().ok()).flatten()

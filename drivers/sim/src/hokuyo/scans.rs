@@ -7,9 +7,9 @@ use super::part::{Part, digits};
 use super::scip::Reply;
 use super::{DONE, Hokuyo, Stream, Waiting};
 
-/// A turn that should have been sent longer ago than this is left out.
+/// A turn that is overdue by more than this is skipped.
 const TOO_LATE: Duration = Duration::from_millis(300);
-/// No more requests than this wait for a scan; a host sends one at a time.
+/// The maximum number of requests that wait for a scan; a host sends one at a time.
 const MAX_WAITING: usize = 16;
 
 impl Hokuyo {
@@ -24,9 +24,8 @@ impl Hokuyo {
         if self.waiting.len() == MAX_WAITING {
             return self.answer(request, "0A");
         }
-        // The latest turn that is finished, or the first one after the laser
-        // went on; but each request gets a scan of its own, so a host that asks
-        // all the time is answered once per turn.
+        // The latest finished turn, or the first one after the laser was turned on. Each request
+        // gets its own scan, so a host that sends requests continuously gets one reply per turn.
         let before = self.waiting.back().map(|last| last.turn).or(self.served);
         let unserved = before.map_or(0, |turn| turn + 1);
         let finished = self.turns.last_finished(now);
@@ -67,14 +66,14 @@ impl Hokuyo {
         self.answer(request, DONE);
     }
 
-    /// The turn that is wanted first.
+    /// The next requested turn.
     pub(super) fn next_turn(&self) -> Option<u64> {
         let streamed = self.stream.as_ref().map(|stream| stream.turn);
         let waiting = self.waiting.iter().map(|waiting| waiting.turn);
         waiting.chain(streamed).min()
     }
 
-    /// Sends what can be sent of the latest scan, and leaves out what is too late.
+    /// Sends the latest scan to everything that waits for it, and skips overdue scans.
     pub(super) fn serve_known(&mut self, now: Duration) {
         let current = self.turns.last_finished(now);
         if let Some(stream) = &mut self.stream {

@@ -1,17 +1,16 @@
-//! The text of SCIP 2.0: sums, numbers in characters, lines. PURE.
+//! The text format of SCIP 2.0: checksums, encoded numbers, lines. PURE.
 
-/// How many characters of data a line has before its sum.
+/// The number of data characters in a line before the checksum.
 const LINE: usize = 64;
 
-/// The character that ends a line of a reply.
+/// The checksum character of a line.
 #[must_use]
 pub fn sum(text: &[u8]) -> u8 {
     let sum = text.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
     (sum & 0x3F) + 0x30
 }
 
-/// A number in so many characters of six bits each; too large ones lose their
-/// upper bits.
+/// Encodes a number in this many characters of six bits; the upper bits of larger numbers are lost.
 #[must_use]
 pub fn encode(value: u32, characters: usize) -> Vec<u8> {
     (0..characters)
@@ -20,17 +19,17 @@ pub fn encode(value: u32, characters: usize) -> Vec<u8> {
         .collect()
 }
 
-/// A reply under construction: lines with sums after the echo of the request.
+/// A reply under construction: lines with checksums after the echo of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply(Vec<u8>);
 
 impl Reply {
-    /// Begins with the echo.
+    /// Starts with the echo.
     pub(crate) fn to(request: &str) -> Self {
         Self(format!("{request}\n").into_bytes())
     }
 
-    /// A line whose sum covers all of it.
+    /// Adds a line whose checksum covers all of it.
     pub(crate) fn line(mut self, text: impl AsRef<[u8]>) -> Self {
         let text = text.as_ref();
         self.0.extend(text);
@@ -38,7 +37,7 @@ impl Reply {
         self
     }
 
-    /// A line `KEY:value;` with a sum that does not cover the semicolon.
+    /// Adds a line `KEY:value;` whose checksum excludes the semicolon.
     pub(crate) fn entry(mut self, key: &str, value: &str) -> Self {
         let text = format!("{key}:{value}");
         self.0.extend(text.as_bytes());
@@ -46,12 +45,12 @@ impl Reply {
         self
     }
 
-    /// Lines of data.
+    /// Adds lines of data.
     pub(crate) fn data(self, characters: &[u8]) -> Self {
         characters.chunks(LINE).fold(self, Self::line)
     }
 
-    /// The empty line at the end.
+    /// Adds the empty line at the end.
     pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.push(b'\n');
         self.0

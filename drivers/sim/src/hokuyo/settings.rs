@@ -38,7 +38,7 @@ impl Hokuyo {
         if self.turns.set_speed(now, speed) {
             self.latest = None;
             self.served = None;
-            // Turns are counted anew.
+            // Turns are counted from zero again.
             let turn = self.turns.first_from(now);
             if let Some(stream) = &mut self.stream {
                 stream.turn = turn;
@@ -49,8 +49,8 @@ impl Hokuyo {
         }
     }
 
-    /// Firmware 3.1.04 of the URG does not know `HS` yet (3.2.00 does), and the
-    /// UTM has one sensitivity.
+    /// Firmware 3.1.04 of the URG does not support `HS` (3.2.00 does), and the UTM has only one
+    /// sensitivity.
     pub(super) fn refuse_sensitivity(&self) -> Status {
         match self.model {
             Model::Urg04Lx => "0C",

@@ -11,7 +11,7 @@ const MS: Duration = Duration::from_millis(1);
 struct Bench {
     device: Hokuyo,
     now: Duration,
-    /// What step k measures.
+    /// The measurement of step k.
     values: fn(u32) -> u32,
     sweeps: Vec<Sweep>,
 }
@@ -35,12 +35,12 @@ impl Bench {
         self.settle()
     }
 
-    /// A request that is not about scans.
+    /// Sends a request that needs no scan.
     fn ask(&mut self, request: &str) -> String {
         self.send(format!("{request}\n").as_bytes())
     }
 
-    /// A request for a scan, and its answer once a turn is finished.
+    /// Sends a request for a scan, and returns the reply once a turn is finished.
     fn scan(&mut self, request: &str) -> String {
         let reply = self.ask(request);
         if reply.is_empty() { self.next() } else { reply }
@@ -51,9 +51,9 @@ impl Bench {
         self.settle()
     }
 
-    /// Goes on until something was sent.
+    /// Advances the time until something was sent.
     fn next(&mut self) -> String {
-        let due = self.device.next_timeout().expect("something is to come");
+        let due = self.device.next_timeout().expect("output is expected");
         self.wait_until(due.max(self.now))
     }
 
@@ -72,7 +72,7 @@ impl Bench {
     }
 }
 
-/// Requests, one after the other, and the status of the last one.
+/// Sends requests one after the other, and checks the status of the last one.
 fn check(model: Model, requests: &[&str], status: &str) {
     let mut bench = Bench::new(model);
     let mut reply = String::new();
@@ -91,7 +91,7 @@ fn check(model: Model, requests: &[&str], status: &str) {
 use Model::{Urg04Lx, Utm30Lx};
 
 #[test]
-fn h1_h2_laser_and_speed_that_are_already_so() {
+fn h1_h2_laser_and_speed_that_are_already_set() {
     let mut bench = Bench::urg();
     bench.ask("BM");
     assert_eq!(bench.ask("BM"), "BM\n02R\n\n");
@@ -99,7 +99,7 @@ fn h1_h2_laser_and_speed_that_are_already_so() {
 }
 
 #[test]
-fn h3_the_beginning_of_a_recorded_scan() {
+fn h3_the_start_of_a_recorded_scan() {
     let mut bench = Bench::urg();
     bench.values = |step| match step {
         44 | 45 => 392,
@@ -107,7 +107,7 @@ fn h3_the_beginning_of_a_recorded_scan() {
         _ => 385,
     };
     bench.ask("BM");
-    // The turn that begins 6968830 ms after the timer was zero.
+    // The turn that starts 6968830 ms after the timer was zero.
     let start = MS * 6_968_830;
     bench.device.turns = Turns::new(bench.device.model, start - MS * 100_000);
     bench.wait_until(start + MS * 99);
@@ -135,7 +135,7 @@ fn h4_a_few_values_at_a_time() {
 }
 
 #[test]
-fn h5_values_that_straddle_lines() {
+fn h5_values_that_span_lines() {
     let mut bench = Bench::urg();
     bench.values = |step| 1000 + step.max(100) - 100;
     bench.ask("BM");
@@ -154,7 +154,7 @@ fn h6_no_scan_while_the_laser_is_off() {
 }
 
 #[test]
-fn h7_scans_without_end() {
+fn h7_continuous_scans() {
     let mut bench = Bench::urg();
     assert_eq!(bench.ask("MD0044072501000"), "MD0044072501000\n00P\n\n");
     for _ in 0..3 {
@@ -188,7 +188,7 @@ fn lengths_of_replies() {
 }
 
 #[test]
-fn a_number_of_scans_is_counted_down_and_the_laser_goes_off() {
+fn a_limited_number_of_scans_is_counted_down_and_the_laser_turns_off() {
     let mut bench = Bench::urg();
     bench.ask("MD0380038101003;id 1");
     for remaining in ["02", "01", "00"] {
@@ -201,7 +201,7 @@ fn a_number_of_scans_is_counted_down_and_the_laser_goes_off() {
 }
 
 #[test]
-fn turns_can_be_left_out() {
+fn turns_can_be_skipped() {
     let mut bench = Bench::urg();
     bench.ask("MS0380038101200");
     bench.next();
@@ -210,7 +210,7 @@ fn turns_can_be_left_out() {
 }
 
 #[test]
-fn a_late_caller_gets_no_old_scans() {
+fn a_late_call_gives_no_old_scans() {
     let mut bench = Bench::urg();
     bench.ask("MD0380038101000");
     let blocks = bench.wait_until(MS * 60_000);
@@ -219,7 +219,7 @@ fn a_late_caller_gets_no_old_scans() {
 }
 
 #[test]
-fn the_first_scan_after_the_laser_went_on_is_waited_for() {
+fn a_request_waits_for_the_first_scan_after_the_laser_was_turned_on() {
     let mut bench = Bench::urg();
     bench.now = MS * 2030;
     bench.ask("BM");
@@ -229,7 +229,7 @@ fn the_first_scan_after_the_laser_went_on_is_waited_for() {
 }
 
 #[test]
-fn each_request_gets_a_scan_of_its_own_once_per_turn() {
+fn each_request_gets_its_own_scan_once_per_turn() {
     for (model, request, turn) in [
         (Urg04Lx, "GD0380038101", MS * 100),
         (Utm30Lx, "GE0380038101", MS * 25),
@@ -244,7 +244,7 @@ fn each_request_gets_a_scan_of_its_own_once_per_turn() {
         assert_eq!(starts.len(), 121);
         assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == turn));
         assert!(bench.now - begin >= turn * 120);
-        // Requests that come together are answered in turn, too.
+        // Requests that arrive together are also answered in sequence.
         let sent = bench.ask(request) + &bench.ask(request) + &bench.ask(request);
         assert_eq!(sent, "");
         let now = bench.now;
@@ -255,7 +255,7 @@ fn each_request_gets_a_scan_of_its_own_once_per_turn() {
                 .all(|reply| reply.matches("00P").count() == 1)
         );
         assert!(bench.now - now > turn * 2);
-        // After a pause the latest scan is there at once.
+        // After a pause the latest scan is available at once.
         bench.wait_until(bench.now + MS * 1000);
         assert!(!bench.ask(request).is_empty());
     }
@@ -279,7 +279,7 @@ fn an_old_unit_starts_in_scip_1() {
 }
 
 #[test]
-fn some_units_have_no_single_scans() {
+fn some_units_do_not_support_single_scans() {
     let quirks = Quirks {
         lacks_gd: true,
         ..Quirks::default()
@@ -306,7 +306,7 @@ fn a_reboot_drops_a_connection_but_not_a_serial_line() {
 }
 
 #[test]
-fn steps_that_are_not_measured_can_be_asked_for() {
+fn unmeasured_steps_can_be_requested() {
     let mut random = fastrand::Rng::with_seed(1);
     let scan = Urg04Lx.measure(&[Some(1.0); 726], &mut random);
     assert_eq!(scan.distances.len(), 769);
@@ -330,7 +330,7 @@ fn clusters_give_the_smallest_valid_value() {
     bench.values = |step| [3, 900, 800, 0, 7, 5][(step % 6) as usize];
     bench.ask("BM");
     let reply = bench.scan("GD0048005303");
-    // 800, then only codes: the first of them.
+    // 800, then only codes: the reply holds the first of them.
     assert_eq!(reply.lines().nth(3), Some("0<P000<"));
 }
 
@@ -350,7 +350,7 @@ fn other_requests_are_served_between_scans() {
 }
 
 #[test]
-fn what_devices_say_about_themselves() {
+fn devices_describe_themselves() {
     for (model, parameters) in [
         (
             Urg04Lx,
@@ -365,7 +365,7 @@ fn what_devices_say_about_themselves() {
     ] {
         let mut bench = Bench::new(model);
         let reply = bench.ask("PP");
-        // The sum of the UTM's first line is not in the recordings.
+        // The recordings lack the checksum of the UTM's first line.
         let without_model = |text: &str| {
             let lines = text.lines().enumerate();
             lines
@@ -502,7 +502,7 @@ fn a_slower_motor_takes_longer() {
 }
 
 #[test]
-fn lines_end_in_any_way_and_come_in_pieces() {
+fn lines_may_end_in_any_way_and_arrive_in_pieces() {
     let mut bench = Bench::urg();
     for (bytes, reply) in [
         ("QT\r", "QT\n00P\n\n"),
@@ -528,7 +528,7 @@ fn a_hang_up_ends_scans_but_not_the_laser() {
 
 proptest! {
     #[test]
-    fn no_bytes_do_harm(
+    fn arbitrary_bytes_do_no_harm(
         chunks in prop::collection::vec(
             (prop::sample::select(vec![
                 "MD", "GD", "0044", "0725", "01", "000", "\n", "BM\n", "QT\n", "TM0\n", ";", "é", "CR05\n", "ME", "\u{0}",

@@ -1,21 +1,21 @@
-//! The turns of the laser, all of the same length until the speed changes. PURE.
+//! The turns of the laser, which have the same length until the speed changes. PURE.
 
 use std::time::Duration;
 
 use super::model::{Model, Sweep};
 
-/// A motor that turns.
+/// The motor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
     model: Model,
-    /// Of the `CR` command: so many hundredths slower.
+    /// Set by the `CR` command: this many percent slower.
     speed: u32,
-    /// Turns are counted from here.
+    /// The start of turn 0.
     from: Duration,
 }
 
 impl Turns {
-    /// At the usual speed.
+    /// Creates a motor at normal speed.
     pub(super) fn new(model: Model, now: Duration) -> Self {
         Self {
             model,
@@ -24,7 +24,7 @@ impl Turns {
         }
     }
 
-    /// The speed of the `CR` command.
+    /// The speed set by the `CR` command.
     pub(super) fn speed(&self) -> u32 {
         self.speed
     }
@@ -33,7 +33,7 @@ impl Turns {
         self.model.rpm() * (100 - self.speed) / 100
     }
 
-    /// Another speed; turns are counted anew. Whether it is another.
+    /// Sets the speed. Returns whether it changed; turns are then counted from zero again.
     pub(super) fn set_speed(&mut self, now: Duration, speed: u32) -> bool {
         let changes = speed != self.speed;
         if changes {
@@ -43,7 +43,7 @@ impl Turns {
         changes
     }
 
-    /// When a turn takes place.
+    /// The time of a turn.
     pub(super) fn sweep(&self, turn: u64) -> Sweep {
         let length = self.length();
         let nanos = length.as_nanos().saturating_mul(u128::from(turn));
@@ -60,7 +60,7 @@ impl Turns {
         sweep.start.saturating_add(time)
     }
 
-    /// The last turn that was finished by now; 0 also if there is none yet.
+    /// The last finished turn; 0 also if there is none yet.
     pub(super) fn last_finished(&self, now: Duration) -> u64 {
         let length = self.length();
         let since = now
@@ -69,13 +69,13 @@ impl Turns {
         count(since.as_nanos() / length.as_nanos())
     }
 
-    /// The first turn that begins at this time or later.
+    /// The first turn that starts at this time or later.
     pub(super) fn first_from(&self, time: Duration) -> u64 {
         let since = time.saturating_sub(self.from);
         count(since.as_nanos().div_ceil(self.length().as_nanos()))
     }
 
-    /// How many turns take so long.
+    /// The number of turns within this time.
     pub(super) fn within(&self, time: Duration) -> u64 {
         count(time.as_nanos() / self.length().as_nanos())
     }

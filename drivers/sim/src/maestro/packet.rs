@@ -1,13 +1,13 @@
-//! The bytes of a Maestro's protocols, put together to packets. PURE.
+//! Assembles packets of the Maestro protocols from bytes. PURE.
 //!
-//! A byte with bit 7 begins a packet, even if the packet before is not complete.
+//! A byte with bit 7 set starts a packet, even if the previous packet is incomplete.
 
 use super::{ERROR_CRC, ERROR_PROTOCOL};
 
-/// Something that is wanted.
+/// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Packet {
-    /// Targets in quarters of a microsecond, from this channel on.
+    /// Targets in quarters of a microsecond, from this channel upwards.
     Targets(u8, Vec<u16>),
     Speed(u8, u16),
     Acceleration(u8, u16),
@@ -16,11 +16,11 @@ pub(super) enum Packet {
     Errors,
     GoHome,
     ScriptStatus,
-    /// What is not simulated, or for somebody else.
+    /// A command that is not simulated, or for another device.
     Ignored,
 }
 
-/// Puts packets together.
+/// Assembles packets.
 #[derive(Clone, Debug)]
 pub(super) struct Parser {
     device: u8,
@@ -28,7 +28,7 @@ pub(super) struct Parser {
     packet: Vec<u8>,
 }
 
-/// Begins a packet of Pololu's protocol, and tells the speed of a line.
+/// Starts a packet of the Pololu protocol, and shows the baud rate.
 pub(super) const POLOLU: u8 = 0xAA;
 const MINI_SSC: u8 = 0xFF;
 
@@ -41,8 +41,8 @@ impl Parser {
         }
     }
 
-    /// Whether a byte would end a packet that is not complete. Then that is
-    /// dropped, and the byte begins a packet of its own.
+    /// Whether a byte interrupts an incomplete packet. The packet is then dropped, and the byte
+    /// starts a new one.
     pub(super) fn interrupt(&mut self, byte: u8) -> bool {
         let is_ssc = self.packet.first() == Some(&MINI_SSC);
         let interrupts = byte & 0x80 != 0 && !is_ssc && !self.packet.is_empty();
@@ -52,13 +52,13 @@ impl Parser {
         interrupts
     }
 
-    /// A byte after [`Parser::interrupt`]; perhaps it ends a packet.
+    /// Adds a byte after [`Parser::interrupt`]. Returns the packet that it completes, if any.
     ///
     /// # Errors
-    /// What is wrong, as one of the bits of the device.
+    /// The error bit of the device.
     pub(super) fn push(&mut self, byte: u8) -> Result<Option<Packet>, u16> {
         if self.packet.is_empty() && byte & 0x80 == 0 {
-            // Data without a command.
+            // Data without a command byte.
             return Err(ERROR_PROTOCOL);
         }
         self.packet.push(byte);
@@ -83,7 +83,7 @@ impl Parser {
         Ok(Some(self.read(&packet)))
     }
 
-    /// How long the packet will be without its CRC, if that is known yet.
+    /// The length of the packet without its CRC, if known.
     fn length(&self) -> Result<Option<usize>, u16> {
         let (before, rest) = match self.packet[..] {
             [MINI_SSC, ..] => return Ok(Some(3)),
@@ -132,14 +132,14 @@ impl Parser {
     }
 }
 
-/// 127 is 1500 us, and each step 3.75 us.
+/// 127 is 1500 us, and each step is 3.75 us.
 fn ssc(channel: u8, value: u8) -> Packet {
     let target = 6_000 + (i32::from(value.min(254)) - 127) * 15;
     let target = u16::try_from(target).unwrap_or_default();
     Packet::Targets(channel, vec![target])
 }
 
-/// The check that may end a packet.
+/// The optional checksum of a packet.
 #[must_use]
 pub fn crc7(bytes: &[u8]) -> u8 {
     let mut crc = 0;

@@ -1,14 +1,14 @@
-//! One channel of a Maestro: the pulse that it makes, and the servo's shaft. PURE.
+//! One channel of a Maestro: its pulse and the servo's shaft. PURE.
 
 use super::PERIOD;
 
-/// How fast a shaft turns at most.
+/// The maximum speed of a shaft.
 const SHAFT_DEG_PER_S: f64 = 350.0;
 
-/// Where shafts are that never got a pulse.
+/// The angle of a shaft that never received a pulse.
 const MIDDLE_DEG: f64 = 90.0;
 
-/// How far pulses and shafts are off their targets when they have arrived.
+/// The distance below which pulses and shafts have reached their targets.
 const ARRIVED: f64 = 1e-6;
 
 /// A channel with its servo.
@@ -21,7 +21,7 @@ pub struct Servo {
     speed: u16,
     /// The same per 80 ms.
     acceleration: u16,
-    /// How fast the pulse changes now, per 10 ms.
+    /// The current change of the pulse, per 10 ms.
     pace: f64,
     shaft_deg: f64,
 }
@@ -40,19 +40,19 @@ impl Default for Servo {
 }
 
 impl Servo {
-    /// The length of the pulse that is wanted, in microseconds; 0 for none.
+    /// The target pulse width, in microseconds; 0 for none.
     #[must_use]
     pub fn target_us(&self) -> f64 {
         f64::from(self.target) / 4.0
     }
 
-    /// The length of the pulse, in microseconds; 0 for none.
+    /// The pulse width, in microseconds; 0 for none.
     #[must_use]
     pub fn pulse_us(&self) -> f64 {
         self.pulse / 4.0
     }
 
-    /// Where the shaft is: 0 degrees for 2400 us, 180 for 600 us.
+    /// The shaft angle: 0 degrees for 2400 us, 180 for 600 us.
     #[must_use]
     pub fn angle_deg(&self) -> f64 {
         self.shaft_deg
@@ -70,7 +70,7 @@ impl Servo {
     }
 
     pub(super) fn set_target(&mut self, target: u16) {
-        // Nobody knows where a servo is that got no pulses, so it jumps.
+        // The position of a servo without pulses is unknown, so it jumps.
         if target == 0 || self.target == 0 {
             self.pulse = target.into();
             self.pace = 0.0;
@@ -89,7 +89,7 @@ impl Servo {
         self.acceleration = acceleration.min(255);
     }
 
-    /// Whether the pulse is on its way.
+    /// Whether the pulse is still changing.
     pub(super) fn is_moving(&self) -> bool {
         self.pulse != f64::from(self.target)
     }
@@ -100,7 +100,7 @@ impl Servo {
         !self.is_moving() && !turns
     }
 
-    /// The next pulse.
+    /// Computes the next pulse.
     pub(super) fn step(&mut self) {
         self.step_pulse();
         if self.target != 0 {
@@ -119,7 +119,7 @@ impl Servo {
         if self.acceleration == 0 {
             self.pace = fastest;
         } else {
-            // Per 10 ms, in each 10 ms; not faster than it can still brake.
+            // Per 10 ms, in each 10 ms; no faster than it can brake.
             let acceleration = f64::from(self.acceleration) / 8.0;
             let braking = (2.0 * acceleration * way.abs()).sqrt();
             let faster = self.pace + 2.0 * acceleration;

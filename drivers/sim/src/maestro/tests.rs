@@ -1,4 +1,4 @@
-//! The device by its bytes.
+//! Tests of the device through its bytes.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn the_bytes_of_the_manual_set_targets() {
     check_targets(&[0xFF, 0x01, 0x00], &[(1, 1023.75)]);
     check_targets(&[0xFF, 0x01, 0x7F], &[(1, 1500.0)]);
     check_targets(&[0xFF, 0x01, 0xFE], &[(1, 1976.25)]);
-    // Beyond the limits.
+    // Targets beyond the limits.
     check_targets(&[0x84, 0x02, 0x7F, 0x7F], &[(2, 2400.0)]);
     check_targets(&[0x84, 0x02, 0x01, 0x00], &[(2, 600.0)]);
 }
@@ -60,7 +60,7 @@ fn positions_are_plain_bytes() {
 }
 
 #[test]
-fn with_a_crc_packets_need_theirs() {
+fn with_crc_enabled_packets_need_a_crc() {
     assert_eq!(crc7(&[0x83, 0x01]), 0x17);
     assert_eq!(crc7(&[0x84, 0x00, 0x70, 0x2E]), 0x2B);
     let config = Config {
@@ -77,7 +77,7 @@ fn with_a_crc_packets_need_theirs() {
 }
 
 #[test]
-fn what_is_wrong_is_told_once() {
+fn errors_are_reported_once() {
     for bytes in [
         &[0x84, 0x00, 0x84, 0x00, 0x70, 0x2E][..],
         &[0x00],
@@ -94,7 +94,7 @@ fn what_is_wrong_is_told_once() {
 }
 
 #[test]
-fn a_command_that_interrupts_a_packet_is_obeyed() {
+fn a_command_that_interrupts_a_packet_is_carried_out() {
     for unfinished in [
         &[0xAA][..],
         &[0xAA, 0x0C],
@@ -113,7 +113,7 @@ fn a_command_that_interrupts_a_packet_is_obeyed() {
             let said = tell(&mut maestro, command);
             assert_eq!(said, answer, "{unfinished:02x?} {command:02x?}");
         }
-        // It interrupts, and the next ones do not.
+        // This one interrupts, the next ones do not.
         let mut maestro = maestro();
         tell(&mut maestro, unfinished);
         for _ in 0..3 {
@@ -125,7 +125,7 @@ fn a_command_that_interrupts_a_packet_is_obeyed() {
 }
 
 #[test]
-fn on_a_line_of_unknown_speed_the_first_byte_only_tells_the_speed() {
+fn at_an_unknown_baud_rate_the_first_byte_only_reveals_the_rate() {
     let config = Config {
         detects_baud: true,
         ..Config::default()
@@ -158,7 +158,7 @@ fn a_limited_speed_takes_its_time() {
 }
 
 #[test]
-fn acceleration_begins_and_ends_gently() {
+fn acceleration_starts_and_ends_gently() {
     let mut maestro = maestro();
     tell(&mut maestro, &[0x84, 0x00, 0x00, 0x4B]);
     tell(&mut maestro, &[0x89, 0x00, 0x08, 0x00]);
@@ -197,7 +197,7 @@ fn without_power_shafts_stay() {
 
 proptest::proptest! {
     #[test]
-    fn no_bytes_do_harm(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_no_harm(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
         let mut maestro = maestro();
         tell(&mut maestro, &bytes);
         maestro.advance(100 * MS);

@@ -1,7 +1,7 @@
-//! The accelerometer and the gyroscope: registers of the same make. PURE.
+//! The accelerometer and the gyroscope, which have similar registers. PURE.
 //!
-//! Interrupts, FIFO and filters keep what is written and do nothing: the FIFO
-//! is always empty, as in bypass mode.
+//! Interrupts, FIFO and filters store what is written but have no effect: the FIFO is always empty,
+//! as in bypass mode.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const WHO_AM_I: u8 = 0x0F;
 const CTRL_REG1: u8 = 0x20;
 const CTRL_REG4: u8 = 0x23;
 const CTRL_REG5: u8 = 0x24;
-/// Of the gyroscope.
+/// Only the gyroscope has this register.
 const OUT_TEMP: u8 = 0x26;
 const STATUS: u8 = 0x27;
 const OUT_X_L: u8 = 0x28;
@@ -19,18 +19,18 @@ const OUT_Z_H: u8 = 0x2D;
 const FIFO_SRC: u8 = 0x2F;
 const REGISTERS: u8 = 0x40;
 
-/// In [`FIFO_SRC`]: nothing is in it.
+/// In [`FIFO_SRC`]: the FIFO is empty.
 const EMPTY: u8 = 0x20;
-/// In [`CTRL_REG5`]: read the trimming again. It clears itself.
+/// In [`CTRL_REG5`]: reload the trimming. Clears itself.
 const BOOT: u8 = 0x80;
 
-/// In the register number: count up from byte to byte.
+/// In the register number: increment after each byte.
 const INCREMENT: u8 = 0x80;
 
-/// A gyroscope needs so long from its power-down mode to its first sample.
+/// The time between the power-down mode of a gyroscope and its first sample.
 const GYRO_TURN_ON: Duration = Duration::from_millis(250);
 
-/// Which of the two.
+/// The kind of chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Accelerometer,
@@ -45,11 +45,11 @@ pub(super) struct Inertial {
     increments: bool,
     clock: Option<Clock>,
     output: [i16; 3],
-    /// Which axes are new, and which were new when they became new again.
+    /// Axes with a new sample, and axes whose sample was overwritten before it was read.
     fresh: [bool; 3],
     overrun: [bool; 3],
-    /// Of each axis, the bytes that were read since the other was: with block
-    /// data update it does not change before both are.
+    /// For each axis, the byte that was read while the other was not. With block data update the
+    /// sample does not change before both are read.
     half_read: [Option<u8>; 3],
 }
 
@@ -94,8 +94,8 @@ impl Inertial {
         }
     }
 
-    /// What a self-test adds to all axes, about as in data sheets: in g, or in
-    /// degrees per second by the scale.
+    /// The self-test offset on all axes, about as in data sheets: in g, or in degrees per second
+    /// depending on the scale.
     fn self_test(&self) -> f64 {
         let ctrl = self.registers[usize::from(CTRL_REG4)];
         let (mode, scale) = (ctrl >> 1 & 3, usize::from(ctrl >> 4 & 3));
@@ -108,7 +108,7 @@ impl Inertial {
         }
     }
 
-    /// A value as the chip gives it, at the end of the range if it is beyond.
+    /// Converts a value to digits, limited to the range.
     fn digits(&self, value: f64) -> i16 {
         let scale = usize::from(self.registers[usize::from(CTRL_REG4)] >> 4 & 3);
         match self.kind {
@@ -120,7 +120,7 @@ impl Inertial {
                     (false, true) => 12,
                 };
                 let digits = (value / g_per_digit).round().clamp(-2048.0, 2047.0) as i16;
-                // Left-justified, and without the bits that the mode lacks.
+                // Left-justified, without the bits that the mode lacks.
                 (digits << 4) & (-1 << (16 - bits))
             }
             Kind::Gyroscope => {
@@ -130,7 +130,7 @@ impl Inertial {
         }
     }
 
-    /// Samples begin anew when the rate changes.
+    /// Sampling starts again when the rate changes.
     fn set_clock(&mut self, now: Duration) {
         let ctrl = self.registers[usize::from(CTRL_REG1)];
         let code = usize::from(ctrl >> 4);
@@ -220,7 +220,7 @@ impl Chip for Inertial {
             STATUS => self.status(),
             FIFO_SRC => EMPTY,
             OUT_TEMP if self.kind == Kind::Gyroscope => {
-                // One digit less for each degree; where it begins is not specified.
+                // One digit less per degree; the zero point is not specified.
                 ((25.0 - TEMPERATURE_C) as i8).cast_unsigned()
             }
             register @ OUT_X_L..=OUT_Z_H => self.output_byte(register),

@@ -1,4 +1,4 @@
-//! The magnetometer: big-endian, X Z Y, a pointer that always counts up. PURE.
+//! The magnetometer: big-endian, X Z Y, with a pointer that always increments. PURE.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ const WHO_AM_I: u8 = 0x0F;
 const TEMP_H: u8 = 0x31;
 const TEMP_L: u8 = 0x32;
 
-/// What the self-test adds, in gauss.
+/// The self-test offset, in gauss.
 const SELF_TEST_GAUSS: Axes = [1.16, 1.16, 1.08];
 
-/// What an axis gives that is beyond the range.
+/// The value of an axis that is out of range.
 const OVERFLOW: i16 = -4096;
 
-/// Digits per gauss: of x and y, and of z, for each gain from 1.
+/// Digits per gauss: for x and y, and for z, for each gain from 1.
 const GAINS: [[f64; 2]; 7] = [
     [1100.0, 980.0],
     [855.0, 760.0],
@@ -40,7 +40,7 @@ pub(super) struct Magnetometer {
     clock: Option<Clock>,
     output: [i16; 3],
     fresh: bool,
-    /// Which of the six bytes have been read since the last sample.
+    /// The data bytes that have been read since the last sample, as a bit mask.
     read: u8,
 }
 
@@ -58,7 +58,7 @@ impl Magnetometer {
 
     /// Takes the latest sample, if there is a new one.
     pub(super) fn measure(&mut self, now: Duration, sample: &mut dyn FnMut(Duration) -> Axes) {
-        // Some but not all bytes were read: the rest must fit them.
+        // Some but not all bytes were read: the rest must belong to the same sample.
         let is_locked = self.read != 0 && self.read != 0x3F;
         let Some((_, time)) = self.clock.as_mut().and_then(|clock| clock.tick(now)) else {
             return;
@@ -85,7 +85,7 @@ impl Magnetometer {
         self.fresh = true;
         self.read = 0;
         if self.settings[usize::from(MR)] & 3 == 1 {
-            // That was the single one which was wanted.
+            // This was the single measurement.
             self.settings[usize::from(MR)] = 3;
             self.clock = None;
         }
@@ -112,8 +112,7 @@ impl Magnetometer {
         value.to_be_bytes()[place % 2]
     }
 
-    /// Twelve bits, left-justified, 8 digits for each degree; where it begins
-    /// is not specified.
+    /// Twelve bits, left-justified, 8 digits per degree; the zero point is not specified.
     fn temperature(&self) -> [u8; 2] {
         let is_on = self.settings[usize::from(CRA)] & 0x80 != 0;
         let digits = if is_on {
@@ -134,8 +133,8 @@ impl Magnetometer {
 }
 
 impl Chip for Magnetometer {
-    /// Whether the real one looks at bit 7 is not known; hosts of the original
-    /// set it, so here it does not.
+    /// It is unknown whether the real chip uses bit 7; hosts of the original set it, so the
+    /// simulation ignores it.
     fn point(&mut self, register: u8) {
         self.pointer = register & 0x7F;
     }
@@ -157,7 +156,7 @@ impl Chip for Magnetometer {
                 u8::from(is_locked) << 1 | u8::from(self.fresh)
             }
             register @ 0x0A..=IRC => b"H43"[usize::from(register - 0x0A)],
-            // A DLH has nothing there.
+            // A DLH has no such register.
             WHO_AM_I => 0x3C,
             register @ TEMP_H..=TEMP_L => self.temperature()[usize::from(register - TEMP_H)],
             _ => 0,

@@ -1,4 +1,4 @@
-//! What a board fixed to the robot would feel, from how the robot moves. PURE.
+//! The true readings of a board fixed to the robot, computed from the robot's motion. PURE.
 
 use std::time::Duration;
 
@@ -9,32 +9,32 @@ use crate::world::{TRACK_M, World};
 /// Standard gravity in m/s^2.
 const GRAVITY_M_S2: f64 = 9.806_65;
 
-/// The Earth's field as in Krakow, in gauss: towards north, which is up on the
-/// map, and into the ground.
+/// The Earth's field in Krakow, in gauss: towards north, which is up on the map, and into the
+/// ground.
 const FIELD_NORTH_GAUSS: f64 = 0.2;
 const FIELD_DOWN_GAUSS: f64 = 0.45;
 
-/// Speeds are means over so long, as the body is not rigid.
+/// Speeds are averaged over this time, because the body is not rigid.
 const WINDOW: Duration = Duration::from_millis(20);
 
-/// What the chips would say if they were perfect.
+/// The readings of perfect chips.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
-    /// Acceleration, as felt: 1 g up at rest.
+    /// Proper acceleration: 1 g up at rest.
     pub specific_force_g: Axes,
     /// Turn rate in degrees per second, positive counter-clockwise about each axis.
     pub turn_deg_s: Axes,
     /// The magnetic field in gauss.
     pub field_gauss: Axes,
-    /// How fast the wheels roll, which shakes the board.
+    /// The speed of the wheels, which makes the board vibrate.
     pub speed_m_s: f64,
 }
 
 impl Motion {
-    /// That of the robot at a time within the last half second.
+    /// The motion of the robot at a time within the last half second.
     #[must_use]
     pub fn of(world: &World, time: Duration) -> Self {
-        // The world goes in steps, and is not ahead of the last one.
+        // The world advances in steps; its last step may be before this time.
         let now = time.min(world.now());
         let before = now.saturating_sub(WINDOW);
         let earlier = before.saturating_sub(WINDOW);

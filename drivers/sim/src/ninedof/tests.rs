@@ -1,10 +1,10 @@
-//! The chips by their registers, without a clock.
+//! Tests of the chips through their registers, with a simulated time.
 
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A perfect board, the same truth at all times, and a time that goes on.
+/// A perfect board with constant true motion, and a time that advances.
 struct Bench {
     board: NineDof,
     truth: Motion,
@@ -25,7 +25,7 @@ impl Bench {
         }
     }
 
-    /// At rest, level.
+    /// At rest on level ground.
     fn resting() -> Self {
         Self::new([0.0, 0.0, 1.0], [0.0; 3], [0.1, 0.2, -0.4])
     }
@@ -47,7 +47,7 @@ impl Bench {
     fn read(&mut self, address: u8, register: u8, count: u8) -> Vec<u8> {
         match self.transfer(address, &[register], count) {
             Reply::Ack(bytes) => bytes,
-            Reply::Nak => panic!("nobody at {address:#x}"),
+            Reply::Nak => panic!("no chip at {address:#x}"),
         }
     }
 
@@ -57,27 +57,27 @@ impl Bench {
 }
 
 #[test]
-fn who_is_there_answers_and_nobody_else() {
+fn only_existing_chips_answer() {
     let mut bench = Bench::resting();
     assert_eq!(bench.read(0x19, 0x0F, 1), [0x33]);
     assert_eq!(bench.read(0x6B, 0x0F, 1), [0xD4]);
     assert_eq!(bench.read(0x1E, 0x0A, 3), b"H43");
-    // By this libraries tell a DLHC from a DLH.
+    // Libraries use this register to tell a DLHC from a DLH.
     assert_eq!(bench.read(0x1E, 0x0F, 1), [0x3C]);
     for address in [0x00, 0x18, 0x1D, 0x68, 0x6A, 0x7F] {
         assert_eq!(bench.transfer(address, &[0x0F], 1), Reply::Nak);
     }
 }
 
-/// The bytes that the hardware sheet gives, set up as the original did.
+/// The bytes listed in the hardware sheet, with the settings of the original.
 #[test]
-fn a_host_reads_what_the_sheet_says() {
+fn a_host_reads_the_bytes_of_the_hardware_sheet() {
     let accel = [-64.0, 32.0, 512.0].map(|digits| digits * 0.002);
     let gyro = [571.0, -571.0, 5714.0].map(|digits| digits * 0.0175);
     let mut bench = Bench::new(accel, gyro, [0.2, -0.1, -0.4]);
     bench.write(0x19, &[0x20, 0x97]);
     bench.write(0x19, &[0x23, 0x18]);
-    // With bit 7, as the original wrote even single registers.
+    // With bit 7, which the original sets even for single registers.
     bench.write(0x6B, &[0xA0, 0xEF]);
     bench.write(0x6B, &[0xA3, 0x10]);
     for setting in [[0x00, 0x9C], [0x01, 0xE0], [0x02, 0x00]] {
@@ -96,23 +96,23 @@ fn a_host_reads_what_the_sheet_says() {
         bench.read(0x1E, 0x03, 6),
         [0x00, 0x2E, 0xFF, 0xAE, 0xFF, 0xE9]
     );
-    // The original set bit 7 here, too.
+    // The original sets bit 7 here, too.
     assert_eq!(
         bench.read(0x1E, 0x83, 6),
         [0x00, 0x2E, 0xFF, 0xAE, 0xFF, 0xE9]
     );
-    // A write and a read of its own, with a stop in between.
+    // A separate write and read, with a stop in between.
     bench.write(0x19, &[0xAC]);
     assert_eq!(bench.transfer(0x19, &[], 2), Reply::Ack(vec![0x00, 0x20]));
 }
 
 #[test]
-fn only_bit_7_makes_the_register_number_count_up() {
+fn only_bit_7_increments_the_register_number() {
     let mut bench = Bench::resting();
     bench.write(0x19, &[0xA0, 0x57, 0x01, 0x02, 0x98]);
     assert_eq!(bench.read(0x19, 0xA0, 4), [0x57, 0x01, 0x02, 0x98]);
     assert_eq!(bench.read(0x19, 0x20, 3), [0x57; 3]);
-    // Who it is cannot be changed, nor what it measures.
+    // The identity and the data are read-only.
     bench.write(0x19, &[0x0F, 0x00]);
     bench.write(0x19, &[0x28, 0x12]);
     assert_eq!(bench.read(0x19, 0x0F, 1), [0x33]);
@@ -120,7 +120,7 @@ fn only_bit_7_makes_the_register_number_count_up() {
 }
 
 #[test]
-fn the_pointer_of_the_magnetometer_goes_round_in_its_data() {
+fn the_pointer_of_the_magnetometer_wraps_within_its_data() {
     let mut bench = Bench::resting();
     bench.write(0x1E, &[0x00, 0x1C, 0xE0, 0x00]);
     assert_eq!(bench.read(0x1E, 0x00, 3), [0x1C, 0xE0, 0x00]);
@@ -136,15 +136,15 @@ fn temperatures_are_read() {
     let mut bench = Bench::resting();
     assert_eq!(bench.read(0x1E, 0x31, 2), [0, 0], "off");
     bench.write(0x1E, &[0x00, 0x9C]);
-    // 8 digits for each degree over 20, left-justified; and then from 0 again.
+    // 8 digits per degree above 20, left-justified; then from 0 again.
     assert_eq!(bench.read(0x1E, 0x31, 3), [0x04, 0x00, 0x9C]);
     bench.write(0x6B, &[0x20, 0x0F]);
-    // One digit less for each degree over 25.
+    // One digit less per degree above 25.
     assert_eq!(bench.read(0x6B, 0x26, 1), [0xFD]);
 }
 
 #[test]
-fn the_fifo_is_empty_and_booting_ends() {
+fn the_fifo_is_empty_and_booting_finishes() {
     let mut bench = Bench::resting();
     for address in [0x19, 0x6B] {
         bench.write(address, &[0x20, 0x57]);
@@ -158,7 +158,7 @@ fn the_fifo_is_empty_and_booting_ends() {
 }
 
 #[test]
-fn self_tests_shift_what_is_measured() {
+fn self_tests_shift_the_readings() {
     let little = |bytes: &[u8]| f64::from(i16::from_le_bytes([bytes[0], bytes[1]]));
     let mut bench = Bench::resting();
     bench.write(0x19, &[0x20, 0x57]);
@@ -189,7 +189,7 @@ fn self_tests_shift_what_is_measured() {
 }
 
 #[test]
-fn driving_shakes_the_board() {
+fn driving_makes_the_board_vibrate() {
     let sigma = |speed_m_s: f64| {
         let mut bench = Bench::resting();
         bench.board = NineDof::new(Errors::of_seed(1), Duration::ZERO);
@@ -229,7 +229,7 @@ fn without_power_nothing_changes() {
 }
 
 #[test]
-fn scale_resolution_and_order_of_bytes_are_as_set() {
+fn scale_resolution_and_byte_order_follow_the_settings() {
     let mut bench = Bench::new([0.0, 0.0, 1.0], [0.0, 0.0, 70.0], [0.0; 3]);
     let read_z = |bench: &mut Bench, address: u8, ctrl1: u8, ctrl4: u8| {
         bench.write(address, &[0x20, 0x07]);
@@ -244,7 +244,7 @@ fn scale_resolution_and_order_of_bytes_are_as_set() {
         (0x57, 0x18, 500 << 4),
         (0x57, 0x28, 250 << 4),
         (0x57, 0x38, 83 << 4),
-        // Ten bits, and eight.
+        // Ten bits and eight bits.
         (0x57, 0x30, 80 << 4),
         (0x5F, 0x00, 992 << 4),
     ] {
@@ -257,14 +257,14 @@ fn scale_resolution_and_order_of_bytes_are_as_set() {
         let bytes = read_z(&mut bench, 0x6B, 0x0F, ctrl4);
         assert_eq!(i16::from_le_bytes(bytes), digits, "{ctrl4:x}");
     }
-    // An axis that is off keeps what it was.
+    // A disabled axis keeps its value.
     bench.truth.turn_deg_s = [7.0; 3];
     let bytes = read_z(&mut bench, 0x6B, 0x0B, 0x30);
     assert_eq!(i16::from_le_bytes(bytes), 1000);
 }
 
 #[test]
-fn beyond_the_range_is_its_end_or_an_overflow() {
+fn out_of_range_values_are_limited_or_overflow() {
     let mut bench = Bench::new([9.0, -9.0, 0.0], [900.0, -900.0, 0.0], [9.0, 0.1, -11.0]);
     bench.write(0x19, &[0xA0, 0x77, 0, 0, 0x98]);
     bench.write(0x6B, &[0xA0, 0xEF, 0, 0, 0x90]);
@@ -276,7 +276,7 @@ fn beyond_the_range_is_its_end_or_an_overflow() {
 }
 
 #[test]
-fn status_says_what_is_new_and_what_was_missed() {
+fn the_status_shows_new_and_missed_samples() {
     let mut bench = Bench::resting();
     bench.write(0x19, &[0x20, 0x57]);
     assert_eq!(bench.read(0x19, 0x27, 1), [0x00], "the first takes a while");
@@ -289,7 +289,11 @@ fn status_says_what_is_new_and_what_was_missed() {
     bench.wait(10 * MS);
     assert_eq!(bench.read(0x19, 0x27, 1), [0x0F]);
     bench.wait(30 * MS);
-    assert_eq!(bench.read(0x19, 0x27, 1), [0xFF], "nobody read some");
+    assert_eq!(
+        bench.read(0x19, 0x27, 1),
+        [0xFF],
+        "some samples were not read"
+    );
 
     bench.write(0x1E, &[0x00, 0x1C, 0xE0, 0x00]);
     bench.wait(10 * MS);
@@ -301,7 +305,7 @@ fn status_says_what_is_new_and_what_was_missed() {
 }
 
 #[test]
-fn with_block_data_update_both_bytes_are_of_one_sample() {
+fn with_block_data_update_both_bytes_belong_to_one_sample() {
     let old = (500_i16 << 4).to_le_bytes();
     for (ctrl4, second) in [(0x98, old[1]), (0x18, 0x00)] {
         let mut bench = Bench::resting();
@@ -317,7 +321,7 @@ fn with_block_data_update_both_bytes_are_of_one_sample() {
 }
 
 #[test]
-fn samples_come_at_their_rate() {
+fn samples_are_taken_at_the_set_rate() {
     let mut bench = Bench::resting();
     bench.write(0x19, &[0xA0, 0x27, 0, 0, 0x98]); // 10 Hz
     bench.write(0x6B, &[0xA0, 0x0F, 0, 0, 0x90]); // 95 Hz
@@ -336,12 +340,12 @@ fn samples_come_at_their_rate() {
             samples[2] += 1;
         }
     }
-    // The gyroscope takes a quarter of a second to begin.
+    // The gyroscope takes a quarter of a second to start.
     assert_eq!(samples, [40, 356, 3]);
 }
 
 #[test]
-fn a_single_measurement_is_one() {
+fn single_mode_takes_one_measurement() {
     let mut bench = Bench::resting();
     bench.write(0x1E, &[0x00, 0x1C, 0xE0, 0x01]);
     bench.wait(10 * MS);
@@ -364,7 +368,7 @@ fn after_a_restart_the_settings_are_gone() {
 }
 
 #[test]
-fn errors_are_those_of_the_seed() {
+fn the_seed_determines_the_errors() {
     let rate = |seed: u64| {
         let mut bench = Bench::resting();
         bench.board = NineDof::new(Errors::of_seed(seed), Duration::ZERO);

@@ -1,5 +1,4 @@
-//! One of the two outputs of a controller: its drive, its buffered moves, its
-//! encoder. PURE.
+//! One of the two outputs of a controller: its drive, its buffered moves, and its encoder. PURE.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,19 +6,19 @@ use std::time::Duration;
 use super::packet::Firmware;
 use crate::wheels::{Drive, MAX_BRAKING_QPPS2, Reading};
 
-/// How many moves can wait for one motor.
+/// The maximum number of waiting moves per motor.
 const MAX_MOVES: usize = 64;
-/// No move waits and none runs.
+/// No move is waiting or running.
 const NO_MOVES: u8 = 0x80;
-/// A current may be too high for this long before it is a fault.
+/// How long a current may exceed the limit before it is a fault.
 const OVERCURRENT: Duration = Duration::from_millis(200);
 /// The window of the speed averages.
 const AVERAGE: Duration = Duration::from_secs(1);
-/// How often the averages keep a count.
+/// The interval between the counts that the averages keep.
 const AVERAGE_STEP: Duration = Duration::from_millis(50);
-/// Near its target a position move slows down to this speed per pulse of way.
+/// Near its target a position move slows down to this speed per remaining pulse.
 const APPROACH_PER_S: f64 = 10.0;
-/// A position move has arrived when it is this near, and as good as at rest.
+/// A position move has arrived when it is this near and almost at rest.
 const ARRIVED_PULSES: u32 = 2;
 const ARRIVED_QPPS: i32 = 20;
 
@@ -29,12 +28,12 @@ pub(super) struct Channel {
     drive: Drive,
     moves: VecDeque<Move>,
     running: Option<Running>,
-    /// The position that is held after the last move to one.
+    /// The position to hold after the last position move.
     held: Option<Move>,
     reading: Reading,
-    /// The world's count where the encoder is zero.
+    /// The world's count at encoder zero.
     zero: i64,
-    /// The encoder when its status was last brought up to date.
+    /// The encoder count at the last status update.
     seen: i64,
     underflow: bool,
     overflow: bool,
@@ -43,7 +42,7 @@ pub(super) struct Channel {
     counts: VecDeque<(Duration, i64)>,
 }
 
-/// A command that can wait in the buffer.
+/// A command that can be buffered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
     pub(super) qpps: f64,
@@ -51,17 +50,17 @@ pub(super) struct Move {
     pub(super) goal: Goal,
 }
 
-/// When a move ends.
+/// The end of a move.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Goal {
-    /// After this many pulses. At speed 0 it ends when the motor stands: the
-    /// ramp that ends a profile.
+    /// After this number of pulses. At speed 0 it ends when the motor stops: the ramp at the end of
+    /// a profile.
     Way(u64),
     /// At a count of the encoder, which is then held.
     Position {
         count: i32,
         deceleration_qpps2: f64,
-        /// This many pulses off is as good.
+        /// A deviation up to this number of pulses is accepted.
         dead_zone: u32,
     },
 }
@@ -90,7 +89,7 @@ impl Channel {
         }
     }
 
-    /// The same motor after the controller was reset.
+    /// The same motor after a reset of the controller.
     pub(super) fn reset(&self) -> Self {
         let mut new = Self::new();
         new.reading = self.reading;
@@ -114,7 +113,7 @@ impl Channel {
         self.running.is_some()
     }
 
-    /// Drives by this from now on.
+    /// Sets the drive.
     pub(super) fn set(&mut self, drive: Drive) {
         self.drive = drive;
         self.moves.clear();
@@ -122,7 +121,7 @@ impl Channel {
         self.held = None;
     }
 
-    /// A move, now or after those that wait.
+    /// Adds a move: now, or after the waiting ones.
     pub(super) fn add(&mut self, next: Move, at_once: bool) {
         if at_once {
             self.moves.clear();
@@ -147,7 +146,7 @@ impl Channel {
         }
     }
 
-    /// How many moves wait, as command 47 says it.
+    /// The number of waiting moves, in the form of command 47.
     pub(super) fn buffered(&self) -> u8 {
         match &self.running {
             None => NO_MOVES,
@@ -155,7 +154,7 @@ impl Channel {
         }
     }
 
-    /// New measurements; more current than this for some time is a fault.
+    /// Processes measurements; a current above the limit for some time is a fault.
     pub(super) fn handle_reading(&mut self, now: Duration, reading: Reading, max_current_a: f64) {
         self.reading = reading;
         self.watch_encoder();
@@ -180,7 +179,7 @@ impl Channel {
         self.watch_average(now);
     }
 
-    /// What holds after the last move.
+    /// The drive after the last move.
     fn finish(&mut self, last: Move) {
         match last.goal {
             Goal::Position { .. } => self.held = Some(last),
@@ -224,7 +223,7 @@ impl Channel {
                 } else {
                     f64::from(way)
                 };
-                // Not quite all that the motor can do, so that it can keep up.
+                // Slightly below the motor's maximum, so that it can follow.
                 let deceleration = deceleration_qpps2.clamp(1.0, 0.9 * MAX_BRAKING_QPPS2);
                 let qpps = approach_qpps(way.abs(), deceleration).min(this.qpps.abs());
                 let brakes = f64::from(self.reading.speed_qpps) * way.signum() > qpps;
@@ -239,12 +238,12 @@ impl Channel {
         }
     }
 
-    /// From here to a count; counts wrap.
+    /// The distance from here to a count; counts wrap.
     pub(super) fn way_to(&self, count: i32) -> i32 {
         count.wrapping_sub(self.encoder() as i32)
     }
 
-    /// How far it is from the position that it moves to or holds.
+    /// The distance to the position that it moves to or holds.
     pub(super) fn position_error(&self) -> i32 {
         let this = self.running.map(|running| running.this).or(self.held);
         match this.map(|this| this.goal) {
@@ -253,7 +252,7 @@ impl Channel {
         }
     }
 
-    /// The speed that is asked of the motor; 0 if only a voltage is.
+    /// The commanded speed; 0 if only a voltage is commanded.
     pub(super) fn wanted_qpps(&self) -> i32 {
         match self.drive {
             Drive::Speed { qpps, .. } => qpps.round() as i32,
@@ -270,7 +269,7 @@ impl Channel {
         self.seen = i64::from(count);
     }
 
-    /// Notices when the count of 32 bits wraps.
+    /// Detects a wrap of the 32-bit count.
     fn watch_encoder(&mut self) {
         let turns = |count: i64| count.div_euclid(1 << 32);
         let count = self.encoder();
@@ -290,10 +289,10 @@ impl Channel {
         }
     }
 
-    /// The count and its status, which reading clears.
+    /// The count and its status; reading clears the status.
     pub(super) fn encoder_report(&mut self, firmware: Firmware) -> Vec<u8> {
         let backwards = self.reading.speed_qpps < 0;
-        // Seen on an old unit; its meaning is not known.
+        // Observed on an old unit; its meaning is unknown.
         let unknown = if firmware.has_crc() { 0 } else { 0x80 };
         let status = u8::from(std::mem::take(&mut self.underflow))
             | u8::from(backwards) << 1
@@ -323,8 +322,8 @@ impl Channel {
     }
 }
 
-/// How fast a motor may be at this way from its target to brake in time: a
-/// constant deceleration, and a gentle end that does not overshoot.
+/// The maximum speed at this distance from the target: a constant deceleration, with a gentle end
+/// that does not overshoot.
 fn approach_qpps(way: f64, deceleration: f64) -> f64 {
     let gentle_way = deceleration / (APPROACH_PER_S * APPROACH_PER_S);
     if way <= gentle_way {

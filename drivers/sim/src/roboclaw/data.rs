@@ -1,7 +1,7 @@
 //! The data of requests and replies, big-endian. PURE.
 
-/// The data of a request, read from the front. The packet's length was
-/// checked before; what is missing all the same reads as 0.
+/// The data of a request, read from the front. The length of the packet was checked before; missing
+/// bytes read as 0.
 pub(super) struct Data<'a>(pub(super) &'a [u8]);
 
 impl Data<'_> {
@@ -48,7 +48,7 @@ pub(super) fn speed_report(qpps: i32) -> Vec<u8> {
     [qpps.to_be_bytes().as_slice(), &[u8::from(qpps < 0)]].concat()
 }
 
-/// 64 is the middle.
+/// 64 is the centre.
 pub(super) fn centred(value: u8) -> f64 {
     ((f64::from(value.min(127)) - 64.0) / 63.0).clamp(-1.0, 1.0)
 }

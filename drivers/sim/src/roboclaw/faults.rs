@@ -1,19 +1,19 @@
-//! What is wrong with a controller, as each firmware writes it. PURE.
+//! The faults of a controller, and their encoding in each firmware. PURE.
 
 use super::packet::Firmware;
 
-/// What is wrong, apart from how a firmware writes it.
+/// The faults, independent of the firmware.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Too much current, per motor.
     pub overcurrent: [bool; 2],
     /// The emergency stop is pressed.
     pub emergency_stop: bool,
-    /// Too hot.
+    /// The controller is too hot.
     pub temperature: bool,
-    /// The main battery has too much voltage.
+    /// The voltage of the main battery is too high.
     pub battery_high: bool,
-    /// The main battery has too little voltage.
+    /// The voltage of the main battery is too low.
     pub battery_low: bool,
 }
 

@@ -1,40 +1,40 @@
-//! Packets of the RoboClaw: check sums, and how long each command is. PURE.
+//! Packets of the RoboClaw: checksums, and the length of each command. PURE.
 
-/// What firmware a controller runs; this decides the form of packets.
+/// The firmware of a controller, which determines the form of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Firmware {
-    /// 7-bit sums, writes are never acknowledged, status of one byte.
+    /// 7-bit checksums, writes are never acknowledged, one status byte.
     Legacy,
-    /// As [`Firmware::Legacy`], but a write whose sum has bit 7 set is acknowledged.
+    /// Like [`Firmware::Legacy`], but a write whose checksum has bit 7 set is acknowledged.
     LegacyAck,
-    /// CRC16, writes are acknowledged, status of two bytes (4.1.x).
+    /// CRC16, writes are acknowledged, two status bytes (4.1.x).
     Crc16Short,
-    /// CRC16, writes are acknowledged, status of four bytes.
+    /// CRC16, writes are acknowledged, four status bytes.
     Crc16,
 }
 
-/// What a command is, with the length of its data.
+/// The kind of a command, with the length of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Two bytes, no check; answered with data.
+    /// Two bytes, no checksum; answered with data.
     Read,
-    /// So many bytes of data and a check.
+    /// This number of data bytes, and a checksum.
     Write(usize),
 }
 
 impl Firmware {
-    /// Whether packets end in a CRC16, and not in a 7-bit sum.
+    /// Whether packets end with a CRC16 instead of a 7-bit checksum.
     #[must_use]
     pub fn has_crc(self) -> bool {
         matches!(self, Self::Crc16Short | Self::Crc16)
     }
 
-    /// How many bytes the check of a packet has.
+    /// The number of checksum bytes in a packet.
     pub(crate) fn check_len(self) -> usize {
         if self.has_crc() { 2 } else { 1 }
     }
 
-    /// The form of a command, if this firmware knows it.
+    /// The form of a command, if this firmware supports it.
     pub(crate) fn form(self, command: u8) -> Option<Form> {
         let acceleration = if self.has_crc() { 4 } else { 2 };
         let key = if self == Self::Crc16 { 4 } else { 0 };
@@ -62,8 +62,7 @@ impl Firmware {
         })
     }
 
-    /// The form of a command that only 4.2.4 knows, as the maker's library
-    /// sends it.
+    /// The form of a command that only 4.2.4 supports, as sent by the maker's library.
     fn newest_form(self, command: u8) -> Option<Form> {
         if self != Self::Crc16 {
             return None;
@@ -82,7 +81,7 @@ impl Firmware {
         })
     }
 
-    /// The check after these bytes.
+    /// The checksum of these bytes.
     pub(crate) fn check(self, bytes: &[u8]) -> Vec<u8> {
         if self.has_crc() {
             crc16(bytes).to_be_bytes().to_vec()
@@ -91,7 +90,7 @@ impl Firmware {
         }
     }
 
-    /// Whether the check of a write packet is right.
+    /// Whether the checksum of a write packet is valid.
     pub(crate) fn accepts(self, body: &[u8], check: &[u8]) -> bool {
         if self.has_crc() {
             check == crc16(body).to_be_bytes()
@@ -100,7 +99,7 @@ impl Firmware {
         }
     }
 
-    /// Whether a write packet with this check is to be acknowledged.
+    /// Whether a write packet with this checksum is acknowledged.
     pub(crate) fn acknowledges(self, check: &[u8]) -> bool {
         match self {
             Self::Legacy => false,
@@ -110,13 +109,13 @@ impl Firmware {
     }
 }
 
-/// The sum of older firmware.
+/// The checksum of older firmware.
 #[must_use]
 pub fn sum7(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) & 0x7F
 }
 
-/// The CRC of newer firmware: polynomial 0x1021, start 0, nothing reflected.
+/// The CRC of newer firmware: polynomial 0x1021, initial value 0, not reflected.
 #[must_use]
 pub fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
@@ -135,17 +134,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crc_of_the_usual_text() {
+    fn the_crc_of_the_standard_test_text() {
         assert_eq!(crc16(b"123456789"), 0x31C3);
     }
 
     #[test]
-    fn a_sum_has_seven_bits() {
+    fn a_checksum_has_seven_bits() {
         assert_eq!(sum7(&[0x80, 0x10, 0, 0, 0, 6, 0x80]), 0x16);
     }
 
     #[test]
-    fn bit_seven_of_a_sum_only_asks_for_an_answer() {
+    fn bit_seven_of_a_checksum_only_requests_an_acknowledgement() {
         let body = [0x81, 0x25, 0, 0, 5, 0xCC, 0xFF, 0xFF, 0xFA, 0x34];
         for firmware in [Firmware::Legacy, Firmware::LegacyAck] {
             assert!(firmware.accepts(&body, &[0x23]));

@@ -2,7 +2,7 @@
 
 use super::data::longs;
 
-/// The settings that survive a reset once they were written to the EEPROM.
+/// The settings that survive a reset once they are saved in the EEPROM.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settings {
     pub(super) velocity: [Velocity; 2],
@@ -13,14 +13,14 @@ pub(super) struct Settings {
     pub(super) main_limits: [u16; 2],
     /// In tenths of a volt.
     pub(super) logic_limits: [u16; 2],
-    /// Acceleration and deceleration of commands without their own, per motor;
-    /// 0 is the motor's own.
+    /// Acceleration and deceleration for commands without their own, per motor; 0 for the limit of
+    /// the motor.
     pub(super) accelerations: [[u32; 2]; 2],
     /// Highest and lowest current of each motor, in 10 mA.
     pub(super) currents: [[u32; 2]; 2],
-    /// Of S3, S4, S5, D1 and D2. Nothing is connected to them.
+    /// The functions of S3, S4, S5, D1 and D2. Nothing is connected to them.
     pub(super) pins: [u8; 5],
-    /// How signals of a remote control are read. There is none.
+    /// How the signals of a remote control are decoded. None is connected.
     pub(super) controls: [u8; 24],
     pub(super) config: u16,
     pub(super) pwm_modes: [u8; 2],

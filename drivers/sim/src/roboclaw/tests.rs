@@ -1,4 +1,4 @@
-//! Recorded and computed exchanges, and everything that can go wrong on the line.
+//! Recorded and computed exchanges, and faults on the line.
 
 use std::time::Duration;
 
@@ -58,13 +58,13 @@ impl Bench {
             .collect()
     }
 
-    /// A request of its own after a pause.
+    /// Sends one request after a pause.
     fn exchange(&mut self, request: &str) -> Vec<u8> {
         self.wait(Duration::from_millis(20));
         self.send(&hex(request))
     }
 
-    /// The data of the answer to a read command.
+    /// The data of the reply to a read command.
     fn read(&mut self, address: u8, command: u8) -> Vec<u8> {
         self.wait(Duration::from_millis(20));
         let mut reply = self.send(&[address, command]);
@@ -101,7 +101,7 @@ fn speed(qpps: f64) -> Drive {
     }
 }
 
-/// One request to new controllers whose front right wheel turns at this speed.
+/// Sends one request to new controllers whose front right wheel turns at this speed.
 fn check(firmware: Firmware, front_right_qpps: i32, request: &str, reply: &str) {
     let mut bench = Bench::new(firmware).wheel(Wheel::FrontRight, at_speed(front_right_qpps));
     assert_eq!(
@@ -279,7 +279,7 @@ fn v16_encoder_modes() {
 }
 
 #[test]
-fn the_version_is_a_text_with_two_bytes_after_it() {
+fn the_version_is_a_text_followed_by_two_bytes() {
     for firmware in [Legacy, LegacyAck, Crc16Short, Crc16] {
         let text = Bench::new(firmware).read(0x80, 21);
         assert!(text.ends_with(b"\n\0"));
@@ -308,11 +308,11 @@ fn a_packet_in_pieces_is_one_packet_unless_there_is_a_pause() {
 }
 
 #[test]
-fn what_is_wrong_or_for_others_is_passed_over_in_silence() {
+fn invalid_and_foreign_packets_are_ignored() {
     for request in [
-        "81 25 00 00 05 CC FF FF FA 34 AE CF", // wrong check
-        "82 12",                               // somebody else
-        "82 25 00*8 00 00",                    // somebody else
+        "81 25 00 00 05 CC FF FF FA 34 AE CF", // wrong checksum
+        "82 12",                               // another address
+        "82 25 00*8 00 00",                    // another address
         "81 F0",                               // no such command
         "12 34 56",                            // no address
     ] {
@@ -325,11 +325,11 @@ fn what_is_wrong_or_for_others_is_passed_over_in_silence() {
             "after {request}"
         );
     }
-    // A packet for another address need not be followed by a pause.
+    // A packet for another address needs no pause after it.
     let mut bench = Bench::new(Crc16);
     let request = "82 25 00*8 00 00 80 5A";
     assert_eq!(bench.exchange(request), hex("00*4 87 BC"));
-    // Nobody knows how long an unknown one is.
+    // The length of an unknown one cannot be known.
     assert_eq!(bench.exchange("81 F0 80 5A"), NOTHING);
 }
 
@@ -343,7 +343,7 @@ fn encoders_count_wrap_and_can_be_set() {
     assert_eq!(bench.read(0x80, 17), hex("00 00 00 05 00"));
     bench.readings[Wheel::RearLeft.index()] = pulses(-2);
     assert_eq!(bench.read(0x80, 17), hex("FF FF FF FE 01"), "underflow");
-    assert_eq!(bench.read(0x80, 17), hex("FF FF FF FE 00"), "told once");
+    assert_eq!(bench.read(0x80, 17), hex("FF FF FF FE 00"), "reported once");
     bench.readings[Wheel::RearLeft.index()] = pulses(0);
     assert_eq!(bench.read(0x80, 17), hex("00 00 00 00 04"), "overflow");
     bench.write(0x80, 23, &[0, 0, 1, 0]);
@@ -359,18 +359,22 @@ fn mixed_commands_wait_for_drive_and_turn() {
     assert_eq!(bench.bus.drives(), [Drive::RELEASED; 4]);
     bench.write(0x81, 10, &[0]);
     assert_eq!(bench.drive(Wheel::FrontLeft), Drive::Duty(1.0));
-    // No wheel gets more than all.
+    // A wheel's duty is limited to full power.
     bench.write(0x81, 10, &[127]);
     assert_eq!(bench.drive(Wheel::FrontLeft), Drive::Duty(1.0));
     assert_eq!(bench.drive(Wheel::FrontRight), Drive::Duty(0.0));
     bench.bus.handle_reset(bench.now);
     bench.wait(Duration::from_millis(300));
     bench.write(0x81, 8, &[127]);
-    assert_eq!(bench.bus.drives(), [Drive::RELEASED; 4], "a reset forgets");
+    assert_eq!(
+        bench.bus.drives(),
+        [Drive::RELEASED; 4],
+        "a reset clears the state"
+    );
 }
 
 #[test]
-fn a_reset_loses_what_was_not_saved() {
+fn a_reset_loses_unsaved_settings() {
     let mut bench = Bench::new(Crc16);
     bench.write(0x80, 92, &[1]);
     assert_eq!(bench.write(0x80, 94, &[0; 4]), NOTHING, "wrong key");
@@ -423,7 +427,7 @@ fn moves_for_a_distance_follow_each_other() {
 }
 
 #[test]
-fn speeds_stay_below_the_qpps_of_the_settings() {
+fn the_qpps_setting_limits_the_speed() {
     let mut bench = Bench::new(Crc16);
     bench.write(0x81, 28, &hex("00*12 00 00 03 E8"));
     bench.write(0x81, 35, &5000i32.to_be_bytes());
@@ -431,7 +435,7 @@ fn speeds_stay_below_the_qpps_of_the_settings() {
 }
 
 #[test]
-fn newest_settings_are_read_as_they_were_written() {
+fn settings_of_the_newest_firmware_are_read_as_written() {
     let mut bench = Bench::new(Crc16);
     for (write, data, read, reply) in [
         (
@@ -462,7 +466,7 @@ fn newest_settings_are_read_as_they_were_written() {
             "00 00 01 2C 00 00 00 01",
         ),
         (148, "01 00", 149, "01 00"),
-        // 5 for each volt over 6.
+        // 5 for each volt above 6.
         (2, "14", 59, "00 64 01 54"),
         (3, "32", 59, "00 64 00 A0"),
     ] {
@@ -479,7 +483,7 @@ fn newest_settings_are_read_as_they_were_written() {
 }
 
 #[test]
-fn fast_speeds_are_per_second_but_not_in_old_firmware() {
+fn raw_speeds_are_per_second_except_in_old_firmware() {
     for (firmware, qpps) in [(Legacy, 11), (Crc16Short, 1484), (Crc16, 1484)] {
         let mut bench = Bench::new(firmware).wheel(Wheel::RearRight, at_speed(1484));
         let reply = speed_bytes(qpps);
@@ -493,7 +497,7 @@ fn speed_bytes(qpps: i32) -> [u8; 4] {
 }
 
 #[test]
-fn the_status_has_all_measurements() {
+fn the_status_holds_all_measurements() {
     let reading = Reading {
         speed_qpps: -1000,
         pulses: 70_000,
@@ -512,7 +516,7 @@ fn the_status_has_all_measurements() {
 }
 
 #[test]
-fn the_highest_current_can_be_set() {
+fn the_current_limit_can_be_set() {
     let reading = Reading {
         current_a: 8.0,
         ..Reading::default()
@@ -551,7 +555,7 @@ fn averages_are_over_a_second() {
 }
 
 #[test]
-fn replies_can_be_spoilt() {
+fn replies_can_be_corrupted() {
     let mut bench = Bench::new(Crc16);
     bench.bus.spoil_next(Spoil::Drop);
     assert_eq!(bench.exchange("80 5A"), NOTHING);
@@ -572,14 +576,14 @@ fn replies_can_be_spoilt() {
 }
 
 #[test]
-fn every_known_command_is_answered_as_its_form_says() {
+fn every_known_command_is_answered_in_its_form() {
     for firmware in [Legacy, LegacyAck, Crc16Short, Crc16] {
         for command in 0..=255 {
             let mut bench = Bench::new(firmware);
             match firmware.form(command) {
                 None => assert_eq!(bench.exchange(&format!("80 {command:02X}")), NOTHING),
                 Some(Form::Read) => assert!(!bench.read(0x80, command).is_empty()),
-                // The keys of settings are tested elsewhere.
+                // Other tests cover the keys of the settings.
                 Some(Form::Write(4)) if matches!(command, 80 | 94) => {}
                 Some(Form::Write(len)) => {
                     let reply: &[u8] = if firmware.has_crc() { &[0xFF] } else { &[] };
@@ -593,7 +597,7 @@ fn every_known_command_is_answered_as_its_form_says() {
 
 proptest! {
     #[test]
-    fn no_bytes_do_harm(
+    fn arbitrary_bytes_do_no_harm(
         chunks in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0u64..30), 0..40),
         firmware in prop::sample::select(vec![Legacy, LegacyAck, Crc16Short, Crc16]),
     ) {
@@ -607,7 +611,7 @@ proptest! {
     }
 
     #[test]
-    fn no_valid_packet_does_harm(
+    fn valid_packets_do_no_harm(
         packets in prop::collection::vec((0x80u8..=0x81, any::<u8>(), any::<[u8; 33]>(), any::<i64>()), 0..40),
     ) {
         let mut bench = Bench::new(Crc16);

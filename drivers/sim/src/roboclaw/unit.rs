@@ -1,4 +1,4 @@
-//! One controller with its two motors, and what each command does. PURE.
+//! One controller with its two motors, and the effect of each command. PURE.
 
 use std::time::Duration;
 
@@ -9,8 +9,7 @@ use super::packet::Firmware;
 use super::settings::{Settings, Velocity};
 use crate::wheels::{Drive, MAX_BRAKING_QPPS2, Reading};
 
-/// The key that must come with "write settings" and "restore defaults" in
-/// newer firmware.
+/// The key required by "write settings" and "restore defaults" in newer firmware.
 const SETTINGS_KEY: [u8; 4] = [0xE2, 0x2E, 0xAB, 0x7A];
 
 /// The logic battery.
@@ -51,12 +50,12 @@ impl Unit {
         }
     }
 
-    /// What the motors are asked.
+    /// The commands for the motors.
     pub(super) fn drives(&self) -> [Drive; 2] {
         [self.motors[0].drive(), self.motors[1].drive()]
     }
 
-    /// The battery as this controller sees it.
+    /// The battery voltage at this controller.
     pub(super) fn set_battery_v(&mut self, volts: f64) {
         self.battery_v = volts;
     }
@@ -71,7 +70,7 @@ impl Unit {
         self.forced = faults;
     }
 
-    /// The reset line: all that is not in the EEPROM is lost.
+    /// Pulls the reset line: everything outside the EEPROM is lost.
     pub(super) fn reset(&mut self, now: Duration) {
         self.settings = self.eeprom.clone();
         (self.mixed_drive, self.mixed_turn) = (None, None);
@@ -82,7 +81,7 @@ impl Unit {
         }
     }
 
-    /// New measurements.
+    /// Processes measurements.
     pub(super) fn handle_readings(&mut self, now: Duration, readings: [Reading; 2]) {
         self.now = now;
         let max_currents = self
@@ -98,29 +97,29 @@ impl Unit {
         }
     }
 
-    /// When the motors stop unless something is heard.
+    /// When the motors stop if no packet arrives.
     pub(super) fn timeout(&self) -> Option<Duration> {
         let moving = self.drives().into_iter().any(|drive| !drive.is_zero());
         (moving && self.timeout_ms > 0).then(|| self.heard + Duration::from_millis(self.timeout_ms))
     }
 
-    /// Whether something runs that needs measurements to end.
+    /// Whether a running move needs measurements to end.
     pub(super) fn has_moves(&self) -> bool {
         self.motors.iter().any(Channel::has_moves)
     }
 
-    /// A valid packet for this controller came.
+    /// A valid packet for this controller arrived.
     pub(super) fn hear(&mut self, now: Duration) {
         self.heard = now;
     }
 
-    /// Carries out a write command; false if it does not accept the data.
+    /// Carries out a write command. Returns false if the data are invalid.
     pub(super) fn write(&mut self, command: u8, data: &[u8]) -> bool {
         let mut data = Data(data);
         match command {
             2 | 3 => {
                 let limit = &mut self.settings.main_limits[usize::from(command == 3)];
-                // A fifth of a volt each, from 6 V on.
+                // 0.2 V per step, starting at 6 V.
                 *limit = 60 + 2 * u16::from(data.u8());
             }
             0 | 1 | 4 | 5 => {
@@ -169,7 +168,7 @@ impl Unit {
                 let second = self.speed(1, second.1, Some(second.0));
                 self.set_both(self.speed(0, first.1, Some(first.0)), second);
             }
-            // The ramp of an open loop is that of the motor.
+            // In open loop, the motor itself determines the ramp.
             52 | 53 => self.set(usize::from(command == 53), Drive::Duty(data.duty())),
             54 => {
                 let first = data.duty();
@@ -204,14 +203,14 @@ impl Unit {
                 *currents = [data.u32(), data.u32()];
             }
             148 => self.settings.pwm_modes = data.take(),
-            // Limits of the logic battery of the oldest kind have no effect.
+            // In the oldest command, the limits of the logic battery have no effect.
             26 | 27 => {}
             _ => return false,
         }
         true
     }
 
-    /// The data that answer a read command.
+    /// The data of the reply to a read command.
     pub(super) fn read(&mut self, command: u8) -> Vec<u8> {
         let [first, second] = &mut self.motors;
         let velocities = self.settings.velocity;
@@ -257,7 +256,7 @@ impl Unit {
         }
     }
 
-    /// All that is wrong.
+    /// All current faults.
     fn faults(&self) -> Faults {
         let mut faults = self.forced;
         for (flag, motor) in faults.overcurrent.iter_mut().zip(&self.motors) {
@@ -337,13 +336,13 @@ impl Unit {
             _ => self.mixed_turn = Some(centred(value)),
         }
         if let (Some(drive), Some(turn)) = (self.mixed_drive, self.mixed_turn) {
-            // M1 is the right wheel, so a turn to the right takes from it.
+            // M1 is the right wheel, so a right turn slows it down.
             let duty = |sum: f64| Drive::Duty(sum.clamp(-1.0, 1.0));
             self.set_both(duty(drive - turn), duty(drive + turn));
         }
     }
 
-    /// Speeds for a distance, now or after the moves that wait.
+    /// Speeds for a distance, now or after the waiting moves.
     fn distances(&mut self, command: u8, mut data: Data<'_>) {
         let mut acceleration = matches!(command, 44..=46).then(|| data.u32());
         let mut moves = Vec::new();
@@ -361,7 +360,7 @@ impl Unit {
         self.add(moves, &mut data);
     }
 
-    /// Moves to an encoder count, which is held afterwards.
+    /// Moves to an encoder count and holds it.
     fn positions(&mut self, command: u8, mut data: Data<'_>) {
         let mut moves = Vec::new();
         for &channel in channels(command, [65, 119, 122, 125], [66, 120, 123, 126]) {
@@ -398,7 +397,7 @@ impl Unit {
     }
 }
 
-/// The motors that a command is for: only the first or second one, or both.
+/// The motors that a command affects: the first, the second, or both.
 fn channels<const N: usize>(command: u8, first: [u8; N], second: [u8; N]) -> &'static [usize] {
     if first.contains(&command) {
         &[0]
@@ -409,14 +408,14 @@ fn channels<const N: usize>(command: u8, first: [u8; N], second: [u8; N]) -> &'s
     }
 }
 
-/// A rate of 0 means none of its own.
+/// A rate of 0 means the default.
 fn rate(qpps2: u32) -> Option<f64> {
     (qpps2 > 0).then(|| f64::from(qpps2))
 }
 
 impl Firmware {
-    /// A speed as commands 30, 31 and 79 tell it: old firmware counts for
-    /// 1/125 s, newer one tells counts per second.
+    /// The unit of speed in commands 30, 31 and 79: old firmware reports counts per 1/125 s, newer
+    /// firmware counts per second.
     fn fast(self, qpps: i32) -> i32 {
         if self.has_crc() { qpps } else { qpps / 125 }
     }

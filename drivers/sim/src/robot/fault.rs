@@ -5,29 +5,29 @@ use std::str::FromStr;
 
 use crate::wheels::{UnknownWheel, Wheel};
 
-/// A device that somebody can be connected to.
+/// A device that programs can connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
     /// The bus of the motor controllers.
     Roboclaw,
     /// The laser scanner.
     Hokuyo,
-    /// The laser scanner that is connected by TCP.
+    /// The laser scanner connected over TCP.
     HokuyoTcp,
-    /// The board with accelerometer, gyroscope and magnetometer, on a bus of its own.
+    /// The board with accelerometer, gyroscope and magnetometer, on its own bus.
     NineDof,
-    /// The sensor that looks up at markers.
+    /// The marker sensor.
     Stargazer,
     /// The servo controller.
     Maestro,
 }
 
-/// What can be wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The plug of a device is out.
+    /// A device is unplugged.
     Unplug(Device),
-    /// A device neither hears nor says anything.
+    /// A device neither receives nor sends anything.
     Stall(Device),
     /// Some bits that a device sends are wrong.
     Corrupt(Device),
@@ -48,7 +48,7 @@ impl Device {
         Self::Maestro,
     ];
 
-    /// The name that people write.
+    /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -99,7 +99,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A fault is written as its name and, where it has one, what it is about.
+/// Why a fault cannot be parsed. A fault consists of its name and, depending on the fault, a device
+/// or wheel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownFault {
     /// There is no such fault.
@@ -111,16 +112,16 @@ pub enum UnknownFault {
     /// There is no such wheel.
     #[error(transparent)]
     Wheel(#[from] UnknownWheel),
-    /// It must be said which one.
-    #[error("{0} needs to know what: name a {1}")]
+    /// The device or wheel is missing.
+    #[error("{0} needs the name of a {1}")]
     Missing(&'static str, &'static str),
 }
 
 impl Fault {
-    /// A fault by its name and what it is about.
+    /// Parses a fault from its name and its device or wheel.
     ///
     /// # Errors
-    /// One of them is not known, or missing.
+    /// One of them is unknown or missing.
     pub fn parse(name: &str, about: Option<&str>) -> Result<Self, UnknownFault> {
         let device = |name: &'static str| -> Result<Device, UnknownFault> {
             Ok(about

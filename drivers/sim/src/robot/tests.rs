@@ -1,4 +1,4 @@
-//! The robot by the bytes of its devices, without a clock.
+//! Tests of the robot through the bytes of its devices, with a simulated time.
 
 use super::*;
 use crate::map::Map;
@@ -64,7 +64,7 @@ fn three_seconds_at_300_mm_per_second_by_serial_bytes() {
     let way = robot.world().pose().at.minus(before.at);
     assert!((way.length() - 0.9).abs() < 0.027, "{way:?}");
     assert_eq!(robot.world().contacts(), 0);
-    assert_eq!(robot.next_timeout(MS * 6000), None, "all is at rest");
+    assert_eq!(robot.next_timeout(MS * 6000), None, "everything is at rest");
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn a_scan_shows_the_walls() {
     exchange(&mut robot, MS * 1500, Device::Hokuyo, b"BM\n");
     let before = robot.scans();
     robot.advance(MS * 2000);
-    assert_eq!(robot.scans(), before, "nobody asked");
-    // From the middle of the hall to its end; through the door of the bath
-    // on the left; to the wall on the right.
+    assert_eq!(robot.scans(), before, "no scan was requested");
+    // From the middle of the hall to its end; through the door of the bath on the left; to the wall
+    // on the right.
     let wanted = [(384, 3_500), (640, 2_600), (128, 600)];
     for ((step, expected_mm), now_ms) in wanted.into_iter().zip([2000, 2100, 2200]) {
         let request = format!("GD{step:04}{step:04}01\n");
@@ -87,15 +87,11 @@ fn a_scan_shows_the_walls() {
             .fold(0, |value, byte| value * 64 + u32::from(byte - 0x30));
         assert!(value.abs_diff(expected_mm) < 70, "step {step}: {value}");
     }
-    assert_eq!(
-        robot.scans(),
-        before + 3,
-        "each request is a turn of its own"
-    );
+    assert_eq!(robot.scans(), before + 3, "each request gets its own turn");
 }
 
 #[test]
-fn scans_have_gaps_and_codes_as_captures_of_a_real_scanner() {
+fn scans_have_gaps_and_codes_like_captures_of_a_real_scanner() {
     let mut robot = robot();
     exchange(&mut robot, MS * 1500, Device::Hokuyo, b"MD0044072501000\n");
     let mut scans = Vec::new();
@@ -115,7 +111,7 @@ fn scans_have_gaps_and_codes_as_captures_of_a_real_scanner() {
     assert!((40.0..120.0).contains(&zeros), "{zeros}");
     assert!((1.0..4.0).contains(&sevens), "{sevens}");
     assert!((0.8..3.5).contains(&nines), "{nines}");
-    // A resting robot has its gaps at the same places: dark walls.
+    // While the robot rests, the gaps stay in place: they are dark walls.
     let gaps = |scan: &hokuyo::Scan| -> Vec<bool> {
         let near = scan.distances[44..300].iter();
         near.map(|value| *value == 0).collect()
@@ -124,7 +120,7 @@ fn scans_have_gaps_and_codes_as_captures_of_a_real_scanner() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_robot() {
+fn the_same_seed_gives_the_same_robot() {
     let run = |seed| {
         let mut robot = robot_with(seed);
         drive(&mut robot, MS * 1000, 700);
@@ -148,7 +144,7 @@ fn the_same_seed_is_the_same_robot() {
 }
 
 #[test]
-fn an_unplugged_device_is_silent_and_a_scanner_forgets() {
+fn an_unplugged_device_is_silent_and_a_scanner_loses_its_settings() {
     let mut robot = robot();
     exchange(&mut robot, MS, Device::Stargazer, b"~#CalcStop`");
     let bm = |robot: &mut Robot, ms| exchange(robot, MS * ms, Device::Hokuyo, b"BM\n");
@@ -172,7 +168,7 @@ fn an_unplugged_device_is_silent_and_a_scanner_forgets() {
 }
 
 #[test]
-fn motors_go_on_without_their_plug() {
+fn motors_keep_turning_when_unplugged() {
     let mut robot = robot();
     drive(&mut robot, MS * 1000, 500);
     robot.begin(MS * 1000, Fault::Unplug(Device::Roboclaw), None);
@@ -181,7 +177,7 @@ fn motors_go_on_without_their_plug() {
 }
 
 #[test]
-fn faults_change_what_is_said() {
+fn faults_change_the_replies() {
     let mut robot = robot();
     let status = |robot: &mut Robot, ms| exchange(robot, MS * ms, Device::Roboclaw, &[0x80, 90]);
     let fine = status(&mut robot, 100);
@@ -199,7 +195,7 @@ fn faults_change_what_is_said() {
 }
 
 #[test]
-fn a_stuck_wheel_is_seen_by_its_current() {
+fn a_stuck_wheel_draws_current() {
     let mut robot = robot();
     robot.begin(MS, Fault::StuckWheel(Wheel::RearLeft), None);
     drive(&mut robot, MS * 100, 500);
@@ -228,7 +224,7 @@ fn faults_have_names() {
             None,
             "no such fault (unplug, stall, corrupt, low-battery, stuck-wheel): \"melt\"",
         ),
-        ("stall", None, "stall needs to know what: name a device"),
+        ("stall", None, "stall needs the name of a device"),
         (
             "stall",
             Some("gps"),
@@ -239,7 +235,7 @@ fn faults_have_names() {
     }
 }
 
-/// Three raw numbers of a chip of the board, from the register of the first.
+/// Reads the three raw values of a chip on the board, from its first data register.
 fn sensed(robot: &mut Robot, now: Duration, address: u8, register: u8) -> Option<[f64; 3]> {
     robot.advance(now);
     let transfer = Transfer {
@@ -276,11 +272,11 @@ fn set_up_ninedof(robot: &mut Robot, now: Duration) {
 }
 
 #[test]
-fn the_board_feels_how_the_robot_moves() {
+fn the_board_measures_the_motion_of_the_robot() {
     let mut robot = robot();
     set_up_ninedof(&mut robot, MS * 500);
     let errors = robot.ninedof().errors().clone();
-    // Turning on the spot, to the left: wheels on the left go backwards.
+    // Turning on the spot to the left: the left wheels go backwards.
     for address in [0x81, 0x80] {
         let speeds = [1484_i32, -1484].map(i32::to_be_bytes).concat();
         let mut packet = [&[address, 37], speeds.as_slice()].concat();
@@ -302,7 +298,7 @@ fn the_board_feels_how_the_robot_moves() {
 }
 
 #[test]
-fn an_unplugged_board_does_not_answer_and_forgets() {
+fn an_unplugged_board_does_not_answer_and_loses_its_settings() {
     let mut robot = robot();
     set_up_ninedof(&mut robot, MS * 100);
     assert!(sensed(&mut robot, MS * 400, 0x19, 0xA8).unwrap()[2] > 7_000.0);
@@ -311,7 +307,7 @@ fn an_unplugged_board_does_not_answer_and_forgets() {
     assert_eq!(
         sensed(&mut robot, MS * 1600, 0x19, 0xA8),
         Some([0.0; 3]),
-        "it does not measure before it is told to"
+        "it does not measure before it is set up"
     );
     set_up_ninedof(&mut robot, MS * 1700);
     robot.begin(MS * 1800, Fault::Stall(Device::NineDof), None);
@@ -324,7 +320,7 @@ fn an_unplugged_board_does_not_answer_and_forgets() {
 }
 
 #[test]
-fn accelerating_and_turning_is_felt_as_on_a_real_robot() {
+fn acceleration_and_turns_are_measured_as_on_a_real_robot() {
     let mut robot = robot();
     let motion = |robot: &Robot| Motion::of(robot.world(), robot.world().now());
     drive(&mut robot, MS * 1000, 1484);
@@ -332,7 +328,7 @@ fn accelerating_and_turning_is_felt_as_on_a_real_robot() {
     let [right, ahead, up] = motion(&robot).specific_force_g;
     assert!((0.05..0.25).contains(&ahead), "{ahead} g");
     assert!(right.abs() < 1e-6 && up == 1.0);
-    // At an even speed, in a curve to the left: towards its middle.
+    // At constant speed in a left curve: the acceleration points to its centre.
     for address in [0x81, 0x80] {
         let speeds = [1484_i32, 742].map(i32::to_be_bytes).concat();
         let mut packet = [&[address, 37], speeds.as_slice()].concat();

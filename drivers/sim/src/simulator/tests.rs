@@ -1,4 +1,4 @@
-//! A running simulation, spoken to from outside.
+//! Tests of a running simulation from the outside.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -14,7 +14,7 @@ use crate::roboclaw::Firmware;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A simulation in a thread of its own, until it is dropped.
+/// A simulation in its own thread, until it is dropped.
 struct Running {
     folder: tempfile::TempDir,
     end: Option<oneshot::Sender<()>>,
@@ -107,7 +107,7 @@ impl Drop for Running {
     }
 }
 
-/// So many bytes, or fewer if the port hangs up.
+/// Reads this number of bytes, or fewer if the port hangs up.
 fn receive(port: &mut File, count: usize) -> Vec<u8> {
     let deadline = std::time::Instant::now() + PATIENCE;
     let mut received = Vec::new();
@@ -137,7 +137,7 @@ fn drive(port: &mut File, qpps: i32) {
 }
 
 #[test]
-fn what_is_sent_to_the_port_moves_the_robot() {
+fn bytes_sent_to_the_port_move_the_robot() {
     let running = start(|config| config.speed = 10.0);
     let mut port = running.open(Device::Roboclaw);
     drive(&mut port, 1484);
@@ -151,7 +151,7 @@ fn what_is_sent_to_the_port_moves_the_robot() {
 }
 
 #[test]
-fn an_unplugged_port_hangs_up_and_comes_back_at_the_same_path() {
+fn an_unplugged_port_hangs_up_and_returns_at_the_same_path() {
     let running = start(|_| ());
     let mut port = running.open(Device::Hokuyo);
     port.write_all(b"BM\n").unwrap();
@@ -173,11 +173,7 @@ fn an_unplugged_port_hangs_up_and_comes_back_at_the_same_path() {
     assert!(running.state().faults.is_empty() && link.exists());
     let mut port = running.open(Device::Hokuyo);
     port.write_all(b"BM\n").unwrap();
-    assert_eq!(
-        receive(&mut port, 8),
-        b"BM\n00P\n\n",
-        "it was without power"
-    );
+    assert_eq!(receive(&mut port, 8), b"BM\n00P\n\n", "it lost power");
 
     assert_eq!(running.ask(&unplug(Some(0.05))), Answer::Done);
     running.until("it comes back by itself", |state| state.faults.is_empty());
@@ -201,7 +197,7 @@ fn the_reset_line_resets() {
     for level in ["0\n", "1\n"] {
         fs::write(&line, level).unwrap();
     }
-    // The controllers are mute for a while; ask until they answer.
+    // The controllers do not answer for a while; repeat the request until they do.
     let deadline = std::time::Instant::now() + PATIENCE;
     let mut answer = [0; 4];
     loop {
@@ -216,7 +212,7 @@ fn the_reset_line_resets() {
 }
 
 #[test]
-fn a_folder_has_room_for_one_simulation() {
+fn a_folder_is_used_by_one_simulation_at_a_time() {
     let running = start(|_| ());
     let second = block_on(Simulator::open(config(running.folder.path())));
     let error = second.expect_err("the folder is in use");
@@ -226,7 +222,7 @@ fn a_folder_has_room_for_one_simulation() {
     let seen = running.state().time_s;
     assert!(
         running
-            .until("it goes on", |state| state.time_s > seen)
+            .until("it keeps running", |state| state.time_s > seen)
             .contacts
             == 0
     );
@@ -235,7 +231,7 @@ fn a_folder_has_room_for_one_simulation() {
 }
 
 #[test]
-fn nonsense_is_answered() {
+fn invalid_requests_are_answered() {
     let running = start(|_| ());
     for (fault, about, seconds) in [
         ("melt", None, None),
@@ -265,12 +261,12 @@ fn nonsense_is_answered() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_refused() {
+fn invalid_configurations_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     for (change, error) in [
         (
             (|config: &mut Config| config.speed = 0.0) as fn(&mut Config),
-            "the speed must be more than 0 and at most 1000: 0",
+            "the speed must be above 0 and at most 1000, not 0",
         ),
         (
             |config| config.start = Some((0.0, 0.0, 0.0)),

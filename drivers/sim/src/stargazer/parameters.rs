@@ -1,4 +1,4 @@
-//! The parameters of a StarGazer: factory values, and which values it takes. PURE.
+//! The parameters of a StarGazer: factory values and valid values. PURE.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::ceiling::MarkType;
 /// The values of all parameters.
 pub(super) type Parameters = BTreeMap<&'static str, String>;
 
-/// What a new device has stored.
+/// The stored values of a new device.
 pub(super) fn factory(version: &str, mark_type: MarkType) -> Parameters {
     [
         ("Version", version),
@@ -24,7 +24,7 @@ pub(super) fn factory(version: &str, mark_type: MarkType) -> Parameters {
     .into()
 }
 
-/// Whether a parameter can have a value; some ranges depend on the type of mark.
+/// Whether a value is valid for a parameter; some ranges depend on the type of mark.
 pub(super) fn takes(parameters: &Parameters, name: &str, value: &str) -> bool {
     let is_digits = value.bytes().all(|byte| byte.is_ascii_digit());
     let number: Option<u32> = is_digits.then(|| value.parse().ok()).flatten();

@@ -1,11 +1,11 @@
-//! The device by its bytes, and without a world.
+//! Tests of the device through its bytes, without a world.
 
 use super::*;
 use crate::geometry::Pose;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// The device, a clock, and what can be seen.
+/// The device, a clock, and the visible markers.
 struct Bench {
     device: Stargazer,
     now: Duration,
@@ -32,7 +32,7 @@ impl Bench {
         }
     }
 
-    /// Everything that it says within a time.
+    /// All messages within a time.
     fn wait(&mut self, time: Duration) -> Vec<String> {
         let end = self.now + time;
         let mut said = self.said();
@@ -53,14 +53,14 @@ impl Bench {
             .collect()
     }
 
-    /// Types a command and says what comes within 20 ms.
+    /// Sends a command and returns the messages of the next 20 ms.
     fn tell(&mut self, command: &str) -> Vec<String> {
         self.device.handle_bytes(self.now, command.as_bytes());
         self.wait(20 * MS)
     }
 }
 
-/// Heading, x and y of a fix of this form.
+/// The numbers of a fix of this form: heading, x and y first.
 fn fix(text: &str, begin: &str) -> [f64; 4] {
     let rest = text.strip_prefix(begin).expect(text).strip_suffix('`');
     let numbers = rest.unwrap().split('|').skip(1);
@@ -69,7 +69,7 @@ fn fix(text: &str, begin: &str) -> [f64; 4] {
 }
 
 #[test]
-fn ten_fixes_a_second_look_like_those_of_real_ones() {
+fn ten_fixes_per_second_look_like_those_of_a_real_device() {
     let mut bench = Bench::new();
     bench.device.set_noise(false);
     let said = bench.wait(1000 * MS);
@@ -87,7 +87,7 @@ fn ten_fixes_a_second_look_like_those_of_real_ones() {
 }
 
 #[test]
-fn fixes_have_a_noise_of_2_cm_and_1_degree() {
+fn fixes_have_noise_of_2_cm_and_1_degree() {
     let mut bench = Bench::new();
     let said = bench.wait(Duration::from_secs(100));
     let fixes: Vec<_> = said.iter().map(|text| fix(text, "~^I4")).collect();
@@ -105,7 +105,7 @@ fn fixes_have_a_noise_of_2_cm_and_1_degree() {
 }
 
 #[test]
-fn without_a_marker_it_is_in_a_dead_zone() {
+fn without_a_marker_it_reports_a_dead_zone() {
     let mut bench = Bench::new();
     bench.view.clear();
     assert_eq!(bench.wait(200 * MS), ["~*DeadZone`", "~*DeadZone`"]);
@@ -162,7 +162,7 @@ fn parameters_are_read_and_written_while_it_is_stopped() {
 }
 
 #[test]
-fn only_what_was_stored_is_left_after_its_power_was_off() {
+fn only_stored_parameters_survive_a_power_cycle() {
     let mut bench = Bench::new();
     bench.tell("~#CalcStop`");
     bench.tell("~#RefID|24`");
@@ -192,7 +192,7 @@ fn a_reset_restores_factory_values_for_good() {
 }
 
 #[test]
-fn characters_that_come_too_fast_are_lost() {
+fn characters_that_arrive_too_fast_are_lost() {
     let mut bench = Bench::new();
     bench.device.set_min_pause(10 * MS);
     bench.tell("~#CalcStop`");
@@ -205,7 +205,7 @@ fn characters_that_come_too_fast_are_lost() {
 }
 
 #[test]
-fn it_builds_a_map_and_then_sees_itself_from_the_reference() {
+fn it_builds_a_map_and_then_reports_positions_relative_to_the_reference() {
     for (guide, end) in [
         (Guide::Older, "~!MapDataSave`"),
         (Guide::Newer, "~!ParameterUpdate`"),
@@ -218,7 +218,7 @@ fn it_builds_a_map_and_then_sees_itself_from_the_reference() {
         if guide == Guide::Newer {
             assert!(bench.wait(1000 * MS).is_empty(), "it waits for CalcStart");
         }
-        // The older guide does not ask for it, and it does no harm.
+        // The older guide does not require this command, but accepts it.
         assert_eq!(bench.tell("~#CalcStart`"), ["~!CalcStart`"]);
         let said = bench.wait(100 * MS);
         assert_eq!(said[0], "~*MAPID|4`", "the id of the mark");
@@ -234,7 +234,7 @@ fn it_builds_a_map_and_then_sees_itself_from_the_reference() {
 }
 
 #[test]
-fn it_measures_the_height_and_says_when_it_is_done() {
+fn it_measures_the_height_and_reports_completion() {
     let mut bench = Bench::new();
     bench.tell("~#CalcStop`");
     bench.tell("~#MarkHeight|1100`");
@@ -251,7 +251,7 @@ fn it_measures_the_height_and_says_when_it_is_done() {
 }
 
 #[test]
-fn the_same_seed_says_the_same() {
+fn the_same_seed_gives_the_same_output() {
     let said = |seed| {
         let mut bench = Bench::new();
         bench.device = Stargazer::new(seed, Guide::Newer, MarkType::Hld1S, Duration::ZERO);

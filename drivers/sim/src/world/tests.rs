@@ -1,4 +1,4 @@
-//! Drives, contacts and beams.
+//! Tests of drives, contacts and beams.
 
 use std::f64::consts::PI;
 
@@ -51,7 +51,7 @@ fn three_seconds_at_300_mm_per_second_are_900_mm() {
 }
 
 #[test]
-fn the_right_wheels_being_faster_is_a_turn_to_the_left() {
+fn faster_right_wheels_turn_the_robot_left() {
     let mut world = in_box(10.0);
     run(&mut world, 2.0, speeds(-100.0, 100.0));
     run(&mut world, 1.0, speeds(0.0, 0.0));
@@ -62,7 +62,7 @@ fn the_right_wheels_being_faster_is_a_turn_to_the_left() {
 }
 
 #[test]
-fn a_robot_in_front_of_a_wall_stands_and_that_is_one_contact() {
+fn a_robot_at_a_wall_stops_with_one_contact() {
     let mut world = in_box(3.0);
     run(&mut world, 10.0, speeds(500.0, 500.0));
     assert!((world.pose().at.x - (1.5 - OUTLINE.half_length_m)).abs() < 1e-4);
@@ -75,7 +75,7 @@ fn a_robot_in_front_of_a_wall_stands_and_that_is_one_contact() {
 }
 
 #[test]
-fn wheels_pressed_against_a_wall_stand_and_draw_current() {
+fn wheels_pressed_against_a_wall_stop_and_draw_current() {
     let mut world = in_box(3.0);
     run(&mut world, 10.0, speeds(500.0, 500.0));
     let before = world.readings();
@@ -85,7 +85,7 @@ fn wheels_pressed_against_a_wall_stand_and_draw_current() {
         assert!(now.current_a > 5.0, "{now:?}");
         assert!((now.pulses - before.pulses).abs() < 20, "{now:?}");
     }
-    // Without power there is no current, and backwards it drives as ever.
+    // Without power there is no current, and it can still drive backwards.
     run(&mut world, 0.1, [Drive::RELEASED; 4]);
     let currents = world.readings().map(|reading| reading.current_a);
     assert_eq!(currents, [0.0; 4]);
@@ -119,7 +119,7 @@ fn beams_are_sent_from_where_the_robot_was() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_world() {
+fn the_same_seed_gives_the_same_world() {
     let drive = |seed| {
         let mut world = World::new(box_of(5.0), Pose::default(), seed).unwrap();
         run(&mut world, 1.0, speeds(200.0, 250.0));
@@ -130,7 +130,7 @@ fn the_same_seed_is_the_same_world() {
 }
 
 #[test]
-fn a_robot_does_not_begin_on_a_wall() {
+fn a_robot_does_not_start_on_a_wall() {
     let on_wall = Pose::new(1.4, 0.0, 0.0);
     let error = World::new(box_of(3.0), on_wall, 1).unwrap_err();
     assert_eq!(error, StartError::OnWall);
@@ -146,7 +146,7 @@ fn a_start_is_found_inside() {
     let given = Pose::new(0.5, 0.5, 1.0);
     assert_eq!(find_start(&box_of(3.0), &[given]), Ok(given));
     assert_eq!(find_start(&box_of(0.3), &[]), Err(StartError::NoRoom));
-    // A corner that is open on two sides has more room, but is not inside.
+    // A corner that is open on two sides has more space, but is not inside.
     let mut walls = box_of(3.0);
     walls.push(Segment {
         from: Point::new(9.0, -9.0),

@@ -1,4 +1,4 @@
-//! Moves with motors that turn: positions, and ramps of buffered profiles.
+//! Moves with turning motors: positions, and ramps of buffered profiles.
 
 use super::*;
 use crate::wheels::Motor;
@@ -69,7 +69,7 @@ fn longs(numbers: &[i32], last: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_position_is_reached_with_the_deceleration_asked_and_held() {
+fn a_position_is_reached_with_the_requested_deceleration_and_held() {
     for target in [10_000, -7_000] {
         let mut driven = Driven::new();
         driven.write(65, &longs(&[5_000, 4_000, 2_000, target], 1));
@@ -91,13 +91,13 @@ fn a_position_is_reached_with_the_deceleration_asked_and_held() {
         assert!((driven.pulses()[0] - i64::from(target)).abs() <= 2);
         assert_eq!(driven.right().speed_qpps(), 0.0);
         assert_eq!(driven.bench.read(0x80, 47), [0x80, 0x80], "it is done");
-        // It is held: if the encoder says another count, the motor goes back.
+        // The position is held: if the encoder count changes, the motor moves back.
         driven.write(22, &(target - 500).to_be_bytes());
         for _ in 0..400 {
             driven.step();
         }
         assert!((driven.pulses()[0] - i64::from(target) - 500).abs() <= 2);
-        // Until another command comes.
+        // It is held until the next command.
         driven.write(34, &[0; 4]);
         driven.write(22, &target.to_be_bytes());
         let before = driven.pulses();
@@ -114,7 +114,7 @@ fn positions_of_both_motors_and_in_every_form() {
         (67, longs(&position, 1)),
         (121, longs(&[3_000, -2_000], 1)),
         (124, longs(&[4_000, 3_000, 4_000, -2_000], 1)),
-        // Halves of the ranges that 61 and 62 set.
+        // Half of the ranges that 61 and 62 set.
         (127, hex("40 00 C0 00 01")),
     ] {
         let mut driven = Driven::new();
