@@ -1,4 +1,4 @@
-//! Reports of a driver about its devices that are not written yet. PURE.
+//! Health reports of a driver about its devices. PURE.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use prost::Message;
 /// The trouble of each device or of all devices; the most recent report counts.
 #[derive(Debug, Default)]
 pub(crate) struct HealthTable {
-    /// What was said of all devices, before what was said of single ones.
+    /// The report about all devices that precedes reports about single ones.
     of_all: Option<String>,
     of_one: BTreeMap<Device, Option<String>>,
-    /// The reports that the mediator has not received, in the order of the
-    /// calls, each device once.
+    /// The reports that the mediator has not received, in the order of the calls, at most one per
+    /// device.
     unsent: Vec<(Option<Device>, Health)>,
 }
 
@@ -80,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_is_news() {
+    fn only_changes_are_reported() {
         let mut table = HealthTable::default();
-        assert!(!table.say(None, Health::ok()), "it is well to begin with");
+        assert!(!table.say(None, Health::ok()), "the initial state is ok");
         assert!(table.say(None, trouble("gone")));
         assert!(!table.say(None, trouble("gone\n")));
         assert!(table.say(None, trouble("noisy")));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_words_that_wait_the_last_counts() {
+    fn the_last_of_several_waiting_reports_is_sent() {
         let mut table = HealthTable::default();
         for i in 0..1000 {
             table.say(None, trouble(&i.to_string()));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_about_all_overrides_those_about_one() {
+    fn a_report_about_all_devices_overrides_those_about_one() {
         let mut table = HealthTable::default();
         assert!(!table.say(Some(ONE), Health::ok()));
         table.say(Some(ONE), trouble("gone"));

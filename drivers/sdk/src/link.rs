@@ -1,4 +1,4 @@
-//! What a driver may send without a request, from any task or thread. IO.
+//! The messages that a driver may send without a request, from any task or thread. IO.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,8 @@ use crate::health::HealthTable;
 use crate::request::Origin;
 use crate::session::MessageTooLong;
 
-/// How many messages may wait to be written before [`SendError::Full`]: more
-/// than a driver publishes in a second.
+/// The number of messages that may wait to be written before [`SendError::Full`]: more than a
+/// driver publishes in a second.
 const MAX_WAITING: usize = 256;
 
 /// A driver's link to the mediator and, through it, to other devices.
@@ -29,7 +29,7 @@ pub struct Link<M> {
     subscriptions: watch::Receiver<usize>,
     client: Client,
     health: Arc<Mutex<HealthTable>>,
-    /// Says that there is news in the table.
+    /// Signals a change in the health table.
     health_changed: mpsc::Sender<()>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Linked<M> {
     pub(crate) health_changed: mpsc::Receiver<()>,
 }
 
-/// What a [`Link`] wants written.
+/// A request of a [`Link`] to write a message.
 #[derive(Debug)]
 pub(crate) enum Command<M> {
     Answer(Origin, M),
@@ -64,7 +64,7 @@ pub enum SendError {
 }
 
 impl<M: DeviceMessage> Link<M> {
-    /// A link and its other end.
+    /// Creates a link and its other end.
     pub(crate) fn new(client: Client, subscriptions: watch::Receiver<usize>) -> (Self, Linked<M>) {
         let (commands, received) = mpsc::channel(MAX_WAITING);
         let (health_changed, changes) = mpsc::channel(1);
@@ -175,7 +175,7 @@ impl<M: DeviceMessage> Link<M> {
 
     fn say(&self, device: Option<Device>, health: Health) {
         if lock(&self.health).say(device, health) {
-            // When it is full already, the news will be found, too.
+            // If the channel is full, the pending signal covers this change, too.
             let _ = self.health_changed.try_send(());
         }
     }
@@ -190,7 +190,7 @@ impl<M: DeviceMessage> Link<M> {
     }
 }
 
-// Not derived: that would ask the same of the message.
+// Not derived, because `derive` would require `M: Clone`.
 impl<M> Clone for Link<M> {
     fn clone(&self) -> Self {
         Self {
@@ -211,12 +211,12 @@ impl<M> fmt::Debug for Link<M> {
     }
 }
 
-/// Nobody holds it for longer than it takes to look something up.
+/// Every holder releases the lock after a short lookup.
 pub(crate) fn lock(health: &Mutex<HealthTable>) -> MutexGuard<'_, HealthTable> {
     health.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Leaves room for the fields that are set when it is sent.
+/// Leaves room for the fields that are set when the message is sent.
 fn check<M: DeviceMessage>(message: M) -> Result<M, SendError> {
     const TYPE_AND_ACK: usize = 2 + 6;
     match message.encoded_len() {

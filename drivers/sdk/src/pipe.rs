@@ -1,8 +1,7 @@
 //! A driver between two byte streams. IO.
 //!
-//! One task does everything. While a handler of the driver waits for
-//! something, the same task goes on reading and writing: it answers PINGs,
-//! takes down subscribers, and lets requests wait their turn.
+//! One task does everything. While a handler of the driver waits, the same task continues to read
+//! and write: it answers PINGs, records subscribers, and queues requests.
 
 use std::future::{pending, poll_fn};
 use std::io;
@@ -25,30 +24,30 @@ use crate::queue::{MAX_REQUESTS, Work};
 use crate::session::{MessageTooLong, Session};
 use crate::{Driver, ServeError};
 
-/// How much may wait to be written before the driver has to: several times
-/// what a pipe holds.
+/// The maximum output that may wait before the driver must write it: several times the capacity of
+/// a pipe.
 const MAX_OUTPUT: usize = 256 * 1024;
 
-/// How many handlers are called before what they said is written: enough to
-/// share a write, too few to delay it.
+/// The maximum number of handler calls before their output is written: enough to share a write, but
+/// too few to delay it.
 const MAX_BATCH: usize = 16;
 
-/// How much is read at once, in bytes: fewer requests (of at least 9 bytes)
-/// than may wait, so that none is dropped while the handlers are quick.
+/// The size of a read, in bytes. It holds fewer requests (of at least 9 bytes) than the queue, so
+/// none is dropped while the handlers are fast.
 const READ: usize = 8 * 1024;
 const _: () = assert!(READ / 9 < MAX_REQUESTS);
 
-/// How many packets may wait on their way to and from other devices.
+/// The maximum number of packets in transit to and from other devices.
 const MAX_PACKETS: usize = 256;
 
-/// How long reading may rest while there is work to be done: handlers that
-/// never wait, but compute, must not keep PINGs waiting.
+/// The maximum pause of reading while there is work. Handlers that compute without waiting must not
+/// delay PINGs.
 const MAX_READ_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the requests that wait may take after the end of the stream.
+/// Time limit for the queued requests after the end of the stream.
 const LAST_REQUESTS: Duration = Duration::from_secs(1);
 
-/// How long the mediator may take to read what we say last.
+/// Time limit for the mediator to read the last messages.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The process at the other end.
@@ -108,7 +107,7 @@ pub(crate) async fn serve_peer<D: Driver>(
         () = overtime => Ok(()),
     };
     match served.and(pipe.shut_down(&mut driver).await) {
-        // Nobody hears us any more: the mediator has gone first.
+        // The mediator closed its end first, so nothing can be delivered any more.
         Err(ServeError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
@@ -122,9 +121,9 @@ struct Pipe<D: Driver, R, W> {
     input: BytesMut,
     last_read: Instant,
     output: BytesMut,
-    /// Files and the like have buffers of their own.
+    /// Files and similar outputs have their own buffers.
     flushed: bool,
-    /// Taken at the end of the reader.
+    /// `None` after the end of the reader.
     ended: Option<oneshot::Sender<()>>,
     linked: Linked<D::Message>,
     subscriptions: watch::Sender<usize>,
@@ -167,18 +166,19 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         loop {
             let period = driver.period();
             if self.output.len() >= MAX_OUTPUT {
-                // What is due is late anyway; better late than without bound.
+                // The output is overdue already; a further delay is better than an unbounded
+                // buffer.
                 self.exchange().await?;
                 continue;
             }
             if batch == MAX_BATCH {
                 batch = 0;
                 self.exchange_now().await?;
-                // Other tasks of the driver want to run, too.
+                // Let other tasks of the driver run.
                 tokio::task::yield_now().await;
             }
             batch += 1;
-            // A driver that publishes all the time must still be asked, and end.
+            // A driver that publishes continuously must still handle requests and end.
             let may_publish = self.ended.is_some() && !(has_published && self.session.has_work());
             let period = period.filter(|_| may_publish);
             let now = Instant::now().into_std();
@@ -201,7 +201,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         }
     }
 
-    /// Whatever is broken, the driver gets to its end.
+    /// Shuts the driver down, whatever has failed.
     async fn shut_down(&mut self, driver: &mut D) -> Result<(), ServeError> {
         let mut shutdown = pin!(driver.shutdown());
         let broken = tokio::select! {
@@ -249,7 +249,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         Ok(())
     }
 
-    /// Reads and writes while a handler is at work.
+    /// Reads and writes while a handler runs.
     async fn during<T>(&mut self, handler: impl Future<Output = T>) -> Result<T, ServeError> {
         let mut handler = pin!(handler);
         loop {
@@ -262,7 +262,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
     }
 
     async fn flush(&mut self) -> Result<(), ServeError> {
-        // What was sent just before the end still waits in the channels.
+        // Messages sent just before the end are still in the channels.
         self.exchange_now().await?;
         while !self.output.is_empty() || !self.flushed {
             self.exchange().await?;
@@ -270,14 +270,13 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         Ok(())
     }
 
-    /// Reads and writes what can be read and written, but at least something.
+    /// Reads and writes whatever is possible, at least one of the two.
     async fn exchange(&mut self) -> Result<(), ServeError> {
         poll_fn(|cx| self.poll_exchange(cx)).await
     }
 
-    /// Writes what can be written now. Reads only if there is nothing to do,
-    /// or it was not done for long: requests wait better in the pipe than here,
-    /// where there is an end to them.
+    /// Writes whatever is possible now. Reads only when there is no work or when the last read was
+    /// too long ago, because the pipe limits waiting requests better than the queue.
     async fn exchange_now(&mut self) -> Result<(), ServeError> {
         let reads = !self.session.has_work() || self.last_read.elapsed() > MAX_READ_PAUSE;
         poll_fn(|cx| {
@@ -304,7 +303,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         }
     }
 
-    /// What links and calls to other devices want to have written.
+    /// Takes the messages of links and the calls to other devices.
     fn poll_commands(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut progress = Poll::Pending;
         while self.output.len() < MAX_OUTPUT {
@@ -352,7 +351,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let read = self.poll_frames(cx);
         if let Poll::Ready(Err(_)) = read {
-            // There is no next frame behind what is none.
+            // The stream cannot be resynchronized after an invalid frame.
             self.ended = None;
         }
         read
@@ -387,7 +386,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             self.session.handle_packet(now, packet);
             while let Some(packet) = self.session.poll_from_device() {
                 if self.from_devices.try_send(packet).is_err() {
-                    tracing::debug!("dropped what another device said: too much waits");
+                    tracing::debug!("dropped a message from another device: the queue is full");
                 }
             }
         }
@@ -430,7 +429,7 @@ async fn until(due: Option<std::time::Instant>) {
 
 fn complain(sent: Result<(), MessageTooLong>) {
     if let Err(error) = sent {
-        tracing::error!("not sent: {error}");
+        tracing::error!("a message was not sent: {error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What waits for the driver's handlers. PURE.
+//! The work queue of the driver's handlers. PURE.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,31 +6,30 @@ use amber_proto::ClientId;
 
 use crate::request::Request;
 
-/// How many requests may wait.
+/// The maximum number of waiting requests.
 ///
-/// More than one read from a pipe brings, so that nothing is dropped while the
-/// handlers are quick; and with handlers that need a millisecond, nothing is
-/// done that was asked for more than a second ago.
+/// More than one read from a pipe brings, so nothing is dropped while the handlers are fast. With
+/// handlers that need a millisecond, no executed request is older than a second.
 pub const MAX_REQUESTS: usize = 1024;
 
-/// How many comings and goings of clients may wait before reading stops: these
-/// are never dropped.
+/// The maximum number of waiting subscriptions and client deaths before reading stops. These are
+/// never dropped.
 pub const MAX_CHANGES: usize = 1024;
 
-/// Something that a handler of the driver is to be called for.
+/// A reason to call a handler of the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work<M> {
-    /// Somebody asks.
+    /// A client sent a request.
     Request(Request<M>),
-    /// Somebody listens from now on.
+    /// A client subscribed.
     Subscribed(ClientId),
-    /// Somebody is gone.
+    /// A client is gone.
     ClientDied(ClientId),
 }
 
-/// First come, first served; but when too many wait, then the oldest request
-/// of whoever has most of them goes: an old motion command is worse than none,
-/// and one who floods must not drive out the others.
+/// First come, first served. When too many requests wait, the oldest request of the client with the
+/// most requests is dropped: an old motion command does harm, and a client that floods the queue
+/// must not displace the others.
 #[derive(Debug)]
 pub struct Queue<M> {
     waiting: VecDeque<Work<M>>,
@@ -49,7 +48,7 @@ impl<M> Default for Queue<M> {
 }
 
 impl<M> Queue<M> {
-    /// Adds to the end; gives back the request that had to go for it.
+    /// Adds work at the end. Returns the request that was dropped for it, if any.
     pub fn push(&mut self, work: Work<M>) -> Option<Request<M>> {
         let mut dropped = None;
         if let Work::Request(request) = &work {
@@ -63,7 +62,7 @@ impl<M> Queue<M> {
         dropped
     }
 
-    /// Takes from the front.
+    /// Takes the first piece of work.
     pub fn pop(&mut self) -> Option<Work<M>> {
         let work = self.waiting.pop_front()?;
         if let Work::Request(request) = &work {
@@ -72,12 +71,12 @@ impl<M> Queue<M> {
         Some(work)
     }
 
-    /// Whether nothing more should be read until something has been taken.
+    /// Whether reading must pause until work has been taken.
     pub fn is_full(&self) -> bool {
         self.waiting.len() - self.requests >= MAX_CHANGES
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_first_is_served_first() {
+    fn work_is_served_in_order() {
         let mut queue = Queue::default();
         let works = [
             request(1, 1),
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn who_floods_loses_its_own_oldest_requests() {
+    fn a_flooding_client_loses_its_own_oldest_requests() {
         let mut queue = Queue::default();
         queue.push(request(1, 0));
         for i in 0..MAX_REQUESTS + 10 {
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn comings_and_goings_are_never_dropped() {
+    fn subscriptions_and_deaths_are_never_dropped() {
         let mut queue = Queue::default();
         for i in 0..MAX_CHANGES {
             assert!(!queue.is_full());

@@ -5,28 +5,28 @@ use amber_proto::{ClientId, Device, SynNum};
 /// A DATA message from a client or from another driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request<M> {
-    /// What it says.
+    /// The contents of the message.
     pub message: M,
-    /// Whom the answer goes to.
+    /// Where the answer goes.
     pub origin: Origin,
 }
 
-/// Where a request comes from, and so where its answer goes.
+/// The source of a request, to which the answer goes.
 ///
-/// Worth keeping when the answer takes longer than the handler may:
-/// [`Link::answer`](crate::Link::answer) sends it later.
+/// Keep it if the answer takes longer than the handler may run:
+/// [`Link::answer`](crate::Link::answer) sends the answer later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Who asks: one client, usually. Drivers have ids of the same kind.
+    /// The sender: usually one client. Drivers have ids of the same kind.
     pub clients: Vec<ClientId>,
-    /// Which of our devices is asked; only in a process that serves several.
+    /// The addressed device; only in a process that serves several.
     pub device: Option<Device>,
-    /// The number of the request. Without one it cannot be answered.
+    /// The number of the request. A request without a number cannot be answered.
     pub syn: Option<SynNum>,
 }
 
 impl<M> Request<M> {
-    /// Who asks.
+    /// The sender, if it is a single client.
     pub fn client(&self) -> Option<ClientId> {
         self.origin.clients.first().copied()
     }

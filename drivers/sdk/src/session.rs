@@ -17,12 +17,11 @@ use crate::queue::{Queue, Work};
 use crate::request::{Origin, Request};
 use crate::subscribers::Subscribers;
 
-/// The longest list of ids that we write into one header, in bytes; more
-/// clients than that are served by several frames.
+/// The maximum size of the list of ids in a header, in bytes; more clients are served by several
+/// frames.
 ///
-/// With a device the header stays below `limits::SURE_HEADER`, up to which
-/// nobody can take it for text, and a frame below the 4096 bytes that a pipe
-/// takes whole.
+/// With a device the header stays below `limits::SURE_HEADER`, the size up to which it cannot be
+/// mistaken for text, and a frame stays below the 4096 bytes that a pipe writes atomically.
 const MAX_IDS_BYTES: usize = 2_000;
 
 /// The message is too long for a frame; it was not sent.
@@ -97,7 +96,7 @@ impl<M: DeviceMessage> Session<M> {
                 }
             }
             Some(MsgType::ClientDied) => {
-                // Whichever device the header names: the client is gone for all.
+                // The client is gone for all devices, whichever the header names.
                 for client in clients {
                     self.subscribers.remove(client);
                     self.push(Work::ClientDied(client));
@@ -128,12 +127,12 @@ impl<M: DeviceMessage> Session<M> {
         !self.queue.is_empty()
     }
 
-    /// Whether reading should pause until work has been taken.
+    /// Whether reading must pause until work has been taken.
     pub fn is_full(&self) -> bool {
         self.queue.is_full()
     }
 
-    /// Answers a request; without a number it cannot be answered.
+    /// Answers a request. A request without a number is not answered.
     ///
     /// # Errors
     /// The message is too long.
@@ -190,7 +189,7 @@ impl<M: DeviceMessage> Session<M> {
         self.subscribers.take_due(now, period)
     }
 
-    /// How many subscriptions there are.
+    /// The number of subscriptions.
     pub fn subscriptions(&self) -> usize {
         self.subscribers.count()
     }
@@ -231,7 +230,7 @@ impl<M: DeviceMessage> Session<M> {
     }
 }
 
-/// What is wrong with a received message.
+/// A problem with a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Complaint {
     NoDriverMsg,
@@ -250,11 +249,11 @@ struct Complaints {
 impl Complaints {
     fn about(&mut self, complaint: Complaint) {
         let text = match complaint {
-            Complaint::NoDriverMsg => "ignored a message that is no DriverMsg",
+            Complaint::NoDriverMsg => "ignored a message that is not a DriverMsg",
             Complaint::UnknownType => "ignored a message without a known type",
-            Complaint::RequestFromNobody => "ignored a request that comes from no client",
+            Complaint::RequestFromNobody => "ignored a request without a client",
             Complaint::RequestWithoutNumber => "did not answer a request without synNum",
-            Complaint::TooManyRequests => "too many requests wait, the oldest is dropped",
+            Complaint::TooManyRequests => "too many requests are waiting; dropped the oldest",
         };
         if self.made.contains(&complaint) {
             tracing::debug!("{text}");
@@ -279,7 +278,7 @@ fn device_of(header: &DriverHdr) -> Option<Device> {
     })
 }
 
-/// The ids in lists that are short enough for a header each.
+/// Splits the ids into lists that fit into one header each.
 fn lists(clients: &[ClientId]) -> Vec<Vec<i32>> {
     let mut lists: Vec<Vec<i32>> = Vec::new();
     let mut room = 0;

@@ -95,7 +95,7 @@ pub fn init_logging() {
     }
 }
 
-/// A mediator of this project tells its drivers what they are for.
+/// A mediator of this project identifies itself to its drivers by an environment variable.
 fn peer() -> Peer {
     match env::var_os("AMBER_DEVICE") {
         Some(_) => Peer::Amber,
@@ -123,8 +123,8 @@ fn die_of_panics() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         report(info);
-        // What `main` would end with. Not left to unwinding, because a task
-        // that panics would otherwise just be missing.
+        // The exit code of a panicking `main`. Without this, a task that panics would end unnoticed
+        // while the driver continues.
         #[allow(clippy::exit)]
         process::exit(101);
     }));
@@ -144,7 +144,7 @@ fn with_sources(error: &dyn std::error::Error) -> String {
 fn terminated() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
 
-    // Whatever would end us, but leaves us the time to stop the wheels.
+    // Every signal that would end the process but leaves time to stop the wheels.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -166,8 +166,7 @@ fn terminated() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// A pipe is read without a thread in between; anything else (a terminal, a
-/// file) by way of one.
+/// A pipe is read directly, anything else (a terminal, a file) through a thread.
 #[cfg(unix)]
 fn stdin() -> io::Result<Box<dyn AsyncRead + Unpin>> {
     use std::os::fd::AsFd;
@@ -184,7 +183,7 @@ fn stdin() -> io::Result<Box<dyn AsyncRead + Unpin>> {
 #[cfg(unix)]
 static WIRE: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
-/// Takes the wire, and sends what is printed from now on to stderr.
+/// Takes the wire, and redirects further printed output to stderr.
 #[cfg(unix)]
 fn stdout() -> io::Result<Box<dyn AsyncWrite + Unpin>> {
     use tokio::net::unix::pipe;
@@ -205,7 +204,7 @@ fn lock_wire() -> MutexGuard<'static, Option<OwnedFd>> {
     WIRE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes descriptor 1 a copy of stderr; returns what it was.
+/// Makes descriptor 1 a copy of stderr, and returns the original.
 #[cfg(unix)]
 fn redirect_stdout() -> io::Result<OwnedFd> {
     use std::os::fd::AsFd;

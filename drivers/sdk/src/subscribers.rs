@@ -1,4 +1,4 @@
-//! Who is subscribed, and when they are to hear something. PURE.
+//! The subscribers, and when the next publication is due. PURE.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use amber_proto::{ClientId, Device};
 /// The shortest period at which a driver publishes.
 const MIN_PERIOD: Duration = Duration::from_millis(1);
 
-/// How late a timer may be that counts in milliseconds, with a margin. Periods
-/// that are shorter would otherwise lose every second turn to it.
+/// The maximum delay of a timer with millisecond resolution, with a margin. Without it, shorter
+/// periods would skip every second publication.
 const TIMER_DELAY: Duration = Duration::from_millis(3);
 
-/// The subscribers of one process, apart for each device that it serves.
+/// The subscribers of one process, separate for each device that it serves.
 ///
 /// The device is `None` in a process that serves one device only.
 #[derive(Debug, Default)]
@@ -27,9 +27,9 @@ struct Topic {
 }
 
 impl Subscribers {
-    /// Adds a subscriber; `false` if it was one before.
+    /// Adds a subscriber. Returns `false` if it was already subscribed.
     ///
-    /// The first one hears something at once, unless others did less than a
+    /// The first subscriber gets a message at once, unless the last publication was less than a
     /// period ago.
     pub fn subscribe(&mut self, device: Option<Device>, client: ClientId, now: Instant) -> bool {
         let topic = self.topics.entry(device).or_insert_with(|| Topic {
@@ -42,7 +42,7 @@ impl Subscribers {
         topic.clients.insert(client)
     }
 
-    /// Removes a subscriber; `false` if it was none.
+    /// Removes a subscriber. Returns `false` if it was not subscribed.
     pub fn unsubscribe(&mut self, device: Option<Device>, client: ClientId) -> bool {
         (self.topics.get_mut(&device)).is_some_and(|topic| topic.clients.remove(&client))
     }
@@ -64,7 +64,7 @@ impl Subscribers {
         self.listened().map(|(device, _)| *device)
     }
 
-    /// How many subscriptions there are.
+    /// The number of subscriptions.
     pub fn count(&self) -> usize {
         self.topics.values().map(|topic| topic.clients.len()).sum()
     }
@@ -74,9 +74,8 @@ impl Subscribers {
         self.listened().map(|(_, topic)| topic.due).min()
     }
 
-    /// A device that is due to publish now. Its next turn is a period later;
-    /// turns that were missed are left out, not made up for, unless only the
-    /// timer was late.
+    /// A device that is due to publish now. Schedules the next publication one period later. Missed
+    /// publications are skipped, unless only the timer was late.
     pub fn take_due(&mut self, now: Instant, period: Duration) -> Option<Option<Device>> {
         let period = period.max(MIN_PERIOD);
         let (device, topic) = (self.topics.iter_mut())

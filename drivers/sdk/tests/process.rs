@@ -1,7 +1,7 @@
-//! Drivers as processes: how they end, and what they leave on stdout.
+//! Tests of drivers as processes: their end, and their output on stdout.
 //!
-//! This program is the test and, called with an argument, a driver: a test
-//! harness would print to the wire.
+//! This program is the test and, with an argument, a driver: a test harness would print to the
+//! wire.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
@@ -18,16 +18,16 @@ use nix::unistd::Pid;
 /// PING and PONG of client 5 with number 7.
 const PING: &[u8] = b"\0\x03\x1a\x01\x05\0\x04\x10\x02\x18\x07";
 const PONG: &[u8] = b"\0\x03\x1a\x01\x05\0\x04\x10\x03\x20\x07";
-/// Asks for the status, and the answer of a Dummy that is new.
+/// A request for the status, and the answer of a new Dummy.
 const ASK: &[u8] = b"\0\x03\x1a\x01\x05\0\x07\x10\x01\x18\x08\xa0\x03\x01";
 const STATUS: &[u8] = b"\0\x03\x1a\x01\x05\0\x11\x10\x01\x20\x08\x90\x03\0\x9a\x03\x07Message";
-/// What a driver says of itself: no device, `health` with state and text.
+/// A health report of a driver: no device, `health` with state and text.
 const TROUBLE: &[u8] = b"\0\0\0\x0d\x10\x01\xba\x0b\x08\x08\x02\x12\x04lost";
 
 fn main() -> ExitCode {
     match env::args().nth(1).as_deref() {
         Some("chatty") => return amber_driver::serve(Chatty),
-        Some("chatty before it serves") => return prints_before_it_serves(),
+        Some("prints before it serves") => return prints_before_it_serves(),
         Some("panics") => return amber_driver::serve(Panics),
         Some("panics in a task") => return amber_driver::serve(PanicsInATask),
         _ => {}
@@ -84,7 +84,7 @@ fn a_driver_that_is_asked_to_terminate_ends_well() {
 fn the_end_of_stdin_is_a_good_end_even_if_nobody_reads() {
     let (mut child, mut stdin, stdout) = start(dummy());
     drop(stdout);
-    // The driver may have gone before this is written.
+    // The driver may have exited before this write.
     let _ = stdin.write_all(PING);
     drop(stdin);
     assert!(child.wait().unwrap().success());
@@ -108,16 +108,16 @@ fn prints_before_it_serves() -> ExitCode {
     amber_driver::claim_stdout();
     assert!(writeln!(io::stdout(), "printed early").is_ok());
     amber_driver::claim_stdout();
-    let child = Command::new("echo").arg("said by a child").status();
+    let child = Command::new("echo").arg("printed by a child").status();
     assert!(child.unwrap().success());
     amber_driver::serve(Chatty)
 }
 
 fn what_is_printed_before_serving_goes_to_the_log() {
-    let output = run(this("chatty before it serves"), PING);
+    let output = run(this("prints before it serves"), PING);
     assert_eq!(output.stdout, PONG);
     let log = String::from_utf8(output.stderr).unwrap();
-    for line in ["printed early", "said by a child", "printed"] {
+    for line in ["printed early", "printed by a child", "printed"] {
         assert!(log.lines().any(|found| found == line), "{line}: {log}");
     }
 }
@@ -129,7 +129,7 @@ fn trouble_is_for_mediators_that_know_it() {
     let written = output.stdout;
     let told = [TROUBLE, PONG].concat();
     assert!(written == told || written == [PONG, TROUBLE].concat());
-    // The mediator takes the level over, and knows who speaks.
+    // The mediator uses the level, and adds the name of the driver.
     let log = String::from_utf8(output.stderr).unwrap();
     assert!(log.lines().any(|line| line == " INFO logged"), "{log}");
 
@@ -143,7 +143,7 @@ fn a_panic_ends_the_process() {
     for driver in ["panics", "panics in a task"] {
         let (child, mut stdin, _stdout) = start(this(driver));
         stdin.write_all(ASK).unwrap();
-        // stdin stays open: it is not its end that ends the driver.
+        // stdin stays open, so its end is not the reason for the exit.
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(101));
         let log = String::from_utf8(output.stderr).unwrap();
@@ -192,8 +192,8 @@ impl Driver for PanicsInATask {
     }
 }
 
-/// The Dummy of the documentation: `cargo test` builds the examples first, if
-/// it is not told to build a certain test only.
+/// The Dummy of the documentation. `cargo test` builds the examples first, unless it builds only
+/// one test.
 fn dummy() -> Command {
     let this = env::current_exe().unwrap();
     let folder: PathBuf = this.ancestors().nth(2).unwrap().join("examples");
@@ -220,7 +220,7 @@ fn start(mut driver: Command) -> (Child, ChildStdin, ChildStdout) {
     (child, stdin, stdout)
 }
 
-/// Runs a driver with this and no more on its stdin.
+/// Runs a driver with exactly this on its stdin.
 fn run(driver: Command, input: &[u8]) -> Output {
     let (child, mut stdin, mut stdout) = start(driver);
     let input = input.to_vec();

@@ -1,4 +1,4 @@
-//! A driver between two pipes, and the test as the mediator at their ends.
+//! A driver between two pipes; the test is the mediator at their other ends.
 
 mod calls;
 mod ending;
@@ -20,8 +20,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use super::*;
 use crate::{Origin, Request, SendError};
 
-/// A driver that notes down what happens, and what it is asked with a message
-/// says how it behaves.
+/// A driver that records events, and whose behaviour depends on the text of a request.
 #[derive(Default)]
 struct Probe {
     notes: Notes,
@@ -69,8 +68,8 @@ impl Driver for Probe {
             }
             "break" => link.trouble("it is\nbroken"),
             "break one" => link.trouble_for(Device::new(DeviceType::DUMMY, 0), "loose"),
-            "mend" => link.recovered(),
-            "mend one" => link.recovered_for(Device::new(DeviceType::DUMMY, 0)),
+            "recover" => link.recovered(),
+            "recover one" => link.recovered_for(Device::new(DeviceType::DUMMY, 0)),
             "call" => {
                 let status = link.devices().dummy(1).status().await;
                 return Some(data(&match status {
@@ -200,7 +199,7 @@ impl Mediator {
         }
     }
 
-    /// The next message and whom it is for.
+    /// The next message and its receivers.
     async fn hear(&mut self) -> (Vec<i32>, DriverMsg) {
         let packet = self.read().await.expect("the driver still runs");
         let message = DriverMsg::decode(packet.message).unwrap();
@@ -254,7 +253,7 @@ fn packet(client: i32, message: &DriverMsg) -> Packet {
     }
 }
 
-/// Runs on one thread with a clock that jumps to whatever comes next.
+/// Runs on one thread with a clock that jumps to the next event.
 fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

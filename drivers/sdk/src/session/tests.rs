@@ -1,4 +1,4 @@
-//! Frames in, frames and work out.
+//! Tests of the session: frames in, frames and work out.
 
 use amber_proto::dummy::DriverMsg;
 use amber_proto::{FrameCodec, limits};
@@ -33,7 +33,7 @@ fn device((device_type, id): (i32, i32)) -> Device {
     Device::new(DeviceType(device_type), id)
 }
 
-/// A session that has taken one frame.
+/// A session that has received one frame.
 fn after(packet: Packet) -> Session<DriverMsg> {
     let mut session = Session::default();
     session.handle_packet(Instant::now(), packet);
@@ -56,11 +56,11 @@ fn assert_silent(mut session: Session<DriverMsg>, what: &str) {
 }
 
 #[test]
-fn every_ping_is_answered_to_whom_it_came_from() {
+fn every_ping_is_answered_to_its_sender() {
     for (device, clients) in [
         (None, &[5][..]),
         (None, &[5, 6, 5]),
-        (None, &[]), // the mediator asks
+        (None, &[]), // from the mediator
         (Some(DUMMY_1), &[5]),
     ] {
         // (PING with synNum, PONG with ackNum), and both without.
@@ -93,7 +93,7 @@ fn a_request_is_answered_with_its_number_and_its_header() {
         assert_eq!(request.client(), Some(ClientId(5)));
         let answer = DriverMsg {
             enable: Some(true),
-            // To be put right:
+            // Must be corrected:
             syn_num: Some(99),
             ack_num: Some(99),
             r#type: Some(2),
@@ -118,7 +118,7 @@ fn a_request_without_number_is_carried_out_but_not_answered() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_ignored() {
+fn invalid_messages_are_ignored() {
     let unknown_type = [0x10, 99];
     for (what, packet) in [
         ("empty message", packet(None, &[5], b"")),
@@ -131,11 +131,14 @@ fn what_cannot_be_understood_is_ignored() {
             packet(None, &[5], b"\x10\x01\x92\x03\0"),
         ),
         (
-            "request from nobody",
+            "request without a client",
             packet(None, &[], b"\x10\x01\x18\x08"),
         ),
-        ("subscription of nobody", packet(None, &[], b"\x10\x06")),
-        ("death of nobody", packet(None, &[], b"\x10\x04")),
+        (
+            "subscription without a client",
+            packet(None, &[], b"\x10\x06"),
+        ),
+        ("death without a client", packet(None, &[], b"\x10\x04")),
         ("PONG", packet(None, &[], b"\x10\x03\x20\x01")),
         ("DRIVER_DIED", packet(None, &[5], b"\x10\x05")),
     ] {
@@ -157,7 +160,7 @@ fn unknown_extensions_do_not_hide_the_known_ones() {
 }
 
 #[test]
-fn subscribers_get_what_is_published_until_they_go() {
+fn subscribers_get_publications_until_they_leave() {
     let mut session = Session::default();
     let now = Instant::now();
     let tell = |session: &mut Session<DriverMsg>, clients: &[i32], kind| {
@@ -198,7 +201,7 @@ fn subscribers_get_what_is_published_until_they_go() {
 }
 
 #[test]
-fn several_devices_are_told_apart() {
+fn several_devices_are_kept_apart() {
     let mut session = Session::default();
     let now = Instant::now();
     for (device, clients) in [((5, 0), &[7][..]), (DUMMY_1, &[7, 8])] {
@@ -227,14 +230,14 @@ fn several_devices_are_told_apart() {
     };
     session.publish_to(&origin, DriverMsg::default()).unwrap();
     assert_eq!(outputs(&mut session), [packet(Some(DUMMY_1), &[9], data)]);
-    // Whichever device is named, a dead client is dead for all of them.
+    // A dead client is dead for all devices, whichever the header names.
     session.handle_packet(now, packet(Some((5, 0)), &[7], b"\x10\x04"));
     session.publish_everywhere(DriverMsg::default()).unwrap();
     assert_eq!(outputs(&mut session), [packet(Some(DUMMY_1), &[8], data)]);
 }
 
 #[test]
-fn what_other_devices_say_is_not_taken_for_a_request() {
+fn messages_of_other_devices_are_not_requests() {
     for (device, message) in [
         (DUMMY_1, &b"\x10\x01\x20\x07\x90\x03\x01"[..]), // an answer
         (DUMMY_1, b"\x10\x05"),                          // its driver died
@@ -310,7 +313,7 @@ fn a_flood_of_requests_is_bounded() {
 }
 
 #[test]
-fn each_complaint_is_made_once() {
+fn each_problem_is_logged_once() {
     let mut complaints = Complaints::default();
     for _ in 0..3 {
         complaints.about(Complaint::NoDriverMsg);
@@ -322,7 +325,7 @@ fn each_complaint_is_made_once() {
     );
 }
 
-/// Frames that mean something, and some that do not.
+/// Valid and invalid frames.
 fn packets() -> impl Strategy<Value = Packet> {
     let message = prop_oneof![
         (0i32..9, any::<Option<u32>>(), any::<Option<bool>>()).prop_map(|(kind, syn, status)| {
@@ -352,7 +355,7 @@ fn packets() -> impl Strategy<Value = Packet> {
 
 proptest! {
     #[test]
-    fn any_bytes_in_never_a_panic(bytes: Vec<u8>) {
+    fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
         let mut buffer = BytesMut::from(&bytes[..]);
         let mut session = Session::<DriverMsg>::default();
         while let Ok(Some(packet)) = FrameCodec.decode(&mut buffer) {
@@ -361,7 +364,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_nobody_dead_is_spoken_to(packets in proptest::collection::vec(packets(), 0..40)) {
+    fn dead_clients_never_get_messages(packets in proptest::collection::vec(packets(), 0..40)) {
         let mut session = Session::<DriverMsg>::default();
         let now = Instant::now();
         for packet in packets {
@@ -383,7 +386,7 @@ proptest! {
     }
 
     #[test]
-    fn frames_cut_anywhere_give_the_same(
+    fn frames_split_anywhere_give_the_same_result(
         packets in proptest::collection::vec(packets(), 0..10),
         cut: prop::sample::Index,
     ) {

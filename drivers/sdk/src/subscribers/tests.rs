@@ -1,4 +1,4 @@
-//! Who hears something, and when.
+//! Tests of subscribers and publication times.
 
 use amber_proto::DeviceType;
 
@@ -8,8 +8,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 const A: ClientId = ClientId(1);
 const B: ClientId = ClientId(2);
 
-/// The times in milliseconds at which something is published when one
-/// looks at the clock at these times.
+/// The times in milliseconds of publications, when the clock is read at these times.
 fn published(subscribers: &mut Subscribers, start: Instant, looks: &[u64]) -> Vec<u64> {
     let is_due = |look: &&u64| {
         let now = start + Duration::from_millis(**look);
@@ -19,7 +18,7 @@ fn published(subscribers: &mut Subscribers, start: Instant, looks: &[u64]) -> Ve
 }
 
 #[test]
-fn a_subscriber_is_one_however_often_it_subscribes() {
+fn repeated_subscriptions_count_once() {
     let mut subscribers = Subscribers::default();
     let now = Instant::now();
     assert!(subscribers.subscribe(None, A, now));
@@ -32,7 +31,7 @@ fn a_subscriber_is_one_however_often_it_subscribes() {
 }
 
 #[test]
-fn devices_have_subscribers_of_their_own() {
+fn each_device_has_its_own_subscribers() {
     let mut subscribers = Subscribers::default();
     let now = Instant::now();
     let [left, right] = [0, 1].map(|id| Some(Device::new(DeviceType::DUMMY, id)));
@@ -48,7 +47,7 @@ fn devices_have_subscribers_of_their_own() {
 }
 
 #[test]
-fn nothing_is_due_while_nobody_listens() {
+fn nothing_is_due_without_subscribers() {
     let mut subscribers = Subscribers::default();
     let now = Instant::now();
     assert_eq!(subscribers.next_due(), None);
@@ -90,7 +89,7 @@ fn being_late_causes_no_burst() {
 }
 
 #[test]
-fn a_timer_of_milliseconds_is_good_enough_for_a_thousand_turns_a_second() {
+fn a_millisecond_timer_suffices_for_a_thousand_publications_per_second() {
     let mut subscribers = Subscribers::default();
     let mut now = Instant::now();
     let end = now + Duration::from_secs(1);
@@ -98,21 +97,21 @@ fn a_timer_of_milliseconds_is_good_enough_for_a_thousand_turns_a_second() {
     let period = Duration::from_millis(1);
     let mut turns = 0;
     while let Some(due) = subscribers.next_due().filter(|due| *due < end) {
-        // The worst that it does: a whole tick after the next whole tick.
+        // The worst case: a whole tick after the next whole tick.
         now = now.max(due + Duration::from_micros(1999));
         while subscribers.take_due(now, period).is_some() {
             turns += 1;
         }
     }
     assert!((999..=1001).contains(&turns), "{turns}");
-    // Somebody who slept is another matter.
+    // A long delay is different.
     now += Duration::from_secs(1);
     assert!(subscribers.take_due(now, period).is_some());
     assert!(subscribers.take_due(now, period).is_none());
 }
 
 #[test]
-fn coming_and_going_makes_nothing_faster() {
+fn subscribing_and_leaving_does_not_increase_the_rate() {
     let mut subscribers = Subscribers::default();
     let start = Instant::now();
     subscribers.subscribe(None, A, start);
@@ -132,7 +131,7 @@ fn coming_and_going_makes_nothing_faster() {
 }
 
 #[test]
-fn years_of_sleep_and_a_period_of_nothing_are_survived() {
+fn years_of_delay_and_a_zero_period_are_survived() {
     let mut subscribers = Subscribers::default();
     let start = Instant::now();
     subscribers.subscribe(None, A, start);

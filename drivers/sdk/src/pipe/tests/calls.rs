@@ -1,4 +1,4 @@
-//! Drivers ask other devices over the same pipes.
+//! Tests of drivers that call other devices over the same pipes.
 
 use super::*;
 
@@ -53,14 +53,14 @@ fn a_call_to_a_device_that_has_died_fails() {
         assert!(error.contains("dummy:1"), "{error}");
         assert!(
             start.elapsed() < Duration::from_millis(100),
-            "it was waited for: {error}"
+            "the call waited for a timeout: {error}"
         );
         mediator.end().await.unwrap();
     });
 }
 
 impl Mediator {
-    /// The first request to another device; the driver announces itself before.
+    /// The first request to another device; the driver announces itself first.
     async fn read_first_call(&mut self) -> Packet {
         let ping = self.read().await.unwrap();
         let mediator = (ping.header.device_type, ping.header.device_id);

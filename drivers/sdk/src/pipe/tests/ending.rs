@@ -1,4 +1,4 @@
-//! How a driver ends, and how it does not begin.
+//! Tests of the end of a driver, and of a failed start.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn a_handler_that_hangs_does_not_outlive_stdin() {
 }
 
 #[test]
-fn being_stopped_cancels_the_handler() {
+fn stopping_cancels_the_handler() {
     run(async {
         let mut mediator = Mediator::start(Probe::default());
         mediator.ask(1, "wait").await;
@@ -30,7 +30,7 @@ fn being_stopped_cancels_the_handler() {
 }
 
 #[test]
-fn what_is_no_frame_ends_it_with_an_error_but_in_order() {
+fn an_invalid_frame_ends_it_with_an_error_after_a_clean_shutdown() {
     run(async {
         let mut mediator = Mediator::start(Probe::default());
         mediator.write_bytes(b"Hello, driver!\n").await;
@@ -42,7 +42,7 @@ fn what_is_no_frame_ends_it_with_an_error_but_in_order() {
 }
 
 #[test]
-fn a_mediator_that_has_gone_is_no_error() {
+fn a_mediator_that_has_exited_is_not_an_error() {
     run(async {
         let Mediator {
             mut to_driver,
@@ -69,7 +69,7 @@ fn a_mediator_that_has_gone_is_no_error() {
 }
 
 #[test]
-fn a_driver_that_cannot_start_says_why() {
+fn a_driver_that_cannot_start_reports_the_reason() {
     struct Broken;
 
     impl Driver for Broken {

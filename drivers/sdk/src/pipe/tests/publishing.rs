@@ -1,15 +1,15 @@
-//! Who has subscribed hears what is published, in time.
+//! Tests of publications: their receivers and their times.
 
 use super::*;
 
 #[test]
-fn subscribers_hear_ten_a_second_and_nobody_hears_nothing() {
+fn subscribers_get_ten_messages_per_second_and_without_any_nothing_is_sent() {
     run(async {
         let mut mediator = Mediator::start(Probe {
             period: Some(Duration::from_millis(100)),
             ..Probe::default()
         });
-        // Long before anybody listens.
+        // Long before the first subscriber.
         sleep(Duration::from_secs(10)).await;
         mediator.tell(5, MsgType::Subscribe).await;
         mediator.tell(6, MsgType::Subscribe).await;
@@ -37,7 +37,7 @@ fn subscribers_hear_ten_a_second_and_nobody_hears_nothing() {
 }
 
 #[test]
-fn a_busy_driver_does_not_make_up_for_what_it_missed() {
+fn a_busy_driver_skips_missed_publications() {
     run(async {
         let mut mediator = Mediator::start(Probe {
             period: Some(Duration::from_millis(100)),
@@ -59,7 +59,7 @@ fn a_busy_driver_does_not_make_up_for_what_it_missed() {
 }
 
 #[test]
-fn publishing_all_the_time_leaves_time_for_requests() {
+fn continuous_publishing_leaves_time_for_requests() {
     run(async {
         let mut mediator = Mediator::start(Probe {
             period: Some(Duration::from_millis(1)),
@@ -105,7 +105,7 @@ fn a_link_publishes_and_answers_later() {
 }
 
 #[test]
-fn a_link_knows_whether_somebody_listens() {
+fn a_link_knows_whether_there_are_subscribers() {
     run(async {
         let (subscriptions, watched) = watch::channel(0);
         let (outgoing, _) = mpsc::channel(1);

@@ -1,11 +1,11 @@
-//! What is asked is answered, in order, and PINGs at once.
+//! Tests of requests, which are answered in order, and of PINGs, which are answered at once.
 
 use super::*;
 
 #[test]
-fn requests_are_answered_in_order_and_the_end_of_stdin_is_the_end() {
+fn requests_are_answered_in_order_until_the_end_of_stdin() {
     run(async {
-        // The pipe holds far more requests than may wait in the driver.
+        // The pipe holds far more requests than the queue of the driver.
         let mut mediator = Mediator::with_pipes(Probe::default(), 1 << 20);
         for syn in 1..=5_000 {
             mediator.ask(syn, "").await;
@@ -21,7 +21,7 @@ fn requests_are_answered_in_order_and_the_end_of_stdin_is_the_end() {
 }
 
 #[test]
-fn what_was_asked_before_the_end_is_answered() {
+fn requests_before_the_end_are_answered() {
     run(async {
         let mut mediator = Mediator::start(Probe::default());
         mediator.ask(1, "hello").await;
@@ -34,7 +34,7 @@ fn what_was_asked_before_the_end_is_answered() {
 }
 
 #[test]
-fn frames_that_come_byte_by_byte_are_read() {
+fn frames_that_arrive_byte_by_byte_are_read() {
     run(async {
         let mut mediator = Mediator::with_pipes(Probe::default(), 1);
         mediator.ask(1, "hello").await;
@@ -60,7 +60,7 @@ fn pings_are_answered_while_a_handler_waits() {
 }
 
 #[test]
-fn what_is_too_long_is_an_error_and_the_stream_goes_on() {
+fn a_message_that_is_too_long_is_an_error_and_the_stream_continues() {
     run(async {
         let mut mediator = Mediator::start(Probe::default());
         mediator.ask(1, "answer too much").await;
@@ -77,12 +77,12 @@ fn what_is_too_long_is_an_error_and_the_stream_goes_on() {
 }
 
 #[test]
-fn a_mediator_that_does_not_read_holds_the_driver_up_within_bounds() {
+fn a_mediator_that_does_not_read_blocks_the_driver_with_bounded_memory() {
     run(async {
         let mut mediator = Mediator::with_pipes(Probe::default(), 4096);
         let text = "x".repeat(10_000);
         let mut asked = 0;
-        // Until the pipe is full and stays so.
+        // Until the pipe is full and stays full.
         while timeout(Duration::from_secs(1), mediator.ask(asked, &text))
             .await
             .is_ok()

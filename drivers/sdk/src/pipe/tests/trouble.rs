@@ -1,14 +1,14 @@
-//! What a driver says of its device reaches the mediator.
+//! Tests of health reports: they reach the mediator.
 
 use std::collections::HashMap;
 
 use super::*;
 
 #[test]
-fn trouble_and_its_end_are_told_to_the_mediator_once() {
+fn trouble_and_recovery_are_each_reported_once() {
     run(async {
         let mut mediator = Mediator::start(Probe::default());
-        for (syn, text) in [(1, "mend"), (2, "break")] {
+        for (syn, text) in [(1, "recover"), (2, "break")] {
             mediator.ask(syn, text).await;
             mediator.expect(5, syn, text).await;
         }
@@ -18,27 +18,27 @@ fn trouble_and_its_end_are_told_to_the_mediator_once() {
             mediator.expect(5, syn, text).await;
         }
         mediator.expect_health(Some(0), Some("loose")).await;
-        mediator.ask(5, "mend one").await;
-        mediator.expect(5, 5, "mend one").await;
+        mediator.ask(5, "recover one").await;
+        mediator.expect(5, 5, "recover one").await;
         mediator.expect_health(Some(0), None).await;
-        mediator.ask(6, "mend").await;
-        mediator.expect(5, 6, "mend").await;
+        mediator.ask(6, "recover").await;
+        mediator.expect(5, 6, "recover").await;
         mediator.expect_health(None, None).await;
         mediator.end().await.unwrap();
     });
 }
 
 #[test]
-fn trouble_never_waits_and_its_last_state_arrives_when_nobody_reads() {
+fn reporting_trouble_never_blocks_and_the_last_state_arrives() {
     run(async {
         let mut mediator = Mediator::with_pipes(Probe::default(), 16);
         mediator.ask(1, "wait").await;
         while mediator.notes.borrow().is_empty() {
             tokio::task::yield_now().await;
         }
-        // Fills the pipe, which holds less than an answer.
+        // Fills the pipe, which is smaller than an answer.
         mediator.go.notify_one();
-        for (syn, text) in [(2, "break"), (3, "mend"), (4, "break"), (5, "break one")] {
+        for (syn, text) in [(2, "break"), (3, "recover"), (4, "break"), (5, "break one")] {
             mediator.ask(syn, text).await;
         }
         let asked = mediator.notes.clone();
@@ -60,10 +60,10 @@ fn trouble_never_waits_and_its_last_state_arrives_when_nobody_reads() {
 }
 
 #[test]
-fn a_mediator_that_may_be_an_old_one_hears_nothing_of_trouble() {
+fn an_unknown_mediator_gets_no_health_reports() {
     run(async {
         let mut mediator = Mediator::of_peer(Peer::Unknown, Probe::default(), 4096);
-        for (syn, text) in [(1, "break"), (2, "break one"), (3, "mend")] {
+        for (syn, text) in [(1, "break"), (2, "break one"), (3, "recover")] {
             mediator.ask(syn, text).await;
             mediator.expect(5, syn, text).await;
         }
@@ -72,7 +72,7 @@ fn a_mediator_that_may_be_an_old_one_hears_nothing_of_trouble() {
 }
 
 impl Mediator {
-    /// What the driver says about all its devices, or the one with this id.
+    /// Expects a health report about all devices, or about the one with this id.
     async fn expect_health(&mut self, id: Option<i32>, trouble: Option<&str>) {
         let packet = self.read().await.expect("the driver still runs");
         let header = DriverHdr {
