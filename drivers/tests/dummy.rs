@@ -1,4 +1,4 @@
-//! The built-in Dummy does what a Dummy must do.
+//! Tests that the built-in Dummy fulfils the contract of a Dummy.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
@@ -8,7 +8,7 @@ use amber_drivers::dummy::{Dummy, Options};
 use tokio::io::duplex;
 
 #[tokio::test(start_paused = true)]
-async fn the_dummy_keeps_its_contract() {
+async fn the_dummy_fulfils_its_contract() {
     let (to_driver, reader) = duplex(4096);
     let (writer, from_driver) = duplex(4096);
     let dummy = Dummy::new(Options { period_ms: 100 });

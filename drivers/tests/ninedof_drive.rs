@@ -1,6 +1,6 @@
-//! What the NineDof driver says of a drive, against what the robot truly did.
-//! The robot, its chips and the driver share a clock of their own, so this
-//! takes no time, and a seed gives the same drive again.
+//! Compares the output of the NineDof driver during a drive with the true motion of the robot. The
+//! robot, its chips and the driver share a simulated clock, so the test takes no real time, and a
+//! seed reproduces the drive.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
@@ -27,14 +27,14 @@ use amber_sim::world::find_start;
 const MS: Duration = Duration::from_millis(1);
 const CLIENT: i32 = 7;
 
-/// A robot in the middle of a hall, with a driver that is asked all the time.
+/// A robot in the middle of a hall, with a driver that publishes continuously.
 struct Drive {
     robot: Robot,
     logic: Logic,
     board: Board,
     start: Instant,
     now: Duration,
-    /// What was published last.
+    /// The last publication.
     latest: Option<SensorData>,
 }
 
@@ -91,7 +91,7 @@ impl Drive {
         }
     }
 
-    /// Lets time pass, and looks at each thing that is published.
+    /// Advances the time, and checks each publication.
     fn run(&mut self, time: Duration, mut look: impl FnMut(&Robot, SensorData)) {
         let end = self.now + time;
         while self.now < end {
@@ -156,8 +156,8 @@ fn length(axes: [f64; 3]) -> f64 {
     axes.iter().map(|axis| axis * axis).sum::<f64>().sqrt()
 }
 
-/// Left and right wheels, in pulses per second: turns of both senses on the
-/// spot, curves, and straight on.
+/// Speeds of the left and right wheels, in pulses per second: turns on the spot in both directions,
+/// curves, and straight on.
 const TURNS: [(i32, i32); 6] = [
     (1000, -1000),
     (-1000, 1000),
@@ -171,11 +171,11 @@ const TURNS: [(i32, i32); 6] = [
 fn turn_rates_are_true_within_2_percent() {
     for seed in 1..=10 {
         let mut drive = Drive::new(seed);
-        // It stands, and its driver finds out what the gyroscope says then.
+        // The robot stands still, and its driver measures the gyroscope bias.
         drive.run(2_000 * MS, |_, _| ());
         for (left, right) in TURNS {
             drive.drive(left, right);
-            // Up to speed.
+            // Reach the speed.
             drive.run(1_000 * MS, |_, _| ());
             let before = drive.heading();
             let (mut milli, mut whole, mut count) = (0.0, 0.0, 0.0);
@@ -193,13 +193,13 @@ fn turn_rates_are_true_within_2_percent() {
             );
             // Old clients get whole degrees.
             assert!((whole - truth).abs() < 0.7, "{whole} of {truth} deg/s");
-            // Back to where it was, lest it drives into a wall.
+            // Back to the start, to avoid the walls.
             drive.drive(-left, -right);
             drive.run(2_000 * MS, |_, _| ());
             drive.drive(0, 0);
             drive.run(1_000 * MS, |_, _| ());
         }
-        assert_eq!(drive.robot.world().contacts(), 0, "a drive without bumps");
+        assert_eq!(drive.robot.world().contacts(), 0, "no contacts with walls");
     }
 }
 
@@ -230,7 +230,7 @@ fn gravity_is_true_within_2_percent() {
 }
 
 #[test]
-fn speeding_up_is_felt_ahead_and_a_curve_sideways() {
+fn acceleration_is_measured_ahead_and_a_curve_sideways() {
     let mut drive = Drive::new(3);
     drive.run(2_000 * MS, |_, _| ());
     let offset = drive.latest.unwrap().accel.unwrap();
@@ -239,7 +239,7 @@ fn speeding_up_is_felt_ahead_and_a_curve_sideways() {
     drive.run(300 * MS, |_, data| {
         ahead = ahead.max(data.accel.unwrap().y_axis - offset.y_axis);
     });
-    // The wheels manage 2 m/s^2.
+    // The wheels accelerate at 2 m/s^2.
     assert!((120..240).contains(&ahead), "{ahead} mg");
     drive.drive(742, 1484);
     drive.run(1_000 * MS, |_, _| ());
@@ -279,7 +279,7 @@ fn after_a_calibration_the_heading_is_true_within_3_degrees() {
                     .max(attitude.roll_deg().abs());
             });
             let seen = sin.atan2(cos).to_degrees();
-            // North is up on the map, from which the truth counts the other way.
+            // North is up on the map, and the true heading is counted counter-clockwise.
             let truth = 90.0 - drive.heading();
             let error = (seen - truth + 180.0).rem_euclid(360.0) - 180.0;
             assert!(error.abs() < 3.0, "seed {seed}: {seen} of {truth} degrees");

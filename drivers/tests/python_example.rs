@@ -1,5 +1,5 @@
-//! The driver in Python does what a Dummy must do, and its generated modules
-//! say what the schemas say.
+//! Tests that the Python driver fulfils the contract of a Dummy, and that its generated modules
+//! match the schemas.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
@@ -19,7 +19,7 @@ use tokio::net::UdpSocket;
 use tokio_util::codec::Decoder;
 
 #[tokio::test]
-async fn the_python_example_keeps_the_contract_of_a_dummy() {
+async fn the_python_example_fulfils_the_contract_of_a_dummy() {
     if !has_protobuf() {
         return;
     }
@@ -78,7 +78,7 @@ async fn mediate(socket: UdpSocket, mut to_driver: DuplexStream, mut from_driver
                 let mut packet = Packet::from_datagram(&datagram).unwrap();
                 let device = (packet.header.device_type, packet.header.device_id);
                 if device == (Some(0), Some(0)) {
-                    // It announces itself, or says good-bye: that is for us.
+                    // The client announces itself or leaves: a message for the mediator.
                     continue;
                 }
                 assert_eq!(device, (Some(5), Some(0)));
@@ -126,10 +126,10 @@ fn the_generated_modules_are_up_to_date() {
     }
 }
 
-/// What compilers agree on: no comments, and no names that follow from others.
+/// The parts on which compilers agree: no comments, and no derived names.
 fn essence(mut file: FileDescriptorProto) -> FileDescriptorProto {
     file.source_code_info = None;
-    // The default.
+    // Remove the default value.
     file.syntax = file.syntax.filter(|syntax| syntax != "proto2");
     let fields = file
         .message_type
@@ -141,19 +141,19 @@ fn essence(mut file: FileDescriptorProto) -> FileDescriptorProto {
     file
 }
 
-/// Whether the tests can run; says so where it is seen if not.
+/// Whether the tests can run; prints the reason if not.
 fn has_protobuf() -> bool {
     match python("import google.protobuf") {
         Ok(_) => true,
         Err(reason) => {
-            // Not eprintln, which the test harness keeps to itself.
+            // Not eprintln!, whose output the test harness hides.
             let _ = writeln!(io::stderr(), "SKIP python example: {reason}");
             false
         }
     }
 }
 
-/// What a few lines of Python print, or why they cannot.
+/// The output of a few lines of Python, or why they failed.
 fn python(code: &str) -> Result<String, String> {
     let output = Command::new("python3")
         .args(["-c", code])

@@ -1,4 +1,4 @@
-//! The real drivers against the simulated robot, over pseudo-terminals.
+//! Tests of the real drivers against the simulated robot, over pseudo-terminals.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
@@ -26,10 +26,10 @@ use tokio_util::codec::Decoder;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A simulation in a thread of its own.
+/// A simulation in its own thread.
 struct Simulation {
     folder: tempfile::TempDir,
-    /// Where the scanner listens.
+    /// The address on which the scanner listens.
     hokuyo_tcp: String,
     end: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
@@ -102,7 +102,7 @@ impl Simulation {
         assert_eq!(self.ask(&Request::Replug { device }), Answer::Done);
     }
 
-    /// The fastest wheel in mm/s, without its sign.
+    /// The speed of the fastest wheel in mm/s, without its sign.
     fn fastest(&self) -> f64 {
         let wheels = self.state().wheels_mm_per_s;
         let all = [
@@ -131,7 +131,7 @@ impl Drop for Simulation {
     }
 }
 
-/// The mediator's side of a driver.
+/// The mediator's end of a driver.
 struct Mediator {
     to_driver: DuplexStream,
     from_driver: DuplexStream,
@@ -171,7 +171,7 @@ impl Mediator {
         loop {
             if let Some(packet) = FrameCodec.decode(&mut self.input).unwrap() {
                 if packet.header.client_ids.is_empty() {
-                    // A word about the device, for the mediator.
+                    // A health report for the mediator.
                     continue;
                 }
                 return Some(M::decode(packet.message).unwrap());
@@ -196,7 +196,7 @@ impl Mediator {
         self.tell(message).await;
     }
 
-    /// Asks until there is an answer.
+    /// Repeats the request until an answer arrives.
     async fn speeds(&mut self) -> MotorsSpeed {
         let asking = async {
             loop {
@@ -280,7 +280,7 @@ async fn wheels_turn_as_commanded_whatever_the_firmware() {
                 })
                 .await;
             mediator.drive(300, -300).await;
-            // Readings have noise: the mean counts.
+            // Readings have noise, so the mean is checked.
             let mut sum = [0; 4];
             for _ in 0..20 {
                 let speeds = mediator.speeds().await;
@@ -301,7 +301,7 @@ async fn wheels_turn_as_commanded_whatever_the_firmware() {
             }
         })
         .await;
-        // The end of the driver has stopped them.
+        // The end of the driver has stopped the wheels.
         simulation
             .until("the wheels stand", |simulation| simulation.fastest() == 0.0)
             .await;
@@ -320,7 +320,7 @@ async fn after_replugging_the_wheels_stand_until_a_new_command() {
                 .until("it turns", |simulation| simulation.fastest() > 200.0)
                 .await;
             simulation.unplug("roboclaw");
-            // The controllers miss us and stop by themselves.
+            // The controllers get no packets and stop by themselves.
             simulation
                 .until("it stops", |simulation| simulation.fastest() == 0.0)
                 .await;
@@ -347,7 +347,7 @@ async fn after_replugging_the_wheels_stand_until_a_new_command() {
 }
 
 #[tokio::test]
-async fn idle_controllers_are_reset_by_their_line_and_set_up_again() {
+async fn idle_controllers_are_reset_and_set_up_again() {
     let simulation = Simulation::start(Firmware::Crc16);
     let folder = simulation.folder.path();
     let options = roboclaw::Options {
@@ -363,7 +363,7 @@ async fn idle_controllers_are_reset_by_their_line_and_set_up_again() {
             sleep(Duration::from_millis(900)).await;
             mediator.speeds().await;
         }
-        // Commands that meet a reset are dropped: one has to be said again.
+        // Commands during a reset are dropped, so repeat the command.
         let turning = async {
             while simulation.fastest() < 100.0 {
                 mediator.drive(300, -300).await;
@@ -386,7 +386,7 @@ async fn a_scan_is_ordered_from_left_to_right() {
         assert!(scan.angles.is_sorted());
         assert!(answer.timestamp.unwrap() > 1_600_000_000_000);
 
-        // Turned to its right by a quarter, the robot has ahead what was right.
+        // After a quarter turn to the right, the robot has ahead what was on its right.
         let right = distance_at(&scan, 90.0);
         let left = distance_at(&scan, -90.0);
         let ahead = distance_at(&scan, 0.0);
@@ -397,8 +397,11 @@ async fn a_scan_is_ordered_from_left_to_right() {
         };
         assert_eq!(simulation.ask(&place), Answer::Done);
         let close = |a: f64, b: f64| (a - b).abs() < 60.0;
-        assert!(!close(right, left) && !close(right, ahead), "a dull place");
-        // The scanner has finished a scan or two of the old place.
+        assert!(
+            !close(right, left) && !close(right, ahead),
+            "the distances must differ"
+        );
+        // The scanner may return a scan or two of the old pose.
         let turning = async {
             while !close(
                 distance_at(&mediator.scan().await.scan.unwrap(), 0.0),
@@ -420,19 +423,19 @@ async fn a_scan_is_ordered_from_left_to_right() {
 }
 
 #[tokio::test]
-async fn publishing_goes_on_after_replugging() {
+async fn publishing_resumes_after_replugging() {
     let simulation = Simulation::start(Firmware::Crc16);
     publishes_again(hokuyo_of(&simulation), &simulation, "hokuyo").await;
 }
 
 #[tokio::test]
-async fn publishing_goes_on_after_a_lost_connection() {
+async fn publishing_resumes_after_a_lost_connection() {
     let simulation = Simulation::start(Firmware::Crc16);
     publishes_again(hokuyo_over_tcp(&simulation), &simulation, "hokuyo-tcp").await;
 }
 
 #[tokio::test]
-async fn scans_over_tcp_are_those_over_the_serial_port() {
+async fn scans_over_tcp_match_those_over_the_serial_port() {
     let simulation = Simulation::start(Firmware::Crc16);
     let mut ahead = Vec::new();
     for driver in [true, false] {
@@ -450,7 +453,7 @@ async fn scans_over_tcp_are_those_over_the_serial_port() {
 }
 
 #[tokio::test]
-async fn scanners_in_scip_1_and_without_single_scans_give_scans() {
+async fn scanners_in_scip_1_and_without_single_scans_work() {
     let scanner = Quirks {
         starts_in_scip_1: true,
         lacks_gd: true,
@@ -468,7 +471,7 @@ async fn scanners_in_scip_1_and_without_single_scans_give_scans() {
     };
     serve(hokuyo_over_tcp(&simulation), two_scans).await;
     serve(hokuyo_of(&simulation), two_scans).await;
-    // After its power was off it is in SCIP 1.1 again.
+    // After a power cycle it uses SCIP 1.1 again.
     publishes_again(hokuyo_of(&simulation), &simulation, "hokuyo").await;
 }
 
@@ -482,7 +485,7 @@ async fn publishes_again(driver: impl Driver, simulation: &Simulation, device: &
         }
         assert!(begin.elapsed() >= Duration::from_millis(900), "too often");
         simulation.unplug(device);
-        // What was on its way comes, and then nothing.
+        // Messages in transit arrive, and then no more.
         let quiet = async {
             while mediator
                 .hear::<HokuyoMsg>(Duration::from_millis(500))

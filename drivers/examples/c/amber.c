@@ -36,8 +36,8 @@ static bool take_bytes(amber_bytes *rest, uint64_t length, amber_bytes *bytes) {
 
 static bool next(amber_bytes *rest, amber_field *field, int depth);
 
-/* Groups are an old kind of message inside; nobody here has any, but a message
- * with unknown fields may. Skips to the end of the one with this number. */
+/* Groups are a deprecated kind of embedded message. Amber has none, but a message
+ * with unknown fields may. Skips to the end of the group with this number. */
 static bool skip_group(amber_bytes *rest, uint64_t number, int depth) {
     amber_field inside;
     while (depth < 32 && rest->length > 0) {
@@ -146,7 +146,7 @@ static void put_length(uint8_t *to, size_t length) {
     to[1] = (uint8_t)length;
 }
 
-/* Where the frame at the start of `data` ends; 0 if it is not all here yet. */
+/* Returns the end of the frame at the start of `data`; 0 if it is incomplete. */
 static size_t split(const uint8_t *data, size_t length, amber_bytes *header, amber_bytes *message) {
     size_t end = 0;
     amber_bytes *parts[] = {header, message};
@@ -213,11 +213,11 @@ static void write_all(const uint8_t *data, size_t length) {
     }
 }
 
-/* A frame in one write: some readers expect that. */
+/* Writes a frame in one call, because some readers expect that. */
 static void send_frame(amber_bytes header, const amber_buffer *message) {
     static uint8_t frame[4 + 2 * AMBER_MAX_PART];
     if (message->overflow || header.length > AMBER_MAX_PART) {
-        amber_log("not sent: the message is longer than %d bytes", AMBER_MAX_PART);
+        amber_log("message not sent: it is longer than %d bytes", AMBER_MAX_PART);
         return;
     }
     put_length(frame, header.length);
@@ -231,7 +231,7 @@ static void subscribe(int32_t client) {
     for (size_t i = 0; i < subscriber_count; i++)
         if (subscribers[i] == client) return;
     if (subscriber_count == AMBER_MAX_CLIENTS) {
-        amber_log("client %d cannot subscribe: there are %d already", client, AMBER_MAX_CLIENTS);
+        amber_log("client %d cannot subscribe: there are already %d subscribers", client, AMBER_MAX_CLIENTS);
         return;
     }
     subscribers[subscriber_count++] = client;
@@ -242,7 +242,7 @@ static void unsubscribe(int32_t client) {
         if (subscribers[i] == client) subscribers[i--] = subscribers[--subscriber_count];
 }
 
-/* clientIDs: one packed field, or one field for each. */
+/* clientIDs: one packed field, or one field per id. */
 static size_t clients_of(amber_bytes header, int32_t *clients) {
     size_t count = 0;
     amber_field field;
@@ -278,7 +278,7 @@ static void handle(amber_bytes header, amber_bytes message) {
     size_t count = clients_of(header, clients);
     bool numbered = amber_find(message, AMBER_SYN_NUM, &number);
     if (!amber_find(message, AMBER_TYPE, &type)) {
-        amber_log("ignored what is no DriverMsg (%zu bytes)", message.length);
+        amber_log("ignored a message that is not a DriverMsg (%zu bytes)", message.length);
         return;
     }
     answer.length = 0;
@@ -346,7 +346,7 @@ int amber_serve(const amber_driver *what) {
         if (got <= 0) break; /* the end of stdin is the end of the driver */
         have += (size_t)got;
 
-        /* A read may bring half a frame, or many. */
+        /* A read may return part of a frame, or several frames. */
         size_t start = 0, length;
         amber_bytes header, message;
         while ((length = split(input + start, have - start, &header, &message)) > 0) {

@@ -1,4 +1,4 @@
-/* What a driver or a client of Amber needs, in C, without any library.
+/* Frames and messages for drivers and clients of Amber, in C without any library.
  *
  * A frame is   u16 length | DriverHdr | u16 length | DriverMsg   (big-endian lengths)
  * on stdin, on stdout and in a datagram alike. Both parts are protobuf messages:
@@ -27,13 +27,13 @@ enum {
 /* Field numbers of DriverMsg. */
 enum { AMBER_TYPE = 2, AMBER_SYN_NUM = 3, AMBER_ACK_NUM = 4 };
 
-/* Bytes that belong to somebody else. */
+/* Borrowed bytes. */
 typedef struct {
     const uint8_t *data;
     size_t length;
 } amber_bytes;
 
-/* A message in the making. */
+/* A message under construction. */
 typedef struct {
     uint8_t data[AMBER_MAX_PART];
     size_t length;
@@ -47,12 +47,12 @@ typedef struct {
     amber_bytes bytes; /* of a text, bytes, or a message inside */
 } amber_field;
 
-/* Takes the next field off `rest`. False at the end, and when the bytes are no
- * protobuf: then `rest->length` is not 0. */
+/* Takes the next field off `rest`. Returns false at the end, or if the bytes are not
+ * protobuf; in that case `rest->length` is not 0. */
 bool amber_next(amber_bytes *rest, amber_field *field);
 
-/* Finds the last field with a number, as protobuf wants it. False if there is
- * none, or if the message is no protobuf. */
+/* Finds the last field with a number, as protobuf requires. Returns false if there is
+ * none, or if the message is not protobuf. */
 bool amber_find(amber_bytes message, uint32_t number, amber_field *field);
 
 void amber_put_number(amber_buffer *to, uint32_t number, uint64_t value);
@@ -60,32 +60,32 @@ void amber_put_double(amber_buffer *to, uint32_t number, double value);
 void amber_put_bytes(amber_buffer *to, uint32_t number, const void *data, size_t length);
 void amber_put_text(amber_buffer *to, uint32_t number, const char *text);
 
-/* A line for the log of the mediator, which reads stderr. */
+/* Writes a line to stderr, which goes to the mediator's log. */
 void amber_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A driver. Every function may be NULL. They are called one after the other. */
+/* A driver. Every function may be NULL. Calls never overlap. */
 typedef struct {
     /* Milliseconds between two publications; 0 = none. */
     int period_ms;
-    /* A client asks or commands. Put the fields of the answer, and return true,
-     * or return false if there is none. Type and ackNum are put already. */
+    /* A request or command of a client. Put the fields of the answer and return true,
+     * or return false for no answer. Type and ackNum are already set. */
     bool (*request)(amber_bytes message, int32_t client, amber_buffer *answer);
-    /* The fields that subscribers get; false = nothing this time. */
+    /* Put the fields for subscribers; return false to skip this publication. */
     bool (*publish)(amber_buffer *message);
-    /* A client left or was lost. Stop what it has set in motion. */
+    /* A client left or was lost. Stop everything that it set in motion. */
     void (*client_gone)(int32_t client);
-    /* The end. Leave the device safe. */
+    /* The driver ends. Bring the device to a safe state. */
     void (*stop)(void);
 } amber_driver;
 
-/* Serves stdin and stdout until stdin ends or SIGTERM comes. What main returns. */
+/* Serves stdin and stdout until stdin ends or SIGTERM arrives. Returns the exit code. */
 int amber_serve(const amber_driver *driver);
 
-/* The frame of a client: a device and a message. Its length; 0 if it is too long. */
+/* Builds a client's frame from a device and a message. Returns its length; 0 if too long. */
 size_t amber_client_frame(uint8_t *frame, size_t size, int32_t device_type, int32_t device_id,
                           const amber_buffer *message);
 
-/* The message within a datagram. False if the bytes are no frame. */
+/* Finds the message in a datagram. Returns false if the bytes are not a frame. */
 bool amber_open_datagram(const uint8_t *datagram, size_t length, amber_bytes *message);
 
 #endif

@@ -1,8 +1,8 @@
-/* A client in C: asks a Dummy and a thermometer, whichever is there.
+/* A client in C: queries a Dummy and a thermometer, if they are available.
  *
  *     ./client [HOST [PORT]]
  *
- * Without a host, AMBER_MEDIATOR says where the mediator is: HOST, HOST:PORT or [IPV6]:PORT.
+ * The default address is AMBER_MEDIATOR: HOST, HOST:PORT or [IPV6]:PORT.
  */
 #include <netdb.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static void send_message(int s, int32_t device_type, const amber_buffer *message
     if (length > 0 && send(s, frame, length, 0) < 0) perror("error");
 }
 
-/* To the mediator itself: a type, and a number unless its field is 0. */
+/* Sends the mediator a type, and a number unless its field is 0. */
 static void tell_mediator(int s, uint32_t type, uint32_t field, uint64_t number) {
     static amber_buffer message;
     message.length = 0;
@@ -64,7 +64,7 @@ static void tell_mediator(int s, uint32_t type, uint32_t field, uint64_t number)
     send_message(s, MEDIATOR, &message);
 }
 
-/* Asks with a flag, and waits for the answer with the same number. */
+/* Sends a request with a flag, and waits for the answer with the same number. */
 static bool request(int s, int32_t device_type, uint32_t flag, amber_bytes *answer) {
     static amber_buffer question;
     static uint8_t datagram[65536];
@@ -83,7 +83,7 @@ static bool request(int s, int32_t device_type, uint32_t flag, amber_bytes *answ
             bool numbered = amber_find(*answer, AMBER_SYN_NUM, &number);
             tell_mediator(s, AMBER_PONG, numbered ? AMBER_ACK_NUM : 0, number.value);
         } else if (amber_find(*answer, AMBER_ACK_NUM, &number) && number.value == last_number) {
-            return type.value == AMBER_DATA; /* or DRIVER_DIED: there is no such device now */
+            return type.value == AMBER_DATA; /* or DRIVER_DIED: the device is not available */
         }
     }
     return false; /* UDP may lose either; or nobody is there */
@@ -100,7 +100,7 @@ int main(int count, char **arguments) {
     amber_bytes answer;
     amber_field field;
 
-    /* From now on it says when a device is not there, instead of letting us wait. */
+    /* After this, the mediator reports missing devices at once, so no request waits for a timeout. */
     tell_mediator(s, AMBER_PING, 0, 0);
     if (request(s, DUMMY, 52, &answer)) { /* get_status */
         answers++;
@@ -122,6 +122,6 @@ int main(int count, char **arguments) {
     }
     tell_mediator(s, AMBER_CLIENT_DIED, 0, 0); /* good-bye, to all that we have used */
     close(s);
-    if (answers == 0) fprintf(stderr, "error: no answer; does a mediator with a dummy or a thermometer run there?\n");
+    if (answers == 0) fprintf(stderr, "error: no answer; is a mediator with a dummy or a thermometer running there?\n");
     return answers > 0 ? 0 : 1;
 }

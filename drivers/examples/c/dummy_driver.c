@@ -7,7 +7,7 @@
 
 #include "amber.h"
 
-/* The numbers of its fields, from proto/dummy.proto. */
+/* The field numbers, from proto/dummy.proto. */
 enum { ENABLE = 50, MESSAGE = 51, GET_STATUS = 52 };
 
 /* The device itself. All clients share it. */
@@ -28,7 +28,7 @@ static bool request(amber_bytes message, int32_t client, amber_buffer *answer) {
         amber_put_text(answer, MESSAGE, text);
         return true;
     } else {
-        amber_log("not a request for a dummy, from client %d", client);
+        amber_log("not a request for the dummy, from client %d", client);
     }
     return false;
 }

@@ -1,4 +1,4 @@
-/* A driver for a device of one's own: the warmest sensor of this computer.
+/* A driver for a user-defined device: the warmest sensor of this computer.
  *
  *     amber mediator --driver '201:0=./thermometer_driver'
  *
@@ -47,7 +47,7 @@ static bool put_temperature(amber_buffer *message) {
         amber_put_double(&inside, CELSIUS, warmest);
         amber_put_text(&inside, SENSOR, sensor);
     }
-    /* There, even if nothing can be measured. */
+    /* Present even if no sensor can be read. */
     amber_put_bytes(message, TEMPERATURE, inside.data, inside.length);
     return true;
 }
@@ -55,7 +55,7 @@ static bool put_temperature(amber_buffer *message) {
 static bool request(amber_bytes message, int32_t client, amber_buffer *answer) {
     amber_field field;
     if (amber_find(message, GET_TEMPERATURE, &field)) return put_temperature(answer);
-    amber_log("not a request for a thermometer, from client %d", client);
+    amber_log("not a request for the thermometer, from client %d", client);
     return false;
 }
 

@@ -15,11 +15,11 @@ import pl.edu.agh.amber.dummy.proto.DummyProto;
 import thermometer.ThermometerProto;
 
 /**
- * Asks a Dummy and a thermometer, whichever is there.
+ * Queries a Dummy and a thermometer, if they are available.
  *
  * <pre>./run Client [HOST [PORT]]</pre>
  *
- * Without a host, AMBER_MEDIATOR says where the mediator is: HOST, HOST:PORT or [IPV6]:PORT.
+ * The default address is AMBER_MEDIATOR: HOST, HOST:PORT or [IPV6]:PORT.
  */
 final class Client {
     private static final int MEDIATOR = 0;
@@ -51,7 +51,7 @@ final class Client {
         send(deviceType, DriverMsg.newBuilder().setType(type).build());
     }
 
-    /** The next message. What is none is passed over: anybody can send us anything. */
+    /** The next message. Ignores invalid datagrams: any program can send to this port. */
     private DriverMsg receive() throws Exception {
         while (true) {
             DatagramPacket packet = new DatagramPacket(new byte[65536], 65536);
@@ -68,18 +68,18 @@ final class Client {
         }
     }
 
-    /** The answer with the number of the request; null: there is no such device, or UDP has lost either. */
+    /** The answer with the number of the request; null if the device is missing or UDP lost a packet. */
     private DriverMsg request(int deviceType, DriverMsg.Builder question) throws Exception {
         int number = ++lastNumber;
         try {
             send(deviceType, question.setType(MsgType.DATA).setSynNum(number).build());
             while (true) {
                 DriverMsg message = receive();
-                if (message.getType() == MsgType.PING) { // the mediator wants to know whether we are there
+                if (message.getType() == MsgType.PING) { // the mediator checks that this client is alive
                     DriverMsg.Builder pong = DriverMsg.newBuilder().setType(MsgType.PONG);
                     send(MEDIATOR, (message.hasSynNum() ? pong.setAckNum(message.getSynNum()) : pong).build());
                 } else if (message.getAckNum() == number) {
-                    // DRIVER_DIED in place of an answer: there is no such device now.
+                    // DRIVER_DIED instead of an answer: the device is not available.
                     return message.getType() == MsgType.DATA ? message : null;
                 }
             }
@@ -100,7 +100,8 @@ final class Client {
             port = arguments[1];
         }
         Client client = new Client(host, port == null ? 26233 : Integer.parseInt(port));
-        // From now on it says when a device is not there, instead of letting us wait.
+        // After this, the mediator reports missing devices at once, so no request waits for a
+        // timeout.
         client.send(MEDIATOR, MsgType.PING);
         int answers = 0;
 
@@ -121,9 +122,9 @@ final class Client {
                     : "the thermometer has no sensor");
         }
         if (answers == 0) {
-            System.err.println("error: no answer; does a mediator with a dummy or a thermometer run there?");
+            System.err.println("error: no answer; is a mediator with a dummy or a thermometer running there?");
             System.exit(1);
         }
-        client.send(MEDIATOR, MsgType.CLIENT_DIED); // good-bye, to all that we have used
+        client.send(MEDIATOR, MsgType.CLIENT_DIED); // tells all devices that this client leaves
     }
 }

@@ -14,9 +14,9 @@ import pl.edu.agh.amber.common.proto.CommonProto.DriverMsg;
 import pl.edu.agh.amber.common.proto.CommonProto.DriverMsg.MsgType;
 
 /**
- * What is the same for every driver: frames, PINGs, subscribers, answers.
+ * The part that all drivers share: frames, PINGs, subscribers, answers.
  *
- * <p>The methods to override are called one after the other, never at the same time.
+ * <p>Calls of the methods to override never overlap.
  */
 abstract class Driver {
     /** Bytes; older programs read the lengths as signed numbers. */
@@ -34,26 +34,26 @@ abstract class Driver {
     /** The extensions of this device. */
     abstract void register(ExtensionRegistry registry);
 
-    /** A client asks or commands. Returns the answer, or null if there is none. */
+    /** Handles a request or command. Returns the answer, or null if there is none. */
     abstract DriverMsg.Builder request(DriverMsg message, int client);
 
-    /** What subscribers get, or null. */
+    /** Returns the data for subscribers, or null. */
     DriverMsg.Builder publish() {
         return null;
     }
 
-    /** A client left or was lost. Stop what it has set in motion. */
+    /** A client left or was lost. Stop everything that it set in motion. */
     void clientGone(int client) {}
 
-    /** The end. Leave the device safe. */
+    /** The driver ends. Bring the device to a safe state. */
     void stop() {}
 
-    /** A line for the log of the mediator, which reads stderr. */
+    /** Writes a line to stderr, which goes to the mediator's log. */
     static void log(String line) {
         System.err.println(line);
     }
 
-    /** Serves stdin and stdout until stdin ends or SIGTERM comes. */
+    /** Serves stdin and stdout until stdin ends or SIGTERM arrives. */
     void serve() throws IOException {
         System.setOut(System.err); // stdout is the wire
         Runtime.getRuntime().addShutdownHook(new Thread(this::stopOnce));
@@ -67,7 +67,7 @@ abstract class Driver {
         DataInputStream input = new DataInputStream(new java.io.BufferedInputStream(System.in));
         try {
             while (true) {
-                // readFully waits for all of a part: a read may bring half of it.
+                // readFully waits for the whole part: a single read may return less.
                 byte[] header = new byte[input.readUnsignedShort()];
                 input.readFully(header);
                 byte[] message = new byte[input.readUnsignedShort()];
@@ -87,7 +87,7 @@ abstract class Driver {
             header = DriverHdr.parseFrom(headerBytes);
             message = DriverMsg.parseFrom(messageBytes, registry);
         } catch (InvalidProtocolBufferException error) {
-            log("ignored what is no DriverMsg: " + error.getMessage());
+            log("ignored a message that is not a DriverMsg: " + error.getMessage());
             return;
         }
         List<Integer> clients = header.getClientIDsList();
@@ -100,7 +100,7 @@ abstract class Driver {
                 try {
                     answer = request(message, clients.isEmpty() ? 0 : clients.get(0));
                 } catch (RuntimeException error) {
-                    // A mistake in one request must not end the driver for all.
+                    // An error in one request must not end the driver for all clients.
                     error.printStackTrace();
                 }
                 if (answer != null && message.hasSynNum()) {
@@ -117,7 +117,7 @@ abstract class Driver {
                 subscribers.removeAll(clients);
                 clients.forEach(this::clientGone);
                 break;
-            default: // the rest is not for a driver like this
+            default: // other types do not concern this driver
         }
     }
 
@@ -136,13 +136,13 @@ abstract class Driver {
                     DriverMsg.Builder data = subscribers.isEmpty() ? null : publish();
                     if (data != null) {
                         DriverHdr header = DriverHdr.newBuilder().addAllClientIDs(subscribers).build();
-                        // ackNum is there, and 0: that marks published data.
+                        // An ackNum of 0 marks published data.
                         write(header, data.setType(MsgType.DATA).setAckNum(0).build());
                     }
                 }
             }
         } catch (IOException | InterruptedException error) {
-            log("publishing has ended: " + error.getMessage());
+            log("publishing ended: " + error.getMessage());
         }
     }
 
@@ -151,7 +151,7 @@ abstract class Driver {
         ByteBuffer frame = ByteBuffer.allocate(4 + parts[0].length + parts[1].length);
         for (byte[] part : parts) {
             if (part.length > MAX_PART) {
-                log("not sent: " + part.length + " bytes are too long for a frame");
+                log("message not sent: " + part.length + " bytes are too long for a frame");
                 return;
             }
             frame.putShort((short) part.length).put(part); // the high byte first

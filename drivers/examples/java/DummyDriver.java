@@ -33,7 +33,7 @@ final class DummyDriver extends Driver {
                     .setExtension(DummyProto.enable, enable)
                     .setExtension(DummyProto.message, message);
         } else {
-            log("not a request for a dummy, from client " + client);
+            log("not a request for the dummy, from client " + client);
         }
         return null;
     }

@@ -8,7 +8,7 @@ import thermometer.ThermometerProto;
 import thermometer.ThermometerProto.Temperature;
 
 /**
- * A driver for a device of one's own: the warmest sensor of this computer. Its messages are in
+ * A driver for a user-defined device: the warmest sensor of this computer. Its messages are in
  * ../thermometer.proto.
  *
  * <pre>amber mediator --driver '201:0=./run ThermometerDriver'</pre>
@@ -28,7 +28,7 @@ final class ThermometerDriver extends Driver {
         if (ask.hasExtension(ThermometerProto.getTemperature)) {
             return publish();
         }
-        log("not a request for a thermometer, from client " + client);
+        log("not a request for the thermometer, from client " + client);
         return null;
     }
 
@@ -37,25 +37,25 @@ final class ThermometerDriver extends Driver {
         return DriverMsg.newBuilder().setExtension(ThermometerProto.temperature, warmest());
     }
 
-    /** Empty when no sensor can be read. */
+    /** Empty if no sensor can be read. */
     private static Temperature warmest() {
         Temperature warmest = Temperature.getDefaultInstance();
         Path zones = Path.of("/sys/class/thermal");
         try (DirectoryStream<Path> found = Files.newDirectoryStream(zones, "thermal_zone*")) {
             for (Path zone : found) {
                 try {
-                    // The kernel counts in thousandths.
+                    // The kernel reports thousandths.
                     double celsius = Double.parseDouble(Files.readString(zone.resolve("temp")).trim()) / 1000.0;
                     if (!warmest.hasCelsius() || celsius > warmest.getCelsius()) {
                         String sensor = Files.readString(zone.resolve("type")).trim();
                         warmest = Temperature.newBuilder().setCelsius(celsius).setSensor(sensor).build();
                     }
                 } catch (IOException | NumberFormatException switchedOff) {
-                    // The next one.
+                    // Try the next sensor.
                 }
             }
         } catch (IOException noSuchFolder) {
-            // No sensors.
+            // There are no sensors.
         }
         return warmest;
     }

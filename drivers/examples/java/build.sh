@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the classes: build.sh [FOLDER]. Needs a JDK from 17 on, protoc, and protobuf.jar
+# Compiles the classes: build.sh [FOLDER]. Needs JDK 17 or newer, protoc, and protobuf.jar
 # (Debian: openjdk-17-jdk-headless protobuf-compiler libprotobuf-java).
 set -eu
 cd "$(dirname "$0")"

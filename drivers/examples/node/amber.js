@@ -1,5 +1,5 @@
 'use strict';
-// What a driver or a client of Amber needs on Node.js: frames and messages.
+// Frames and messages for drivers and clients of Amber on Node.js.
 //
 // A frame is   u16 length | DriverHdr | u16 length | DriverMsg   (big-endian lengths)
 // on stdin, on stdout and in a datagram alike.
@@ -11,7 +11,7 @@ const protobuf = require('protobufjs');
 const MAX_PART = 32767; // bytes; older programs read the lengths as signed numbers
 const PROTO = path.join(__dirname, 'proto');
 
-/** Loads .proto files. They and their imports are in the folder `proto`, or are given with their path. */
+/** Loads .proto files. They and their imports are in the folder `proto`, or have a path. */
 function load(...files) {
   const root = new protobuf.Root();
   root.resolvePath = (from, to) => {
@@ -38,7 +38,7 @@ function encodeFrame(header, message) {
   return Buffer.concat(parts);
 }
 
-/** Takes frames out of a stream that comes in pieces of any size. */
+/** Splits a stream, received in pieces of any size, into frames. */
 class FrameReader {
   constructor() {
     this.buffer = Buffer.alloc(0);
@@ -55,7 +55,7 @@ class FrameReader {
   }
 }
 
-/** The frame at the start of some bytes; null if it is not all here. */
+/** The frame at the start of some bytes; null if it is incomplete. */
 function splitFrame(bytes) {
   const parts = [];
   let end = 0;
@@ -69,7 +69,7 @@ function splitFrame(bytes) {
   return { header: parts[0], message: parts[1], end };
 }
 
-/** A line for the log of the mediator, which reads stderr. */
+/** Writes a line to stderr, which goes to the mediator's log. */
 function log(...words) {
   console.error(...words);
 }
@@ -77,8 +77,8 @@ function log(...words) {
 /**
  * Runs a driver on stdin and stdout.
  *
- * `device` has, as it needs: `periodMs`, `request(message, client)` that returns the fields of the
- * answer or nothing, `publish()` that returns what subscribers get, `clientGone(client)`, `stop()`.
+ * `device` may have `periodMs`, `request(message, client)` that returns the fields of the
+ * answer or nothing, `publish()` that returns the fields for subscribers, `clientGone(client)`, `stop()`.
  * An extension is a field with its full name, as in `{ '.amber.dummy_proto.message': 'hello' }`.
  */
 function serve(device, { DriverHdr, DriverMsg, Type }) {
@@ -100,7 +100,7 @@ function serve(device, { DriverHdr, DriverMsg, Type }) {
       header = DriverHdr.decode(headerBytes);
       message = DriverMsg.decode(messageBytes);
     } catch (error) {
-      return log('ignored what is no DriverMsg:', error.message);
+      return log('ignored a message that is not a DriverMsg:', error.message);
     }
     const clients = header.clientIDs;
     const numbered = Object.hasOwn(message, 'synNum');
@@ -113,7 +113,7 @@ function serve(device, { DriverHdr, DriverMsg, Type }) {
         try {
           answer = device.request && device.request(message, clients[0]);
         } catch (error) {
-          log(error.stack); // a mistake in one request must not end the driver for all
+          log(error.stack); // an error in one request must not end the driver
         }
         if (answer && numbered) send(clients, { ...answer, type: Type.DATA, ...ackNum });
         return;
@@ -139,7 +139,7 @@ function serve(device, { DriverHdr, DriverMsg, Type }) {
     setInterval(() => {
       if (subscribers.size === 0) return;
       const fields = device.publish();
-      // ackNum is present and 0: that marks published data.
+      // An ackNum of 0 marks published data.
       if (fields) send([...subscribers], { ...fields, type: Type.DATA, ackNum: 0 });
     }, device.periodMs);
   }

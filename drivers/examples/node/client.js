@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 'use strict';
-// Asks a Dummy and a thermometer, whichever is there.
+// Queries a Dummy and a thermometer, if they are available.
 //
 //     node client.js [HOST [PORT]]
 //
-// Without a host, AMBER_MEDIATOR says where the mediator is: HOST, HOST:PORT or [IPV6]:PORT.
+// The default address is AMBER_MEDIATOR: HOST, HOST:PORT or [IPV6]:PORT.
 
 const dgram = require('dgram');
 const net = require('net');
@@ -20,7 +20,7 @@ const [host, port] = [v6 || name, process.argv[3] || given];
 const [MEDIATOR, DUMMY, THERMOMETER] = [0, 5, 201];
 
 const socket = dgram.createSocket(net.isIPv6(host) ? 'udp6' : 'udp4');
-const waiting = new Map(); // answers that are waited for, by their number
+const waiting = new Map(); // pending requests, by their number
 let lastNumber = 0;
 
 function send(deviceType, fields) {
@@ -28,7 +28,7 @@ function send(deviceType, fields) {
   socket.send(amber.encodeFrame(header, DriverMsg.encode(fields).finish()));
 }
 
-/** Sends a request; its answer, or null: there is no such device, or UDP has lost either. */
+/** Sends a request; the answer, or null if the device is missing or UDP lost a packet. */
 function request(deviceType, fields) {
   const synNum = ++lastNumber;
   return new Promise((resolve) => {
@@ -48,22 +48,22 @@ socket.on('message', (datagram) => {
   try {
     message = DriverMsg.decode(frame.message);
   } catch {
-    return; // anybody can send us anything
+    return; // any program can send to this port
   }
   if (message.type === Type.PING) {
-    // The mediator wants to know whether we are there.
+    // The mediator checks that this client is alive.
     const ackNum = Object.hasOwn(message, 'synNum') ? { ackNum: message.synNum } : {};
     return send(MEDIATOR, { type: Type.PONG, ...ackNum });
   }
   const found = waiting.get(message.ackNum);
-  // DRIVER_DIED in place of an answer: there is no such device now.
+  // DRIVER_DIED instead of an answer: the device is not available.
   if (found) found(message.type === Type.DATA ? message : null);
 });
-socket.on('error', () => {}); // nobody listens there: the timers say so
+socket.on('error', () => {}); // the port is closed: the request times out
 
 async function main() {
   await new Promise((resolve) => socket.connect(Number(port), host, resolve));
-  // From now on it says when a device is not there, instead of letting us wait.
+  // After this, the mediator reports missing devices at once, so no request waits for a timeout.
   send(MEDIATOR, { type: Type.PING });
   let answers = 0;
   const dummy = await request(DUMMY, { '.amber.dummy_proto.get_status': true });
@@ -77,10 +77,10 @@ async function main() {
     const { celsius } = thermometer['.thermometer.temperature'];
     console.log('the thermometer says:', celsius ? `${celsius.toFixed(1)} degrees` : 'no sensor');
   }
-  send(MEDIATOR, { type: Type.CLIENT_DIED }); // good-bye, to all that we have used
+  send(MEDIATOR, { type: Type.CLIENT_DIED }); // tells all devices that this client leaves
   setImmediate(() => socket.close());
   if (answers === 0) {
-    console.error('error: no answer; does a mediator with a dummy or a thermometer run there?');
+    console.error('error: no answer; is a mediator with a dummy or a thermometer running there?');
     process.exitCode = 1;
   }
 }

@@ -25,7 +25,7 @@ const dummy = {
     } else if (Object.hasOwn(message, GET_STATUS)) {
       return { [ENABLE]: state.enable, [MESSAGE]: state.message };
     } else {
-      amber.log('not a request for a dummy, from client', client);
+      amber.log('not a request for the dummy, from client', client);
     }
   },
 

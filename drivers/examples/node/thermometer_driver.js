@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 'use strict';
-// A driver for a device of one's own: the warmest sensor of this computer.
+// A driver for a user-defined device: the warmest sensor of this computer.
 //
 //     amber mediator --driver '201:0=node thermometer_driver.js'
 //
@@ -17,20 +17,20 @@ function readLine(...parts) {
   return fs.readFileSync(path.join(ZONES, ...parts), 'utf8').trim();
 }
 
-/** All that Linux knows, as { celsius, sensor }. */
+/** All sensors of Linux, as { celsius, sensor }. */
 function readings() {
   let zones = [];
   try {
     zones = fs.readdirSync(ZONES).filter((name) => name.startsWith('thermal_zone'));
   } catch {
-    return []; // no such folder: no sensors
+    return []; // no such folder, so no sensors
   }
   return zones.flatMap((zone) => {
     try {
-      const celsius = Number(readLine(zone, 'temp')) / 1000; // the kernel counts in thousandths
+      const celsius = Number(readLine(zone, 'temp')) / 1000; // the kernel reports thousandths
       return Number.isFinite(celsius) ? [{ celsius, sensor: readLine(zone, 'type') }] : [];
     } catch {
-      return []; // a sensor that is switched off
+      return []; // the sensor is switched off
     }
   });
 }
@@ -40,7 +40,7 @@ const thermometer = {
 
   request(message, client) {
     if (Object.hasOwn(message, '.thermometer.get_temperature')) return this.publish();
-    amber.log('not a request for a thermometer, from client', client);
+    amber.log('not a request for the thermometer, from client', client);
   },
 
   publish() {

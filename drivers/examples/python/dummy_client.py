@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A client in Python: asks a Dummy device and listens to it.
+"""A client in Python: sends requests to a Dummy device and subscribes to it.
 
     python3 dummy_client.py [HOST[:PORT]] [DEVICE_ID]
 
-Without a host, AMBER_MEDIATOR says where the mediator is: HOST, HOST:PORT or [IPV6]:PORT.
+The default address is AMBER_MEDIATOR: HOST, HOST:PORT or [IPV6]:PORT.
 """
 
 import itertools
@@ -22,7 +22,7 @@ MEDIATOR = amber.DriverHdr(deviceType=0, deviceID=0)
 
 
 class Client:
-    """One device, over a UDP socket of its own."""
+    """One device, over its own UDP socket."""
 
     def __init__(self, host, port, device_type, device_id):
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
@@ -30,7 +30,8 @@ class Client:
         self.socket.connect(address)
         self.header = amber.DriverHdr(deviceType=device_type, deviceID=device_id)
         self.numbers = itertools.count(1)
-        # From now on the mediator says when a device is not there, instead of letting us wait.
+        # After this, the mediator reports missing devices at once, so no request waits for a
+        # timeout.
         self.send(amber.DriverMsg(type=amber.DriverMsg.PING), MEDIATOR)
 
     def send(self, message, header=None):
@@ -41,7 +42,7 @@ class Client:
         self.socket.send(frame)
 
     def receive(self, number, seconds=1.0):
-        """The next message with this ackNum; 0 is published data. Raises OSError if none comes."""
+        """The next message with this ackNum; 0 is published data. Raises OSError after a timeout."""
         deadline = time.monotonic() + seconds
         while True:
             self.socket.settimeout(max(0.001, deadline - time.monotonic()))
@@ -57,13 +58,13 @@ class Client:
                     pong.ackNum = message.synNum
                 self.send(pong, MEDIATOR)
             if message.type == amber.DriverMsg.DRIVER_DIED and message.ackNum in (0, number):
-                raise ConnectionError("there is no such device now")
-            # Networks deliver twice, and late: only the number says what it answers.
+                raise ConnectionError("the device is not available")
+            # Networks may duplicate and delay datagrams: only the number identifies an answer.
             if message.type == amber.DriverMsg.DATA and message.ackNum == number:
                 return message
 
     def request(self, message, seconds=1.0):
-        """Sends a request and returns its answer. UDP may lose either."""
+        """Sends a request and returns its answer. UDP may lose both."""
         message.synNum = next(self.numbers)
         self.send(message)
         return self.receive(message.synNum, seconds)
@@ -104,4 +105,4 @@ if __name__ == "__main__":
     try:
         main()
     except OSError as error:  # TimeoutError, too
-        sys.exit("error: no answer (%s); does a mediator with a dummy run there?" % error)
+        sys.exit("error: no answer (%s); is a mediator with a dummy running there?" % error)

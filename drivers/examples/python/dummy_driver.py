@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A complete driver in Python: the Dummy device, a flag and a text.
 
-The mediator starts this program, writes what clients ask to its stdin and
-reads the answers from its stdout. To make a driver of your own, replace the
+The mediator starts this program, writes the requests of clients to its stdin and
+reads the answers from its stdout. To write your own driver, replace the
 class Dummy; the rest is the same for every device.
 """
 
@@ -28,7 +28,7 @@ class Dummy:
         self.responses = 0
 
     def request(self, ask, clients):
-        """Carries a request out and returns the answer, or None."""
+        """Handles a request and returns the answer, or None."""
         if ask.HasExtension(dummy.enable):
             self.enable = ask.Extensions[dummy.enable]
         elif ask.HasExtension(dummy.message):
@@ -39,18 +39,18 @@ class Dummy:
             answer.Extensions[dummy.message] = self.message
             return answer
         else:
-            log("not a request for a dummy, from", clients)
+            log("not a request for the dummy, from", clients)
         return None
 
     def publish(self):
-        """What subscribers get ten times a second."""
+        """The message for subscribers, sent ten times per second."""
         self.responses += 1
         data = amber.DriverMsg()
         data.Extensions[dummy.message] = "Response %d" % self.responses
         return data
 
     def client_died(self, client):
-        """Stop what the client has set in motion. Here: nothing."""
+        """Stops everything that the client set in motion. Here: nothing."""
 
 
 class Pipe:
@@ -74,7 +74,7 @@ class Pipe:
         frame = b""
         for part in (header.SerializeToString(), message.SerializeToString()):
             if len(part) > MAX_PART:
-                return log("too long to be sent:", len(part), "bytes")
+                return log("message too long, not sent:", len(part), "bytes")
             frame += struct.pack(">H", len(part)) + part
         with self.writing:  # two threads write
             self.output.write(frame)
@@ -90,7 +90,7 @@ class Pipe:
 
 
 class Driver:
-    """What is the same for every device: PINGs, subscribers, answers."""
+    """The part that all drivers share: PINGs, subscribers, answers."""
 
     def __init__(self, device, pipe):
         self.device = device
@@ -110,8 +110,8 @@ class Driver:
         try:
             message = amber.DriverMsg.FromString(data)
         except Exception as error:
-            return log("ignored what is no DriverMsg:", error)
-        if not message.HasField("type"):  # none, or one that we do not know
+            return log("ignored a message that is not a DriverMsg:", error)
+        if not message.HasField("type"):  # missing or unknown
             return log("ignored a message without a known type")
         clients = list(header.clientIDs)
 
@@ -148,7 +148,7 @@ class Driver:
                 data = self.device.publish()
                 data.type = amber.DriverMsg.DATA
                 data.ackNum = 0  # present: that marks published data
-                # Sent under the lock, so that nobody hears us after leaving.
+                # Sent under the lock, so that a client that has left gets no further message.
                 header = amber.DriverHdr(clientIDs=sorted(self.subscribers))
                 self.pipe.send(header, data)
             now = time.monotonic()
@@ -157,7 +157,7 @@ class Driver:
 
 
 def log(*words):
-    """stderr; the mediator takes it into its log."""
+    """Writes to stderr, which goes to the mediator's log."""
     print(*words, file=sys.stderr, flush=True)
 
 

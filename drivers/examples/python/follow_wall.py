@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A driver that uses other devices: it keeps a wall at its right hand.
+"""A driver that uses other devices: it keeps a wall on its right-hand side.
 
     amber demo --driver '202:0=python3 follow_wall.py'
 
-Its messages are in ../follow_wall.proto. It speaks with the Hokuyo and the
-Roboclaw over its own stdin and stdout, as the mediator allows every driver;
-so it needs no address, and knows when they die. Needs the package `amber`.
+Its messages are in ../follow_wall.proto. It uses the Hokuyo and the
+Roboclaw over its own stdin and stdout, like every driver can;
+it needs no address, and notices when they die. Needs the package `amber`.
 """
 
 import math
@@ -19,14 +19,14 @@ follow_wall = amber.load_proto(os.path.join(HERE, "..", "follow_wall.proto"))
 
 SPEED_MM_S = 200
 WALL_MM = 600  # the distance to keep
-FREE_MM = 700  # nearer than this ahead, it turns to the left
+FREE_MM = 700  # if an obstacle ahead is nearer, turn left
 HALF_WIDTH_MM = 260
-BLIND_S = 0.5  # scans come ten times a second; after so long without any, it stands still
+BLIND_S = 0.5  # stop after this time without a scan; scans come ten times per second
 
 
 class FollowWall(amber.Driver):
     def start(self):
-        # Two threads use what follows: the one that calls us, and the one that drives.
+        # Two threads share the following: the one that handles requests, and the one that drives.
         self.lock = threading.Lock()
         self.followers = set()  # with the last of them it stops
         self.wall_mm = None
@@ -64,7 +64,7 @@ class FollowWall(amber.Driver):
         self.robot.roboclaw().drive(speeds)
 
     def drive(self):
-        """A thread of its own: every scan becomes a command."""
+        """Runs in its own thread: turns every scan into a command."""
         with self.robot.hokuyo().scans() as scans:
             while True:
                 try:
@@ -75,7 +75,7 @@ class FollowWall(amber.Driver):
                     self.recovered()
                 except TimeoutError:
                     self.wall_mm, wanted = None, amber.WheelSpeeds()
-                    self.trouble("no scans come from hokuyo:0")
+                    self.trouble("no scans from hokuyo:0")
                 with self.lock:  # no command after the one that stops it
                     if self.followers:
                         self.go(wanted)
@@ -93,7 +93,7 @@ class FollowWall(amber.Driver):
 
 
 def steer(scan):
-    """The distance of the wall, and what to do about it."""
+    """The distance of the wall, and the resulting command."""
     beside = scan.nearest(40, 120)
     wall_mm = beside.distance_mm if beside else None
     ahead = min(
@@ -103,7 +103,7 @@ def steer(scan):
     if ahead < FREE_MM:
         return wall_mm, amber.WheelSpeeds.sides(-SPEED_MM_S / 2, SPEED_MM_S / 2)
     error = min(wall_mm or 2 * WALL_MM, 2 * WALL_MM) - WALL_MM
-    # Too far away: the left wheels go faster, to the right.
+    # Too far away: the left wheels turn faster, which steers right.
     turn = max(-0.5, min(error / 800.0, 0.5)) * SPEED_MM_S
     return wall_mm, amber.WheelSpeeds.sides(SPEED_MM_S + turn, SPEED_MM_S - turn)
 

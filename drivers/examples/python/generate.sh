@@ -1,8 +1,8 @@
 #!/bin/sh
-# Writes *_pb2.py anew; needed only after a change to a .proto file.
+# Regenerates *_pb2.py; needed only after a change to a .proto file.
 #
-# The compiler is an old one on purpose: what it writes runs with every
-# protobuf package from 3.20 on, while newer compilers write for newer ones only.
+# Uses an old compiler on purpose: its output runs with every
+# protobuf package from 3.20, while newer compilers require newer packages.
 set -e
 cd "$(dirname "$0")"
 python3 -m venv .venv

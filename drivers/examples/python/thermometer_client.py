@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks a thermometer, and listens to it for some seconds.
+"""Queries a thermometer, and subscribes to it for some seconds.
 
     python3 thermometer_client.py [HOST[:PORT]]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A driver for a device of one's own: the warmest sensor of this computer.
+"""A driver for a user-defined device: the warmest sensor of this computer.
 
     amber mediator --driver '201:0=python3 thermometer_driver.py'
 
@@ -34,7 +34,7 @@ class Thermometer(amber.Driver):
 
 
 def read_sensors():
-    """Degrees and name of each sensor that Linux knows."""
+    """The temperature and name of each sensor in Linux."""
     for zone in glob.glob("/sys/class/thermal/thermal_zone*"):
         try:
             with open(os.path.join(zone, "temp")) as file:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A complete driver in bash, for the fun of it: the Dummy device.
+# A complete driver in bash, as a demonstration: the Dummy device.
 #
 #     amber mediator --driver 'dummy:0=bash dummy_driver.sh'
 #
 # Bytes are kept as hexadecimal text, because bash cannot hold a zero byte.
-# Every frame costs a few processes, so this is no driver for a laser scanner.
+# Every frame starts several processes, so this is too slow for a laser scanner.
 set -u
 
 enable=0
@@ -12,14 +12,14 @@ message=$(printf Message | od -An -v -tx1 | tr -d ' \n')
 responses=0
 subscribers=() # client numbers
 
-# N bytes from stdin as hex; fails at the end of stdin.
+# Reads N bytes from stdin as hex; fails at the end of stdin.
 take() {
   local hex
   hex=$(head -c "$1" | od -An -v -tx1 | tr -d ' \n')
   [ ${#hex} -eq $(($1 * 2)) ] && printf '%s' "$hex"
 }
 
-# The next part of a frame (a length and as many bytes), in $part.
+# Reads the next part of a frame (a length and that many bytes) into $part.
 take_part() {
   local length
   part=
@@ -27,7 +27,7 @@ take_part() {
   ((16#$length == 0)) || part=$(take $((16#$length)))
 }
 
-# One varint off the front of $rest, in $value.
+# Takes one varint off the front of $rest into $value.
 take_varint() {
   local shift=0 byte
   value=0
@@ -41,8 +41,8 @@ take_varint() {
   return 1
 }
 
-# The fields of the message $1, in the map `fields`: numbers as they are, bytes as hex.
-# What stands in a group, an old kind of message inside, is skipped.
+# Reads the fields of the message $1 into the map `fields`: numbers as they are, bytes as hex.
+# Skips groups, a deprecated kind of embedded message.
 read_fields() {
   local rest=$1 value key size groups=0
   fields=()
@@ -75,8 +75,8 @@ read_fields() {
   ((groups == 0))
 }
 
-# The client numbers in the header $1, in `clients`. They are packed into one
-# field by everybody who sends to a driver.
+# Reads the client ids in the header $1 into `clients`. Mediators always pack
+# them into one field.
 read_clients() {
   local rest value
   local -a fields
@@ -101,7 +101,7 @@ varint() {
 number() { varint $(($1 << 3)); varint "$2"; }             # field, value
 bytes() { varint $(($1 << 3 | 2)); varint $((${#2} / 2)); printf '%s' "$2"; } # field, hex
 
-# A frame of a header and a message, both as hex, in one write.
+# Sends a frame of a header and a message, both as hex, in one write.
 send() {
   local hex
   hex=$(printf '%04x%s%04x%s' $((${#1} / 2)) "$1" $((${#2} / 2)) "$2")
@@ -113,7 +113,7 @@ handle() { # header, message
   local -a fields
   local clients
   if ! read_fields "$2" || [ -z "${fields[2]+there}" ]; then
-    echo "ignored what is no DriverMsg: $2" >&2
+    echo "ignored a message that is not a DriverMsg: $2" >&2
     return
   fi
   read_clients "$header"
@@ -128,7 +128,7 @@ handle() { # header, message
       elif [ -n "${fields[52]+there}" ]; then
         [ -z "$ack" ] || send "$header" "$(number 2 1)$ack$(number 50 "$enable")$(bytes 51 "$message")"
       else
-        echo "not a request for a dummy" >&2
+        echo "not a request for the dummy" >&2
       fi
       ;;
     6) # SUBSCRIBE
@@ -156,14 +156,14 @@ publish() {
   ((++responses))
   for one in "${subscribers[@]}"; do packed+=$(varint "$one"); done
   text=$(printf 'Response %d' "$responses" | od -An -v -tx1 | tr -d ' \n')
-  # ackNum is there, and 0: that marks published data.
+  # An ackNum of 0 marks published data.
   send "$(bytes 3 "$packed")" "$(number 2 1)$(number 4 0)$(bytes 51 "$text")"
 }
 
 trap 'exit 0' TERM INT
 
 while :; do
-  # Only looks whether there is something (or the end); reads nothing.
+  # Only checks for input (or its end); reads nothing.
   if ((${#subscribers[@]} > 0)) && ! read -r -t 0; then
     publish
     sleep 0.1

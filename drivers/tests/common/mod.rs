@@ -1,4 +1,4 @@
-//! What a Dummy must do, whoever has written it, told over its stdin and stdout.
+//! The contract of a Dummy in any language, tested through its stdin and stdout.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_util::codec::Decoder;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Talks to a Dummy that has just been started, until it hangs up.
+/// Tests a Dummy that has just been started, until it exits.
 pub(crate) async fn check_dummy(reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) {
     let mut dummy = Dummy {
         reader,
@@ -27,7 +27,7 @@ pub(crate) async fn check_dummy(reader: impl AsyncRead + Unpin, writer: impl Asy
     drop(dummy.writer);
     let mut rest = Vec::new();
     let ended = timeout(PATIENCE, dummy.reader.read_to_end(&mut rest)).await;
-    ended.expect("it ends when its stdin does").unwrap();
+    ended.expect("it ends with its stdin").unwrap();
     assert!(rest.is_empty(), "{rest:02x?}");
 }
 
@@ -49,7 +49,7 @@ async fn keeps_flag_and_text(dummy: &mut Dummy<impl AsyncRead + Unpin, impl Asyn
     dummy.expect_status(true, "Message").await;
     dummy.set(None, Some("żółw"), None).await;
     dummy.expect_status(true, "żółw").await;
-    // Of several only the first counts, and that it is there counts, not its value.
+    // Only the first of several fields takes effect; its presence matters, not its value.
     dummy.set(Some(false), Some("not this"), Some(true)).await;
     dummy.expect_status(false, "żółw").await;
     dummy.set(None, Some(""), Some(true)).await;
@@ -61,7 +61,7 @@ async fn ignores_what_it_does_not_know(
 ) {
     for message in [
         &b""[..],
-        b"\x10\x01\x18\x09",             // DATA that asks for nothing
+        b"\x10\x01\x18\x09",             // DATA without a request
         b"\x10\x01\x18\x09\xa8\x01\x01", // DATA for a Roboclaw
         b"\x10\x63\x18\x09\xa0\x03\x01", // an unknown type
         b"\x18\x09\xa0\x03\x01",         // no type
@@ -83,7 +83,7 @@ async fn publishes_ten_times_a_second(
     let mut last = dummy.hear_response(&[7]).await;
     assert_eq!(last, 1);
     dummy.tell(&[7, 8], b"\x10\x06").await;
-    // The next one may have been on its way.
+    // The next one may already be in transit.
     let heard = dummy.hear().await;
     assert!(heard.header == header(&[7]) || heard.header == header(&[7, 8]));
     last += 1;
@@ -101,7 +101,7 @@ async fn publishes_ten_times_a_second(
     dummy.tell(&[7], b"\x10\x07").await;
     dummy.tell(&[9, 8], b"\x10\x04").await;
     dummy.tell(&[5], b"\x10\x02\x18\x0a").await;
-    // What was on its way comes before the PONG, and then no more.
+    // Messages in transit arrive before the PONG, and then no more.
     while dummy.hear().await.message != b"\x10\x03\x20\x0a"[..] {}
     let silence = timeout(Duration::from_millis(350), dummy.hear()).await;
     assert!(silence.is_err(), "still published: {silence:?}");
@@ -174,7 +174,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Dummy<R, W> {
                 return packet;
             }
             let read = timeout(PATIENCE, self.reader.read_buf(&mut self.input)).await;
-            assert_ne!(read.expect("it answers").unwrap(), 0, "it has ended");
+            assert_ne!(
+                read.expect("an answer arrives").unwrap(),
+                0,
+                "the driver has ended"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Asks a Dummy and a thermometer, whichever is there.
+//! Queries a Dummy and a thermometer, if they are available.
 //!
 //! ```sh
 //! target/debug/client [HOST:PORT]
@@ -33,7 +33,7 @@ async fn main() -> ExitCode {
             Err(error) => eprintln!("{}", error.explained()),
         }
     }
-    // Says good-bye: no driver works on for a client that has gone.
+    // Announces the end, so that drivers stop working for this client.
     client.close().await;
     match answers {
         0 => ExitCode::FAILURE,
@@ -41,13 +41,13 @@ async fn main() -> ExitCode {
     }
 }
 
-/// A device that Amber knows has typed methods.
+/// A device of Amber has typed methods.
 async fn dummy(client: &Client) -> Result<String> {
     let status = client.dummy(0).status().await?;
     Ok(format!("the dummy says: {}", status.message))
 }
 
-/// One of your own is asked with its messages.
+/// A user-defined device is used through its messages.
 async fn thermometer(client: &Client) -> Result<String> {
     let question = DriverMsg {
         get_temperature: Some(true),

@@ -1,10 +1,10 @@
-//! Lets the robot follow a wall until Ctrl-C, and shows how it goes.
+//! Makes the robot follow a wall until Ctrl-C, and shows its progress.
 //!
 //! ```sh
 //! target/debug/follow_wall_client [HOST:PORT [STEPS]]
 //! ```
 //!
-//! It ends by itself after so many steps (there are ten a second).
+//! With STEPS, it ends after this number of steps (ten per second).
 
 use std::env;
 use std::process::ExitCode;

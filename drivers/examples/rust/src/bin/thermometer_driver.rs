@@ -1,4 +1,4 @@
-//! A driver for a device of one's own: the warmest sensor of this computer.
+//! A driver for a user-defined device: the warmest sensor of this computer.
 //!
 //! ```sh
 //! amber mediator --driver '201:0=target/debug/thermometer_driver'
@@ -23,7 +23,7 @@ impl Driver for Thermometer {
         if request.message.get_temperature.is_some() {
             return self.publish().await;
         }
-        eprintln!("not a request for a thermometer");
+        eprintln!("not a request for the thermometer");
         None
     }
 
@@ -33,14 +33,14 @@ impl Driver for Thermometer {
 
     async fn publish(&mut self) -> Option<DriverMsg> {
         Some(DriverMsg {
-            // There, even if nothing can be measured.
+            // Present even if no sensor can be read.
             temperature: Some(warmest(Path::new("/sys/class/thermal"))),
             ..DriverMsg::default()
         })
     }
 }
 
-/// The warmest sensor that Linux knows; files of the kernel are read at once.
+/// The warmest sensor in Linux. Kernel files can be read without blocking.
 fn warmest(folder: &Path) -> Temperature {
     let zones = fs::read_dir(folder).into_iter().flatten().flatten();
     let readings = zones.filter_map(|zone| {

@@ -1,12 +1,11 @@
-//! A driver that uses other devices: it keeps a wall at its right hand.
+//! A driver that uses other devices: it keeps a wall on its right-hand side.
 //!
 //! ```sh
 //! amber demo --driver '202:0=target/debug/follow_wall'
 //! ```
 //!
-//! Its messages are in `follow_wall.proto`. It speaks with the Hokuyo and the
-//! Roboclaw over its own stdin and stdout, as the mediator allows every driver;
-//! so it needs no address, and knows when they die.
+//! Its messages are in `follow_wall.proto`. It uses the Hokuyo and the Roboclaw over its own stdin
+//! and stdout, like every driver can; it needs no address, and notices when they die.
 
 mod steer;
 
@@ -24,17 +23,16 @@ use tokio::time::timeout;
 
 use steer::{Step, steer};
 
-/// Scans come ten times a second; after so long without any, it stands still.
+/// Stop after this time without a scan; scans come ten times per second.
 const BLIND: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 struct FollowWall {
-    /// Those who want it to go. With the last of them it stops: nobody drives
-    /// a robot from the grave.
+    /// The clients that want the robot to go. It stops when the last of them leaves or dies.
     followers: BTreeSet<ClientId>,
-    /// Whether it is to go: from the handlers to the task that drives.
+    /// Whether to go: from the handlers to the task that drives.
     go: watch::Sender<bool>,
-    /// What that task did last.
+    /// The last step of that task.
     step: watch::Sender<Option<Step>>,
     driving: Option<(JoinHandle<()>, Roboclaw)>,
 }
@@ -52,11 +50,11 @@ impl Driver for FollowWall {
     async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
         match (request.message.follow, request.message.get_status) {
             (Some(true), _) => self.followers.extend(request.client()),
-            // Whoever says stop, says it for all.
+            // A stop from one client stops the robot for all.
             (Some(false), _) => self.followers.clear(),
             (None, Some(_)) => {}
             (None, None) => {
-                eprintln!("not a request for a wall follower");
+                eprintln!("not a request for the wall follower");
                 return None;
             }
         }
@@ -73,7 +71,7 @@ impl Driver for FollowWall {
         let Some((task, wheels)) = self.driving.take() else {
             return;
         };
-        // First the task, so that our word is the last.
+        // End the task first, so that the stop is the last command.
         task.abort();
         let _ = task.await;
         if *self.go.borrow() {
@@ -83,7 +81,7 @@ impl Driver for FollowWall {
 }
 
 impl FollowWall {
-    /// Tells the task that drives, if that is news.
+    /// Notifies the task that drives, if the state has changed.
     fn tell(&self) {
         let goes = !self.followers.is_empty();
         self.go
@@ -91,8 +89,8 @@ impl FollowWall {
     }
 }
 
-/// Makes a command of every scan. All commands come from here, so that none
-/// overtakes another; while it is not to go, there are none.
+/// Turns every scan into a command. All commands come from here, so none can overtake another.
+/// While the robot must not go, there are none.
 async fn drive(
     link: Link<DriverMsg>,
     wheels: Roboclaw,
@@ -100,7 +98,7 @@ async fn drive(
     last: watch::Sender<Option<Step>>,
 ) {
     let Ok(mut scans) = link.devices().hokuyo(0).subscribe().await else {
-        return; // only at the very end
+        return; // only at the end of the driver
     };
     loop {
         let step = tokio::select! {
@@ -108,7 +106,7 @@ async fn drive(
                 if !*go.borrow() {
                     let _ = wheels.stop().await;
                 }
-                continue; // to go takes a fresh scan
+                continue; // driving needs a fresh scan
             }
             scan = timeout(BLIND, scans.next()) => match scan {
                 Ok(Some(scan)) => {
@@ -117,7 +115,7 @@ async fn drive(
                 }
                 Ok(None) => return,
                 Err(_) => {
-                    link.trouble("no scans come from hokuyo:0");
+                    link.trouble("no scans from hokuyo:0");
                     None
                 }
             },
@@ -128,7 +126,7 @@ async fn drive(
             let _ = wheels.drive(speeds).await;
         }
         last.send_replace(step);
-        // Who does not read misses something.
+        // A mediator that does not read misses a status.
         let _ = link.publish(status(goes, step));
     }
 }

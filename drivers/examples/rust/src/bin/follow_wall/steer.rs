@@ -1,20 +1,20 @@
-//! How the robot keeps a wall at its right hand: from what the laser scanner
-//! sees to the speeds of the wheels. PURE.
+//! Computes the speeds of the wheels from a laser scan, to keep a wall on the right-hand side.
+//! PURE.
 
 use amber_client::{Scan, WheelSpeeds};
 
 const SPEED_MM_S: f64 = 200.0;
 /// The distance to keep.
 const WALL_MM: f64 = 600.0;
-/// Nearer than this ahead, it turns to the left.
+/// If an obstacle ahead is nearer, turn left.
 const FREE_MM: f64 = 700.0;
-/// Half of the way that has to be free, from the middle of the robot.
+/// Half of the width that must be free.
 const HALF_WIDTH_MM: f64 = 260.0;
 
-/// What to do about a scan.
+/// The reaction to a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// Millimetres to the wall on the right; `None` when none is near.
+    /// Millimetres to the wall on the right; `None` if none is near.
     pub wall_mm: Option<i32>,
     pub speeds: WheelSpeeds,
 }
@@ -27,9 +27,9 @@ pub fn steer(scan: &Scan) -> Step {
             speeds: sides(-SPEED_MM_S / 2.0, SPEED_MM_S / 2.0),
         };
     }
-    // Without a wall it looks for one, as if it were far away.
+    // Without a wall, steer as if it were far away, to find one.
     let beside = wall_mm.map_or(2.0 * WALL_MM, f64::from).min(2.0 * WALL_MM);
-    // Too far away: the left wheels go faster, to the right.
+    // Too far away: the left wheels turn faster, which steers right.
     let turn = ((beside - WALL_MM) / 800.0).clamp(-0.5, 0.5) * SPEED_MM_S;
     Step {
         wall_mm,
@@ -37,11 +37,11 @@ pub fn steer(scan: &Scan) -> Step {
     }
 }
 
-/// How far the robot could go straight on.
+/// The free distance straight ahead.
 fn ahead_mm(scan: &Scan) -> f64 {
     let ahead = scan.valid_points().filter_map(|point| {
         let (forward_m, right_m) = point.x_y_m();
-        // What is right beside it is a rounding error ahead.
+        // Points exactly beside the robot are ahead only by a rounding error.
         (forward_m > 0.001 && right_m.abs() * 1000.0 < HALF_WIDTH_MM).then_some(forward_m * 1000.0)
     });
     ahead.fold(f64::INFINITY, f64::min)
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_and_what_is_done_about_it() {
+    fn scans_give_the_expected_speeds() {
         for (points, expected, why) in [
             (&[(90.0, 600)][..], (Some(600), 200, 200), "just right"),
             (
@@ -82,7 +82,7 @@ mod tests {
                 (Some(680), 220, 180),
                 "too far: to the right",
             ),
-            (&[(90.0, 300)], (Some(300), 125, 275), "nearer: more so"),
+            (&[(90.0, 300)], (Some(300), 125, 275), "nearer: turn more"),
             (
                 &[(80.0, 100)],
                 (Some(100), -100, 100),
@@ -97,7 +97,7 @@ mod tests {
             (
                 &[(-90.0, 300)],
                 (None, 300, 100),
-                "the other side does not matter",
+                "the left side is ignored",
             ),
             (&[(0.0, 650)], (None, -100, 100), "a wall ahead: turn"),
             (
@@ -120,7 +120,7 @@ mod tests {
             (
                 &[(0.0, 5), (90.0, 0)],
                 (None, 300, 100),
-                "codes are no distances",
+                "codes are not distances",
             ),
             (
                 &[(40.0, 900), (90.0, 600)],
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_never_faster_than_the_wheels_may_be() {
+    fn the_speed_limit_of_the_wheels_is_kept() {
         for angle in -120..=120 {
             for distance in [0, 20, 100, 259, 600, 701, 1200, 5600, 60_000] {
                 let (_, left, right) = steered(&[(f64::from(angle), distance)]);
