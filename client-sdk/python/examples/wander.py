@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Drives about without touching a wall.
+"""Drives around without touching a wall.
 
     cargo run --release -- demo          # in one terminal
     python3 wander.py [SECONDS]          # in another; Ctrl-C stops
 
-Go on while the way ahead is free, slower the less room there is, and keep off
-what is beside; where it is not free, turn in place to the side with more room.
+Drives on while the path ahead is free, slower with less space, and keeps away from
+obstacles at the sides. If the path is blocked, turns in place to the side with more space.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import time
 
 import amber
 
-HALF_WIDTH_MM = 260  # half of the way that has to be free
-TURN_AT_MM = 500  # nearer than this ahead, the robot turns
-FREE_MM = 900  # it turns until so much is free
+HALF_WIDTH_MM = 260  # half of the width that must be free
+TURN_AT_MM = 500  # the robot turns if an obstacle ahead is nearer
+FREE_MM = 900  # it turns until this distance is free
 FASTEST_MM_S = 300
 TURN_MM_S = 120
 
 
 def ahead_mm(scan: amber.Scan) -> float:
-    """How far the robot could go straight on."""
+    """The free distance straight ahead."""
     nearest = 5000.0
     for point in scan.points():
         angle = math.radians(point.angle_deg)
@@ -47,10 +47,11 @@ def room_mm(scan: amber.Scan, from_deg: float, to_deg: float) -> float:
 
 
 def speeds(scan: amber.Scan, turning: int) -> tuple[amber.WheelSpeeds, int]:
-    """What to do now; `turning` is 1 to the right, -1 to the left, 0 ahead."""
+    """The next command; `turning` is 1 to the right, -1 to the left, 0 ahead."""
     ahead = ahead_mm(scan)
     if turning == 0 and ahead < TURN_AT_MM:
-        # Kept until there is a way, so that corners do not make it waver.
+        # Keep the direction until the path is free, so that the robot does not oscillate in
+        # corners.
         turning = -1 if room_mm(scan, -110, -20) > room_mm(scan, 20, 110) else 1
     elif turning != 0 and ahead > FREE_MM:
         turning = 0
@@ -60,7 +61,7 @@ def speeds(scan: amber.Scan, turning: int) -> tuple[amber.WheelSpeeds, int]:
     left = min(nearest_mm(scan, -100, -25), 600)
     right = min(nearest_mm(scan, 25, 100), 600)
     turn = max(-0.4 * speed, min((left - right) * 0.25, 0.4 * speed))
-    # More room on the left: the right wheels go faster.
+    # With more space on the left, the right wheels turn faster.
     return amber.WheelSpeeds.sides(speed - turn, speed + turn), 0
 
 

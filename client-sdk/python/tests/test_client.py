@@ -1,4 +1,4 @@
-"""A client against a mediator of our own on the loopback."""
+"""Tests of a client with a fake mediator on the loopback interface."""
 
 import asyncio
 import queue
@@ -15,7 +15,7 @@ PATIENCE = 20  # seconds after which a test gives up
 
 
 class FakeMediator:
-    """Keeps what comes in, and answers as it is told."""
+    """Stores received messages, and sends prepared answers."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -88,8 +88,8 @@ class Clients(unittest.TestCase):
     def test_it_announces_itself(self):
         self.mediator.wait_for((0, 0), DriverMsg.PING)
 
-    def test_an_answer_finds_its_question(self):
-        # A late one, one twice, and one of another device are not it.
+    def test_an_answer_is_matched_with_its_request(self):
+        # A late answer, a duplicate, and one of another device do not match.
         self.mediator.answers[(2, 0)] = lambda ask: [
             speeds(ask.synNum + 1000, 1),
             speeds(ask.synNum, 2),
@@ -108,7 +108,7 @@ class Clients(unittest.TestCase):
         with self.assertRaises(amber.DriverDied):
             self.robot.roboclaw(1).speeds()
 
-    def test_a_death_that_names_a_question_is_for_that_one(self):
+    def test_a_death_with_a_number_ends_only_that_request(self):
         self.mediator.answers[(2, 1)] = lambda ask: [
             DriverMsg(type=DriverMsg.DRIVER_DIED, ackNum=ask.synNum + 500),
             speeds(ask.synNum, 4),
@@ -120,7 +120,7 @@ class Clients(unittest.TestCase):
         with self.assertRaises(amber.BadAnswer):
             self.robot.hokuyo().scan()
 
-    def test_one_that_was_forgotten_subscribes_again(self):
+    def test_a_forgotten_client_subscribes_again(self):
         subscription = self.robot.hokuyo().scans()
         self.addCleanup(subscription.close)
         reader = threading.Thread(target=lambda: list(subscription), daemon=True)
@@ -143,7 +143,7 @@ class Clients(unittest.TestCase):
         self.robot.roboclaw().speeds()
         self.assertEqual(self.robot._aio.malformed, 2)
 
-    def test_a_subscription_begins_and_ends(self):
+    def test_a_subscription_starts_and_ends(self):
         self.mediator.answers[(4, 0)] = lambda ask: (
             [scan(500), scan(600)] if ask.type == DriverMsg.SUBSCRIBE else []
         )
@@ -169,7 +169,7 @@ class Clients(unittest.TestCase):
         two.close()
         self.mediator.wait_for((4, 0), DriverMsg.UNSUBSCRIBE)
 
-    def test_a_slow_reader_misses_the_oldest(self):
+    def test_a_slow_reader_misses_the_oldest_values(self):
         scans = self.robot.hokuyo().scans().open()
         self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
         for number in range(amber.aio.BUFFER + 5):
@@ -179,7 +179,7 @@ class Clients(unittest.TestCase):
         self.assertEqual(scans.next(PATIENCE).nearest().distance_mm, 1005)
         self.assertEqual(scans.missed, 5)
 
-    def test_a_driver_that_is_back_is_subscribed_again(self):
+    def test_a_restarted_driver_is_subscribed_again(self):
         self.robot.hokuyo().scans().open()
         self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
         self.mediator.wait_for((0, 0), DriverMsg.SUBSCRIBE)
@@ -190,7 +190,7 @@ class Clients(unittest.TestCase):
         self.mediator.send((0, 0), event)
         self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
 
-    def test_closing_says_good_bye(self):
+    def test_closing_announces_the_end(self):
         self.mediator.answers[(2, 0)] = lambda ask: [speeds(ask.synNum, 2)]
         self.robot.roboclaw().speeds()
         self.robot.close()
@@ -205,7 +205,7 @@ class Clients(unittest.TestCase):
         action = order.Extensions[schemas.ninedof.subscribeAction]
         self.assertEqual((action.freq, action.accel, action.magnet), (50, True, False))
 
-    def test_new_drivers_say_more_of_motion(self):
+    def test_new_drivers_report_more_motion_data(self):
         def reading(ask):
             message = DriverMsg(type=DriverMsg.DATA, ackNum=ask.synNum)
             data = message.Extensions[schemas.ninedof.sensorData]
@@ -222,7 +222,7 @@ class Clients(unittest.TestCase):
         told = self.robot.ninedof().data(accelerometer=False)
         self.assertEqual(told.rate_deg_s, (0.018, 0.0, -40.25))
         self.assertEqual(told.attitude, amber.Attitude(87.5, 0.0, 0.0, True))
-        # An older driver does not say whether it is calibrated.
+        # An older driver does not report whether it is calibrated.
         message = schemas.ninedof.SensorData()
         message.attitude.headingDeg = 137.0
         self.assertFalse(amber.ImuReading._read(message).attitude.heading_calibrated)
@@ -258,7 +258,7 @@ class Addresses(unittest.TestCase):
         with self.assertRaises(ValueError):
             amber.aio._host_and_port("robot:x")
 
-    def test_nobody_listens(self):
+    def test_no_mediator_is_listening(self):
         unused = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]

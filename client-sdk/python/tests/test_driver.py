@@ -1,4 +1,4 @@
-"""Drivers as the mediator runs them: a process, its stdin and stdout."""
+"""Tests of drivers as processes with stdin and stdout, as the mediator runs them."""
 
 import os
 import signal
@@ -57,7 +57,7 @@ amber.serve(Test())
 """
 
 
-#: Prints in every way before it serves.
+#: Prints in several ways before it serves.
 EARLY = """
 import os, subprocess, sys
 import amber
@@ -66,10 +66,10 @@ os.write(1, b"from a library in C\\n")
 subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
 """ + DRIVER.replace("import amber\n", "", 1)
 
-#: Has no mediator of this project above it.
+#: Has no mediator of this project as its parent.
 EARLY_AND_ALONE = EARLY.replace("import amber\n", "import amber; amber.claim_stdout()\n", 1)
 
-#: A program that is no driver, though its parent is one.
+#: A program that is not a driver, but has a driver as its parent.
 CLIENT = "import amber; print('for the parent')"
 
 
@@ -85,7 +85,7 @@ class Bench:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            # As the mediator does: drivers lead a process group.
+            # Drivers lead a process group, as under the mediator.
             start_new_session=True,
         )
         self.guard = threading.Timer(PATIENCE, self.process.kill)
@@ -144,7 +144,7 @@ class Drivers(unittest.TestCase):
         self.assertEqual((message.type, message.ackNum), (DriverMsg.DATA, 5))
         self.assertEqual(text(message), "hello from 7")
 
-    def test_what_is_printed_before_serve_is_in_the_log(self):
+    def test_output_before_serve_goes_to_the_log(self):
         for device, driver in [("dummy:0", EARLY), (None, EARLY_AND_ALONE)]:
             self.tearDown()
             self.bench = Bench(device, driver)
@@ -155,7 +155,7 @@ class Drivers(unittest.TestCase):
             for line in ["from print", "from a library in C", "from a child"]:
                 self.assertIn(line, words.splitlines())
 
-    def test_the_output_of_a_client_below_a_driver_stays(self):
+    def test_the_output_of_a_client_started_by_a_driver_is_unchanged(self):
         said = subprocess.run(
             [sys.executable, "-c", CLIENT],
             env={**os.environ, "PYTHONPATH": SOURCE, "AMBER_DEVICE": "dummy:0"},
@@ -164,7 +164,7 @@ class Drivers(unittest.TestCase):
         )
         self.assertEqual(said.stdout, b"for the parent\n")
 
-    def test_no_number_no_answer(self):
+    def test_a_request_without_a_number_gets_no_answer(self):
         message = DriverMsg(type=DriverMsg.DATA)
         message.Extensions[schemas.dummy.message] = "quiet"
         self.bench.send(message)
@@ -184,7 +184,7 @@ class Drivers(unittest.TestCase):
             [(DriverMsg.PONG, 2, True), (DriverMsg.PONG, 0, False), (DriverMsg.DATA, 1, True)],
         )
 
-    def test_mistakes_and_garbage_do_not_end_it(self):
+    def test_exceptions_and_garbage_do_not_end_it(self):
         self.bench.ask("crash", 1)
         self.bench.process.stdin.write(encode(Header(clients=(7,)), b"\xff\xff"))
         self.bench.process.stdin.write(encode(Header(clients=(7,)), b"\x10\x63"))
@@ -215,7 +215,7 @@ class Drivers(unittest.TestCase):
         code, words = self.bench.end()
         self.assertEqual((code, words.split()), (0, ["gone", "7", "stopped"]))
 
-    def test_it_asks_other_devices_over_its_own_pipe(self):
+    def test_it_calls_other_devices_over_its_own_pipe(self):
         self.bench.ask("laser", 4)
         header, message = self.bench.receive()
         self.assertEqual((header.device_type, message.type), (0, DriverMsg.PING))
@@ -229,7 +229,7 @@ class Drivers(unittest.TestCase):
         self.assertEqual(text(message), "321 from 7")
 
     def health(self):
-        """What it says of its device before it answers."""
+        """The health reports before its answer."""
         said = []
         while True:
             header, message = self.bench.receive()
@@ -239,7 +239,7 @@ class Drivers(unittest.TestCase):
             health = message.Extensions[schemas.mediator.health]
             said.append((health.state, health.text))
 
-    def test_trouble_is_said_when_it_changes(self):
+    def test_trouble_is_reported_when_it_changes(self):
         ok, trouble = schemas.mediator.Health.OK, schemas.mediator.Health.TROUBLE
         for words, expected in [
             ("recovered", []),
@@ -252,13 +252,13 @@ class Drivers(unittest.TestCase):
             self.bench.ask(words)
             self.assertEqual(self.health(), expected, words)
 
-    def test_the_original_mediator_is_not_told(self):
+    def test_the_original_mediator_gets_no_reports(self):
         self.tearDown()
         self.bench = Bench(device=None)
         self.bench.ask("trouble")
         self.assertEqual(self.health(), [])
 
-    def test_the_end_of_stdin_is_the_end(self):
+    def test_it_ends_with_stdin(self):
         self.bench.ask("hello", 1)
         self.bench.receive()
         self.assertEqual(self.bench.end(), (0, "stopped\n"))

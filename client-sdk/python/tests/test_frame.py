@@ -1,4 +1,4 @@
-"""The bytes on the wire."""
+"""Tests of the bytes on the wire."""
 
 import random
 import unittest
@@ -7,7 +7,7 @@ from amber.device import Device
 from amber.errors import FrameError
 from amber.frame import MAX_PART, FrameReader, Header, decode, encode
 
-# A PING with synNum 7 for dummy:0: the id is written though it is 0.
+# A PING with synNum 7 for dummy:0: the id is encoded although it is 0.
 PING = bytes.fromhex("0004 0805 1000 0004 1002 1807")
 
 
@@ -34,7 +34,7 @@ class Frames(unittest.TestCase):
         with self.assertRaises(FrameError):
             decode(PING + b"\0")
 
-    def test_a_header_that_is_none(self):
+    def test_an_invalid_header(self):
         with self.assertRaises(FrameError):
             decode(bytes.fromhex("0002 0805 0000")[:3] + b"\xff\0\0")
 

@@ -1,4 +1,4 @@
-"""The schemas that come with the package are those of the repository."""
+"""Tests that the schemas in the package match those of the repository."""
 
 import os
 import pkgutil
@@ -48,7 +48,7 @@ class Schemas(unittest.TestCase):
 
     @unittest.skipUnless(HAS_COMPILER, "grpcio-tools is missing")
     @unittest.skipUnless(os.path.isdir(PROTO), "not in the repository")
-    def test_the_bundle_is_what_the_repository_says(self):
+    def test_the_bundle_matches_the_repository(self):
         """If this fails, run scripts/python-schemas."""
         files = sorted(name for name in os.listdir(PROTO) if name.endswith(".proto"))
         with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ class Schemas(unittest.TestCase):
         )
 
     @unittest.skipUnless(HAS_COMPILER, "grpcio-tools is missing")
-    def test_a_file_of_ones_own(self):
+    def test_a_user_defined_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "mine.proto")
             with open(path, "w") as file:

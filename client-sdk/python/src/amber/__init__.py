@@ -7,7 +7,7 @@
 =====================  =======================================================
 """
 
-# First of all: what other modules print must not reach the mediator.
+# First of all, so that output of other modules does not reach the mediator.
 from .wire import claim_stdout, claim_stdout_of_driver
 
 claim_stdout_of_driver()

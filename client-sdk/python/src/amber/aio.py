@@ -7,8 +7,8 @@
         async for scan in robot.hokuyo().scans():
             ...
 
-Everything here belongs to one event loop. The same for programs without
-asyncio is in :mod:`amber.client`.
+Everything here belongs to one event loop. For programs without
+asyncio, see :mod:`amber.client`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Transport(Protocol):
     """The connection to the mediator: UDP, or the pipe of a driver."""
 
     def send(self, frame: bytes) -> None:
-        """Sends a frame, or loses it. Never blocks."""
+        """Sends a frame, or drops it. Never blocks."""
 
     def close(self) -> None:
         """Ends it."""
@@ -62,15 +62,15 @@ class Transport(Protocol):
 class Client:
     """A connection to a mediator.
 
-    ``mediator`` is ``HOST`` or ``HOST:PORT`` (``AMBER_MEDIATOR`` in the
-    environment when it is not given, else this machine); ``deadline`` is how
-    many seconds an answer is waited for.
+    ``mediator`` is ``HOST`` or ``HOST:PORT`` (by default ``AMBER_MEDIATOR`` in the
+    environment, or else this machine); ``deadline`` is the
+    time limit for an answer in seconds.
     """
 
     def __init__(self, mediator: str | None = None, *, deadline: float = DEADLINE) -> None:
         self.mediator_address = mediator or os.environ.get("AMBER_MEDIATOR") or "127.0.0.1"
         self.deadline = deadline
-        #: The number of answers that came too late or twice.
+        #: The number of answers that were late or duplicated.
         self.late_answers = 0
         #: The number of invalid datagrams.
         self.malformed = 0
@@ -101,7 +101,7 @@ class Client:
         """Uses your own transport; pass its frames to :meth:`handle`."""
         self._transport = transport
         self._is_driver = is_driver
-        # Who speaks to the mediator itself is told when drivers die.
+        # The mediator notifies clients that have contacted it when drivers die.
         self._send(MEDIATOR, DriverMsg(type=DriverMsg.PING, synNum=next(self._numbers)))
         return self
 
@@ -155,7 +155,7 @@ class Client:
         return proxies.Hokuyo(self._proxy("hokuyo", id))
 
     def dummy(self, id: int = 0) -> proxies.Dummy:
-        """No hardware, for trying things out."""
+        """No hardware, for experiments."""
         return proxies.Dummy(self._proxy("dummy", id))
 
     def location(self, id: int = 0) -> proxies.Location:
@@ -192,7 +192,7 @@ class Client:
         except Exception:
             self.malformed += 1
             return
-        if not message.HasField("type"):  # none, or one that is not known here
+        if not message.HasField("type"):  # missing or unknown
             self.malformed += 1
             return
         if device == MEDIATOR:
@@ -223,7 +223,7 @@ class Client:
             self.late_answers += 1
 
     def _driver_died(self, device: Device, number: int) -> None:
-        error = DriverDied(f"{device} is unavailable; `amber status {device}` says why")
+        error = DriverDied(f"{device} is unavailable; `amber status {device}` shows the reason")
         for key, (asked, future) in list(self._pending.items()):
             if asked == device and number in (0, key) and not future.done():
                 future.set_exception(error)
@@ -265,7 +265,7 @@ class Client:
         text = f"no answer from {device} within {deadline:g} s"
         if self._is_driver or self._mediator_answers:
             return text
-        return f"{text}; does a mediator run at {self.mediator_address}?"
+        return f"{text}; is a mediator running at {self.mediator_address}?"
 
     # Subscriptions
 
@@ -282,8 +282,8 @@ class Client:
         if subscription in group:
             group.remove(subscription)
             if self._transport is not None:
-                # The device knows one subscription of this client: the last one
-                # ends it, any other leaves what is still listened to.
+                # The device knows one subscription of this client. The last one
+                # ends it; any other restores the remaining one.
                 last = group[-1]._start if group else subscription._stop
                 self._send(subscription.device, last)
         if not group:
@@ -296,7 +296,7 @@ class Client:
                     self._send(subscription.device, subscription._start)
 
     async def _watch_mediator(self) -> None:
-        """Subscribes again when the mediator or a driver was restarted, or had forgotten us."""
+        """Subscribes again if the mediator or a driver was restarted or forgot this client."""
         events = self.mediator().events()
         if self._is_driver:  # it ends with its mediator
             await self._follow(events)
@@ -358,7 +358,7 @@ class Proxy:
     async def request(self, message: Any) -> Any:
         """Sends a request, and returns its answer. Raises NoAnswer or DriverDied.
 
-        Nothing is sent twice: only you know whether that is harmless.
+        A request is never repeated: only you know whether that is harmless.
         """
         message.type = DriverMsg.DATA
         answer = await self.client._ask(self.device, message, self.deadline)
@@ -378,9 +378,9 @@ class Proxy:
         start: Any = None,
         stop: Any = None,
     ) -> Subscription[T]:
-        """What the device publishes; ``read`` makes a value of a message, or None.
+        """What the device publishes; ``read`` converts a message to a value, or None.
 
-        ``start`` and ``stop`` are messages for devices that want others than
+        ``start`` and ``stop`` are messages for devices that do not use
         SUBSCRIBE and UNSUBSCRIBE.
         """
         return Subscription(
@@ -392,15 +392,15 @@ class Proxy:
         )
 
     def messages(self) -> Subscription[Any]:
-        """All that the device publishes, as DriverMsg."""
+        """All publications of the device, as DriverMsg."""
         return self.subscription(lambda message: message)
 
 
 class Subscription(Generic[T]):
-    """What a device publishes: an asynchronous iterator.
+    """The publications of a device: an asynchronous iterator.
 
-    It begins with the first ``async for`` (or with ``async with``), goes on
-    after a restart of the driver or the mediator, and ends with the loop, or
+    It starts with the first ``async for`` (or with ``async with``), continues
+    after a restart of the driver or the mediator, and ends with the loop or
     with :meth:`close`. A reader that is too slow misses the oldest values.
     """
 
@@ -524,7 +524,7 @@ class _Udp(asyncio.DatagramProtocol):
         if isinstance(exc, ConnectionRefusedError):
             where = self._client.mediator_address
             self._client._fail_all(
-                Unreachable(f"no mediator listens at {where}; start one with `amber demo`")
+                Unreachable(f"no mediator is listening at {where}; start one with `amber demo`")
             )
 
 

@@ -7,7 +7,7 @@
         for scan in robot.hokuyo().scans():
             print(scan.nearest())
 
-It runs :mod:`amber.aio` in a thread of its own, and may be used from any
+It runs :mod:`amber.aio` in its own thread, and may be used from any
 thread. Errors, deadlines and values are the same.
 """
 
@@ -44,7 +44,7 @@ Self = TypeVar("Self", bound="Typed")
 class Client:
     """A connection to a mediator; see :class:`amber.aio.Client`.
 
-    Raises OSError when the name of the host cannot be found.
+    Raises OSError if the host name cannot be resolved.
     """
 
     def __init__(self, mediator: str | None = None, *, deadline: float = aio.DEADLINE) -> None:
@@ -109,7 +109,7 @@ class Client:
 
     @property
     def late_answers(self) -> int:
-        """The number of answers that came too late or twice."""
+        """The number of answers that were late or duplicated."""
         return self._aio.late_answers
 
     def device(self, device: str | Device) -> Proxy:
@@ -137,7 +137,7 @@ class Client:
         return Hokuyo(self, self._aio.hokuyo(id))
 
     def dummy(self, id: int = 0) -> Dummy:
-        """No hardware, for trying things out."""
+        """No hardware, for experiments."""
         return Dummy(self, self._aio.dummy(id))
 
     def location(self, id: int = 0) -> Location:
@@ -162,7 +162,7 @@ class Client:
 
 
 class Subscription(Generic[T]):
-    """What a device publishes: an iterator, ended by leaving the loop or :meth:`close`."""
+    """The publications of a device: an iterator, ended by leaving the loop or :meth:`close`."""
 
     def __init__(self, client: Client, inner: aio.Subscription[T]) -> None:
         self._client = client
@@ -185,7 +185,7 @@ class Subscription(Generic[T]):
     def next(self, timeout: float | None = None) -> T | None:
         """The next value; None when the subscription has ended.
 
-        Raises TimeoutError after so many seconds.
+        Raises TimeoutError after ``timeout`` seconds.
         """
         try:
             return self._client._run(asyncio.wait_for(self._inner.next(), timeout))
@@ -238,13 +238,13 @@ class Proxy:
         self._client._run(self._inner.send(message))
 
     def messages(self) -> Subscription[Any]:
-        """All that the device publishes, as DriverMsg."""
+        """All publications of the device, as DriverMsg."""
         return Subscription(self._client, self._inner.messages())
 
 
 class Typed:
-    """Base class of the typed devices. The methods of each are those of its
-    namesake in :mod:`amber.proxies`, and documented there."""
+    """Base class of the typed devices. The methods are those of the
+    class of the same name in :mod:`amber.proxies`, and documented there."""
 
     def __init__(self, client: Client, inner: Any) -> None:
         self._client = client
@@ -266,7 +266,7 @@ class Typed:
 
 
 class Dummy(Typed):
-    """No hardware, for trying things out."""
+    """No hardware, for experiments."""
 
     _inner: proxies.Dummy
 
@@ -283,7 +283,7 @@ class Dummy(Typed):
         self._run(self._inner.set_message(text))
 
     def messages(self) -> Subscription[str]:
-        """What it publishes, ten times a second."""
+        """Its publications, ten per second."""
         return self._listen(self._inner.messages())
 
 
@@ -327,7 +327,7 @@ class NineDof(Typed):
     def data(
         self, *, accelerometer: bool = True, gyroscope: bool = True, magnetometer: bool = True
     ) -> ImuReading:
-        """One reading of the sensors that are named."""
+        """One reading of the selected sensors."""
         return self._run(
             self._inner.data(
                 accelerometer=accelerometer, gyroscope=gyroscope, magnetometer=magnetometer
@@ -363,7 +363,7 @@ class Stargazer(Typed):
         return self._run(self._inner.pose())
 
     def poses(self, period_ms: int = 0) -> Subscription[Pose]:
-        """A pose every ``period_ms`` milliseconds; every one when it is 0."""
+        """A pose every ``period_ms`` milliseconds; every pose if it is 0."""
         return self._listen(self._inner.poses(period_ms))
 
 
@@ -487,5 +487,5 @@ class Mediator(Typed):
         return self._run(self._inner.drivers())
 
     def events(self) -> Subscription[Any]:
-        """What happens to devices and clients, as messages of mediator.proto."""
+        """Events of devices and clients, as messages of mediator.proto."""
         return self._listen(self._inner.events())

@@ -22,14 +22,14 @@ _NAMES = {number: name for name, number in TYPES.items()}
 
 
 class Device(NamedTuple):
-    """One device: its type, and which of that type."""
+    """One device: its type, and its number among devices of that type."""
 
     type: int
     id: int = 0
 
     @classmethod
     def parse(cls, text: str | Device) -> Device:
-        """``hokuyo``, ``hokuyo:1`` or ``4:1``. Raises ValueError."""
+        """``hokuyo``, ``hokuyo:1`` or ``4:1``. Raises ValueError if the name is invalid."""
         if isinstance(text, Device):
             return text
         name, _, number = text.partition(":")

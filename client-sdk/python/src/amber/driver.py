@@ -17,8 +17,8 @@
 
     amber.serve(Thermometer())
 
-The methods of a driver are called one after the other from one thread, so they
-need no locks and may take their time: PINGs are answered meanwhile by another.
+One thread calls the methods of a driver, one after the other, so they
+need no locks and may take long: another thread answers PINGs meanwhile.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Request:
 
 
 class Driver:
-    """Base class of a driver. Override what the device needs."""
+    """Base class of a driver. Override the methods that the device needs."""
 
-    #: Seconds between two calls of :meth:`publish`; None if it publishes by
+    #: Seconds between two calls of :meth:`publish`; None if it publishes with
     #: :meth:`send_to_subscribers` only.
     period: float | None = None
 
@@ -84,11 +84,11 @@ class Driver:
         """A client left or was lost. Stop everything that it set in motion."""
 
     def stop(self) -> None:
-        """Called last: stdin was closed, or SIGTERM came. Leave the device safe."""
+        """Called last: stdin was closed, or SIGTERM arrived. Bring the device to a safe state."""
 
     @property
     def subscribers(self) -> tuple[int, ...]:
-        """The clients that have subscribed, in order of their numbers."""
+        """The subscribed clients, in order of their numbers."""
         return tuple(sorted(self._serving().subscribers))
 
     def send_to_subscribers(self, message: Any) -> None:
@@ -96,7 +96,7 @@ class Driver:
         self._serving().publish(message)
 
     def trouble(self, why: str) -> None:
-        """Says that the device does not work, though the driver does: one
+        """Reports that the device does not work although the driver does: one
         sentence for people, such as "/dev/ttyACM0 is not there".
 
         ``amber events``, ``amber devices`` and ``amber status`` show it until
@@ -105,18 +105,18 @@ class Driver:
         characters are cut off. It is not logged. May be called from any
         thread. A mediator of the original system is not told.
         """
-        self._serving().say_health(" ".join(why.split())[:200] or "it does not work")
+        self._serving().say_health(" ".join(why.split())[:200] or "the device does not work")
 
     def recovered(self) -> None:
-        """Says that the device works, which is what is assumed to begin with.
-        May be called from any thread, and as often as you like."""
+        """Reports that the device works, which is the initial state.
+        May be called from any thread, at any rate."""
         self._serving().say_health(None)
 
     @property
     def robot(self) -> Client:
-        """Other devices of the same robot, asked over this driver's own pipe.
+        """Other devices of the same robot, used over this driver's own pipe.
 
-        Use it from the methods of the driver or from threads of your own.
+        Use it from the methods of the driver or from your own threads.
         """
         return self._serving().robot()
 
@@ -130,7 +130,7 @@ def serve(driver: Driver) -> None:
     """Runs a driver on stdin and stdout until its stdin ends or SIGTERM comes.
 
     stdout carries frames only, so ``print`` writes to stderr. In a process that
-    a mediator of this project started, that begins with ``import amber``. With
+    a mediator of this project started, this applies from ``import amber``. With
     another parent (the original mediator, a shell script) it begins here; call
     :func:`amber.claim_stdout` first if your program prints before.
     """
@@ -146,12 +146,12 @@ def serve(driver: Driver) -> None:
 
 
 def log(*words: object) -> None:
-    """A line for the log of the mediator."""
+    """Writes a line to the mediator's log."""
     print(*words, file=sys.stderr, flush=True)
 
 
 class _Pipe:
-    """One thread reads, one calls the driver, and whoever has something writes."""
+    """One thread reads, one calls the driver, and any thread may write."""
 
     def __init__(self, driver: Driver, output: BinaryIO) -> None:
         self.subscribers: dict[int, None] = {}
@@ -164,12 +164,12 @@ class _Pipe:
         self._ended = False
         self._robot: Client | None = None
         self._robot_lock = threading.Lock()
-        # What is wrong with the device, as far as was said.
+        # The problem of the device according to the last report.
         self._trouble: str | None = None
         self._trouble_lock = threading.Lock()
         driver._pipe = self
 
-    # The thread that calls the driver is the main one: signals reach it.
+    # The main thread calls the driver, because it receives signals.
 
     def run(self, input_fd: int) -> None:
         reader = threading.Thread(target=self._read, args=(input_fd,), daemon=True)
@@ -181,7 +181,7 @@ class _Pipe:
             self._driver.stop()
 
     def end(self) -> None:
-        # No lock: a signal may come while this thread holds it.
+        # No lock: a signal may arrive while this thread holds it.
         self._ended = True
 
     def _call_driver(self) -> None:
@@ -192,7 +192,7 @@ class _Pipe:
                     wait = self._until(due)
                     if wait is not None and wait <= 0:
                         break
-                    # Now and then even without work: signals only set a flag.
+                    # Wakes up regularly even without work, because signals only set a flag.
                     self._changed.wait(min(0.2, wait) if wait is not None else 0.2)
                 if self._ended and not self._work:
                     return
@@ -211,7 +211,7 @@ class _Pipe:
         return due - time.monotonic()
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """A mistake in one request must not end the driver for all others."""
+        """An error in one request must not end the driver for other clients."""
         try:
             work()
         except BrokenPipeError:
@@ -234,7 +234,7 @@ class _Pipe:
             log("stdin:", error)
         with self._changed:
             self._ended = True
-            # What is not done yet is for nobody.
+            # Nothing can receive the answers to waiting requests any more.
             self._work.clear()
             self._changed.notify()
 
@@ -277,7 +277,7 @@ class _Pipe:
             self._work.append((may_drop, work))
             self._changed.notify()
 
-    # What the reader has found, called in the main thread.
+    # Work found by the reader, executed in the main thread.
 
     def _answer(self, header: Header, message: Any) -> None:
         wants_answer = bool(message.HasField("synNum"))
@@ -315,7 +315,7 @@ class _Pipe:
             if trouble == self._trouble:
                 return
             self._trouble = trouble
-            # Only a mediator that names our device takes such a message.
+            # Only a mediator that sets this variable understands such a message.
             if "AMBER_DEVICE" not in os.environ:
                 return
             message = DriverMsg(type=DriverMsg.DATA)
@@ -329,7 +329,7 @@ class _Pipe:
         try:
             self.write(encode(header, message.SerializeToString()))
         except FrameError as error:
-            log("not sent:", error)
+            log("message not sent:", error)
 
     def write(self, frame: bytes) -> None:
         """Sends a frame; blocks while the mediator does not read."""

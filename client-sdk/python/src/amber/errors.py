@@ -20,7 +20,7 @@ class DriverDied(AmberError):
 
 
 class Unreachable(AmberError, ConnectionError):
-    """The network says that no mediator listens at the address."""
+    """The network reports that no mediator is listening at the address."""
 
 
 class BadAnswer(AmberError, ValueError):

@@ -56,7 +56,7 @@ class Typed:
 
 
 class Dummy(Typed):
-    """No hardware, for trying things out."""
+    """No hardware, for experiments."""
 
     async def status(self) -> DummyStatus:
         """The flag and the text."""
@@ -79,7 +79,7 @@ class Dummy(Typed):
         await self.proxy.send(message)
 
     def messages(self) -> Subscription[str]:
-        """What it publishes, ten times a second."""
+        """Its publications, ten per second."""
         text = schemas.dummy.message
         return self.proxy.subscription(
             lambda m: cast(str, m.Extensions[text]) if m.HasExtension(text) else None
@@ -137,7 +137,7 @@ class NineDof(Typed):
     async def data(
         self, *, accelerometer: bool = True, gyroscope: bool = True, magnetometer: bool = True
     ) -> ImuReading:
-        """One reading of the sensors that are named."""
+        """One reading of the selected sensors."""
         message = DriverMsg()
         request = message.Extensions[schemas.ninedof.dataRequest]
         request.accel, request.gyro, request.magnet = accelerometer, gyroscope, magnetometer
@@ -188,7 +188,7 @@ class Stargazer(Typed):
         return Pose._read(answer.Extensions[data]) if answer.HasExtension(data) else None
 
     def poses(self, period_ms: int = 0) -> Subscription[Pose]:
-        """The last pose every ``period_ms`` milliseconds; every one when it is 0.
+        """The last pose every ``period_ms`` milliseconds; every pose if it is 0.
 
         There are none while no marker is in view.
         """
@@ -382,7 +382,7 @@ class Mediator(Typed):
                 return found
 
     def events(self) -> Subscription[Any]:
-        """What happens to devices and clients, as messages of mediator.proto."""
+        """Events of devices and clients, as messages of mediator.proto."""
         event = schemas.mediator.event
         return self.proxy.subscription(
             lambda m: m.Extensions[event] if m.HasExtension(event) else None

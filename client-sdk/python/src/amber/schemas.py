@@ -1,14 +1,14 @@
-"""The messages, made from the schemas of Amber when this module is imported. PURE.
+"""The messages, created from Amber's schemas when this module is imported. PURE.
 
-``DriverMsg`` is the message that all devices share. What a device adds stands
+``DriverMsg`` is the message that all devices share. The additions of a device are
 in a namespace with its name: ``schemas.roboclaw.MotorsSpeed`` is a message,
 ``schemas.roboclaw.currentSpeed`` an extension, used as
 ``message.Extensions[schemas.roboclaw.currentSpeed]``.
 
 :func:`load` does the same for a ``.proto`` file of your own.
 
-The classes are made at run time, so any version of protobuf from 3.20 on does,
-and nothing clashes with generated modules that a program has besides.
+The classes are made at run time, so any version of protobuf from 3.20 works,
+and they do not conflict with generated modules of the program.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if not hasattr(message_factory, "GetMessageClass"):  # before protobuf 4.22
 
 
 def load(path: str) -> Any:
-    """Compiles a ``.proto`` file of your own, and returns what it declares.
+    """Compiles your own ``.proto`` file, and returns its declarations.
 
     ``import "drivermsg.proto";`` finds Amber's own schemas. Needs a compiler:
     ``pip install grpcio-tools``, or ``protoc`` on the PATH.
 
-    Raises ValueError when the file has mistakes, and RuntimeError when there
+    Raises ValueError if the file has errors, and RuntimeError if there
     is no compiler.
     """
     folder, name = os.path.split(os.path.abspath(path))
     if not os.path.exists(path):
-        raise FileNotFoundError(f"no file {path}")
+        raise FileNotFoundError(f"{path} does not exist")
     with tempfile.TemporaryDirectory() as temporary:
         known = os.path.join(temporary, "known.binpb")
         with open(known, "wb") as file:
@@ -90,7 +90,7 @@ def _bundled() -> bytes:
 
 
 def _add(descriptor_set: bytes) -> list[str]:
-    """Adds files to the pool; their names, in order."""
+    """Adds files to the pool; returns their names, in order."""
     names = []
     for file in descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file:
         _POOL.AddSerializedFile(file.SerializeToString())
@@ -103,14 +103,14 @@ def _class(descriptor: Any) -> Any:
         made = _FACTORY.GetPrototype(descriptor)
     else:
         made = message_factory.GetMessageClass(descriptor)
-    # protobuf leaves None here, on which `help()` fails.
+    # protobuf leaves None here, which breaks `help()`.
     if made.__module__ is None:
         made.__module__ = __name__
     return made
 
 
 def _namespace(name: str) -> Any:
-    """All that a file declares, by name."""
+    """All declarations of a file, by name."""
     file = _POOL.FindFileByName(name)
     inside = SimpleNamespace()
     for message in file.message_types_by_name.values():
@@ -119,7 +119,7 @@ def _namespace(name: str) -> Any:
         if extension.message_type is not None:
             _class(extension.message_type)
         extended = _class(extension.containing_type)
-        # Only some of the implementations before protobuf 5 want to be told.
+        # Only some implementations before protobuf 5 need this.
         with contextlib.suppress(AttributeError, NotImplementedError):
             extended.RegisterExtension(extension)
         setattr(inside, extension.name, extension)

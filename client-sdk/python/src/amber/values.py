@@ -26,12 +26,12 @@ class WheelSpeeds:
 
     @classmethod
     def all(cls, mm_s: float) -> WheelSpeeds:
-        """Straight on, or back when negative."""
+        """Straight ahead, or backwards if negative."""
         return cls.sides(mm_s, mm_s)
 
     @classmethod
     def sides(cls, left_mm_s: float, right_mm_s: float) -> WheelSpeeds:
-        """One speed for each side; the robot turns to its slower side."""
+        """One speed per side; the robot turns to its slower side."""
         left, right = round(left_mm_s), round(right_mm_s)
         return cls(left, right, left, right)
 
@@ -79,7 +79,7 @@ class Scan:
 
     angles_deg: Sequence[float] = field(repr=False)
     distances_mm: Sequence[int] = field(repr=False)
-    #: When it was taken, in seconds since the Unix epoch; None if unknown.
+    #: The time of the scan, in seconds since the Unix epoch; None if unknown.
     taken_at_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -264,7 +264,7 @@ class DummyStatus:
 
 @dataclass(frozen=True)
 class DriverStatus:
-    """A driver, as the mediator sees it."""
+    """The state of a driver in the mediator."""
 
     #: The devices that it serves, as ``hokuyo:0``.
     devices: tuple[str, ...]
@@ -272,7 +272,7 @@ class DriverStatus:
     state: str
     pid: int | None
     restarts: int
-    #: Why it is not up.
+    #: The reason why it is not up.
     reason: str | None
 
     @classmethod

@@ -29,7 +29,7 @@ def claim_stdout() -> BinaryIO:
     if _wire is None:
         wire = os.fdopen(os.dup(_STDOUT), "wb", buffering=0)
         os.dup2(_STDERR, _STDOUT)
-        # Text that still waits in the old object follows the descriptor.
+        # Text that is still in the buffer of the old object goes to stderr, too.
         sys.stdout = sys.stderr
         _wire = wire
     return _wire
@@ -37,7 +37,7 @@ def claim_stdout() -> BinaryIO:
 
 def claim_stdout_of_driver() -> None:
     """Reserves stdout if a mediator of this project started this process."""
-    # Not possible only with a closed stdout or stderr; `serve` reports that.
+    # Fails only with a closed stdout or stderr; `serve` reports that.
     with contextlib.suppress(OSError):
         if _is_driver():
             claim_stdout()
