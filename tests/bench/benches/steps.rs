@@ -1,8 +1,8 @@
-//! What the steps of a message cost without the system: `cargo bench -p
-//! amber-bench`. IO.
+//! The cost of the steps of a message, without the operating system: `cargo bench -p amber-bench`.
+//! IO.
 //!
-//! Nanoseconds of the fastest of many short runs, which is what other load on
-//! the machine changes least. `-- --quick` only shows that all of it works.
+//! Reports the nanoseconds of the fastest of many short runs, because other load on the machine
+//! affects that value least. `-- --quick` only checks that everything works.
 
 #![allow(clippy::print_stdout)] // What a program is for.
 
@@ -18,7 +18,7 @@ use amber_mediator::supervise::Event;
 use amber_proto::{ClientId, DriverHdr, Frame, Header, HeaderBytes, MsgType};
 use prost::Message;
 
-/// Messages that come together, as in a turn of the shell.
+/// Messages in one turn of the shell.
 const TURN: u32 = 64;
 
 fn main() {
@@ -87,7 +87,7 @@ impl Bench {
     }
 }
 
-/// A mediator without a shell, with one driver and clients that it knows.
+/// A mediator core without a shell, with one driver and known clients.
 struct Mediator {
     core: Core,
     now: Instant,
@@ -97,10 +97,10 @@ struct Mediator {
 
 const DRIVER: DriverKey = DriverKey(0);
 
-/// Clients that a mediator has room for.
+/// The number of clients in a full table.
 const CLIENTS: u32 = 20_000;
 
-/// Ports of one host that are used.
+/// The number of ports in use on one host.
 const PORTS: u32 = 30_000;
 
 impl Mediator {
@@ -131,7 +131,7 @@ impl Mediator {
 
     fn request(&mut self, client: u32, datagram: &[u8]) {
         let ip = Ipv4Addr::from(0x0a00_0000 + client / self.of_one_host);
-        // From no port of a mediator.
+        // Ports that no mediator uses.
         let port = 30_000 + (client % self.of_one_host) as u16;
         let from = ClientAddress {
             socket: 0,
@@ -144,7 +144,7 @@ impl Mediator {
         }
     }
 
-    /// Once in a turn, the pipe takes everything.
+    /// Once per turn, the pipe takes everything.
     fn write(&mut self) {
         while let Some(key) = self.core.router.poll_dirty() {
             let queue = self.core.router.queue_mut(key).expect("is known");

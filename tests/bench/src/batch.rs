@@ -9,10 +9,10 @@ use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, recvmmsg, sendmmsg};
 /// Datagrams in one batch.
 pub const BATCH: usize = 64;
 
-/// Room for any datagram.
+/// The maximum size of a datagram.
 const DATAGRAM: usize = 1 << 16;
 
-/// What a batch is received into.
+/// The buffers for receiving a batch.
 pub struct Receiver {
     bytes: Vec<u8>,
     headers: MultiHeaders<SockaddrIn>,
@@ -28,8 +28,8 @@ impl Default for Receiver {
 }
 
 impl Receiver {
-    /// Takes what is there, at most [`BATCH`], and never waits. The datagrams
-    /// stay readable as long as they are not overwritten by the next batch.
+    /// Takes the waiting datagrams, at most [`BATCH`], without blocking. The datagrams stay
+    /// readable until the next batch overwrites them.
     pub fn receive(&mut self, socket: RawFd) -> Datagrams<'_> {
         let mut lengths = [(0, None); BATCH];
         let mut count = 0;
@@ -37,7 +37,7 @@ impl Receiver {
         let mut slices: [_; BATCH] =
             std::array::from_fn(|_| [IoSliceMut::new(slices.next().unwrap_or_default())]);
         let flags = MsgFlags::MSG_DONTWAIT;
-        // Whatever the error is, there is nothing to read.
+        // Whatever the error is, nothing can be read.
         if let Ok(messages) = recvmmsg(socket, &mut self.headers, &mut slices, flags, None) {
             for (message, entry) in messages.zip(&mut lengths) {
                 *entry = (message.bytes, message.address);
@@ -52,7 +52,7 @@ impl Receiver {
     }
 }
 
-/// What has come.
+/// The received datagrams.
 pub struct Datagrams<'a> {
     bytes: &'a [u8],
     lengths: [(usize, Option<SockaddrIn>); BATCH],
@@ -60,19 +60,19 @@ pub struct Datagrams<'a> {
 }
 
 impl Datagrams<'_> {
-    /// In order, with the senders.
+    /// The datagrams in order, with their senders.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<SockaddrIn>)> {
         (self.bytes.chunks_exact(DATAGRAM))
             .zip(&self.lengths[..self.count])
             .map(|(bytes, (length, from))| (&bytes[..*length], *from))
     }
 
-    /// How many they are.
+    /// The number of datagrams.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether nothing has come.
+    /// Whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -88,8 +88,8 @@ impl Default for Sender {
 }
 
 impl Sender {
-    /// Sends frames, at most [`BATCH`], to where the socket is connected. What the
-    /// system refuses is left out.
+    /// Sends frames, at most [`BATCH`], to the connected address. Skips frames that the system
+    /// rejects.
     pub fn send_all(&mut self, socket: RawFd, frames: &[Vec<u8>]) {
         let mut datagrams = [[IoSlice::new(&[]); 2]; BATCH];
         for (datagram, frame) in datagrams.iter_mut().zip(frames) {
@@ -99,8 +99,8 @@ impl Sender {
         self.send(socket, &datagrams[..count], &[None; BATCH][..count]);
     }
 
-    /// Sends all of them, at most [`BATCH`], to the addresses, or to where the
-    /// socket is connected. What the system refuses is left out.
+    /// Sends all of them, at most [`BATCH`], to the addresses, or to the connected address. Skips
+    /// frames that the system rejects.
     pub fn send(
         &mut self,
         socket: RawFd,

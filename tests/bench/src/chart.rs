@@ -5,11 +5,11 @@ use std::fmt::Write;
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What it shows.
+    /// The label.
     pub label: String,
-    /// How long it is; 0 or more.
+    /// The value; 0 or more.
     pub value: f64,
-    /// It is the one that this is about.
+    /// Whether to highlight the bar.
     pub is_ours: bool,
 }
 
@@ -19,7 +19,7 @@ const VALUES: f64 = 70.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 44.0;
 
-/// A chart of bars on one scale that begins at zero, with a line at `mark`.
+/// A chart of bars on one scale that starts at zero, with a line at `mark`.
 pub fn bars(title: &str, bars: &[Bar], mark: Option<f64>) -> String {
     let height = TOP + ROW * bars.len() as f64 + 10.0;
     let longest = (bars.iter().map(|bar| bar.value))
@@ -63,7 +63,7 @@ pub fn bars(title: &str, bars: &[Bar], mark: Option<f64>) -> String {
     svg
 }
 
-/// Three digits that count, and thousands as they are.
+/// Formats a number with three significant digits; thousands are written out.
 pub fn number(value: f64) -> String {
     match value.abs() {
         v if v.is_nan() => "-".into(),

@@ -1,4 +1,4 @@
-//! One client waits for its answers while another floods the same driver. IO.
+//! One client sends requests while another floods the same driver. IO.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -9,8 +9,8 @@ use anyhow::anyhow;
 use crate::load::{self, Asker, Flood, Seen};
 use crate::samples::Samples;
 
-/// The loads: a name, the flood, and what the driver takes for each request in
-/// microseconds; `bench-echo` takes next to nothing.
+/// The loads: a name, the flood, and the driver's time per request in microseconds; `bench-echo`
+/// needs almost none.
 pub const FLOODED: [(&str, Flood, Option<u32>); 3] = [
     ("flooded, window 64", Flood::Window(64), None),
     ("flooded, 20 000 a second", Flood::PerSecond(20_000.0), None),
@@ -21,28 +21,28 @@ pub const FLOODED: [(&str, Flood, Option<u32>); 3] = [
     ),
 ];
 
-/// What a client sees that always has one request open, alone and beside a
-/// client that floods the same driver.
+/// The results of a client with one request in flight, alone and next to a client that floods the
+/// same driver.
 #[derive(Debug)]
 pub struct Bystander {
     /// Without the flood.
     pub alone: Asked,
-    /// Beside it.
+    /// With the flood.
     pub flooded: Asked,
-    /// What came of the flood.
+    /// The results of the flood.
     pub flood: Seen,
 }
 
-/// What became of requests.
+/// The results of requests.
 #[derive(Debug, Default)]
 pub struct Asked {
-    /// How many there were.
+    /// The number of requests.
     pub sent: u64,
-    /// The times of those that were answered within [`load::PATIENCE`].
+    /// The latencies of those answered within [`load::PATIENCE`].
     pub times: Samples,
 }
 
-/// Both, one after the other.
+/// Measures both, one after the other.
 ///
 /// # Errors
 /// The candidate does not answer at all.
@@ -55,7 +55,7 @@ pub fn bystander(
     let mut asker = Asker::new(to, 64)?;
     asker.warm_up()?;
     let alone = ask_for(&mut asker, duration)?;
-    // The flood begins before the first request that counts, and ends after the last.
+    // The flood starts before the first measured request and ends after the last.
     let flooding = thread::spawn(move || load::flood(to, pid, 1, flood, 64, 2 * duration));
     ask_for(&mut asker, duration / 2)?;
     let flooded = ask_for(&mut asker, duration)?;
@@ -82,7 +82,7 @@ fn ask_for(asker: &mut Asker, duration: Duration) -> anyhow::Result<Asked> {
 }
 
 impl Bystander {
-    /// What is reported of it.
+    /// Reports the quantities.
     pub fn quantities(mut self, mut add: impl FnMut(&str, f64)) {
         let (alone, flooded) = (&mut self.alone, &mut self.flooded);
         for (name, part) in [("p50", 0.5), ("p99", 0.99)] {

@@ -1,4 +1,4 @@
-//! What the mediator is held to. PURE.
+//! The performance goals of the mediator. PURE.
 
 use self::Cores::{Any, Apart, One};
 use crate::fairness::FLOODED;
@@ -6,57 +6,56 @@ use crate::load::Flood;
 use crate::peers::fastest;
 use crate::results::{Candidate, Results};
 
-/// One promise.
+/// A goal.
 #[derive(Clone, Debug)]
 pub struct Goal {
     /// The load.
     pub load: &'static str,
     /// The quantity with its unit.
     pub quantity: &'static str,
-    /// What it must keep to.
+    /// The limit.
     pub limit: Limit,
 }
 
-/// What a quantity must keep to.
+/// The limit of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
-    /// So many times what `floor -b` needs.
+    /// At most this multiple of `floor -b`.
     TimesFloorAtMost(f64),
-    /// The same the other way around.
+    /// At least this multiple of `floor -b`.
     TimesFloorAtLeast(f64),
-    /// More than a peer, which had so many times what `floor -b` had.
+    /// More than a peer, which reached this multiple of `floor -b`.
     FasterThan(&'static str, f64),
-    /// By itself.
+    /// An absolute maximum.
     AtMost(f64),
-    /// By itself.
+    /// An absolute minimum.
     AtLeast(f64),
 }
 
-/// What came of a goal.
+/// The result of a goal.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// Which.
+    /// The goal.
     pub goal: Goal,
-    /// The ratio, or the quantity.
+    /// The measured ratio or quantity.
     pub value: f64,
     /// Whether the goal was reached.
     pub reached: bool,
 }
 
-/// Who runs on which core.
+/// The assignment of processes to cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cores {
-    /// Where the system puts them, which differs from one run to the next.
+    /// Chosen by the system, which varies between runs.
     Any,
-    /// Load, candidate and driver on one.
+    /// Load, candidate and driver on one core.
     One,
-    /// Candidate and driver on one, the load on another, as if it were another
-    /// machine. A load that shares their core takes it from them with each datagram,
-    /// and that is chance.
+    /// Candidate and driver on one core, the load on another, as if it were another machine. A load
+    /// on the same core would take CPU time from them with each datagram, at random.
     Apart,
 }
 
-/// The loads with round trips, and the bytes of a message.
+/// The round-trip loads, with the message size in bytes.
 pub const ROUND_TRIPS: [(&str, Cores, usize); 9] = [
     ("rtt, 64 B", Any, 64),
     ("rtt, 1 KiB", Any, 1024),
@@ -69,7 +68,7 @@ pub const ROUND_TRIPS: [(&str, Cores, usize); 9] = [
     ("rtt apart, 6.8 kB", Apart, 6800),
 ];
 
-/// The loads with many requests: clients, requests in flight of each, bytes.
+/// The flood loads: clients, requests in flight per client, bytes.
 pub const FLOODS: [(&str, usize, Flood, usize); 6] = [
     ("1 client x 64, 64 B", 1, Flood::Window(64), 64),
     (AT_ONCE, 1, Flood::AtOnce(64), 64),
@@ -79,10 +78,10 @@ pub const FLOODS: [(&str, usize, Flood, usize); 6] = [
     ("1 client x 64, 6.8 kB", 1, Flood::Window(64), 6800),
 ];
 
-/// A client that gives the system many requests in one call, as clients of NATS do.
+/// A client that passes many requests to the system in one call, as NATS clients do.
 const AT_ONCE: &str = "1 client x 64 at once, 64 B";
 
-/// The loads with subscribers: how many, messages in a second, bytes.
+/// The loads with subscribers: their number, messages per second, bytes.
 pub const FAN_OUTS: [(&str, Cores, usize, u32, usize); 8] = [
     ("10 subscribers, 50 Hz, 64 B", Any, 10, 50, 64),
     ("100 subscribers, 50 Hz, 64 B", Any, 100, 50, 64),
@@ -94,7 +93,7 @@ pub const FAN_OUTS: [(&str, Cores, usize, u32, usize); 8] = [
     ("100 subscribers apart, 40 Hz, 6.8 kB", Apart, 100, 40, 6800),
 ];
 
-/// What was measured, goal by goal; goals without a measurement are left out.
+/// The verdict for each goal; goals without a measurement are skipped.
 pub fn verdicts(results: &Results) -> Vec<Verdict> {
     goals()
         .into_iter()
@@ -144,7 +143,7 @@ fn goals() -> Vec<Goal> {
     let with_one_client = (FLOODS.iter())
         .filter(|(_, clients, flood, _)| matches!((clients, flood), (1, Flood::Window(_))));
     for (size, (load, ..)) in with_one_client.enumerate() {
-        // NATS with short messages is beyond the goal.
+        // NATS with short messages is exempt from the goal.
         let nats = Some("NATS").filter(|_| size == 0);
         for (peer, speed) in [fastest(size, nats), nats.and_then(|_| fastest(size, None))]
             .into_iter()
@@ -170,7 +169,8 @@ fn goals() -> Vec<Goal> {
         "part_of_best",
         Limit::AtLeast(0.9),
     );
-    // While one waits, no more are served than buffers and queues on the way hold.
+    // While one request waits, at most the contents of the buffers and queues on the way are
+    // served.
     add(
         "overload, twice the best",
         "p99_of_what_is_held",
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_goal_is_reached_or_not_or_not_measured() {
+    fn a_goal_is_reached_or_missed_or_not_measured() {
         let mut results = Results::default();
         for (candidate, value) in [(Candidate::FloorBatched, 100.0), (Candidate::Amber, 94.0)] {
             results.add("1 client x 64, 64 B", "per_s", candidate, value);
@@ -228,7 +228,7 @@ mod tests {
             [
                 ("p50_us", 0.94, true),
                 ("per_s", 0.94, false),
-                // More than ZeroMQ, and less than NATS.
+                // More than ZeroMQ, less than NATS.
                 ("per_s", 0.94, true),
                 ("per_s", 0.94, false),
                 ("wakeups_per_s", 4.0, true)

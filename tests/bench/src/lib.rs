@@ -1,19 +1,18 @@
-//! Measures the mediator against the least code that can do its job.
+//! Compares the mediator with a minimal implementation of its job.
 //!
-//! `scripts/bench` builds everything and runs `bench`. It starts three
-//! *candidates* in turns, each with the same driver (`bench-echo`), and puts
-//! the same loads on them from this process:
+//! `scripts/bench` builds everything and runs `bench`. It starts three *candidates* in turns, each
+//! with the same driver (`bench-echo`), and applies the same loads to them from this process:
 //!
 //! ```text
 //!   bench (load) -- UDP -- candidate -- pipes -- bench-echo
 //! ```
 //!
 //! - `floor`: one thread that rewrites headers, one system call per message,
-//! - `floor -b`: the same with batches: the yardstick,
-//! - `amber`: the mediator as it is delivered.
+//! - `floor -b`: the same with batches; the reference,
+//! - `amber`: the mediator with its default settings.
 //!
-//! Only ratios within one round carry over to other machines, so that is what
-//! is reported: medians over the rounds, and the goals that they are held to.
+//! Only ratios within one round carry over to other machines. The reports therefore show medians
+//! over the rounds, ratios, and goals for them.
 
 pub mod batch;
 pub mod chart;

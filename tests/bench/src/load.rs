@@ -1,7 +1,6 @@
-//! The loads: UDP clients that ask, flood, or listen. IO.
+//! The loads: UDP clients that send requests, flood, or subscribe. IO.
 //!
-//! Everything happens on one thread. A request without an answer for
-//! [`PATIENCE`] counts as lost.
+//! Everything happens on one thread. A request without a reply within [`PATIENCE`] counts as lost.
 
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -19,45 +18,45 @@ use crate::probe::{self, Probe};
 use crate::process::CpuMeter;
 use crate::samples::Samples;
 
-/// When a request counts as lost.
+/// The time after which a request counts as lost.
 pub const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How often a newcomer asks: on a busy machine an answer may come too late.
+/// How often a new client repeats its request: on a busy machine a reply may be late.
 pub const TRIES: usize = 5;
 
-/// What a load has seen.
+/// The results of a load.
 #[derive(Debug)]
 pub struct Seen {
     /// Requests, or publications that were due.
     pub sent: u64,
-    /// Answers, or publications that came.
+    /// Replies, or publications that arrived.
     pub received: u64,
-    /// The time that it took.
+    /// The duration.
     pub elapsed: Duration,
-    /// CPU time of the candidate meanwhile.
+    /// The CPU time of the candidate in that time.
     pub cpu: Duration,
-    /// From a request to its answer, or from publishing to arriving.
+    /// The times from request to reply, or from publication to arrival.
     pub times: Samples,
 }
 
 impl Seen {
-    /// Answers in a second.
+    /// Replies per second.
     pub fn per_second(&self) -> f64 {
         self.received as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// CPU time of the candidate for each answer, in microseconds.
+    /// CPU time of the candidate per reply, in microseconds.
     pub fn cpu_us(&self) -> f64 {
         self.cpu.as_nanos() as f64 / 1e3 / self.received as f64
     }
 
-    /// What did not come, in percent.
+    /// Missing replies, in percent.
     pub fn lost_percent(&self) -> f64 {
         100.0 * (1.0 - self.received as f64 / self.sent.max(1) as f64)
     }
 }
 
-/// One client that asks, waits for the answer, and asks again.
+/// One client with one request in flight, repeatedly.
 ///
 /// # Errors
 /// The candidate does not answer at all.
@@ -87,19 +86,19 @@ pub fn round_trips(
     })
 }
 
-/// Clients that one after another ask until they are answered, each from its
-/// own address, at most [`TRIES`] times. Returns how many were answered.
+/// New clients, one after another, each with its own address, that repeat a request at most
+/// [`TRIES`] times. Returns the number of clients that got a reply.
 ///
 /// # Errors
 /// The system has no sockets left.
 pub fn newcomers(to: SocketAddr, count: u32) -> anyhow::Result<u32> {
     let mut answered = 0;
     for i in 0..count {
-        // 127.1.0.1 and so on, all of them on this machine.
+        // 127.1.0.1 and so on: loopback addresses.
         let own = Ipv4Addr::from(0x7f01_0001 + i / 250 * 256 + i % 250);
         let mut asker = Asker::from_address((own, 0).into(), to, probe::MIN_BYTES)?;
         while asker.socket.local_addr()?.port() == to.port() {
-            // From there a mediator takes nothing: it might be another mediator.
+            // A mediator ignores this port, because another mediator might use it.
             asker = Asker::from_address((own, 0).into(), to, probe::MIN_BYTES)?;
         }
         for _ in 0..TRIES {
@@ -112,13 +111,13 @@ pub fn newcomers(to: SocketAddr, count: u32) -> anyhow::Result<u32> {
     Ok(answered)
 }
 
-/// The time from now to the first answer.
+/// Waits for the first reply.
 ///
 /// # Errors
-/// There is none within ten seconds.
+/// No reply arrives within ten seconds.
 pub fn first_answer(to: SocketAddr) -> anyhow::Result<()> {
     let start = Instant::now();
-    // The drivers are asked whether they are there: that is what all can answer.
+    // Sends PINGs to the driver, which every candidate forwards.
     let mut asker = Asker::of_kind(MsgType::Ping, probe::MIN_BYTES, to)?;
     while start.elapsed() < Duration::from_secs(10) {
         if asker.ask_any(Duration::from_millis(20))? {
@@ -137,7 +136,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// A client that will ask with messages of so many bytes.
+    /// Creates a client whose messages have this size.
     ///
     /// # Errors
     /// The system has no sockets left.
@@ -164,10 +163,10 @@ impl Asker {
         Ok(asker)
     }
 
-    /// Asks until the first answer.
+    /// Repeats a request until the first reply.
     ///
     /// # Errors
-    /// There is none within ten seconds.
+    /// No reply arrives within ten seconds.
     pub fn warm_up(&mut self) -> anyhow::Result<()> {
         let start = Instant::now();
         while self.ask()?.is_none() {
@@ -176,7 +175,7 @@ impl Asker {
         Ok(())
     }
 
-    /// Asks, and waits for the answer: nanoseconds, or `None` when it is lost.
+    /// Sends a request and waits for the reply. Returns nanoseconds, or `None` if it is lost.
     ///
     /// # Errors
     /// The socket fails.
@@ -184,7 +183,7 @@ impl Asker {
         self.number += 1;
         let start = now_ns();
         probe::stamp(&mut self.frame[self.message..], start, self.number);
-        // An error of the last datagram, such as a closed port, is no answer.
+        // An error of the previous datagram, such as a closed port, is not a reply.
         if self.socket.send(&self.frame).is_err() {
             return Ok(None);
         }
@@ -200,7 +199,7 @@ impl Asker {
         }
     }
 
-    /// Whether anything comes back within that time.
+    /// Whether any reply arrives within this time.
     fn ask_any(&mut self, patience: Duration) -> anyhow::Result<bool> {
         self.socket.set_read_timeout(Some(patience))?;
         self.number += 1;
@@ -210,24 +209,24 @@ impl Asker {
     }
 }
 
-/// How a flood is sent.
+/// The mode of a flood.
 #[derive(Clone, Copy, Debug)]
 pub enum Flood {
-    /// Every client has so many requests outstanding.
+    /// Every client keeps this number of requests in flight.
     Window(usize),
-    /// The same, and what a client sends in a row it gives to the system with one
-    /// call, which cuts it apart when nobody wants it whole.
+    /// The same, but a client passes consecutive requests to the system in one call, and the system
+    /// splits them when necessary.
     AtOnce(usize),
-    /// All clients together send so many in a second, answers or not.
+    /// All clients together send this many per second, whether or not replies arrive.
     PerSecond(f64),
 }
 
-/// The receive buffer that sockets are to have.
+/// The requested size of the receive buffers.
 const SOCKET_BYTES: usize = 4 << 20;
 
-/// How many requests and answers may be on their way at the same time through a candidate
-/// with one driver: what the system holds for its socket and for those of so many
-/// clients, two pipes, what the driver has read, and so many in the queue.
+/// The number of requests and replies that can be in transit through a candidate with one driver:
+/// the contents of its socket buffer and of the clients' socket buffers, of two pipes, of the
+/// driver's input, and of a queue of this length.
 ///
 /// # Errors
 /// The system has no sockets left.
@@ -238,8 +237,8 @@ pub fn held_on_the_way(clients: usize, bytes: usize, queue: usize) -> anyhow::Re
     Ok(sockets + 3 * PIPE / frame.len() + queue)
 }
 
-/// How many datagrams the system holds for a socket; more, if it may keep what was sent
-/// at once in one piece.
+/// The number of datagrams in a socket buffer. It is larger if the system may store several
+/// datagrams in one piece.
 fn held_by_a_socket(datagram: &[u8], in_one_piece: bool) -> anyhow::Result<usize> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket2::SockRef::from(&socket).set_recv_buffer_size(SOCKET_BYTES)?;
@@ -249,7 +248,7 @@ fn held_by_a_socket(datagram: &[u8], in_one_piece: bool) -> anyhow::Result<usize
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     sender.connect(socket.local_addr()?)?;
     let batch = vec![datagram.to_vec(); BATCH];
-    // None takes less than its bytes, and Linux doubles what is asked for.
+    // Each datagram uses at least its size, and Linux doubles the requested size.
     for _ in 0..=2 * SOCKET_BYTES / (BATCH * datagram.len()) {
         send_at_once(sender.as_raw_fd(), &batch);
     }
@@ -267,7 +266,7 @@ fn held_by_a_socket(datagram: &[u8], in_one_piece: bool) -> anyhow::Result<usize
     }
 }
 
-/// Many clients at once.
+/// Many clients at the same time.
 ///
 /// # Errors
 /// The system has no sockets left.
@@ -307,7 +306,7 @@ pub fn flood(
             && sending
         {
             let due = ((now - start).as_secs_f64() * rate) as u64;
-            // A batch for one client after another, and a look at the answers.
+            // One batch per client, then a check for replies.
             let missing = due.saturating_sub(crowd.sent).min(BATCH as u64) as usize;
             if missing > 0 {
                 crowd.send(turn % clients, missing);
@@ -343,8 +342,8 @@ pub fn flood(
     })
 }
 
-/// Clients that each subscribe and then count what comes. The driver begins
-/// when it knows all of them.
+/// Clients that each subscribe and then count publications. The driver starts to publish when it
+/// knows all of them.
 ///
 /// # Errors
 /// One of them is not answered, or the system has no sockets left.
@@ -358,7 +357,7 @@ pub fn subscriptions(
     let mut crowd = Crowd::new(to, clients, MsgType::Subscribe, probe::MIN_BYTES)?;
     let begin = Instant::now();
     for client in 0..clients {
-        // The echo confirms it. They come one by one, as in life.
+        // The echo confirms the subscription. The clients subscribe one by one, as in practice.
         crowd.send(client, 1);
         while crowd.members[client].outstanding > 0 {
             ensure!(
@@ -370,7 +369,7 @@ pub fn subscriptions(
             }
         }
     }
-    // Some publications to get used to it.
+    // Some publications for warm-up.
     let begin = Instant::now() + Duration::from_millis(200);
     let end = begin + duration;
     let mut cpu = None;
@@ -402,7 +401,7 @@ pub fn subscriptions(
     })
 }
 
-/// Which numbers one subscriber has seen.
+/// The range of numbers that one subscriber has received.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally(Option<(u32, u32)>);
 
@@ -412,13 +411,13 @@ impl Tally {
         self.0 = Some((first.min(number), last.max(number)));
     }
 
-    /// How many there were between its first and its last.
+    /// The number of publications between its first and its last.
     fn due(self) -> Option<u64> {
         self.0.map(|(first, last)| u64::from(last - first) + 1)
     }
 }
 
-/// Clients that are looked after together.
+/// A group of clients handled by one thread.
 struct Crowd {
     members: Vec<Member>,
     epoll: Epoll,
@@ -426,10 +425,10 @@ struct Crowd {
     receiver: Receiver,
     frames: Vec<Vec<u8>>,
     message: usize,
-    /// Whether answers are data; if not, data is what was published.
+    /// Whether replies are data; if not, data messages are publications.
     asks_data: bool,
-    /// See [`Flood::AtOnce`]; a flood without a window is sent so as well, as the
-    /// load must cost less than what it puts on others.
+    /// See [`Flood::AtOnce`]. A flood without a window also uses it, because the load must cost
+    /// less than the candidate.
     at_once: bool,
     sent: u64,
 }
@@ -437,7 +436,7 @@ struct Crowd {
 struct Member {
     socket: UdpSocket,
     next: u32,
-    /// Answers to older requests come too late.
+    /// Replies to older requests are too late.
     base: u32,
     outstanding: usize,
     heard: Instant,
@@ -474,7 +473,7 @@ impl Crowd {
         })
     }
 
-    /// Clients for which something has come.
+    /// Clients with received datagrams.
     fn ready(&self, wait: EpollTimeout) -> anyhow::Result<Vec<usize>> {
         let mut events = [EpollEvent::empty(); 256];
         let count = self.epoll.wait(&mut events, wait)?;
@@ -503,7 +502,7 @@ impl Crowd {
         }
     }
 
-    /// Takes what has come, at most a batch; says how many were in time.
+    /// Takes received datagrams, at most a batch. Returns the number that were in time.
     fn receive(&mut self, client: usize, mut each: impl FnMut(Probe, u64)) -> usize {
         let member = &mut self.members[client];
         let datagrams = self.receiver.receive(member.socket.as_raw_fd());
@@ -511,7 +510,7 @@ impl Crowd {
         let mut fresh = 0;
         for (bytes, _) in datagrams.iter() {
             match probe::read(bytes) {
-                // Published: it has numbers of its own.
+                // A publication has its own number.
                 Some(probe) if probe.is_data != self.asks_data => each(probe, now),
                 Some(probe) if probe.number >= member.base => {
                     each(probe, now);
@@ -527,7 +526,7 @@ impl Crowd {
         fresh
     }
 
-    /// What has stayed away for so long does not come any more.
+    /// Counts overdue requests as lost.
     fn give_up(&mut self, now: Instant, window: usize) {
         for client in 0..self.members.len() {
             let member = &mut self.members[client];
@@ -541,8 +540,8 @@ impl Crowd {
     }
 }
 
-/// Sends frames of one length with one call, which the system cuts apart. What it does
-/// not take is lost, as on any network.
+/// Sends frames of one length with one call; the system splits them. Frames that it does not take
+/// are lost, as on any network.
 fn send_at_once(socket: RawFd, frames: &[Vec<u8>]) {
     let segment = frames[0].len() as u16;
     let _ = sendmsg(

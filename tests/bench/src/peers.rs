@@ -1,25 +1,24 @@
-//! Other brokers under the same load: one client, one service process, all on
-//! one machine. PURE.
+//! Other brokers under the same load: one client and one service process on one machine. PURE.
 //!
-//! They were measured once, side by side with a `floor -b` in C, and are kept as
-//! multiples of what that had in the same run.
+//! They were measured once, next to a `floor -b` in C. The values are multiples of that `floor -b`
+//! in the same run.
 
-/// What one of them had, as multiples of `floor -b`.
+/// The results of a broker, as multiples of `floor -b`.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// Which, and how it was connected.
+    /// Its name and transport.
     pub name: &'static str,
-    /// Round trip of 64 bytes.
+    /// Round-trip time of 64 bytes.
     pub round_trip: f64,
-    /// Messages in a second with 64 in flight, of 64 bytes, 1 KiB and 6.8 kB;
-    /// `None` where it was not measured.
+    /// Messages per second with 64 in flight, of 64 bytes, 1 KiB and 6.8 kB; `None` if not
+    /// measured.
     pub per_second: [Option<f64>; 3],
-    /// CPU time for each of those of 64 bytes.
+    /// CPU time per message of 64 bytes.
     pub cpu: f64,
 }
 
-/// `floor -b` in the same run: microseconds, thousands of messages a second for
-/// the three sizes, microseconds of CPU.
+/// `floor -b` in the same run: microseconds, thousands of messages per second for the three sizes,
+/// microseconds of CPU.
 const FLOOR: (f64, [f64; 3], f64) = (16.9, [360.0, 291.0, 115.0], 2.65);
 
 const fn peer(name: &'static str, rtt_us: f64, thousands: [f64; 3], cpu_us: f64) -> Peer {
@@ -36,7 +35,7 @@ const fn peer(name: &'static str, rtt_us: f64, thousands: [f64; 3], cpu_us: f64)
     }
 }
 
-/// All that were measured.
+/// All measured brokers.
 pub const PEERS: [Peer; 7] = [
     Peer {
         per_second: [Some(77.0 / 360.0), None, None],
@@ -50,8 +49,8 @@ pub const PEERS: [Peer; 7] = [
     peer("original (Erlang)", 149.0, [7.0, 6.6, 4.6], 189.0),
 ];
 
-/// The fastest with messages of a size, as an index of [`Peer::per_second`],
-/// without those of a name.
+/// The fastest broker for a message size, given as an index of [`Peer::per_second`], apart from the
+/// named one.
 pub fn fastest(size: usize, but: Option<&str>) -> Option<(&'static str, f64)> {
     let others = PEERS.iter().filter(|peer| Some(peer.name) != but);
     let speeds = others.filter_map(|peer| Some((peer.name, peer.per_second[size]?)));

@@ -1,9 +1,9 @@
-//! What the load sends: a message that any mediator passes on and any
-//! generic tool can decode, with a time and a number inside. PURE.
+//! The messages of the load: forwarded by any mediator, decodable by any protobuf tool, with a time
+//! and a number inside. PURE.
 //!
 //! ```text
 //!  0  10 TT                 type
-//!  2  18 + 5 bytes          synNum, always as long
+//!  2  18 + 5 bytes          synNum, with a fixed length
 //!  8  ba 0c + 3 bytes       field 199, bytes up to the end:
 //! 13  u64 LE                nanoseconds of CLOCK_MONOTONIC
 //! 21  u32 LE                number of the request
@@ -12,7 +12,7 @@
 
 use amber_proto::{Device, DeviceType, Frame, HeaderBytes, MsgType};
 
-/// The device that the load asks.
+/// The device that receives the requests.
 pub const DEVICE: Device = Device {
     device_type: DeviceType::DUMMY,
     id: amber_proto::DeviceId(0),
@@ -28,21 +28,21 @@ const CONTENT: usize = 13;
 const STAMP: usize = 13;
 const NUMBER: usize = 21;
 
-/// A message in somebody's buffer.
+/// A message in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Nanoseconds of CLOCK_MONOTONIC, when it was sent.
+    /// The time at which it was sent, in nanoseconds of CLOCK_MONOTONIC.
     pub stamp_ns: u64,
-    /// The how manyth it is.
+    /// Its number.
     pub number: u32,
-    /// It was published, and is no echo of ours.
+    /// Whether it is a publication instead of an echo.
     pub is_data: bool,
 }
 
-/// A message of so many bytes, to be stamped before each use.
+/// Creates a message of this size, which must be stamped before each use.
 ///
 /// # Panics
-/// It is shorter than [`MIN_BYTES`].
+/// The size is below [`MIN_BYTES`].
 pub fn message(kind: MsgType, bytes: usize) -> Vec<u8> {
     assert!(bytes >= MIN_BYTES, "{bytes} bytes are too few");
     let mut message = vec![0; bytes];
@@ -54,7 +54,7 @@ pub fn message(kind: MsgType, bytes: usize) -> Vec<u8> {
     message
 }
 
-/// The same as a request to [`DEVICE`], and where in it the message begins.
+/// The same as a request to [`DEVICE`], with the offset of the message.
 pub fn request(kind: MsgType, bytes: usize) -> (Vec<u8>, usize) {
     let message = message(kind, bytes);
     let header = HeaderBytes::new(Some(DEVICE), None);
@@ -76,7 +76,7 @@ pub fn stamp(message: &mut [u8], stamp_ns: u64, number: u32) {
     message[NUMBER..NUMBER + 4].copy_from_slice(&number.to_le_bytes());
 }
 
-/// Reads a datagram; `None` when it is none of ours.
+/// Reads a datagram; `None` if it is not a message of the load.
 pub fn read(datagram: &[u8]) -> Option<Probe> {
     let message = Frame::from_datagram(datagram).ok()?.message;
     if message.len() < MIN_BYTES {
@@ -89,7 +89,7 @@ pub fn read(datagram: &[u8]) -> Option<Probe> {
     })
 }
 
-/// A varint that fills its place, so that nothing behind it moves.
+/// A varint padded to a fixed length, so that the bytes after it keep their place.
 fn put_varint(place: &mut [u8], mut value: u64) {
     let last = place.len() - 1;
     for (i, byte) in place.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! The processes under test, and what the system says of them. IO.
+//! The processes under test, and their resource usage. IO.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,40 +15,38 @@ use tempfile::TempPath;
 
 use crate::results::Candidate;
 
-/// Where the programs are.
+/// The location of the programs.
 #[derive(Clone, Debug)]
 pub struct Programs {
     directory: PathBuf,
     before: Option<PathBuf>,
 }
 
-/// A candidate that runs with its drivers, until it is dropped.
+/// A running candidate with its drivers, until it is dropped.
 pub struct Running {
     child: Child,
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: SocketAddr,
 }
 
-/// What the mediator is started with, beyond one driver for
-/// [`probe::DEVICE`](crate::probe::DEVICE).
+/// The settings of the mediator, apart from one driver for [`probe::DEVICE`](crate::probe::DEVICE).
 #[derive(Clone, Debug, Default)]
 pub struct Setting<'a> {
-    /// What follows `bench-echo`.
+    /// The arguments of `bench-echo`.
     pub echo: &'a str,
-    /// DEVICE=COMMAND instead of `bench-echo`; only `amber` can.
+    /// DEVICE=COMMAND instead of `bench-echo`; only for `amber`.
     pub driver: Option<&'a str>,
-    /// Clients that it should be able to know; only `amber` has a limit.
+    /// The number of clients to make room for; only `amber` has a limit.
     pub clients: Option<usize>,
-    /// More drivers beside it; only `amber` can have them.
+    /// Additional drivers; only for `amber`.
     pub more_drivers: usize,
 }
 
 impl Programs {
-    /// Those that were built together with this one, and perhaps another build
-    /// of `amber`.
+    /// The programs built together with this one, and optionally another build of `amber`.
     ///
     /// # Errors
-    /// One of them is not there.
+    /// One of them is missing.
     pub fn beside_this(before: Option<PathBuf>) -> anyhow::Result<Self> {
         let this = std::env::current_exe()?;
         let directory = this.parent().context("no folder")?.to_owned();
@@ -70,7 +68,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// One of them.
+    /// The path of a program.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
@@ -78,7 +76,7 @@ impl Programs {
     /// Starts a candidate; it listens when this returns.
     ///
     /// # Errors
-    /// It does not.
+    /// It does not start.
     pub fn start(&self, candidate: Candidate, setting: &Setting<'_>) -> anyhow::Result<Running> {
         let (mut command, _config) = self.command(candidate, setting)?;
         let mut child = command.stdout(Stdio::piped()).spawn()?;
@@ -94,7 +92,7 @@ impl Programs {
         Ok(Running { child, address })
     }
 
-    /// The command, and its configuration while it is needed.
+    /// The command, and its configuration file as long as it is needed.
     fn command(
         &self,
         candidate: Candidate,
@@ -137,10 +135,10 @@ impl Programs {
     }
 }
 
-/// A configuration with room for so many clients, all of which are on this machine.
+/// A configuration with room for this number of clients, all on this machine.
 fn room_for(program: &Path, clients: usize) -> anyhow::Result<String> {
     let mut text = format!("[limits]\nclients = {clients}\n");
-    // What it is compared with may be older than this limit.
+    // The build to compare with may not have this limit yet.
     let shown = Command::new(program)
         .args(["mediator", "--print-config"])
         .output()?;
@@ -150,14 +148,14 @@ fn room_for(program: &Path, clients: usize) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What stands in a command of the configuration.
+/// A path for a command in the configuration.
 fn display(path: &Path) -> anyhow::Result<String> {
-    let text = path.to_str().context("a path that is no text")?;
+    let text = path.to_str().context("the path is not valid UTF-8")?;
     Ok(format!("'{text}'"))
 }
 
 impl Running {
-    /// Its process.
+    /// The id of its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -178,24 +176,25 @@ impl Drop for Running {
     }
 }
 
-/// Keeps this thread, and what it starts, on one core until it is dropped.
+/// Keeps this thread and its children on one core until it is dropped.
 #[derive(Debug)]
 pub struct OnOneCore {
     before: CpuSet,
 }
 
 impl OnOneCore {
-    /// On the first that we may use, from now on.
+    /// Moves to the first allowed core.
     ///
     /// # Errors
-    /// The system refuses it.
+    /// The system refuses.
     pub fn first() -> anyhow::Result<Self> {
         Self::begin(|cores| cores.next())
     }
 
-    /// The same on the last one.
+    /// Moves to the last allowed core.
     ///
     /// # Errors
+    /// The system refuses.
     /// The system refuses it.
     pub fn last() -> anyhow::Result<Self> {
         Self::begin(|cores| cores.last())
@@ -219,7 +218,7 @@ impl Drop for OnOneCore {
     }
 }
 
-/// CPU time of a process from a moment on.
+/// Measures the CPU time of a process.
 #[derive(Debug)]
 pub struct CpuMeter {
     pid: u32,
@@ -227,19 +226,19 @@ pub struct CpuMeter {
 }
 
 impl CpuMeter {
-    /// From now on.
+    /// Starts the measurement.
     pub fn start(pid: u32) -> Self {
         let start = cpu_of(pid);
         Self { pid, start }
     }
 
-    /// Until now.
+    /// The CPU time since the start.
     pub fn elapsed(&self) -> Duration {
         cpu_of(self.pid).saturating_sub(self.start)
     }
 }
 
-/// What all threads of a process have used, to the nanosecond.
+/// The CPU time of all threads of a process, in nanoseconds.
 fn cpu_of(pid: u32) -> Duration {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
     let nanoseconds = (tasks.into_iter().flatten().flatten())
@@ -254,7 +253,7 @@ pub fn memory_of(pid: u32) -> f64 {
     1024.0 * status(pid, "VmRSS:").unwrap_or(f64::NAN)
 }
 
-/// How often all threads of a process have gone to sleep, and so were woken.
+/// How often the threads of a process went to sleep, which equals the number of wake-ups.
 pub fn sleeps_of(pid: u32) -> f64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
     (tasks.into_iter().flatten().flatten())

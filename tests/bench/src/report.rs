@@ -1,4 +1,4 @@
-//! Results as tables, as charts and as the page about performance. PURE.
+//! Results as tables, charts and the page about performance. PURE.
 
 use std::fmt::Write;
 
@@ -10,8 +10,7 @@ use crate::results::{Candidate, Results};
 /// The text of the page, with placeholders for the measurements.
 const TEMPLATE: &str = include_str!("performance.md");
 
-/// The results that users look for first: what they are, with their unit, the load and the
-/// quantity.
+/// The most important results: a description with its unit, the load and the quantity.
 const HEADLINES: [(&str, &str, &str); 11] = [
     (
         "Round trip of 64 B on one core, median, us",
@@ -70,16 +69,16 @@ const HEADLINES: [(&str, &str, &str); 11] = [
     ),
 ];
 
-/// The machine and how it was measured.
+/// The machine and the conditions of the measurements.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     /// Processor, cores, system.
     pub machine: String,
-    /// Which version was measured.
+    /// The measured version.
     pub version: String,
 }
 
-/// The table at the top of the page; results without a measurement are left out.
+/// The table at the top of the page; results without a measurement are skipped.
 fn headlines(results: &Results) -> String {
     let mut out = String::from("| | Amber | `floor -b` |\n|---|---:|---:|\n");
     for (name, load, quantity) in HEADLINES {
@@ -92,8 +91,8 @@ fn headlines(results: &Results) -> String {
     out
 }
 
-/// Everything as a table for a terminal and for Markdown alike. The build before stands
-/// in it when it was measured.
+/// Everything as a table for both terminal and Markdown. Includes the build to compare with if it
+/// was measured.
 pub fn table(results: &Results) -> String {
     let before = (results.series.iter()).any(|series| series.candidate == Candidate::Before);
     let mut head = vec![
@@ -145,7 +144,7 @@ pub fn table(results: &Results) -> String {
     out
 }
 
-/// The goals and what came of them.
+/// The goals and their results.
 pub fn goals(results: &Results) -> String {
     let mut out = String::from("| load | quantity | goal | measured | |\n|---|---|---|---:|---|\n");
     for Verdict {
@@ -170,7 +169,7 @@ pub fn goals(results: &Results) -> String {
     out
 }
 
-/// The chapter, and the charts that it shows by file name.
+/// The page, and its charts with their file names.
 pub fn chapter(results: &Results, conditions: &Conditions) -> (String, Vec<(String, String)>) {
     let charts = charts(results);
     let mut pictures = String::new();
@@ -242,7 +241,7 @@ fn charts(results: &Results) -> Vec<(String, String)> {
             })
         };
         all.extend(PEERS.iter().filter_map(of_peer));
-        // One that is far off would leave nothing to see of the others.
+        // An extreme value would make the other bars too short.
         let (shown, off): (Vec<_>, Vec<_>) = all.into_iter().partition(|bar| bar.value < 20.0);
         let off: Vec<_> = (off.iter())
             .map(|bar| format!("; {}: {}", bar.label, number(bar.value)))
@@ -262,18 +261,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_in_docs_has_the_words_of_the_template() {
+    fn the_page_in_docs_matches_the_template() {
         let page = include_str!("../../../docs/performance.md");
         for words in TEMPLATE.split(['{', '}']).step_by(2) {
             assert!(
                 page.contains(words),
-                "scripts/bench --report writes: {words}"
+                "run scripts/bench --report; missing: {words}"
             );
         }
     }
 
     #[test]
-    fn the_chapter_has_goals_figures_and_charts() {
+    fn the_page_has_goals_figures_and_charts() {
         let mut results = Results::default();
         for candidate in Candidate::ALL {
             for (load, quantity) in [
@@ -301,7 +300,7 @@ mod tests {
         assert!(!chapter.contains("Memory per known client"), "not measured");
         assert!(
             !chapter.contains('{'),
-            "each place in the template is filled"
+            "every placeholder in the template is filled"
         );
         assert_eq!(charts.len(), 3);
         assert!(charts[2].1.contains("; original (Erlang): 71.3"));

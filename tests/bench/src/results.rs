@@ -1,4 +1,4 @@
-//! What was measured. PURE.
+//! The measured values. PURE.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::samples::median;
 
-/// What can stand between load and driver.
+/// A program between load and driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Candidate {
-    /// The least code, one system call per message.
+    /// The minimal code, one system call per message.
     Floor,
-    /// The least code, in batches: the yardstick.
+    /// The minimal code, in batches: the reference.
     FloorBatched,
     /// The mediator.
     Amber,
-    /// Another build of it, to compare with.
+    /// Another build of the mediator, for comparison.
     Before,
 }
 
 impl Candidate {
-    /// Those that always take part, in the order in which they take turns.
+    /// The candidates that always take part, in this order.
     pub const ALL: [Self; 3] = [Self::Floor, Self::FloorBatched, Self::Amber];
 
-    /// Whether it is a whole mediator.
+    /// Whether it is a complete mediator.
     pub fn is_mediator(self) -> bool {
         match self {
             Self::Floor | Self::FloorBatched => false,
@@ -44,23 +44,23 @@ impl fmt::Display for Candidate {
     }
 }
 
-/// One quantity of one candidate under one load, once for each round.
+/// One quantity of one candidate under one load, with a value per round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Series {
     /// The load, such as `rtt 64 B`.
     pub load: String,
     /// The quantity with its unit, such as `p50_us`.
     pub quantity: String,
-    /// Of whom.
+    /// The candidate.
     pub candidate: Candidate,
-    /// One value for each round.
+    /// One value per round.
     pub values: Vec<f64>,
 }
 
-/// All that was measured.
+/// All measured values.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Results {
-    /// In the order in which they were measured.
+    /// In the order of measurement.
     pub series: Vec<Series>,
 }
 
@@ -81,13 +81,13 @@ impl Results {
         }
     }
 
-    /// Forgets the loads that `newer` has.
+    /// Removes the loads that `newer` contains.
     pub fn forget_loads_of(&mut self, newer: &Self) {
         let again = |load: &str| newer.series.iter().any(|series| series.load == load);
         self.series.retain(|series| !again(&series.load));
     }
 
-    /// Adds the rounds of `newer` to those that are known.
+    /// Adds the rounds of `newer`.
     pub fn extend(&mut self, newer: &Self) {
         for series in &newer.series {
             for value in &series.values {
@@ -109,8 +109,7 @@ impl Results {
         self.values(load, quantity, candidate).map(median)
     }
 
-    /// The median of what `candidate` needs in a round for each one that
-    /// `yardstick` needs in the same round.
+    /// The median of the ratios between `candidate` and `yardstick`, each taken within one round.
     pub fn ratio(
         &self,
         load: &str,
@@ -124,7 +123,7 @@ impl Results {
         Some(median(&ratios))
     }
 
-    /// The loads, in the order in which they were measured.
+    /// The loads, in the order of measurement.
     pub fn loads(&self) -> Vec<&str> {
         let mut loads: Vec<&str> = Vec::new();
         for series in &self.series {
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_is_measured_again_replaces_the_old_one_or_adds_to_it() {
+    fn measuring_a_load_again_replaces_or_extends_its_values() {
         let mut old = Results::default();
         old.add("a", "us", Candidate::Amber, 1.0);
         old.add("b", "us", Candidate::Amber, 2.0);

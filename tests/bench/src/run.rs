@@ -14,10 +14,10 @@ use crate::process::{CpuMeter, OnOneCore, Programs, Running, Setting, memory_of,
 use crate::results::{Candidate, Results};
 use crate::samples::median;
 
-/// Frames that wait for one driver, by default (`[limits]` of the configuration).
+/// The default length of a driver queue, in frames (`[limits]` of the configuration).
 const QUEUE_FRAMES: usize = 1024;
 
-/// What belongs together.
+/// Groups of loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Section {
     /// Round trips of one client
@@ -26,36 +26,36 @@ pub enum Section {
     Flood,
     /// Many subscribers
     FanOut,
-    /// Many clients and drivers that do nothing
+    /// Many idle clients and drivers
     Flat,
-    /// Twice what it can carry
+    /// Twice the maximum rate
     Overload,
-    /// Memory, start, and doing nothing
+    /// Memory, start time, and idle load
     Resources,
     /// Client and driver written with the SDKs
     Sdk,
-    /// One client beside another that floods the same driver
+    /// One client next to another that floods the same driver
     Fairness,
 }
 
-/// How often two settings that are compared take turns within a round.
+/// How often two compared settings take turns within a round.
 const FLAT_TURNS: usize = 3;
 
-/// How a round is done.
+/// The settings of a round.
 pub struct Bench {
-    /// What is started.
+    /// The programs to start.
     pub programs: Programs,
-    /// Who takes turns.
+    /// The candidates that take turns.
     pub candidates: Vec<Candidate>,
-    /// Only loads with one of these in their names; all when there are none.
+    /// Only loads with one of these texts in their names; all if empty.
     pub only: Vec<String>,
-    /// How long each load goes on.
+    /// The duration of each load.
     pub duration: Duration,
-    /// Small numbers of everything: it is only to be seen that it works.
+    /// Small numbers of everything, only to check that it works.
     pub quick: bool,
-    /// The how manyth round it is.
+    /// The number of the round.
     pub round: usize,
-    /// What this round has brought.
+    /// The results of this round.
     pub results: Results,
 }
 
@@ -81,7 +81,7 @@ impl Bench {
         self.only.is_empty() || self.only.iter().any(|only| load.contains(only))
     }
 
-    /// Those that are mediators, and so can do what `floor` cannot.
+    /// The complete mediators, which support more than `floor`.
     fn mediators(&self) -> Vec<Candidate> {
         let mediators = self.candidates.iter().copied();
         mediators
@@ -89,7 +89,7 @@ impl Bench {
             .collect()
     }
 
-    /// The mediators and their yardstick.
+    /// The mediators and their reference.
     fn batching(&self) -> Vec<Candidate> {
         let candidates = self.candidates.iter().copied();
         candidates
@@ -165,7 +165,7 @@ impl Bench {
                     running.pid(),
                     clients,
                     hertz.into(),
-                    // Most of the time nothing happens.
+                    // Most of the time is idle.
                     2 * self.duration,
                 )?;
                 let p50 = seen.times.quantile_us(0.5);
@@ -184,8 +184,7 @@ impl Bench {
         }
         let (clients, drivers) = if self.quick { (100, 5) } else { (10_000, 200) };
         for candidate in self.mediators() {
-            // Both at once, in short turns: what is compared must not be apart in
-            // time.
+            // Alternates in short turns: compared settings must be measured close in time.
             self.at(load, candidate);
             let start = |drivers: usize, clients: u32| -> anyhow::Result<Running> {
                 let setting = Setting {
@@ -195,7 +194,10 @@ impl Bench {
                 };
                 let running = self.start(candidate, &setting)?;
                 let answered = load::newcomers(running.address, clients)?;
-                ensure!(answered == clients, "only {answered} of {clients} came in");
+                ensure!(
+                    answered == clients,
+                    "only {answered} of {clients} clients got a reply"
+                );
                 Ok(running)
             };
             let (few, many) = (start(1, 1)?, start(drivers, clients)?);
@@ -226,7 +228,7 @@ impl Bench {
             }
             self.at(load, candidate);
             let running = self.start(candidate, &Setting::default())?;
-            // All else being equal: the same clients, but they wait for answers.
+            // The same conditions: the same clients, but they wait for replies.
             let best = self
                 .flooded(&running, 16, Flood::Window(4), 64)?
                 .per_second();
@@ -397,12 +399,12 @@ impl Bench {
         let results = &mut self.results;
         results.add(load, "per_s", candidate, per_s);
         results.add(load, "cpu_us_per_scan", candidate, cpu_us);
-        // Of 1000 scans, whatever the driver managed.
+        // Per 1000 scans, whatever rate the driver reached.
         results.add(load, "cpu_percent", candidate, cpu_us * 1000.0 / 1e4);
         Ok(())
     }
 
-    /// Runs a client that is written with the SDK; returns the numbers it says.
+    /// Runs a client written with the SDK; returns the numbers that it prints.
     fn by_sdk(&self, what: &str, to: &Running) -> anyhow::Result<Vec<f64>> {
         let output = Command::new(self.programs.path("bench-sdk"))
             .args([
@@ -430,7 +432,7 @@ impl Bench {
             if !self.wants(load) {
                 continue;
             }
-            // What the floor puts into the pipe of a slow driver, nobody can overtake.
+            // Nothing can overtake the frames that the floor puts into the pipe of a slow driver.
             let candidates = match each_us {
                 Some(_) => self.mediators(),
                 None => self.batching(),
@@ -457,7 +459,8 @@ impl Bench {
         self.programs.start(candidate, setting)
     }
 
-    /// The same on those cores; this thread stays on its own until the second is dropped.
+    /// The same on these cores; this thread stays on its own core until the second value is
+    /// dropped.
     fn start_on(
         &self,
         cores: Cores,
@@ -483,7 +486,7 @@ impl Bench {
     }
 }
 
-/// Where we are, for people who watch.
+/// Shows the progress on the terminal.
 pub fn progress(text: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {

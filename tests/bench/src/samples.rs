@@ -1,4 +1,4 @@
-//! Many times, and what is said of them. PURE.
+//! Many measured times, and statistics about them. PURE.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Adds one.
+    /// Adds a time.
     pub fn add(&mut self, ns: u64) {
         self.ns.push(u32::try_from(ns).unwrap_or(u32::MAX));
     }
 
-    /// How many there are.
+    /// The number of times.
     pub fn len(&self) -> usize {
         self.ns.len()
     }
@@ -24,7 +24,7 @@ impl Samples {
         self.ns.is_empty()
     }
 
-    /// That part (0 to 1) of them is at most as long; zero when there are none.
+    /// The quantile (0 to 1); zero if there are none.
     pub fn quantile(&mut self, part: f64) -> Duration {
         if self.ns.is_empty() {
             return Duration::ZERO;
@@ -40,7 +40,7 @@ impl Samples {
     }
 }
 
-/// The one in the middle; of an even number, the mean of the two.
+/// The median; for an even number, the mean of the two middle values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_leaves_out_what_is_no_number() {
+    fn the_median_ignores_nan() {
         assert_eq!(median(&[3.0, f64::NAN, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[1.0, 2.0]), 1.5);
         assert!(median(&[]).is_nan());

@@ -1,7 +1,7 @@
-//! A driver that writes every frame back as it came. IO.
+//! A driver that writes every frame back unchanged. IO.
 //!
-//! `bench-echo` echoes; `bench-echo pub CLIENTS BYTES HERTZ` also publishes
-//! messages of so many bytes to all clients, once it knows so many.
+//! `bench-echo` echoes; `bench-echo pub CLIENTS BYTES HERTZ` also publishes messages of this size
+//! to all clients, once it knows that many.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -79,7 +79,8 @@ impl Publisher {
         Ok(())
     }
 
-    /// Publishes what is due; says how long it is to the next, once it began.
+    /// Publishes what is due. Returns the time until the next publication, once publishing has
+    /// started.
     fn publish(&mut self, out: &mut File) -> anyhow::Result<Option<Duration>> {
         if self.clients.len() < self.wanted {
             return Ok(None);
@@ -87,7 +88,7 @@ impl Publisher {
         let since = *self.since.get_or_insert_with(Instant::now);
         let next = |published: u32| Duration::from_secs_f64(f64::from(published) / self.hertz);
         while next(self.published) <= since.elapsed() {
-            // The clock that the load reads, too.
+            // The load generator uses the same clock.
             let now = Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC)?);
             probe::stamp(&mut self.message, now.as_nanos() as u64, self.published);
             let header = DriverHdr {

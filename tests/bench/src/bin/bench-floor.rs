@@ -1,9 +1,9 @@
-//! The least code that does a mediator's job: one UDP socket, one driver, one
-//! device. It learns an id for every source address and rewrites the header in
-//! both directions; no supervision, no subscriptions, no bounds, no log. IO.
+//! The minimal code for a mediator's job: one UDP socket, one driver, one device. It assigns an id
+//! to every source address and rewrites the header in both directions. It has no supervision,
+//! subscriptions, limits or log. IO.
 //!
-//! `bench-floor COMMAND ARGS...` makes one system call per message,
-//! `bench-floor -b COMMAND ARGS...` takes and gives many with one.
+//! `bench-floor COMMAND ARGS...` makes one system call per message, `bench-floor -b COMMAND
+//! ARGS...` handles many messages per call.
 #![allow(clippy::print_stdout)] // What a program is for.
 
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ struct Relay {
     to_driver: File,
     from_driver: File,
     clients: Clients,
-    /// What a full pipe did not take; nothing is received meanwhile.
+    /// Bytes that a full pipe did not take; nothing is received meanwhile.
     held: Vec<u8>,
     input: Vec<u8>,
     have: usize,
@@ -186,7 +186,7 @@ impl Relay {
     }
 }
 
-/// One writev; what the pipe does not take is held.
+/// One writev; stores what the pipe does not take.
 fn write(pipe: &mut File, held: &mut Vec<u8>, pieces: &[IoSlice<'_>]) -> anyhow::Result<()> {
     let mut done = match pipe.write_vectored(pieces) {
         Ok(count) => count,
@@ -201,7 +201,7 @@ fn write(pipe: &mut File, held: &mut Vec<u8>, pieces: &[IoSlice<'_>]) -> anyhow:
     Ok(())
 }
 
-/// The message of a datagram with its length, if it is for our device.
+/// The message of a datagram with its length, if it is for the served device.
 fn for_device(datagram: &[u8]) -> Option<&[u8]> {
     let frame = Frame::from_datagram(datagram).ok()?;
     let header = Header::parse(frame.header).ok()?;
@@ -243,7 +243,7 @@ fn front_of_answer<'a>(place: &'a mut [u8; 64], header: &HeaderBytes) -> &'a [u8
     &place[..2 + header.len()]
 }
 
-/// Who the clients are, for ever.
+/// The ids of the clients, kept for ever.
 #[derive(Default)]
 struct Clients {
     ids: HashMap<u64, i32, BuildHasherDefault<Multiply>>,
@@ -267,7 +267,7 @@ impl Clients {
     }
 }
 
-/// Nobody attacks a yardstick.
+/// A benchmark needs no protection against hash collision attacks.
 #[derive(Default)]
 struct Multiply(u64);
 

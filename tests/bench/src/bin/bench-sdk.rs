@@ -1,10 +1,10 @@
-//! What the SDKs add: a client and a driver that are written with them. IO.
+//! The cost of the SDKs: a client and a driver written with them. IO.
 //!
 //! - `bench-sdk scanner HERTZ`: a driver that publishes laser scans,
-//! - `bench-sdk ask ADDRESS SECONDS`: asks a dummy for its status, again and
-//!   again, and prints the median in microseconds,
-//! - `bench-sdk listen ADDRESS SECONDS`: subscribes to the scans and prints how
-//!   many came and what each has cost of this process, in microseconds of CPU.
+//! - `bench-sdk ask ADDRESS SECONDS`: sends status requests to a dummy repeatedly, and prints the
+//!   median latency in microseconds,
+//! - `bench-sdk listen ADDRESS SECONDS`: subscribes to the scans, and prints their number and the
+//!   CPU time of this process per scan, in microseconds.
 #![allow(clippy::print_stdout)] // What a program is for.
 
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use amber_client::Client;
 use amber_driver::{Driver, Request};
 use amber_proto::hokuyo::{DriverMsg, Scan};
 
-/// The points of a scan of the usual scanner.
+/// The number of points in a scan of the URG-04LX.
 const POINTS: u32 = 682;
 
 fn main() -> anyhow::Result<ExitCode> {

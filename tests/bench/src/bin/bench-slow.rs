@@ -1,6 +1,5 @@
-//! A driver that writes every frame back after a while: `bench-slow MICROSECONDS`.
-//! It reads a part at a time, as the drivers of the original do, so what waits for
-//! it waits in its pipe. IO.
+//! A driver that writes every frame back after a delay: `bench-slow MICROSECONDS`. It reads one
+//! part at a time, as the drivers of the original do, so waiting frames stay in its pipe. IO.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ fn main() -> anyhow::Result<()> {
         .nth(1)
         .context("usage: bench-slow MICROSECONDS")?;
     let each = Duration::from_micros(microseconds.parse()?);
-    // Without a buffer: `Stdin` has one, which takes more than is asked for.
+    // Unbuffered: `Stdin` has a buffer and reads more than requested.
     let mut stdin =
         std::fs::File::from(std::os::fd::AsFd::as_fd(&std::io::stdin()).try_clone_to_owned()?);
     let mut stdout = std::io::stdout().lock();
@@ -28,7 +27,7 @@ fn main() -> anyhow::Result<()> {
             frame.extend(length);
             frame.extend(part);
         }
-        // Sleeping takes longer than it says.
+        // Sleeping takes longer than requested.
         let begin = Instant::now();
         while begin.elapsed() < each {
             std::thread::sleep(each / 10);

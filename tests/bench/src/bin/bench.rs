@@ -1,5 +1,5 @@
-//! `scripts/bench`: all loads on all candidates in turns, a table, and the
-//! chapter about performance. IO.
+//! `scripts/bench`: runs all loads on all candidates in turns, and writes a table and the page
+//! about performance. IO.
 #![allow(clippy::print_stdout)] // What a program is for.
 
 use std::fs;
@@ -14,45 +14,45 @@ use amber_bench::run::{Bench, Section, progress};
 use anyhow::ensure;
 use clap::{Parser, ValueEnum};
 
-/// Measures the mediator against the least code that can do its job
+/// Compare the mediator with a minimal implementation of its job
 ///
-/// Every round is kept at once in target/bench/results.json, and
-/// docs/performance.md is written from that: a run can be done in pieces.
+/// Every round is stored at once in target/bench/results.json, and docs/performance.md is generated
+/// from that, so a run can be done in pieces.
 #[derive(Parser)]
 struct Options {
     /// What to measure [default: all]
     #[arg(value_enum)]
     sections: Vec<Section>,
-    /// Only loads with this in their names; may be given again
+    /// Only loads with this text in their names; may be repeated
     #[arg(long, value_name = "LOAD")]
     only: Vec<String>,
-    /// Rounds, in which the candidates take turns
+    /// Number of rounds, in which the candidates take turns
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Seconds for each load in each round
+    /// Seconds per load in each round
     #[arg(long, default_value_t = 0.7)]
     seconds: f64,
-    /// Add rounds to those of the last runs, instead of replacing them
+    /// Add rounds to the stored results instead of replacing them
     #[arg(long)]
     more: bool,
-    /// Measure another build, too, for a before and after
+    /// Also measure another build, for a comparison
     #[arg(long, value_name = "AMBER")]
     before: Option<PathBuf>,
-    /// Measure nothing; write the chapter from what is kept
+    /// Measure nothing; write the page from the stored results
     #[arg(long)]
     report: bool,
-    /// One short round of everything, to see that it works; nothing is written
+    /// One short round of everything, to check that it works; writes nothing
     #[arg(long)]
     quick: bool,
     /// Print JSON: all values of all rounds
     #[arg(long)]
     json: bool,
-    /// Keep nothing and do not write docs/performance.md
+    /// Do not store results and do not write docs/performance.md
     #[arg(long)]
     no_docs: bool,
 }
 
-/// Where the results of the last runs are.
+/// The stored results of the last runs.
 const RESULTS: &str = "target/bench/results.json";
 
 fn main() -> anyhow::Result<()> {
@@ -88,7 +88,7 @@ fn main() -> anyhow::Result<()> {
             bench.section(*section)?;
         }
         let newer = std::mem::take(&mut bench.results);
-        ensure!(!newer.series.is_empty(), "there is no such load");
+        ensure!(!newer.series.is_empty(), "no load has this name");
         results.extend(&newer);
         if keeps {
             if round == 1 && !options.more {
