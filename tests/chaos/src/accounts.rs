@@ -1,41 +1,41 @@
-//! Whether the counters of a mediator add up, as it tells them. PURE.
+//! Checks that the reported counters of a mediator add up. PURE.
 
 use amber_mediator::counters::{Count, Counters, Drop, Stage};
 use amber_proto::Device;
 use amber_proto::mediator::{Driver, DriverCounters, Statistics};
 
-/// The counters in an answer of the mediator.
+/// The counters in a reply of the mediator.
 ///
 /// # Errors
-/// One of them is not there, or is not known here.
+/// A counter is missing or unknown.
 pub fn counters(statistics: &Statistics) -> Result<Counters, String> {
     let mut counters = Counters::default();
     let mut taken = 0;
     for count in Count::ALL {
         let told = statistics.counters.iter().find(|c| c.name == count.name());
-        let told = told.ok_or_else(|| format!("no counter {}", count.name()))?;
+        let told = told.ok_or_else(|| format!("missing counter {}", count.name()))?;
         counters.count_many(*count, told.value);
         taken += 1;
     }
     for drop in Drop::ALL {
         let told = statistics.dropped.iter().find(|c| c.name == drop.name());
-        let told = told.ok_or_else(|| format!("no counter {}", drop.name()))?;
+        let told = told.ok_or_else(|| format!("missing counter {}", drop.name()))?;
         counters.drop_many(*drop, told.value);
         taken += 1;
     }
     match taken == statistics.counters.len() + statistics.dropped.len() {
         true => Ok(counters),
-        false => Err("there are counters that are not known here".into()),
+        false => Err("the reply has unknown counters".into()),
     }
 }
 
-/// What was dropped on the way, whatever the cause.
+/// The number of dropped messages, for all causes.
 pub fn dropped(counters: &Counters) -> u64 {
     let stages = [Stage::Input, Stage::Copy, Stage::Queue, Stage::Socket];
     stages.map(|stage| counters.dropped_at(stage)).iter().sum()
 }
 
-/// Frames for a driver that did not get there, whatever the cause.
+/// The number of frames that did not reach a driver, for all causes.
 pub fn dropped_for(counters: &DriverCounters) -> u64 {
     counters.dropped_full()
         + counters.dropped_down()
@@ -43,26 +43,25 @@ pub fn dropped_for(counters: &DriverCounters) -> u64 {
         + counters.dropped_ended()
 }
 
-/// How many requests for a driver got no answer for a reason that its own counters
-/// state: the mediator dropped them, the driver had them when it ended, or the mediator
-/// dropped the answer because the driver was being stopped. The driver writes one frame
-/// for each that it reads.
+/// The number of requests for a driver without a reply for a reason that its own counters state:
+/// the mediator dropped them, the driver had them when it ended, or the mediator dropped the reply
+/// because the driver was being stopped. The driver writes one frame for each frame that it reads.
 pub fn unanswered(counters: &DriverCounters) -> u64 {
     let answers = counters.frames_out() - counters.dropped_stopping();
     dropped_for(counters) + counters.frames_written().saturating_sub(answers)
 }
 
-/// What has happened to drivers to which nothing shall happen: they were started
-/// again, or frames for them were dropped.
+/// Violations by drivers that must not be affected: they were restarted, or frames for them were
+/// dropped.
 pub fn unharmed(drivers: &[Driver], devices: &[Device]) -> Vec<String> {
     let harm = |device: &Device| {
         let Some(driver) = find(drivers, *device) else {
-            return Some(format!("{device} is not there"));
+            return Some(format!("{device} is missing"));
         };
         let dropped = driver.counters.as_ref().map_or(0, dropped_for);
         let restarts = driver.restarts();
         (dropped > 0 || restarts > 0)
-            .then(|| format!("{device}: {dropped} frames dropped, {restarts} times restarted"))
+            .then(|| format!("{device}: {dropped} frames dropped, {restarts} restarts"))
     };
     devices.iter().filter_map(harm).collect()
 }
@@ -74,11 +73,11 @@ pub fn find(drivers: &[Driver], device: Device) -> Option<&Driver> {
     })
 }
 
-/// Whether everything is accounted for: frames in = out + dropped by cause +
-/// waiting, in all and for each driver.
+/// Checks that everything is accounted for: frames in = out + dropped by cause + waiting, in total
+/// and for each driver.
 ///
 /// # Errors
-/// What does not add up.
+/// Describes the discrepancy.
 pub fn check(statistics: &Statistics, drivers: &[Driver]) -> Result<(), String> {
     let counters = counters(statistics)?;
     let waiting = drivers.iter().filter_map(|driver| driver.counters.as_ref());
@@ -86,7 +85,7 @@ pub fn check(statistics: &Statistics, drivers: &[Driver]) -> Result<(), String> 
     counters.check_sent()?;
     for driver in drivers {
         let Some(told) = &driver.counters else {
-            return Err("a driver without counters".into());
+            return Err("a driver has no counters".into());
         };
         let went = told.frames_written()
             + told.queued()
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_found() {
+    fn missing_frames_are_found() {
         let in_and_out = |counters: &mut Counters| {
             counters.count_many(Count::Datagrams, 3);
             counters.count_many(Count::Requests, 2);
@@ -149,7 +148,7 @@ mod tests {
         };
         let statistics = told(in_and_out);
         assert_eq!(check(&statistics, &[driver(waits)]), Ok(()));
-        assert!(check(&statistics, &[]).is_err(), "one waits nowhere");
+        assert!(check(&statistics, &[]).is_err(), "one frame is missing");
         let lost = DriverCounters {
             frames_in: Some(3),
             ..waits
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_came_while_its_driver_was_stopped_is_accounted_for() {
+    fn a_reply_during_the_stop_of_its_driver_is_accounted_for() {
         let counters = DriverCounters {
             frames_in: Some(10),
             dropped_full: Some(1),
@@ -175,11 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn harm_is_seen() {
+    fn affected_drivers_are_found() {
         let device = Device::new(amber_proto::DeviceType(80), 1);
         let serves = mediator::Device { r#type: 80, id: 1 };
         let mut driver = driver(DriverCounters::default());
-        assert_eq!(unharmed(&[driver.clone()], &[device]).len(), 1, "not there");
+        assert_eq!(unharmed(&[driver.clone()], &[device]).len(), 1, "missing");
         driver.devices.push(serves);
         assert!(unharmed(&[driver.clone()], &[device]).is_empty());
         let mut restarted = driver.clone();

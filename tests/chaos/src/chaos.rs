@@ -1,4 +1,4 @@
-//! Trouble from a seed, and whether the promises hold. IO.
+//! Injects faults drawn from a seed, and checks the promises. IO.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,40 +18,39 @@ use crate::process::{self, Footprint};
 use crate::site::{Site, wait_for};
 use crate::trouble::Trouble;
 
-/// How much more memory may be resident at the end than after each trouble has
-/// happened once. What was allocated for a moment is given back to the
-/// allocator, not all of it to the system, and how the pieces lie is chance. A
-/// leak of a hundred bytes for each message shows in seconds.
+/// The maximum growth of resident memory since each fault has occurred once. The allocator does not
+/// return all temporary memory to the system, and fragmentation is random. A leak of a hundred
+/// bytes per message exceeds this within seconds.
 const MEMORY_KIB: u64 = 3 * 1024;
 
-/// So many make trouble at the same time.
+/// The number of threads that inject faults.
 const HANDS: u64 = 2;
 
-/// Troubles that are told of when something did not hold: the seed has them all.
+/// The number of faults listed after a failure; the seed reproduces all of them.
 const JOURNAL_LINES: usize = 200;
 
-/// What to do.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The program.
+    /// The program under test.
     pub amber: PathBuf,
-    /// Where everything random comes from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// How long trouble is made, after each kind has been made once.
+    /// How long to inject faults, after each kind has occurred once.
     pub duration: Duration,
 }
 
-/// What happened.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Report {
     seed: u64,
-    /// What was made, and when.
+    /// The injected faults, with their times.
     journal: Vec<Entry>,
     before: Footprint,
     after: Footprint,
     outcomes: Vec<Outcome>,
     dropped_by_system: u64,
-    /// What was promised and did not hold.
+    /// The broken promises.
     pub broken: Vec<String>,
     log: String,
 }
@@ -63,10 +62,10 @@ struct Entry {
     what: String,
 }
 
-/// Does all of it. What did not hold is in the report.
+/// Runs the test. The report lists broken promises.
 ///
 /// # Errors
-/// It could not be done at all.
+/// The test could not run.
 pub fn run(plan: &Plan) -> anyhow::Result<Report> {
     let site = Site::start(&plan.amber, |places| {
         fleet::chaos(places, Changing::Setting(0))
@@ -130,7 +129,7 @@ impl Run {
                 .collect();
             let join = |hand: thread::ScopedJoinHandle<'_, _>| {
                 hand.join()
-                    .unwrap_or_else(|_| Err(anyhow!("a hand panicked")))
+                    .unwrap_or_else(|_| Err(anyhow!("a fault thread panicked")))
             };
             hands.into_iter().try_for_each(join)
         })?;
@@ -165,8 +164,7 @@ impl Run {
         Ok(())
     }
 
-    /// Waits until everything is as it was before the first trouble; then it
-    /// takes no more than it took then.
+    /// Waits until the state is as before the first fault; resource usage must then be as before.
     fn calm(&mut self, control: &Client, before: Option<Footprint>) -> anyhow::Result<Footprint> {
         let hand = Mischief::new(&self.site, 0)?;
         hand.reload(Changing::Setting(0))?;
@@ -174,7 +172,7 @@ impl Run {
         let Some(before) = before else {
             return self.site.footprint();
         };
-        // What was counted before may have held a thread that was about to end.
+        // The earlier count may include a thread that was about to end.
         let back = wait_for("no more descriptors and threads than before", || {
             let now = self.site.footprint()?;
             let back = now.descriptors <= before.descriptors && now.threads <= before.threads;
@@ -190,7 +188,7 @@ impl Run {
         if after.resident_kib > before.resident_kib + MEMORY_KIB {
             let (before, after) = (before.resident_kib, after.resident_kib);
             self.broken
-                .push(format!("memory: {before} KiB, and then {after} KiB"));
+                .push(format!("memory: {before} KiB before, {after} KiB after"));
         }
         Ok(after)
     }
@@ -200,11 +198,9 @@ impl Run {
         let mut broken = Vec::new();
         let age = self.site.age();
         let uptime = control.mediator().statistics()?.uptime_ms();
-        // It began to count a little earlier or later than we did.
+        // The mediator's clock may have started slightly earlier or later than ours.
         if u128::from(uptime) + 1000 < age.as_millis() {
-            broken.push(format!(
-                "it has run for {uptime} ms, and should for {age:?}"
-            ));
+            broken.push(format!("its uptime is {uptime} ms, expected {age:?}"));
         }
         let drivers = control.mediator().drivers()?;
         broken.extend(accounts::unharmed(&drivers, &[ECHO, DUMMIES[0], WHEELS]));
@@ -221,7 +217,7 @@ impl Run {
         if strays.is_err() {
             broken.push(format!("left behind: {:?}", self.site.strays(&drivers)));
         }
-        // What the system drops, nobody can answer.
+        // Datagrams dropped by the system cannot be answered.
         let excused = process::dropped_by_system(self.site.address);
         broken.extend(Outcome::broken(outcomes, excused));
         for device in VICTIM_ECHOES {
@@ -245,7 +241,7 @@ fn start_clients(site: &Site, seed: u64) -> anyhow::Result<Vec<Worker>> {
         echo::start(at, ECHO, Everything, 50.0, seed + 1)?,
         sdk::dummy(at, DUMMIES[0].id.0, Everything, 100.0),
         sdk::listener(at, DUMMIES[0].id.0, Everything),
-        // The device is allowed to be too slow for its driver; the rest is not.
+        // The wheels may be too slow for their driver; the other devices may not.
         sdk::asker(at, "the wheels", NothingWrong, 30.0, |client| {
             client.roboclaw(0).speeds().map(drop)
         }),
@@ -271,7 +267,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}", self.seed)?;
         if !self.broken.is_empty() {
-            writeln!(f, "what was made last, when, and by which hand:")?;
+            writeln!(f, "the last injected faults, with time and thread:")?;
             let skipped = self.journal.len().saturating_sub(JOURNAL_LINES);
             for Entry { at, hand, what } in &self.journal[skipped..] {
                 writeln!(f, "{:9.3} s  {hand}  {what}", at.as_secs_f64())?;
@@ -285,7 +281,7 @@ impl fmt::Display for Report {
         let (before, after) = (self.before, self.after);
         writeln!(
             f,
-            "memory: {} KiB when each trouble had happened once, {} KiB at the end\n\
+            "memory: {} KiB after each fault had occurred once, {} KiB at the end\n\
              descriptors: {}, {}; threads: {}, {}\n\
              dropped by the system before the mediator saw them: {}",
             before.resident_kib,

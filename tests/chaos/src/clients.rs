@@ -1,7 +1,7 @@
-//! The clients to whom promises were made. IO.
+//! The clients to which promises apply. IO.
 //!
-//! Each has a thread of its own, and works until it is told to stop. Then it waits
-//! for what it has asked for, and says what became of all of it.
+//! Each runs in its own thread until it is stopped. Then it waits for its outstanding replies, and
+//! reports the outcome of all requests.
 
 pub mod echo;
 pub mod sdk;
@@ -16,27 +16,26 @@ use anyhow::anyhow;
 
 use crate::ledger::Ledger;
 
-/// What a client may expect of the driver that it uses.
+/// What a client may expect from its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Nobody does the driver any harm, and it depends on nobody: each request is
-    /// answered, once, and rightly.
+    /// The driver is healthy and independent: each request is answered once and correctly.
     Everything,
-    /// Trouble is made for the driver, or its device may be silent: requests may
-    /// stay without an answer, but no answer is wrong or comes twice.
+    /// Faults affect the driver, or its device may be silent: requests may stay unanswered, but no
+    /// reply is wrong or duplicated.
     NothingWrong,
 }
 
-/// What became of the requests of one client.
+/// The outcome of the requests of one client.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Which client.
+    /// The name of the client.
     pub name: String,
-    /// What it was promised.
+    /// The promise to it.
     pub promise: Promise,
-    /// How many were answered, and how many lost.
+    /// The numbers of answered and lost requests.
     pub ledger: Ledger,
-    /// What was wrong, the first few.
+    /// The first few errors.
     pub wrong: Vec<String>,
 }
 
@@ -50,8 +49,8 @@ impl Outcome {
         }
     }
 
-    /// What clients were promised and did not get. So many requests may be lost:
-    /// the system has dropped them before the mediator saw them.
+    /// The broken promises. This number of requests may be lost, because the system dropped them
+    /// before they reached the mediator.
     pub fn broken(outcomes: &[Self], excused: u64) -> Vec<String> {
         let mut broken = Vec::new();
         let mut lost = 0;
@@ -59,7 +58,7 @@ impl Outcome {
             let name = &outcome.name;
             broken.extend(outcome.wrong.iter().map(|wrong| format!("{name}: {wrong}")));
             if outcome.ledger.answered == 0 {
-                broken.push(format!("{name} never got an answer"));
+                broken.push(format!("{name} never got a reply"));
             }
             if outcome.promise == Promise::Everything {
                 lost += outcome.ledger.lost;
@@ -72,7 +71,7 @@ impl Outcome {
     }
 
     fn wrong(&mut self, what: String) {
-        // One mistake often has many effects.
+        // One error often has many effects.
         if self.wrong.len() < 5 {
             self.wrong.push(what);
         }
@@ -83,15 +82,15 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, ledger) = (&self.name, self.ledger);
         let promise = match self.promise {
-            Promise::Everything => "all are answered",
-            Promise::NothingWrong => "some may be lost",
+            Promise::Everything => "all requests are answered",
+            Promise::NothingWrong => "some requests may be lost",
         };
         let (sent, lost) = (ledger.sent, ledger.lost);
         write!(f, "{name} ({promise}): {sent} requests, {lost} lost")
     }
 }
 
-/// A client at work.
+/// A running client.
 pub struct Worker {
     name: String,
     stop: Arc<AtomicBool>,
@@ -118,15 +117,15 @@ impl Worker {
         }
     }
 
-    /// Tells it to stop asking.
+    /// Stops further requests.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until it has all that it will get.
+    /// Waits for the outcome.
     ///
     /// # Errors
-    /// It could not do its work.
+    /// The client failed.
     pub fn outcome(self) -> anyhow::Result<Outcome> {
         self.stop();
         let name = self.name;
@@ -139,7 +138,7 @@ fn is_told(stop: &AtomicBool) -> bool {
     stop.load(Ordering::Relaxed)
 }
 
-/// How often something is done; what is late is not made up for.
+/// The rate of an action; missed actions are skipped.
 struct Pace {
     pause: Duration,
     next: Instant,
@@ -153,7 +152,7 @@ impl Pace {
         }
     }
 
-    /// How long to wait until the next is due.
+    /// The time until the next action is due.
     fn wait(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }

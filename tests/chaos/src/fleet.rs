@@ -1,4 +1,4 @@
-//! Which drivers there are, as the configuration of the mediator. PURE.
+//! The drivers, as the configuration of the mediator. PURE.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -10,29 +10,29 @@ const fn echo(id: i32) -> Device {
     Device::new(DeviceType(80), id)
 }
 
-/// Answers every frame with the same, and nobody does it any harm.
+/// Echoes every frame; never affected by faults.
 pub const ECHO: Device = echo(0);
-/// The same, but for these trouble is made.
+/// The same, but affected by faults.
 pub const VICTIM_ECHOES: [Device; 2] = [echo(1), echo(2)];
-/// The dummies of the SDK: the first is left alone, the second is not.
+/// The dummies of the SDK: only the second is affected by faults.
 pub const DUMMIES: [Device; 2] = [
     Device::new(DeviceType::DUMMY, 0),
     Device::new(DeviceType::DUMMY, 1),
 ];
-/// The wheels of the simulated robot, which nobody harms.
+/// The wheels of the simulated robot, never affected by faults.
 pub const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
-/// Its laser scanner, of which the plug is pulled.
+/// Its laser scanner, which is unplugged at times.
 pub const LASER: Device = Device::new(DeviceType::HOKUYO, 0);
 /// Never reads anything.
 pub const DEAF: Device = Device::new(DeviceType(81), 0);
-/// Talks without end, or nonsense, when it is told to: see [`babbler`].
+/// Writes continuously, or writes garbage, on demand: see [`babbler`].
 pub const BABBLER: Device = Device::new(DeviceType(82), 0);
-/// Changes with each reload, or is not there.
+/// Changes with each reload, or is absent.
 pub const CHANGING: Device = Device::new(DeviceType(83), 0);
 /// Has no driver.
 pub const NOBODY: Device = Device::new(DeviceType(84), 0);
 
-/// Drivers that trouble is made for.
+/// Drivers affected by faults.
 pub const VICTIMS: [Device; 6] = [
     VICTIM_ECHOES[0],
     VICTIM_ECHOES[1],
@@ -45,14 +45,14 @@ pub const VICTIMS: [Device; 6] = [
 /// Devices of the simulated robot, and their drivers.
 pub const ROBOT: [&str; 5] = ["roboclaw", "hokuyo", "ninedof", "stargazer", "maestro"];
 
-/// The file in the folder that makes [`BABBLER`] talk without end while it is there.
+/// While this file exists in the folder, [`BABBLER`] writes continuously.
 pub const TALK: &str = "talk";
-/// The file that it says again and again.
+/// The file that it writes repeatedly.
 pub const FRAMES: &str = "frames";
-/// The file that makes it talk nonsense once.
+/// This file makes it write garbage once.
 pub const NONSENSE: &str = "nonsense";
 
-/// The program of [`BABBLER`], for `sh` in the folder.
+/// The shell script of [`BABBLER`], run in the folder.
 pub fn babbler() -> String {
     format!(
         "while :; do
@@ -63,16 +63,16 @@ pub fn babbler() -> String {
     )
 }
 
-/// What is told of [`CHANGING`].
+/// The state of [`CHANGING`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changing {
-    /// It is not there.
+    /// It is absent.
     Absent,
-    /// It has a setting of this value.
+    /// It has a setting with this value.
     Setting(u32),
 }
 
-/// The configuration of everyday life: the whole robot, two dummies and an echo.
+/// The configuration for normal operation: the whole robot, two dummies and an echo.
 pub fn everyday(places: &HashMap<String, String>) -> String {
     let mut text = String::new();
     for name in ROBOT {
@@ -88,15 +88,15 @@ pub fn everyday(places: &HashMap<String, String>) -> String {
 
 /// The configuration for chaos: healthy drivers and victims.
 pub fn chaos(places: &HashMap<String, String>, changing: Changing) -> String {
-    // Made-up addresses shall fill the table, and few are enough for it then.
+    // The table is small, so that spoofed addresses fill it.
     let mut text = String::from("[limits]\nclients = 600\n");
     let cat = ["cat".to_owned()];
     let dummy = ["amber", "driver", "dummy"].map(String::from);
-    // Healthy.
+    // Healthy drivers.
     add(&mut text, &address(ECHO), &cat, "");
     add(&mut text, &address(DUMMIES[0]), &dummy, "");
     add(&mut text, &address(WHEELS), &driver("roboclaw", places), "");
-    // They come back soon, and some of them are not given up for long.
+    // These restart soon, and some of them are not given up for a long time.
     let soon = "backoff_min_ms = 20\nbackoff_max_ms = 200\ngrace_ms = 200\n";
     let often = format!("{soon}deaths = 1000\n");
     add(&mut text, &address(VICTIM_ECHOES[0]), &cat, &often);

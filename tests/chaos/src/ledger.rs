@@ -1,25 +1,24 @@
-//! What became of the requests of one client to one driver. PURE.
+//! The outcome of the requests of one client to one driver. PURE.
 //!
-//! Requests are numbered from 0. Nothing on the way changes their order, so an
-//! answer is right when it is that to the oldest request which is still open, or
-//! to a later one, and then those between them are lost. Everything else is
-//! wrong: an answer that comes twice, late after a later one, or to nothing.
+//! Requests are numbered from 0 and stay in order. A reply is correct if it answers the oldest open
+//! request, or a later one; in that case the requests before it are lost. Every other reply is
+//! wrong: a duplicate, a late one, or one without a request.
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Requests that were sent; the number of the next.
+    /// Requests sent; also the number of the next request.
     pub sent: u64,
-    /// Answers that were right.
+    /// Correct replies.
     pub answered: u64,
-    /// Requests that will not be answered any more.
+    /// Requests that can no longer be answered.
     pub lost: u64,
 }
 
-/// What is wrong with an answer.
+/// The error of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// This request, or a later one, was answered already.
+    /// This request, or a later one, was already answered.
     Again(u64),
     /// There was no such request.
     NeverAsked(u64),
@@ -36,16 +35,16 @@ impl Ledger {
         self.sent - self.oldest()
     }
 
-    /// Notes a request and returns its number.
+    /// Records a request and returns its number.
     pub fn send(&mut self) -> u64 {
         self.sent += 1;
         self.sent - 1
     }
 
-    /// Notes an answer.
+    /// Records a reply.
     ///
     /// # Errors
-    /// It cannot be.
+    /// The reply is wrong.
     pub fn answer(&mut self, number: u64) -> Result<(), Wrong> {
         if number < self.oldest() {
             return Err(Wrong::Again(number));
@@ -58,7 +57,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Nothing comes any more: what is open is lost.
+    /// No more replies arrive: open requests are lost.
     pub fn close(&mut self) {
         self.lost += self.open();
     }
@@ -76,7 +75,7 @@ mod tests {
             assert_eq!(ledger.send(), number);
         }
         ledger.answer(0).unwrap();
-        // 1 and 2 are lost, and do not come any more.
+        // 1 and 2 are lost and can no longer be answered.
         ledger.answer(3).unwrap();
         for number in 0..=3 {
             assert_eq!(ledger.answer(number), Err(Wrong::Again(number)));

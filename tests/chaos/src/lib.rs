@@ -1,25 +1,25 @@
-//! Real processes under load and in trouble, and whether the promises hold.
+//! Real processes under load and with faults, and checks of the promises.
 //!
 //! ```text
-//!                            +-- hand --+   kills, freezes, floods, pulls plugs,
-//!                            +-- hand --+   reloads, makes up addresses, vanishes
-//!                                 |
+//!                            +-- thread --+   kills, freezes, floods, unplugs,
+//!                            +-- thread --+   reloads, spoofs addresses, vanishes
+//!                                  |
 //!   healthy clients --- UDP --- mediator --- pipes --- healthy drivers
 //!   clients of victims ---------/       \------------- victims
 //! ```
 //!
-//! - [`chaos`]: all of it, and the verdict. `cargo test` does it for seconds,
-//!   `scripts/chaos` for minutes.
-//! - [`soak`]: the same robot in everyday life, for hours, while its memory is
-//!   measured: `scripts/soak`.
-//! - [`site`] has the processes, [`fleet`] says which drivers there are.
-//! - [`clients`] are those to whom promises were made. [`ledger`] keeps what
-//!   became of their requests.
-//! - [`trouble`] is what can happen, [`mischief`] makes it happen.
-//! - [`process`] asks the system, [`accounts`] the counters, [`slope`] draws a line.
+//! - [`chaos`]: the whole test and its verdict. `cargo test` runs it for seconds, `scripts/chaos`
+//!   for minutes.
+//! - [`soak`]: the same robot in normal operation, for hours, with measurements of its memory:
+//!   `scripts/soak`.
+//! - [`site`] manages the processes, [`fleet`] defines the drivers.
+//! - [`clients`] are the clients to which promises apply. [`ledger`] records the outcome of their
+//!   requests.
+//! - [`trouble`] lists the faults, [`mischief`] injects them.
+//! - [`process`] reads system data, [`accounts`] checks counters, [`slope`] fits a line.
 //!
-//! Everything random comes from one seed. What happens is the same for the same
-//! seed, when it happens is not: processes take their time.
+//! Everything random comes from one seed. A seed reproduces the same faults, but not their exact
+//! times, because real processes vary.
 
 use std::time::Duration;
 
@@ -35,24 +35,28 @@ pub mod slope;
 pub mod soak;
 pub mod trouble;
 
-/// Longer than anything takes, even on a busy machine.
+/// Longer than any operation takes, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Reads a time such as `90s`, `30m` or `2h`.
+/// Parses a duration such as `90s`, `30m` or `2h`.
 ///
 /// # Errors
-/// It is none.
+/// The text is invalid.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(text.trim_end_matches(char::is_alphabetic).len());
     let factor = match unit {
         "s" => 1,
         "m" => 60,
         "h" => 3600,
-        _ => return Err(format!("'{text}' is no time: try 90s, 30m or 2h")),
+        _ => {
+            return Err(format!(
+                "'{text}' is not a duration; use a form such as 90s, 30m or 2h"
+            ));
+        }
     };
     let number: u64 = number
         .parse()
-        .map_err(|_| format!("'{text}' is no time: try 90s, 30m or 2h"))?;
+        .map_err(|_| format!("'{text}' is not a duration; use a form such as 90s, 30m or 2h"))?;
     Ok(Duration::from_secs(number * factor))
 }
 

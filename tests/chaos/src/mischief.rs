@@ -1,11 +1,10 @@
-//! Makes trouble. IO.
+//! Injects faults. IO.
 //!
-//! Floods are as fast as the mediator takes them, and no faster: behind a few
-//! datagrams goes a PING, and the next ones wait for its answer. Somebody who
-//! sends faster than that fills the socket, and then the system drops datagrams
-//! of all clients alike, before the mediator sees them. That is no promise of the
-//! mediator, so it is not done here; should the system drop any all the same,
-//! it says so (`process::dropped_by_system`).
+//! Floods are as fast as the mediator takes them, and no faster: a PING follows every few
+//! datagrams, and the next ones wait for its reply. Faster senders fill the socket buffer, and the
+//! system then drops datagrams of all clients before they reach the mediator. The promises do not
+//! cover that, so it is avoided here. If the system drops datagrams anyway,
+//! `process::dropped_by_system` counts them.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -25,34 +24,34 @@ use crate::fleet::{LASER, VICTIM_ECHOES};
 use crate::site::Site;
 use crate::trouble::Trouble;
 
-/// Datagrams that are sent without looking: much less than any socket holds.
+/// The number of datagrams sent without a check: far fewer than any socket buffer holds.
 const BURST: u32 = 32;
 
-/// Both hands write the same configuration.
+/// Both threads write the same configuration.
 static CONFIGURATION: Mutex<()> = Mutex::new(());
 
-/// One that makes trouble.
+/// A source of faults.
 pub struct Mischief<'a> {
     site: &'a Site,
     rng: Rng,
     control: Client,
     brake: Brake,
-    /// Where the babbler's frames go; nobody reads them.
+    /// Receives the babbler's frames; never read.
     _sink: UdpSocket,
 }
 
 impl<'a> Mischief<'a> {
-    /// Needs a mediator that runs the drivers of [`crate::fleet::chaos`].
+    /// Needs a mediator with the drivers of [`crate::fleet::chaos`].
     ///
     /// # Errors
-    /// It does not answer.
+    /// The mediator does not answer.
     pub fn new(site: &'a Site, seed: u64) -> anyhow::Result<Self> {
         let control = site.client()?;
         let sink = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         sink.connect(site.address)?;
         let address = sink.local_addr()?.to_string();
         let id = crate::site::wait_for("the sink to be known", || {
-            // The other hand may have taken the driver away, or have made newcomers give way.
+            // The other thread may have stopped the driver, or evicted new clients.
             sink.send(&frame(BABBLER, &padded(32)))?;
             let clients = control.mediator().clients()?;
             let known = clients.iter().find(|client| client.address == address);
@@ -68,20 +67,20 @@ impl<'a> Mischief<'a> {
         })
     }
 
-    /// Picks some trouble.
+    /// Picks a fault.
     pub fn pick(&mut self) -> Trouble {
         Trouble::any(&mut self.rng)
     }
 
-    /// Some time until the next.
+    /// A pause before the next fault.
     pub fn pause(&mut self) -> Duration {
         Duration::from_millis(self.rng.u64(..100))
     }
 
-    /// Makes it, and puts right again what does not get right by itself.
+    /// Injects a fault, and repairs what does not recover by itself.
     ///
     /// # Errors
-    /// It cannot be made: the mediator refuses, or does not answer.
+    /// The fault cannot be injected: the mediator refuses or does not answer.
     pub fn make(&mut self, trouble: Trouble) -> anyhow::Result<()> {
         let mediator = self.control.mediator();
         match trouble {
@@ -108,7 +107,7 @@ impl<'a> Mischief<'a> {
                 let talk = self.site.folder().join(TALK);
                 fs::write(&talk, "")?;
                 thread::sleep(moment);
-                // The other hand may have been faster.
+                // The other thread may have removed it already.
                 let _ = fs::remove_file(&talk);
             }
             Trouble::Nonsense => fs::write(self.site.folder().join(NONSENSE), "")?,
@@ -140,7 +139,7 @@ impl<'a> Mischief<'a> {
         let long = frame(device, &padded_as(MsgType::Ping, 1000));
         let mut flooded = Ok(());
         while Instant::now() < end && flooded.is_ok() {
-            // More than its pipe and its queue hold, when it lasts.
+            // If it lasts, this exceeds the capacity of its pipe and its queue.
             flooded = send(&socket, BURST, |_| long.clone());
             self.brake.wait();
             thread::sleep(Duration::from_millis(20));
@@ -198,7 +197,7 @@ impl<'a> Mischief<'a> {
         for _ in 0..count {
             let client = Client::connect(self.site.address)?;
             let client = client.with_deadline(Duration::from_millis(200));
-            // It is a victim: no answer is no error.
+            // The driver is a victim, so a missing reply is not an error.
             let _ = client.dummy(DUMMIES[1].id.0).status();
             let _ = client.hokuyo(0).subscribe().map(drop);
             client.close();
@@ -206,7 +205,7 @@ impl<'a> Mischief<'a> {
         Ok(())
     }
 
-    /// Puts the configuration in force that has this.
+    /// Reloads the configuration with this variant.
     ///
     /// # Errors
     /// The mediator refuses.
@@ -222,7 +221,7 @@ impl<'a> Mischief<'a> {
         let words: String = (0..20).map(|_| self.rng.alphanumeric()).collect();
         self.site.configure_as(&words)?;
         let refused = self.control.mediator().reload().err();
-        let refused = refused.context("the mediator took nonsense for a configuration")?;
+        let refused = refused.context("the mediator accepted an invalid configuration")?;
         let is_refusal = matches!(refused, amber_client::Error::Refused { .. });
         anyhow::ensure!(is_refusal, "{refused}");
         Ok(())
@@ -241,17 +240,17 @@ fn send(
     mut make: impl FnMut(u32) -> Vec<u8>,
 ) -> anyhow::Result<()> {
     for i in 0..count {
-        // The mediator takes them, so an error is not about these.
+        // The mediator's port is open, so an error belongs to another datagram.
         while socket.send(&make(i)).is_err() {}
     }
-    // What came back is not wanted; its buffer is emptied all the same.
+    // Replies are not needed, but the buffer must be emptied.
     socket.set_nonblocking(true)?;
     while socket.recv(&mut [0; 16]).is_ok() {}
     socket.set_nonblocking(false)?;
     Ok(())
 }
 
-/// Waits until the mediator has taken all that was sent before.
+/// Waits until the mediator has processed everything sent before.
 struct Brake(UdpSocket);
 
 impl Brake {
@@ -263,14 +262,13 @@ impl Brake {
     }
 
     fn wait(&self) {
-        // An answer that does not come in time costs only time; one that comes
-        // late lets a few more pass at once.
+        // A lost reply only costs time; a late one only lets a few more datagrams through.
         let _ = (self.0).send(&frame(Device::MEDIATOR, &kind(MsgType::Ping)));
         let _ = self.0.recv(&mut [0; 64]);
     }
 }
 
-/// A datagram that means nothing, or almost something.
+/// An invalid or almost valid datagram.
 fn garbage(rng: &mut Rng) -> Vec<u8> {
     let device = VICTIM_ECHOES[rng.usize(..VICTIM_ECHOES.len())];
     match rng.u8(..4) {
@@ -285,7 +283,7 @@ fn garbage(rng: &mut Rng) -> Vec<u8> {
             cut.truncate(rng.usize(..cut.len()));
             cut
         }
-        // Wrong lengths, and headers that say something else.
+        // Wrong lengths, and headers with other contents.
         _ => {
             let mut changed = frame(device, &padded(100));
             for _ in 0..rng.usize(1..4) {
@@ -296,13 +294,13 @@ fn garbage(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-/// A `DriverMsg` of about so many bytes that means nothing to any driver.
+/// A `DriverMsg` of about this size that no driver understands.
 fn padded(bytes: usize) -> Vec<u8> {
     padded_as(MsgType::Data, bytes)
 }
 
 fn padded_as(kind: MsgType, bytes: usize) -> Vec<u8> {
-    // The type; field 199 has the rest.
+    // The type; field 199 holds the rest.
     let mut message = vec![0x10, kind as u8, 0xba, 0x0c];
     message.push(0x80 | (bytes & 0x7f) as u8);
     message.push((bytes >> 7) as u8);
@@ -314,7 +312,7 @@ fn kind(kind: MsgType) -> Vec<u8> {
     vec![0x10, kind as u8]
 }
 
-/// What the babbler says: frames for this client, and for one that is not there.
+/// The output of the babbler: frames for this client, and for one that does not exist.
 fn frames_for(client: ClientId) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < 60_000 {

@@ -1,4 +1,4 @@
-//! What the system says of processes and sockets: Linux, by /proc. IO.
+//! Data about processes and sockets, from /proc on Linux. IO.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
-/// What a process takes.
+/// The resource usage of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
-    /// Memory that is resident, in KiB.
+    /// Resident memory in KiB.
     pub resident_kib: u64,
     /// Open descriptors.
     pub descriptors: u64,
@@ -21,7 +21,7 @@ pub struct Footprint {
     pub cpu: Duration,
 }
 
-/// What a process takes now; `None` when it is gone.
+/// The current resource usage of a process; `None` if it has ended.
 pub fn footprint(pid: u32) -> Option<Footprint> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let number = |key: &str| -> Option<u64> {
@@ -40,8 +40,8 @@ pub fn footprint(pid: u32) -> Option<Footprint> {
     })
 }
 
-/// Datagrams that the system has dropped for the sockets at an address, because
-/// nobody took them in time. The program that owns the socket cannot see them.
+/// The number of datagrams that the system dropped for the sockets at an address because the buffer
+/// was full. The program that owns the socket cannot see this.
 pub fn dropped_by_system(address: SocketAddr) -> u64 {
     let port = format!("{:04X}", address.port());
     let table = fs::read_to_string("/proc/net/udp").unwrap_or_default();
@@ -53,10 +53,10 @@ pub fn dropped_by_system(address: SocketAddr) -> u64 {
     drops.sum()
 }
 
-/// A process that bears a mark.
+/// A process with a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marked {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// Its process group.
     pub group: u32,
@@ -64,17 +64,16 @@ pub struct Marked {
     pub command: String,
 }
 
-/// All processes with these words in their environment, which is inherited by
-/// whatever a process starts. Those that have ended are not among them, though
-/// nobody has taken note yet.
+/// All processes with this text in their environment, which child processes inherit. Excludes
+/// processes that have ended but were not reaped.
 pub fn marked(mark: &str) -> Vec<Marked> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid| look(pid, mark)).collect()
 }
 
-/// Sends a signal to a process, if it still bears the mark: its number may be
-/// another's by now. False when it does not.
+/// Sends a signal to a process if it still has the mark, since its id may have been reused. Returns
+/// false if not.
 pub fn signal(pid: u32, mark: &str, signal: Signal) -> bool {
     look(pid, mark).is_some() && kill(Pid::from_raw(pid.cast_signed()), signal).is_ok()
 }
@@ -94,7 +93,7 @@ fn look(pid: u32, mark: &str) -> Option<Marked> {
     })
 }
 
-/// The fields of /proc/PID/stat behind the name: state, parent, group and so on.
+/// The fields of /proc/PID/stat after the name: state, parent, group and so on.
 fn fields_of(pid: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;
@@ -120,7 +119,7 @@ mod tests {
             .unwrap();
         let mut up = [0; 3];
         std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut up).unwrap();
-        // The shell says "up" maybe before its child has become what it starts.
+        // The shell may print "up" before its child has executed the program.
         let (found, sleeps) = loop {
             let found = marked(&mark);
             if let Some(sleeps) = found.iter().find(|p| p.command == "sleep 1000").cloned() {
@@ -143,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_process_takes_something() {
+    fn a_process_uses_resources() {
         let now = footprint(std::process::id()).unwrap();
         assert!(now.resident_kib > 100 && now.descriptors > 2 && now.threads > 0);
         assert_eq!(footprint(u32::MAX), None);
     }
 
     #[test]
-    fn datagrams_that_nobody_takes_are_counted_by_the_system() {
+    fn the_system_counts_unread_datagrams() {
         let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = deaf.local_addr().unwrap();
         let peer = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -19,10 +19,10 @@ use tempfile::TempDir;
 use crate::process::{self, Footprint, Marked};
 use crate::{PATIENCE, accounts, fleet};
 
-/// Lines of its log that are kept.
+/// The number of log lines to keep.
 const LOG_LINES: usize = 200;
 
-/// The name of the mark in the environment of all processes here.
+/// The name of the environment variable that marks all processes of a site.
 const MARK: &str = "AMBER_CHAOS_SITE";
 
 /// See the [module](self).
@@ -33,15 +33,15 @@ pub struct Site {
     places: HashMap<String, String>,
     robot: Child,
     mediator: Child,
-    /// Where the mediator listens.
+    /// The address of the mediator.
     pub address: SocketAddr,
     started: Instant,
     log: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl Site {
-    /// Starts a robot, and a mediator with the configuration that is made for
-    /// the places of its devices. `amber` is the program.
+    /// Starts a robot, and a mediator with a configuration for the locations of its devices.
+    /// `amber` is the program.
     ///
     /// # Errors
     /// One of them does not start.
@@ -90,21 +90,25 @@ impl Site {
             started: Instant::now(),
             log,
         };
-        ensure!(address.is_some(), "no mediator:\n{}", site.log());
+        ensure!(
+            address.is_some(),
+            "the mediator did not start:\n{}",
+            site.log()
+        );
         Ok(site)
     }
 
-    /// The folder in which all of it happens.
+    /// The folder of this site.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The process of the mediator.
+    /// The process id of the mediator.
     pub fn pid(&self) -> u32 {
         self.mediator.id()
     }
 
-    /// How long it has been running at least.
+    /// Its minimum uptime.
     pub fn age(&self) -> Duration {
         self.started.elapsed()
     }
@@ -116,7 +120,7 @@ impl Site {
             .fold(String::new(), |all, line| all + line + "\n")
     }
 
-    /// A client that waits for answers as long as it takes.
+    /// A client without a deadline.
     ///
     /// # Errors
     /// The mediator does not answer.
@@ -127,7 +131,7 @@ impl Site {
     /// Runs `amber` as a client of this mediator and this robot.
     ///
     /// # Errors
-    /// It says no.
+    /// The command fails.
     pub fn amber(&self, args: &[&str]) -> anyhow::Result<()> {
         let mut command = Command::new(&self.amber);
         command.args(args).current_dir(self.folder());
@@ -139,7 +143,7 @@ impl Site {
         Ok(())
     }
 
-    /// Writes the configuration of chaos anew; `amber reload` makes it count.
+    /// Writes the chaos configuration again; `amber reload` activates it.
     ///
     /// # Errors
     /// It cannot be written.
@@ -148,7 +152,7 @@ impl Site {
         self.configure_as(&text)
     }
 
-    /// The same with any text.
+    /// Writes any text as the configuration.
     ///
     /// # Errors
     /// It cannot be written.
@@ -158,15 +162,15 @@ impl Site {
         Ok(fs::rename(new, self.folder().join("amber.toml"))?)
     }
 
-    /// Sends a signal to the process of a driver; false when it is gone already.
+    /// Sends a signal to a driver process. Returns false if it has already ended.
     pub fn signal(&self, pid: u32, signal: Signal) -> bool {
         process::signal(pid, &self.mark, signal)
     }
 
-    /// Brings all drivers up that are down or were given up, and waits until
-    /// all of them are up.
+    /// Starts all drivers that are down or given up, and waits until all are up.
     ///
     /// # Errors
+    /// A driver does not start.
     /// One of them does not come up.
     pub fn all_up(&self, client: &Client) -> anyhow::Result<Vec<Driver>> {
         let mediator = client.mediator();
@@ -186,10 +190,11 @@ impl Site {
         })
     }
 
-    /// Waits until the counters add up. While something is under way they do
-    /// not, because they are not asked for at one and the same moment.
+    /// Waits until the counters add up. With messages in transit they do not, because they are not
+    /// read at the same instant.
     ///
     /// # Errors
+    /// Describes the discrepancy.
     /// What does not add up.
     pub fn check_counters(&self, client: &Client) -> anyhow::Result<()> {
         let mediator = client.mediator();
@@ -204,16 +209,17 @@ impl Site {
         }
     }
 
-    /// What the mediator takes.
+    /// The resource usage of the mediator.
     ///
     /// # Errors
-    /// It is gone.
+    /// It has ended.
     pub fn footprint(&self) -> anyhow::Result<Footprint> {
-        process::footprint(self.pid()).with_context(|| format!("it is gone:\n{}", self.log()))
+        process::footprint(self.pid())
+            .with_context(|| format!("the mediator has ended:\n{}", self.log()))
     }
 
-    /// Processes that belong to no driver that runs: not the mediator, its guard
-    /// or the robot, and in the group of no driver.
+    /// Processes without a running driver: not the mediator, its guard or the robot, and not in the
+    /// process group of a driver.
     pub fn strays(&self, drivers: &[Driver]) -> Vec<Marked> {
         let mut groups: Vec<u32> = drivers.iter().filter_map(|driver| driver.pid).collect();
         groups.push(0);
@@ -225,7 +231,7 @@ impl Site {
             .collect()
     }
 
-    /// Whether the mediator that was started is the one that runs.
+    /// Checks that the original mediator process is still running.
     ///
     /// # Errors
     /// It has ended.
@@ -239,7 +245,7 @@ impl Site {
     /// Ends the mediator as a service manager does, and the robot.
     ///
     /// # Errors
-    /// The mediator fails, or processes are left behind: which.
+    /// The mediator fails, or leaves processes behind; the error names them.
     pub fn end(mut self) -> anyhow::Result<()> {
         self.check_alive()?;
         ensure!(self.signal(self.pid(), Signal::SIGTERM));
@@ -250,7 +256,7 @@ impl Site {
         drop(self.robot.stdin.take());
         wait_for("the end of the robot", || Ok(self.robot.try_wait()?))?;
         let left = || process::marked(&self.mark);
-        // Its guard is the last.
+        // The guard ends last.
         wait_for("no process", || Ok(left().is_empty().then_some(())))
             .with_context(|| format!("left behind: {:?}", left()))
     }
@@ -258,7 +264,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // After `end` there is nothing left to do.
+        // After `end` there are no children left.
         for child in [&mut self.mediator, &mut self.robot] {
             if let Ok(None) = child.try_wait() {
                 let _ = child.kill();
@@ -268,10 +274,10 @@ impl Drop for Site {
     }
 }
 
-/// Asks until the answer is there.
+/// Polls until there is a result.
 ///
 /// # Errors
-/// It does not come, or asking fails.
+/// There is no result in time, or polling fails.
 pub fn wait_for<T>(
     what: &str,
     mut ask: impl FnMut() -> anyhow::Result<Option<T>>,
@@ -281,15 +287,12 @@ pub fn wait_for<T>(
         if let Some(answer) = ask()? {
             return Ok(answer);
         }
-        ensure!(
-            Instant::now() < deadline,
-            "waited {PATIENCE:?} in vain for {what}"
-        );
+        ensure!(Instant::now() < deadline, "waited {PATIENCE:?} for {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Where the devices of a robot are, when all of them are there.
+/// The locations of the devices of a robot, once all exist.
 fn places(robot: &mut Child, folder: &Path) -> anyhow::Result<HashMap<String, String>> {
     let mut places = HashMap::new();
     let stdout = robot.stdout.take().context("no stdout")?;

@@ -1,4 +1,4 @@
-//! A straight line through points, in memory that does not grow. PURE.
+//! Fits a straight line to points, in constant memory. PURE.
 
 /// Sums of points, for a line by least squares.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,7 +13,7 @@ pub struct Slope {
 impl Slope {
     /// Adds a point.
     pub fn add(&mut self, x: f64, y: f64) {
-        // Differences from the running means: sums of squares would lose digits.
+        // Uses differences from the running means; sums of squares would lose precision.
         self.count += 1.0;
         let dx = x - self.mean_x;
         self.mean_x += dx / self.count;
@@ -27,7 +27,7 @@ impl Slope {
         self.count == 0.0
     }
 
-    /// How much y grows with x; `None` while there are no two different x.
+    /// The slope; `None` without two different x.
     pub fn value(&self) -> Option<f64> {
         (self.spread_x > 0.0).then(|| self.together / self.spread_x)
     }
@@ -43,7 +43,7 @@ mod tests {
         assert_eq!(slope.value(), None);
         slope.add(1e9, 5.0);
         assert_eq!(slope.value(), None);
-        // Around 3 x, once above and once below.
+        // Around 3 x, alternately above and below.
         for (x, noise) in [(1.0, 1.0), (2.0, -1.0), (3.0, -1.0), (4.0, 1.0)] {
             slope.add(1e9 + x, 5.0 + 3.0 * x + noise);
         }

@@ -1,9 +1,8 @@
-//! Everyday life for hours, and what the mediator takes meanwhile. IO.
+//! Normal operation for hours, with measurements of the mediator. IO.
 //!
-//! A robot with all its drivers; clients that ask and listen all the time, and
-//! others that come and go, politely or not; and now and then a driver that is
-//! started again. All of it is a few hundred messages a second. This program
-//! itself takes no more memory after hours than after a minute.
+//! A robot with all its drivers; clients that send requests and subscribe all the time; other
+//! clients that connect and disconnect, cleanly or not; and an occasional driver restart. In total
+//! a few hundred messages per second. The memory of this program itself does not grow.
 
 use std::fmt;
 use std::fs::File;
@@ -27,17 +26,16 @@ use crate::process::{self, Footprint};
 use crate::site::{Site, wait_for};
 use crate::slope::Slope;
 
-/// Memory of the first minutes is not looked at for a leak: pages are touched
-/// for the first time, and tables grow to what they need.
+/// The leak check ignores the first minutes, in which pages are touched for the first time and
+/// tables grow to their working size.
 const WARM_UP: Duration = Duration::from_secs(300);
 
-/// A leak is this much more in an hour, and this much more in all: less than
-/// that is the allocator's.
+/// Growth counts as a leak above this amount per hour and in total; less is allocator noise.
 const LEAK_KIB: f64 = 512.0;
 
-/// Somebody comes so often, ...
+/// The interval between visits of a client, ...
 const VISIT: Duration = Duration::from_secs(2);
-/// ... and a driver is started again.
+/// ... and between driver restarts.
 const RESTART: Duration = Duration::from_secs(30);
 
 const ALL: Sensors = Sensors {
@@ -46,7 +44,7 @@ const ALL: Sensors = Sensors {
     magnet: true,
 };
 
-/// Drivers to which nothing happens.
+/// Drivers that are never restarted.
 const UNHARMED: [Device; 4] = [
     ECHO,
     WHEELS,
@@ -54,22 +52,22 @@ const UNHARMED: [Device; 4] = [
     Device::new(DeviceType::STARGAZER, 0),
 ];
 
-/// What to do.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The program.
+    /// The program under test.
     pub amber: PathBuf,
-    /// How long.
+    /// The duration.
     pub duration: Duration,
-    /// How often it is looked at.
+    /// The interval between samples.
     pub every: Duration,
-    /// Where each look is written to, as one JSON object in a line.
+    /// The file for samples, as one JSON object per line.
     pub json: Option<PathBuf>,
-    /// Where everything random comes from.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// What was seen.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Report {
     duration: Duration,
@@ -84,14 +82,14 @@ pub struct Report {
     slope_kib_per_hour: Option<f64>,
     warm_slope_kib_per_hour: Option<f64>,
     outcomes: Vec<Outcome>,
-    /// What was promised and did not hold.
+    /// The broken promises.
     pub broken: Vec<String>,
 }
 
-/// Does all of it. What did not hold is in the report.
+/// Runs the test. The report lists broken promises.
 ///
 /// # Errors
-/// It could not be done at all.
+/// The test could not run.
 pub fn run(plan: &Plan) -> anyhow::Result<Report> {
     let mut site = Site::start(&plan.amber, fleet::everyday)?;
     let control = site.client()?;
@@ -155,8 +153,8 @@ fn start_clients(at: SocketAddr, seed: u64) -> anyhow::Result<Vec<Worker>> {
     let asker = |what: &str, rate, ask: fn(&Client) -> Result<()>| {
         sdk::asker(at, what, NothingWrong, rate, ask)
     };
-    // A device is allowed to be too slow for its driver, and the dummies and the
-    // laser are started again now and then.
+    // The device may be too slow for its driver, and the dummies and the laser are restarted at
+    // times.
     Ok(vec![
         echo::start(at, ECHO, Everything, 100.0, seed)?,
         asker("the wheels", 20.0, |c| c.roboclaw(0).speeds().map(drop)),
@@ -169,7 +167,7 @@ fn start_clients(at: SocketAddr, seed: u64) -> anyhow::Result<Vec<Worker>> {
     ])
 }
 
-/// Who comes and goes, and what is started again.
+/// Visiting clients and driver restarts.
 struct Life {
     rng: fastrand::Rng,
     next_visit: Instant,
@@ -217,10 +215,10 @@ impl Life {
     }
 }
 
-/// Somebody asks this and that, listens for a moment, and says good-bye.
+/// A client sends requests, subscribes for a moment, and disconnects cleanly.
 fn visit(mediator: SocketAddr) -> anyhow::Result<()> {
     let client = Client::connect(mediator)?.with_deadline(Duration::from_millis(500));
-    // The driver may be starting: no answer is no error.
+    // The driver may be starting: a missing reply is not an error.
     let _ = client.dummy(1).status();
     let _ = client.maestro(0).set_angle(3, 45);
     if let Ok(mut updates) = client.dummy(0).subscribe() {
@@ -230,7 +228,7 @@ fn visit(mediator: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Somebody listens, and is gone without a word.
+/// A client subscribes and vanishes without a goodbye.
 fn vanish(mediator: SocketAddr) -> anyhow::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.connect(mediator)?;
@@ -244,7 +242,7 @@ fn vanish(mediator: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Looks at the mediator from time to time, and keeps only sums.
+/// Samples the mediator from time to time, and keeps only sums.
 struct Watch {
     every: Duration,
     warm_up: Duration,
@@ -318,7 +316,7 @@ impl Watch {
     }
 }
 
-/// What came in, from clients and from drivers.
+/// The number of messages received from clients and drivers.
 fn messages(counters: &Counters) -> u64 {
     counters.counted(Count::Datagrams) + counters.counted(Count::DriverFrames)
 }
@@ -337,21 +335,21 @@ impl fmt::Display for Report {
             (
                 "load",
                 format!(
-                    "{per_second:.0} messages/s, {} visitors, {} drivers started again",
+                    "{per_second:.0} messages/s, {} visitors, {} driver restarts",
                     self.visits, self.restarts
                 ),
             ),
             (
                 "resident memory",
                 format!(
-                    "{} KiB at first, {} KiB warm, {} KiB at last",
+                    "{} KiB at the start, {} KiB after warm-up, {} KiB at the end",
                     self.first.resident_kib, self.warm.resident_kib, self.last.resident_kib
                 ),
             ),
             (
-                "slope of it",
+                "memory slope",
                 format!(
-                    "{} KiB/h, {} KiB/h once warm",
+                    "{} KiB/h, {} KiB/h after warm-up",
                     slope(self.slope_kib_per_hour),
                     slope(self.warm_slope_kib_per_hour)
                 ),
@@ -359,14 +357,14 @@ impl fmt::Display for Report {
             (
                 "descriptors",
                 format!(
-                    "{} at first, {} at last",
+                    "{} at the start, {} at the end",
                     self.first.descriptors, self.last.descriptors
                 ),
             ),
             (
                 "threads",
                 format!(
-                    "{} at first, {} at last",
+                    "{} at the start, {} at the end",
                     self.first.threads, self.last.threads
                 ),
             ),

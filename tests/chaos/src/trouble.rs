@@ -1,4 +1,4 @@
-//! What can happen, and what happens next. PURE.
+//! The faults, and the choice of the next one. PURE.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,43 +8,43 @@ use fastrand::Rng;
 
 use crate::fleet::{CHANGING, Changing, DEAF, DUMMIES, LASER, VICTIM_ECHOES, VICTIMS};
 
-/// One thing that happens.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The process of a driver is killed.
+    /// A driver process is killed.
     Kill(Device),
-    /// It is stopped (SIGSTOP) and goes on later, while requests pile up.
+    /// A driver process is stopped (SIGSTOP) for a time, while requests pile up.
     Freeze(Device, Duration),
-    /// So many requests, as fast as the mediator takes them.
+    /// This many requests, as fast as the mediator takes them.
     Flood(Device, u32),
-    /// So many long requests for a driver that never reads.
+    /// This many long requests for a driver that never reads.
     FillPipe(u32),
-    /// The plug of the laser scanner is pulled, and put in again.
+    /// The laser scanner is unplugged and plugged in again.
     Unplug(Duration),
     /// A driver writes as fast as it can.
     Talk(Duration),
-    /// A driver writes what is no frame.
+    /// A driver writes an invalid frame.
     Nonsense,
-    /// So many datagrams of garbage.
+    /// This many invalid datagrams.
     Garbage(u32),
-    /// One datagram from each of so many addresses, about nothing.
+    /// One unimportant datagram from each of this many spoofed addresses.
     MadeUpAddresses(u32),
-    /// So many clients ask and listen, and are gone without a word.
+    /// This many clients send requests, subscribe, and vanish without a goodbye.
     Vanish(u32),
-    /// So many clients come, ask, and say good-bye.
+    /// This many clients connect, send a request, and disconnect cleanly.
     ComeAndGo(u32),
     /// `amber restart`.
     Restart(Device),
     /// `amber stop`, and `amber start` later.
     Stop(Device, Duration),
-    /// `amber reload`, with something changed.
+    /// `amber reload` with a changed configuration.
     Reload(Changing),
-    /// `amber reload` of what is no configuration.
+    /// `amber reload` with an invalid configuration.
     BadReload,
 }
 
 impl Trouble {
-    /// Each kind once, at its largest: after that, whatever grows has grown.
+    /// Each kind once, at its largest: afterwards all tables have reached their full size.
     pub fn each() -> Vec<Self> {
         let moment = Duration::from_millis(LONGEST_MS);
         vec![
@@ -68,7 +68,7 @@ impl Trouble {
         ]
     }
 
-    /// Any.
+    /// A random fault.
     pub fn any(rng: &mut Rng) -> Self {
         let victim = VICTIMS[rng.usize(..VICTIMS.len())];
         let echo = VICTIM_ECHOES[rng.usize(..VICTIM_ECHOES.len())];
@@ -95,9 +95,9 @@ impl Trouble {
     }
 }
 
-/// The longest moment; three PINGs of the victim that hangs fit in.
+/// The longest duration; long enough for three PINGs of the hanging victim.
 const LONGEST_MS: u64 = 1000;
-/// The most of anything: more than clients are known at once.
+/// The largest count: more than the limit of known clients.
 const MOST: u32 = 2000;
 
 impl fmt::Display for Trouble {
@@ -106,19 +106,21 @@ impl fmt::Display for Trouble {
             Self::Kill(device) => write!(f, "kill {device}"),
             Self::Freeze(device, moment) => write!(f, "freeze {device} for {moment:?}"),
             Self::Flood(device, count) => write!(f, "flood {device} with {count}"),
-            Self::FillPipe(count) => write!(f, "{count} long ones for {DEAF}, which never reads"),
+            Self::FillPipe(count) => {
+                write!(f, "send {count} long requests to {DEAF}, which never reads")
+            }
             Self::Unplug(moment) => write!(f, "unplug {LASER} for {moment:?}"),
-            Self::Talk(moment) => write!(f, "a driver talks without end for {moment:?}"),
-            Self::Nonsense => write!(f, "a driver talks nonsense"),
-            Self::Garbage(count) => write!(f, "{count} datagrams of garbage"),
-            Self::MadeUpAddresses(count) => write!(f, "{count} made-up addresses"),
+            Self::Talk(moment) => write!(f, "a driver writes continuously for {moment:?}"),
+            Self::Nonsense => write!(f, "a driver writes garbage"),
+            Self::Garbage(count) => write!(f, "send {count} invalid datagrams"),
+            Self::MadeUpAddresses(count) => write!(f, "send from {count} spoofed addresses"),
             Self::Vanish(count) => write!(f, "{count} clients vanish"),
-            Self::ComeAndGo(count) => write!(f, "{count} clients come and go"),
+            Self::ComeAndGo(count) => write!(f, "{count} clients connect and disconnect"),
             Self::Restart(device) => write!(f, "restart {device}"),
             Self::Stop(device, moment) => write!(f, "stop {device} for {moment:?}"),
             Self::Reload(Changing::Absent) => write!(f, "reload without {CHANGING}"),
             Self::Reload(_) => write!(f, "reload with a changed {CHANGING}"),
-            Self::BadReload => write!(f, "reload what is no configuration"),
+            Self::BadReload => write!(f, "reload an invalid configuration"),
         }
     }
 }
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_means_the_same_trouble() {
+    fn the_same_seed_gives_the_same_faults() {
         let of = |seed| -> Vec<_> {
             let mut rng = Rng::with_seed(seed);
             (0..100).map(|_| Trouble::any(&mut rng)).collect()
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_comes() {
+    fn every_kind_occurs() {
         let mut rng = Rng::with_seed(1);
         let any: Vec<_> = (0..1000).map(|_| Trouble::any(&mut rng)).collect();
         for trouble in Trouble::each() {

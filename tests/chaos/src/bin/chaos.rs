@@ -1,4 +1,4 @@
-//! `scripts/chaos`: trouble for minutes, and a verdict. IO.
+//! `scripts/chaos`: injects faults for minutes, and reports a verdict. IO.
 #![allow(clippy::print_stdout)] // What a program is for.
 
 use std::process::ExitCode;
@@ -8,14 +8,14 @@ use amber_chaos::chaos::{Plan, run};
 use anyhow::Context;
 use clap::Parser;
 
-/// Makes trouble for a mediator with real processes, and checks that its
-/// promises hold: docs/reliability.md
+/// Inject faults into a mediator with real processes, and check that its promises hold:
+/// docs/reliability.md
 #[derive(Parser)]
 struct Options {
-    /// How long, such as 90s, 30m or 2h
+    /// Duration, such as 90s, 30m or 2h
     #[arg(long = "for", value_parser = amber_chaos::duration, default_value = "3m")]
     duration: Duration,
-    /// Where everything random comes from; a failure says which it was
+    /// Seed of all random choices; a failure reports it
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -28,7 +28,7 @@ fn main() -> anyhow::Result<ExitCode> {
         seed: options.seed.unwrap_or_else(|| fastrand::u64(..1_000_000)),
         duration: options.duration,
     })
-    .context("chaos could not be made")?;
+    .context("the chaos test could not run")?;
     println!("{report}");
     Ok(match report.broken.is_empty() {
         true => ExitCode::SUCCESS,

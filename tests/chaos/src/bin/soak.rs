@@ -1,4 +1,4 @@
-//! `scripts/soak`: everyday life for hours, and whether anything grows. IO.
+//! `scripts/soak`: normal operation for hours, to find leaks. IO.
 #![allow(clippy::print_stdout)] // What a program is for.
 
 use std::path::PathBuf;
@@ -8,20 +8,20 @@ use std::time::Duration;
 use amber_chaos::soak::{Plan, run};
 use clap::Parser;
 
-/// Runs a mediator in everyday life, and looks whether memory or descriptors grow:
+/// Run a mediator in normal operation, and check that memory and descriptors do not grow:
 /// docs/reliability.md
 #[derive(Parser)]
 struct Options {
-    /// How long, such as 90s, 30m or 2h
+    /// Duration, such as 90s, 30m or 2h
     #[arg(long = "for", value_parser = amber_chaos::duration, default_value = "30m")]
     duration: Duration,
-    /// How often it is looked at
+    /// Interval between samples
     #[arg(long, value_parser = amber_chaos::duration, default_value = "10s")]
     every: Duration,
-    /// Write each look to this file, as one JSON object in a line
+    /// Write each sample to this file, as one JSON object per line
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Where everything random comes from
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -1,4 +1,4 @@
-//! A client of raw datagrams, whose driver sends back what it gets. IO.
+//! A client that sends raw datagrams to an echo driver. IO.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
@@ -11,13 +11,13 @@ use anyhow::ensure;
 use super::{Outcome, Pace, Promise, Worker, is_told};
 use crate::PATIENCE;
 
-/// Requests that it has open at most.
+/// The maximum number of requests in flight.
 const WINDOW: u64 = 8;
 
-/// A client of victims asks again when nothing has come for so long.
+/// The time without a reply after which a client of a victim sends again.
 const GIVE_UP: Duration = Duration::from_millis(250);
 
-/// Starts one that asks a device so many times in a second.
+/// Starts a client that sends a device this many requests per second.
 ///
 /// # Errors
 /// The system has no sockets left.
@@ -48,7 +48,7 @@ struct Client {
     socket: UdpSocket,
     device: Device,
     seed: u64,
-    /// Requests before this do not count as open any more.
+    /// Earlier requests no longer count as in flight.
     given_up: u64,
     heard: Instant,
 }
@@ -84,14 +84,14 @@ impl Client {
         self.drain(outcome)
     }
 
-    /// Waits until each request is answered or lost. Requests stay in order, so the answer
-    /// to one more shows that nothing comes for those before it.
+    /// Waits until each request is answered or lost. Requests stay in order, so the reply to one
+    /// more request shows that earlier ones are lost.
     fn drain(&mut self, outcome: &mut Outcome) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
         while outcome.ledger.open() > 0 {
             ensure!(
                 Instant::now() < deadline,
-                "{} is up and does not answer",
+                "{} is up but does not answer",
                 self.device
             );
             if self.heard.elapsed() > GIVE_UP {
@@ -106,11 +106,11 @@ impl Client {
     fn ask(&mut self, outcome: &mut Outcome) {
         let number = outcome.ledger.send();
         let frame = frame(self.device, &message(self.seed, number));
-        // An error is that of an earlier datagram.
+        // An error belongs to an earlier datagram.
         while self.socket.send(&frame).is_err() {}
     }
 
-    /// Takes an answer, if one comes within that time.
+    /// Takes a reply, if one arrives within this time.
     fn receive(&mut self, outcome: &mut Outcome, wait: Duration) -> anyhow::Result<()> {
         self.socket.set_read_timeout(Some(wait))?;
         let mut bytes = [0; 1 << 16];
@@ -122,17 +122,16 @@ impl Client {
         match number_in(answer) {
             Some(number) if answer == frame(self.device, &message(self.seed, number)) => {
                 if let Err(wrong) = outcome.ledger.answer(number) {
-                    outcome.wrong(format!("an answer that cannot be: {wrong:?}"));
+                    outcome.wrong(format!("an impossible reply: {wrong:?}"));
                 }
             }
-            _ => outcome.wrong(format!("an answer that is not what was asked: {answer:?}")),
+            _ => outcome.wrong(format!("a reply that differs from the request: {answer:?}")),
         }
         Ok(())
     }
 }
 
-/// What is asked: the number, and bytes of any number and value that follow
-/// from it.
+/// A request: its number, followed by bytes whose number and values are derived from it.
 fn message(seed: u64, number: u64) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(seed ^ number.rotate_left(32));
     let length = match rng.u8(..) {
@@ -140,7 +139,7 @@ fn message(seed: u64, number: u64) -> Vec<u8> {
         1..32 => 1_000,
         _ => 64,
     };
-    // It is longer than what a mediator may take for the news of a death.
+    // Longer than any message that a mediator may take for a CLIENT_DIED.
     let mut message = vec![0; rng.usize(32..=length)];
     rng.fill(&mut message);
     message[..8].copy_from_slice(&number.to_be_bytes());
@@ -152,7 +151,7 @@ fn number_in(answer: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(message.get(..8)?.try_into().ok()?))
 }
 
-/// A frame for, or of, a device.
+/// A frame for or from a device.
 pub fn frame(device: Device, message: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let header = HeaderBytes::new(Some(device), None);

@@ -1,4 +1,4 @@
-//! Clients that are written with the SDK. IO.
+//! Clients written with the SDK. IO.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use amber_client::{Error, Result};
 use super::{Outcome, Pace, Promise, Worker, is_told};
 use crate::PATIENCE;
 
-/// Sets a text and asks for it, again and again.
+/// Sets a text and reads it back, repeatedly.
 pub fn dummy(mediator: SocketAddr, id: i32, promise: Promise, per_second: f64) -> Worker {
     let name = format!("client of dummy:{id}");
     Worker::start(&name, promise, move |stop, outcome| {
@@ -20,14 +20,17 @@ pub fn dummy(mediator: SocketAddr, id: i32, promise: Promise, per_second: f64) -
             let number = outcome.ledger.send();
             dummy.message(number.to_string())?;
             match dummy.status() {
-                // Nothing overtakes on the way: what was set before is there.
+                // Messages stay in order, so the text must be the last one set.
                 Ok(status) if status.message == number.to_string() => {
                     let _ = outcome.ledger.answer(number);
                 }
-                // The text was lost, but not the question.
+                // The set request was lost, but not the status request.
                 Ok(status) if is_earlier(&status.message, number) => outcome.ledger.close(),
                 Ok(status) => {
-                    outcome.wrong(format!("{number} was set, and is {}", status.message));
+                    outcome.wrong(format!(
+                        "{number} was set, but the text is {}",
+                        status.message
+                    ));
                     outcome.ledger.close();
                 }
                 Err(error) => fail(outcome, &error),
@@ -39,7 +42,7 @@ pub fn dummy(mediator: SocketAddr, id: i32, promise: Promise, per_second: f64) -
     })
 }
 
-/// What a driver says that has been started again, or has not got the latest.
+/// The text of a driver that was restarted or missed the latest one.
 fn is_earlier(text: &str, number: u64) -> bool {
     match text.parse::<u64>() {
         Ok(set) => set < number,
@@ -47,7 +50,7 @@ fn is_earlier(text: &str, number: u64) -> bool {
     }
 }
 
-/// Asks something again and again.
+/// Sends a request repeatedly.
 pub fn asker(
     mediator: SocketAddr,
     what: &str,
@@ -74,7 +77,7 @@ pub fn asker(
     })
 }
 
-/// Listens to a dummy, whose messages are numbered.
+/// Subscribes to a dummy, whose messages are numbered.
 pub fn listener(mediator: SocketAddr, id: i32, promise: Promise) -> Worker {
     let name = format!("subscriber of dummy:{id}");
     Worker::start(&name, promise, move |stop, outcome| {
@@ -87,10 +90,10 @@ pub fn listener(mediator: SocketAddr, id: i32, promise: Promise) -> Worker {
             };
             let number = update.message.strip_prefix("Response ");
             let Some(number) = number.and_then(|text| text.parse::<u64>().ok()) else {
-                outcome.wrong(format!("it said {:?}", update.message));
+                outcome.wrong(format!("unexpected message {:?}", update.message));
                 continue;
             };
-            // What was due: all since the last, unless the driver began anew.
+            // Count all since the last message, unless the driver was restarted.
             let missed = match last {
                 Some(last) if last < number => number - last - 1,
                 Some(last) if promise == Promise::Everything => {
@@ -106,7 +109,7 @@ pub fn listener(mediator: SocketAddr, id: i32, promise: Promise) -> Worker {
             last = Some(number);
         }
         if last.is_none() && promise == Promise::Everything {
-            outcome.wrong("nothing ever came".into());
+            outcome.wrong("no message ever arrived".into());
         }
         client.close();
         Ok(())
