@@ -1,10 +1,9 @@
-//! What happens when: a virtual clock and what is planned. PURE.
+//! A virtual clock and the planned events. PURE.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Things to happen, in the order of their times; of equal times, in the order
-/// in which they were planned.
+/// Events, ordered by time; events with equal times are in the order of planning.
 #[derive(Debug)]
 pub struct Agenda<E> {
     now: Instant,
@@ -13,7 +12,7 @@ pub struct Agenda<E> {
 }
 
 impl<E> Agenda<E> {
-    /// An empty one that begins at `now`.
+    /// An empty agenda that starts at `now`.
     pub fn new(now: Instant) -> Self {
         Self {
             now,
@@ -27,25 +26,25 @@ impl<E> Agenda<E> {
         self.now
     }
 
-    /// Plans something.
+    /// Plans an event.
     pub fn plan(&mut self, after: Duration, event: E) {
         self.count += 1;
         self.planned.insert((self.now + after, self.count), event);
     }
 
-    /// When the next thing is planned.
+    /// The time of the next event.
     pub fn next(&self) -> Option<Instant> {
         self.planned.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Goes on to the next thing that is planned.
+    /// Advances to the next event.
     pub fn take(&mut self) -> Option<E> {
         let ((at, _), event) = self.planned.pop_first()?;
         self.advance(at);
         Some(event)
     }
 
-    /// Goes on to a later time, when nothing is planned before.
+    /// Advances to a time before the next event.
     pub fn advance(&mut self, to: Instant) {
         self.now = self.now.max(to);
     }

@@ -1,4 +1,4 @@
-//! Those at the other end of datagrams. PURE.
+//! The clients, which send and receive datagrams. PURE.
 
 mod raw;
 mod sdk;
@@ -17,21 +17,21 @@ use crate::messages::Tokens;
 pub enum Client {
     /// One with our SDK.
     Sdk(Box<Sdk>),
-    /// One that makes its frames itself, or what it takes for frames.
+    /// One that builds its frames itself, valid or not.
     Raw(Raw),
 }
 
-/// What a turn of a client has led to.
+/// The result of a client's turn.
 #[derive(Debug, Default)]
 pub struct Turn {
-    /// What it sends.
+    /// The datagrams that it sends.
     pub sent: Vec<Vec<u8>>,
-    /// It has said its last.
+    /// The client ends.
     pub leaves: bool,
 }
 
 impl Client {
-    /// Does something.
+    /// Performs an action.
     pub fn act(&mut self, now: Instant, rng: &mut Rng, tokens: &mut Tokens) -> Turn {
         match self {
             Self::Sdk(sdk) => sdk.act(now, rng, tokens),
@@ -39,10 +39,10 @@ impl Client {
         }
     }
 
-    /// A datagram has come.
+    /// Handles a datagram.
     ///
     /// # Errors
-    /// It got what it must not get.
+    /// The client must not get this datagram.
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<Turn, crate::Broken> {
         match self {
             Self::Sdk(sdk) => sdk.receive(now, bytes),
@@ -50,7 +50,7 @@ impl Client {
         }
     }
 
-    /// The network says that no mediator is there.
+    /// The network reports that no mediator is at the address.
     ///
     /// # Errors
     /// As [`Client::receive`].
@@ -61,7 +61,7 @@ impl Client {
         }
     }
 
-    /// When it does something by itself.
+    /// When it next acts without input.
     pub fn next_timeout(&self) -> Option<Instant> {
         match self {
             Self::Sdk(sdk) => sdk.next_timeout(),
@@ -80,10 +80,10 @@ impl Client {
         }
     }
 
-    /// What holds at any time.
+    /// Checks the permanent invariants.
     ///
     /// # Errors
-    /// It does not.
+    /// One of them is violated.
     pub fn check(&self, now: Instant) -> Check {
         match self {
             Self::Sdk(sdk) => sdk.check(now),
@@ -92,7 +92,7 @@ impl Client {
     }
 }
 
-/// The devices that are asked: most are there, mostly.
+/// The devices for requests: most of them usually exist.
 pub fn device(rng: &mut Rng) -> Device {
     let number = |kind, id| Device::new(DeviceType(kind), id);
     let all = [

@@ -1,10 +1,10 @@
-//! What always holds, by name. PURE.
+//! The invariants, by name. PURE.
 
 use std::fmt;
 
 macro_rules! invariants {
     ($($(#[$doc:meta])* $variant:ident = $name:literal: $text:literal,)*) => {
-        /// A promise.
+        /// An invariant.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Invariant { $(#[doc = $text] $variant,)* }
 
@@ -12,12 +12,12 @@ macro_rules! invariants {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Under which it is reported, and stands in docs/reliability.md.
+            /// Its name in reports and in docs/reliability.md.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// In words.
+            /// Its description.
             pub fn text(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }
@@ -27,71 +27,71 @@ macro_rules! invariants {
 
 invariants! {
     RepliesReachTheNamed = "replies-reach-the-named":
-        "a driver's frame goes to exactly the clients that it names, in order, and to nobody else",
+        "a driver's frame goes to exactly the clients that it names, in order",
     BytesUntouched = "bytes-untouched":
-        "messages arrive bit for bit as they were sent, under the id of who sent them",
+        "messages arrive unchanged, with the id of their sender",
     FramesWhole = "frames-whole":
-        "what a driver reads are whole frames, from beginning to end",
+        "a driver reads only whole frames",
     InOrderAndOnce = "in-order-and-once":
-        "of one client, frames reach a driver in the order in which they came, each once at most",
+        "frames of one client reach a driver in order, each at most once",
     ObituaryOnce = "obituary-once":
-        "a driver hears of the end of a client once, and only if it has read something of that client",
+        "a driver gets CLIENT_DIED once per client, and only if it has read a message of that client",
     ObituaryTold = "obituary-told":
-        "a driver that has read all that waits knows of no client that is gone or may not use it",
+        "a driver that has read all its input knows no client that is gone or has no access",
     NothingAfterObituary = "nothing-after-obituary":
-        "nothing that a client said before its end comes after the news of it",
+        "no message of a client follows its CLIENT_DIED",
     DriverDeathTold = "driver-death-told":
-        "when a driver cannot be used any more, each announced client that it has heard of is told",
+        "when a driver becomes unavailable, each announced client known to it is notified",
     DriverDeathOnce = "driver-death-once":
-        "nobody is told twice of one death, or of that of a driver which it has not asked",
+        "no client is notified twice of one death, or of the death of a driver that it did not use",
     GoodbyeForgets = "goodbye-forgets":
-        "a client that says good-bye, whose port is closed, or that is silent, is forgotten",
+        "a client that disconnects, whose port is closed, or that is silent is forgotten",
     IdsUnique = "ids-unique":
-        "no two have the same id, and nobody's id changes while it is known",
+        "ids are unique, and the id of a known client never changes",
     IdNotReused = "id-not-reused":
-        "no id is given away while a driver knows it as somebody else's",
+        "no id is reused while a driver knows it for another client",
     NothingToStrangers = "nothing-to-strangers":
-        "nothing is sent to an address that has never spoken",
+        "nothing is sent to an address that has never sent anything",
     OldClientsSeeDriversOnly = "old-clients-see-drivers-only":
-        "the mediator itself speaks to nobody who has not spoken to it",
+        "the mediator itself sends messages only to clients that have contacted it",
     NoAmplification = "no-amplification":
-        "an unproved address gets no more bytes of the mediator's own than came from it",
+        "an unverified address gets at most as many of the mediator's own bytes as it has sent",
     PingAnswered = "ping-answered":
-        "a PING of somebody who is where he says is answered by one PONG",
+        "a PING from a reachable address is answered by one PONG",
     RefusalTold = "refusal-told":
-        "whoever is announced and asks what cannot be used hears so once, or a counter says why not",
+        "a request of an announced client to an unavailable device is refused once, or a counter states the reason",
     AccessHolds = "access-holds":
-        "nothing passes that no rule allows, and only programs of this machine change things",
+        "access rules are enforced, and only local programs make changes",
     AllAccountedFor = "all-accounted-for":
-        "frames in = frames out + waiting + dropped by cause, and the counters say what was on the wires",
+        "frames in = frames out + waiting + dropped by cause, and the counters match the traffic",
     BoundsHold = "bounds-hold":
-        "clients known and frames and bytes that wait stay within their limits",
+        "known clients, queued frames and queued bytes stay within their limits",
     HostHarmsItself = "host-harms-itself":
-        "a host that has as many clients as it may have displaces only its own",
+        "a host at its client limit evicts only its own clients",
     OneProcess = "one-process":
-        "a device has one process at a time, and none is started while everything stops",
+        "a device has one process at a time, and none is started during a shutdown",
     ProcessesEnd = "processes-end":
-        "the mediator's end takes no longer than it says, whatever drivers do",
+        "the shutdown ends within the announced time, whatever drivers do",
     TimersAdvance = "timers-advance":
-        "a timeout that was handled is not due again at once",
+        "a handled timeout is not due again at once",
     HungDriversEnd = "hung-drivers-end":
-        "a driver that used to answer PINGs and hangs does not stay",
+        "a driver that answered PINGs and then hangs is ended",
     DriversSettle = "drivers-settle":
-        "when trouble stops, every driver that is wanted is up or given up",
+        "once faults stop, every wanted driver is up or given up",
     QueuesEmpty = "queues-empty":
-        "when trouble stops, nothing waits for a driver that reads",
+        "once faults stop, nothing is queued for a driver that reads",
     CallsEnd = "calls-end":
-        "every call ends by an answer or an error, once, within its time",
+        "every call ends once, with a reply or an error, within its deadline",
     AnswersMatch = "answers-match":
-        "a call gets the answer to its own request",
+        "a call gets the reply to its own request",
     SubscriptionsFlow = "subscriptions-flow":
-        "when trouble stops, whoever subscribes to a device that is up gets data",
+        "once faults stop, every subscriber of a running device gets data",
     LeftIsSilent = "left-is-silent":
-        "whoever subscribes no more gets no more data, once trouble stops",
+        "once faults stop, a client that unsubscribed gets no more data",
     InterruptionsTold = "interruptions-told":
-        "whoever gets data hears at once when the mediator says that the driver died",
+        "a subscriber is notified at once when the mediator reports the death of the driver",
     DriversForget = "drivers-forget":
-        "a driver with the SDK names no client of whose end it has heard long ago",
+        "a driver with the SDK names no client that it has long known to be gone",
     NoPanic = "no-panic":
         "nothing panics",
 }
@@ -102,16 +102,16 @@ impl fmt::Display for Invariant {
     }
 }
 
-/// A promise that does not hold.
+/// A violated invariant.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// Which one.
+    /// The invariant.
     pub invariant: Invariant,
-    /// What was seen.
+    /// The observation.
     pub what: String,
 }
 
-/// Everything holds, or something does not.
+/// `Ok`, or a violated invariant.
 pub type Check = Result<(), Broken>;
 
 /// Checks a condition.
@@ -125,7 +125,7 @@ pub fn holds(invariant: Invariant, condition: bool, what: impl FnOnce() -> Strin
     Err(broken(invariant, what()))
 }
 
-/// A promise that is broken.
+/// Reports a violated invariant.
 pub fn broken(invariant: Invariant, what: impl Into<String>) -> Broken {
     Broken {
         invariant,

@@ -1,18 +1,17 @@
-//! The mediator and both SDKs in a world of their own.
+//! A simulation of the mediator and both SDKs.
 //!
 //! ```text
 //!   clients                    network                  the mediator            processes
-//!   real SDK tables   <-- lost, doubled, late -->  the real core, as     <--  pipes that stall,
-//!   old ones               refused, made up        shell.rs drives it    -->  cut and end
+//!   real SDK logic    <-- lost, doubled, late -->  the real core, as     <--  pipes that stall,
+//!   old ones               refused, spoofed        shell.rs drives it    -->  cut and end
 //!   nuisances                                           |                     real sessions, old
 //!                                                     model                   and bad drivers
 //!                                         checks each step by what it saw
 //! ```
 //!
-//! There is no socket, no process, no thread and no clock: one seed decides what
-//! happens and when, so a run that fails fails again. [`World`] has the peers and
-//! plays the part of the mediator's shell; [`model`] knows what was promised, and
-//! [`invariant`] has the promises by name.
+//! There is no socket, process, thread or real clock: one seed decides every event and its time, so
+//! a failing run is reproducible. [`World`] contains the peers and acts as the mediator's shell;
+//! [`model`] computes the expected behaviour, and [`invariant`] lists the invariants by name.
 //!
 //! ```
 //! let start = std::time::Instant::now();
@@ -39,23 +38,23 @@ pub use self::invariant::{Broken, Invariant};
 pub use self::summary::Summary;
 pub use self::world::{Log, World};
 
-/// A run that broke a promise.
+/// A run that violated an invariant.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Which run.
+    /// The seed of the run.
     pub seed: u64,
-    /// At which step.
+    /// The number of the step.
     pub step: u64,
-    /// Which promise, and what was seen.
+    /// The invariant, and the observation.
     pub broken: Broken,
-    /// What happened last, when it was logged.
+    /// The last events, if they were logged.
     pub last: Vec<String>,
 }
 
-/// One run. `start` only gives instants something to count from.
+/// Simulates one run. `start` is only the base of instants.
 ///
 /// # Errors
-/// A promise was broken.
+/// An invariant was violated.
 pub fn simulate(start: Instant, seed: u64, log: Log) -> Result<Summary, Box<Failure>> {
     let mut world = World::new(start, seed, log);
     let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));

@@ -1,4 +1,4 @@
-//! What `scripts/simulate` runs. IO.
+//! The program behind `scripts/simulate`. IO.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -16,18 +16,18 @@ scripts/simulate [--seeds N | --for 120s] [--from SEED] [--seed SEED] [--trace] 
 The mediator and both SDKs against scripted peers, on a virtual clock. Each seed
 is another world; the same seed is the same world, to the last byte.
 
---seeds N     how many worlds (100)
---for TIME    as many as there is time for, such as 120s
---from SEED   the first of them (1)
---seed SEED   this one only
---trace       shows everything that happens in it
---keep-going  goes on after a failure, and counts which promises were broken
---list        the promises that are checked";
+--seeds N     number of worlds (100)
+--for TIME    as many worlds as possible in this time, such as 120s
+--from SEED   the first seed (1)
+--seed SEED   only this seed
+--trace       prints all events
+--keep-going  continues after a failure, and counts the violated invariants
+--list        prints the invariants";
 
-/// News come so often.
+/// The interval between progress lines.
 const NEWS: Duration = Duration::from_secs(10);
 
-/// What is wanted.
+/// The parsed arguments.
 #[derive(Debug)]
 struct Options {
     first: u64,
@@ -37,7 +37,7 @@ struct Options {
     keep_going: bool,
 }
 
-/// What all threads share.
+/// The state shared by all threads.
 struct Shared {
     next: AtomicU64,
     stop: AtomicBool,
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // A panic is a result like any other; it is shown with its world.
+    // A panic is a result; it is reported with its world.
     std::panic::set_hook(Box::new(|_| {}));
     run(&options)
 }
@@ -78,7 +78,10 @@ fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
-        let number = |text: &String| text.parse().map_err(|_| format!("'{text}' is no number"));
+        let number = |text: &String| {
+            text.parse()
+                .map_err(|_| format!("'{text}' is not a number"))
+        };
         match argument.as_str() {
             "--seeds" => options.seeds = Some(number(value()?)?),
             "--from" => options.first = number(value()?)?,
@@ -86,7 +89,8 @@ fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
             "--for" => {
                 let text = value()?;
                 let seconds = text.strip_suffix('s').unwrap_or(text).parse();
-                let seconds = seconds.map_err(|_| format!("'{text}' is no time, write 120s"))?;
+                let seconds = seconds
+                    .map_err(|_| format!("'{text}' is not a duration; use a form such as 120s"))?;
                 options.time = Some(Duration::from_secs(seconds));
             }
             "--trace" => options.trace = true,
@@ -101,7 +105,7 @@ fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
                 println!("{HELP}");
                 return Ok(None);
             }
-            other => return Err(format!("what is {other}?")),
+            other => return Err(format!("unknown argument '{other}'")),
         }
     }
     if options.time.is_none() {
@@ -143,7 +147,7 @@ fn run(options: &Options) -> ExitCode {
             .iter()
             .filter(|one| one.broken.invariant == *invariant);
         if let times @ 1.. = times.count() {
-            println!("broken: {invariant} in {times} of {} worlds", done.worlds);
+            println!("violated: {invariant} in {times} of {} worlds", done.worlds);
         }
     }
     match done.failures.is_empty() {
@@ -197,16 +201,16 @@ fn show(failure: &Failure, options: &Options) {
         seed, step, broken, ..
     } = failure;
     if !options.keep_going {
-        // The same world once more, with what happened.
+        // Repeat the same world with a log.
         if let Err(again) = simulate(Instant::now(), *seed, Log::Last) {
-            println!("what happened last in world {seed}:");
+            println!("the last events of world {seed}:");
             for line in &again.last {
                 println!("  {line}");
             }
         }
     }
     println!(
-        "error: seed {seed}, step {step}: {} is broken",
+        "error: seed {seed}, step {step}: {} is violated",
         broken.invariant
     );
     println!("  promised: {}", broken.invariant.text());

@@ -1,30 +1,30 @@
-//! What is said: messages that carry a number by which they are known again. PURE.
+//! Messages with a number that identifies them. PURE.
 //!
-//! The mediator must not look into them, so one kind does for all devices:
-//! that of the Dummy. Some are no `DriverMsg` at all.
+//! The mediator must not interpret them, so one kind serves all devices: that of the Dummy. Some
+//! are not a `DriverMsg` at all.
 
 use amber_proto::{ClientId, Device, DeviceMessage, Frame, Header, HeaderBytes, MsgType, SynNum};
 use amber_proto::{dummy, mediator};
 use bytes::Bytes;
 use prost::Message;
 
-/// Marks one message, wherever it turns up.
+/// Identifies a message wherever it appears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token(pub u64);
 
-/// Makes tokens.
+/// Creates tokens.
 #[derive(Debug, Default)]
 pub struct Tokens(u64);
 
 impl Tokens {
-    /// One that nobody has had.
+    /// A new token.
     pub fn fresh(&mut self) -> Token {
         self.0 += 1;
         Token(self.0)
     }
 }
 
-/// No `DriverMsg` begins with this byte.
+/// No `DriverMsg` starts with this byte.
 const OPAQUE: u8 = 0xff;
 
 /// A message with a token.
@@ -35,14 +35,14 @@ pub fn message(kind: MsgType, token: Token) -> dummy::DriverMsg {
     }
 }
 
-/// The same, encoded and with a number.
+/// The same, encoded and with a synNum.
 pub fn bytes(kind: MsgType, token: Token, syn: Option<SynNum>) -> Vec<u8> {
     let mut message = message(kind, token);
     message.set_syn(syn);
     message.encode_to_vec()
 }
 
-/// A message of a device that speaks something else.
+/// A message of a device with another protocol.
 pub fn opaque(token: Token, length: usize) -> Vec<u8> {
     let mut bytes = vec![OPAQUE];
     bytes.extend_from_slice(&token.0.to_be_bytes());
@@ -68,13 +68,13 @@ pub fn answer(to: Option<Token>) -> dummy::DriverMsg {
     }
 }
 
-/// Whose answer it is.
+/// The request that a message answers.
 pub fn answered(message: &[u8]) -> Option<Token> {
     let message = dummy::DriverMsg::decode(message).ok()?;
     message.message?.strip_prefix('a')?.parse().ok().map(Token)
 }
 
-/// What is published.
+/// A publication.
 pub fn publication(pid: u32, number: u64) -> dummy::DriverMsg {
     dummy::DriverMsg {
         message: Some(format!("p{pid}/{number}")),
@@ -82,7 +82,7 @@ pub fn publication(pid: u32, number: u64) -> dummy::DriverMsg {
     }
 }
 
-/// The fields that every message has; those of the mediator, besides.
+/// The fields that every message has, and those of the mediator.
 pub fn envelope(message: &[u8]) -> Option<mediator::DriverMsg> {
     mediator::DriverMsg::decode(message).ok()
 }
@@ -97,7 +97,7 @@ pub fn frame_of(device: Option<Device>, client: ClientId, message: &[u8]) -> Vec
     whole(HeaderBytes::new(device, Some(client)).as_slice(), message)
 }
 
-/// A frame with any header.
+/// A frame with an arbitrary header.
 pub fn whole(header: &[u8], message: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let fits = Frame { header, message }.encode(&mut bytes);
@@ -108,7 +108,7 @@ pub fn whole(header: &[u8], message: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Parts that are longer than anybody may send.
+/// Parts that exceed the maximum length.
 pub fn too_long(header: &[u8]) -> Vec<u8> {
     let mut bytes = (header.len() as u16).to_be_bytes().to_vec();
     bytes.extend_from_slice(header);
@@ -117,7 +117,7 @@ pub fn too_long(header: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What peers of the SDKs send.
+/// Encodes a packet of the SDKs.
 pub fn packet(packet: &amber_proto::Packet) -> Bytes {
     packet.encode().unwrap_or_default()
 }

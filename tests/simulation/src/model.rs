@@ -1,9 +1,9 @@
-//! An independent account of what was promised to whom. PURE.
+//! An independent model of the expected behaviour. PURE.
 //!
-//! It sees what the wires see: each datagram and frame that goes into the core,
-//! each that comes out, and each that a process has read. From these it knows
-//! who used what, who was told what, and so what must come next. Of the core it
-//! asks only who is known now, and the counters, which it compares with its own.
+//! It sees the traffic: each datagram and frame that enters the core, each that leaves it, and each
+//! that a process has read. From these it derives which client used which device and which
+//! notifications were sent, and thus what must follow. From the core it takes only the known
+//! clients, and the counters, which it compares with its own.
 
 mod accounts;
 mod census;
@@ -30,7 +30,7 @@ use crate::messages::{self, Token};
 
 /// See the [module](self).
 pub struct Model {
-    /// Counts what the core was told.
+    /// Counts the inputs of the core.
     seq: u64,
     access: Access,
     bounds: Bounds,
@@ -39,9 +39,9 @@ pub struct Model {
     spoke: BTreeSet<SocketAddr>,
     people: BTreeMap<SocketAddr, Person>,
     owners: BTreeMap<ClientId, Owner>,
-    /// When ids, or what they used, came to an end.
+    /// When ids, or their use of a device, ended.
     ended: BTreeMap<ClientId, Vec<(u64, Option<Device>)>>,
-    /// When somebody last asked for a device.
+    /// When a client last sent a request to a device.
     asked: BTreeMap<(Device, ClientId), u64>,
     arrivals: BTreeMap<Token, Vec<Arrival>>,
     lives: BTreeMap<u32, Life>,
@@ -50,7 +50,7 @@ pub struct Model {
     seen: Seen,
 }
 
-/// Who has an id.
+/// The owner of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Client(SocketAddr),
@@ -62,18 +62,18 @@ enum Owner {
 struct Person {
     id: ClientId,
     announced: bool,
-    /// It has spoken to the mediator, be it that this is forbidden now.
+    /// It has contacted the mediator, even if that is forbidden now.
     has_asked: bool,
     proved: bool,
     ponged: bool,
-    /// Something was sent to it since something came from it.
+    /// Something was sent to it since its last datagram.
     sent: bool,
     used: BTreeSet<Device>,
-    /// The devices of whose end it has heard since it last asked.
+    /// The devices whose death was reported to it since its last request.
     told: BTreeSet<Device>,
 }
 
-/// A request that was accepted.
+/// An accepted request.
 #[derive(Clone, Debug)]
 struct Arrival {
     seq: u64,
@@ -83,41 +83,41 @@ struct Arrival {
     message: Vec<u8>,
 }
 
-/// What came from an address, and what the mediator itself sent there, in bytes.
+/// The bytes received from an address, and the mediator's own bytes sent to it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Credit {
     came: u64,
     went: u64,
 }
 
-/// What the core was told.
+/// An input of the core.
 #[derive(Clone, Copy, Debug)]
 pub enum Cause<'a> {
-    /// A datagram has come.
+    /// A datagram.
     Datagram(SocketAddr, &'a [u8]),
-    /// A process has written a frame: header and message.
+    /// A frame written by a process: header and message.
     Frame(u32, &'a [u8], &'a [u8]),
-    /// An address cannot be reached.
+    /// An address is unreachable.
     Unreachable(SocketAddr, Unreachable),
-    /// There is another configuration.
+    /// A new configuration.
     Reload(&'a Config),
-    /// Something else.
+    /// Any other input.
     Other,
 }
 
-/// One call of the core, and what came of it.
+/// One call of the core and its result.
 pub struct Call<'a> {
-    /// What it was told.
+    /// The input.
     pub cause: Cause<'a>,
-    /// The counters before.
+    /// The counters before the call.
     pub before: &'a Counters,
-    /// The core after.
+    /// The core after the call.
     pub core: &'a Core,
-    /// What is to be sent.
+    /// The datagrams to send.
     pub sent: &'a [(SocketAddr, Vec<u8>)],
 }
 
-/// A datagram that is a frame.
+/// A datagram that is a valid frame.
 #[derive(Clone, Copy, Debug)]
 struct Asked<'a> {
     from: SocketAddr,
@@ -126,16 +126,16 @@ struct Asked<'a> {
     message: &'a [u8],
 }
 
-/// A call with what it has changed.
+/// A call and its changes.
 struct Changes<'a> {
     call: &'a Call<'a>,
     after: Counters,
     asked: Option<Asked<'a>>,
-    /// Clients that are gone since.
+    /// Clients that are gone now.
     gone: BTreeMap<SocketAddr, Person>,
-    /// Processes that cannot be used any more.
+    /// Processes that have become unavailable.
     down: Vec<u32>,
-    /// A process that says so of itself.
+    /// A process that declared itself unavailable.
     said_dead: Option<u32>,
 }
 
@@ -148,7 +148,7 @@ impl Changes<'_> {
         self.after.dropped(why) - self.call.before.dropped(why)
     }
 
-    /// The datagram was thrown away before anybody looked at whom it is for.
+    /// Whether the datagram was dropped before its receiver was determined.
     fn ignored(&self) -> bool {
         let heard = [
             Drop::UnknownDevice,
@@ -171,7 +171,7 @@ impl Changes<'_> {
 }
 
 impl Model {
-    /// Of a mediator that knows nobody yet.
+    /// Creates the model of a mediator without known clients.
     pub fn new(config: &Config) -> Self {
         Self {
             seq: 0,
@@ -192,10 +192,10 @@ impl Model {
         }
     }
 
-    /// The core was told something.
+    /// Checks a call of the core.
     ///
     /// # Errors
-    /// What came of it breaks a promise.
+    /// Its result violates an invariant.
     pub fn after(&mut self, call: &Call<'_>) -> Check {
         self.seq += 1;
         let copies = self.expected_copies(call);
@@ -221,7 +221,7 @@ impl Model {
         if let Some(asked) = &changes.asked
             && let Some(person) = self.people.get_mut(&asked.from)
         {
-            // What the network says now is about the program that was there before.
+            // A later network error would refer to the earlier program at this address.
             person.sent = false;
         }
         for (to, _) in call.sent {
@@ -249,7 +249,7 @@ impl Model {
         }
     }
 
-    /// Those who must be gone are.
+    /// Checks that clients that must be gone are gone.
     fn check_gone(&self, changes: &Changes<'_>) -> Check {
         let left = match changes.call.cause {
             Cause::Unreachable(at, Unreachable::PortClosed) => {
@@ -266,11 +266,11 @@ impl Model {
             _ => false,
         };
         holds(Invariant::GoodbyeForgets, !left, || {
-            format!("after {:?} it is still known", changes.call.cause)
+            format!("it is still known after {:?}", changes.call.cause)
         })
     }
 
-    /// The addresses that have ever answered a PING and are known.
+    /// The known addresses that have answered a PING.
     pub fn who_answered(&self) -> impl Iterator<Item = SocketAddr> {
         let answered = self
             .people
@@ -284,13 +284,13 @@ impl Model {
         self.people.contains_key(&address)
     }
 
-    /// Whether rules allow it.
+    /// Whether the access rules allow it.
     pub fn allows(&self, address: SocketAddr, device: Device) -> bool {
         self.access.allows(address, device)
     }
 }
 
-/// A datagram that is a frame, and whom it is for.
+/// Parses a datagram and determines its receiver.
 fn asked(from: SocketAddr, bytes: &[u8]) -> Option<Asked<'_>> {
     let frame = Frame::from_datagram(bytes).ok()?;
     let header = Header::parse(frame.header).ok()?;
@@ -302,20 +302,20 @@ fn asked(from: SocketAddr, bytes: &[u8]) -> Option<Asked<'_>> {
     })
 }
 
-/// A good-bye to one device, as the mediator recognizes it.
+/// Whether this is a goodbye to one device, as the mediator recognizes it.
 fn is_client_died(message: &[u8]) -> bool {
     message.len() <= 24
         && message.starts_with(&[0x10, MsgType::ClientDied as u8])
         && messages::envelope(message).and_then(|said| said.kind()) == Some(MsgType::ClientDied)
 }
 
-/// Whose process serves a key.
+/// A started process.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// The process.
+    /// Its pid.
     pub pid: u32,
-    /// Whose it is.
+    /// Its driver.
     pub key: DriverKey,
-    /// What it serves.
+    /// The devices that it serves.
     pub devices: Vec<Device>,
 }

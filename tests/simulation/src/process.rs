@@ -1,4 +1,4 @@
-//! One driver process: its pipes, and the vices that it may have. PURE.
+//! A driver process: its pipes and its faults. PURE.
 
 use std::time::{Duration, Instant};
 
@@ -10,40 +10,40 @@ use fastrand::Rng;
 use crate::programs::Program;
 use crate::weather::{Weather, about, happens};
 
-/// What one process may keep to itself before it stops to think.
+/// The maximum unwritten output of a process before it pauses.
 const BACKLOG_BYTES: usize = 256 * 1024;
 
 /// See the [module](self).
 pub struct Process {
-    /// Its number.
+    /// Its pid.
     pub pid: u32,
-    /// Whose process it is.
+    /// Its driver.
     pub key: DriverKey,
-    /// The devices that it was started for.
+    /// The devices for which it was started.
     pub devices: Vec<Device>,
-    /// What runs in it.
+    /// The program that runs in it.
     pub program: Program,
-    /// What is wrong with it.
+    /// Its faults.
     pub vices: Vices,
-    /// Its stdin; nobody writes to it any more when `None`.
+    /// Its stdin; `None` when the mediator has closed it.
     pub stdin: Option<Pipe>,
-    /// How much may lie unread in that.
+    /// The limit of unread bytes in its stdin.
     pub gate: Gate,
-    /// What it has taken from stdin and not understood yet.
+    /// Bytes read from stdin that form no frame yet.
     pub input: Vec<u8>,
-    /// What it wants to write.
+    /// Bytes that it still has to write.
     pub backlog: Vec<u8>,
     /// Its stdout.
     pub stdout: Pipe,
     /// It has closed its stdout, or has ended.
     pub stdout_closed: bool,
-    /// What was read of it and is no whole frame yet.
+    /// Bytes read from its stdout that form no frame yet.
     pub output: Vec<u8>,
-    /// Since when that is so.
+    /// When the partial frame started.
     pub partial_since: Option<Instant>,
-    /// Nobody reads its stdout any more: it wrote nonsense.
+    /// Its stdout is not read any more, because it wrote invalid data.
     pub ignored: bool,
-    /// Bytes that it has read, and written.
+    /// Bytes that it has read and written.
     pub read_bytes: usize,
     /// See `read_bytes`.
     pub written_bytes: usize,
@@ -53,9 +53,9 @@ pub struct Process {
     pub eof: bool,
     /// It has been killed or has ended.
     pub ended: bool,
-    /// What is planned for it, so that it is planned once.
+    /// Planned events, so that each is planned once.
     pub planned: Planned,
-    /// Whole frames that have gone into its stdin, and the rest of the last one.
+    /// The last partial frame in its stdin.
     pub written_to: Vec<u8>,
 }
 
@@ -66,19 +66,19 @@ pub struct Planned {
     pub reads: bool,
     /// It writes to its stdout.
     pub writes: bool,
-    /// The mediator reads that.
+    /// The mediator reads its stdout.
     pub shell_reads: bool,
-    /// Stdin was full, so the mediator will hear when it has room.
+    /// Stdin was full, so the mediator will be notified of free space.
     pub full: bool,
-    /// The mediator hears that stdin has room.
+    /// The mediator is notified of free space in stdin.
     pub writable: bool,
-    /// The mediator looks whether it has read something.
+    /// The mediator checks whether the process has read something.
     pub look: Option<Instant>,
-    /// The end of its stdout is noticed.
+    /// The mediator notices the end of its stdout.
     pub closed: bool,
 }
 
-/// A pipe that holds so much.
+/// A pipe with a limited capacity.
 #[derive(Debug)]
 pub struct Pipe {
     bytes: Vec<u8>,
@@ -94,65 +94,65 @@ impl Pipe {
         }
     }
 
-    /// Takes as much as there is room for.
+    /// Takes as many bytes as fit.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.capacity - self.bytes.len());
         self.bytes.extend_from_slice(&bytes[..taken]);
         taken
     }
 
-    /// Gives at most so much.
+    /// Returns at most this number of bytes.
     pub fn read(&mut self, most: usize) -> Vec<u8> {
         self.bytes.drain(..most.min(self.bytes.len())).collect()
     }
 
-    /// How much lies in it.
+    /// The number of bytes in it.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether something more fits.
+    /// Whether more fits.
     pub fn has_room(&self) -> bool {
         self.bytes.len() < self.capacity
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 }
 
-/// What is wrong with a process; mostly nothing.
+/// The faults of a process; usually none.
 #[derive(Clone, Debug, Default)]
 pub struct Vices {
-    /// It ends by itself at this time, with this exit code.
+    /// It exits by itself at this time, with this exit code.
     pub exits: Option<(Instant, i32)>,
-    /// It ends when it has written so many bytes: in the middle of a frame.
+    /// It ends after writing this number of bytes: within a frame.
     pub dies_writing: Option<usize>,
-    /// It ends when it has read so many bytes.
+    /// It ends after reading this number of bytes.
     pub dies_reading: Option<usize>,
-    /// It does nothing at all from then on.
+    /// It hangs from this time on.
     pub hangs: Option<Instant>,
-    /// It reads nothing from then on.
+    /// It stops reading at this time.
     pub deaf: Option<Instant>,
-    /// It prints text to stdout then.
+    /// It prints text to stdout at this time.
     pub babbles: Option<Instant>,
-    /// It writes half a frame then, and nothing more.
+    /// It writes half a frame at this time, and nothing more.
     pub half_frame: Option<Instant>,
-    /// It closes its stdout then, and goes on.
+    /// It closes its stdout at this time, and keeps running.
     pub closes_stdout: Option<Instant>,
-    /// It closes its stdin then, and goes on.
+    /// It closes its stdin at this time, and keeps running.
     pub closes_stdin: Option<Instant>,
     /// It does not end when stdin ends.
     pub ignores_eof: bool,
-    /// It does not end by SIGTERM.
+    /// It does not end on SIGTERM.
     pub ignores_term: bool,
-    /// It takes its time to read.
+    /// It reads slowly.
     pub slow: bool,
 }
 
 impl Vices {
-    /// Of a new process.
+    /// The faults of a new process.
     pub fn draw(rng: &mut Rng, weather: &Weather, now: Instant) -> Self {
         let mut vices = Self::default();
         while happens(rng, weather.vice) {
@@ -179,7 +179,7 @@ impl Vices {
         vices
     }
 
-    /// Something happens at this time by itself.
+    /// The time of the next fault.
     pub fn next_due(&self) -> Option<Instant> {
         let times = [
             self.exits.map(|(at, _)| at),
@@ -192,17 +192,17 @@ impl Vices {
     }
 }
 
-/// What has come of a turn of a process.
+/// The result of a turn of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It goes on.
+    /// It keeps running.
     GoesOn,
     /// It ends with this exit code.
     Ends(i32),
 }
 
 impl Process {
-    /// One that was just started.
+    /// Creates a process that was just started.
     pub fn new(
         pid: u32,
         key: DriverKey,
@@ -236,28 +236,28 @@ impl Process {
         }
     }
 
-    /// Our SDK runs in it.
+    /// Whether it runs our SDK.
     pub fn has_the_sdk(&self) -> bool {
         matches!(self.program, Program::Sdk(_))
     }
 
-    /// It does nothing any more, but is there.
+    /// Whether it hangs.
     pub fn hangs(&self, now: Instant) -> bool {
         self.vices.hangs.is_some_and(|at| at <= now)
     }
 
-    /// It reads its stdin.
+    /// Whether it reads its stdin.
     pub fn reads(&self, now: Instant) -> bool {
         let deaf = self.vices.deaf.is_some_and(|at| at <= now);
         !deaf && !self.hangs(now) && self.backlog.len() < BACKLOG_BYTES
     }
 
-    /// It has read all that was written to it, whole.
+    /// Whether it has read all input completely.
     pub fn has_read_all(&self) -> bool {
         self.stdin.as_ref().is_some_and(Pipe::is_empty) && self.input.is_empty()
     }
 
-    /// When it does something by itself.
+    /// When it next acts without input.
     pub fn next_due(&self, now: Instant) -> Option<Instant> {
         if self.ended {
             return None;
@@ -267,7 +267,7 @@ impl Process {
         self.vices.next_due().into_iter().chain(program).min()
     }
 
-    /// Counts the whole frames that have gone into its stdin.
+    /// Counts the whole frames written to its stdin.
     pub fn take_in(&mut self, bytes: &[u8]) -> u64 {
         self.written_to.extend_from_slice(bytes);
         let (mut start, mut frames) = (0, 0);
@@ -279,7 +279,7 @@ impl Process {
         frames
     }
 
-    /// Reads some bytes; gives the whole frames, as bytes.
+    /// Reads some bytes; returns the whole frames as bytes.
     pub fn read(&mut self, most: usize) -> (Vec<Vec<u8>>, Life) {
         let Some(stdin) = &mut self.stdin else {
             return (Vec::new(), Life::GoesOn);
@@ -307,7 +307,7 @@ impl Process {
         (frames, life)
     }
 
-    /// Writes some of what it wants to write.
+    /// Writes some of its output.
     pub fn write(&mut self, most: usize) -> Life {
         if self.stdout_closed {
             self.backlog.clear();
@@ -326,7 +326,7 @@ impl Process {
         }
     }
 
-    /// Does what it does at certain times by itself.
+    /// Applies faults that are due.
     pub fn misbehave(&mut self, now: Instant) -> Life {
         let due = |at: &mut Option<Instant>| at.take_if(|at| *at <= now).is_some();
         if due(&mut self.vices.babbles) {

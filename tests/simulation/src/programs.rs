@@ -1,4 +1,4 @@
-//! What runs in driver processes. PURE.
+//! The programs of driver processes. PURE.
 
 mod old;
 mod sdk;
@@ -16,12 +16,12 @@ use crate::messages::Tokens;
 pub enum Program {
     /// One with our SDK.
     Sdk(Box<Sdk>),
-    /// One like those of the original system, good or bad.
+    /// One like the drivers of the original system, with or without faults.
     Old(Old),
 }
 
 impl Program {
-    /// A frame has come.
+    /// Handles a frame.
     pub fn frame(&mut self, now: Instant, packet: Packet, tokens: &mut Tokens, out: &mut Vec<u8>) {
         match self {
             Self::Sdk(sdk) => sdk.frame(now, packet, tokens, out),
@@ -29,7 +29,7 @@ impl Program {
         }
     }
 
-    /// When it does something by itself.
+    /// When it next acts without input.
     pub fn next_due(&self) -> Option<Instant> {
         match self {
             Self::Sdk(sdk) => sdk.next_due(),
@@ -45,7 +45,7 @@ impl Program {
         }
     }
 
-    /// Any of them.
+    /// A random program.
     pub fn draw(rng: &mut Rng, now: Instant, pid: u32, devices: &[Device], calm: bool) -> Self {
         match rng.u8(0..5) {
             0..3 => Self::Sdk(Box::new(Sdk::new(pid, rng))),

@@ -8,7 +8,7 @@ use amber_mediator::queue::Bounds;
 use amber_mediator::supervise::{Backoff, Policy, Restart};
 use fastrand::Rng;
 
-/// All that are used, besides [`OTHERS`].
+/// The usual configuration; [`OTHERS`] lists the others.
 const USUAL: &str = "
 [[driver]]
 device = '5:0'
@@ -24,7 +24,7 @@ device = '4:1'
 command = ['hokuyo']
 ";
 
-/// Drivers changed, missing, new, and with devices of another; and rules.
+/// Drivers changed, missing, new, and with devices of another; and access rules.
 const OTHERS: [&str; 4] = [
     "
 [[driver]]
@@ -92,14 +92,14 @@ command = ['hokuyo']
 ",
 ];
 
-/// What one run uses.
+/// The configuration of one run.
 pub struct Setup {
     limits: Limits,
     policy: Policy,
 }
 
 impl Setup {
-    /// Of this run: mostly small limits, so that they are reached.
+    /// Draws a setup: mostly with small limits, so that they are reached.
     pub fn draw(rng: &mut Rng) -> Self {
         let clients = *rng.choice(&[4, 10, 30, 200]).unwrap_or(&10);
         let frames = *rng.choice(&[1, 4, 20, 200]).unwrap_or(&20);
@@ -134,12 +134,12 @@ impl Setup {
         Self { limits, policy }
     }
 
-    /// The configuration that a mediator starts with, and ends with.
+    /// The configuration at the start and at the end.
     pub fn usual(&self) -> Config {
         self.read(USUAL)
     }
 
-    /// Any other.
+    /// A random other configuration.
     pub fn other(&self, rng: &mut Rng) -> Config {
         let mut config = self.read(OTHERS[rng.usize(0..OTHERS.len())]);
         config.limits.clients_per_host = clients_per_host(rng);
@@ -157,7 +157,7 @@ impl Setup {
     }
 }
 
-/// Few enough to be reached by those who belong to the world, or only by a flood.
+/// Small enough to be reached by the clients of the world, or only by a flood.
 fn clients_per_host(rng: &mut Rng) -> NonZeroUsize {
     let limit = *rng.choice(&[2, 8, 8, 30, 1000]).unwrap_or(&8);
     NonZeroUsize::new(limit).unwrap_or(NonZeroUsize::MIN)

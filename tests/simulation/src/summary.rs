@@ -1,4 +1,4 @@
-//! What has happened, so that one sees that each kind of trouble really did. PURE.
+//! Counts events, to show that each kind of fault occurred. PURE.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,29 +14,29 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Something has happened once more.
+    /// Counts an event.
     pub fn count(&mut self, what: &'static str) {
         self.count_many(what, 1);
     }
 
-    /// Something has happened so many times.
+    /// Counts an event several times.
     pub fn count_many(&mut self, what: &'static str, many: u64) {
         if many > 0 {
             *self.happened.entry(what).or_default() += many;
         }
     }
 
-    /// How often something has happened.
+    /// The count of an event.
     pub fn counted(&self, what: &str) -> u64 {
         self.happened.get(what).copied().unwrap_or(0)
     }
 
-    /// How often something was dropped for a reason.
+    /// The count of a drop reason.
     pub fn dropped(&self, why: Drop) -> u64 {
         self.dropped.get(why.name()).copied().unwrap_or(0)
     }
 
-    /// What a mediator has counted until its end.
+    /// Adds the final counters of a mediator.
     pub fn add(&mut self, counters: &Counters) {
         for why in Drop::ALL.iter().filter(|why| counters.dropped(**why) > 0) {
             *self.dropped.entry(why.name()).or_default() += counters.dropped(*why);
@@ -58,20 +58,20 @@ impl Summary {
         }
     }
 
-    /// Takes something into the [`Summary::digest`].
+    /// Adds bytes to the [`Summary::digest`].
     pub fn mix(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.digest = (self.digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
-    /// A number that two runs have in common only if the same bytes went over the
-    /// wires in the same order.
+    /// A number that is equal for two runs only if the same bytes were transferred in the same
+    /// order.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Two together.
+    /// Combines two summaries.
     pub fn merge(&mut self, other: &Self) {
         for (what, many) in &other.happened {
             *self.happened.entry(what).or_default() += many;

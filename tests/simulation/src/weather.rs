@@ -1,37 +1,37 @@
-//! How bad things are, from mild to wild, for one run. PURE.
+//! The fault rates of one run, from mild to extreme. PURE.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Chances, from 0 to 1, and times. Drawn once for each run, so that runs differ
-/// in kind: one loses much, another floods, a third restarts all the time.
+/// Probabilities from 0 to 1, and times. Drawn once per run, so that runs differ in kind: one loses
+/// many datagrams, another floods, a third restarts all the time.
 #[derive(Clone, Debug)]
 pub struct Weather {
     /// A datagram is lost.
     pub loss: f64,
-    /// A datagram comes twice.
+    /// A datagram is duplicated.
     pub duplication: f64,
-    /// A datagram takes long, so that others overtake it.
+    /// A datagram is delayed so long that others overtake it.
     pub detour: f64,
-    /// How long a datagram takes at most, and how long a detour.
+    /// The maximum delay of a datagram, and the length of a detour.
     pub delay: Duration,
     /// See `delay`.
     pub detour_delay: Duration,
-    /// An address where nobody is says so.
+    /// An unused address sends an ICMP error.
     pub refusal: f64,
-    /// The socket takes nothing more.
+    /// The socket buffer is full.
     pub socket_full: f64,
-    /// A driver process has a vice.
+    /// A driver process has a fault.
     pub vice: f64,
-    /// The time between two troubles of the whole.
+    /// The time between two global faults.
     pub trouble: Duration,
-    /// The time between two things that a client does.
+    /// The time between two actions of a client.
     pub pace: Duration,
 }
 
 impl Weather {
-    /// Of this run.
+    /// Draws the rates of a run.
     pub fn draw(rng: &mut Rng) -> Self {
         let some = |rng: &mut Rng, most: f64| match rng.u8(0..3) {
             0 => 0.0,
@@ -53,7 +53,7 @@ impl Weather {
         }
     }
 
-    /// Trouble has stopped.
+    /// Stops all faults.
     pub fn calm(&mut self) {
         self.loss = 0.0;
         self.duplication = 0.0;
@@ -63,12 +63,12 @@ impl Weather {
     }
 }
 
-/// A chance has come true.
+/// Returns true with this probability.
 pub fn happens(rng: &mut Rng, chance: f64) -> bool {
     chance > 0.0 && rng.f64() < chance
 }
 
-/// About so long: from half of it to one and a half.
+/// A random time between half and one and a half of `time`.
 pub fn about(rng: &mut Rng, time: Duration) -> Duration {
     time.mul_f64(0.5 + rng.f64())
 }

@@ -1,4 +1,4 @@
-//! One run: who there is, and what happens when. PURE.
+//! One run: its peers and events. PURE.
 
 mod end;
 mod network;
@@ -25,41 +25,41 @@ use crate::setup::Setup;
 use crate::summary::Summary;
 use crate::weather::Weather;
 
-/// How long it is quiet before the end: longer than the SDK waits before it asks
-/// again, and than it takes to notice that a driver hangs.
+/// The quiet time before the end: longer than the SDK waits before it subscribes again, and longer
+/// than the detection of a hanging driver.
 const CALM: Duration = Duration::from_secs(110);
 
-/// So much of that, clients still ask and subscribe.
+/// The part of it in which clients still send requests and subscribe.
 const LAST_REQUESTS: Duration = Duration::from_secs(25);
 
-/// Steps at one moment; more means that time stands still.
+/// The maximum number of steps at one instant; more means that time does not advance.
 const STEPS_AT_ONCE: u32 = 200_000;
 
-/// Lines that are kept.
+/// The number of log lines to keep.
 const LAST: usize = 60;
 
-/// What is written down.
+/// What to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Log {
     /// Nothing.
     Nothing,
-    /// What happened last.
+    /// The last events.
     Last,
     /// Everything.
     All,
 }
 
-/// What is planned.
+/// A planned event.
 enum Event {
     ToMediator(SocketAddr, Vec<u8>),
     ToClient(SocketAddr, Vec<u8>),
-    /// A client hears that no mediator is there.
+    /// A client gets an ICMP error because no mediator is at the address.
     Refused(SocketAddr),
-    /// A mediator hears that no client is there.
+    /// The mediator gets an ICMP error because no client is at the address.
     Unreachable(u32, SocketAddr, Unreachable),
-    /// A client comes to an address where nobody is.
+    /// A client starts at an unused address.
     Arrives(SocketAddr),
-    /// A client does something; of its number, because another may come after it.
+    /// A client acts; the number distinguishes it from later clients at its address.
     Acts(SocketAddr, u64),
     Reads(u32),
     Writes(u32),
@@ -73,7 +73,7 @@ enum Event {
     Reloaded(u32, Option<Ticket>),
     Trouble,
     OutageEnds,
-    /// A mediator that ends must have ended.
+    /// By now a mediator that is shutting down must have ended.
     MustHaveEnded(u32),
     MediatorStarts,
     Calm,
@@ -87,24 +87,25 @@ pub struct World {
     rng: Rng,
     weather: Weather,
     setup: Setup,
-    /// Trouble has stopped.
+    /// All faults have stopped.
     calm: bool,
-    /// Clients ask for nothing new, since then.
+    /// Since when clients send nothing new.
     quiet: Option<Instant>,
-    /// Nothing passes the network.
+    /// The network drops everything.
     outage: bool,
     spawns_fail: bool,
-    /// Where a client has ended without a word, and nobody says so or comes.
+    /// The address of a client that ended without a goodbye; no ICMP error is sent and no other
+    /// client starts there.
     lost: Option<SocketAddr>,
-    /// There are more clients than the mediator may know.
+    /// There are more clients than the mediator's limit.
     crowded: bool,
     core: Option<Core>,
-    /// Which mediator it is.
+    /// The number of the mediator.
     generation: u32,
     model: Model,
     config: Config,
     processes: BTreeMap<u32, Process>,
-    /// The process of each driver, as the shell knows it.
+    /// The process of each driver, as known to the shell.
     children: BTreeMap<DriverKey, u32>,
     pids: u32,
     clients: BTreeMap<SocketAddr, (u64, Client)>,
@@ -115,15 +116,15 @@ pub struct World {
     log: Log,
     lines: VecDeque<String>,
     start: Instant,
-    /// How often the end was put off.
+    /// How often the end was postponed.
     late: u32,
     ended: bool,
 }
 
 impl World {
-    /// A run that is about to begin.
+    /// Creates a run.
     pub fn new(start: Instant, seed: u64, log: Log) -> Self {
-        // Uptimes count from the first mediator, instants from some time before.
+        // Uptimes count from the first mediator, instants from an earlier time.
         let start = start + Duration::from_secs(86_400);
         let mut rng = Rng::with_seed(seed);
         let weather = Weather::draw(&mut rng);
@@ -171,7 +172,7 @@ impl World {
         self.agenda.plan(troubled + LAST_REQUESTS, Event::Quiet);
         self.agenda.plan(troubled + CALM, Event::End);
         let (here, there) = (self.rng.u16(1..8), self.rng.u8(1..8));
-        // The inspector comes besides.
+        // The inspector is an additional client.
         let limits = self.config.limits;
         self.crowded = usize::from(here) + usize::from(there) >= limits.clients.get()
             || usize::from(here) >= limits.clients_per_host.get();
@@ -186,7 +187,7 @@ impl World {
     /// Runs to the end.
     ///
     /// # Errors
-    /// A promise is broken.
+    /// An invariant is violated.
     pub fn run(&mut self) -> Check {
         let mut at_once = 0;
         while !self.ended {
@@ -198,7 +199,7 @@ impl World {
                 false => 0,
             };
             holds(Invariant::TimersAdvance, at_once < STEPS_AT_ONCE, || {
-                "time stands still".into()
+                "time does not advance".into()
             })?;
         }
         self.summary.count_many("steps", self.steps);
@@ -208,22 +209,22 @@ impl World {
         Ok(())
     }
 
-    /// How far it has come.
+    /// The number of steps so far.
     pub fn step(&self) -> u64 {
         self.steps
     }
 
-    /// What has happened.
+    /// The counted events.
     pub fn into_summary(self) -> Summary {
         self.summary
     }
 
-    /// What was written down.
+    /// The log.
     pub fn into_log(self) -> Vec<String> {
         self.lines.into()
     }
 
-    /// The next thing, whoever it happens to.
+    /// Processes the next event.
     fn advance(&mut self) -> Check {
         let now = self.agenda.now();
         let planned = self.agenda.next();
@@ -287,7 +288,7 @@ impl World {
         }
     }
 
-    /// Writes something down.
+    /// Writes a log line.
     #[allow(clippy::print_stdout)]
     fn say(&mut self, what: impl FnOnce() -> String) {
         if self.log == Log::Nothing {

@@ -1,5 +1,5 @@
-//! A few worlds with each `cargo test`, so that the simulation cannot rot;
-//! `scripts/simulate` runs any number.
+//! A few worlds with each `cargo test`, so that the simulation keeps working; `scripts/simulate`
+//! runs any number.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -10,46 +10,49 @@ fn world(seed: u64) -> Summary {
     simulate(Instant::now(), seed, Log::Nothing).unwrap_or_else(|failure| {
         let Failure { step, broken, .. } = *failure;
         panic!(
-            "seed {seed}, step {step}: {} is broken: {}\nscripts/simulate --seed {seed} --trace",
+            "seed {seed}, step {step}: {} is violated: {}\nscripts/simulate --seed {seed} --trace",
             broken.invariant, broken.what
         )
     })
 }
 
 #[test]
-fn promises_hold_and_each_kind_of_trouble_occurs() {
+fn invariants_hold_and_each_kind_of_fault_occurs() {
     let mut all = Summary::default();
     for seed in 1..=14 {
         all.merge(&world(seed));
     }
     for trouble in [
-        "datagrams lost under way",
-        "datagrams doubled under way",
-        "datagrams held up under way",
+        "datagrams lost in transit",
+        "datagrams duplicated in transit",
+        "datagrams delayed in transit",
         "pipes that stalled",
-        "writes that a pipe took in part",
+        "partial writes to a pipe",
         "processes that ended within a frame",
         "processes that died while writing",
         "processes that could not be started",
         "mediators killed",
-        "mediators asked to end",
+        "mediators shut down",
         "reloads",
-        "floods of made-up addresses",
+        "floods of spoofed addresses",
         "floods of one client",
-        "turns of the ids",
-        "clients at an address of one that is still known",
-        "refusals that clients hear of",
+        "wraps of the ids",
+        "clients at the address of a client that is still known",
+        "refusals received by clients",
         "clients_evicted",
         "floods of ports of one host",
         "clients_evicted_for_their_host",
-        "subscriptions that flow at the end",
+        "subscriptions that get data at the end",
     ] {
-        assert!(all.counted(trouble) > 0, "{trouble}: not in these worlds");
+        assert!(
+            all.counted(trouble) > 0,
+            "{trouble}: did not occur in these worlds"
+        );
     }
 }
 
 #[test]
-fn a_seed_is_the_same_world_every_time() {
+fn a_seed_always_gives_the_same_world() {
     let (one, again) = (world(6), world(6));
     assert_ne!(one.digest(), 0);
     assert_eq!(one, again);
@@ -57,19 +60,19 @@ fn a_seed_is_the_same_world_every_time() {
 }
 
 #[test]
-fn promises_have_names_of_their_own() {
+fn invariants_have_unique_names() {
     let names: BTreeSet<_> = Invariant::ALL.iter().map(|one| one.name()).collect();
     assert_eq!(names.len(), Invariant::ALL.len());
 }
 
-/// What the documentation says is what is checked.
+/// Checks that the documentation lists every invariant.
 #[test]
-fn all_promises_stand_in_the_documentation() {
+fn all_invariants_are_documented() {
     let text = include_str!("../../../docs/reliability.md");
     for invariant in Invariant::ALL {
         assert!(
             text.contains(&format!("`{invariant}`")),
-            "{invariant} is not in docs/reliability.md"
+            "{invariant} is missing in docs/reliability.md"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Clients that make their datagrams themselves: old ones, those who operate the
-//! mediator, and those who mean no good. PURE.
+//! Clients that build their datagrams themselves: old clients, operators of the mediator, and
+//! malicious ones. PURE.
 
 use std::net::SocketAddr;
 
@@ -11,28 +11,28 @@ use prost::Message;
 use super::{Turn, device};
 use crate::messages::{self, Tokens};
 
-/// What sort it is.
+/// The kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// As of the original system: it never speaks to the mediator.
+    /// Like those of the original system: it never contacts the mediator.
     Old,
-    /// It asks the mediator for lists and changes.
+    /// It sends the mediator queries and changes.
     Operator,
-    /// It sends nonsense, among other things.
+    /// It also sends invalid data.
     Nuisance,
 }
 
-/// A client that knows no SDK.
+/// A client without an SDK.
 pub struct Raw {
     kind: Kind,
     syn: u32,
     pongs: bool,
-    /// What it says to PINGs.
+    /// Its replies to PINGs.
     replies: Vec<Vec<u8>>,
 }
 
 impl Raw {
-    /// A new one.
+    /// Creates a client.
     pub fn new(kind: Kind, rng: &mut Rng) -> Self {
         Self {
             kind,
@@ -80,13 +80,13 @@ impl Raw {
     }
 }
 
-/// What an old client says.
+/// A message of an old client.
 fn plain(rng: &mut Rng, tokens: &mut Tokens, syn: SynNum) -> Vec<u8> {
     let (device, token) = (device(rng), tokens.fresh());
     let message = match rng.u8(0..12) {
         0 | 1 => messages::bytes(MsgType::Subscribe, token, Some(syn)),
         2 => messages::bytes(MsgType::Unsubscribe, token, Some(syn)),
-        // Short enough to be known for what it is.
+        // Short enough to be recognized.
         3 => messages::bytes(MsgType::ClientDied, token, None),
         4 => messages::opaque(token, rng.usize(0..300)),
         5 => messages::opaque(token, rng.usize(0..30_000)),
@@ -96,7 +96,7 @@ fn plain(rng: &mut Rng, tokens: &mut Tokens, syn: SynNum) -> Vec<u8> {
     messages::frame(Some(device), &message)
 }
 
-/// What somebody says who looks after the robot.
+/// A message of an operator.
 fn operate(rng: &mut Rng, syn: SynNum) -> Vec<u8> {
     let about = device(rng);
     let of_wire = mediator::Device {
@@ -147,7 +147,7 @@ fn operate(rng: &mut Rng, syn: SynNum) -> Vec<u8> {
     messages::frame(header, &message.encode_to_vec())
 }
 
-/// What is no frame, or hardly one.
+/// An invalid or almost valid frame.
 pub fn nonsense(rng: &mut Rng) -> Vec<u8> {
     let mut junk = |most: usize| -> Vec<u8> {
         let length = rng.usize(0..most);
@@ -160,7 +160,7 @@ pub fn nonsense(rng: &mut Rng) -> Vec<u8> {
         2 => messages::whole(&bytes[..bytes.len().min(5)], &message),
         3 => messages::too_long(b"\x08\x05\x10\0"),
         4 => {
-            // A frame that is cut off, or goes on.
+            // A frame that is cut off, or has extra bytes.
             let mut frame = messages::frame(Some(device(rng)), &message);
             frame.truncate(rng.usize(0..frame.len() + 1));
             frame.extend_from_slice(&bytes[..bytes.len() / 8]);
@@ -170,7 +170,7 @@ pub fn nonsense(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-/// An address that somebody makes up.
+/// A spoofed address.
 pub fn made_up(rng: &mut Rng) -> SocketAddr {
     match rng.u8(0..40) {
         0 => ([10, 0, 0, 1], 0).into(),

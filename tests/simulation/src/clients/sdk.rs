@@ -1,4 +1,4 @@
-//! A client with our SDK: its real task, driven by hand. PURE.
+//! A client with the SDK: its real task logic, without a runtime. PURE.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,40 +15,39 @@ use crate::Broken;
 use crate::invariant::{Check, Invariant, broken, holds};
 use crate::messages::{self, Token, Tokens};
 
-/// How long calls wait.
+/// The deadline of calls.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How far apart data is expected.
+/// The expected interval of publications.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// A client with the SDK.
 pub struct Sdk {
     machine: Machine,
-    /// Its token, its device, its deadline.
+    /// The token, device and deadline of each call.
     calls: BTreeMap<u64, (Option<Token>, Device, Instant)>,
     listeners: BTreeMap<u64, Listener>,
-    /// How calls have ended: by an answer, by an error.
+    /// The number of calls that ended with a reply, and with an error.
     pub ended: (u64, u64),
-    /// The devices that it listens to no more, since when, and when something
-    /// came from them last.
+    /// The devices to which it unsubscribed: since when, and the time of the last publication.
     pub left: BTreeMap<Device, (Instant, Option<Instant>)>,
 }
 
 /// A subscription.
 #[derive(Clone, Copy, Debug)]
 pub struct Listener {
-    /// Whose data it wants.
+    /// The subscribed device.
     pub device: Device,
-    /// When it began.
+    /// When it subscribed.
     pub since: Instant,
-    /// When data came last.
+    /// The time of the last publication.
     pub data: Option<Instant>,
-    /// It gets data, as far as it has been told.
+    /// Publications arrive, as far as it knows.
     flows: bool,
 }
 
 impl Sdk {
-    /// One that has just connected.
+    /// Creates a client that has just connected.
     pub fn connect(now: Instant, rng: &mut Rng) -> (Self, Turn) {
         let mut sdk = Self {
             machine: Machine::new(Role::Client, rng.u32(..)),
@@ -65,12 +64,12 @@ impl Sdk {
         (sdk, turn)
     }
 
-    /// What it listens to.
+    /// Its subscriptions.
     pub fn listeners(&self) -> impl Iterator<Item = &Listener> {
         self.listeners.values()
     }
 
-    /// Listens to a device.
+    /// Subscribes to a device.
     pub fn subscribe(&mut self, now: Instant, device: Device, tokens: &mut Tokens) -> Turn {
         let term = |kind, token| Bytes::from(messages::message(kind, token).encode_to_vec());
         let join = term(MsgType::Subscribe, tokens.fresh());
@@ -97,7 +96,7 @@ impl Sdk {
                     leaves: true,
                 };
             }
-            // Its program ends without a word.
+            // Its program ends without a goodbye.
             1 => {
                 return Turn {
                     leaves: true,
@@ -145,7 +144,7 @@ impl Sdk {
         let said = messages::envelope(&packet.message).unwrap_or_default();
         let ack = said.ack().filter(|ack| ack.0 != 0);
         let (kind, device) = (said.kind(), device.unwrap_or(Device::MEDIATOR));
-        // What names no number at all is not published, but babble.
+        // A message without any number is not a publication but garbage.
         if kind == Some(MsgType::Data)
             && said.ack() == Some(SynNum(0))
             && let Some((_, last)) = self.left.get_mut(&device)
@@ -159,7 +158,7 @@ impl Sdk {
             .listeners()
             .find(|it| died && it.device == device && it.flows);
         holds(Invariant::InterruptionsTold, untold.is_none(), || {
-            format!("the driver of {device} died, and {untold:?} is not told")
+            format!("the driver of {device} died, but {untold:?} is not notified")
         })?;
         Ok(turn)
     }
@@ -182,17 +181,17 @@ impl Sdk {
         let late = self.calls.values().find(|(_, _, until)| *until < now);
         holds(Invariant::CallsEnd, late.is_none(), || {
             format!(
-                "a call to {:?} is not over in time",
+                "a call to {:?} did not end in time",
                 late.map(|(_, device, _)| device)
             )
         })
     }
 
-    /// Sees what has come of what has happened.
+    /// Processes the results of an event.
     fn turn(&mut self, now: Instant) -> Result<Turn, Broken> {
         while let Some((call, outcome)) = self.machine.poll_outcome() {
             let Some((token, device, _)) = self.calls.remove(&call) else {
-                let what = format!("call {call} ends twice");
+                let what = format!("call {call} ended twice");
                 return Err(broken(Invariant::CallsEnd, what));
             };
             match outcome {
@@ -200,7 +199,9 @@ impl Sdk {
                     self.ended.0 += 1;
                     let answered = messages::answered(&answer);
                     holds(Invariant::AnswersMatch, answered == token, || {
-                        format!("{device} was asked {token:?}, the answer is to {answered:?}")
+                        format!(
+                            "{device} got request {token:?}, but the reply answers {answered:?}"
+                        )
                     })?;
                 }
                 Err(_) => self.ended.1 += 1,

@@ -1,4 +1,4 @@
-//! Counting what is on the wires, beside the core's own counters. PURE.
+//! Counts the traffic independently of the core's counters. PURE.
 
 use amber_mediator::core::Core;
 use amber_mediator::counters::{Count, Drop};
@@ -6,7 +6,7 @@ use amber_mediator::counters::{Count, Drop};
 use super::{Cause, Changes, Model};
 use crate::invariant::{Check, Invariant, broken, holds};
 
-/// What was seen.
+/// The observed numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     datagrams: u64,
@@ -42,7 +42,7 @@ impl Model {
                 counts.counted(count) == seen,
                 || {
                     format!(
-                        "{} are {}, seen were {seen}",
+                        "{}: the core counts {}, the model {seen}",
                         count.name(),
                         counts.counted(count)
                     )
@@ -52,7 +52,7 @@ impl Model {
         let unknown = counts.dropped(Drop::UnknownClient);
         holds(Invariant::AllAccountedFor, unknown == seen.unknown, || {
             format!(
-                "named were {} unknown clients, counted {unknown}",
+                "frames named {} unknown clients, the core counts {unknown}",
                 seen.unknown
             )
         })?;
@@ -65,7 +65,7 @@ impl Model {
     fn check_bounds(&self, core: &Core) -> Check {
         let clients = core.router.clients.len();
         holds(Invariant::BoundsHold, clients <= self.clients, || {
-            format!("{clients} clients are known, {} may be", self.clients)
+            format!("{clients} clients are known, the limit is {}", self.clients)
         })?;
         for life in self.lives.values() {
             let Some(route) = core.router.route(life.key) else {
@@ -74,21 +74,21 @@ impl Model {
             let (frames, bytes) = route.queue.waiting();
             let fits = frames <= self.bounds.frames && bytes <= self.bounds.bytes;
             holds(Invariant::BoundsHold, fits, || {
-                format!("{frames} frames, {bytes} bytes wait for {}", life.pid)
+                format!("{frames} frames, {bytes} bytes are queued for {}", life.pid)
             })?;
         }
         Ok(())
     }
 
-    /// Whole frames have gone into the stdin of a process.
+    /// Whole frames were written to the stdin of a process.
     pub fn written(&mut self, frames: u64) {
         self.seen.written += frames;
     }
 
-    /// Nothing is left to do at the moment.
+    /// Checks the counters when nothing is left to do.
     ///
     /// # Errors
-    /// Something does not add up.
+    /// They do not add up.
     pub fn settled(&self, core: &Core) -> Check {
         let totals = core.router.totals();
         let sent = totals.check_sent();
@@ -99,7 +99,7 @@ impl Model {
             starts == self.seen.starts,
             || {
                 format!(
-                    "{starts} starts are counted, {} were seen",
+                    "the core counts {starts} starts, the model {}",
                     self.seen.starts
                 )
             },
@@ -110,7 +110,7 @@ impl Model {
             written == self.seen.written,
             || {
                 format!(
-                    "{written} frames are counted, {} were written",
+                    "the core counts {written} frames, but {} were written",
                     self.seen.written
                 )
             },
@@ -119,7 +119,7 @@ impl Model {
             let route = core.router.route(life.key);
             let deaf = route.is_some_and(|route| route.queue.is_deaf());
             holds(Invariant::BoundsHold, !deaf, || {
-                format!("{} leaves too much unread and goes on", life.pid)
+                format!("{} leaves too much unread, but keeps running", life.pid)
             })?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Who is known, and what each of them has asked. PURE.
+//! The known clients and their requests. PURE.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::invariant::{Check, Invariant, holds};
 use crate::messages;
 
 impl Model {
-    /// Who is known now.
+    /// Updates the known clients.
     pub(super) fn census(&mut self, core: &Core, changes: &mut Changes<'_>) -> Check {
         let down = self
             .lives
@@ -60,11 +60,11 @@ impl Model {
     pub(super) fn take_id(&mut self, id: ClientId, owner: Owner) -> Check {
         let before = self.owners.insert(id, owner);
         holds(Invariant::IdsUnique, before.is_none() && id.0 > 0, || {
-            format!("{owner:?} gets id {}, which {before:?} has", id.0)
+            format!("{owner:?} gets id {}, which belongs to {before:?}", id.0)
         })
     }
 
-    /// What a datagram, or a frame for another driver, changes.
+    /// Records the effect of a datagram, or of a frame for another driver.
     pub(super) fn take_note(&mut self, changes: &Changes<'_>) -> Check {
         if let Cause::Frame(pid, header, message) = changes.call.cause {
             return self.driver_asks(pid, header, message, changes);
@@ -86,11 +86,14 @@ impl Model {
                 holds(
                     Invariant::AccessHolds,
                     self.access.allows(asked.from, device),
-                    || format!("{ip} reaches {device}, which no rule allows"),
+                    || format!("{ip} reaches {device}, but no rule allows it"),
                 )?;
                 let id = self.people.get(&asked.from).map(|person| person.id);
                 holds(Invariant::IdsUnique, id.is_some(), || {
-                    format!("{} asks {device} and is not known", asked.from)
+                    format!(
+                        "{} sent a request to {device}, but is not known",
+                        asked.from
+                    )
                 })?;
                 let id = id.unwrap_or(ClientId(0));
                 let owner = Owner::Client(asked.from);
@@ -104,7 +107,7 @@ impl Model {
                     person.told.remove(&device);
                 }
             }
-            // It leaves a driver that has read nothing of it yet, and never will.
+            // It leaves a driver that has not read any of its messages and never will.
             Some(device) if changes.dropped(Drop::NothingToTell) > 0 => {
                 if let Some(person) = self.people.get_mut(&asked.from) {
                     person.used.remove(&device);
@@ -118,7 +121,7 @@ impl Model {
         Ok(())
     }
 
-    /// The mediator itself is spoken to.
+    /// Records a message to the mediator itself.
     fn spoken_to(&mut self, asked: Asked<'_>) {
         let Some(person) = self.people.get_mut(&asked.from) else {
             return;
@@ -139,13 +142,13 @@ impl Model {
         }
     }
 
-    /// An id, or what it used, comes to an end.
+    /// An id, or its use of a device, ends.
     pub(super) fn ends(&mut self, id: ClientId, device: Option<Device>) {
         self.ended.entry(id).or_default().push((self.seq, device));
         self.stops_using(id, device);
     }
 
-    /// A client uses a device no longer, or none.
+    /// A client stops using a device, or all devices.
     fn stops_using(&mut self, id: ClientId, device: Option<Device>) {
         for life in self.lives.values_mut() {
             life.users
@@ -153,7 +156,7 @@ impl Model {
         }
     }
 
-    /// Something for a driver was accepted. Says whether it was a good-bye.
+    /// Records an accepted message for a driver. Returns whether it was a goodbye.
     fn accepted(
         &mut self,
         core: &Core,

@@ -1,4 +1,4 @@
-//! What drivers say to clients, and to drivers that have asked them. PURE.
+//! Messages of drivers to clients, and to drivers that sent them requests. PURE.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::invariant::{Invariant, holds};
 use crate::messages;
 
 impl Model {
-    /// The datagrams to which a frame of a driver must lead.
+    /// The datagrams that a frame of a driver must produce.
     pub(super) fn expected_copies(&mut self, call: &Call<'_>) -> Vec<(SocketAddr, Vec<u8>)> {
         let Cause::Frame(pid, header, message) = call.cause else {
             return Vec::new();
@@ -52,7 +52,7 @@ impl Model {
         copies
     }
 
-    /// Takes the copies off what is sent; the rest is the mediator's own.
+    /// Removes the expected copies; the rest are the mediator's own messages.
     pub(super) fn check_copies<'a>(
         &mut self,
         changes: &Changes<'a>,
@@ -66,7 +66,12 @@ impl Model {
             holds(
                 Invariant::NothingToStrangers,
                 self.spoke.contains(&to),
-                || format!("{to} has never spoken and gets {} bytes", sent.1.len()),
+                || {
+                    format!(
+                        "{to} has never sent anything, but gets {} bytes",
+                        sent.1.len()
+                    )
+                },
             )?;
             if next == Some(sent) {
                 next = expected.next();
@@ -76,7 +81,7 @@ impl Model {
         }
         holds(Invariant::RepliesReachTheNamed, next.is_none(), || {
             format!(
-                "{:?} is named and gets nothing, or in another order",
+                "{:?} is named, but gets nothing, or gets it in another order",
                 next.map(|(to, _)| to)
             )
         })?;

@@ -1,4 +1,4 @@
-//! Whose machine an address belongs to, and who of them makes room. PURE.
+//! The host of an address, and evictions within a host. PURE.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,21 +8,21 @@ use super::{Cause, Changes, Model};
 use crate::invariant::{Check, Invariant, holds};
 
 impl Model {
-    /// How many clients of the same host are known.
+    /// The number of known clients of the same host.
     pub(super) fn of_its_host(&self, address: &SocketAddr) -> usize {
         let host = host(address);
         let clients = self.people.keys();
         clients.filter(|other| self::host(other) == host).count()
     }
 
-    /// Somebody may have come to a host that had so many before.
+    /// Checks evictions after a client may have joined a host with this number of clients.
     pub(super) fn check_hosts(&self, changes: &Changes<'_>, before: usize) -> Check {
         let made_room = changes.counted(Count::ClientsEvictedForHost);
         let (Cause::Datagram(from, _), 1) =
             (changes.call.cause, changes.counted(Count::ClientsSeen))
         else {
             return holds(Invariant::HostHarmsItself, made_room == 0, || {
-                format!("{made_room} made room for nobody")
+                format!("{made_room} were evicted without a new client")
             });
         };
         let limit = self.clients_per_host;
@@ -33,8 +33,8 @@ impl Model {
             || {
                 let gone = changes.gone.len();
                 format!(
-                    "{from} comes where {before} of {limit} were: \
-                     {made_room} made room for its host, {gone} are gone"
+                    "{from} joined a host with {before} of {limit} clients: \
+                     {made_room} of its host were evicted, {gone} are gone"
                 )
             },
         )?;
@@ -42,7 +42,7 @@ impl Model {
         holds(
             Invariant::HostHarmsItself,
             too_many == 0 || other.is_none(),
-            || format!("{other:?} made room for {from}, of a host with {before} of {limit}"),
+            || format!("{other:?} was evicted for {from}, whose host has {before} of {limit}"),
         )
     }
 }

@@ -1,4 +1,4 @@
-//! What driver processes have read, and what follows from it. PURE.
+//! The frames that driver processes have read, and the consequences. PURE.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,29 +10,29 @@ use super::{Call, Cause, Model, Owner, Started, is_client_died};
 use crate::invariant::{Check, Invariant, broken, holds};
 use crate::messages;
 
-/// One process.
+/// A process.
 #[derive(Debug)]
 pub(super) struct Life {
     pub(super) pid: u32,
     pub(super) key: DriverKey,
     pub(super) devices: Vec<Device>,
-    /// Its id, until it cannot be used any more.
+    /// Its id, until it becomes unavailable.
     pub(super) id: Option<ClientId>,
-    /// Whom it has heard of, and nothing of their end.
+    /// Clients that it knows and that have not died for it.
     pub(super) known: BTreeMap<(Device, ClientId), Option<Owner>>,
-    /// Clients that have left a device, and when, until the process hears of it.
+    /// Clients that have left a device, and when, until the process gets their goodbye.
     pub(super) leaving: BTreeMap<(Device, ClientId), u64>,
-    /// What other devices have answered to it, and it has not read.
+    /// Replies of other devices that it has not read yet.
     pub(super) copies: Vec<(Device, Vec<u8>)>,
-    /// The last frame that it has read of each.
+    /// The last frame that it has read from each client.
     last: BTreeMap<ClientId, u64>,
-    /// When it last heard of each, for whichever device, nonsense included.
+    /// When it last read something from each client for any device, including invalid data.
     heard: BTreeMap<ClientId, u64>,
     /// The devices that each client uses now.
     pub(super) users: BTreeSet<(ClientId, Device)>,
-    /// When each client began to use any device of the process, and used none before.
+    /// When each client started to use any device of the process, having used none before.
     began: BTreeMap<ClientId, Vec<u64>>,
-    /// Until when it has heard of the end of each.
+    /// The CLIENT_DIED that it has read for each client.
     told: BTreeMap<(Device, ClientId), u64>,
     since: u64,
 }
@@ -42,7 +42,7 @@ impl Life {
         self.id.is_some()
     }
 
-    /// A client asks a device of the process.
+    /// A client starts to use a device of the process.
     pub(super) fn begins_to_use(&mut self, id: ClientId, device: Device, now: u64) {
         if !self.users.iter().any(|(user, _)| *user == id) {
             self.began.entry(id).or_default().push(now);
@@ -50,8 +50,8 @@ impl Life {
         self.users.insert((id, device));
     }
 
-    /// Whether it has read anything of a client, for whichever device, in that use of the
-    /// process that came to an end then.
+    /// Whether it has read anything from a client, for any device, in the use of the process
+    /// that ended at this time.
     fn has_heard(&self, id: ClientId, end: u64) -> bool {
         let mut began = self.began.get(&id).into_iter().flatten();
         let began = began.rfind(|began| **began <= end);
@@ -64,7 +64,7 @@ impl Model {
     /// A process was started.
     ///
     /// # Errors
-    /// It has the id of somebody else.
+    /// Its id belongs to another client.
     pub fn started(&mut self, started: Started, core: &Core) -> Check {
         let Started { pid, key, devices } = started;
         self.seen.starts += 1;
@@ -91,12 +91,12 @@ impl Model {
         }
     }
 
-    /// A process has ended, and reads nothing more.
+    /// A process has ended and reads nothing more.
     pub fn ended(&mut self, pid: u32) {
         self.lives.remove(&pid);
     }
 
-    /// The processes that cannot be used any more since the last call.
+    /// The processes that have become unavailable since the last call.
     pub(super) fn down(&self, core: &Core) -> Vec<u32> {
         let is_down = |life: &&Life| {
             let id = core.router.route(life.key).and_then(|route| route.id);
@@ -124,8 +124,8 @@ impl Model {
         }
     }
 
-    /// A process has said that it cannot be used: that is news to nobody until he
-    /// asks again, be it that he may not be told.
+    /// A process has declared itself unavailable. No client is notified until its next request,
+    /// even one without access.
     pub(super) fn note_said_dead(&mut self, said_dead: Option<u32>) {
         let Some(life) = said_dead.and_then(|pid| self.lives.get(&pid)) else {
             return;
@@ -139,7 +139,7 @@ impl Model {
         }
     }
 
-    /// A process says of itself that it cannot be used.
+    /// The process that declares itself unavailable in this call.
     pub(super) fn said_dead(&self, call: &Call<'_>) -> Option<u32> {
         let Cause::Frame(pid, header, message) = call.cause else {
             return None;
@@ -159,14 +159,14 @@ impl Model {
     /// A process has read a frame.
     ///
     /// # Errors
-    /// It is none that it may read.
+    /// It must not get this frame.
     pub fn reads(&mut self, pid: u32, bytes: &[u8]) -> Check {
         let frame = Frame::from_stream(bytes);
         let header = frame.map(|frame| (Header::parse(frame.header), frame.message));
         let Some((Ok(header), message)) = header else {
             return Err(broken(
                 Invariant::FramesWhole,
-                format!("{pid} reads no frame"),
+                format!("{pid} reads an invalid frame"),
             ));
         };
         let Some(life) = self.lives.get_mut(&pid) else {
@@ -196,7 +196,7 @@ impl Model {
             return Ok(());
         };
         let Some(token) = messages::token(message) else {
-            // Nonsense, which may be anybody's.
+            // Invalid data, possibly of any client.
             life.known.entry((device, id)).or_insert(None);
             life.heard.insert(id, self.seq);
             return Ok(());
@@ -207,29 +207,30 @@ impl Model {
             (arrival.id, arrival.device) == (id, device) && arrival.message == message
         });
         let Some(first) = its.next() else {
-            let what = format!("{pid} reads {token:?} for {device} of {id:?}, who never said so");
+            let what =
+                format!("{pid} reads {token:?} for {device} from {id:?}, which never sent it");
             return Err(broken(Invariant::BytesUntouched, what));
         };
         let told = life.told.get(&(device, id)).copied().unwrap_or(0);
         let fresh = std::iter::once(first).chain(its);
         let fresh: Vec<_> = fresh.filter(|arrival| arrival.seq > last).collect();
         holds(Invariant::InOrderAndOnce, !fresh.is_empty(), || {
-            format!("{pid} reads {token:?} of {id:?} twice, or after a later one")
+            format!("{pid} reads {token:?} from {id:?} twice, or after a later one")
         })?;
-        // Who makes room is gone before the newcomer has its id.
+        // An evicted client is gone before the new client gets its id.
         let Some(arrival) = fresh.into_iter().find(|arrival| arrival.seq >= told) else {
-            let what = format!("{pid} reads {token:?} of {id:?} after it heard of its end");
+            let what = format!("{pid} reads {token:?} from {id:?} after its CLIENT_DIED");
             return Err(broken(Invariant::NothingAfterObituary, what));
         };
         life.last.insert(id, arrival.seq);
         life.heard.insert(id, arrival.seq);
         if (life.leaving.get(&(device, id))).is_some_and(|left| *left < arrival.seq) {
-            // It has come back. The process needs to know that it had left only if it has
-            // read something from before.
+            // The client has returned. The process must get the goodbye only if it has read
+            // something from before.
             life.leaving.remove(&(device, id));
             let knew = life.known.contains_key(&(device, id));
             holds(Invariant::ObituaryTold, !knew, || {
-                format!("{pid} reads {token:?} of {id:?} and not that it had left {device}")
+                format!("{pid} reads {token:?} from {id:?}, but not its goodbye to {device}")
             })?;
         }
         let before = life
@@ -239,7 +240,7 @@ impl Model {
         let same = before.is_none_or(|before| before == arrival.owner);
         holds(Invariant::IdNotReused, same, || {
             format!(
-                "{pid} knows {id:?} as {before:?}, and now it is {:?}",
+                "{pid} knows {id:?} as {before:?}, but now it is {:?}",
                 arrival.owner
             )
         })
@@ -252,26 +253,27 @@ impl Model {
         life.leaving.remove(&(device, id));
         let told = life.told.get(&(device, id)).copied().unwrap_or(life.since);
         let knew = life.known.remove(&(device, id)).is_some();
-        // The same id may have had several lives.
+        // The id may have belonged to several clients.
         let ends = self.ended.get(&id).into_iter().flatten();
         let ends = ends.filter(|(at, of)| *at > told && of.is_none_or(|of| of == device));
         let ends: Vec<u64> = ends.map(|(at, _)| *at).collect();
         let Some(end) = ends.first() else {
-            let what = format!("{pid} hears of the end of {id:?} at {device}, who is there");
+            let what =
+                format!("{pid} gets CLIENT_DIED for {id:?} at {device}, which is still known");
             return Err(broken(Invariant::ObituaryOnce, what));
         };
         let knew = knew || ends.iter().any(|end| life.has_heard(id, *end));
         holds(Invariant::ObituaryOnce, knew, || {
-            format!("{pid} hears of the end of {id:?} at {device}, which it does not know")
+            format!("{pid} gets CLIENT_DIED for {id:?} at {device}, which it does not know")
         })?;
         life.told.insert((device, id), *end);
         Ok(())
     }
 
-    /// A process has read all that waits for it.
+    /// A process has read all its input.
     ///
     /// # Errors
-    /// It knows somebody of whose end it should have heard.
+    /// It knows a client for which it should have got CLIENT_DIED.
     pub fn has_read_all(&self, pid: u32) -> Check {
         let Some(life) = self.lives.get(&pid).filter(|life| life.up()) else {
             return Ok(());
@@ -287,21 +289,21 @@ impl Model {
                 _ => true,
             };
             holds(Invariant::ObituaryTold, there && allowed, || {
-                format!("{pid} has read all and still knows {id:?}, {owner:?}, at {device}")
+                format!("{pid} has read everything, but still knows {id:?}, {owner:?}, at {device}")
             })?;
         }
-        // The news that a client leaves goes only to a driver that has read something of it.
+        // A goodbye goes only to a driver that has read something from the client.
         let left = life
             .leaving
             .keys()
             .find(|left| life.known.contains_key(left));
         holds(Invariant::ObituaryTold, left.is_none(), || {
-            format!("{pid} has read all and not that {left:?} has left")
+            format!("{pid} has read everything, but not the goodbye of {left:?}")
         })
     }
 }
 
-/// Something without clients: of another device, or of the mediator itself.
+/// A frame without clients: from another device, or from the mediator itself.
 fn from_device(life: &mut Life, header: &Header<'_>, message: &[u8]) -> Check {
     let Some(device) = header.device().filter(|device| *device != Device::MEDIATOR) else {
         return Ok(());
@@ -312,7 +314,10 @@ fn from_device(life: &mut Life, header: &Header<'_>, message: &[u8]) -> Check {
     }
     let copy = (life.copies.iter()).position(|copy| (copy.0, &copy.1[..]) == (device, message));
     let Some(copy) = copy else {
-        let what = format!("{} reads what {device} has not answered to it", life.pid);
+        let what = format!(
+            "{} reads a reply that {device} did not send to it",
+            life.pid
+        );
         return Err(broken(Invariant::RepliesReachTheNamed, what));
     };
     life.copies.remove(copy);

@@ -1,4 +1,4 @@
-//! What the mediator says on its own account. PURE.
+//! The mediator's own messages. PURE.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ impl Model {
             let Ok(frame) = Frame::from_datagram(bytes) else {
                 return Err(broken(
                     Invariant::FramesWhole,
-                    format!("{to} gets no frame"),
+                    format!("{to} gets an invalid frame"),
                 ));
             };
             let device = Header::parse(frame.header)
@@ -33,7 +33,7 @@ impl Model {
             let (Some(device), Some(said)) = (device, messages::envelope(frame.message)) else {
                 return Err(broken(
                     Invariant::RepliesReachTheNamed,
-                    format!("{to} gets junk"),
+                    format!("{to} gets an invalid message"),
                 ));
             };
             match (said.kind(), device) {
@@ -53,7 +53,7 @@ impl Model {
                     }
                 }
                 _ => {
-                    let what = format!("{to} gets what nobody has sent to it, from {device}");
+                    let what = format!("{to} gets a message from {device} that was not sent to it");
                     return Err(broken(Invariant::RepliesReachTheNamed, what));
                 }
             }
@@ -63,7 +63,7 @@ impl Model {
             let core = &changes.call.core.router.clients;
             let to = missing.map(|it| it.0);
             format!(
-                "{missing:?} is not told: {:?}",
+                "{missing:?} is not notified: {:?}",
                 core.in_order().iter().find(|it| Some(it.address()) == to)
             )
         })?;
@@ -71,9 +71,9 @@ impl Model {
         self.check_pong(changes, pongs)
     }
 
-    /// Somebody may be spoken to.
+    /// Checks that the mediator may send messages to this address.
     fn check_listener(&mut self, changes: &Changes<'_>, to: SocketAddr, bytes: &[u8]) -> Check {
-        // What it asked while its address was unproved waited for its PONG.
+        // A request from an unverified address waits for the PONG.
         let pong = changes.asked.is_some_and(|asked| {
             let said = messages::envelope(asked.message).and_then(|said| said.kind());
             (asked.from, asked.device, said) == (to, None, Some(MsgType::Pong))
@@ -84,7 +84,7 @@ impl Model {
         let person = self.people.get(&to).or(changes.gone.get(&to));
         let announced = person.is_some_and(|person| person.announced);
         holds(Invariant::OldClientsSeeDriversOnly, announced, || {
-            format!("{to} is spoken to, and has not spoken: {bytes:02x?}")
+            format!("{to} gets a message without having contacted the mediator: {bytes:02x?}")
         })?;
         if person.is_some_and(|person| person.proved) {
             return Ok(());
@@ -94,11 +94,11 @@ impl Model {
         holds(
             Invariant::NoAmplification,
             credit.went <= credit.came,
-            || format!("{to} is unproved: {credit:?}"),
+            || format!("{to} is unverified: {credit:?}"),
         )
     }
 
-    /// Somebody is told that a device is gone.
+    /// A client is notified that a device is unavailable.
     fn death(&mut self, changes: &Changes<'_>, to: SocketAddr, device: Device) -> Check {
         let dead = changes.down.iter().chain(&changes.said_dead);
         let dead = dead.filter_map(|pid| self.lives.get(pid));
@@ -109,7 +109,7 @@ impl Model {
         if let Cause::Reload(config) = changes.call.cause
             && !config.access.allows(to, device)
         {
-            // That it may not is another matter than that it cannot.
+            // A lack of access differs from unavailability.
             let used = self
                 .people
                 .get(&to)
@@ -117,11 +117,11 @@ impl Model {
             (caused, news) = (true, used);
         }
         holds(Invariant::DriverDeathOnce, caused && news, || {
-            format!("{to} hears of the death of {device}: caused {caused}, news {news}")
+            format!("{to} is notified of the death of {device}: caused {caused}, new {news}")
         })
     }
 
-    /// Who must hear of which death.
+    /// The deaths of which clients must be notified.
     fn expected_deaths(&self, changes: &Changes<'_>) -> BTreeSet<(SocketAddr, Device)> {
         let mut expected = BTreeSet::new();
         let may_hear = |address: &SocketAddr| match changes.call.cause {
@@ -166,7 +166,7 @@ impl Model {
         };
         holds(Invariant::RefusalTold, right, || {
             format!(
-                "{} asked {:?}: {refusals} answers, {limited} left out",
+                "{} sent a request to {:?}: {refusals} replies, {limited} suppressed",
                 asked.from, asked.device
             )
         })
@@ -182,7 +182,7 @@ impl Model {
         });
         let Some(ping) = ping else {
             return holds(Invariant::PingAnswered, pongs == 0, || {
-                "a PONG without PING".into()
+                "a PONG without a PING".into()
             });
         };
         let proved = self
@@ -192,12 +192,12 @@ impl Model {
         holds(
             Invariant::PingAnswered,
             pongs == 1 || (!proved && pongs == 0),
-            || format!("{} PINGs and gets {pongs} PONGs", ping.from),
+            || format!("{} sent a PING and got {pongs} PONGs", ping.from),
         )
     }
 }
 
-/// The answer to the request that this call is about.
+/// Whether this is the reply to the request of this call.
 fn is_refusal(changes: &Changes<'_>, to: SocketAddr, device: Device, ack: Option<SynNum>) -> bool {
     changes.asked.is_some_and(|asked| {
         let syn = messages::envelope(asked.message).and_then(|said| said.syn());
@@ -205,7 +205,7 @@ fn is_refusal(changes: &Changes<'_>, to: SocketAddr, device: Device, ack: Option
     })
 }
 
-/// Only programs on the same machine change things.
+/// Checks that only local programs make changes.
 fn check_reply(changes: &Changes<'_>, to: SocketAddr, what: &Option<reply::What>) -> Check {
     let Some(asked) = changes.asked.filter(|asked| asked.from == to) else {
         return Ok(());
@@ -218,6 +218,6 @@ fn check_reply(changes: &Changes<'_>, to: SocketAddr, what: &Option<reply::What>
     let done = matches!(what, Some(reply::What::Done(_)));
     let allowed = to.ip().is_loopback() || !(changing && done);
     holds(Invariant::AccessHolds, allowed, || {
-        format!("{to} changes things: {request:?}")
+        format!("{to} makes a change: {request:?}")
     })
 }

@@ -1,4 +1,4 @@
-//! A driver as they were: without an SDK of ours, with habits of its own. PURE.
+//! A driver without our SDK, with its own habits. PURE.
 
 use std::time::{Duration, Instant};
 
@@ -9,29 +9,29 @@ use prost::Message;
 use crate::messages::{self, Tokens};
 use crate::programs::sdk::ASKED;
 
-/// What it does that others do not.
+/// Its habits, which differ between drivers.
 #[derive(Clone, Debug, Default)]
 pub struct Habits {
     /// It answers PINGs.
     pub pongs: bool,
-    /// It writes to ids that it makes up, so many frames at once.
+    /// It writes to ids that it makes up, this many frames at once.
     pub floods: usize,
-    /// It says now and then that it cannot be used.
+    /// It sometimes declares itself unavailable.
     pub says_dead: bool,
-    /// It says how its device is.
+    /// It reports the health of its device.
     pub health: bool,
-    /// It speaks in the name of a device that it does not serve.
+    /// It uses the name of a device that it does not serve.
     pub wrong_device: bool,
     /// It writes messages that are too long.
     pub too_long: bool,
-    /// It asks another device whenever something is due.
+    /// It sends a request to another device whenever it publishes.
     pub asks: bool,
-    /// It talks to the mediator as a client does.
+    /// It sends messages to the mediator like a client.
     pub talks_to_mediator: bool,
 }
 
 impl Habits {
-    /// Any; only harmless ones in calm times.
+    /// Random habits; only harmless ones in calm runs.
     pub fn draw(rng: &mut Rng, calm: bool) -> Self {
         let mut odd = |chance: u8| !calm && rng.u8(0..chance) == 0;
         Self {
@@ -52,7 +52,7 @@ pub struct Old {
     pid: u32,
     devices: Vec<Device>,
     habits: Habits,
-    /// Who subscribed to which device, as often as they did.
+    /// The subscribers of each device, with repetitions.
     subscribers: Vec<(Device, ClientId)>,
     period: Duration,
     due: Instant,
@@ -61,7 +61,7 @@ pub struct Old {
 }
 
 impl Old {
-    /// One that publishes some times a second.
+    /// Creates one that publishes several times per second.
     pub fn new(
         pid: u32,
         now: Instant,
@@ -162,7 +162,7 @@ impl Old {
         if self.habits.health {
             let mut health = amber_proto::mediator::DriverMsg::data();
             health.health = Some(match self.rng.bool() {
-                true => amber_proto::mediator::Health::in_trouble("the cable is out"),
+                true => amber_proto::mediator::Health::in_trouble("the cable is unplugged"),
                 false => amber_proto::mediator::Health::ok(),
             });
             out.extend(messages::whole(&[], &health.encode_to_vec()));
@@ -185,7 +185,7 @@ impl Old {
         }
     }
 
-    /// One frame for each device that somebody listens to, with all ids in it.
+    /// One frame for each device with subscribers, with all ids in it.
     fn publish(&mut self, out: &mut Vec<u8>) {
         for device in &self.devices {
             let of_it = self.subscribers.iter().filter(|(of, _)| of == device);

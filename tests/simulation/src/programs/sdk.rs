@@ -1,5 +1,5 @@
-//! A driver with our SDK: the real session, subscribers and queue, and the real
-//! client tables for what it asks of other devices. PURE.
+//! A driver with our SDK: the real session, subscribers and queue, and the real client logic for
+//! its requests to other devices. PURE.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use tokio_util::codec::Encoder;
 
 use crate::messages::{self, Tokens};
 
-/// The device that drivers ask when they ask another.
+/// The device to which drivers send requests.
 pub(super) const ASKED: Device = Device::new(DeviceType(77), 3);
 
-/// How long they wait.
+/// Their deadline.
 const PATIENCE: Duration = Duration::from_millis(800);
 
 /// A driver with the SDK.
@@ -30,15 +30,15 @@ pub struct Sdk {
     period: Duration,
     published: u64,
     devices: Machine,
-    /// Requests that wait for what another device says.
+    /// Requests that wait for the reply of another device.
     relayed: BTreeMap<u64, (Origin, dummy::DriverMsg)>,
-    /// One request in so many is passed on; none when 0.
+    /// One in this many requests is passed on; none if 0.
     relays: u64,
     requests: u64,
 }
 
 impl Sdk {
-    /// One that publishes some times a second.
+    /// Creates one that publishes several times per second.
     pub fn new(pid: u32, rng: &mut Rng) -> Self {
         Self {
             pid,
@@ -107,7 +107,7 @@ impl Sdk {
 
     fn end_relays(&mut self) {
         while let Some((call, _)) = self.devices.poll_outcome() {
-            // Whatever the other says, and also when it says nothing.
+            // Answers whatever the other device replies, and also without a reply.
             if let Some((origin, answer)) = self.relayed.remove(&call) {
                 let answered = self.session.answer(&origin, answer);
                 debug_assert!(answered.is_ok(), "it is short");

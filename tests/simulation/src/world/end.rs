@@ -1,4 +1,4 @@
-//! Trouble stops, and everything comes to work again. PURE.
+//! All faults stop, and everything must work again. PURE.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -14,23 +14,23 @@ use crate::invariant::{Check, Invariant, broken, holds};
 use crate::messages;
 use crate::process::Process;
 
-/// Somebody on the mediator's machine, to whom it is a step.
+/// A client on the mediator's machine, whose messages are delivered directly.
 const INSPECTOR: ([u8; 4], u16) = ([127, 0, 0, 1], 9);
 
-/// How often the end waits a little for what was written just now.
+/// How often the end waits briefly for frames that were just written.
 const LATE: u32 = 50;
 
-/// Programs publish at least so often.
+/// The maximum interval between publications of a program.
 const FRESH: Duration = Duration::from_secs(3);
 
 impl World {
     pub(super) fn calm_down(&mut self) -> Check {
         if self.core.as_ref().is_none_or(Core::is_stopping) {
-            // It comes back within so long.
+            // The network recovers within this time.
             self.agenda.plan(Duration::from_secs(1), Event::Calm);
             return Ok(());
         }
-        self.say(|| "trouble stops".into());
+        self.say(|| "all faults stop".into());
         self.calm = true;
         self.outage = false;
         self.spawns_fail = false;
@@ -42,7 +42,7 @@ impl World {
             let Some(process) = self.processes.get_mut(&pid) else {
                 continue;
             };
-            // Nobody can know that it hangs when it never answered a PING.
+            // A driver that never answered a PING cannot be recognized as hanging.
             if !process.has_ponged && (!process.reads(now) || process.stdin.is_none()) {
                 self.process_dies(pid, 1);
             }
@@ -61,8 +61,8 @@ impl World {
         Ok(())
     }
 
-    /// One driver that answers PINGs hangs, and one client that does ends without
-    /// a word: that is for the mediator to notice.
+    /// One driver that answers PINGs hangs, and one client that answers PINGs ends without a
+    /// goodbye: the mediator must notice both.
     fn last_troubles(&mut self, now: Instant) {
         let answers = |process: &&mut Process| process.has_ponged && !process.ended;
         if let Some(process) = self.processes.values_mut().find(answers) {
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// Asks the mediator something.
+    /// Sends the mediator a request.
     fn inspect(&mut self, what: request::What) -> Check {
         let mut message = mediator::DriverMsg::data();
         message.set_syn(Some(SynNum(1)));
@@ -94,7 +94,7 @@ impl World {
             return Ok(());
         }
         if self.waits(now).is_some() && self.late < LATE {
-            // Something was written just now.
+            // Something was just written.
             self.late += 1;
             self.agenda.plan(Duration::from_millis(20), Event::End);
             return Ok(());
@@ -114,7 +114,7 @@ impl World {
         Ok(())
     }
 
-    /// Whoever used to answer PINGs and is silent is forgotten.
+    /// Checks that silent clients that had answered PINGs are forgotten.
     fn check_clients(&mut self, now: Instant) -> Check {
         for (_, client) in self.clients.values() {
             client.check(now)?;
@@ -124,7 +124,7 @@ impl World {
             .who_answered()
             .find(|at| !self.clients.contains_key(at));
         holds(Invariant::GoodbyeForgets, ghost.is_none(), || {
-            format!("{ghost:?} has been silent for long, and is still known")
+            format!("{ghost:?} has been silent for a long time, but is still known")
         })
     }
 
@@ -132,7 +132,10 @@ impl World {
         for process in self.processes.values() {
             let hung = process.has_ponged && process.hangs(now) && !process.ended;
             holds(Invariant::HungDriversEnd, !hung, || {
-                format!("process {} answered PINGs, hangs, and stays", process.pid)
+                format!(
+                    "process {} answered PINGs and hangs, but is not ended",
+                    process.pid
+                )
             })?;
         }
         let waits = self.waits(now);
@@ -141,7 +144,7 @@ impl World {
             let core = self.core.as_ref();
             let route = process.and_then(|process| core?.router.route(process.key));
             let queue = route.map(|route| (route.queue.len(), route.queue.is_blocked()));
-            format!("process {waits:?} reads, and frames wait for it: {queue:?}")
+            format!("process {waits:?} reads, but frames are queued for it: {queue:?}")
         })?;
         for (pid, process) in &self.processes {
             let queue = self
@@ -156,7 +159,7 @@ impl World {
         self.check_states()
     }
 
-    /// A process that reads, and for which something waits.
+    /// A process that reads and has frames queued.
     fn waits(&self, now: Instant) -> Option<u32> {
         let waits = |process: &&Process| {
             let core = self.core.as_ref();
@@ -170,13 +173,13 @@ impl World {
             .map(|process| process.pid)
     }
 
-    /// Every driver that is wanted is up or given up.
+    /// Checks that every wanted driver is up or given up.
     fn check_states(&mut self) -> Check {
         let now = self.agenda.now();
         let Some(core) = &mut self.core else {
             return Err(broken(Invariant::DriversSettle, "there is no mediator"));
         };
-        // Not sent: looked at.
+        // Not sent, but inspected directly.
         let mut message = mediator::DriverMsg::data();
         message.set_syn(Some(SynNum(1)));
         let what = request::What::ListDrivers(mediator::ListDrivers::default());
@@ -218,7 +221,7 @@ impl World {
                     self.summary.count("drivers that are up at the end");
                     true
                 }
-                // It ended well, and is not to be started again.
+                // It ended normally and must not be restarted.
                 DriverState::Failed | DriverState::Down => {
                     self.summary.count("drivers that are given up at the end");
                     true
@@ -237,8 +240,8 @@ impl World {
         Ok(())
     }
 
-    /// Whoever subscribes no more gets nothing: not even if his last word was lost,
-    /// for he says it again.
+    /// Checks that clients that unsubscribed get nothing, even if their last message was lost,
+    /// because they repeat it.
     fn check_unsubscribed(&mut self, now: Instant) -> Check {
         if self.crowded {
             return Ok(());
@@ -253,7 +256,7 @@ impl World {
                 let flows = last.is_some_and(|last| now - last < FRESH / 2);
                 holds(Invariant::LeftIsSilent, !flows, || {
                     format!(
-                        "{at} left {device} {:?} ago and still gets data",
+                        "{at} unsubscribed from {device} {:?} ago, but still gets data",
                         now - *since
                     )
                 })?;
@@ -265,7 +268,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether the driver of a device does its part.
+    /// Whether the driver of a device reads and publishes.
     fn reads_and_speaks(&self, now: Instant, device: Device) -> Option<()> {
         let key = self.core.as_ref()?.router.driver_of(device)?;
         let process = self.processes.get(self.children.get(&key)?)?;
@@ -274,10 +277,10 @@ impl World {
         (works && well).then_some(())
     }
 
-    /// Whoever subscribes to a device that is up gets data.
+    /// Checks that subscribers of running devices get data.
     fn check_subscriptions(&mut self, now: Instant) -> Check {
         if self.crowded {
-            // They take turns.
+            // The clients evict each other.
             return Ok(());
         }
         let mut flowing = 0;
@@ -289,13 +292,13 @@ impl World {
                 }
                 let fresh = listener.data.is_some_and(|data| now - data < FRESH);
                 holds(Invariant::SubscriptionsFlow, fresh, || {
-                    format!("{at} listens and hears nothing: {listener:?}")
+                    format!("{at} is subscribed, but gets nothing: {listener:?}")
                 })?;
                 flowing += 1;
             }
         }
         self.summary
-            .count_many("subscriptions that flow at the end", flowing);
+            .count_many("subscriptions that get data at the end", flowing);
         Ok(())
     }
 }

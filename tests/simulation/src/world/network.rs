@@ -1,4 +1,4 @@
-//! Datagrams under way: lost, doubled, late. PURE.
+//! Datagrams in transit: lost, duplicated, delayed. PURE.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::invariant::Check;
 use crate::weather::{about, happens};
 
 impl World {
-    /// Somebody sends something to the mediator.
+    /// A client sends a datagram to the mediator.
     pub(super) fn send_to_mediator(&mut self, from: SocketAddr, bytes: Vec<u8>) {
         self.summary.count("datagrams sent by clients");
         for delay in self.ways() {
@@ -19,7 +19,7 @@ impl World {
         }
     }
 
-    /// The mediator sends something.
+    /// The mediator sends a datagram.
     pub(super) fn send_to_client(&mut self, to: SocketAddr, bytes: Vec<u8>) {
         self.summary.count("datagrams sent by the mediator");
         for delay in self.ways() {
@@ -27,25 +27,25 @@ impl World {
         }
     }
 
-    /// How long each copy of a datagram takes that arrives.
+    /// The delays of the copies of a datagram that arrive.
     fn ways(&mut self) -> Vec<Duration> {
         if self.outage || happens(&mut self.rng, self.weather.loss) {
-            self.summary.count("datagrams lost under way");
+            self.summary.count("datagrams lost in transit");
             return Vec::new();
         }
         if self.calm {
-            // Nothing overtakes anything.
+            // Datagrams stay in order.
             return vec![self.weather.delay];
         }
         let twice = happens(&mut self.rng, self.weather.duplication);
         if twice {
-            self.summary.count("datagrams doubled under way");
+            self.summary.count("datagrams duplicated in transit");
         }
         let mut ways = Vec::new();
         for _ in 0..1 + u8::from(twice) {
             let detour = happens(&mut self.rng, self.weather.detour);
             if detour {
-                self.summary.count("datagrams held up under way");
+                self.summary.count("datagrams delayed in transit");
             }
             let time = match detour {
                 true => self.weather.detour_delay,
@@ -60,8 +60,7 @@ impl World {
         if self.core.is_some() {
             return self.datagram(from, bytes);
         }
-        self.summary
-            .count("datagrams for a mediator that is not there");
+        self.summary.count("datagrams for a missing mediator");
         if happens(&mut self.rng, self.weather.refusal) {
             let delay = about(&mut self.rng, self.weather.delay);
             self.agenda.plan(delay, Event::Refused(from));
@@ -73,8 +72,7 @@ impl World {
         if self.clients.contains_key(&to) {
             return self.client_receives(to, bytes);
         }
-        self.summary
-            .count("datagrams for a client that is not there");
+        self.summary.count("datagrams for a missing client");
         if self.lost != Some(to) && happens(&mut self.rng, self.weather.refusal) {
             let made_up = to.ip().is_ipv4() && to.to_string().starts_with("10.");
             let how = match made_up || self.rng.u8(0..4) == 0 {

@@ -1,4 +1,4 @@
-//! The turns of clients and of driver processes. PURE.
+//! The actions of clients and driver processes. PURE.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,14 +22,14 @@ impl World {
         self.agenda.plan(delay, Event::Arrives(at));
     }
 
-    /// A client comes to an address, where another may have been before.
+    /// A client starts at an address that another one may have used.
     pub(super) fn arrives(&mut self, at: SocketAddr) -> Check {
         if self.clients.contains_key(&at) || self.lost == Some(at) {
             return Ok(());
         }
         if self.model.knows(at) {
             self.summary
-                .count("clients at an address of one that is still known");
+                .count("clients at the address of a client that is still known");
         }
         self.arrivals += 1;
         let number = self.arrivals;
@@ -41,7 +41,7 @@ impl World {
             3 => Some(Kind::Nuisance),
             _ => None,
         };
-        self.say(|| format!("{at}: client {number} comes, {kind:?}"));
+        self.say(|| format!("{at}: client {number} starts, {kind:?}"));
         let turn = match kind {
             Some(kind) => {
                 self.summary.count("clients without an SDK");
@@ -95,7 +95,7 @@ impl World {
         let Some((_, client)) = self.clients.get_mut(&at) else {
             return Ok(());
         };
-        self.summary.count("refusals that clients hear of");
+        self.summary.count("refusals received by clients");
         let turn = client.refused(now);
         self.take_turn(at, turn)
     }
@@ -108,7 +108,7 @@ impl World {
         let turn = client.timeout(now);
         let next = client.next_timeout();
         if next.is_some_and(|next| next <= now) {
-            // What is due at once is done now, or time would stand still.
+            // Process what is due now; otherwise time would not advance.
             self.summary
                 .count("timeouts of clients that are due again at once");
         }
@@ -133,7 +133,7 @@ impl World {
         Ok(())
     }
 
-    /// A program ends; another may take its address.
+    /// A program ends; another may use its address.
     pub(super) fn client_leaves(&mut self, at: SocketAddr) {
         self.say(|| format!("{at}: the client ends"));
         self.summary.count("clients that ended");
@@ -158,7 +158,7 @@ impl World {
         };
         process.planned.reads = false;
         if !process.reads(now) {
-            // Perhaps it has too much to say; it looks again.
+            // It may have too much unwritten output; it tries again.
             if !process.hangs(now) {
                 self.plan_read(pid, Duration::from_millis(200));
             }
@@ -178,7 +178,7 @@ impl World {
             };
             let packet = FrameCodec.decode(&mut BytesMut::from(&bytes[..]));
             let Ok(Some(packet)) = packet else {
-                let what = format!("{pid} reads what its SDK cannot read");
+                let what = format!("{pid} reads a frame that its SDK rejects");
                 return Err(broken(Invariant::FramesWhole, what));
             };
             process
@@ -215,7 +215,7 @@ impl World {
         Ok(())
     }
 
-    /// A process wants to write something.
+    /// A process has output.
     fn speaks(&mut self, pid: u32, out: &[u8]) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
@@ -228,7 +228,7 @@ impl World {
         }
     }
 
-    /// A process writes some of that to its stdout.
+    /// A process writes some of its output to stdout.
     pub(super) fn process_writes(&mut self, pid: u32) -> Check {
         let now = self.agenda.now();
         let Some(process) = self
@@ -240,7 +240,7 @@ impl World {
         };
         process.planned.writes = false;
         if process.hangs(now) && process.vices.half_frame.is_none() && self.rng.bool() {
-            // What was on its way when it began to hang may still come.
+            // Output in transit when it began to hang may still arrive.
             return Ok(());
         }
         let most = match self.rng.u8(0..3) {
@@ -259,7 +259,7 @@ impl World {
         Ok(())
     }
 
-    /// A process does what it does by itself.
+    /// A process acts without input.
     pub(super) fn process_due(&mut self, pid: u32) -> Check {
         let now = self.agenda.now();
         let Some(process) = self.processes.get_mut(&pid) else {
@@ -285,7 +285,7 @@ impl World {
         Ok(())
     }
 
-    /// A process ends, wherever it stands. What it had written can still be read.
+    /// A process ends at any point. Its written output can still be read.
     pub(super) fn process_dies(&mut self, pid: u32, code: i32) {
         let Some(process) = self
             .processes
@@ -329,20 +329,20 @@ impl World {
         }
     }
 
-    /// A process may go on writing, because somebody has read.
+    /// Plans a further write of a process, because its pipe was read.
     pub(super) fn plan_write(&mut self, pid: u32) {
         self.speaks(pid, &[]);
     }
 }
 
-/// A frame, for people.
+/// Formats a frame for people.
 pub(super) fn show(bytes: &[u8]) -> String {
     use amber_proto::{Frame, Header};
     let Some(frame) = Frame::from_stream(bytes) else {
-        return format!("{} bytes that are no frame", bytes.len());
+        return format!("{} bytes that are not a frame", bytes.len());
     };
     let Ok(header) = Header::parse(frame.header) else {
-        return format!("{} bytes with no header", bytes.len());
+        return format!("{} bytes without a header", bytes.len());
     };
     let device = header.device().map(|device| match device {
         Device::MEDIATOR => "mediator".into(),

@@ -1,4 +1,4 @@
-//! The core, driven as `mediator/src/shell.rs` drives it. PURE.
+//! The core, used as in `mediator/src/shell.rs`. PURE.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,10 +19,10 @@ use crate::process::{Process, Vices};
 use crate::programs::Program;
 use crate::weather::{about, happens};
 
-/// As in `shell/child.rs`.
+/// The same as in `shell/child.rs`.
 const AFTER_EXIT: Duration = Duration::from_secs(1);
 
-/// After so long, clients that are gone are known to be so.
+/// After this time, clients that are gone must be forgotten.
 const LONG: Duration = Duration::from_secs(20);
 
 impl World {
@@ -42,7 +42,7 @@ impl World {
         self.settle()
     }
 
-    /// Tells the core something, and checks what comes of it.
+    /// Calls the core and checks the result.
     pub(super) fn call<T>(
         &mut self,
         cause: Cause<'_>,
@@ -72,7 +72,7 @@ impl World {
         Ok(Some(told))
     }
 
-    /// What the sender does.
+    /// Sends a datagram, like the sender.
     fn send(&mut self, to: SocketAddr, bytes: Vec<u8>) {
         self.summary.mix(&bytes);
         self.say(|| format!("mediator sends to {to}: {}", show(&bytes)));
@@ -88,11 +88,11 @@ impl World {
         }
     }
 
-    /// Does all that the core has decided.
+    /// Carries out all decisions of the core.
     pub(super) fn settle(&mut self) -> Check {
         for turns in 0.. {
             holds(Invariant::TimersAdvance, turns < 10_000, || {
-                "it never comes to rest".into()
+                "it never becomes idle".into()
             })?;
             let Some(core) = &mut self.core else {
                 return Ok(());
@@ -116,7 +116,7 @@ impl World {
 
     pub(super) fn datagram(&mut self, from: SocketAddr, bytes: &[u8]) -> Check {
         let now = self.agenda.now();
-        self.say(|| format!("mediator hears of {from}: {}", show(bytes)));
+        self.say(|| format!("mediator receives from {from}: {}", show(bytes)));
         let address = ClientAddress {
             socket: 0,
             address: from,
@@ -132,9 +132,8 @@ impl World {
             return Ok(());
         }
         let now = self.agenda.now();
-        self.say(|| format!("mediator hears that {at} is {how:?}"));
-        self.summary
-            .count("addresses that the network said are not there");
+        self.say(|| format!("mediator learns that {at} is {how:?}"));
+        self.summary.count("addresses reported as unreachable");
         let address = ClientAddress {
             socket: 0,
             address: at,
@@ -158,14 +157,14 @@ impl World {
         )
     }
 
-    /// Something happens to a driver.
+    /// Reports an event of a driver to the core.
     pub(super) fn driver_event(&mut self, key: DriverKey, event: Happened) -> Check {
         let now = self.agenda.now();
         self.call(Cause::Other, |core| core.driver_event(now, key, event))?;
         self.settle()
     }
 
-    /// Writes what waits for a driver.
+    /// Writes queued frames to a driver.
     fn write(&mut self, key: DriverKey) {
         let now = self.agenda.now();
         let pid = self.children.get(&key).copied();
@@ -193,7 +192,7 @@ impl World {
                 queue.block();
                 break;
             }
-            // A pipe may take less than there is room for.
+            // A pipe may take less than its free space.
             let most = match self.rng.u8(0..8) {
                 0 => self.rng.usize(0..=chunk.len()),
                 _ => chunk.len(),
@@ -201,7 +200,7 @@ impl World {
             let taken = stdin.write(&chunk[..most]);
             process.planned.full |= taken < chunk.len();
             if taken < chunk.len() {
-                self.summary.count("writes that a pipe took in part");
+                self.summary.count("partial writes to a pipe");
             }
             let written = chunk[..taken].to_vec();
             process.gate.wrote(taken);
@@ -227,7 +226,7 @@ impl World {
         self.plan_read(pid, Duration::from_micros(if slow { 300_000 } else { 400 }));
     }
 
-    /// The mediator hears that a pipe has room again, if it waits for that.
+    /// Plans the notification that a pipe has free space, if the mediator waits for it.
     pub(super) fn plan_writable(&mut self, pid: u32) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
@@ -252,7 +251,7 @@ impl World {
         Ok(())
     }
 
-    /// A look whether a process has read something; only the one planned last counts.
+    /// Checks whether a process has read something; only the check planned last counts.
     pub(super) fn look(&mut self, pid: u32, at: Instant) -> Check {
         let process = self.processes.get_mut(&pid);
         if process.is_some_and(|process| process.planned.look.take_if(|look| *look == at).is_some())
@@ -262,7 +261,7 @@ impl World {
         Ok(())
     }
 
-    /// Goes on with what waits for a process, which may have read something.
+    /// Continues to write to a process, which may have read something.
     fn write_on(&mut self, pid: u32) {
         let Some(process) = self.processes.get(&pid) else {
             return;
@@ -332,7 +331,7 @@ impl World {
             .map(|process| process.pid);
         holds(Invariant::OneProcess, other.is_none() && !stopping, || {
             format!(
-                "a process for {:?} beside {other:?}, stopping {stopping}",
+                "a process for {:?} in addition to {other:?}, stopping {stopping}",
                 config.devices
             )
         })?;
@@ -384,7 +383,7 @@ impl World {
         Ok(())
     }
 
-    /// The configuration has been read again.
+    /// The configuration was read again.
     pub(super) fn reloaded(&mut self, generation: u32, ticket: Option<Ticket>) -> Check {
         let stopping = self.core.as_ref().is_none_or(Core::is_stopping);
         if generation != self.generation || stopping {
@@ -411,7 +410,7 @@ impl World {
         self.settle()
     }
 
-    /// Reads what a process has written.
+    /// Reads the output of a process.
     pub(super) fn shell_reads(&mut self, pid: u32) -> Check {
         let now = self.agenda.now();
         let Some(process) = self.processes.get_mut(&pid) else {
@@ -452,7 +451,7 @@ impl World {
         Ok(())
     }
 
-    /// Gives whole frames to the core.
+    /// Passes whole frames to the core.
     fn hand_over(&mut self, pid: u32) -> Check {
         let now = self.agenda.now();
         let Some(process) = self.processes.get_mut(&pid) else {
@@ -462,7 +461,7 @@ impl World {
         let (mut start, mut sane) = (0, true);
         while let Some(frame) = Frame::from_stream(&output[start..]) {
             self.summary.count("frames of drivers");
-            self.say(|| format!("process {pid} says {}", show(&output[start..])));
+            self.say(|| format!("process {pid} writes {}", show(&output[start..])));
             self.note_pong(pid, frame);
             if amber_proto::Header::parse(frame.header).is_err() {
                 sane = false;
@@ -476,13 +475,13 @@ impl World {
             let is_sdk = self.processes.get(&pid).is_some_and(Process::has_the_sdk);
             let knows = !long_ago || self.crowded || !is_sdk || self.named_nobody() == nobody;
             holds(Invariant::DriversForget, knows, || {
-                format!("process {pid} says {} to nobody", show(&output[start..]))
+                format!(
+                    "process {pid} writes {} to no client",
+                    show(&output[start..])
+                )
             })?;
             if told != Some(true) {
-                return Err(broken(
-                    Invariant::FramesWhole,
-                    "a good frame is taken for none",
-                ));
+                return Err(broken(Invariant::FramesWhole, "a valid frame is rejected"));
             }
             start += frame.wire_len();
         }
@@ -502,7 +501,7 @@ impl World {
             process.ignored = !sane;
         }
         if !sane {
-            self.summary.count("processes that wrote nonsense");
+            self.summary.count("processes that wrote invalid data");
         }
         Ok(())
     }
@@ -545,7 +544,7 @@ impl World {
         self.driver_event(process.key, Happened::OutputClosed)
     }
 
-    /// The end of a process is noticed, and all that it said has been read.
+    /// The end of a process is noticed after all its output has been read.
     pub(super) fn exits(&mut self, pid: u32, code: i32) -> Check {
         let now = self.agenda.now();
         let Some(process) = self.processes.get_mut(&pid) else {

@@ -1,4 +1,4 @@
-//! What goes wrong with the whole: restarts, reloads, floods. PURE.
+//! Global faults: restarts, reloads, floods. PURE.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl World {
             11 => {
                 self.spawns_fail = !self.spawns_fail;
                 self.summary
-                    .count("times that starting processes broke or was mended");
+                    .count("times that starting processes failed or recovered");
             }
             12 => {
                 self.outage = true;
@@ -52,7 +52,7 @@ impl World {
         Ok(())
     }
 
-    /// The mediator is killed, and with it all drivers.
+    /// Kills the mediator and all its drivers.
     fn crash(&mut self) {
         self.say(|| "the mediator is killed".into());
         self.summary.count("mediators killed");
@@ -69,14 +69,14 @@ impl World {
         self.children.clear();
     }
 
-    /// The mediator is asked to end.
+    /// Requests the shutdown of the mediator.
     pub(super) fn shut_down(&mut self) -> Check {
         let now = self.agenda.now();
         if self.core.as_ref().is_none_or(Core::is_stopping) {
             return Ok(());
         }
-        self.say(|| "the mediator is to end".into());
-        self.summary.count("mediators asked to end");
+        self.say(|| "the mediator shuts down".into());
+        self.summary.count("mediators shut down");
         let patience = self.call(crate::model::Cause::Other, |core| core.shut_down(now))?;
         let must_end = Event::MustHaveEnded(self.generation);
         self.agenda.plan(patience.unwrap_or_default(), must_end);
@@ -85,7 +85,7 @@ impl World {
         Ok(())
     }
 
-    /// A mediator that was asked to end ends when all drivers have.
+    /// Ends a mediator that is shutting down once all drivers have ended.
     pub(super) fn look_whether_it_has_ended(&mut self) {
         let ended = |core: &Core| core.is_stopping() && core.is_finished();
         if self.core.as_ref().is_some_and(ended) {
@@ -103,14 +103,14 @@ impl World {
     }
 
     fn flood_of_addresses(&mut self) {
-        self.summary.count("floods of made-up addresses");
+        self.summary.count("floods of spoofed addresses");
         for _ in 0..self.rng.usize(10..300) {
             let from = made_up(&mut self.rng);
             self.says_anything(from, Duration::from_millis(200));
         }
     }
 
-    /// A program opens a port for each request, or gives itself a new address.
+    /// A program opens a port for each request, or takes a new address.
     fn flood_of_ports(&mut self) {
         self.summary.count("floods of ports of one host");
         let host = self.rng.u8(0..4);
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// Something comes from an address soon, whoever is there.
+    /// Sends a datagram from an address soon, whether or not a client is there.
     fn says_anything(&mut self, from: SocketAddr, within: Duration) {
         let bytes = match self.rng.u8(0..5) {
             0 => nonsense(&mut self.rng),
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    /// As if so many clients had come and gone that ids begin anew.
+    /// Simulates so many earlier clients that ids wrap around.
     fn turn_ids(&mut self) {
         let Some(core) = &mut self.core else {
             return;
@@ -172,7 +172,7 @@ impl World {
             _ => known.first().map_or(1, |client| client.id.0),
         };
         core.router.set_next_id(ClientId(id));
-        self.summary.count("turns of the ids");
+        self.summary.count("wraps of the ids");
     }
 
     fn hurt_a_process(&mut self) {
@@ -189,13 +189,13 @@ impl World {
             1 => process.vices.deaf = Some(now),
             2 => process.vices.dies_writing = Some(process.written_bytes + self.rng.usize(0..50)),
             _ => {
-                self.summary.count("processes killed by somebody");
+                self.summary.count("processes killed by an operator");
                 self.process_dies(pid, 9);
             }
         }
     }
 
-    /// Somebody on the machine starts, stops or restarts a driver.
+    /// An operator on the machine starts, stops or restarts a driver.
     fn change_a_driver(&mut self) -> Check {
         let all: Vec<_> = self.children.keys().copied().collect();
         let Some(key) = self.rng.choice(&all).copied() else {
@@ -209,7 +209,7 @@ impl World {
             _ => Happened::Stop,
         };
         self.summary
-            .count("drivers started, stopped or restarted by somebody");
+            .count("drivers started, stopped or restarted by an operator");
         self.driver_event(key, event)
     }
 }
