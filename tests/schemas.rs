@@ -1,5 +1,5 @@
-//! The schemas mean the same to everybody: to Google's compiler and library,
-//! to reflection, and to the Rust types with their folded extensions.
+//! The schemas have the same meaning for Google's compiler and library, for reflection, and for the
+//! Rust types with their folded extensions.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
@@ -19,7 +19,7 @@ use prost_reflect::{
 use prost_types::FileDescriptorSet;
 
 #[test]
-fn the_rust_types_keep_every_message_as_it_is() {
+fn the_rust_types_preserve_every_message() {
     for Sample {
         name,
         package,
@@ -30,13 +30,13 @@ fn the_rust_types_keep_every_message_as_it_is() {
         assert_eq!(
             hex(&rewritten),
             hex(&bytes),
-            "{name} with what {package} adds"
+            "{name} with the extensions of {package}"
         );
     }
 }
 
 #[test]
-fn googles_library_keeps_every_message_as_it_is() {
+fn googles_library_preserves_every_message() {
     let Some(protoc) = protoc() else { return };
     let folder = tempfile::tempdir().unwrap();
     let descriptors = folder.path().join("descriptors.bin");
@@ -69,10 +69,10 @@ fn googles_library_keeps_every_message_as_it_is() {
         theirs,
     ) in samples.iter().zip(output.lines())
     {
-        let what = format!("{name} with what {package} adds");
+        let what = format!("{name} with the extensions of {package}");
         if name == "amber.DriverMsg" {
-            // Google's C library writes extensions in any order: the same
-            // bytes then, once the Rust type has put them in order.
+            // Google's C library writes extensions in any order; the bytes are compared after the
+            // Rust type has ordered them.
             assert_eq!(theirs.len(), 2 * bytes.len(), "{what}: {theirs}");
             assert_eq!(
                 hex(&rewrite(name, package, &unhex(theirs))),
@@ -86,7 +86,7 @@ fn googles_library_keeps_every_message_as_it_is() {
 }
 
 #[test]
-fn googles_compiler_reads_the_schemas_as_ours_does() {
+fn googles_compiler_and_ours_read_the_schemas_alike() {
     let Some(protoc) = protoc() else { return };
     let folder = tempfile::tempdir().unwrap();
     let descriptors = folder.path().join("descriptors.bin");
@@ -108,7 +108,7 @@ fn no_two_devices_use_the_same_number() {
 }
 
 #[test]
-fn the_messages_of_a_roboclaw_are_these_bytes() {
+fn messages_of_the_roboclaw_have_the_documented_bytes() {
     use roboclaw::{DriverMsg, MotorsSpeed};
 
     let speeds = |[front_left, front_right, rear_left, rear_right]: [i32; 4]| {
@@ -158,7 +158,7 @@ fn the_messages_of_a_roboclaw_are_these_bytes() {
 }
 
 #[test]
-fn the_messages_of_a_hokuyo_are_these_bytes() {
+fn messages_of_the_hokuyo_have_the_documented_bytes() {
     use hokuyo::{DriverMsg, Scan};
 
     let data = DriverMsg {
@@ -194,7 +194,7 @@ fn the_messages_of_a_hokuyo_are_these_bytes() {
 }
 
 #[test]
-fn the_messages_of_a_ninedof_are_these_bytes() {
+fn messages_of_the_ninedof_have_the_documented_bytes() {
     use ninedof::{AxisData, DataRequest, DriverMsg, SensorData, SubscribeAction};
 
     let axes = |[x_axis, y_axis, z_axis]: [i32; 3]| {
@@ -249,7 +249,7 @@ fn the_messages_of_a_ninedof_are_these_bytes() {
 }
 
 #[test]
-fn the_messages_of_a_stargazer_are_these_bytes() {
+fn messages_of_the_stargazer_have_the_documented_bytes() {
     use stargazer::{DataRequest, DriverMsg, LocalizationData, SubscribeAction};
 
     let data = DriverMsg {
@@ -291,7 +291,7 @@ fn the_messages_of_a_stargazer_are_these_bytes() {
 }
 
 #[test]
-fn the_messages_of_a_maestro_are_these_bytes() {
+fn messages_of_the_maestro_have_the_documented_bytes() {
     use maestro::{
         DriverMsg, SetAngleCommand, SetDifferentAnglesCommand, SetSameAngleCommand, SetSpeedCommand,
     };
@@ -342,29 +342,29 @@ fn the_messages_of_a_maestro_are_these_bytes() {
     );
 }
 
-/// These bytes are read as this message, which is written as these bytes.
+/// Checks that the bytes decode to the message, and the message encodes to the bytes.
 fn check<M: Message + Default + PartialEq + std::fmt::Debug>(bytes: &str, message: M) {
     let bytes = unhex(&bytes.replace(' ', ""));
     assert_eq!(M::decode(&*bytes).unwrap(), message);
     assert_eq!(hex(&message.encode_to_vec()), hex(&bytes));
 }
 
-/// A message of the schemas in bytes, made by reflection.
+/// An encoded message of the schemas, created by reflection.
 struct Sample {
-    /// Of the message.
+    /// The name of the message.
     name: String,
     /// The package whose extensions it may contain.
     package: String,
     bytes: Vec<u8>,
 }
 
-/// What the fields of a sample contain.
+/// The contents of the fields of a sample.
 #[derive(Clone, Copy, Debug)]
 enum Fill {
     Least,
     Most,
     Zero,
-    /// Only what is required.
+    /// Only required fields.
     Required,
 }
 
@@ -392,7 +392,7 @@ fn add_samples(
     extensions: &[ExtensionDescriptor],
     package: &str,
 ) {
-    // Each alternative of a oneof takes a message of its own.
+    // Each alternative of a oneof needs its own message.
     let alternatives = descriptor
         .oneofs()
         .map(|oneof| oneof.fields().count())
@@ -451,7 +451,7 @@ fn value_of(kind: &Kind, is_list: bool, fill: Fill, choice: usize) -> Value {
 }
 
 fn single(kind: &Kind, fill: Fill, choice: usize) -> Value {
-    /// One of three for `Least`, `Most` and the rest.
+    /// The choice for `Least`, `Most` and the other kinds.
     fn pick<T>(fill: Fill, [least, most, zero]: [T; 3]) -> T {
         match fill {
             Fill::Least => least,
@@ -489,7 +489,7 @@ fn single(kind: &Kind, fill: Fill, choice: usize) -> Value {
     }
 }
 
-/// Reads and writes a message with its Rust type.
+/// Decodes and encodes a message with its Rust type.
 fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
     fn with<M: Message + Default>(bytes: &[u8]) -> Vec<u8> {
         M::decode(bytes).unwrap().encode_to_vec()
@@ -532,11 +532,11 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What compilers agree on: no comments, and no names that follow from others.
+/// The parts on which compilers agree: no comments, and no derived names.
 fn essence(mut set: FileDescriptorSet) -> Vec<prost_types::FileDescriptorProto> {
     for file in &mut set.file {
         file.source_code_info = None;
-        // The default.
+        // Remove the default value.
         file.syntax = file.syntax.take().filter(|syntax| syntax != "proto2");
         let fields = file
             .message_type
@@ -550,10 +550,10 @@ fn essence(mut set: FileDescriptorSet) -> Vec<prost_types::FileDescriptorProto> 
     set.file
 }
 
-/// Google's compiler: a program of its own, or a part of the PyPI package grpcio-tools.
+/// Google's compiler: a separate program, or part of the PyPI package grpcio-tools.
 struct Protoc(&'static [&'static str]);
 
-/// Finds Google's compiler and library; says where it is seen if they are missing.
+/// Finds Google's compiler and library; prints a message if they are missing.
 fn protoc() -> Option<Protoc> {
     let protocs = [&["protoc"][..], &["python3", "-m", "grpc_tools.protoc"]];
     let Some(protoc) = protocs
@@ -604,7 +604,7 @@ fn runs(program: &[&str], args: &[&str]) -> bool {
 }
 
 fn skip<T>(reason: &str) -> Option<T> {
-    // Not eprintln, which the test harness keeps to itself.
+    // Not eprintln!, whose output the test harness hides.
     let _ = writeln!(io::stderr(), "SKIP schemas in Google's protobuf: {reason}");
     None
 }

@@ -1,4 +1,4 @@
-//! `amber bench` measures what is there and says what is not.
+//! Tests of `amber bench`: it measures running drivers and reports missing ones.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ fn bench(mediator: &Mediator, args: &[&str]) -> Command {
     command
 }
 
-/// What must work; what it says.
+/// Runs a command that must succeed; returns its output.
 #[track_caller]
 fn json(mediator: &Mediator, args: &[&str]) -> Value {
     let output = bench(mediator, args).output().unwrap();
@@ -29,7 +29,7 @@ fn json(mediator: &Mediator, args: &[&str]) -> Value {
 }
 
 #[test]
-fn everything_that_runs_is_measured() {
+fn all_running_drivers_are_measured() {
     let mediator = Mediator::start(&[DUMMY, "77:3=cat"]);
     let devices = &json(&mediator, &[])["devices"];
     for (i, device) in ["mediator:0", "dummy:0", "77:3"].into_iter().enumerate() {
@@ -43,7 +43,7 @@ fn everything_that_runs_is_measured() {
 }
 
 #[test]
-fn requests_in_flight_and_a_picture() {
+fn requests_in_flight_and_a_chart() {
     let mediator = Mediator::start(&[DUMMY]);
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("times.svg");
@@ -76,8 +76,8 @@ fn a_subscription_has_a_rate() {
 }
 
 #[test]
-fn who_does_not_answer_is_said_and_not_waited_for() {
-    // It never reads and never says anything.
+fn an_unresponsive_driver_is_reported_without_a_long_wait() {
+    // This driver never reads and never writes.
     let mediator = Mediator::start(&["77:3=sleep 600"]);
     for (args, words) in [
         (&["hokuyo"][..], "no reply from hokuyo:0"),
@@ -102,7 +102,7 @@ fn ctrl_c_shows_the_result_so_far() {
     let mediator = Mediator::start(&[DUMMY]);
     let mut command = bench(&mediator, &["dummy", "--seconds", "300"]);
     let child = command.stdout(Stdio::piped()).spawn().unwrap();
-    // It has begun when the driver has had requests.
+    // The benchmark has started when the driver has received requests.
     wait_for("requests", || {
         let counters = mediator.describe("dummy:0").counters?;
         (counters.frames_in() > 20).then_some(())

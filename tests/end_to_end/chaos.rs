@@ -1,8 +1,8 @@
-//! Whatever happens to drivers, clients and the network, the mediator goes on,
-//! and whoever is not concerned loses nothing.
+//! Faults of drivers, clients and the network do not stop the mediator, and affect only the
+//! programs concerned.
 //!
-//! `AMBER_CHAOS_SEED` repeats a run, `AMBER_CHAOS_FOR` makes it longer (`90s`,
-//! `3m`); `scripts/chaos` does so with what is delivered.
+//! `AMBER_CHAOS_SEED` repeats a run, `AMBER_CHAOS_FOR` makes it longer (`90s`, `3m`);
+//! `scripts/chaos` runs this with a release build.
 
 use std::env;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use amber_chaos::chaos::{Plan, run};
 use crate::common::AMBER;
 
 #[test]
-fn trouble_of_any_kind_concerns_nobody_else() {
+fn faults_affect_only_the_programs_concerned() {
     let seed = env::var("AMBER_CHAOS_SEED").map(|text| text.parse().expect("a number"));
     let duration = env::var("AMBER_CHAOS_FOR").map(|text| amber_chaos::duration(&text).unwrap());
     let plan = Plan {

@@ -1,4 +1,4 @@
-//! The command line: what people see, what programs read, and how it ends.
+//! Tests of the command line: its output for people and programs, and its exit codes.
 
 use std::process::{Command, Output};
 
@@ -24,7 +24,7 @@ fn amber(mediator: &Mediator, args: &[&str]) -> (i32, String, String) {
     run(&mut mediator.amber(args))
 }
 
-/// A command that must work; what it prints.
+/// Runs a command that must succeed; returns its output.
 #[track_caller]
 fn ok(mediator: &Mediator, args: &[&str]) -> String {
     let (code, out, err) = amber(mediator, args);
@@ -98,7 +98,7 @@ fn a_mistyped_command_is_pointed_out() {
 }
 
 #[test]
-fn no_mediator_is_an_error_with_a_hint() {
+fn without_a_mediator_there_is_an_error_with_a_hint() {
     let (code, out, err) = run(Command::new(AMBER).args(["devices", "-m", "127.0.0.1:9"]));
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.starts_with("error: "), "{err}");
@@ -180,7 +180,7 @@ fn ping_call_and_watch() {
     assert_eq!(watch.line(), "message: \"Response 1\"");
     assert_eq!(watch.line(), "message: \"Response 2\"");
     watch.interrupt();
-    // It has unsubscribed and left.
+    // The command has unsubscribed and disconnected.
     wait_for("its goodbye", || {
         let clients = json(&mediator, &["status"])["clients"].as_u64()?;
         (clients <= 1).then_some(())
@@ -188,7 +188,7 @@ fn ping_call_and_watch() {
 }
 
 #[test]
-fn watch_goes_on_when_the_driver_is_back_and_events_tell_of_it() {
+fn watch_resumes_after_a_restart_and_events_show_it() {
     let mediator = Mediator::start(&[DUMMY]);
     mediator.wait_for_state("dummy:0", DriverState::Up);
     let mut events = Running::start(&mediator, &["events", "--json"]);
@@ -198,7 +198,7 @@ fn watch_goes_on_when_the_driver_is_back_and_events_tell_of_it() {
         number.split('"').next().unwrap().parse().unwrap()
     };
     let mut last = number(&watch.line());
-    // Its subscription is known when another event has come through.
+    // The subscription is active once another event has arrived.
     wait_for("the listener", || {
         let all = json(&mediator, &["status"])["clients"].as_u64()?;
         (all >= 3).then_some(())
@@ -240,7 +240,7 @@ fn drivers_are_stopped_and_started_by_name() {
         (mediator.describe("dummy:0").pid() != first).then_some(())
     });
     mediator.wait_for_state("dummy:0", DriverState::Up);
-    // It was started without a file: a reload changes nothing.
+    // The mediator was started without a file, so a reload changes nothing.
     let out = ok(&mediator, &["reload"]);
     assert!(out.contains("unchanged: 1, restarted: 0"), "{out}");
     ok(&mediator, &["log-level", "debug"]);
@@ -255,7 +255,7 @@ fn drivers_are_stopped_and_started_by_name() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let mediator = Mediator::start(&[DUMMY]);
     let mut watch = Running::start(&mediator, &["watch", "dummy"]);
     watch.line();
@@ -263,7 +263,7 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn logs_are_json_on_request_and_the_address_stays_on_a_line_of_its_own() {
+fn logs_are_json_on_request_and_the_address_stays_on_its_own_line() {
     let mut command = Command::new(AMBER);
     command.args([
         "mediator",
@@ -281,10 +281,10 @@ fn logs_are_json_on_request_and_the_address_stays_on_a_line_of_its_own() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_explained() {
+fn an_address_in_use_is_explained() {
     let mediator = Mediator::start(&[]);
     let port = mediator.address.port().to_string();
-    // The default folder may belong to a demo that runs.
+    // A running demo may use the default folder.
     let folder = tempfile::tempdir().unwrap();
     let mut demo = Command::new(AMBER);
     demo.args(["demo", "--port", &port]);
@@ -299,7 +299,7 @@ fn an_address_that_is_taken_is_explained() {
 }
 
 #[test]
-fn an_invalid_entry_of_old_settings_is_left_out_and_the_rest_imported() {
+fn an_invalid_entry_of_old_settings_is_skipped_and_the_rest_imported() {
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("settings.config");
     let text = "{supervised_driver, roboclaw, {2, 0}, []}.\n\

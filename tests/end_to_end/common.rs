@@ -1,4 +1,4 @@
-//! A mediator process, and peers that speak raw datagrams with it.
+//! A mediator process, and peers that exchange raw datagrams with it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use prost::Message;
 use tempfile::TempDir;
 
-/// Longer than anything takes, even on a busy machine.
+/// Longer than any operation takes, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub const AMBER: &str = env!("CARGO_BIN_EXE_amber");
@@ -27,7 +27,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Asks until the answer is there.
+/// Polls until there is a result.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
@@ -35,16 +35,13 @@ pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(
-            Instant::now() < deadline,
-            "waited {PATIENCE:?} in vain for {what}"
-        );
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} for {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
 pub fn is_running(pid: u32) -> bool {
-    // A zombie has ended, and waits only for somebody to take note.
+    // A zombie has ended but was not reaped.
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat
             .rsplit(") ")
@@ -57,7 +54,7 @@ pub fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid as i32), signal).unwrap();
 }
 
-/// What the drivers of the robot's devices say when they can be used.
+/// The log texts of the drivers of the robot's devices when they are ready.
 pub const READY: [&str; 5] = [
     "INFO ready: front '",
     "INFO ready: SOKUIKI",
@@ -71,7 +68,7 @@ pub fn demo() -> (Mediator, TempDir) {
     start_demo(&[])
 }
 
-/// The same with one more driver, that finds the Python package.
+/// The same with one more driver that can import the Python package.
 pub fn demo_with(driver: &str) -> (Mediator, TempDir) {
     start_demo(&["--driver", driver])
 }
@@ -86,16 +83,15 @@ fn start_demo(more: &[&str]) -> (Mediator, TempDir) {
     (Mediator::run(command), folder)
 }
 
-/// Where the examples in Rust are, built as they are when nothing else is: a
-/// feature that only another crate asks for would be missing for whoever
-/// copies them.
+/// The folder of the Rust examples, built separately. A shared build would hide features that the
+/// examples do not enable themselves, which users who copy them would miss.
 pub fn rust_examples() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
         let target = Path::new(AMBER).ancestors().nth(2).unwrap();
         let output = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--package", "amber-examples", "--bins"])
-            // Other tests have deadlines.
+            // Leave CPU time for other tests, which have deadlines.
             .args(["--jobs", "1", "--target-dir"])
             .arg(target)
             .current_dir(root())
@@ -107,7 +103,7 @@ pub fn rust_examples() -> PathBuf {
     BUILT.get_or_init(build).clone()
 }
 
-/// `amber mediator`, or something else that prints where it listens.
+/// A running `amber mediator`, or another command that prints its address.
 pub struct Mediator {
     child: Child,
     pub address: SocketAddr,
@@ -125,7 +121,7 @@ impl Mediator {
         Self::run(command)
     }
 
-    /// Starts `amber mediator` with this configuration, which lies as `amber.toml` in the folder.
+    /// Starts `amber mediator` with this configuration, stored as `amber.toml` in the folder.
     pub fn configured(text: &str) -> (Self, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("amber.toml");
@@ -170,7 +166,7 @@ impl Mediator {
         self.child.id()
     }
 
-    /// What it has printed, on both streams.
+    /// The output so far, on both streams.
     pub fn output(&self) -> Vec<String> {
         self.output.lock().unwrap().clone()
     }
@@ -192,7 +188,7 @@ impl Mediator {
         }
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     pub fn wait(&mut self) -> ExitStatus {
         wait_for("the end of the mediator", || self.child.try_wait().unwrap())
     }
@@ -262,7 +258,7 @@ impl Mediator {
             .value
     }
 
-    /// How many clients have left.
+    /// The number of clients that have left.
     pub fn gone(&self) -> u64 {
         self.counted("clients_gone")
     }
@@ -293,7 +289,7 @@ impl Drop for Mediator {
     }
 }
 
-/// A command that goes on, and its lines.
+/// A running command and its output.
 pub struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -329,13 +325,13 @@ impl Running {
         self.lines.recv_timeout(PATIENCE).expect("a line")
     }
 
-    /// Ctrl-C.
+    /// Sends Ctrl-C.
     pub fn interrupt(mut self) {
         signal(self.child.id(), Signal::SIGINT);
         self.wait();
     }
 
-    /// Nobody reads what it prints any more.
+    /// Closes the pipe that it prints to.
     pub fn close_pipe(mut self) {
         self.lines = mpsc::channel().1;
         self.wait();
@@ -347,10 +343,10 @@ impl Running {
     }
 }
 
-/// The lines that come out of it.
+/// The lines of a stream.
 pub fn lines_of(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
-    // Ends, and closes the pipe, when nobody wants lines any more.
+    // Ends and closes the pipe when the receiver is dropped.
     thread::spawn(move || {
         let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
         lines.try_for_each(|line| sender.send(line))
@@ -358,7 +354,7 @@ pub fn lines_of(stream: impl std::io::Read + Send + 'static) -> Receiver<String>
     lines
 }
 
-/// A client that speaks raw datagrams, and only what a test makes it say.
+/// A client that sends only the raw datagrams of a test.
 pub struct Peer {
     socket: UdpSocket,
 }
@@ -388,7 +384,7 @@ impl Peer {
         buffer
     }
 
-    /// Whether a datagram waits.
+    /// Whether a datagram is waiting.
     pub fn has_datagram(&self) -> bool {
         self.socket.set_nonblocking(true).unwrap();
         let waits = self.socket.peek(&mut [0]).is_ok();
@@ -396,7 +392,7 @@ impl Peer {
         waits
     }
 
-    /// Sends the same until an echo comes back: a driver may still be starting.
+    /// Repeats a message until an echo returns, because a driver may still be starting.
     #[track_caller]
     pub fn wait_for_echo(&self, device: Device, message: &[u8]) {
         let expected = frame(Some(device), message);
@@ -420,7 +416,7 @@ impl Peer {
         }
     }
 
-    /// Asks the mediator itself.
+    /// Sends a request to the mediator itself.
     #[track_caller]
     pub fn ask(&self, what: request::What) -> reply::What {
         let mut message = mediator::DriverMsg::data();
@@ -437,7 +433,7 @@ impl Peer {
         }
     }
 
-    /// From now on the mediator may speak to it.
+    /// Announces the client, so that the mediator may send messages to it.
     pub fn announce(&self) {
         self.send(Device::MEDIATOR, &message(MsgType::Ping));
         assert_eq!(

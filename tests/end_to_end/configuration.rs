@@ -1,4 +1,4 @@
-//! The configuration file: read, shown, read again; and wrong ones explained.
+//! Tests of the configuration file: read, shown and reloaded; errors are explained.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ fn a_reload_leaves_unchanged_drivers_alone() {
         (!crate::common::is_running(removed)).then_some(())
     });
 
-    // A file that is wrong changes nothing.
+    // An invalid file changes nothing.
     folder.write("[[driver]]\ndevise = '5:0'\n");
     let reply::What::Refused(refusal) = mediator.reload() else {
         panic!("refused")
@@ -89,7 +89,7 @@ fn paths_are_relative_to_the_file() {
     executable(&script);
     folder.start().peer().wait_for_echo(device("5:0"), b"x");
 
-    // Also when the path of the file is relative itself.
+    // Also if the path of the file is relative.
     let name = folder.folder.path().file_name().unwrap();
     let mut command = Command::new(AMBER);
     command
@@ -109,7 +109,7 @@ fn the_environment_of_a_driver_is_set() {
 }
 
 #[test]
-fn the_effective_whole_can_be_shown_and_read_again() {
+fn the_effective_configuration_can_be_shown_and_read_again() {
     let folder = Folder::with(&driver("hokuyo:0", "'amber', 'driver', 'hokuyo'"));
     let shown = print_config(&[
         "-c",
@@ -137,7 +137,7 @@ fn the_effective_whole_can_be_shown_and_read_again() {
 }
 
 #[test]
-fn wrong_configurations_end_with_an_error_a_hint_and_code_2() {
+fn invalid_configurations_end_with_an_error_a_hint_and_code_2() {
     let folder = Folder::with("[[driver]]\ndevise = '5:0'\n");
     let output = print_config(&["-c", folder.file().to_str().unwrap()]);
     let text = String::from_utf8(output.stderr).unwrap();
@@ -186,13 +186,13 @@ fn requests_are_answered_while_many_drivers_are_started() {
         meanwhile += u64::from((2..=MANY).contains(&started));
         (started == 1 + MANY).then_some(())
     });
-    // It would have been none if all were started in one turn.
+    // None would be answered if all drivers were started in one turn.
     assert!(meanwhile > 3, "{meanwhile}");
     mediator.wait_for_state(&format!("90:{}", MANY - 1), DriverState::Up);
 }
 
 #[test]
-fn drivers_that_are_removed_before_they_are_started_are_gone() {
+fn drivers_that_are_removed_before_their_start_are_not_started() {
     let folder = Folder::with(LISTEN);
     let mediator = folder.start();
     let many: String = (0..100)
@@ -200,7 +200,7 @@ fn drivers_that_are_removed_before_they_are_started_are_gone() {
         .collect();
     folder.write(&format!("{LISTEN}{many}"));
     mediator.reload();
-    // Most of them still wait.
+    // Most of them are still waiting.
     folder.write(LISTEN);
     let reply::What::Done(_) = mediator.reload() else {
         panic!("the second reload failed");

@@ -1,4 +1,4 @@
-//! `amber demo` shows what to type, and what it shows works.
+//! Tests that `amber demo` shows commands, and that they work.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -38,14 +38,14 @@ fn every_command_that_the_demo_shows_works() {
             .env("AMBER_SIM_DIR", folder.path().join("sim"))
             .stdin(Stdio::null());
         if line.contains(" drive  ") {
-            // By hand, at a terminal.
+            // Needs a terminal.
             continue;
         }
         if line.contains(" ping ") {
             command.args(["-c", "1"]);
         }
         if line.contains(" watch ") || line.contains(" events") {
-            // These go on until Ctrl-C.
+            // These run until Ctrl-C.
             let mut child = command
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -78,7 +78,7 @@ fn the_demo_ends_with_its_terminal() {
 }
 
 #[test]
-fn a_second_demo_and_a_bad_map_say_what_to_do() {
+fn a_second_demo_and_an_invalid_map_give_an_error_with_a_hint() {
     let (first, folder) = demo();
     let start = |args: &[&str]| {
         let output = Command::new(AMBER)
@@ -164,7 +164,7 @@ fn the_python_example_takes_part() {
         "{output:?}"
     );
 
-    // The client of the example, against the mediator.
+    // Run the client of the example against the mediator.
     let mut client = Command::new("python3");
     client
         .arg("drivers/examples/python/dummy_client.py")

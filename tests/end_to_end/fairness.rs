@@ -1,4 +1,4 @@
-//! A client that floods a driver takes no more than its turn.
+//! A client that floods a driver gets no more than its share.
 
 use std::fs;
 
@@ -6,24 +6,24 @@ use amber_proto::MsgType;
 
 use crate::common::{Mediator, device, frame, message, wait_for};
 
-/// Whole frames are written to a driver, and these have all the same length: it
-/// reads one after the other, and takes its time for each.
+/// A driver receives whole frames, all of the same length here. It reads one after the other, with
+/// a delay for each.
 const SLOW_ECHO: &str = "80:0=sh -c 'while dd bs=80 count=1 2>/dev/null; do sleep 0.01; done'";
-/// What the lengths and a header with one short id leave of it.
+/// The message size that remains after the lengths and a header with one short id.
 const MESSAGE: usize = 80 - 4 - 3;
 
 #[test]
-fn a_flood_of_a_slow_driver_leaves_others_their_turn() {
+fn a_flood_of_a_slow_driver_leaves_other_clients_their_share() {
     let mediator = Mediator::start(&[SLOW_ECHO]);
     let slow = device("80:0");
     let (flooder, bystander) = (mediator.peer(), mediator.peer());
-    // Both are known, and the driver runs.
+    // Both clients are known, and the driver runs.
     flooder.wait_for_echo(slow, &[1; MESSAGE]);
     bystander.wait_for_echo(slow, &[2; MESSAGE]);
     for _ in 0..500 {
         flooder.send(slow, &[3; MESSAGE]);
     }
-    // By then it is known how slow the driver is.
+    // By then the mediator knows how slow the driver is.
     let mut answered = 0;
     while answered < 60 {
         flooder.receive();
@@ -40,24 +40,24 @@ fn a_flood_of_a_slow_driver_leaves_others_their_turn() {
         flooder.receive();
         before += 1;
     }
-    // One that it is at, one in its pipe, and one whose turn it is; and more when
-    // this test gets no time to count. In a pipe alone all would have come first.
+    // One frame in progress, one in the pipe, and one next in the queue; more if this test gets no
+    // CPU time for counting. With only a pipe, all would be ahead.
     let left = 500 - answered;
-    assert!(before < left / 2, "{before} of {left} came first");
+    assert!(before < left / 2, "{before} of {left} were ahead");
     assert_eq!(mediator.dropped("driver_queue_full"), 0);
 }
 
-/// The frame of a command with two bytes is as long as that of the news that its client died.
+/// A command of two bytes makes a frame as long as that of CLIENT_DIED.
 const SLOW_FOR_TINY_FRAMES: &str =
     "80:0=sh -c 'while dd bs=9 count=1 2>/dev/null; do sleep 0.01; done'";
 
 #[test]
-fn the_news_of_a_death_overtakes_what_the_client_had_queued() {
+fn client_died_overtakes_queued_requests_of_that_client() {
     const COMMANDS: u64 = 600;
     let mediator = Mediator::start(&[SLOW_FOR_TINY_FRAMES]);
     let slow = device("80:0");
     let client = mediator.peer();
-    // The driver runs, and its pace is not known yet.
+    // The driver runs, and its rate is not known yet.
     client.wait_for_echo(slow, b"go");
     for _ in 0..COMMANDS {
         client.send(slow, b"ab");
@@ -65,17 +65,17 @@ fn the_news_of_a_death_overtakes_what_the_client_had_queued() {
     client.send(slow, &message(MsgType::ClientDied));
     let counters = wait_for("the driver to have all that it gets", || {
         let counters = mediator.describe("80:0").counters.unwrap();
-        // The news, too.
+        // CLIENT_DIED is counted, too.
         let came = counters.frames_in() > COMMANDS + 1;
         (came && counters.queued() == 0).then_some(counters)
     });
-    // In a pipe of 4 KiB there were 455 commands before the news, 10 ms each.
+    // A pipe of 4 KiB would hold 455 commands before it, 10 ms each.
     assert!(counters.frames_written() < 100, "{counters:?}");
     assert!(counters.dropped_client_gone() > 500, "{counters:?}");
 }
 
 #[test]
-fn a_socket_that_was_busy_is_heard_when_there_is_little_and_sleeps_when_there_is_nothing() {
+fn after_a_busy_phase_the_socket_is_still_read_and_the_mediator_sleeps_when_idle() {
     let mediator = Mediator::start(&["80:0=cat"]);
     let peer = mediator.peer();
     peer.wait_for_echo(device("80:0"), &[0]);
@@ -88,7 +88,7 @@ fn a_socket_that_was_busy_is_heard_when_there_is_little_and_sleeps_when_there_is
         for number in 0..FLOOD {
             assert_eq!(peer.receive(), frame(Some(device("80:0")), &[number]));
         }
-        // Nothing is asked twice: each wakes the mediator, whatever was before.
+        // Each message is sent once and must wake the mediator, whatever came before.
         for message in [b"one", b"two"] {
             peer.send(device("80:0"), message);
             assert_eq!(peer.receive(), frame(Some(device("80:0")), message));

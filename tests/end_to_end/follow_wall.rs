@@ -1,5 +1,5 @@
-//! Drivers that use other devices: the examples follow a wall with the demo's
-//! laser and wheels, and stop whenever somebody is missing.
+//! Drivers that use other devices: the examples follow a wall with the demo's laser and wheels, and
+//! stop whenever a device or client is missing.
 
 use std::process::{Child, Stdio};
 
@@ -9,16 +9,16 @@ use crate::common::{Mediator, demo_with, rust_examples, signal, wait_for};
 use crate::languages::has;
 use crate::robot::{AT_ONCE_S, Robot, drives, stands};
 
-/// Where the driver and its client are told from scans that do not come.
+/// The device of the example driver.
 const DEVICE: &str = "202:0";
 
 #[test]
-fn the_one_in_rust() {
+fn the_example_in_rust() {
     follows_a_wall(rust_examples().join("follow_wall").to_str().unwrap());
 }
 
 #[test]
-fn the_one_in_python() {
+fn the_example_in_python() {
     if has("follow a wall in Python", "python3 -c import\tgrpc_tools") {
         follows_a_wall("python3 drivers/examples/python/follow_wall.py");
     }
@@ -28,7 +28,7 @@ fn follows_a_wall(command: &str) {
     let robot = Robot::of(demo_with(&format!("{DEVICE}={command}")));
     robot.demo.wait_for_line(&format!("up driver={DEVICE}"));
 
-    // It begins in the middle of a corridor, and ends up along its wall.
+    // The robot starts in the middle of a corridor, and then follows its wall.
     let mut follower = Follower::start(&robot.demo);
     let begin = robot.state();
     let way = robot.until("a way along the wall", |state| {
@@ -39,7 +39,7 @@ fn follows_a_wall(command: &str) {
     let near = walls.iter().filter(|wall_mm| (500..700).contains(*wall_mm));
     assert!(near.count() > walls.len() / 2, "{walls:?}");
 
-    // Whoever wanted it leaves, in one way or another.
+    // The client that started the robot leaves, in different ways.
     signal(follower.child.id(), Signal::SIGINT);
     stands_soon(&robot, "the client has said stop");
     assert!(follower.child.wait().unwrap().success());
@@ -48,7 +48,7 @@ fn follows_a_wall(command: &str) {
     signal(follower.child.id(), Signal::SIGKILL);
     follower.child.wait().unwrap();
     robot.until("it stands without its client", stands);
-    // As `amber call` does: it asks, and is gone.
+    // Like `amber call`: it sends a request and leaves.
     let proto = "drivers/examples/follow_wall.proto";
     let mut call = robot
         .demo
@@ -60,7 +60,7 @@ fn follows_a_wall(command: &str) {
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("following: true"), "{said}");
-    wait_for("that nobody is followed", || {
+    wait_for("the driver to have no followers", || {
         let mut call = robot
             .demo
             .amber(&["call", DEVICE, "get_status=true", "--proto"]);
@@ -72,17 +72,17 @@ fn follows_a_wall(command: &str) {
         said.contains("following: false").then_some(())
     });
 
-    // Without eyes it stands still and says why, and goes on when it sees.
+    // Without scans the robot stops, reports the reason, and resumes when scans return.
     let follower = Follower::start(&robot.demo);
     robot.until("it drives", drives);
     assert!(robot.amber(&["stop", "hokuyo:0"]));
     robot.until("it stands without eyes", stands);
     let status = || robot.demo.describe(DEVICE);
     let trouble = wait_for("its trouble", || status().troubles.first().cloned());
-    assert_eq!(trouble.text, "no scans come from hokuyo:0");
+    assert_eq!(trouble.text, "no scans from hokuyo:0");
     assert!(robot.amber(&["start", "hokuyo:0"]));
     robot.until("it drives and sees", drives);
-    wait_for("that it is well", || {
+    wait_for("its recovery", || {
         status().troubles.is_empty().then_some(())
     });
 
@@ -100,7 +100,7 @@ fn stands_soon(robot: &Robot, why: &str) {
     assert!(took_s < AT_ONCE_S, "{why}: {took_s} s");
 }
 
-/// The example client, which wants the driver to go while it runs.
+/// The example client, which makes the robot go while it runs.
 struct Follower {
     child: Child,
     lines: std::sync::mpsc::Receiver<String>,
@@ -115,7 +115,7 @@ impl Follower {
         Self { child, lines }
     }
 
-    /// The distances that it has shown so far, in mm.
+    /// The distances shown so far, in mm.
     fn walls(&self) -> Vec<i32> {
         let number = |line: String| line.split(' ').nth(3)?.parse().ok();
         self.lines.try_iter().filter_map(number).collect()

@@ -1,4 +1,4 @@
-//! The tools for those who write drivers and clients, as they are called.
+//! Tests of the tools for authors of drivers and clients, as commands.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,11 +28,11 @@ fn amber(args: &[&str]) -> (i32, String, String) {
     run(Command::new(AMBER).args(args).env_remove("AMBER_MEDIATOR"))
 }
 
-/// Longer than an answer takes, even on a busy machine.
+/// A timeout longer than any reply takes, even on a busy machine.
 const PATIENCE: [&str; 2] = ["--timeout", "30"];
 
 #[test]
-fn the_built_in_drivers_keep_the_protocol() {
+fn the_built_in_drivers_follow_the_protocol() {
     let sim = Sim::start();
     let markers = sim.port("markers.toml");
     let bus = format!("sim:{}", sim.port("ninedof"));
@@ -54,14 +54,14 @@ fn the_built_in_drivers_keep_the_protocol() {
             0,
         ),
         ("maestro", vec!["--port".into(), port("maestro")], 0),
-        // Without its device, a driver answers what it can.
+        // Without its device, a driver answers only some requests.
         ("hokuyo", vec!["--port".into(), none.into()], 1),
         ("roboclaw", vec!["--port".into(), none.into()], 1),
         ("ninedof", vec!["--bus".into(), none.into()], 1),
         ("stargazer", vec!["--port".into(), none.into()], 1),
         ("maestro", vec!["--port".into(), none.into()], 0),
     ];
-    // Most of each is waiting for what must not come.
+    // Each check mostly waits for messages that must not arrive.
     thread::scope(|scope| {
         for (kind, options, notes) in &checks {
             scope.spawn(|| built_in_driver_keeps_the_protocol(kind, options, *notes));
@@ -74,7 +74,7 @@ fn built_in_driver_keeps_the_protocol(kind: &str, options: &[String], notes: u32
     check.args(["check", "--json", "--as", kind]);
     match notes {
         0 => check.args(PATIENCE),
-        // The silence of what is not there is waited for.
+        // Checks without a device wait for a timeout.
         _ => check.args(["--timeout", "10"]),
     };
     check.args(["--", "amber", "driver", kind]).args(options);
@@ -84,7 +84,7 @@ fn built_in_driver_keeps_the_protocol(kind: &str, options: &[String], notes: u32
     assert_eq!(report["notes"], notes, "{kind}: {out}");
 }
 
-/// `amber sim` in a folder of its own.
+/// `amber sim` in its own folder.
 struct Sim {
     child: Child,
     folder: TempDir,
@@ -142,7 +142,7 @@ fn a_failed_check_is_explained_and_counted() {
 }
 
 #[test]
-fn our_own_clients_take_every_mischief() {
+fn our_own_clients_pass_every_client_check() {
     let mut check = vec!["check-client", "--strict", "--timeout", "60", "--json"];
     check.extend(["--", "amber", "call", "dummy", "status", "--timeout", "3"]);
     let (code, out, err) = amber(&check);
@@ -150,7 +150,7 @@ fn our_own_clients_take_every_mischief() {
 }
 
 #[test]
-fn bytes_are_explained_and_so_is_what_is_wrong_with_them() {
+fn bytes_and_their_errors_are_explained() {
     let (code, out, _) = amber(&["decode", "0004", "0805", "1000", "0002", "1002"]);
     assert_eq!(code, 0);
     assert!(
@@ -190,7 +190,7 @@ fn bytes_are_explained_and_so_is_what_is_wrong_with_them() {
 }
 
 #[test]
-fn a_device_of_ones_own_is_asked_by_its_fields() {
+fn a_user_defined_device_is_called_by_its_fields() {
     let mediator = Mediator::start(&["dummy:0=amber driver dummy"]);
     mediator.wait_for_line("up driver=dummy:0");
     let call = |args: &[&str]| run(&mut mediator.amber(&[&["call", "dummy"], args].concat()));
@@ -218,7 +218,7 @@ fn a_device_of_ones_own_is_asked_by_its_fields() {
 }
 
 #[test]
-fn frames_of_a_driver_are_shown_as_they_go() {
+fn frames_of_a_driver_are_shown_live() {
     let mediator = Mediator::start(&["dummy:0=amber driver dummy"]);
     mediator.wait_for_line("up driver=dummy:0");
     let trace = mediator
@@ -226,7 +226,7 @@ fn frames_of_a_driver_are_shown_as_they_go() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // Until it has seen enough.
+    // Until it has recorded enough frames.
     let ask = AtomicBool::new(true);
     let output = thread::scope(|scope| {
         scope.spawn(|| {
@@ -293,7 +293,7 @@ fn settings_of_the_original_become_a_configuration_that_runs() {
 }
 
 #[test]
-fn what_never_ends_is_an_error_and_takes_little_memory() {
+fn endless_input_is_an_error_and_needs_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let zeros = folder.path().join("zeros");
     let file = fs::File::create(&zeros).unwrap();

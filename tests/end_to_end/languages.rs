@@ -1,7 +1,7 @@
-//! The example drivers and clients of every language keep the protocol and
-//! work together under the mediator.
+//! The example drivers and clients of every language follow the protocol and work together under
+//! the mediator.
 //!
-//! What a language needs is found or said to be missing; nothing is downloaded.
+//! A missing language toolchain is reported; nothing is downloaded.
 
 use std::fs;
 use std::io::Write;
@@ -13,17 +13,17 @@ use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, root, rust_examples};
 
-/// Longer than a run of a client takes, in seconds, even on a busy machine.
+/// A timeout in seconds, longer than any run of a client, even on a busy machine.
 const PATIENCE: &str = "60";
 
-/// How the programs of one language are started.
+/// The commands of one language.
 struct Language {
     dummy: Vec<String>,
     thermometer: Option<Vec<String>>,
     client: Option<Vec<String>>,
-    /// How the client takes the address of the mediator, as `amber check-client` writes it.
+    /// The address argument of the client, in the form of `amber check-client`.
     address: &'static str,
-    /// Names and values for the environment of all of them.
+    /// The environment of all of them.
     environment: Vec<(&'static str, PathBuf)>,
     _built: TempDir,
 }
@@ -36,7 +36,7 @@ fn examples() -> PathBuf {
     root().join("drivers/examples")
 }
 
-/// Whether a command works; says what is missing if not.
+/// Whether a command works; prints what is missing if not.
 pub fn has(test: &str, command: &str) -> bool {
     let list = words(command);
     let found = Command::new(&list[0])
@@ -55,15 +55,14 @@ pub fn has(test: &str, command: &str) -> bool {
     found
 }
 
-/// Runs it; what it prints.
+/// Runs a command and returns its output.
 fn build(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Copies the folder of a language out of the repository, with what was
-/// installed or built in it.
+/// Copies the folder of a language out of the repository, with its installed or built files.
 fn copied(language: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
     build(
@@ -103,7 +102,7 @@ impl Language {
         }
     }
 
-    /// A client passes the kit; it is told where the mediator is by `address`.
+    /// Checks a client, which gets the address of the mediator as `address`.
     fn check_client(&self, client: &[String], address: &str) {
         let mut check = Command::new(AMBER);
         check.args(["check-client", "--timeout", PATIENCE]);
@@ -118,13 +117,14 @@ impl Language {
         check.arg("--").args(client).args(words(address));
         self.in_environment(&mut check);
         let report = build(&mut check);
-        // It is told when a driver dies, and noticed when it is lost.
+        // The client notices the death of a driver, and the mediator notices the loss of the
+        // client.
         for check in ["announces", "ping"] {
             assert!(report.contains(&format!("pass  {check} ")), "{report}");
         }
     }
 
-    /// A driver passes the kit; its requests are asked.
+    /// Checks a driver with its requests.
     fn check_driver(&self, device: &str, command: &[String]) {
         let mut check = Command::new(AMBER);
         check.args(["check", "--device", device, "--timeout", "20"]);
@@ -150,8 +150,8 @@ impl Language {
         build(&mut check);
     }
 
-    /// Drivers and client pass the kit, and work together: all at once, for
-    /// most of it is waiting for what must not come.
+    /// Checks the drivers and the client, and runs them together. All run in parallel, because they
+    /// mostly wait for messages that must not arrive.
     fn check(&self) {
         at_once(&[
             &|| self.check_driver("dummy:0", &self.dummy),
@@ -169,7 +169,7 @@ impl Language {
         ]);
     }
 
-    /// They run under a mediator, and their client finds them.
+    /// Runs the drivers under a mediator, with their client.
     fn work_together(&self) {
         let mut command = Command::new(AMBER);
         command.args(["mediator", "--listen", "127.0.0.1:0"]);
@@ -282,7 +282,7 @@ fn python() {
     ]);
 }
 
-/// The plain client takes the address of the mediator from the environment.
+/// The plain client reads the address of the mediator from the environment.
 fn python_finds_the_mediator() {
     let mediator = Mediator::run({
         let mut command = Command::new(AMBER);
@@ -298,7 +298,7 @@ fn python_finds_the_mediator() {
     assert!(build(&mut client).contains("message: hello from Python"));
 }
 
-/// Folders that can be copied out of the repository have schemas of their own.
+/// Folders that can be copied out of the repository have their own schemas.
 #[test]
 fn copies_of_schemas_are_up_to_date() {
     for language in ["java", "node"] {

@@ -1,4 +1,4 @@
-//! Nobody takes more than his share of the mediator, and whoever tries is seen.
+//! Tests of limits: no client or driver gets more than its share, and excess is logged.
 
 use std::fs;
 
@@ -10,15 +10,15 @@ use prost::Message;
 
 use crate::common::{Mediator, PATIENCE, device, signal, wait_for};
 
-/// `cat` with something to say first: thirty requests to 77:3.
+/// `cat` that first sends thirty requests to 77:3.
 const STARTS_A_LOOP: &str = r"5:0=sh -c 'for i in $(seq 30); do printf \\000\\004\\010\\115\\020\\003\\000\\001x; done; exec cat'";
 
 #[test]
-fn two_drivers_that_answer_each_other_are_named_in_the_log_and_starve_nobody() {
+fn two_drivers_that_answer_each_other_are_logged_and_do_not_starve_others() {
     let mediator = Mediator::start(&["77:3=cat", "6:0=cat", STARTS_A_LOOP]);
     let line = mediator.wait_for_line("do they answer each other?");
     assert!(line.contains("77:3 and dummy:0 exchange"), "{line}");
-    // Others are served meanwhile.
+    // Other clients are served meanwhile.
     let peer = mediator.peer();
     for i in 0u8..100 {
         peer.wait_for_echo(device("6:0"), &[i]);
@@ -63,18 +63,18 @@ fn access_rules_hold_and_change_with_a_reload() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_comes_faster_than_it_is_taken_is_counted() {
+fn datagrams_dropped_by_the_full_socket_are_counted() {
     let mediator = Mediator::start(&["77:3=cat"]);
     let peer = mediator.peer();
     signal(mediator.pid(), Signal::SIGSTOP);
-    // More than a socket holds.
+    // More than a socket buffer holds.
     let count = 1000;
     for _ in 0..count {
         peer.send_datagram(&[0xff; 20_000]);
     }
     signal(mediator.pid(), Signal::SIGCONT);
     mediator.wait_for_line("datagrams came faster than they could be taken");
-    // There is room again when the first one is answered; until then, some may be lost.
+    // Once the first reply arrives there is space again; until then, some may be lost.
     peer.wait_for_echo(device("77:3"), b"room");
     let lost = mediator.dropped("receive_buffer_full");
     let malformed = mediator.dropped("datagram_header_length");
@@ -84,7 +84,7 @@ fn what_comes_faster_than_it_is_taken_is_counted() {
 }
 
 #[test]
-fn a_host_has_so_many_clients_and_a_reload_changes_that() {
+fn the_client_limit_per_host_holds_and_changes_with_a_reload() {
     let config = |limit: u32| {
         format!(
             "
@@ -121,7 +121,7 @@ fn a_host_has_so_many_clients_and_a_reload_changes_that() {
 }
 
 #[test]
-fn the_log_has_a_pace_and_what_is_left_out_is_counted() {
+fn the_log_rate_is_limited_and_dropped_lines_are_counted() {
     let (mediator, _folder) = Mediator::configured(
         "
         [limits]
@@ -141,9 +141,9 @@ fn the_log_has_a_pace_and_what_is_left_out_is_counted() {
 }
 
 #[test]
-fn a_client_may_send_from_the_port_of_the_mediator_as_the_original_in_c_sharp_does() {
+fn a_client_may_use_the_port_number_of_the_mediator_like_the_original_in_c_sharp() {
     let mediator = Mediator::start(&["77:3=cat"]);
-    // Another address of this machine, the same port.
+    // Another address of this machine with the same port.
     let other = std::net::UdpSocket::bind(("127.0.0.2", mediator.address.port())).unwrap();
     other.connect(mediator.address).unwrap();
     other.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -155,7 +155,7 @@ fn a_client_may_send_from_the_port_of_the_mediator_as_the_original_in_c_sharp_do
     let mut buffer = [0; 100];
     let length = other.recv(&mut buffer).unwrap();
     assert!(buffer[..length].ends_with(b"\x10\x01"));
-    // The mediator itself says nothing to such a port, which may be another mediator's.
+    // The mediator itself sends nothing to such a port, because another mediator may use it.
     let hello = crate::common::frame(Some(Device::MEDIATOR), b"\x10\x02");
     other.send(&hello).unwrap();
     wait_for("the count", || {
@@ -168,7 +168,7 @@ fn a_client_may_send_from_the_port_of_the_mediator_as_the_original_in_c_sharp_do
 }
 
 #[test]
-fn whoever_asks_a_driver_that_was_stopped_hears_so_at_once() {
+fn a_request_to_a_stopped_driver_is_refused_at_once() {
     let mediator = Mediator::start(&["dummy:0=amber driver dummy"]);
     mediator.wait_for_state("dummy:0", DriverState::Up);
     assert!(

@@ -1,4 +1,4 @@
-//! A client that vanishes is noticed, and costs the others nothing.
+//! A client that vanishes is noticed without affecting other clients.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::common::{Mediator, Peer, device, frame, message, wait_for};
 
-/// A driver that writes what the test tells it, and notes what it hears.
+/// A driver that writes what the test provides, and records what it reads.
 struct Puppet {
     folder: TempDir,
     mediator: Mediator,
@@ -48,7 +48,7 @@ impl Puppet {
         self.folder.path().join("heard")
     }
 
-    /// Everything that it was told so far: by whom or of whom, and what.
+    /// All messages so far: the client that sent them or died, and the contents.
     fn messages(&self) -> Vec<(Option<ClientId>, Vec<u8>)> {
         let bytes = fs::read(self.heard()).unwrap_or_default();
         let (mut rest, mut messages) = (&bytes[..], Vec::new());
@@ -72,7 +72,7 @@ impl Puppet {
         (peer, id)
     }
 
-    /// The driver sends a message to clients.
+    /// Makes the driver send a message to clients.
     fn send(&mut self, to: &[ClientId], message: &[u8]) {
         let ids: Vec<u8> = to.iter().map(|id| u8::try_from(id.0).unwrap()).collect();
         // Field 3, packed; ids below 128 are one byte each.
@@ -88,13 +88,13 @@ impl Puppet {
 }
 
 #[test]
-fn clients_that_close_their_socket_without_a_word_are_gone_and_others_lose_nothing() {
+fn clients_that_close_their_socket_are_forgotten_and_others_lose_nothing() {
     const VICTIMS: usize = 10;
     let mut puppet = Puppet::start();
     let (healthy, healthy_id) = puppet.client("healthy");
     let victim = |number| puppet.client(&format!("victim {number}")).1;
     let mut clients: Vec<_> = (0..VICTIMS).map(victim).collect();
-    // Errors of some come before its datagram is sent.
+    // Some ICMP errors arrive before its datagram is sent.
     clients.insert(VICTIMS / 2, healthy_id);
 
     let died = message(MsgType::ClientDied);
@@ -104,7 +104,7 @@ fn clients_that_close_their_socket_without_a_word_are_gone_and_others_lose_nothi
         died.filter_map(|(id, _)| id).collect::<Vec<_>>()
     };
     let mut sent = 0_u32;
-    wait_for("the driver to be told of all victims", || {
+    wait_for("CLIENT_DIED for all victims", || {
         sent += 1;
         puppet.send(&clients, &sent.to_be_bytes());
         (told(&puppet).len() >= VICTIMS).then_some(())
@@ -113,7 +113,7 @@ fn clients_that_close_their_socket_without_a_word_are_gone_and_others_lose_nothi
         let expected = frame(Some(device("80:0")), &number.to_be_bytes());
         assert_eq!(healthy.receive(), expected, "of {sent}");
     }
-    // Exactly once for each, and nothing of the one that lives.
+    // Exactly once for each victim, and not for the healthy client.
     healthy.send(device("80:0"), b"the last word");
     wait_for("the last word", || {
         let messages = puppet.messages();
@@ -128,7 +128,7 @@ fn clients_that_close_their_socket_without_a_word_are_gone_and_others_lose_nothi
     assert_eq!(puppet.mediator.dropped("send_failed"), 0);
 }
 
-/// Says that all is over, also when the test fails.
+/// Signals the end, even if the test fails.
 struct Flag<'a>(&'a AtomicBool);
 
 impl Drop for Flag<'_> {
@@ -137,15 +137,15 @@ impl Drop for Flag<'_> {
     }
 }
 
-/// A socket that never runs empty is not watched for errors either; and what is sent
-/// next takes such an error away, so that nothing else fails by it.
+/// The mediator does not poll a socket for errors while it never runs empty. A later send consumes
+/// such an error, so nothing else fails because of it.
 #[test]
 fn a_flood_does_not_hide_that_a_client_has_closed_its_socket() {
     let mut puppet = Puppet::start();
     let (healthy, healthy_id) = puppet.client("healthy");
     let (victim, victim_id) = puppet.client("victim");
-    // There is no such device. The system takes many at once, or the mediator would
-    // have seen the last one before there is another.
+    // There is no such device. The datagrams must arrive quickly, so that the socket never runs
+    // empty.
     let datagram = frame(Some(device("99:9")), b"flood");
     let flood = datagram.repeat(60);
     let cut = [ControlMessage::UdpGsoSegments(&(datagram.len() as u16))];
@@ -165,7 +165,7 @@ fn a_flood_does_not_hide_that_a_client_has_closed_its_socket() {
             }
         });
         drop(victim);
-        wait_for("the driver to be told", || {
+        wait_for("CLIENT_DIED", || {
             puppet.send(&[victim_id, healthy_id], b"news");
             while healthy.has_datagram() {
                 healthy.receive();

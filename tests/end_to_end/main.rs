@@ -1,7 +1,7 @@
-//! End to end: real processes over loopback, one file per promise.
+//! End-to-end tests with real processes over loopback, one file per promise.
 //!
-//! Every mediator listens on port 0. Nothing here sleeps and hopes: tests wait
-//! for a condition, and fail with the log of the mediator when it does not come.
+//! Every mediator listens on port 0. Tests never use fixed sleeps: they wait for a condition, and
+//! fail with the log of the mediator if it does not occur.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub)]
 

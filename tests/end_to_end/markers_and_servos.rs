@@ -1,6 +1,5 @@
-//! The demo's robot says by markers where it is, turns its servos as it is
-//! told, and both devices come back after an outage. What is true is asked of
-//! the simulated world.
+//! The demo's robot reports its pose from markers and turns its servos on request, and both devices
+//! recover after an outage. The simulated world provides the true state.
 
 use std::process::Command;
 
@@ -28,7 +27,7 @@ fn poses_are_true_within_20_mm_and_1_degree_along_a_drive() {
     let mut fixes = stargazer.subscribe(None).unwrap();
     for (left, right) in [(300, 300), (200, -200), (250, 150), (-300, -300)] {
         let begin = state(&folder);
-        // Driven by fixes: as many as there are in a second.
+        // The number of fixes per second controls the loop.
         for _ in 0..10 {
             wheels.drive(WheelSpeeds::sides(left, right)).unwrap();
             fixes.next().unwrap();
@@ -41,14 +40,14 @@ fn poses_are_true_within_20_mm_and_1_degree_along_a_drive() {
         let truth = wait_for("it stands", || Some(state(&folder)).filter(stands));
         let moved = (truth.x_m, truth.heading_deg) != (begin.x_m, begin.heading_deg);
         assert!(moved, "{truth:?}");
-        // What was seen on the way may still be on its way here.
+        // Fixes measured during the drive may still be in transit.
         wait_for("a likely fix", || {
             let fix = fixes.next()?.message;
             is_likely(&fix, &truth).then_some(())
         });
         let at_rest: Vec<Pose> = (0..20).map(|_| fixes.next().unwrap().message).collect();
         for fix in &at_rest {
-            assert!(is_likely(fix, &truth), "{fix:?} is not {truth:?}");
+            assert!(is_likely(fix, &truth), "{fix:?} differs from {truth:?}");
         }
         let (way_mm, turn_deg) = mean_error(&at_rest, &truth);
         assert!(
@@ -65,7 +64,7 @@ fn poses_are_true_within_20_mm_and_1_degree_along_a_drive() {
     client.close();
 }
 
-/// How far a fix is from where the robot is: x and y in millimetres, and degrees.
+/// The difference between a fix and the true pose: x and y in millimetres, and degrees.
 fn error(fix: &Pose, truth: &State) -> [f64; 3] {
     let turn_deg = (fix.heading_deg - truth.heading_deg + 540.0).rem_euclid(360.0) - 180.0;
     [
@@ -81,7 +80,7 @@ fn is_likely(fix: &Pose, truth: &State) -> bool {
     x_mm.abs() <= 100.0 && y_mm.abs() <= 100.0 && turn_deg.abs() <= 5.0
 }
 
-/// The error that is left when the noise has been averaged.
+/// The remaining error after averaging the noise.
 fn mean_error(fixes: &[Pose], truth: &State) -> (f64, f64) {
     let mut sum = [0.0; 3];
     for fix in fixes {
@@ -94,7 +93,7 @@ fn mean_error(fixes: &[Pose], truth: &State) -> (f64, f64) {
 }
 
 #[test]
-fn poses_can_be_asked_for_and_watched() {
+fn poses_can_be_requested_and_watched() {
     let (demo, folder) = ready();
     let shown = output(&demo, &["call", "stargazer", "pose", "--json"]);
     let pose: serde_json::Value = serde_json::from_str(&shown).unwrap();
@@ -104,7 +103,7 @@ fn poses_can_be_asked_for_and_watched() {
     assert!(watch.line().contains(" cm  heading "));
     watch.interrupt();
 
-    // To where no marker can be seen.
+    // To a place without a visible marker.
     sim(&folder, &["place", "0.4,2.9"]);
     let lost = wait_for("an old pose", || {
         let shown = output(&demo, &["call", "stargazer", "pose"]);
@@ -115,7 +114,7 @@ fn poses_can_be_asked_for_and_watched() {
 }
 
 #[test]
-fn servos_turn_within_1_degree_by_each_request() {
+fn servos_turn_within_1_degree_for_each_request() {
     let (demo, folder) = ready();
     for (request, angles) in [
         (&["set-angle", "3", "45"][..], &[(3, 45.0)][..]),
@@ -130,7 +129,7 @@ fn servos_turn_within_1_degree_by_each_request() {
             angles.iter().all(near).then_some(())
         });
     }
-    // 50 degrees a second: some 3 s from 10 to 160.
+    // At 50 degrees per second: about 3 s from 10 to 160.
     output(&demo, &["call", "maestro", "set-speed", "0", "20"]);
     let begin = state(&folder).time_s;
     output(&demo, &["call", "maestro", "set-angle", "0", "160"]);
@@ -139,7 +138,7 @@ fn servos_turn_within_1_degree_by_each_request() {
         ((state.servos[0].angle_deg - 160.0).abs() < 1.0).then_some(state.time_s)
     });
     assert!(end - begin > 2.5, "only {} s", end - begin);
-    // A refused command fails with what the driver logs.
+    // A rejected command fails with the reason that the driver logs.
     let refusal = "servo 3 turns from 0 to 180 degrees, not to 181";
     let words = ["call", "maestro", "set-angle", "3", "181"];
     let refused = demo.amber(&words).output().unwrap();
@@ -150,7 +149,7 @@ fn servos_turn_within_1_degree_by_each_request() {
 }
 
 #[test]
-fn both_say_that_they_are_unplugged_and_come_back() {
+fn both_report_that_they_are_unplugged_and_recover() {
     let (demo, folder) = ready();
     for (name, request) in [
         ("stargazer", &["call", "stargazer", "pose"][..]),
@@ -165,7 +164,11 @@ fn both_say_that_they_are_unplugged_and_come_back() {
         assert!(trouble.text.contains(name), "{trouble:?}");
         if name == "stargazer" {
             let asked = demo.amber(request).output().unwrap();
-            assert_eq!(asked.status.code(), Some(1), "an old pose is no answer");
+            assert_eq!(
+                asked.status.code(),
+                Some(1),
+                "an old pose must not be returned"
+            );
         }
         sim(&folder, &["fault", "clear"]);
         wait_for("no trouble", || {

@@ -1,5 +1,5 @@
-//! What the motion sensors of the demo's robot say is what it does, and they
-//! come back after an outage. What is true is asked of the simulated world.
+//! The motion sensors of the demo's robot report its true motion, and recover after an outage. The
+//! simulated world provides the true state.
 
 use std::fs;
 use std::path::Path;
@@ -21,13 +21,13 @@ fn ready() -> (Mediator, TempDir) {
     for ready in READY {
         demo.wait_for_line(ready);
     }
-    // Before that it stands still, and says what it says at rest.
-    demo.wait_for_line("the gyroscope says");
+    // Before that the robot stands still and the driver measures the bias.
+    demo.wait_for_line("gyroscope bias");
     (demo, folder)
 }
 
 #[test]
-fn turning_is_told_within_2_percent_and_so_is_gravity() {
+fn turn_rate_and_gravity_are_correct_within_2_percent() {
     let (demo, folder) = ready();
     let client = Client::connect(demo.address).unwrap();
     let ninedof = client.ninedof(0);
@@ -36,13 +36,13 @@ fn turning_is_told_within_2_percent_and_so_is_gravity() {
     let wheels = client.roboclaw(0);
     let turn = || wheels.drive(WheelSpeeds::sides(-200, 200)).unwrap();
     let begin = Instant::now();
-    // Up to speed.
+    // Reach the speed.
     while begin.elapsed() < Duration::from_secs(2) {
         turn();
         next(&mut readings);
     }
-    // The rate by the clock of the driver, over some ten seconds; the truth is
-    // asked at both ends. It is slow enough not to turn round between two looks.
+    // The rate by the driver's clock over about ten seconds; the true heading is read at both ends.
+    // The turn is slow enough to be tracked between two readings.
     let (mut turned_deg, mut gravity, mut count) = (0.0, 0.0, 0.0);
     let mut truth = Turned::default();
     truth.look(&state(&folder));
@@ -76,7 +76,7 @@ fn next(readings: &mut amber_client::blocking::Subscription<ImuReading>) -> ImuR
     readings.next_within(PATIENCE).expect("a reading").message
 }
 
-/// How far it has truly turned, counter-clockwise.
+/// The true turn so far, counter-clockwise.
 #[derive(Default)]
 struct Turned {
     first_s: Option<f64>,
@@ -86,7 +86,7 @@ struct Turned {
 
 impl Turned {
     fn look(&mut self, state: &State) {
-        // On the map, angles count the other way round.
+        // On the map, angles are clockwise.
         let heading = -state.heading_deg;
         if let Some((_, before)) = self.last {
             self.turned_deg += (heading - before + 180.0).rem_euclid(360.0) - 180.0;
@@ -101,7 +101,7 @@ impl Turned {
 }
 
 #[test]
-fn a_heading_without_calibration_says_so() {
+fn an_uncalibrated_heading_is_marked() {
     let (demo, _folder) = ready();
     let asked = demo.amber(&["call", "ninedof", "data"]).output().unwrap();
     let reading = String::from_utf8(asked.stdout).unwrap();
@@ -116,7 +116,7 @@ fn a_heading_without_calibration_says_so() {
 }
 
 #[test]
-fn a_board_that_is_unplugged_says_so_and_comes_back() {
+fn an_unplugged_board_is_reported_and_recovers() {
     let (demo, folder) = ready();
     let pid = demo.describe("ninedof:0").pid();
     let mut watch = Running::start(
@@ -137,7 +137,11 @@ fn a_board_that_is_unplugged_says_so_and_comes_back() {
             troubles.into_iter().find(|told| told.text == trouble)
         });
         let asked = demo.amber(&["call", "ninedof", "data"]).output().unwrap();
-        assert_eq!(asked.status.code(), Some(1), "old values are no answer");
+        assert_eq!(
+            asked.status.code(),
+            Some(1),
+            "old values must not be returned"
+        );
 
         sim(&folder, &["fault", "clear"]);
         wait_for("a reading", || {
@@ -147,7 +151,7 @@ fn a_board_that_is_unplugged_says_so_and_comes_back() {
         wait_for("no trouble", || {
             demo.describe("ninedof:0").troubles.is_empty().then_some(())
         });
-        assert!(watch.line().starts_with("gyro "), "it goes on");
+        assert!(watch.line().starts_with("gyro "), "it continues");
     }
     watch.interrupt();
     let driver = demo.describe("ninedof:0");
@@ -163,7 +167,7 @@ fn a_calibration_outlives_the_driver() {
         "ninedof:7=amber driver ninedof --bus {bus} --calibration {}",
         file.display()
     );
-    // Two drivers on one bus: it has room for both.
+    // Two drivers can share the bus.
     let mediator = Mediator::start(&[&driver]);
     mediator.wait_for_line(READY[2]);
     for (request, lines) in [
@@ -196,7 +200,7 @@ fn a_calibration_outlives_the_driver() {
 }
 
 #[test]
-fn the_driver_keeps_the_protocol() {
+fn the_driver_follows_the_protocol() {
     let (_demo, folder) = ready();
     let bus = format!("sim:{}", folder.path().join("sim/ninedof").display());
     let mut command = Command::new(AMBER);

@@ -1,5 +1,4 @@
-//! No process that a driver has started outlives the driver or the mediator,
-//! however these end.
+//! No process started by a driver outlives the driver or the mediator, however these end.
 
 use std::env;
 use std::fs::{self, File};
@@ -19,8 +18,8 @@ use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, device, is_running, signal, wait_for};
 
-/// A mediator with a driver that has started children of its own, one of which
-/// ignores SIGTERM; and the pids of all of them.
+/// A mediator with a driver that has started children, one of which ignores SIGTERM; and the pids
+/// of all of them.
 fn family() -> (Mediator, Vec<u32>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
@@ -83,14 +82,14 @@ fn after_a_second_sigterm() {
 }
 
 #[test]
-fn after_sigkill_with_a_guard_that_came_later() {
+fn after_sigkill_with_a_restarted_guard() {
     let (mut mediator, pids, _folder) = family();
     let guard = guard_of(&mediator).unwrap();
     signal(guard, Signal::SIGKILL);
     wait_for("another guard", || {
         guard_of(&mediator).filter(|other| *other != guard)
     });
-    // It was told of the driver before its pipe ends.
+    // The mediator sent it the driver before its pipe closes.
     signal(mediator.pid(), Signal::SIGKILL);
     assert!(!mediator.wait().success());
     wait_for_end_of(&pids);
@@ -105,7 +104,7 @@ fn children_of_a_driver_end_with_it() {
 }
 
 #[test]
-fn a_guard_that_was_killed_is_no_reason_not_to_start() {
+fn drivers_start_even_after_the_guard_was_killed() {
     let mediator = Mediator::start(&["5:0=cat"]);
     mediator.wait_for_state("5:0", DriverState::Up);
     let guard = guard_of(&mediator).unwrap();
@@ -113,7 +112,7 @@ fn a_guard_that_was_killed_is_no_reason_not_to_start() {
     wait_for("the end of the guard", || {
         (!is_running(guard)).then_some(())
     });
-    // Before another guard is there.
+    // Before the next guard has started.
     let pid = mediator.describe("5:0").pid();
     signal(pid, Signal::SIGKILL);
     wait_for("the restart", || {
@@ -138,15 +137,15 @@ fn guard_of(mediator: &Mediator) -> Option<u32> {
     children.find(is_guard)
 }
 
-/// Drivers that start processes which leave the process group, and how many
-/// processes each has in all.
+/// Drivers that start processes which leave the process group, and the total number of processes of
+/// each.
 const FUGITIVES: [(&str, usize); 5] = [
-    // `timeout` makes a process group of its own.
+    // `timeout` creates its own process group.
     ("bash -c 'timeout 1000 sleep 999; true'", 3),
-    // So does a shell with job control.
+    // A shell with job control does, too.
     ("bash -c 'set -m; sleep 999 & wait'", 2),
     ("bash -c 'setsid sleep 999 & wait'", 2),
-    // An orphan in a session of its own, as daemons are, with a child.
+    // An orphan in its own session, like a daemon, with a child.
     (
         "bash -c '(setsid bash -c \"sleep 999 & wait\" &) ; while :; do sleep 999; done'",
         4,
@@ -199,7 +198,7 @@ impl Family {
         }
     }
 
-    /// One with all [`FUGITIVES`], as soon as all their processes run.
+    /// A mediator with all [`FUGITIVES`], once all their processes run.
     fn of_fugitives() -> Self {
         let drivers = FUGITIVES.map(|(driver, _)| driver.to_owned());
         let family = Self::start(&drivers);
@@ -207,7 +206,7 @@ impl Family {
         family
     }
 
-    /// All its processes but the mediator and its guard.
+    /// All its processes except the mediator and its guard.
     fn processes(&self) -> Vec<Marked> {
         let mut processes = marked(&self.mark);
         processes.retain(|process| {
@@ -219,7 +218,7 @@ impl Family {
     #[track_caller]
     fn wait_for_processes(&self, count: usize) {
         wait_for(&format!("{count} processes of drivers"), || {
-            // Before it is another program, a process counts among those of its parent.
+            // Until it executes another program, a process counts as one of its parent.
             let processes = self.processes();
             let is_new = |process: &&Marked| process.command.contains(AMBER);
             let ready = processes.len() == count && processes.iter().find(is_new).is_none();
@@ -241,9 +240,9 @@ fn fugitives_end_with_their_drivers() {
         let family = Family::start(&[driver.to_owned()]);
         family.wait_for_processes(processes);
         let first = family.processes();
-        // The driver ends by itself, and is started again.
+        // The driver ends by itself and is restarted.
         signal(family.mediator.describe("80:0").pid(), Signal::SIGKILL);
-        wait_for("the end of what it has started", || {
+        wait_for("the end of its children", || {
             first.iter().all(|p| !is_running(p.pid)).then_some(())
         });
         family.wait_for_processes(processes);
@@ -260,10 +259,10 @@ fn fugitives_end_with_the_mediator() {
     let guard = wait_for("the guard", || guard_of(&family.mediator));
     signal(family.mediator.pid(), Signal::SIGTERM);
     assert!(family.mediator.wait().success());
-    // The guard ends right behind the mediator. While it does, it has no command any more.
+    // The guard ends right after the mediator. While it exits, it has no command line any more.
     let mut left = family.processes();
     left.retain(|process| process.pid != guard);
-    assert_eq!(left, [], "none is left when it has ended");
+    assert_eq!(left, [], "no process is left when it has ended");
     family.wait_for_end_of_all();
 }
 
@@ -278,7 +277,7 @@ fn fugitives_end_when_the_mediator_is_killed() {
 #[test]
 fn fugitives_end_when_all_processes_named_amber_are_killed() {
     let mut family = Family::of_fugitives();
-    // What `killall -9 amber` does, but only to this mediator.
+    // The effect of `killall -9 amber`, limited to this mediator.
     wait_for("the guard's own name", || {
         let guard = guard_of(&family.mediator)?;
         (name_of(guard) != "amber").then_some(())
@@ -297,8 +296,8 @@ fn name_of(pid: u32) -> String {
     name.unwrap_or_default().trim_end().to_owned()
 }
 
-/// Not a test by itself, but a driver: it hides among the processes of the mediator's
-/// own group, ignores SIGTERM and the end of stdin, and does not die with its parent.
+/// A driver rather than a test of its own: it stays in the mediator's process group, ignores
+/// SIGTERM and the end of stdin, and does not die with its parent.
 #[test]
 fn stubborn_driver() {
     if env::var_os("AMBER_TEST_STUBBORN").is_some() {
@@ -313,12 +312,12 @@ fn stubborn_driver() {
     }
 }
 
-/// A mediator with [`stubborn_driver`], and the driver's number.
+/// A mediator with [`stubborn_driver`], and the pid of the driver.
 fn stubborn() -> (Family, u32) {
     let folder = tempfile::tempdir().unwrap();
     let ready = folder.path().join("ready");
     let test = env::current_exe().unwrap();
-    // Its stdout is kept open, but nothing is printed there.
+    // Its stdout stays open, but nothing is printed there.
     let driver = format!(
         "sh -c 'trap \"\" TERM; AMBER_TEST_STUBBORN={} exec {} --exact --nocapture \
          no_survivors::stubborn_driver 3>&1 >/dev/null'",
@@ -357,7 +356,7 @@ fn a_driver_in_the_group_of_the_mediator_ends_with_it() {
     }
 }
 
-/// A daemon that tells nothing about where it comes from.
+/// A daemon without any reference to its origin.
 fn daemon(pid: &std::path::Path) -> String {
     format!(
         "(env -i setsid sh -c \"echo \\$\\$ >{0}.new; mv {0}.new {0}; exec sleep 999\" &)",
@@ -383,7 +382,7 @@ fn a_daemon_without_an_environment_ends_with_the_last_driver() {
         family.mediator.wait_for_state(device, DriverState::Down);
     };
     stop("80:0");
-    // It may be of the other one.
+    // The daemon may belong to the other driver.
     assert!(is_running(daemon));
     stop("81:0");
     wait_for("the end of the daemon", || {
@@ -404,10 +403,10 @@ fn a_daemon_without_an_environment_ends_with_the_mediator() {
 }
 
 #[test]
-fn what_the_mediator_has_not_started_is_left_alone() {
+fn processes_not_started_by_the_mediator_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pid");
-    // As an entry point of a container does.
+    // As in the entry point of a container.
     let mut command = Command::new("sh");
     let script = format!(
         "sleep 999 & echo $! >{}; exec \"$0\" \"$@\"",
@@ -427,14 +426,14 @@ fn what_the_mediator_has_not_started_is_left_alone() {
 }
 
 #[test]
-fn a_guard_that_was_frozen_knows_the_drivers_that_run() {
+fn a_guard_that_was_frozen_knows_the_running_drivers() {
     let driver = "sh -c 'trap \"\" TERM; exec sleep 999'";
     let family = &mut Family::start(&[driver.into()]);
     let mediator = &mut family.mediator;
     mediator.wait_for_state("80:0", DriverState::Up);
     let guard = guard_of(mediator).unwrap();
     signal(guard, Signal::SIGSTOP);
-    // If it were told by a pipe, the pipe would be full after some three hundred.
+    // A pipe with one message per change would be full after about three hundred.
     let pipe = File::open(format!("/proc/{guard}/fd/0")).unwrap();
     fcntl(pipe.as_fd(), FcntlArg::F_SETPIPE_SZ(4096)).unwrap();
     for _ in 0..350 {

@@ -1,5 +1,5 @@
-//! A client that never spoke to the mediator itself sees only what drivers
-//! send it: some take every datagram for the answer that they wait for.
+//! A client that never contacted the mediator itself receives only messages from drivers, because
+//! some old clients take every datagram for their reply.
 
 use amber_proto::mediator::{self, DriverState};
 use amber_proto::{Frame, HeaderBytes};
@@ -8,7 +8,7 @@ use prost::Message;
 
 use crate::common::{Mediator, device, frame, message, signal};
 
-/// Whether this says that a device cannot be used, and gives a reason.
+/// Whether this reports that a device is unavailable, with a reason.
 fn is_death(datagram: &[u8], of: &str, without_reason: &[u8]) -> bool {
     let sent = Frame::from_datagram(datagram).unwrap();
     let mut message = mediator::DriverMsg::decode(sent.message).unwrap();
@@ -18,7 +18,7 @@ fn is_death(datagram: &[u8], of: &str, without_reason: &[u8]) -> bool {
 }
 
 #[test]
-fn an_old_client_hears_nothing_of_deaths_and_unknown_devices() {
+fn an_old_client_gets_no_messages_about_deaths_and_unknown_devices() {
     let mediator = Mediator::start(&["77:3=cat"]);
     let (old, new) = (mediator.peer(), mediator.peer());
     new.announce();
@@ -28,8 +28,7 @@ fn an_old_client_hears_nothing_of_deaths_and_unknown_devices() {
     for peer in [&old, &new] {
         peer.send(device("123:4"), b"\x10\x01\x18\x09");
     }
-    // The mediator has one thread: what it answers the one, it has decided for
-    // the other.
+    // The mediator has one thread: when it has answered this client, it has also handled the other.
     let answer = new.receive();
     assert!(is_death(&answer, "123:4", b"\x10\x05\x20\x09"));
 
@@ -41,7 +40,7 @@ fn an_old_client_hears_nothing_of_deaths_and_unknown_devices() {
     assert_ne!(up.pid(), first);
     assert!(!old.has_datagram(), "{:02x?}", old.receive());
 
-    // Neither has it lost anything.
+    // It has not lost anything either.
     old.wait_for_echo(device("77:3"), b"again");
     assert!(!old.has_datagram());
 }
@@ -61,7 +60,7 @@ fn the_end_of_the_mediator_is_silent_for_old_clients() {
 }
 
 #[test]
-fn a_ping_of_an_old_kind_is_forwarded_like_any_message() {
+fn an_old_style_ping_is_forwarded_like_any_message() {
     let mediator = Mediator::start(&["77:3=cat"]);
     let old = mediator.peer();
     let ping = message(amber_proto::MsgType::Ping);

@@ -1,4 +1,4 @@
-//! The Python package drives the demo robot, and makes drivers.
+//! The Python package drives the demo robot and implements drivers.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use crate::common::{AMBER, Mediator, READY, demo, root};
 
 const SOURCE: &str = "client-sdk/python/src";
 
-/// Whether Python has what the programs need; says so if not.
+/// Whether Python has the required modules; prints a message if not.
 fn can_run(test: &str, modules: &str) -> bool {
     let found = Command::new("python3")
         .args(["-c", &format!("import {modules}")])
@@ -40,7 +40,7 @@ fn output(mut command: Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What the world says of the robot.
+/// The true state of the robot.
 fn truth(folder: &Path, name: &str) -> f64 {
     let mut command = Command::new(AMBER);
     command.args(["sim", "state", "--json"]);
@@ -67,11 +67,11 @@ fn wander_drives_the_demo_robot_and_touches_nothing() {
 }
 
 #[test]
-fn a_driver_with_messages_of_its_own_answers() {
+fn a_driver_with_user_defined_messages_answers() {
     if !can_run("python thermometer", "google.protobuf, grpc_tools") {
         return;
     }
-    // The driver finds the package in the environment of the mediator.
+    // The driver inherits the Python path from the mediator.
     let mut command = Command::new(AMBER);
     command
         .args(["mediator", "--listen", "127.0.0.1:0", "--driver"])
@@ -99,7 +99,7 @@ fn shown(page: &str, file: &str) -> String {
 }
 
 #[test]
-fn the_page_about_writing_a_driver_is_true() {
+fn the_programs_in_write_a_driver_work() {
     if !can_run("write a driver", "google.protobuf, grpc_tools") {
         return;
     }

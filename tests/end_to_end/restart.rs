@@ -1,5 +1,5 @@
-//! Whatever a driver does, the mediator goes on, says what is wrong and what to
-//! check, and brings it back.
+//! Whatever a driver does, the mediator keeps running, reports the problem with a hint, and
+//! restarts the driver.
 
 use std::fs;
 
@@ -80,14 +80,14 @@ fn without_a_grace_time_stubborn_drivers_end_and_nothing_hangs() {
 }
 
 #[test]
-fn many_that_end_at_the_same_moment_all_come_back() {
+fn many_drivers_that_end_at_once_all_restart() {
     let names: Vec<_> = (0..30).map(|id| format!("80:{id}")).collect();
     let drivers: Vec<_> = names.iter().map(|name| format!("{name}=cat")).collect();
     let drivers: Vec<_> = drivers.iter().map(String::as_str).collect();
     let mediator = Mediator::start(&drivers);
     let up = |name| mediator.wait_for_state(name, DriverState::Up).pid();
     let pids: Vec<_> = names.iter().map(|name| up(name)).collect();
-    // One signal may tell of the end of all of them.
+    // One signal may report the end of all of them.
     signal(mediator.pid(), Signal::SIGSTOP);
     for pid in &pids {
         signal(*pid, Signal::SIGKILL);
@@ -107,7 +107,7 @@ fn many_that_end_at_the_same_moment_all_come_back() {
 }
 
 #[test]
-fn drivers_that_cannot_start_say_what_to_check() {
+fn drivers_that_cannot_start_get_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("driver.py");
     fs::write(&script, "print('hello')\n").unwrap();
@@ -143,7 +143,7 @@ fn drivers_that_cannot_start_say_what_to_check() {
 }
 
 #[test]
-fn a_driver_that_dies_at_once_is_shown_with_its_last_words_and_given_up() {
+fn a_driver_that_dies_at_once_is_given_up_with_its_last_output() {
     let (mediator, _folder) = Mediator::configured(
         "[[driver]]\ndevice = '80:0'\ndeaths = 3\nbackoff_min_ms = 300\n\
          command = ['sh', '-c', 'echo no such port >&2; exit 3']\n\
@@ -172,7 +172,7 @@ fn a_driver_that_dies_at_once_is_shown_with_its_last_words_and_given_up() {
 }
 
 #[test]
-fn who_prints_to_stdout_is_told_so() {
+fn printing_to_stdout_is_reported() {
     let mediator = Mediator::start(&["80:0=sh -c 'echo Starting up; exec cat'"]);
     let line = mediator.wait_for_line("stdout is the wire");
     assert!(line.contains("Starting up"), "{line}");
@@ -186,7 +186,7 @@ fn who_prints_to_stdout_is_told_so() {
 }
 
 #[test]
-fn a_driver_that_closes_its_stdout_is_started_again() {
+fn a_driver_that_closes_its_stdout_is_restarted() {
     let mediator = Mediator::start(&["80:0=sh -c 'exec >&-; sleep 1000'"]);
     mediator.wait_for_line("closed its stdout");
     wait_for("the restart", || {
@@ -195,7 +195,7 @@ fn a_driver_that_closes_its_stdout_is_started_again() {
 }
 
 #[test]
-fn a_driver_that_hangs_is_started_again() {
+fn a_driver_that_hangs_is_restarted() {
     let (mediator, _folder) = Mediator::configured(
         "[[driver]]\ndevice = 'dummy:0'\ncommand = ['amber', 'driver', 'dummy']\n\
          ping_interval_ms = 100\n",
@@ -206,7 +206,7 @@ fn a_driver_that_hangs_is_started_again() {
     let pid = mediator.describe("dummy:0").pid();
     signal(pid, Signal::SIGSTOP);
     mediator.wait_for_line("has not answered 3 PINGs nor said anything else");
-    // SIGTERM does not reach a stopped process: SIGKILL does.
+    // SIGTERM does not reach a stopped process, but SIGKILL does.
     wait_for("another process", || {
         (mediator.describe("dummy:0").pid() != pid).then_some(())
     });
@@ -215,8 +215,8 @@ fn a_driver_that_hangs_is_started_again() {
 }
 
 #[test]
-fn stopping_goes_from_polite_to_firm() {
-    // This one ends neither at the end of stdin nor at SIGTERM.
+fn stopping_escalates_from_sigterm_to_sigkill() {
+    // This driver ends neither at the end of stdin nor on SIGTERM.
     let mediator = Mediator::start(&["80:0=sh -c 'trap \"\" TERM; while :; do sleep 1; done'"]);
     let pid = mediator.wait_for_state("80:0", DriverState::Up).pid();
     assert!(matches!(
@@ -238,7 +238,7 @@ fn stopping_goes_from_polite_to_firm() {
 }
 
 #[test]
-fn a_driver_knows_who_it_is() {
+fn a_driver_gets_its_identity_in_the_environment() {
     let mediator = Mediator::start(&["hokuyo:2=sh -c 'env | grep ^AMBER_ >&2; exec cat'"]);
     for line in [
         "AMBER_DEVICE=hokuyo:2",

@@ -1,5 +1,5 @@
-//! The demo's robot drives, sees and stops as it should. What is true is asked
-//! of the simulated world; everything between it and the clients is the real thing.
+//! The demo's robot drives, scans and stops correctly. The simulated world provides the true state;
+//! everything between it and the clients is real.
 
 use std::process::{Child, Stdio};
 use std::thread;
@@ -18,12 +18,12 @@ use crate::common::{Mediator, demo, signal, wait_for};
 #[path = "../../client-sdk/examples/wander.rs"]
 mod wander;
 
-/// How long the wheels turn without a command, in simulated seconds, and some
-/// more for a busy machine.
+/// How long the wheels turn without a command, in simulated seconds, with a margin for a busy
+/// machine.
 const IDLE_STOP_S: f64 = 4.0 + 4.0;
-/// Braking, and some more; much less than what a loss is noticed in.
+/// Braking time with a margin; much shorter than the time until a lost client is noticed.
 pub const AT_ONCE_S: f64 = 1.5;
-/// The part by which distances and speeds may be off.
+/// The relative tolerance of distances and speeds.
 const TOLERANCE: f64 = 0.03;
 
 #[test]
@@ -34,8 +34,7 @@ fn wandering_touches_no_wall_and_gets_every_scan() {
     let ((begin, end, at_last), seen) = robot.while_wandering(|| {
         let begin = robot.until("a scan", |state| state.scans > at_first.scans);
         let end = robot.until("20 seconds", |state| state.time_s > begin.time_s + 20.0);
-        // No scans any more: whoever wanders is blind, and stands still, with
-        // all that there were delivered.
+        // Without scans the client stops the robot, and all measured scans have been delivered.
         assert!(robot.amber(&["stop", "hokuyo:0"]));
         (begin, end, robot.until("it stands", stands))
     });
@@ -45,10 +44,10 @@ fn wandering_touches_no_wall_and_gets_every_scan() {
 
     assert_eq!(seen.missed, 0);
     let measured = at_last.scans - at_first.scans;
-    // The laser may have been stopped half way through one or two.
+    // The laser may have been stopped during a scan or two.
     assert!(
         seen.scans <= measured && seen.scans + 2 >= measured,
-        "{} of {measured} scans came",
+        "{} of {measured} scans arrived",
         seen.scans
     );
     let expected = |from: &State, to: &State| (to.time_s - from.time_s) * SCANS_PER_S;
@@ -56,7 +55,7 @@ fn wandering_touches_no_wall_and_gets_every_scan() {
     let scans = seen.scans as f64;
     assert!(
         least <= scans && scans <= most,
-        "{scans} scans, not {least} to {most}"
+        "{scans} scans, expected {least} to {most}"
     );
 }
 
@@ -66,7 +65,7 @@ fn three_seconds_at_300_mm_per_s_are_90_cm() {
     let runtime = runtime();
     runtime.block_on(async {
         let client = Client::connect(robot.demo.address).await.unwrap();
-        // A busy machine may hold up a command; a robot that is wrong stays wrong.
+        // A busy machine may delay a command, but a real error is repeatable.
         let mut problems = Vec::new();
         while let Err(problem) = robot.try_900_mm(&client.roboclaw(0)).await {
             problems.push(problem);
@@ -77,7 +76,7 @@ fn three_seconds_at_300_mm_per_s_are_90_cm() {
 }
 
 #[test]
-fn wheels_stop_when_whoever_drives_them_is_killed() {
+fn wheels_stop_when_the_commanding_client_is_killed() {
     let robot = Robot::start();
     let mut driver = robot.turning();
     driver.kill().unwrap();
@@ -89,7 +88,7 @@ fn wheels_stop_when_whoever_drives_them_is_killed() {
 }
 
 #[test]
-fn wheels_stop_at_once_when_whoever_drives_them_ends() {
+fn wheels_stop_at_once_when_the_commanding_client_ends() {
     let robot = Robot::start();
     for how in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let mut driver = robot.turning();
@@ -103,13 +102,13 @@ fn wheels_stop_at_once_when_whoever_drives_them_ends() {
 }
 
 #[test]
-fn unplugged_devices_come_back_without_a_restart() {
+fn unplugged_devices_recover_without_a_restart() {
     const DRIVERS: [&str; 2] = ["roboclaw:0", "hokuyo:0"];
     let robot = Robot::start();
     let pids = DRIVERS.map(|driver| robot.demo.describe(driver).pid());
     let ((), seen) = robot.while_wandering(|| {
         robot.until("it drives", drives);
-        // Without wheels the controllers stop them, without eyes the program.
+        // Without the wheels' driver the controllers stop, without scans the client stops.
         for device in ["roboclaw", "hokuyo"] {
             assert!(robot.sim(&["fault", "unplug", device]));
             robot.until("it stands", stands);
@@ -127,7 +126,7 @@ fn unplugged_devices_come_back_without_a_restart() {
         let now = robot.demo.describe(driver);
         assert_eq!((now.pid(), now.restarts()), (pid, 0), "{driver}");
     }
-    // The log tells the story in a few lines.
+    // The log describes this in a few lines.
     for driver in DRIVERS {
         let lines = robot.demo.output();
         let story = lines.iter().filter(|line| line.contains(driver)).count();
@@ -161,7 +160,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// A demo whose wheels can be used.
+/// A demo whose wheels are ready.
 pub struct Robot {
     pub demo: Mediator,
     folder: TempDir,
@@ -185,7 +184,7 @@ impl Robot {
         });
     }
 
-    /// Runs `amber` and says whether it worked.
+    /// Runs `amber` and returns whether it succeeded.
     pub fn amber(&self, args: &[&str]) -> bool {
         let output = self.demo.amber(args).output().unwrap();
         output.status.success()
@@ -209,7 +208,7 @@ impl Robot {
         wait_for(what, || Some(self.state()).filter(&is_true))
     }
 
-    /// Does something while the example wanders about.
+    /// Does something while the example drives around.
     fn while_wandering<T>(&self, action: impl FnOnce() -> T) -> (T, Seen) {
         let (enough, has_enough) = oneshot::channel::<()>();
         thread::scope(|scope| {
@@ -244,7 +243,7 @@ impl Robot {
         child.unwrap()
     }
 
-    /// Drives along the corridor, and says what was not as it should be.
+    /// Drives along the corridor, and returns any deviation.
     async fn try_900_mm(&self, wheels: &Roboclaw) -> Result<(), String> {
         const MM_S: i32 = 300;
         const TIME: Duration = Duration::from_secs(3);

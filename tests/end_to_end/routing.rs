@@ -1,5 +1,4 @@
-//! Frames find their way through real sockets and pipes, and nothing that comes
-//! in stops them.
+//! Frames are routed through real sockets and pipes, and no input stops the mediator.
 
 use std::io::Write;
 use std::thread;
@@ -8,7 +7,7 @@ use amber_proto::mediator::{self, reply, request};
 
 use crate::common::{Mediator, device, frame};
 
-/// `cat` is an echo driver: what comes on stdin goes to stdout.
+/// `cat` is an echo driver: it copies stdin to stdout.
 const ECHO: &str = "77:3=cat";
 
 #[test]
@@ -26,7 +25,7 @@ fn an_echo_of_every_size() {
 }
 
 #[test]
-fn many_clients_at_once_each_get_their_own_answers() {
+fn many_simultaneous_clients_each_get_their_own_replies() {
     let mediator = Mediator::start(&[ECHO]);
     thread::scope(|scope| {
         for client in 0u32..8 {
@@ -42,12 +41,11 @@ fn many_clients_at_once_each_get_their_own_answers() {
     });
 }
 
-/// What is handed to the system as one packet, to be cut apart, arrives as the
-/// datagrams that it was made of, and in order.
+/// Datagrams passed to the system as one packet arrive as separate datagrams, in order.
 #[test]
-fn answers_that_come_all_at_once_are_datagrams_of_their_own() {
-    // It gathers a hundred frames of 20 bytes and writes them at once. There is
-    // a PING among them, so the last ones wait in vain for more.
+fn replies_sent_at_once_arrive_as_separate_datagrams() {
+    // The driver collects a hundred frames of 20 bytes and writes them at once. One of them is a
+    // PING, so the last frames are never completed.
     let gather = "77:3=dd bs=2000 iflag=fullblock status=none";
     let mediator = Mediator::start(&[gather]);
     let peer = mediator.peer();
@@ -62,7 +60,7 @@ fn answers_that_come_all_at_once_are_datagrams_of_their_own() {
 }
 
 #[test]
-fn malformed_datagrams_change_nothing_but_counters() {
+fn malformed_datagrams_change_only_counters() {
     let mediator = Mediator::start(&[ECHO]);
     let (good, bad) = (mediator.peer(), mediator.peer());
     good.wait_for_echo(device("77:3"), b"before");
@@ -99,7 +97,7 @@ fn malformed_datagrams_change_nothing_but_counters() {
         }
         good.wait_for_echo(device("77:3"), b"still here");
         assert_eq!(mediator.dropped(name) - before, 10, "{name}");
-        assert_eq!(sum(&mediator) - all, 10, "{name}: and no other");
+        assert_eq!(sum(&mediator) - all, 10, "{name}: no other counter");
     }
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..300 {

@@ -1,4 +1,4 @@
-//! The client SDK against a real mediator and real drivers.
+//! Tests of the client SDK with a real mediator and real drivers.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn requests_are_answered_and_fail_at_once_when_nobody_is_there() {
+fn requests_are_answered_or_fail_at_once_without_a_driver() {
     let mediator = Mediator::start(&[DUMMY]);
     run(async {
         let client = Client::connect(mediator.address).await.unwrap();
-        // The deadline is long: only a reason can be this quick.
+        // The deadline is long, so only a refusal can be this quick.
         let client = client.with_deadline(PATIENCE * 2);
         let dummy = client.dummy(0);
         dummy.message("hello").await.unwrap();
@@ -39,7 +39,7 @@ fn requests_are_answered_and_fail_at_once_when_nobody_is_there() {
 }
 
 #[test]
-fn a_subscription_goes_on_when_the_driver_is_back() {
+fn a_subscription_resumes_after_a_restart() {
     let mediator = Mediator::start(&[DUMMY]);
     run(async {
         let client = Client::connect(mediator.address).await.unwrap();
@@ -60,7 +60,7 @@ fn a_subscription_goes_on_when_the_driver_is_back() {
 }
 
 #[test]
-fn a_client_that_had_to_make_room_is_served_again() {
+fn an_evicted_client_is_served_again() {
     let (mediator, _folder) = Mediator::configured(
         "[limits]\nclients = 1\n[[driver]]\ndevice = 'dummy:0'\ncommand = ['amber', 'driver', 'dummy']\n",
     );
@@ -70,7 +70,7 @@ fn a_client_that_had_to_make_room_is_served_again() {
         updates.next().await.unwrap();
         let forgotten = Event::Interrupted(Interruption::Forgotten);
         loop {
-            // Whoever asks takes its place.
+            // This request takes its place.
             mediator.statistics();
             let event = tokio::time::timeout(Duration::from_millis(100), updates.next_event());
             if event.await.ok().flatten().as_ref() == Some(&forgotten) {
@@ -83,7 +83,7 @@ fn a_client_that_had_to_make_room_is_served_again() {
 }
 
 #[test]
-fn a_client_that_goes_is_missed_by_nobody() {
+fn a_client_that_leaves_is_forgotten_everywhere() {
     let mediator = Mediator::start(&[DUMMY]);
     let frames = || mediator.describe("dummy:0").counters.unwrap().frames_out();
     run(async {
@@ -93,7 +93,7 @@ fn a_client_that_goes_is_missed_by_nobody() {
         client.close().await;
     });
     wait_for("its goodbye", || (mediator.gone() > 0).then_some(()));
-    // The driver was told, too, and publishes to nobody: 10 frames a second end.
+    // The driver was notified, too, and stops publishing 10 frames per second.
     wait_for("silence", || {
         let before = frames();
         std::thread::sleep(Duration::from_millis(350));
@@ -116,9 +116,9 @@ fn the_blocking_facade() {
 }
 
 #[test]
-fn devices_of_ones_own_take_raw_bytes() {
-    // `cat` answers a request with the request itself, which carries no ackNum:
-    // what comes back counts as published.
+fn user_defined_devices_take_raw_bytes() {
+    // `cat` answers a request with the request itself, which has no ackNum, so the reply counts as
+    // a publication.
     let mediator = Mediator::start(&["77:3=cat"]);
     run(async {
         let client = Client::connect(mediator.address).await.unwrap();
@@ -129,7 +129,7 @@ fn devices_of_ones_own_take_raw_bytes() {
             .send_raw(message.clone())
             .await
             .unwrap();
-        // The number that every request gets stands behind it.
+        // The number that every request gets follows the message.
         while !all.next().await.unwrap().message.starts_with(&message) {}
         client.close().await;
     });

@@ -1,5 +1,4 @@
-//! Under a service manager: readiness, watchdog, reload, log, the end in bounded
-//! time.
+//! Tests with a service manager: readiness, watchdog, reload, log, and a shutdown in bounded time.
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
@@ -20,7 +19,7 @@ use crate::common::{
     AMBER, Mediator, PATIENCE, device, is_running, lines_of, root, signal, wait_for,
 };
 
-/// What systemd would hear.
+/// Receives the notifications for systemd.
 struct Manager {
     socket: UnixDatagram,
     folder: TempDir,
@@ -49,7 +48,7 @@ impl Manager {
         lines.map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
     }
 
-    /// Waits for a message with this in it.
+    /// Waits for a message with this key.
     fn wait_for(&self, key: &str) -> HashMap<String, String> {
         wait_for(key, || Some(self.next()).filter(|m| m.contains_key(key)))
     }
@@ -62,7 +61,7 @@ fn mediator(arguments: &[&str]) -> Command {
     command
 }
 
-/// A file with a configuration, in a folder of its own.
+/// A configuration file in its own folder.
 fn configuration(text: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("amber.toml");
@@ -71,7 +70,7 @@ fn configuration(text: &str) -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn a_service_manager_hears_of_readiness_reload_watchdog_and_end() {
+fn a_service_manager_is_notified_of_readiness_reload_watchdog_and_end() {
     let manager = Manager::new();
     let (_folder, file) = configuration(
         "[[driver]]\ndevice = '5:0'\n\
@@ -98,7 +97,7 @@ fn a_service_manager_hears_of_readiness_reload_watchdog_and_end() {
 
     signal(mediator.pid(), Signal::SIGTERM);
     let stopping = manager.wait_for("STOPPING");
-    // Twice the grace time and three seconds, as documented.
+    // Twice the grace time plus three seconds, as documented.
     assert_eq!(stopping["EXTEND_TIMEOUT_USEC"], "5000000");
     assert!(mediator.wait().success());
 
@@ -122,7 +121,7 @@ fn a_mediator_that_hangs_feeds_no_watchdog() {
     let mediator = Mediator::run(command);
     manager.wait_for("WATCHDOG");
     signal(mediator.pid(), Signal::SIGSTOP);
-    // What was on its way, and then nothing.
+    // Messages in transit, and then no more.
     manager
         .socket
         .set_read_timeout(Some(2 * PATIENCE / 30))
@@ -135,7 +134,7 @@ fn a_mediator_that_hangs_feeds_no_watchdog() {
     manager.wait_for("WATCHDOG");
 }
 
-/// A file that takes long to be opened, until this is dropped: somebody has a lease on it.
+/// A file whose opening is delayed by a lease, until this is dropped.
 struct Slow {
     process: Child,
     says: Receiver<String>,
@@ -160,7 +159,7 @@ impl Slow {
         slow
     }
 
-    /// Waits until somebody opens the file.
+    /// Waits until a process opens the file.
     fn wait_for_reader(&self) {
         self.wait_for("wanted");
     }
@@ -179,7 +178,7 @@ impl Drop for Slow {
 }
 
 #[test]
-fn a_configuration_that_takes_long_to_read_holds_nothing_up() {
+fn a_slow_configuration_file_blocks_nothing() {
     let (_folder, file) = configuration("[[driver]]\ndevice = '5:0'\ncommand = ['cat']\n");
     let mut mediator = Mediator::run(mediator(&["-c", file.to_str().unwrap()]));
     mediator.peer().wait_for_echo(device("5:0"), b"before");
@@ -190,7 +189,7 @@ fn a_configuration_that_takes_long_to_read_holds_nothing_up() {
     drop(slow);
     mediator.wait_for_line("drivers unchanged: 1");
 
-    // Nor does it hold up the end.
+    // It does not delay the shutdown either.
     let slow = Slow::new(&file);
     signal(mediator.pid(), Signal::SIGHUP);
     slow.wait_for_reader();
@@ -199,7 +198,7 @@ fn a_configuration_that_takes_long_to_read_holds_nothing_up() {
 }
 
 #[test]
-fn a_reload_that_is_asked_for_during_another_comes_after_it() {
+fn a_reload_requested_during_another_follows_it() {
     let (_folder, file) = configuration("[[driver]]\ndevice = '5:0'\ncommand = ['cat']\n");
     let manager = Manager::new();
     let mut command = mediator(&["-c", file.to_str().unwrap()]);
@@ -216,9 +215,9 @@ fn a_reload_that_is_asked_for_during_another_comes_after_it() {
     first.wait_for_reader();
     let reloading = manager.wait_for("RELOADING");
     signal(mediator.pid(), Signal::SIGHUP);
-    // It has seen that signal when it answers.
+    // The mediator has seen that signal when it answers.
     mediator.peer().wait_for_echo(device("5:0"), b"meanwhile");
-    // The next one finds another file.
+    // The next reload finds another file.
     fs::remove_file(&file).unwrap();
     fs::write(&file, drivers("77:2")).unwrap();
     drop(first);
@@ -235,7 +234,7 @@ fn a_reload_that_is_asked_for_during_another_comes_after_it() {
 }
 
 #[test]
-fn a_configuration_that_is_a_pipe_is_refused_and_later_ones_are_read() {
+fn a_pipe_as_configuration_is_refused_and_later_files_are_read() {
     let (_folder, file) = configuration("[[driver]]\ndevice = '5:0'\ncommand = ['cat']\n");
     let mediator = Mediator::run(mediator(&["-c", file.to_str().unwrap()]));
     let text = fs::read(&file).unwrap();
@@ -250,7 +249,7 @@ fn a_configuration_that_is_a_pipe_is_refused_and_later_ones_are_read() {
 }
 
 #[test]
-fn lines_for_the_journal_begin_with_their_priority() {
+fn lines_for_the_journal_start_with_their_priority() {
     let mut command = Command::new("sh");
     command.args([
         "-c",
@@ -278,7 +277,7 @@ fn the_log_is_json_on_request() {
     assert_eq!(line["fields"]["driver"], "dummy:0");
 }
 
-/// Ends neither with its stdin nor by SIGTERM, and has children like that.
+/// Ignores the end of stdin and SIGTERM, and has such children.
 const STUBBORN: &str = "trap \"\" TERM; (while :; do sleep 1000; done) & while :; do sleep 1; done";
 
 fn stubborn(grace_ms: u32) -> (Mediator, u32, TempDir) {
@@ -293,7 +292,7 @@ fn stubborn(grace_ms: u32) -> (Mediator, u32, TempDir) {
 }
 
 #[test]
-fn a_driver_that_ignores_everything_does_not_hold_up_the_end() {
+fn a_driver_that_ignores_everything_does_not_delay_the_shutdown() {
     let (mut mediator, pid, _folder) = stubborn(100);
     signal(mediator.pid(), Signal::SIGTERM);
     assert!(mediator.wait().success());
@@ -301,8 +300,8 @@ fn a_driver_that_ignores_everything_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_second_signal_ends_it_faster() {
-    // Left alone, this one may take its time: longer than this test waits.
+fn a_second_signal_shortens_the_shutdown() {
+    // Without intervention the shutdown would take longer than this test waits.
     let (mut mediator, pid, _folder) = stubborn(10 * PATIENCE.as_millis() as u32);
     signal(mediator.pid(), Signal::SIGTERM);
     mediator.wait_for_line("a second signal ends at once");
@@ -313,7 +312,7 @@ fn a_second_signal_ends_it_faster() {
     });
 }
 
-/// A line of the unit, without its key.
+/// The value of a key in the unit.
 fn of_the_unit(key: &str) -> String {
     let unit = fs::read_to_string(root().join("scripts/systemd/amber.service")).unwrap();
     let line = unit
@@ -323,9 +322,9 @@ fn of_the_unit(key: &str) -> String {
 }
 
 #[test]
-fn systemd_understands_the_unit() {
+fn systemd_accepts_the_unit() {
     let unit = fs::read_to_string(root().join("scripts/systemd/amber.service")).unwrap();
-    // There is no program at its usual place here, nor is the user.
+    // The program and the user of the unit do not exist here.
     let unit = unit.replace("/usr/local/bin/amber", AMBER);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("amber.service");
@@ -335,7 +334,7 @@ fn systemd_understands_the_unit() {
         .arg(&file)
         .output();
     let Ok(verify) = verify else {
-        eprintln!("SKIP systemd_understands_the_unit: no systemd-analyze here");
+        eprintln!("SKIP systemd_accepts_the_unit: systemd-analyze is missing");
         return;
     };
     let text = String::from_utf8_lossy(&verify.stderr);
@@ -344,10 +343,10 @@ fn systemd_understands_the_unit() {
 }
 
 #[test]
-fn systemd_ends_it_politely() {
+fn systemd_stops_it_cleanly() {
     let mut mediator = Mediator::start(&["80:0=sh -c 'cat; echo bye >&2'"]);
     mediator.wait_for_state("80:0", DriverState::Up);
-    // systemd makes one dollar sign of two.
+    // systemd turns two dollar signs into one.
     let stop = shell_words::split(&of_the_unit("ExecStop").replace("$$", "$")).unwrap();
     let mut stop = Command::new(&stop[0])
         .args(&stop[1..])
@@ -363,7 +362,7 @@ fn systemd_ends_it_politely() {
 #[test]
 fn no_privileges_are_needed() {
     const NOBODY: u32 = 65534;
-    // Who runs the tests as somebody else has shown it already.
+    // If another user runs the tests, they have already shown this.
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         return;
     }

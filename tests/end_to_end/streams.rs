@@ -1,5 +1,5 @@
-//! Whatever becomes of the streams of a driver: all that it says is read, its end is
-//! seen, and nobody else waits for it.
+//! Whatever happens to the streams of a driver: all its output is read, its end is noticed, and
+//! other drivers are not delayed.
 
 use std::fs;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::common::{Mediator, device, is_running, signal, wait_for};
 /// More than a pipe holds, and not a multiple of that.
 const FLOOD_BYTES: usize = 1_000_000;
 
-/// Frames for a client that nobody knows.
+/// Frames for an unknown client.
 fn frames(bytes: usize) -> (Vec<u8>, u64) {
     let (mut all, mut count) = (Vec::new(), 0);
     while all.len() < bytes {
@@ -30,7 +30,7 @@ fn frames(bytes: usize) -> (Vec<u8>, u64) {
 }
 
 #[test]
-fn the_end_of_stdout_is_seen_right_after_a_flood() {
+fn the_end_of_stdout_is_noticed_right_after_a_flood() {
     const DRIVERS: usize = 4;
     let folder = tempfile::tempdir().unwrap();
     let flood = folder.path().join("flood");
@@ -55,10 +55,10 @@ fn the_end_of_stdout_is_seen_right_after_a_flood() {
 }
 
 #[test]
-fn a_frame_that_has_come_is_not_missed_by_a_mediator_that_was_kept_from_looking() {
+fn a_delayed_mediator_does_not_miss_a_complete_frame() {
     let folder = tempfile::tempdir().unwrap();
     let (go, gone) = (folder.path().join("go"), folder.path().join("gone"));
-    // A frame and a half; the other half when the test says so.
+    // One and a half frames; the test triggers the other half.
     let half = r"\000\003\032\001\143\000\002";
     let driver = format!(
         "80:0=sh -c 'printf \"{half}ok{half}\"; while [ ! -e {go} ]; do sleep 0.01; done; \
@@ -72,7 +72,7 @@ fn a_frame_that_has_come_is_not_missed_by_a_mediator_that_was_kept_from_looking(
     signal(mediator.pid(), Signal::SIGSTOP);
     fs::write(go, "").unwrap();
     wait_for("the second frame", || gone.exists().then_some(()));
-    // For so long it may be only half a frame.
+    // The time for which a partial frame is accepted.
     thread::sleep(PARTIAL_FRAME);
     signal(mediator.pid(), Signal::SIGCONT);
     wait_for("the second frame", || (frames() >= 2).then_some(()));
@@ -81,8 +81,8 @@ fn a_frame_that_has_come_is_not_missed_by_a_mediator_that_was_kept_from_looking(
 }
 
 #[test]
-fn what_a_driver_says_last_is_read_to_its_end() {
-    // More than is read at once, and a line that has no end.
+fn the_last_output_of_a_driver_is_read_completely() {
+    // More than one read returns, and a line without an end.
     let script = "head -c 60000 /dev/zero | tr \"\\\\000\" x >&2; echo >&2; \
                   printf \"the last word\" >&2; exit 3";
     let (mediator, _folder) = once(script);
@@ -92,7 +92,7 @@ fn what_a_driver_says_last_is_read_to_its_end() {
 }
 
 #[test]
-fn words_without_end_keep_nobody_waiting() {
+fn endless_output_delays_no_other_driver() {
     let mediator = Mediator::start(&["80:0=sh -c 'yes >&2 & exec cat'", "5:0=cat"]);
     mediator.wait_for_line("driver=80:0");
     let peer = mediator.peer();
@@ -104,9 +104,9 @@ fn words_without_end_keep_nobody_waiting() {
     assert_eq!((driver.restarts(), driver.state()), (0, DriverState::Up));
 }
 
-/// A driver that exits and leaves something behind which holds its streams. Nobody
-/// ends that at once: it has left the process group and cleared its environment, so
-/// another driver may have started it.
+/// A driver that exits and leaves a process behind that holds its streams. That process is not
+/// ended at once: it has left the process group and cleared its environment, so another driver may
+/// have started it.
 fn check_stray(redirection: &str) {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
@@ -155,11 +155,11 @@ fn only_once(script: &str) -> String {
 }
 
 #[test]
-fn a_driver_that_is_flooded_goes_on_afterwards() {
+fn a_driver_works_after_a_flood() {
     let mediator = Mediator::start(&["5:0=cat"]);
     let peer = mediator.peer();
     let message = [b'x'; 1000];
-    // Many ports, so that many answers come in one turn of the driver.
+    // Many ports, so that many replies arrive in one turn of the driver.
     let flood: Vec<_> = (0..50).map(|_| mediator.peer()).collect();
     for _ in 0..200 {
         for one in &flood {

@@ -1,4 +1,4 @@
-//! House rules that the compiler does not know.
+//! House rules that the compiler cannot check.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A device that does not work tells its story, though its driver stays up.
+//! A device that does not work is reported, while its driver stays up.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use amber_proto::mediator::DriverState;
 use crate::common::{AMBER, Mediator, READY, Running, demo, wait_for};
 
 #[test]
-fn a_device_that_is_unplugged_tells_its_story_and_comes_back() {
+fn an_unplugged_device_is_reported_and_recovers() {
     let (demo, folder) = demo();
     for ready in READY {
         demo.wait_for_line(ready);
@@ -21,7 +21,7 @@ fn a_device_that_is_unplugged_tells_its_story_and_comes_back() {
         let (_, trouble) = trouble.split_once(" trouble: ").expect(&trouble);
         assert!(trouble.contains(name), "{trouble}");
 
-        // More may follow, such as why it cannot be opened again.
+        // More reports may follow, such as why the port cannot be reopened.
         let pid = demo.describe(device).pid();
         let all = output(&demo, &["devices"]);
         assert!(all.contains(&format!("{device} is up, but: ")), "{all}");
@@ -48,7 +48,7 @@ fn a_device_that_is_unplugged_tells_its_story_and_comes_back() {
 }
 
 #[test]
-fn a_driver_in_any_language_says_so_in_a_few_bytes() {
+fn a_driver_in_any_language_can_report_trouble() {
     // No header, and a DATA message with `health`: TROUBLE, "lost".
     let frame = r"\000\000\000\015\020\001\272\013\010\010\002\022\004lost";
     let driver = format!("77:0=sh -c 'printf \"{frame}\"; cat >/dev/null'");
@@ -61,7 +61,7 @@ fn a_driver_in_any_language_says_so_in_a_few_bytes() {
 }
 
 #[test]
-fn the_log_has_the_level_of_the_driver_and_says_it_once() {
+fn the_log_keeps_the_level_of_the_driver_and_reports_trouble_once() {
     let mediator = Mediator::start(&["hokuyo:0=amber driver hokuyo --port /nowhere/hokuyo"]);
     let line = mediator.wait_for_line("/nowhere/hokuyo is not there; trying again");
     assert_eq!(line.matches("WARN").count(), 1, "{line}");
@@ -78,7 +78,7 @@ fn the_log_has_the_level_of_the_driver_and_says_it_once() {
 }
 
 #[test]
-fn commands_say_why_an_unplugged_device_does_not_answer() {
+fn commands_report_why_an_unplugged_device_does_not_answer() {
     let (demo, folder) = demo();
     for ready in READY {
         demo.wait_for_line(ready);
@@ -115,7 +115,7 @@ fn commands_say_why_an_unplugged_device_does_not_answer() {
 }
 
 #[test]
-fn commands_that_a_driver_refuses_have_failed() {
+fn rejected_commands_fail() {
     let (demo, _folder) = demo();
     for ready in READY {
         demo.wait_for_line(ready);
@@ -126,7 +126,7 @@ fn commands_that_a_driver_refuses_have_failed() {
         (&["call", "roboclaw", "drive", "3000", "3000"], "3000"),
         (
             &["drive", "--left", "2000", "--right", "2000", "--for", "1"],
-            // The driver does not log the same refusal again so soon.
+            // The driver does not log the same rejection again so soon.
             "the wheels of roboclaw:0 do not turn",
         ),
         (&["start", "maestro"], "maestro:0 is already running"),
@@ -138,7 +138,7 @@ fn commands_that_a_driver_refuses_have_failed() {
     output(&demo, &["call", "roboclaw", "drive", "100", "100"]);
 }
 
-/// What a command that fails prints on stderr.
+/// The stderr of a command that fails.
 #[track_caller]
 fn refused(mediator: &Mediator, args: &[&str]) -> String {
     let output = mediator.amber(args).output().unwrap();

@@ -1,8 +1,8 @@
 """Reads messages with Google's protobuf and writes them again.
 
-The first argument is a descriptor set as protoc writes it. Each line of stdin
+The first argument is a descriptor set of protoc. Each line of stdin
 is the full name of a message and its bytes in hex; each line of stdout is
-what became of the bytes, or what was wrong with them.
+the rewritten bytes, or an error message.
 """
 
 import sys
