@@ -5,8 +5,7 @@
 //! cargo run --example drive_square                # in another; Ctrl-C stops
 //! ```
 //!
-//! Without looking at the world the corners add up to a small error: compare
-//! with `amber sim state`.
+//! Without feedback from sensors the errors of the corners add up: compare with `amber sim state`.
 
 #![allow(clippy::print_stderr)] // For people.
 
@@ -20,9 +19,9 @@ use tokio::time::{Instant, sleep};
 
 const SIDE_MM: f64 = 300.0;
 const SPEED_MM_S: i32 = 250;
-/// A robot with four wheels turns as if its wheels were so far apart.
+/// The effective distance between the wheels of a four-wheeled robot in turns.
 const TRACK_MM: f64 = 420.0;
-/// Commands are repeated: the wheels stop by themselves when none come.
+/// Commands are repeated, because the wheels stop without them.
 const REPEAT: Duration = Duration::from_millis(200);
 
 #[tokio::main(flavor = "current_thread")]
@@ -62,7 +61,7 @@ async fn square(wheels: &Roboclaw) -> Result<()> {
     Ok(())
 }
 
-/// Drives until each wheel has rolled so far, and stops.
+/// Drives until each wheel has rolled this distance, and stops.
 async fn drive(wheels: &Roboclaw, speeds: WheelSpeeds, distance_mm: f64) -> Result<()> {
     let end = Instant::now() + Duration::from_secs_f64(distance_mm / f64::from(SPEED_MM_S));
     while Instant::now() < end {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use amber_client::blocking::Client;
 use amber_client::picture;
 
-/// A laser that was off needs a moment.
+/// A laser that was off needs some time for the first scan.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The error is what people are to read.
+/// The error is a text for people.
 fn run() -> Result<(), String> {
     let file = env::args().nth(1).unwrap_or_else(|| "scan.png".into());
     let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1".into());

@@ -1,13 +1,12 @@
-//! Drives about for ever without touching a wall.
+//! Drives around without touching a wall, until Ctrl-C.
 //!
 //! ```sh
 //! cargo run --release -- demo                      # in one terminal
 //! cargo run --example wander                       # in another; Ctrl-C stops
 //! ```
 //!
-//! The rule is simple: go on while the way ahead is free, slower the less room
-//! there is, and keep off what is beside; where it is not free, turn in place
-//! to the side with more room.
+//! The rule is simple: drive on while the path ahead is free, slower with less space, and keep away
+//! from obstacles at the sides. If the path is blocked, turn in place to the side with more space.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // For people.
 
@@ -18,15 +17,15 @@ use std::time::Duration;
 use amber_client::{Client, Result, Scan, WheelSpeeds};
 use tokio::time::timeout;
 
-/// Half of the way that has to be free, from the middle of the robot.
+/// Half of the width that must be free.
 const HALF_WIDTH_MM: f64 = 260.0;
-/// Nearer than this ahead, the robot turns.
+/// The robot turns if an obstacle ahead is nearer.
 const TURN_AT_MM: f64 = 500.0;
-/// It turns until so much is free.
+/// It turns until this distance is free.
 const FREE_MM: f64 = 900.0;
 const FASTEST_MM_S: f64 = 300.0;
 const TURN_MM_S: i32 = 120;
-/// Scans come ten times a second; after so long without any, it stands still.
+/// The robot stops after this time without a scan; scans come ten times per second.
 const BLIND: Duration = Duration::from_millis(500);
 
 #[tokio::main(flavor = "current_thread")]
@@ -54,15 +53,15 @@ async fn run() -> Result<()> {
     wandered
 }
 
-/// What has come so far.
+/// The scans received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) scans: u64,
-    /// So many scans came faster than they were looked at.
+    /// Scans that arrived faster than they were processed.
     pub(crate) missed: u64,
 }
 
-/// Drives about until the client ends. Who drops this must stop the wheels.
+/// Drives around until the client ends. After dropping this, stop the wheels.
 pub(crate) async fn wander(client: &Client, seen: &mut Seen) -> Result<()> {
     let (wheels, laser) = (client.roboclaw(0), client.hokuyo(0));
     let mut scans = laser.subscribe().await?;
@@ -93,8 +92,8 @@ impl Mood {
         let ahead = ahead_mm(scan);
         match self {
             Self::Ahead if ahead < TURN_AT_MM => {
-                // The side with more room; kept until there is a way, so that
-                // corners do not make it waver.
+                // The side with more space. The direction is kept until the path is free, so that
+                // the robot does not oscillate in corners.
                 if room_mm(scan, -110.0, -20.0) > room_mm(scan, 20.0, 110.0) {
                     Self::TurnLeft
                 } else {
@@ -112,18 +111,18 @@ impl Mood {
             Self::TurnRight => WheelSpeeds::sides(TURN_MM_S, -TURN_MM_S),
             Self::Ahead => {
                 let speed = ((ahead_mm(scan) - TURN_AT_MM) * 0.6 + 60.0).min(FASTEST_MM_S);
-                // Away from what is near beside.
+                // Steer away from obstacles at the sides.
                 let left = nearest_mm(scan, -100.0, -25.0).min(600.0);
                 let right = nearest_mm(scan, 25.0, 100.0).min(600.0);
                 let turn = ((left - right) * 0.25).clamp(-0.4 * speed, 0.4 * speed);
-                // More room on the left: the right wheels go faster.
+                // With more space on the left, the right wheels turn faster.
                 WheelSpeeds::sides((speed - turn) as i32, (speed + turn) as i32)
             }
         }
     }
 }
 
-/// How far the robot could go straight on.
+/// The free distance straight ahead.
 fn ahead_mm(scan: &Scan) -> f64 {
     let ahead = scan.valid_points().filter_map(|point| {
         let (angle, distance) = (point.angle_deg.to_radians(), f64::from(point.distance_mm));
