@@ -13,7 +13,7 @@ pub enum OptionsError {
     /// The file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Why.
         error: io::Error,
@@ -21,15 +21,15 @@ pub enum OptionsError {
     /// The file contains an error.
     #[error("{}:{line}:{column}: {message}", path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
         /// Counted from 1.
         column: usize,
-        /// What is wrong.
+        /// The error.
         message: String,
-        /// What to write instead.
+        /// The suggested correction.
         hint: Option<String>,
     },
     /// A value is invalid.

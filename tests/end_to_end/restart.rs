@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::common::{Mediator, device, is_running, signal, wait_for};
 
 #[test]
-fn a_killed_driver_comes_back_and_others_do_not_notice() {
+fn a_killed_driver_restarts_without_affecting_others() {
     let mediator = Mediator::start(&["5:0=cat", "77:3=cat"]);
     let peer = mediator.peer();
     peer.wait_for_echo(device("5:0"), b"x");

@@ -175,7 +175,7 @@ class Clients(unittest.TestCase):
         for number in range(amber.aio.BUFFER + 5):
             self.mediator.send((4, 0), scan(1000 + number))
         self.mediator.answers[(2, 0)] = lambda ask: [speeds(ask.synNum, 2)]
-        self.robot.roboclaw().speeds()  # so all scans are here
+        self.robot.roboclaw().speeds()  # all scans have arrived by now
         self.assertEqual(scans.next(PATIENCE).nearest().distance_mm, 1005)
         self.assertEqual(scans.missed, 5)
 

@@ -264,7 +264,7 @@ static void publish(void) {
     header.length = packed.length = message.length = 0;
     message.overflow = false;
     amber_put_number(&message, AMBER_TYPE, AMBER_DATA);
-    amber_put_number(&message, AMBER_ACK_NUM, 0); /* present: that marks published data */
+    amber_put_number(&message, AMBER_ACK_NUM, 0); /* an ackNum of 0 marks published data */
     if (subscriber_count == 0 || driver->publish == NULL || !driver->publish(&message)) return;
     for (size_t i = 0; i < subscriber_count; i++) put_varint(&packed, (uint64_t)subscribers[i]);
     amber_put_bytes(&header, 3, packed.data, packed.length);
@@ -287,7 +287,7 @@ static void handle(amber_bytes header, amber_bytes message) {
     case AMBER_PING:
         amber_put_number(&answer, AMBER_TYPE, AMBER_PONG);
         if (numbered) amber_put_number(&answer, AMBER_ACK_NUM, (uint32_t)number.value);
-        send_frame(header, &answer); /* the same header: it names who asked */
+        send_frame(header, &answer); /* the header of the request names the client */
         break;
     case AMBER_DATA:
         if (driver->request == NULL) break;
@@ -307,7 +307,7 @@ static void handle(amber_bytes header, amber_bytes message) {
                 driver->client_gone(clients[i]);
         }
         break;
-    default: /* the rest is not for a driver like this */
+    default: /* other types do not concern this driver */
         break;
     }
 }

@@ -43,8 +43,8 @@ typedef struct {
 /* One field of a message. */
 typedef struct {
     uint32_t number;
-    uint64_t value;    /* of a number or a flag; the bits of a double or float */
-    amber_bytes bytes; /* of a text, bytes, or a message inside */
+    uint64_t value;    /* a number or a flag, or the bits of a double or float */
+    amber_bytes bytes; /* a text, bytes, or an embedded message */
 } amber_field;
 
 /* Takes the next field off `rest`. Returns false at the end, or if the bytes are not

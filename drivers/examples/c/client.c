@@ -79,14 +79,14 @@ static bool request(int s, int32_t device_type, uint32_t flag, amber_bytes *answ
         amber_field type, number = {0};
         if (!amber_open_datagram(datagram, (size_t)length, answer)) continue;
         if (!amber_find(*answer, AMBER_TYPE, &type)) continue;
-        if (type.value == AMBER_PING) { /* the mediator wants to know whether we are there */
+        if (type.value == AMBER_PING) { /* the mediator checks that this client is alive */
             bool numbered = amber_find(*answer, AMBER_SYN_NUM, &number);
             tell_mediator(s, AMBER_PONG, numbered ? AMBER_ACK_NUM : 0, number.value);
         } else if (amber_find(*answer, AMBER_ACK_NUM, &number) && number.value == last_number) {
             return type.value == AMBER_DATA; /* or DRIVER_DIED: the device is not available */
         }
     }
-    return false; /* UDP may lose either; or nobody is there */
+    return false; /* no reply: UDP may lose a packet, or no mediator is running */
 }
 
 int main(int count, char **arguments) {
@@ -100,7 +100,7 @@ int main(int count, char **arguments) {
     amber_bytes answer;
     amber_field field;
 
-    /* After this, the mediator reports missing devices at once, so no request waits for a timeout. */
+    /* After this, the mediator reports missing devices at once, without a timeout. */
     tell_mediator(s, AMBER_PING, 0, 0);
     if (request(s, DUMMY, 52, &answer)) { /* get_status */
         answers++;
@@ -120,7 +120,7 @@ int main(int count, char **arguments) {
             }
         }
     }
-    tell_mediator(s, AMBER_CLIENT_DIED, 0, 0); /* good-bye, to all that we have used */
+    tell_mediator(s, AMBER_CLIENT_DIED, 0, 0); /* tells all devices that this client leaves */
     close(s);
     if (answers == 0) fprintf(stderr, "error: no answer; is a mediator with a dummy or a thermometer running there?\n");
     return answers > 0 ? 0 : 1;

@@ -68,7 +68,7 @@ final class Client {
         }
     }
 
-    /** The answer with the number of the request; null if the device is missing or UDP lost a packet. */
+    /** The answer to a request; null if the device is missing or UDP lost a packet. */
     private DriverMsg request(int deviceType, DriverMsg.Builder question) throws Exception {
         int number = ++lastNumber;
         try {
@@ -83,7 +83,7 @@ final class Client {
                     return message.getType() == MsgType.DATA ? message : null;
                 }
             }
-        } catch (SocketTimeoutException | PortUnreachableException nobody) {
+        } catch (SocketTimeoutException | PortUnreachableException unreachable) {
             return null;
         }
     }

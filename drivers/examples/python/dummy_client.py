@@ -51,8 +51,8 @@ class Client:
                 (length,) = struct.unpack_from(">H", frame)
                 message = amber.DriverMsg.FromString(frame[2 + length + 2 :])
             except Exception:
-                continue  # anybody can send us anything
-            if message.type == amber.DriverMsg.PING:  # the mediator wants to know whether we are there
+                continue  # any program can send to this port
+            if message.type == amber.DriverMsg.PING:  # the mediator checks that this client is alive
                 pong = amber.DriverMsg(type=amber.DriverMsg.PONG)
                 if message.HasField("synNum"):
                     pong.ackNum = message.synNum

@@ -59,7 +59,7 @@ class Pipe:
     def __init__(self):
         self.input = sys.stdin.buffer
         self.output = sys.stdout.buffer
-        sys.stdout = sys.stderr  # a stray print() must not get between frames
+        sys.stdout = sys.stderr  # output of print() must not corrupt the frames
         self.writing = threading.Lock()
 
     def receive(self):
@@ -147,7 +147,7 @@ class Driver:
                 self.changed.wait_for(lambda: self.subscribers)
                 data = self.device.publish()
                 data.type = amber.DriverMsg.DATA
-                data.ackNum = 0  # present: that marks published data
+                data.ackNum = 0  # an ackNum of 0 marks published data
                 # Sent under the lock, so that a client that has left gets no further message.
                 header = amber.DriverHdr(clientIDs=sorted(self.subscribers))
                 self.pipe.send(header, data)

@@ -28,7 +28,7 @@ class FollowWall(amber.Driver):
     def start(self):
         # Two threads share the following: the one that handles requests, and the one that drives.
         self.lock = threading.Lock()
-        self.followers = set()  # with the last of them it stops
+        self.followers = set()  # the robot stops when the last of them leaves
         self.wall_mm = None
         self.speeds = amber.WheelSpeeds()
         threading.Thread(target=self.drive, daemon=True).start()
@@ -40,13 +40,13 @@ class FollowWall(amber.Driver):
                 with self.lock:
                     self.followers.add(request.client)
             else:
-                self.halt()  # whoever says stop, says it for all
+                self.halt()  # one client can stop the robot for all
         elif not message.HasExtension(follow_wall.get_status):
             return super().request(request)
         return self.status()
 
     def client_gone(self, client):
-        if self.followers == {client}:  # nobody drives a robot from the grave
+        if self.followers == {client}:  # the last client is gone
             self.halt()
         self.followers.discard(client)
 
@@ -70,13 +70,13 @@ class FollowWall(amber.Driver):
                 try:
                     scan = scans.next(timeout=BLIND_S)
                     if scan is None:
-                        return  # only at the very end
+                        return  # only at the end of the driver
                     self.wall_mm, wanted = steer(scan)
                     self.recovered()
                 except TimeoutError:
                     self.wall_mm, wanted = None, amber.WheelSpeeds()
                     self.trouble("no scans from hokuyo:0")
-                with self.lock:  # no command after the one that stops it
+                with self.lock:  # no command may follow the stop
                     if self.followers:
                         self.go(wanted)
                 self.send_to_subscribers(self.status())

@@ -26,7 +26,7 @@ class Thermometer(amber.Driver):
     def publish(self):
         message = amber.DriverMsg()
         temperature = message.Extensions[thermometer.temperature]
-        temperature.SetInParent()  # there, even if nothing can be measured
+        temperature.SetInParent()  # present even if no sensor can be read
         readings = list(read_sensors())
         if readings:
             temperature.celsius, temperature.sensor = max(readings)
@@ -38,7 +38,7 @@ def read_sensors():
     for zone in glob.glob("/sys/class/thermal/thermal_zone*"):
         try:
             with open(os.path.join(zone, "temp")) as file:
-                celsius = int(file.read()) / 1000.0  # the kernel counts in thousandths
+                celsius = int(file.read()) / 1000.0  # the kernel reports thousandths
             with open(os.path.join(zone, "type")) as file:
                 yield celsius, file.read().strip()
         except (OSError, ValueError):

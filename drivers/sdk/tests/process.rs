@@ -33,13 +33,13 @@ fn main() -> ExitCode {
         _ => {}
     }
     the_documented_dummy_answers();
-    files_do_as_well_as_pipes();
-    a_driver_that_is_asked_to_terminate_ends_well();
-    the_end_of_stdin_is_a_good_end_even_if_nobody_reads();
-    what_is_no_frame_is_a_bad_end();
-    what_is_printed_is_not_in_the_way();
-    what_is_printed_before_serving_goes_to_the_log();
-    trouble_is_for_mediators_that_know_it();
+    files_work_like_pipes();
+    sigterm_ends_a_driver_cleanly();
+    the_end_of_stdin_is_a_clean_end_even_if_stdout_is_not_read();
+    an_invalid_frame_ends_the_driver_with_an_error();
+    printed_output_does_not_corrupt_the_wire();
+    output_before_serving_goes_to_the_log();
+    trouble_is_reported_only_to_mediators_that_know_it();
     a_panic_ends_the_process();
     ExitCode::SUCCESS
 }
@@ -50,7 +50,7 @@ fn the_documented_dummy_answers() {
     assert!(output.status.success());
 }
 
-fn files_do_as_well_as_pipes() {
+fn files_work_like_pipes() {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     fs::write(&input, [PING, ASK].concat()).unwrap();
@@ -63,7 +63,7 @@ fn files_do_as_well_as_pipes() {
     assert_eq!(fs::read(output).unwrap(), [PONG, STATUS].concat());
 }
 
-fn a_driver_that_is_asked_to_terminate_ends_well() {
+fn sigterm_ends_a_driver_cleanly() {
     for signal in [
         Signal::SIGTERM,
         Signal::SIGINT,
@@ -81,7 +81,7 @@ fn a_driver_that_is_asked_to_terminate_ends_well() {
     }
 }
 
-fn the_end_of_stdin_is_a_good_end_even_if_nobody_reads() {
+fn the_end_of_stdin_is_a_clean_end_even_if_stdout_is_not_read() {
     let (mut child, mut stdin, stdout) = start(dummy());
     drop(stdout);
     // The driver may have exited before this write.
@@ -90,14 +90,14 @@ fn the_end_of_stdin_is_a_good_end_even_if_nobody_reads() {
     assert!(child.wait().unwrap().success());
 }
 
-fn what_is_no_frame_is_a_bad_end() {
+fn an_invalid_frame_ends_the_driver_with_an_error() {
     let output = run(dummy(), b"Hello, driver!\n");
     assert_eq!(output.status.code(), Some(1));
     let log = String::from_utf8(output.stderr).unwrap();
     assert!(log.contains("cannot read from the mediator: "), "{log}");
 }
 
-fn what_is_printed_is_not_in_the_way() {
+fn printed_output_does_not_corrupt_the_wire() {
     let output = run(this("chatty"), PING);
     assert_eq!(output.stdout, PONG);
     let log = String::from_utf8(output.stderr).unwrap();
@@ -113,7 +113,7 @@ fn prints_before_it_serves() -> ExitCode {
     amber_driver::serve(Chatty)
 }
 
-fn what_is_printed_before_serving_goes_to_the_log() {
+fn output_before_serving_goes_to_the_log() {
     let output = run(this("prints before it serves"), PING);
     assert_eq!(output.stdout, PONG);
     let log = String::from_utf8(output.stderr).unwrap();
@@ -122,7 +122,7 @@ fn what_is_printed_before_serving_goes_to_the_log() {
     }
 }
 
-fn trouble_is_for_mediators_that_know_it() {
+fn trouble_is_reported_only_to_mediators_that_know_it() {
     let mut driver = this("chatty");
     driver.env("AMBER_DEVICE", "dummy:0");
     let output = run(driver, PING);

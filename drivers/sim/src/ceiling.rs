@@ -147,7 +147,7 @@ impl Ceiling {
             let (x, y, heading) = to_map(marker.pose);
             let heading = heading.to_degrees();
             let id = marker.id;
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 text,
                 "\n[[marker]]\nid = {id}\nx_m = {x:.4}\ny_m = {y:.4}\nheading_deg = {heading:.4}\n"

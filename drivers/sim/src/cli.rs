@@ -297,11 +297,11 @@ fn request(verb: &Verb) -> Result<Request, Failure> {
 
 fn ask(folder: &Path, request: Request) -> Result<Answer, Failure> {
     control::ask(folder, &request).map_err(|error| {
-        let nobody = matches!(
+        let is_absent = matches!(
             error.kind(),
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
         );
-        if nobody {
+        if is_absent {
             Failure {
                 message: format!("no simulation is running in {}", folder.display()),
                 hint: Some(

@@ -40,7 +40,7 @@ impl Pty {
     /// There are no more pseudo-terminals, or the link cannot be made.
     ///
     /// # Panics
-    /// Outside of a tokio runtime with IO.
+    /// Called outside a tokio runtime with IO.
     pub fn open(link: &Path) -> io::Result<Self> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let controller = openpt(flags)?;

@@ -155,7 +155,7 @@ impl Simulator {
     /// See [`Error`].
     ///
     /// # Panics
-    /// Outside of a tokio runtime with IO and time.
+    /// Called outside a tokio runtime with IO and time.
     pub async fn open(config: Config) -> Result<Self, Error> {
         if !(config.speed > 0.0 && config.speed <= MAX_SPEED) {
             return Err(Error::Speed(config.speed));
@@ -242,9 +242,9 @@ impl Simulator {
                 Some(order) = self.control.next() => Event::Order(order),
                 Some(order) = self.ninedof.next() => Event::Transfer(order),
                 (device, bytes) = self.ptys.read() => {
-                    Event::Bytes(device, told(device, bytes)?)
+                    Event::Bytes(device, checked(device, bytes)?)
                 }
-                event = read_tcp(&mut self.tcp, &mut buffer) => match told(Device::HokuyoTcp, event)? {
+                event = read_tcp(&mut self.tcp, &mut buffer) => match checked(Device::HokuyoTcp, event)? {
                     TcpEvent::Bytes(count) => {
                         Event::Bytes(Device::HokuyoTcp, buffer[..count].to_vec())
                     }
@@ -299,7 +299,7 @@ impl Simulator {
                     }
                 }
                 Device::Roboclaw | Device::Hokuyo | Device::Stargazer | Device::Maestro => {
-                    if told(device, self.ptys.plug(device, plugged))? {
+                    if checked(device, self.ptys.plug(device, plugged))? {
                         info!(%device, plugged);
                     }
                 }
@@ -308,7 +308,7 @@ impl Simulator {
                 match (device, &mut self.tcp) {
                     (Device::HokuyoTcp, Some(tcp)) => tcp.write(&bytes),
                     (Device::HokuyoTcp, None) => {}
-                    _ => told(device, self.ptys.write(device, &bytes))?,
+                    _ => checked(device, self.ptys.write(device, &bytes))?,
                 }
             }
             if let (Device::HokuyoTcp, true, Some(tcp)) =
@@ -410,7 +410,7 @@ fn failed(what: String, error: io::Error) -> Error {
     Error::Io { what, error }
 }
 
-fn told<T>(device: Device, result: io::Result<T>) -> Result<T, Error> {
+fn checked<T>(device: Device, result: io::Result<T>) -> Result<T, Error> {
     result.map_err(|error| failed(device.to_string(), error))
 }
 

@@ -66,7 +66,7 @@ struct Chip {
     sensor: Sensor,
     state: State,
     outage: Outage,
-    /// Since when it works.
+    /// When it started to work.
     works: Option<Instant>,
     was_ready: bool,
 }

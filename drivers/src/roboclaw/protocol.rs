@@ -49,7 +49,7 @@ pub enum Motor {
 /// A command to a controller or a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// 21: which firmware it runs.
+    /// 21: the firmware version.
     Version,
     /// 90: its errors and warnings.
     Status,
@@ -68,7 +68,7 @@ pub enum Command {
         /// The left wheel.
         m2: i32,
     },
-    /// 34 with zeros: let go of both motors.
+    /// 34 with zeros: release both motors.
     Release,
     /// 28, 29: the speed control of a motor.
     SetPid(Motor, Pid),

@@ -8,7 +8,7 @@
 //!    ^   \               |                            ^  |
 //!    |    +-------> Listening ---- a message --------+  |
 //!    |                   |                               |
-//!    +---- no answer ----+----- nothing, or nonsense ----+
+//!    +---- no answer ----+----- nothing, or garbage -----+
 //! ```
 //!
 //! The device sends by itself, so the driver listens. It configures the device first only if
@@ -126,7 +126,7 @@ pub struct Logic {
     /// When the last message arrived, or the first one was due.
     heard: Instant,
     /// Bytes have arrived that form no message.
-    hears_nonsense: bool,
+    got_garbage: bool,
     plausible: Plausible,
     fix: Option<(Fix, Instant)>,
     in_view: bool,
@@ -158,7 +158,7 @@ impl Logic {
             phase: Phase::Opening,
             parser: Parser::default(),
             heard: now,
-            hears_nonsense: false,
+            got_garbage: false,
             plausible,
             fix: None,
             in_view: false,
@@ -225,7 +225,7 @@ impl Logic {
     pub fn opened(&mut self, now: Instant) {
         self.parser.clear();
         self.heard = now;
-        self.hears_nonsense = false;
+        self.got_garbage = false;
         let Settings {
             parameters, pause, ..
         } = &self.settings;
@@ -243,11 +243,11 @@ impl Logic {
 
     /// Bytes from the device.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
-        self.hears_nonsense = true;
+        self.got_garbage = true;
         self.parser.push(bytes);
         while let Some(message) = self.parser.poll() {
             self.heard = now;
-            self.hears_nonsense = false;
+            self.got_garbage = false;
             self.handle_message(now, &message);
         }
         self.proceed(now);
@@ -408,7 +408,7 @@ impl Logic {
                 self.proceed(now);
             }
             Phase::Ready if is_silent => {
-                let problem = match self.hears_nonsense {
+                let problem = match self.got_garbage {
                     true => "the StarGazer sends only invalid data",
                     false => "the StarGazer is silent",
                 };

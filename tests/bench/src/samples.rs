@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_the_sorted_values() {
+    fn quantiles_match_the_sorted_values() {
         let mut samples = Samples::default();
         assert_eq!(samples.quantile(0.5), Duration::ZERO);
         (0..=100).rev().for_each(|ns| samples.add(ns));

@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    fn told(change: impl Fn(&mut Counters)) -> Statistics {
+    fn reported(change: impl Fn(&mut Counters)) -> Statistics {
         let mut counters = Counters::default();
         change(&mut counters);
         let counter = |name: &str, value| Counter {
@@ -146,7 +146,7 @@ mod tests {
             queued: Some(1),
             ..DriverCounters::default()
         };
-        let statistics = told(in_and_out);
+        let statistics = reported(in_and_out);
         assert_eq!(check(&statistics, &[driver(waits)]), Ok(()));
         assert!(check(&statistics, &[]).is_err(), "one frame is missing");
         let lost = DriverCounters {
@@ -155,7 +155,7 @@ mod tests {
         };
         assert!(check(&statistics, &[driver(lost)]).is_err());
 
-        let mut statistics = told(in_and_out);
+        let mut statistics = reported(in_and_out);
         statistics.dropped.pop();
         assert!(check(&statistics, &[driver(waits)]).is_err());
     }

@@ -25,7 +25,7 @@ pub const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
 pub const LASER: Device = Device::new(DeviceType::HOKUYO, 0);
 /// Never reads anything.
 pub const DEAF: Device = Device::new(DeviceType(81), 0);
-/// Writes continuously, or writes garbage, on demand: see [`babbler`].
+/// Writes continuously, or writes an invalid frame, on demand: see [`babbler`].
 pub const BABBLER: Device = Device::new(DeviceType(82), 0);
 /// Changes with each reload, or is absent.
 pub const CHANGING: Device = Device::new(DeviceType(83), 0);
@@ -49,15 +49,15 @@ pub const ROBOT: [&str; 5] = ["roboclaw", "hokuyo", "ninedof", "stargazer", "mae
 pub const TALK: &str = "talk";
 /// The file that it writes repeatedly.
 pub const FRAMES: &str = "frames";
-/// This file makes it write garbage once.
-pub const NONSENSE: &str = "nonsense";
+/// This file makes it write an invalid frame once.
+pub const INVALID_FRAME: &str = "invalid-frame";
 
 /// The shell script of [`BABBLER`], run in the folder.
 pub fn babbler() -> String {
     format!(
         "while :; do
            if [ -e {TALK} ]; then cat {FRAMES}
-           elif [ -e {NONSENSE} ]; then rm -f {NONSENSE}; echo this is no frame
+           elif [ -e {INVALID_FRAME} ]; then rm -f {INVALID_FRAME}; echo this is no frame
            else sleep 0.1; fi
          done"
     )

@@ -19,7 +19,7 @@ use fastrand::Rng;
 use nix::sys::signal::Signal;
 
 use crate::clients::echo::frame;
-use crate::fleet::{BABBLER, Changing, DEAF, DUMMIES, FRAMES, NOBODY, NONSENSE, TALK};
+use crate::fleet::{BABBLER, Changing, DEAF, DUMMIES, FRAMES, INVALID_FRAME, NOBODY, TALK};
 use crate::fleet::{LASER, VICTIM_ECHOES};
 use crate::site::Site;
 use crate::trouble::Trouble;
@@ -110,7 +110,7 @@ impl<'a> Mischief<'a> {
                 // The other thread may have removed it already.
                 let _ = fs::remove_file(&talk);
             }
-            Trouble::Nonsense => fs::write(self.site.folder().join(NONSENSE), "")?,
+            Trouble::InvalidFrame => fs::write(self.site.folder().join(INVALID_FRAME), "")?,
             Trouble::Garbage(count) => self.flood(count, garbage)?,
             Trouble::MadeUpAddresses(count) => self.make_up_addresses(count)?,
             Trouble::Vanish(count) => self.vanish(count)?,

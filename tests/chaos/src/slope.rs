@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_is_that_of_least_squares() {
+    fn the_line_minimizes_the_squared_errors() {
         let mut slope = Slope::default();
         assert_eq!(slope.value(), None);
         slope.add(1e9, 5.0);

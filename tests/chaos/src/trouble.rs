@@ -24,7 +24,7 @@ pub enum Trouble {
     /// A driver writes as fast as it can.
     Talk(Duration),
     /// A driver writes an invalid frame.
-    Nonsense,
+    InvalidFrame,
     /// This many invalid datagrams.
     Garbage(u32),
     /// One unimportant datagram from each of this many spoofed addresses.
@@ -55,7 +55,7 @@ impl Trouble {
             Self::FillPipe(MOST),
             Self::Unplug(moment),
             Self::Talk(moment),
-            Self::Nonsense,
+            Self::InvalidFrame,
             Self::Garbage(MOST),
             Self::MadeUpAddresses(MOST),
             Self::Vanish(MOST / 20),
@@ -81,7 +81,7 @@ impl Trouble {
             3 => Self::FillPipe(count),
             4 => Self::Unplug(moment),
             5 => Self::Talk(moment),
-            6 => Self::Nonsense,
+            6 => Self::InvalidFrame,
             7 => Self::Garbage(count),
             8 => Self::MadeUpAddresses(count),
             9 => Self::Vanish(count.div_ceil(20)),
@@ -111,7 +111,7 @@ impl fmt::Display for Trouble {
             }
             Self::Unplug(moment) => write!(f, "unplug {LASER} for {moment:?}"),
             Self::Talk(moment) => write!(f, "a driver writes continuously for {moment:?}"),
-            Self::Nonsense => write!(f, "a driver writes garbage"),
+            Self::InvalidFrame => write!(f, "a driver writes an invalid frame"),
             Self::Garbage(count) => write!(f, "send {count} invalid datagrams"),
             Self::MadeUpAddresses(count) => write!(f, "send from {count} spoofed addresses"),
             Self::Vanish(count) => write!(f, "{count} clients vanish"),

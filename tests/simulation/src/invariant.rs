@@ -117,7 +117,7 @@ pub type Check = Result<(), Broken>;
 /// Checks a condition.
 ///
 /// # Errors
-/// It does not hold.
+/// The condition is false.
 pub fn holds(invariant: Invariant, condition: bool, what: impl FnOnce() -> String) -> Check {
     if condition {
         return Ok(());

@@ -219,7 +219,7 @@ class Client:
         asked, future = self._pending.get(message.ackNum, (None, None))
         if asked == device and future is not None and not future.done():
             future.set_result(message)
-        elif device != MEDIATOR:  # our first PING is not waited for
+        elif device != MEDIATOR:  # the reply to the first PING is optional
             self.late_answers += 1
 
     def _driver_died(self, device: Device, number: int) -> None:
@@ -298,7 +298,7 @@ class Client:
     async def _watch_mediator(self) -> None:
         """Subscribes again if the mediator or a driver was restarted or forgot this client."""
         events = self.mediator().events()
-        if self._is_driver:  # it ends with its mediator
+        if self._is_driver:  # a driver ends with its mediator
             await self._follow(events)
         reader = asyncio.get_running_loop().create_task(self._follow(events.open()))
         started: float | None = None

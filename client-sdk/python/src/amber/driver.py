@@ -7,10 +7,10 @@
     class Thermometer(amber.Driver):
         period = 1.0                       # seconds between two publications
 
-        def request(self, request):        # a client asks or commands
+        def request(self, request):        # handles a request of a client
             return self.publish()
 
-        def publish(self):                 # what subscribers get
+        def publish(self):                 # the data for subscribers
             message = amber.DriverMsg()
             message.Extensions[my.celsius] = read_sensor()
             return message
@@ -241,7 +241,7 @@ class _Pipe:
     def _handle(self, frame: Frame) -> None:
         clients = frame.header.clients
         if self._robot is not None and not clients and frame.header.device_type is not None:
-            self._robot._handle(frame)  # another device answers
+            self._robot._handle(frame)  # a reply of another device
             return
         message = DriverMsg()
         try:
@@ -307,7 +307,7 @@ class _Pipe:
         clients = tuple(sorted(self.subscribers))
         if message is not None and clients:
             message.type = DriverMsg.DATA
-            message.ackNum = 0  # present: that marks published data
+            message.ackNum = 0  # an ackNum of 0 marks published data
             self._send(Header(clients=clients), message)
 
     def say_health(self, trouble: str | None) -> None:

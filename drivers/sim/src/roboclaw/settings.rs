@@ -73,7 +73,7 @@ impl Settings {
 }
 
 impl Velocity {
-    /// In the order in which it is read, which is not that of writing.
+    /// Encodes the settings in the order for reading, which differs from the order for writing.
     pub(super) fn report(self) -> Vec<u8> {
         longs([self.p, self.i, self.d, self.qpps])
     }

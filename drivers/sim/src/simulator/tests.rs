@@ -254,7 +254,7 @@ fn invalid_requests_are_answered() {
     let mut raw =
         std::os::unix::net::UnixStream::connect(running.folder.path().join(crate::control::SOCKET))
             .unwrap();
-    raw.write_all(b"nonsense\n").unwrap();
+    raw.write_all(b"invalid\n").unwrap();
     let mut answer = [0; 10];
     raw.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"{\"error\":\"");

@@ -66,7 +66,7 @@ async fn scan(port: Plug<Mood>, mut stream: DuplexStream) {
 
 type Mediator = testing::Mediator<Mood>;
 
-/// Runs a driver while the scenario lasts, and to its end.
+/// Runs a driver during the scenario, then shuts it down.
 async fn check(plugged: bool, scenario: impl AsyncFnOnce(&mut Mediator)) {
     let port = Plug::new(Mood::Well, |port, stream| Box::pin(scan(port, stream)));
     port.plug(plugged);

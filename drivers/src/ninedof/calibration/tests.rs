@@ -41,7 +41,7 @@ fn at_rest_the_mean_is_the_bias() {
 }
 
 #[test]
-fn a_robot_that_moves_has_no_bias_to_measure() {
+fn a_moving_robot_gives_no_bias() {
     // Steady turns; only the field reveals the slow ones.
     for turn_deg in [5.0, 20.0, 90.0, 360.0] {
         let moved = turning(turn_deg, [0.0; 3], 3.0).gyro_bias();
@@ -129,7 +129,7 @@ fn invalid_files_are_rejected() {
 }
 
 #[test]
-fn findings_tell_good_sensors_from_bad_ones() {
+fn findings_distinguish_good_and_bad_sensors() {
     let calibration = Calibration::new(Some([1.0, -2.0, 3.0]), None);
     let good = turning(0.0, [0.0; 3], 3.0).findings(&calibration);
     assert!(good.iter().all(Result::is_ok), "{good:?}");

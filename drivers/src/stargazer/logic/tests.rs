@@ -388,7 +388,7 @@ fn invalid_data_is_reported() {
     bench.advance(SECOND);
     bench.begin_fault(Fault::Stall(DEVICE));
     for _ in 0..30 {
-        bench.logic.handle_bytes(bench.instant(), b"nonsense");
+        bench.logic.handle_bytes(bench.instant(), b"garbage");
         bench.advance(100 * MS);
     }
     let trouble = "the StarGazer sends only invalid data";
