@@ -199,6 +199,18 @@ impl Peer {
         false
     }
 
+    /// Waits until the driver of a device is up.
+    ///
+    /// # Errors
+    /// It is not up within [`PATIENCE`], or the mediator does not reply.
+    pub fn wait_until_up(&self, device: Device) -> anyhow::Result<()> {
+        wait_for("the driver to be up", || {
+            let state = self.describe(device)?.state();
+            Ok((state == mediator::DriverState::Up).then_some(()))
+        })
+        .with_context(|| device.to_string())
+    }
+
     /// Waits until a device answers anything.
     ///
     /// # Errors

@@ -7,10 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_proto::{Device, DeviceType, MsgType};
+use anyhow::ensure;
 
 use crate::net::{Namespace, Networks};
 use crate::peer::{Measured, Peer, Probe};
-use crate::site::{PATIENCE, Place, Site, within};
+use crate::site::{PATIENCE, Place, Site, wait_for, within};
 use crate::suite::{Attack, Context, Seen, median_of};
 use crate::wire;
 
@@ -54,11 +55,19 @@ fn goodbye_overtakes(context: &Context) -> anyhow::Result<Seen> {
         // A new driver each time: nothing is known of its pace.
         let site = Site::start(&context.programs, &Place::default(), CONFIG)?;
         let client = Peer::local(&site, None)?;
+        client.wait_until_up(DRIVER)?;
         for number in 0..COMMANDS {
             client.send(&wire::to(DRIVER, &wire::numbered(number, 0)));
+            if (number + 1) % 50 == 0 {
+                // The mediator has read them: no socket buffer overflows.
+                client.statistics()?;
+            }
         }
-        // All of them have been queued.
-        client.statistics()?;
+        let queued = client.describe(DRIVER)?.counters.unwrap_or_default();
+        ensure!(
+            queued.frames_in() >= u64::from(COMMANDS) && queued.dropped_full() == 0,
+            "the mediator has not queued all {COMMANDS} commands: {queued:?}"
+        );
         let start = Instant::now();
         client.send(&wire::to(DRIVER, &wire::kind(MsgType::ClientDied)));
         let record = || fs::read_to_string(site.folder().join("record")).unwrap_or_default();
@@ -106,6 +115,14 @@ fn junk_drivers(context: &Context) -> anyhow::Result<Seen> {
             );
         }
         let site = Site::start(&context.programs, &Place::default(), &config)?;
+        let local = Peer::local(&site, None)?;
+        for id in 1..=junk {
+            wait_for("a driver to write junk", || {
+                let driver = local.describe(Device::new(DeviceType(77), id))?;
+                let written = driver.counters.unwrap_or_default().frames_out();
+                Ok((written > 0).then_some(()))
+            })?;
+        }
         let mut values = Vec::new();
         for _ in 0..rounds {
             let innocent = Peer::local(&site, None)?;
@@ -144,7 +161,8 @@ fn host_fairness(context: &Context) -> anyhow::Result<Seen> {
         "#
     );
     let site = Site::start(&context.programs, &place, &config)?;
-    Peer::local(&site, Some(&networks.robot))?.wait_for_echo(DRIVER)?;
+    let local = Peer::local(&site, Some(&networks.robot))?;
+    local.wait_for_echo(DRIVER)?;
     let at = |network: &Namespace, own: [u8; 4], to: [u8; 4]| {
         let to = SocketAddr::from((Ipv4Addr::from(to), PORT));
         Peer::at(Some(network), Ipv4Addr::from(own).into(), to)
@@ -165,12 +183,15 @@ fn host_fairness(context: &Context) -> anyhow::Result<Seen> {
     let time = context.pick(Duration::from_secs(6), Duration::from_secs(15));
     let (measured, asked) = thread::scope(|scope| {
         let flood = scope.spawn(|| take_turns(&many, 1120, &stop));
-        // The queue of the driver is full by then.
-        thread::sleep(Duration::from_secs(2));
-        let measured: Measured = Probe::run(single, DRIVER, 10, time);
+        let full = wait_for("the queue of the driver to be full", || {
+            let counters = local.describe(DRIVER)?.counters.unwrap_or_default();
+            Ok((counters.dropped_full() > 0).then_some(()))
+        });
+        let measured = full.map(|()| Probe::run(single, DRIVER, 10, time));
         stop.store(true, Ordering::Relaxed);
         (measured, flood.join().unwrap_or(0))
     });
+    let measured: Measured = measured?;
     let text = format!(
         "lost {:.1} % of {} beside {asked} requests of the other host (half within {:.0} ms)",
         measured.lost_percent(),

@@ -84,7 +84,8 @@ fn symlink(context: &Context) -> anyhow::Result<Seen> {
         .env_remove("AMBER_SIM_DIR")
         .uid(user)
         .gid(user);
-    let ran = run_for(&mut command, Duration::from_secs(2));
+    // It refuses the folder and ends, usually at once.
+    let ran = run_for(&mut command, Duration::from_secs(10));
     let after = fs::read_to_string(&victim);
     // All of it belongs to the two users of this attack.
     fs::remove_dir_all(&folder)?;

@@ -212,7 +212,7 @@ fn frozen_guard(context: &Context) -> anyhow::Result<Seen> {
     })?;
     kill(pid, Signal::SIGSTOP).context("the guard is gone")?;
     let mut restarts = 0;
-    within(Duration::from_secs(60), || {
+    let enough = within(Duration::from_secs(180), || {
         restarts = 0;
         for id in 1..=10 {
             let driver = local.describe(Device::new(DeviceType(77), id))?;
@@ -220,6 +220,10 @@ fn frozen_guard(context: &Context) -> anyhow::Result<Seen> {
         }
         Ok((restarts >= RESTARTS).then_some(()))
     })?;
+    ensure!(
+        enough.is_some(),
+        "only {restarts} restarts: the pipe of the guard may not be full"
+    );
     local.change(DRIVER, Action::Start)?;
     let sleeps = |site: &Site| {
         let drivers = site.drivers();

@@ -1,6 +1,6 @@
 //! Little effort for the attacker, much work for the mediator. IO.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use amber_chaos::process::footprint;
 use amber_proto::mediator::{ListClients, request};
 use amber_proto::{Device, DeviceType, MsgType};
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 
-use crate::net::Networks;
+use crate::net::{Forger, Networks};
 use crate::peer::{Measured, Peer, Probe};
-use crate::site::{Place, Site, wait_for};
+use crate::site::{PATIENCE, Place, Site, wait_for, within};
 use crate::suite::{Attack, Context, Seen, median_of};
 use crate::wire::{self, FromMediator};
 
@@ -35,6 +35,7 @@ pub const ATTACKS: &[Attack] = &[
 
 const ECHO: Device = Device::new(DeviceType(77), 0);
 const ATTACKER: Device = Device::new(DeviceType(77), 1);
+const RECORDER: Device = Device::new(DeviceType(77), 1);
 const PORT: u16 = 26233;
 
 /// How often the innocent asks.
@@ -154,22 +155,10 @@ fn list_clients(context: &Context) -> anyhow::Result<Seen> {
     let site = Site::start(&context.programs, &place, &config)?;
     let local = Peer::local(&site, Some(&networks.robot))?;
     local.wait_for_echo(ECHO)?;
+    // A driver that is not up would make the mediator send to clients that do not exist.
+    local.wait_until_up(RECORDER)?;
     let robot = (Ipv4Addr::new(10, 77, 0, 1), PORT).into();
-    // Clients that are known and never answered, so that nothing tells that they are gone.
-    let forger = networks.forger()?;
-    let data = wire::to(ATTACKER, &wire::numbered(1, 0));
-    for host in 0..4 {
-        for port in 0..1000 {
-            let from = Ipv4Addr::new(10, 77, 0, 20 + host);
-            forger.send((from, 30_000 + port).into(), robot, &data)?;
-        }
-        local.statistics()?;
-    }
-    let known = local.statistics()?.clients.unwrap_or(0);
-    ensure!(
-        known > 3000,
-        "only {known} clients are known: the lists are too short"
-    );
+    make_known(&networks.forger()?, robot, &local)?;
 
     let own = Ipv4Addr::new(10, 77, 0, 2).into();
     let askers: anyhow::Result<Vec<Peer>> = (0..ASKERS)
@@ -180,6 +169,7 @@ fn list_clients(context: &Context) -> anyhow::Result<Seen> {
         // Proves the address.
         asker.statistics()?;
     }
+    let known_before = known_clients(&local)?;
     let alone = Probe::run(local, ECHO, PER_SECOND, Duration::from_secs(1));
     let innocent = Peer::local(&site, Some(&networks.robot))?;
     let time = context.pick(Duration::from_secs(3), Duration::from_secs(8));
@@ -199,9 +189,15 @@ fn list_clients(context: &Context) -> anyhow::Result<Seen> {
         });
         (measured, used.unwrap_or(0.0), replies)
     });
+    let known_after = known_clients(&Peer::local(&site, Some(&networks.robot))?)?;
+    ensure!(
+        known_before >= FORGED_CLIENTS && known_after >= FORGED_CLIENTS,
+        "the mediator knew {known_before} clients before and {known_after} after the \
+         measurement: lists must have at least {FORGED_CLIENTS}"
+    );
     let text = format!(
         "half within {:.1} ms (alone {:.1}), lost {:.1} %, {used:.0} % of one core, {replies} \
-         replies with {known} clients",
+         replies with {known_after} clients",
         milliseconds(measured.median()),
         milliseconds(alone.median()),
         measured.lost_percent(),
@@ -210,6 +206,50 @@ fn list_clients(context: &Context) -> anyhow::Result<Seen> {
         && measured.lost_percent() <= 1.0
         && replies > 0;
     Ok(Seen::new(holds, text))
+}
+
+/// Clients in the lists that the attack asks for, beside those of this program.
+const FORGED_CLIENTS: usize = FORGED_HOSTS * PORTS_PER_HOST;
+const FORGED_HOSTS: usize = 4;
+/// Fewer than the mediator knows of one host.
+const PORTS_PER_HOST: usize = 1000;
+
+/// Makes the mediator know clients that do not exist. It never sends to them, so no error
+/// reports that they are missing.
+///
+/// Packets get lost when the machine is busy. So each group is sent until all its clients
+/// are known: a group without progress is an error.
+fn make_known(forger: &Forger, robot: SocketAddr, local: &Peer) -> anyhow::Result<()> {
+    const GROUP: usize = 50;
+    let data = wire::to(RECORDER, &wire::numbered(1, 0));
+    let sources: Vec<SocketAddr> = (0..FORGED_HOSTS)
+        .flat_map(|host| (0..PORTS_PER_HOST).map(move |port| (host, port)))
+        .map(|(host, port)| {
+            let address = Ipv4Addr::new(10, 77, 0, 20 + host as u8);
+            (address, 30_000 + port as u16).into()
+        })
+        .collect();
+    let mut goal = known_clients(local)?;
+    for group in sources.chunks(GROUP) {
+        goal += group.len();
+        let mut known = 0;
+        let all_known = within(PATIENCE, || {
+            for source in group {
+                forger.send(*source, robot, &data)?;
+            }
+            known = known_clients(local)?;
+            Ok((known >= goal).then_some(()))
+        })?;
+        if all_known.is_none() {
+            let dropped = local.dropped()?;
+            bail!("{known} of {goal} clients are known after {PATIENCE:?}; dropped: {dropped}");
+        }
+    }
+    Ok(())
+}
+
+fn known_clients(peer: &Peer) -> anyhow::Result<usize> {
+    Ok(peer.statistics()?.clients.unwrap_or(0) as usize)
 }
 
 /// Each asks 200 times a second. Returns how many replies came.
