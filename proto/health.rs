@@ -1,7 +1,7 @@
-//! Reports of a driver about the health of its devices.
+//! Reports of a driver about the health of its devices and the outcome of commands.
 
 use crate::limits::HEALTH_TEXT;
-use crate::mediator::{Health, health::State};
+use crate::mediator::{Health, Outcome, health::State};
 
 impl Health {
     /// The device works.
@@ -33,6 +33,28 @@ impl Health {
             Ok(State::Trouble) => Ok(Some(sentence(self.text()))),
             Err(_) => Err(UnknownState),
         }
+    }
+}
+
+impl Outcome {
+    /// The driver carries out the command.
+    pub fn accepted() -> Self {
+        Self { refused: None }
+    }
+
+    /// The driver does not carry out the command, for a reason: one line for people.
+    ///
+    /// Control characters become spaces, and more than 200 bytes are cut off.
+    pub fn refusal(why: &str) -> Self {
+        Self {
+            refused: Some(sentence(why)),
+        }
+    }
+
+    /// The reason of a refusal as one line that is safe for a terminal; `None` if the
+    /// command was accepted.
+    pub fn why_refused(&self) -> Option<String> {
+        self.refused.as_deref().map(sentence)
     }
 }
 
@@ -81,6 +103,16 @@ mod tests {
         assert_eq!(trouble.text().len(), HEALTH_TEXT);
         let trouble = Health::in_trouble(&format!("x{}", "\u{17c}".repeat(150)));
         assert_eq!(trouble.text().len(), HEALTH_TEXT - 1);
+    }
+
+    #[test]
+    fn a_refusal_is_one_line_without_control_characters() {
+        assert_eq!(Outcome::accepted().why_refused(), None);
+        let foreign = Outcome {
+            refused: Some("too\r\nfast\u{1b}".into()),
+        };
+        assert_eq!(foreign.why_refused().as_deref(), Some("too fast"));
+        assert_eq!(Outcome::refusal("too\nfast"), Outcome::refusal("too fast"));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::future::pending;
 use std::time::{Duration, Instant};
 
-use amber_driver::Link;
+use amber_driver::{Link, Origin};
 use amber_proto::DeviceMessage;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -40,6 +40,7 @@ pub(crate) struct Desk<W: Owner> {
     owner: Option<W>,
     orders: Option<mpsc::Sender<W::Order>>,
     task: Option<JoinHandle<()>>,
+    link: Option<Link<W::Message>>,
     has_warned: bool,
 }
 
@@ -49,6 +50,7 @@ impl<W: Owner> Desk<W> {
             owner: Some(owner),
             orders: None,
             task: None,
+            link: None,
             has_warned: false,
         }
     }
@@ -62,6 +64,7 @@ impl<W: Owner> Desk<W> {
                 is_closed: false,
             };
             self.orders = Some(orders);
+            self.link = Some(link.clone());
             self.task = Some(tokio::spawn(owner.run(inbox, link)));
         }
     }
@@ -74,8 +77,11 @@ impl<W: Owner> Desk<W> {
         }
     }
 
-    /// Logs, once, that a client requested something the device cannot do.
-    pub(crate) fn complain_once(&mut self, origin: &amber_driver::Origin) {
+    /// Refuses a request that is not for this device, and logs the first one.
+    pub(crate) fn complain_once(&mut self, origin: &Origin) {
+        if let Some(link) = &self.link {
+            report_outcome(link, origin, Some("not a request for this device"));
+        }
         if !std::mem::replace(&mut self.has_warned, true) {
             let clients = &origin.clients;
             tracing::warn!(?clients, "not a request for this device (logged once)");
@@ -123,6 +129,22 @@ impl<T> Inbox<T> {
             }
             Err(_) => None,
         }
+    }
+}
+
+/// Tells the sender of a request why it is refused, or that it is accepted, if it
+/// asked for that.
+pub(crate) fn report_outcome<M: DeviceMessage>(
+    link: &Link<M>,
+    origin: &Origin,
+    refused: Option<&str>,
+) {
+    let reported = match refused {
+        Some(why) => link.refused(origin, why),
+        None => link.accepted(origin),
+    };
+    if let Err(error) = reported {
+        tracing::debug!("outcome not reported: {error}");
     }
 }
 

@@ -96,7 +96,7 @@ impl<T: Copy> Periodic<T> {
             let origin = Origin {
                 clients: vec![*client],
                 device: *device,
-                syn: None,
+                ..Origin::default()
             };
             taken.push((origin, one.what));
         }

@@ -147,8 +147,8 @@ impl Drive {
 fn origin(syn: Option<u32>) -> Origin {
     Origin {
         clients: vec![ClientId(CLIENT)],
-        device: None,
         syn: syn.map(SynNum),
+        ..Origin::default()
     }
 }
 

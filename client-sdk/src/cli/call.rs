@@ -10,7 +10,7 @@ use prost::Message;
 use super::Failure;
 use super::ninedof;
 use super::output::{self, note};
-use super::reason::Complaints;
+use super::reason;
 use super::reflect::Schemas;
 use super::scan::{self, ScanShown};
 use super::stargazer;
@@ -42,9 +42,9 @@ Examples:
   amber call 110:0 --proto my_device.proto set_led=true --no-answer
   amber call dummy raw 1001a00301
 
-FIELD=VALUE sends fields of the device's schema; values are written as in JSON.";
+FIELD=VALUE sends fields of the schema of the device; write values as in JSON.";
 
-/// Which device, and what to ask of it.
+/// Options of `amber call`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
     /// Device, e.g. hokuyo, hokuyo:0 or 4:0
@@ -66,12 +66,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Finds out what is wrong before anybody is asked.
+    /// Checks the options before anything is sent.
     pub(super) fn checked(self) -> Result<Self, Failure> {
         self.read().map(|_| self)
     }
 
-    /// Whether nothing is asked: then nobody needs to be there.
+    /// Whether to list the requests only, without a mediator.
     pub(super) fn is_list(&self) -> bool {
         self.request.is_none()
     }
@@ -111,7 +111,7 @@ impl Options {
 
     fn usage(&self, request: &str, args: &str) -> Failure {
         let usage = format!("amber call {} {request} {args}", self.device);
-        Failure::wrong(format!("wrong arguments for request '{request}'"))
+        Failure::wrong(format!("invalid arguments for request '{request}'"))
             .hint(format!("`{}`", usage.trim_end()))
     }
 
@@ -123,15 +123,15 @@ impl Options {
         let all = names.join(", ");
         let hint = match nearest {
             Some(name) if distance(name) <= 1 + name.len() / 3 => {
-                format!("did you mean '{name}'? there are: {all}")
+                format!("did you mean '{name}'? its requests are: {all}")
             }
-            _ => format!("there are: {all}"),
+            _ => format!("its requests are: {all}"),
         };
         let device_type = self.device.device_type;
         Failure::wrong(format!("{device_type} has no request '{request}'")).hint(hint)
     }
 
-    /// What this device can be asked.
+    /// The requests of this device.
     fn list(&self) -> Result<Requests, Failure> {
         let known = KNOWN.iter().filter(|known| self.is_for(known));
         let mut requests: Vec<_> = known
@@ -162,7 +162,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             let answer = client.device(device).request_raw(bytes).await;
             let answer = answer.map_err(|error| match error {
                 Error::TimedOut { .. } => Failure::from(error)
-                    .hint("`--timeout` waits longer, `--no-answer` is for requests that have none"),
+                    .hint("use `--timeout` to wait longer, or `--no-answer` for requests without an answer"),
                 error => error.into(),
             })?;
             let schemas = Schemas::with(&options.proto)?;
@@ -199,8 +199,8 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     }
 }
 
-/// A request that only asks, by the name under which `amber call` knows it, or
-/// `raw HEX`, for those who want to ask it often.
+/// A request that changes nothing, by its name in `amber call` or as `raw HEX`, for
+/// benchmarks.
 pub(super) fn question(device: Device, request: &str) -> Result<Bytes, Failure> {
     let mut words = request.split_whitespace().map(str::to_owned);
     let options = Options {
@@ -218,24 +218,26 @@ pub(super) fn question(device: Device, request: &str) -> Result<Bytes, Failure> 
         Request::NineDof(ninedof::Request::Data(sensors)) => {
             proxy::ninedof::question(sensors).encode_to_vec()
         }
-        // A calibration is answered too, but nobody wants to ask it often.
+        // A calibration has an answer, but is not for benchmarks.
         Request::List
         | Request::Dummy(_)
         | Request::Drive(_)
         | Request::Maestro(_)
         | Request::NineDof(_) => {
             return Err(
-                Failure::wrong(format!("'{request}' has no answer to wait for"))
-                    .hint("only questions can be timed; a PING can, without --request"),
+                Failure::wrong(format!("'{request}' is not a request to measure"))
+                    .hint("use a request that only reads values, or leave out --request for PING"),
             );
         }
     };
     Ok(message.into())
 }
 
-/// Sends a command that the device does not answer. Fails when no driver runs,
-/// the device does not work, or the driver complains about the command. The
-/// mediator reports a missing driver before it answers a later PING.
+/// Sends a command that the device does not answer, and asks for its outcome.
+///
+/// # Errors
+/// No driver runs, the device does not work, or the driver refuses the command. A driver
+/// that does not report outcomes refuses by a warning on stderr, which it may not repeat.
 async fn tell(
     client: &Client,
     device: Device,
@@ -247,18 +249,7 @@ async fn tell(
         client.device(device).send_raw(bytes).await?;
         return shown(json);
     }
-    let complaints = Complaints::begin(client, device).await;
-    let proxy = client.device(device);
-    let mediator = client.mediator();
-    tokio::select! {
-        biased;
-        answer = proxy.request_raw(bytes) => match answer {
-            Ok(_) | Err(Error::TimedOut { .. }) => {}
-            Err(error) => return Err(error.into()),
-        },
-        _ = mediator.ping() => {}
-    }
-    complaints.end(client).await?;
+    reason::carried_out(client, device, bytes).await?;
     shown(json)
 }
 

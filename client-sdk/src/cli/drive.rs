@@ -1,14 +1,15 @@
-//! `amber drive`: with the keyboard, or for a while at given speeds. IO.
+//! `amber drive`: with the keyboard, or at given speeds for a given time. IO.
 //!
-//! However it ends, the wheels are told to stop before: by a key, Ctrl-C,
-//! SIGTERM, SIGHUP (a terminal that closes) or an error. When this process is
-//! killed the driver stops them, because its commands do not come any more.
+//! The wheels are stopped before the command ends: by a key, Ctrl-C, SIGTERM, SIGHUP
+//! (a closed terminal) or an error. If this process is killed, the driver stops the
+//! wheels, because it gets no more commands.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use amber_proto::{Device, DeviceType};
+use prost::Message;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep, sleep_until};
@@ -20,14 +21,14 @@ use super::output::{self, Human, print};
 use super::reason::{self, Complaints};
 use crate::client::Client;
 use crate::error::Error;
-use crate::proxy::{Roboclaw, WheelSpeeds};
+use crate::proxy::{Roboclaw, WheelSpeeds, roboclaw};
 
 mod keyboard;
 mod pilot;
 
 pub(super) const HELP: &str = "\
 Keys:
-  arrows or WASD  drive and turn while they are held
+  arrows or WASD  drive and turn while you hold the key
   + and -         faster, slower
   q, Esc, Ctrl-C  stop and end
   any other key   stop
@@ -36,7 +37,7 @@ Examples:
   amber drive
   amber drive --left 200 --right 200 --for 2s";
 
-/// Which wheels, and how.
+/// Options of `amber drive`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Wheels, e.g. roboclaw, roboclaw:0 or 2:0
@@ -72,26 +73,27 @@ pub struct Options {
     speed: i32,
 }
 
-/// How often a command is repeated: some get lost, and drivers stop wheels
-/// that are not commanded.
+/// The time between repeated commands: some get lost, and drivers stop wheels
+/// without commands.
 const REPEAT: Duration = Duration::from_millis(200);
-/// How often the speeds are asked for.
+/// The time between requests for the speeds.
 const MEASURE: Duration = Duration::from_millis(250);
 /// Wheels that stand still for longer than this after a command do not start.
 const START_UP: Duration = Duration::from_millis(200);
-/// Older speeds are not shown: the driver may hang. Longer than one lost answer takes.
+/// Older speeds are not shown: the driver may hang. It is longer than one lost answer
+/// takes.
 const STALE: Duration = Duration::from_millis(1500);
-/// So many times the wheels are told to stop, in case one gets lost.
+/// The number of stop commands, because some may get lost.
 const STOPS: u32 = 3;
 const BETWEEN_STOPS: Duration = Duration::from_millis(20);
 
 impl Options {
-    /// Finds out what is wrong before anybody is asked.
+    /// Checks the options before anything is sent.
     pub(super) fn checked(self, json: bool) -> Result<Self, Failure> {
         const SCRIPT: &str = "`amber drive --left 200 --right 200 --for 2s` needs no keyboard";
         if self.device.device_type != DeviceType::ROBOCLAW {
             return Err(Failure::wrong(format!("{} has no wheels", self.device))
-                .hint("`amber drive roboclaw:0`; `amber devices` shows what there is"));
+                .hint("try `amber drive roboclaw:0`; `amber devices` lists all devices"));
         }
         if self.time.is_none() {
             if json {
@@ -109,13 +111,13 @@ impl Options {
 
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
     let roboclaw = client.roboclaw(options.device.id.0);
-    // From here on nothing ends this process before the wheels stand.
+    // From here on, signals stop the wheels before this process ends.
     let mut end = End::new()?;
-    // The wheels do not answer commands: find out whether they are there.
+    // Commands have no answer. This shows whether the driver works.
     roboclaw.speeds().await?;
     let (Some(left), Some(right), Some(time)) = (options.left, options.right, options.time) else {
-        let (keyboard, keys) =
-            Keyboard::new().map_err(|error| Failure::new(format!("no keyboard: {error}")))?;
+        let (keyboard, keys) = Keyboard::new()
+            .map_err(|error| Failure::new(format!("cannot read the keyboard: {error}")))?;
         let start = "arrows or WASD drive, + and - change the speed, q ends\r\n";
         print(start.as_bytes())?;
         let driven = tokio::select! {
@@ -126,19 +128,21 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         };
         let stopped = stop(&roboclaw).await;
         drop(keyboard);
-        // Nobody may be left to read it.
+        // The terminal may be closed.
         let _ = print(b"\n");
         return driven.and(stopped);
     };
     let speeds = WheelSpeeds::sides(left, right);
     let complaints = Complaints::begin(client, options.device).await;
+    let command = roboclaw::command(speeds).encode_to_vec().into();
     let measured = Cell::new(None);
     let started = Instant::now();
     let driven = tokio::select! {
         driven = keep(&roboclaw, speeds, started + time) => driven,
         error = measure(&roboclaw, &measured) => Err(error.into()),
-        () = end.wait() => Err(Failure::new("ended before the time was over")
-            .hint("the wheels have been told to stop")),
+        failure = reason::refusal(client, options.device, command) => Err(failure),
+        () = end.wait() => Err(Failure::new("interrupted before the time was over")
+            .hint("the wheels were stopped")),
     };
     let seconds = started.elapsed().as_secs_f64();
     stop(&roboclaw).await.and(driven)?;
@@ -154,7 +158,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     if has_had_time && speeds != WheelSpeeds::STOP && measured == WheelSpeeds::STOP {
         return Err(
             Failure::new(format!("the wheels of {device} do not turn")).hint(format!(
-                "drivers ignore commands beyond their maximum, usually {FASTEST_MM_S} mm/s; {}",
+                "drivers refuse speeds above their maximum, usually {FASTEST_MM_S} mm/s; {}",
                 reason::hint(device)
             )),
         );
@@ -168,10 +172,10 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     output::show(&driven, json)
 }
 
-/// Speeds that a driver measured, and when.
+/// The last measured speeds, and when.
 type Measured = Cell<Option<(WheelSpeeds, Instant)>>;
 
-/// What was measured last, unless that is too old to be shown as the present.
+/// The last measured speeds, unless they are too old.
 fn fresh(measured: &Measured, now: Instant) -> Option<(WheelSpeeds, Instant)> {
     let measured = measured.get();
     measured.filter(|(_, at)| now.saturating_duration_since(*at) <= STALE)
@@ -202,8 +206,7 @@ async fn keep(roboclaw: &Roboclaw, speeds: WheelSpeeds, until: Instant) -> Resul
     }
 }
 
-/// Asks for the speeds again and again until the wheels are gone. An answer
-/// that got lost is none to worry about.
+/// Requests the speeds regularly until the wheels are unavailable. Ignores lost answers.
 async fn measure(roboclaw: &Roboclaw, measured: &Measured) -> Error {
     loop {
         match roboclaw.speeds().await {
@@ -215,7 +218,7 @@ async fn measure(roboclaw: &Roboclaw, measured: &Measured) -> Error {
     }
 }
 
-/// Drives by keys until one of them says that it is enough.
+/// Drives by keys until one of them ends the command.
 async fn steer(
     roboclaw: &Roboclaw,
     mut keys: mpsc::Receiver<Key>,
@@ -245,7 +248,7 @@ async fn steer(
         if changed && wanted == WheelSpeeds::STOP {
             stops = STOPS;
         }
-        // When all stands still there is nothing to repeat for ever.
+        // A stop is repeated only a few times.
         let moves = wanted != WheelSpeeds::STOP;
         if changed || tick && (moves || stops > 0) {
             roboclaw.drive(wanted).await?;
@@ -259,7 +262,7 @@ async fn steer(
 
 async fn stop(roboclaw: &Roboclaw) -> Result<(), Failure> {
     for _ in 1..STOPS {
-        // The last one counts.
+        // Only an error of the last one matters.
         let _ = roboclaw.stop().await;
         sleep(BETWEEN_STOPS).await;
     }
@@ -317,7 +320,7 @@ impl Human for Driven {
     }
 }
 
-/// What ends this process politely.
+/// The signals that end this process.
 struct End {
     #[cfg(unix)]
     signals: [tokio::signal::unix::Signal; 3],
@@ -328,7 +331,8 @@ impl End {
     fn new() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| {
-            signal(kind).map_err(|error| Failure::new(format!("cannot hear signals: {error}")))
+            signal(kind)
+                .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))
         };
         Ok(Self {
             signals: [
@@ -356,7 +360,7 @@ impl End {
 
     #[cfg(not(unix))]
     async fn wait(&mut self) {
-        // An error means that there is no such key: then it never comes.
+        // An error means that Ctrl-C is not available.
         if super::interrupt().await.is_err() {
             std::future::pending().await
         }
@@ -533,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_wheels_is_refused() {
+    fn devices_without_wheels_are_refused() {
         let dummy = read("drive dummy:0 --left 1 --right 1 --for 1").unwrap();
         assert!(dummy.checked(false).is_err());
         let wheels = read("drive 2:0 --left 1 --right 1 --for 1").unwrap();

@@ -1,22 +1,26 @@
-//! Why a device did not do what it was asked: the mediator often knows. IO.
+//! Why a device did not carry out a request: the driver or the mediator often knows. IO.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use amber_proto::Device;
-use amber_proto::mediator::{Driver, DriverState};
+use amber_proto::mediator::{Driver, DriverMsg, DriverState};
+use bytes::Bytes;
+use prost::Message;
 
 use super::Failure;
 use super::devices::{state_name, trouble};
 use crate::client::{Announcement, Client};
+use crate::error::Error;
 
-/// The mediator answers this from memory, so it is late only when it is gone.
+/// The mediator answers from memory, so a late answer means that it has ended.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// Within this time the mediator has read what a driver wrote to stderr before
-/// its last answer.
+/// Within this time, the mediator has read the lines that a driver wrote to stderr
+/// before its last answer.
 const STDERR_DELAY: Duration = Duration::from_millis(30);
 
-/// Adds to a time-out why the device does not answer, if the mediator knows.
+/// Adds to a timeout why the device does not answer, if the mediator knows.
 pub(super) async fn explain(client: &Client, failure: Failure) -> Failure {
     let Some(device) = failure.timed_out() else {
         return failure;
@@ -64,6 +68,68 @@ fn why(driver: &Driver, device: Device) -> Option<String> {
     }
 }
 
+/// Sends a command that has no answer of its own, and waits until the driver has read it.
+///
+/// The command asks for its outcome. A driver that reports none, such as one of the
+/// original system, is judged by its warnings on stderr.
+///
+/// # Errors
+/// No driver runs, the device does not work, or the driver refuses the command.
+pub(super) async fn carried_out(
+    client: &Client,
+    device: Device,
+    command: Bytes,
+) -> Result<(), Failure> {
+    let complaints = Complaints::begin(client, device).await;
+    let proxy = client.device(device);
+    let mediator = client.mediator();
+    let is_read = async {
+        // The mediator reports a missing driver before it answers a later PING.
+        let _ = mediator.ping().await;
+        complaints.end(client).await
+    };
+    let mut is_read = pin!(is_read);
+    let reply = tokio::select! {
+        biased;
+        reply = proxy.request_raw(wanting_outcome(&command)) => reply,
+        read = &mut is_read => return read,
+    };
+    match reply {
+        Ok(reply) => match why_refused(&reply) {
+            Some(why) => Err(refused(device, &why)),
+            None => Ok(()),
+        },
+        Err(Error::TimedOut { .. }) => is_read.await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sends a command, and resolves only if the driver refuses it.
+pub(super) async fn refusal(client: &Client, device: Device, command: Bytes) -> Failure {
+    let proxy = client.device(device);
+    let reply = proxy.request_raw(wanting_outcome(&command)).await;
+    match reply.ok().and_then(|reply| why_refused(&reply)) {
+        Some(why) => refused(device, &why),
+        None => std::future::pending().await,
+    }
+}
+
+fn wanting_outcome(command: &[u8]) -> Bytes {
+    let wish = DriverMsg {
+        want_outcome: Some(true),
+        ..DriverMsg::default()
+    };
+    [command, &wish.encode_to_vec()].concat().into()
+}
+
+fn why_refused(reply: &[u8]) -> Option<String> {
+    DriverMsg::decode(reply).ok()?.outcome?.why_refused()
+}
+
+fn refused(device: Device, why: &str) -> Failure {
+    Failure::new(format!("{device} refused the command: {why}")).hint(hint(device))
+}
+
 /// Watches whether a driver complains about a command that has no answer.
 pub(super) struct Complaints {
     device: Device,
@@ -80,7 +146,7 @@ impl Complaints {
         }
     }
 
-    /// After the command was sent: that the driver did nothing is a failure.
+    /// After the command was sent.
     ///
     /// # Errors
     /// The device does not work, or its driver has logged a warning since.
@@ -88,21 +154,20 @@ impl Complaints {
         let (device, Some(before)) = (self.device, self.lines_before) else {
             return Ok(());
         };
-        // Its answer shows that the driver has read the command.
+        // The PONG shows that the driver has read the command.
         let _ = client.device(device).with_deadline(DEADLINE).ping().await;
         tokio::time::sleep(STDERR_DELAY).await;
         let Some(driver) = describe(client, device).await else {
             return Ok(());
         };
         if let Some(why) = why(&driver, device) {
-            let text = format!("{device} cannot do that now: {why}");
+            let text = format!("{device} is unavailable: {why}");
             return Err(Failure::new(text).hint(hint(device)));
         }
         match new_warning(&driver, before) {
-            Some(line) => Err(Failure::new(format!(
-                "{device} did not accept the command; its driver says: {line}"
-            ))
-            .hint(hint(device))),
+            Some(line) => Err(
+                Failure::new(format!("{device} refused the command: {line}")).hint(hint(device)),
+            ),
             None => Ok(()),
         }
     }
@@ -115,7 +180,7 @@ fn stderr_lines(driver: &Driver) -> u64 {
         .map_or(0, |counters| counters.stderr_lines())
 }
 
-/// The last warning of a driver since it had written so many lines.
+/// The last warning of a driver after its first `before` lines.
 fn new_warning(driver: &Driver, before: u64) -> Option<&str> {
     let new = usize::try_from(stderr_lines(driver).saturating_sub(before)).unwrap_or(usize::MAX);
     let mut lines = driver.last_words.iter().rev().take(new);
@@ -126,9 +191,11 @@ fn new_warning(driver: &Driver, before: u64) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::mediator::{Device as WireDevice, DriverCounters, Trouble};
+    use amber_proto::DeviceMessage;
+    use amber_proto::mediator::{Device as WireDevice, DriverCounters, Outcome, Trouble};
 
     use super::*;
+    use crate::fake::Fake;
 
     fn hokuyo(troubles: Vec<Trouble>) -> Driver {
         Driver {
@@ -167,6 +234,44 @@ mod tests {
             why(&stopped, device).as_deref(),
             Some("its driver is backoff")
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_fails_if_the_driver_reports_a_refusal() {
+        const COMMAND: &[u8] = b"\x10\x01\xa2\x01\x02\x08\x01";
+        let roboclaw: Device = "roboclaw:0".parse().unwrap();
+        for (outcome, expected) in [
+            (Outcome::accepted(), Ok(())),
+            (
+                Outcome::refusal("3000 mm/s is too fast"),
+                Err(
+                    Failure::new("roboclaw:0 refused the command: 3000 mm/s is too fast")
+                        .hint("`amber status roboclaw:0` shows more"),
+                ),
+            ),
+        ] {
+            let (client, mut fake) = Fake::new();
+            let device = async {
+                let asked = fake.receive().await.unwrap();
+                // The command, and the wish for its outcome.
+                let wish = [COMMAND, b"\xd0\x0b\x01"].concat();
+                assert_eq!(asked.without_syn(), wish);
+                let reply = DriverMsg {
+                    outcome: Some(outcome),
+                    ..DriverMsg::data()
+                };
+                fake.answer(&asked, &reply.encode_to_vec()).await;
+                // Later requests have no answer.
+                while fake.receive().await.is_some() {}
+            };
+            let command = async {
+                let carried_out = carried_out(&client, roboclaw, COMMAND.into()).await;
+                client.close().await;
+                carried_out
+            };
+            let (done, ()) = tokio::join!(command, device);
+            assert_eq!(done, expected);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amber_client::Client;
 use amber_proto::limits::MAX_PART;
-use amber_proto::mediator::Health;
+use amber_proto::mediator::{Health, Outcome};
 use amber_proto::{Device, DeviceMessage};
 use tokio::sync::{mpsc, watch};
 
@@ -47,6 +47,7 @@ pub(crate) enum Command<M> {
     Publish(M),
     PublishFor(Device, M),
     PublishTo(Origin, M),
+    Outcome(Origin, Outcome),
 }
 
 /// The reasons why a message was not sent.
@@ -119,6 +120,26 @@ impl<M: DeviceMessage> Link<M> {
         self.send(Command::Answer(origin.clone(), check(message)?))
     }
 
+    /// Reports that the driver carries out a request that has no answer of its own.
+    /// Does nothing unless the sender asked for the outcome, as `amber call` does.
+    ///
+    /// # Errors
+    /// The report was not sent.
+    pub fn accepted(&self, origin: &Origin) -> Result<(), SendError> {
+        self.report_outcome(origin, Outcome::accepted)
+    }
+
+    /// Reports that the driver does not carry out a request, and why: one sentence for
+    /// people, such as "5000 mm/s is above the maximum of 1200 mm/s". Does nothing
+    /// unless the sender asked for the outcome, as `amber call` does. Control
+    /// characters become spaces, and text beyond 200 bytes is cut off.
+    ///
+    /// # Errors
+    /// The report was not sent.
+    pub fn refused(&self, origin: &Origin, why: &str) -> Result<(), SendError> {
+        self.report_outcome(origin, || Outcome::refusal(why))
+    }
+
     /// Reports that the device does not work although the driver does, and why:
     /// one sentence for people, such as "/dev/ttyACM0 is missing". In a process
     /// that serves several devices, the report is about all of them.
@@ -177,6 +198,17 @@ impl<M: DeviceMessage> Link<M> {
         if lock(&self.health).say(device, health) {
             // If the channel is full, the pending signal covers this change, too.
             let _ = self.health_changed.try_send(());
+        }
+    }
+
+    fn report_outcome(
+        &self,
+        origin: &Origin,
+        outcome: impl FnOnce() -> Outcome,
+    ) -> Result<(), SendError> {
+        match origin.wants_outcome {
+            true => self.send(Command::Outcome(origin.clone(), outcome())),
+            false => Ok(()),
         }
     }
 

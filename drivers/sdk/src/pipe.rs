@@ -317,6 +317,10 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
                     Command::PublishTo(origin, message) => {
                         self.session.publish_to(&origin, message)
                     }
+                    Command::Outcome(origin, outcome) => {
+                        self.session.outcome(&origin, outcome);
+                        Ok(())
+                    }
                 });
                 self.encode_outputs();
             } else if let Poll::Ready(Some(packet)) = self.to_devices.poll_recv(cx) {

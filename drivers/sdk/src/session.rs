@@ -9,9 +9,11 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use amber_proto::limits::MAX_PART;
+use amber_proto::mediator::{self, Outcome};
 use amber_proto::{ClientId, Device, DeviceId, DeviceMessage, DeviceType, DriverHdr};
 use amber_proto::{MsgType, Packet, SynNum};
 use bytes::Bytes;
+use prost::Message;
 
 use crate::queue::{Queue, Work};
 use crate::request::{Origin, Request};
@@ -80,6 +82,7 @@ impl<M: DeviceMessage> Session<M> {
                     clients,
                     device,
                     syn,
+                    wants_outcome: syn.is_some() && wants_outcome(&packet.message),
                 };
                 self.push(Work::Request(Request { message, origin }));
             }
@@ -145,6 +148,21 @@ impl<M: DeviceMessage> Session<M> {
         message.set_syn(None);
         message.set_ack(Some(syn));
         self.send(origin.device, &origin.clients, &message)
+    }
+
+    /// Tells the sender of a request whether it is carried out, if it wants to know.
+    pub fn outcome(&mut self, origin: &Origin, outcome: Outcome) {
+        let (Some(syn), true) = (origin.syn, origin.wants_outcome) else {
+            return;
+        };
+        let mut message = mediator::DriverMsg::data();
+        message.set_ack(Some(syn));
+        message.outcome = Some(outcome);
+        self.send_bytes(
+            origin.device,
+            &origin.clients,
+            &message.encode_to_vec().into(),
+        );
     }
 
     /// Publishes to the subscribers of a device.
@@ -217,6 +235,11 @@ impl<M: DeviceMessage> Session<M> {
         if message.len() > MAX_PART {
             return Err(MessageTooLong(message.len()));
         }
+        self.send_bytes(device, clients, &message);
+        Ok(())
+    }
+
+    fn send_bytes(&mut self, device: Option<Device>, clients: &[ClientId], message: &Bytes) {
         for client_ids in lists(clients) {
             let header = DriverHdr {
                 device_type: device.map(|device| device.device_type.0),
@@ -226,8 +249,12 @@ impl<M: DeviceMessage> Session<M> {
             let message = message.clone();
             self.outputs.push_back(Packet { header, message });
         }
-        Ok(())
     }
+}
+
+/// Whether a request asks for its outcome. The device's own messages do not have the field.
+fn wants_outcome(message: &Bytes) -> bool {
+    mediator::DriverMsg::decode(message.clone()).is_ok_and(|message| message.want_outcome())
 }
 
 /// A problem with a received message.

@@ -2,14 +2,14 @@
 
 use std::error::Error;
 
-use amber_driver::{Driver, Link, Request};
+use amber_driver::{Driver, Link, Origin, Request};
 use amber_proto::maestro::DriverMsg;
 
 use super::logic::{Logic, Output, Settings};
 use super::protocol::Command;
 use super::servos::{Refusal, Servos};
 use crate::connection::{Connect, Port};
-use crate::desk::{self, Desk, Inbox, now, report, until};
+use crate::desk::{self, Desk, Inbox, now, report, report_outcome, until};
 
 /// The driver of a Pololu Maestro with hobby servos.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ struct Owner<C> {
 
 #[derive(Debug)]
 enum Order {
-    Command(Vec<Command>),
-    Refuse(Refusal),
+    Command(Origin, Vec<Command>),
+    Refuse(Origin, Refusal),
 }
 
 /// Events that wake the task.
@@ -55,11 +55,12 @@ impl<C: Connect> Driver for Maestro<C> {
         Ok(())
     }
 
-    /// Never replies: old clients expect no replies.
+    /// Commands have no answer: old clients expect none. Only the outcome is reported to
+    /// clients that ask for it.
     async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
         let order = match self.servos.read(&request.message) {
-            Ok(commands) => Order::Command(commands),
-            Err(refusal) => Order::Refuse(refusal),
+            Ok(commands) => Order::Command(request.origin, commands),
+            Err(refusal) => Order::Refuse(request.origin, refusal),
         };
         self.desk.order(order).await;
         None
@@ -106,8 +107,18 @@ impl<C: Connect> desk::Owner for Owner<C> {
                 () = until(logic.wake_at()) => Event::Timeout,
             };
             match event {
-                Event::Ordered(Some(Order::Command(commands))) => logic.command(&commands),
-                Event::Ordered(Some(Order::Refuse(refusal))) => logic.refuse(refusal.to_string()),
+                Event::Ordered(Some(Order::Command(origin, commands))) => {
+                    let refused = match logic.command(&commands) {
+                        true => None,
+                        false => Some(logic.trouble().unwrap_or("the Maestro is not ready")),
+                    };
+                    report_outcome(&link, &origin, refused);
+                }
+                Event::Ordered(Some(Order::Refuse(origin, refusal))) => {
+                    let why = refusal.to_string();
+                    report_outcome(&link, &origin, Some(&why));
+                    logic.refuse(why);
+                }
                 Event::Ordered(None) => logic.shut_down(),
                 Event::Read(Ok(length)) => logic.handle_bytes(now(), &buffer[..length]),
                 Event::Read(Err(problem)) => logic.failed(now(), &problem),

@@ -117,8 +117,8 @@ impl Logic {
         }
     }
 
-    /// Sends these commands together.
-    pub fn command(&mut self, commands: &[Command]) {
+    /// Sends these commands together. Returns whether they are sent.
+    pub fn command(&mut self, commands: &[Command]) -> bool {
         for command in commands {
             if let Command::SetSpeed { servo, speed } = *command {
                 self.speeds.insert(servo, speed);
@@ -129,9 +129,11 @@ impl Logic {
             Phase::Asked { .. } | Phase::Idle { .. } => {
                 self.counters.sent += count;
                 self.send(commands);
+                true
             }
             Phase::Absent { .. } | Phase::Opening | Phase::Ended => {
                 self.counters.dropped += count;
+                false
             }
         }
     }

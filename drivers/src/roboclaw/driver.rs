@@ -9,10 +9,10 @@ use tokio::time::sleep;
 
 use super::bus::Bus;
 use super::gpio::Gpio;
-use super::logic::{ExchangeError, Line, Logic, Output, Settings, Step};
+use super::logic::{ExchangeError, Line, Logic, Output, Refusal, Settings, Step};
 use super::units::WheelSpeeds;
 use crate::connection::{Connect, open};
-use crate::desk::{self, Desk, Inbox, now, report, until};
+use crate::desk::{self, Desk, Inbox, now, report, report_outcome, until};
 
 /// The driver of two RoboClaw controllers and four wheels.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ struct Owner<C> {
 
 #[derive(Debug)]
 enum Order {
-    Drive(Vec<ClientId>, WheelSpeeds),
+    Drive(Origin, WheelSpeeds),
     Ask(Origin),
     ClientDied(ClientId),
 }
@@ -70,7 +70,7 @@ impl<C: Connect> Driver for Roboclaw<C> {
                 self.desk.order(Order::Ask(origin)).await;
             }
         } else if let Some(speeds) = message.motors_command {
-            let drive = Order::Drive(origin.clients, speeds.into());
+            let drive = Order::Drive(origin, speeds.into());
             self.desk.order(drive).await;
         } else {
             self.desk.complain_once(&origin);
@@ -98,13 +98,13 @@ impl<C: Connect> desk::Owner for Owner<C> {
         loop {
             // Takes all orders before the next step, since only the newest command matters.
             while let Some(order) = inbox.try_next() {
-                obey(&mut logic, order);
+                obey(&mut logic, &link, order);
             }
             let step = logic.poll_step(now());
             tell(&mut logic, &link);
             match step {
                 None => tokio::select! {
-                    order = inbox.next() => obey(&mut logic, order),
+                    order = inbox.next() => obey(&mut logic, &link, order),
                     () = until(logic.wake_at()) => {}
                 },
                 Some(Step::Open) => match self.open().await {
@@ -151,9 +151,17 @@ impl<C: Connect> Owner<C> {
     }
 }
 
-fn obey(logic: &mut Logic, order: Option<Order>) {
+fn obey(logic: &mut Logic, link: &Link<DriverMsg>, order: Option<Order>) {
     match order {
-        Some(Order::Drive(clients, speeds)) => logic.drive(now(), &clients, speeds),
+        Some(Order::Drive(origin, speeds)) => {
+            let refused = logic.drive(now(), &origin.clients, speeds);
+            // A client learns the cause of an outage, not only that there is one.
+            let why = refused.map(|refusal| match (refusal, logic.trouble()) {
+                (Refusal::Away, Some(trouble)) => trouble.into_owned(),
+                (refusal, _) => refusal.to_string(),
+            });
+            report_outcome(link, &origin, why.as_deref());
+        }
         Some(Order::Ask(origin)) => logic.ask(now(), origin),
         Some(Order::ClientDied(client)) => logic.client_died(client),
         None => logic.shut_down(),

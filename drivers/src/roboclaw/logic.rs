@@ -134,11 +134,22 @@ impl Logic {
         }
     }
 
-    /// A client commands the wheels. Dropped unless it can be carried out now.
-    pub fn drive(&mut self, now: Instant, clients: &[ClientId], speeds: WheelSpeeds) {
+    /// A client commands the wheels. Returns why that is refused, if it is.
+    pub fn drive(
+        &mut self,
+        now: Instant,
+        clients: &[ClientId],
+        speeds: WheelSpeeds,
+    ) -> Option<Refusal> {
         match self.refusal(speeds) {
-            Some(refusal) => self.refuse(now, refusal),
-            None => self.motion.command(now, clients, speeds),
+            Some(refusal) => {
+                self.refuse(now, refusal);
+                Some(refusal)
+            }
+            None => {
+                self.motion.command(now, clients, speeds);
+                None
+            }
         }
     }
 

@@ -366,7 +366,7 @@ impl Logic {
             let origin = Origin {
                 clients: clients.iter().copied().collect(),
                 device: *device,
-                syn: None,
+                ..Origin::default()
             };
             self.outputs.push_back(Output::PublishTo(origin, fix));
         }

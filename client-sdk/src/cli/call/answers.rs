@@ -1,11 +1,11 @@
-//! What came of a request, for people and programs. PURE.
+//! Results of requests, for people and programs. PURE.
 
 use serde::Serialize;
 
 use super::super::output::{Human, fields};
 use crate::proxy::{DummyStatus, WheelSpeeds};
 
-/// What a device can be asked.
+/// The requests of a device.
 #[derive(Debug, Serialize)]
 pub(super) struct Requests {
     pub(super) requests: Vec<RequestShown>,
@@ -68,7 +68,7 @@ impl Human for Status {
     }
 }
 
-/// Wheel speeds as people and programs want to see them.
+/// Wheel speeds for people and programs.
 #[derive(Debug, Serialize)]
 pub(super) struct Speeds {
     pub(super) front_left_mm_s: i32,

@@ -1,4 +1,4 @@
-//! What devices can be asked by name. PURE.
+//! The requests that have names. PURE.
 
 use amber_proto::{DeviceMessage, DeviceType, dummy};
 use bytes::Bytes;
@@ -6,16 +6,16 @@ use bytes::Bytes;
 use super::super::ninedof;
 use crate::proxy::{WheelSpeeds, maestro};
 
-/// A request that some kind of device knows.
+/// A request of a device type.
 pub(super) struct Known {
     pub(super) device_type: DeviceType,
     pub(super) name: &'static str,
     pub(super) args: &'static str,
-    /// `None` when the arguments do not fit.
+    /// `None` if the arguments are invalid.
     pub(super) read: fn(&[String]) -> Option<Request>,
 }
 
-/// Any device can be sent bytes.
+/// A request of all devices: raw bytes.
 pub(super) const RAW: &str = "raw";
 
 pub(super) const KNOWN: [Known; 16] = [
@@ -155,7 +155,7 @@ pub(super) const KNOWN: [Known; 16] = [
     },
 ];
 
-/// A request whose arguments have been read.
+/// A request with its arguments.
 pub(super) enum Request {
     List,
     Raw(Bytes),
@@ -169,7 +169,7 @@ pub(super) enum Request {
     Maestro(amber_proto::maestro::DriverMsg),
 }
 
-/// A servo, and a number for it.
+/// A servo and a number.
 fn two(args: &[String]) -> Option<(u32, i32)> {
     let [servo, number] = args else { return None };
     Some((servo.parse().ok()?, number.parse().ok()?))

@@ -19,7 +19,7 @@ fn options_for(device_type: DeviceType, request: &str, args: &[&str]) -> Options
 }
 
 #[test]
-fn only_questions_can_be_asked_often() {
+fn only_requests_without_effect_can_be_measured() {
     let of = |device_type, request| question(Device::new(device_type, 0), request);
     assert!(of(DeviceType::HOKUYO, "scan").is_ok());
     assert!(of(DeviceType::ROBOCLAW, "speeds").is_ok());
@@ -47,7 +47,7 @@ fn wheels_take_a_speed_for_each_side() {
     let read = |args: &[&str]| options_for(DeviceType::ROBOCLAW, "drive", args).read();
     match read(&["200", "-150"]) {
         Ok(Request::Drive(speeds)) => assert_eq!(speeds, WheelSpeeds::sides(200, -150)),
-        _ => panic!("that is how it is written"),
+        _ => panic!("valid arguments"),
     }
     for args in [
         &[][..],
@@ -59,7 +59,7 @@ fn wheels_take_a_speed_for_each_side() {
         assert_eq!(
             read(args).err(),
             Some(
-                Failure::wrong("wrong arguments for request 'drive'")
+                Failure::wrong("invalid arguments for request 'drive'")
                     .hint("`amber call roboclaw:0 drive LEFT_MM_S RIGHT_MM_S`")
             ),
             "{args:?}"
@@ -185,33 +185,33 @@ fn requests_of_a_device_are_listed_with_the_fields_of_its_schema() {
 }
 
 #[test]
-fn a_message_that_could_have_no_answer_is_refused() {
+fn raw_bytes_must_be_a_driver_msg() {
     assert!(read_raw("1001").is_ok());
     assert!(read_raw("ff").is_err());
     assert_eq!(read_hex("0x10, 01:ff").unwrap(), [0x10, 0x01, 0xff]);
 }
 
 #[test]
-fn wrong_requests_say_what_there_is() {
+fn unknown_requests_list_the_known_ones() {
     let wrong = |request: &str, args: &[&str]| options(request, args).read().err();
     assert_eq!(
         wrong("stats", &[]),
         Some(
             Failure::wrong("dummy has no request 'stats'")
-                .hint("did you mean 'status'? there are: status, enable, message, raw")
+                .hint("did you mean 'status'? its requests are: status, enable, message, raw")
         )
     );
     assert_eq!(
         wrong("fly", &[]),
         Some(
             Failure::wrong("dummy has no request 'fly'")
-                .hint("there are: status, enable, message, raw")
+                .hint("its requests are: status, enable, message, raw")
         )
     );
     assert_eq!(
         wrong("enable", &["maybe"]),
         Some(
-            Failure::wrong("wrong arguments for request 'enable'")
+            Failure::wrong("invalid arguments for request 'enable'")
                 .hint("`amber call dummy:0 enable true|false`")
         )
     );

@@ -227,6 +227,7 @@ fn several_devices_are_kept_apart() {
         clients: vec![ClientId(9)],
         device: Some(device(DUMMY_1)),
         syn: Some(SynNum(3)),
+        ..Origin::default()
     };
     session.publish_to(&origin, DriverMsg::default()).unwrap();
     assert_eq!(outputs(&mut session), [packet(Some(DUMMY_1), &[9], data)]);
@@ -234,6 +235,38 @@ fn several_devices_are_kept_apart() {
     session.handle_packet(now, packet(Some((5, 0)), &[7], b"\x10\x04"));
     session.publish_everywhere(DriverMsg::default()).unwrap();
     assert_eq!(outputs(&mut session), [packet(Some(DUMMY_1), &[8], data)]);
+}
+
+#[test]
+fn the_outcome_of_a_request_goes_only_to_clients_that_ask_for_it() {
+    // DATA with synNum 7; 186 is want_outcome.
+    let plain = &b"\x10\x01\x18\x07\x90\x03\x01"[..];
+    let wanting = [plain, b"\xd0\x0b\x01"].concat();
+    let without_number = b"\x10\x01\x90\x03\x01\xd0\x0b\x01".to_vec();
+    for (request, accepted, refused) in [
+        (plain.to_vec(), None, None),
+        (without_number, None, None),
+        (
+            wanting,
+            Some(&b"\x10\x01\x20\x07\xda\x0b\0"[..]),
+            Some(&b"\x10\x01\x20\x07\xda\x0b\x04\x0a\x02no"[..]),
+        ),
+    ] {
+        for (outcome, reply) in [
+            (Outcome::accepted(), accepted),
+            (Outcome::refusal("no"), refused),
+        ] {
+            let mut session: Session<DriverMsg> = Session::default();
+            let request = packet(Some(DUMMY_1), &[9], &request);
+            session.handle_packet(Instant::now(), request);
+            let Some(Work::Request(request)) = session.poll_work() else {
+                panic!("no request");
+            };
+            session.outcome(&request.origin, outcome);
+            let reply = reply.map(|reply| packet(Some(DUMMY_1), &[9], reply));
+            assert_eq!(session.poll_output(), reply);
+        }
+    }
 }
 
 #[test]
@@ -281,8 +314,8 @@ fn a_message_may_have_32767_bytes_and_not_one_more() {
     let mut session = Session::default();
     let origin = Origin {
         clients: vec![ClientId(5)],
-        device: None,
         syn: Some(SynNum(1)),
+        ..Origin::default()
     };
     // Type and ackNum take 4 bytes, tag and length of the text 5.
     let text = |length: usize| DriverMsg {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use amber_sim::maestro as sim;
+use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::sleep;
 
@@ -100,6 +101,34 @@ async fn a_device_with_a_fixed_baud_rate_survives_the_baud_rate_byte() {
         let turned = |device: &mut Device| device.servos()[2].target_us() == 1500.0;
         mediator.until("it turns", turned).await;
         mediator.expect_no_more_health();
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_refusal_is_reported_to_clients_that_ask_for_the_outcome() {
+    check(true, async |mediator| {
+        sleep(Duration::from_millis(100)).await;
+        // Servo 2 to 181 degrees, number 7, and the wish for the outcome.
+        let request = b"\x10\x01\x18\x07\xb2\x04\x05\x08\x02\x10\xb5\x01\xd0\x0b\x01";
+        // The log line is not repeated, the report is.
+        for _ in 0..3 {
+            mediator.tell(request).await;
+            let reply = mediator.hear().await.expect("an outcome");
+            let reply = amber_proto::mediator::DriverMsg::decode(&reply[..]).unwrap();
+            assert_eq!(reply.ack_num, Some(7));
+            assert_eq!(
+                reply.outcome.unwrap().why_refused().as_deref(),
+                Some("servo 2 turns from 0 to 180 degrees, not to 181")
+            );
+        }
+        let accepted = [TURN, b"\x18\x08\xd0\x0b\x01"].concat();
+        mediator.tell(&accepted).await;
+        let reply = mediator.hear().await;
+        assert_eq!(reply.as_deref(), Some(&b"\x10\x01\x20\x08\xda\x0b\0"[..]));
+        // Old clients get no reply.
+        mediator.tell(&request[..request.len() - 3]).await;
+        assert_eq!(mediator.hear().await, None);
     })
     .await;
 }

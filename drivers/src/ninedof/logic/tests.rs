@@ -145,8 +145,8 @@ impl Bench {
 fn client(id: i32, syn: Option<u32>) -> Origin {
     Origin {
         clients: vec![ClientId(id)],
-        device: None,
         syn: syn.map(SynNum),
+        ..Origin::default()
     }
 }
 

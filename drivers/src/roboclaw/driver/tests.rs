@@ -1,5 +1,6 @@
 //! Tests of the whole driver, between a mediator and in-memory controllers.
 
+use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::*;
@@ -81,6 +82,40 @@ async fn old_clients_are_understood_and_answered() {
         mediator
             .until("it stops", |shared| shared.pair.speeds == [[0; 2]; 2])
             .await;
+    })
+    .await;
+}
+
+/// motorsCommand number 101 with 5000 mm/s for all, and the wish for its outcome.
+const TOO_FAST: &[u8] = b"\x10\x01\x18\x65\xA2\x01\x0C\x08\x88\x27\x10\x88\x27\
+    \x18\x88\x27\x20\x88\x27\xD0\x0B\x01";
+
+#[tokio::test(start_paused = true)]
+async fn every_refusal_is_reported_to_clients_that_ask_for_the_outcome() {
+    check(async |mediator| {
+        // The log line is not repeated so soon, the report is.
+        for _ in 0..3 {
+            mediator.tell(TOO_FAST).await;
+            let reply = mediator.hear().await.expect("an outcome");
+            let reply = amber_proto::mediator::DriverMsg::decode(&reply[..]).unwrap();
+            assert_eq!(reply.ack_num, Some(101));
+            assert_eq!(
+                reply.outcome.unwrap().why_refused().as_deref(),
+                Some("5000 mm/s is more than max_speed_mm_s = 1200")
+            );
+        }
+        mediator
+            .tell(&[AHEAD, b"\x18\x66\xD0\x0B\x01"].concat())
+            .await;
+        let accepted = mediator.hear().await;
+        assert_eq!(
+            accepted.as_deref(),
+            Some(&b"\x10\x01\x20\x66\xDA\x0B\0"[..])
+        );
+        // Old clients get no reply to a command, with or without a number.
+        mediator.tell(&[AHEAD, b"\x18\x67"].concat()).await;
+        mediator.tell(&TOO_FAST[..TOO_FAST.len() - 3]).await;
+        assert_eq!(mediator.hear().await, None);
     })
     .await;
 }

@@ -137,8 +137,8 @@ impl Robot {
     fn ask(&mut self, syn: u32) {
         let origin = Origin {
             clients: vec![ALICE],
-            device: None,
             syn: Some(SynNum(syn)),
+            ..Origin::default()
         };
         self.logic.ask(self.now, origin);
         self.settle();
@@ -229,8 +229,8 @@ fn replies_hold_speeds_measured_after_the_request() {
     for syn in [1, 2, 3] {
         let origin = Origin {
             clients: vec![BOB],
-            device: None,
             syn: Some(SynNum(syn)),
+            ..Origin::default()
         };
         robot.logic.ask(robot.now, origin);
     }

@@ -30,8 +30,8 @@ struct Bench {
 fn client(id: i32) -> Origin {
     Origin {
         clients: vec![ClientId(id)],
-        device: None,
         syn: Some(SynNum(1)),
+        ..Origin::default()
     }
 }
 

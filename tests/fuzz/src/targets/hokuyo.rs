@@ -134,7 +134,7 @@ pub(super) fn device(data: &[u8]) {
 fn origin(number: u8) -> Origin {
     Origin {
         clients: vec![ClientId(number.into())],
-        device: None,
         syn: Some(SynNum(number.into())),
+        ..Origin::default()
     }
 }
