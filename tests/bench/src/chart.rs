@@ -18,6 +18,10 @@ const LABELS: f64 = 170.0;
 const VALUES: f64 = 70.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 44.0;
+/// Between a bar or a line and a figure.
+const GAP: f64 = 6.0;
+/// More than the width of a digit.
+const DIGIT: f64 = 8.0;
 
 /// A chart of bars on one scale that starts at zero, with a line at `mark`.
 pub fn bars(title: &str, bars: &[Bar], mark: Option<f64>) -> String {
@@ -26,6 +30,7 @@ pub fn bars(title: &str, bars: &[Bar], mark: Option<f64>) -> String {
         .chain(mark)
         .fold(f64::MIN_POSITIVE, f64::max);
     let length = |value: f64| (WIDTH - LABELS - VALUES) * value / longest;
+    let line = mark.map(|mark| LABELS + length(mark));
     let mut svg = format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13" role="img">
 <title>{title}</title>
@@ -37,6 +42,14 @@ pub fn bars(title: &str, bars: &[Bar], mark: Option<f64>) -> String {
     for (i, bar) in bars.iter().enumerate() {
         let y = TOP + ROW * i as f64;
         let fill = if bar.is_ours { "#d98200" } else { "#9aa7b1" };
+        let value = number(bar.value);
+        let end = LABELS + length(bar.value) + GAP;
+        let figure = end - GAP..end + DIGIT * value.len() as f64 + GAP;
+        // A figure that the line would cross goes to the right of the line.
+        let end = match line.filter(|line| figure.contains(line)) {
+            Some(line) => line + GAP,
+            None => end,
+        };
         // Writing to a string cannot fail.
         let _ = writeln!(
             svg,
@@ -46,12 +59,9 @@ pub fn bars(title: &str, bars: &[Bar], mark: Option<f64>) -> String {
             label = escape(&bar.label),
             width = length(bar.value),
             height = ROW - 6.0,
-            end = LABELS + length(bar.value) + 6.0,
-            value = number(bar.value),
         );
     }
-    if let Some(mark) = mark {
-        let x = LABELS + length(mark);
+    if let Some(x) = line {
         let _ = writeln!(
             svg,
             r##"<line x1="{x:.1}" x2="{x:.1}" y1="{y1}" y2="{y2}" stroke="#333" stroke-dasharray="4 3"/>"##,
@@ -99,6 +109,28 @@ mod tests {
         assert!(svg.contains(r#"width="240.0""#) && svg.contains(r#"width="480.0""#));
         assert!(svg.contains(r#"x1="410.0""#));
         assert_eq!(svg.matches("<rect").count(), 3);
+    }
+
+    #[test]
+    fn the_line_crosses_no_figure() {
+        for percent in 0..200 {
+            let bar = Bar {
+                label: "ours".into(),
+                value: f64::from(percent) / 100.0,
+                is_ours: true,
+            };
+            let longest = Bar {
+                value: 3.0,
+                ..bar.clone()
+            };
+            let svg = bars("title", &[longest, bar], Some(1.0));
+            let line = LABELS + 160.0;
+            let figure = svg.lines().find(|text| text.contains("y=\"82\"")).unwrap();
+            let (_, text) = figure.rsplit_once("<text x=\"").unwrap();
+            let start: f64 = text.split('"').next().unwrap().parse().unwrap();
+            let end = start + 4.0 * DIGIT;
+            assert!(end < line || start > line, "{percent} %: {figure}");
+        }
     }
 
     #[test]
