@@ -7,7 +7,7 @@
 //!
 //! Without feedback from sensors the errors of the corners add up: compare with `amber sim state`.
 
-#![allow(clippy::print_stderr)] // For people.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // For people.
 
 use std::env;
 use std::f64::consts::FRAC_PI_2;
@@ -24,8 +24,26 @@ const TRACK_MM: f64 = 420.0;
 /// Commands are repeated, because the wheels stop without them.
 const REPEAT: Duration = Duration::from_millis(200);
 
+const HELP: &str = "\
+Drives a square of 30 cm by time and wheel speeds alone; Ctrl-C stops the robot.
+
+Usage: drive_square [--help]
+
+AMBER_MEDIATOR is the address of the mediator [default: 127.0.0.1:26233].";
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
+    match env::args().nth(1).as_deref() {
+        None => {}
+        Some("-h" | "--help") => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Some(other) => {
+            eprintln!("error: unexpected argument '{other}'\nhint: `--help` shows the usage");
+            return ExitCode::from(2);
+        }
+    }
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

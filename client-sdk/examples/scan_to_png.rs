@@ -19,7 +19,19 @@ use amber_client::picture;
 /// A laser that was off needs some time for the first scan.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+const HELP: &str = "\
+Takes one laser scan and writes it to a PNG picture.
+
+Usage: scan_to_png [FILE]
+
+FILE is scan.png by default. AMBER_MEDIATOR is the address of the mediator [default:
+127.0.0.1:26233].";
+
 fn main() -> ExitCode {
+    if let Some("-h" | "--help") = env::args().nth(1).as_deref() {
+        println!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(words) => {
@@ -41,7 +53,7 @@ fn run() -> Result<(), String> {
         format!("error: cannot write {file}: {error}\nhint: name another file as an argument")
     })?;
     let (seen, all) = (scan.valid_points().count(), scan.points().len());
-    println!("{seen} of {all} points met something: {file}");
+    println!("wrote {file}: {seen} of {all} points have a distance");
     client.close();
     Ok(())
 }

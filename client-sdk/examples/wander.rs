@@ -28,8 +28,26 @@ const TURN_MM_S: i32 = 120;
 /// The robot stops after this time without a scan; scans come ten times per second.
 const BLIND: Duration = Duration::from_millis(500);
 
+const HELP: &str = "\
+Drives around endlessly without touching a wall; Ctrl-C stops the robot.
+
+Usage: wander [--help]
+
+AMBER_MEDIATOR is the address of the mediator [default: 127.0.0.1:26233].";
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
+    match env::args().nth(1).as_deref() {
+        None => {}
+        Some("-h" | "--help") => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Some(other) => {
+            eprintln!("error: unexpected argument '{other}'\nhint: `--help` shows the usage");
+            return ExitCode::from(2);
+        }
+    }
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

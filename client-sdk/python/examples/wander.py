@@ -6,10 +6,12 @@
 
 Drives on while the path ahead is free, slower with less space, and keeps away from
 obstacles at the sides. If the path is blocked, turns in place to the side with more space.
+AMBER_MEDIATOR is the address of the mediator [default: 127.0.0.1:26233].
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 import time
@@ -66,7 +68,13 @@ def speeds(scan: amber.Scan, turning: int) -> tuple[amber.WheelSpeeds, int]:
 
 
 def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else math.inf
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "seconds", type=float, nargs="?", default=math.inf, help="how long to drive (default: forever)"
+    )
+    seconds = parser.parse_args().seconds
     end = time.monotonic() + seconds
     turning = 0
     taken = 0
