@@ -129,7 +129,7 @@ impl fmt::Display for Device {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseDeviceError {
     /// The type is neither a number nor a known name.
-    #[error("no device type is called '{name}'{}", did_you_mean(name))]
+    #[error("unknown device type '{name}'{}", did_you_mean(name))]
     Type {
         /// The type as written.
         name: String,
@@ -201,10 +201,10 @@ mod tests {
         for (text, error) in [
             (
                 "hokujo",
-                "no device type is called 'hokujo'; did you mean 'hokuyo'?",
+                "unknown device type 'hokujo'; did you mean 'hokuyo'?",
             ),
-            ("spoon", "no device type is called 'spoon'"),
-            ("", "no device type is called ''"),
+            ("spoon", "unknown device type 'spoon'"),
+            ("", "unknown device type ''"),
             ("hokuyo:x", "invalid device id 'x': use a number such as 0"),
             ("hokuyo:", "invalid device id '': use a number such as 0"),
             (

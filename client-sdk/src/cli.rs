@@ -1,7 +1,7 @@
-//! The client verbs of the command line. IO.
+//! The client commands of the command line. IO.
 //!
-//! Each verb computes one value, which is shown to people or, with
-//! `--json`, to programs. Data goes to stdout and everything else to stderr.
+//! Each command computes one value and shows it to people or, with `--json`, to
+//! programs. Data goes to stdout and everything else to stderr.
 
 use std::io;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use amber_proto::Device;
 use clap::{Args, Subcommand};
 
+use self::change::Done;
 pub use crate::address::{DEFAULT_PORT, MediatorAddress};
 use crate::client::Client;
 
@@ -36,11 +37,14 @@ mod typed;
 mod watch;
 
 pub use failure::{Failure, exit_code};
-pub use output::{Human, note, print, show, table};
+pub use output::{Human, note, print, show, table, terminal_columns};
 pub use reflect::Schemas;
 pub use typed::{read_fields, read_hex};
 
-/// What all verbs have in common.
+/// The heading of the options of all commands, last in every help.
+const GLOBAL: &str = "Global options";
+
+/// The options of all commands.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
     /// Mediator to use
@@ -48,17 +52,18 @@ pub struct Options {
         short,
         long,
         global = true,
+        help_heading = GLOBAL,
         value_name = "HOST[:PORT]",
         env = "AMBER_MEDIATOR",
         default_value_t
     )]
     pub mediator: MediatorAddress,
     /// Print JSON: one object per line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
 }
 
-/// What a client can do.
+/// The client commands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Verb {
     /// List devices and the state of their drivers
@@ -125,17 +130,17 @@ pub enum Verb {
     },
 }
 
-/// Does what was asked.
+/// Runs a command.
 ///
 /// # Errors
-/// The answer is no, or the request was wrong.
+/// The command failed, or its options are invalid.
 pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     runtime.block_on(async {
-        // Wrong requests are found before anybody is bothered.
+        // Invalid options are found before anything is sent.
         let verb = match verb {
             Verb::Bench(bench) => Verb::Bench(bench.checked()?),
             Verb::Call(call) => {
@@ -178,17 +183,26 @@ async fn carry_out(verb: Verb, client: &Client, json: bool) -> Result<(), Failur
         Verb::Trace(options) => until_interrupt(trace::run(client, options, json)).await,
         Verb::Call(options) => call::run(client, options, json).await,
         Verb::Scan(options) => until_interrupt(scan::run(client, options, json)).await,
-        // It has its own way to end: not before the wheels were told to stop.
+        // It handles Ctrl-C itself, because it must stop the wheels first.
         Verb::Drive(options) => drive::run(client, options, json).await,
         Verb::Start { device } => change::start(&mediator, device, json).await,
-        Verb::Stop { device } => change::show(mediator.stop(device).await, json),
-        Verb::Restart { device } => change::show(mediator.restart(device).await, json),
-        Verb::Reload => change::show(mediator.reload().await, json),
-        Verb::LogLevel { filter } => change::show(mediator.set_log_level(filter).await, json),
+        Verb::Stop { device } => {
+            let done = Done::to_driver("stop", device);
+            change::show(done, mediator.stop(device).await, json)
+        }
+        Verb::Restart { device } => {
+            let done = Done::to_driver("restart", device);
+            change::show(done, mediator.restart(device).await, json)
+        }
+        Verb::Reload => change::show(Done::of("reload"), mediator.reload().await, json),
+        Verb::LogLevel { filter } => {
+            let done = Done::log_level(&filter);
+            change::show(done, mediator.set_log_level(filter).await, json)
+        }
     }
 }
 
-/// Ctrl-C is how one ends what has no end: that is a success.
+/// Ctrl-C ends an endless command: that is a success.
 async fn until_interrupt(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     tokio::select! {
         done = work => done,
@@ -204,7 +218,7 @@ async fn interrupt() -> io::Result<()> {
 /// Reads seconds such as `0.2`.
 ///
 /// # Errors
-/// It is no time above 0.
+/// The text is not a time above 0.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()

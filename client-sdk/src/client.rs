@@ -266,7 +266,7 @@ impl Client {
         result.unwrap_or_else(|_| Err(self.closed()))
     }
 
-    /// Sends a message that nobody answers.
+    /// Sends a message without an answer.
     pub(crate) async fn send(
         &self,
         device: Device,

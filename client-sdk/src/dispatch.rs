@@ -1,17 +1,17 @@
 //! The task that owns the transport and the tables. IO.
 //!
-//! Handles send it [`Order`]s through a bounded channel, which it reads only
-//! while little waits to be sent: that is how callers are slowed down. What
-//! has been dropped comes as [`Cancellation`]s through another channel, which
-//! needs no bound: there are never more than calls and subscriptions.
+//! Handles send it [`Order`]s through a bounded channel. The task reads them only while
+//! few packets wait to be sent, which slows down callers. Dropped futures and
+//! subscriptions send [`Cancellation`]s through another channel, which needs no bound:
+//! there are never more than calls and subscriptions.
 //!
 //! A caller closes its end of the answer channel *before* it posts the
-//! cancellation. So either the order is looked at first and the cancellation
-//! finds its entry, or the other way round and the order finds nobody waiting
-//! and is dropped: in no order of things an entry stays behind.
+//! cancellation. If the task handles the order first, the cancellation removes its
+//! entry. If it handles the cancellation first, the order finds a closed channel and is
+//! dropped. So no entry is left behind in either order.
 //!
-//! The task ends when the last handle is gone or the transport has ended; then
-//! everybody who waits is told the cause.
+//! The task ends when the last handle is dropped or the transport has ended. Then all
+//! waiting callers get the cause.
 
 #[cfg(feature = "simulation")]
 pub(crate) mod simulation;
@@ -41,14 +41,14 @@ use crate::subscriptions::{Ask, ListenerId, Subscriptions, Terms};
 use crate::transport::{Role, Transport, TransportError};
 use crate::wire::{Envelope, packet, sender, with_syn};
 
-/// How many packets wait to be sent before no further orders are taken.
+/// The number of unsent packets from which on no further orders are taken.
 const MAX_OUTBOX: usize = 64;
-/// How long a good-bye may take when the transport cannot send.
+/// The time limit for the goodbye if the transport cannot send.
 const GOODBYE: Duration = Duration::from_millis(500);
 /// Far enough away for "no timeout".
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// What handles want.
+/// Orders of handles.
 #[derive(Debug)]
 pub(crate) enum Order {
     Call {
@@ -74,19 +74,19 @@ pub(crate) enum Order {
     Close,
 }
 
-/// What handles want no more.
+/// Orders that handles cancel.
 #[derive(Debug)]
 pub(crate) enum Cancellation {
     Call(CallId),
     Listener(Device, ListenerId),
 }
 
-/// What the task lets its handles see.
+/// The state that the task shares with its handles.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
     /// Why the task has ended.
     pub(crate) cause: OnceLock<Arc<str>>,
-    /// The mediator has ever spoken for itself.
+    /// Whether the mediator has ever sent a message of its own.
     pub(crate) heard: AtomicBool,
     /// Notified once, when the task has ended.
     pub(crate) ended: Notify,
@@ -135,11 +135,11 @@ enum Wakeup {
     Timeout,
 }
 
-/// Whether the task goes on.
+/// Whether the task continues.
 #[derive(Debug)]
 pub(crate) enum Turn {
     GoOn,
-    /// All handles are gone, or one has said so.
+    /// All handles are dropped, or one has closed the client.
     Leave,
     /// The transport has ended.
     Ended(Arc<str>),
@@ -170,7 +170,7 @@ impl<T: Transport> Dispatch<T> {
         }
     }
 
-    /// Works until there is nothing more to do.
+    /// Works until the client or the transport ends.
     pub(crate) async fn run(mut self) {
         let cause = loop {
             match self.turn().await {
@@ -186,7 +186,7 @@ impl<T: Transport> Dispatch<T> {
         self.end(cause);
     }
 
-    /// Handles one thing that happened.
+    /// Handles one event.
     pub(crate) async fn turn(&mut self) -> Turn {
         self.arm();
         let may_take_orders = self.outbox.len() < MAX_OUTBOX;
@@ -294,7 +294,7 @@ impl<T: Transport> Dispatch<T> {
             self.liveness.heard();
             self.status.heard.store(true, Ordering::Relaxed);
         }
-        // A user's device may speak something else than DriverMsg.
+        // A user's device may use another format than DriverMsg.
         let envelope = Envelope::decode(&packet.message[..]).unwrap_or_default();
         match envelope.kind() {
             Some(MsgType::Ping) => {
@@ -506,7 +506,7 @@ impl<T: Transport> Dispatch<T> {
             let first = self.used.is_empty();
             self.used.insert(device);
             if first && self.transport.role() == Role::Driver {
-                // From now on the mediator says when a device is not there.
+                // From now on, the mediator reports unavailable devices.
                 let ping = Envelope::new(MsgType::Ping, None, None).bytes();
                 self.send(Device::MEDIATOR, ping, None);
             }
@@ -529,7 +529,7 @@ impl<T: Transport> Dispatch<T> {
             request: Some(mediator::Request { what: Some(what) }),
             ..mediator::DriverMsg::data()
         };
-        // Callers count upwards.
+        // Callers use increasing ids.
         self.questions += 1;
         let call = Call {
             id: CallId(u64::MAX - self.questions),
@@ -557,7 +557,7 @@ impl<T: Transport> Dispatch<T> {
             .flatten()
             .min()
             .map(tokio::time::Instant::from_std);
-        // To wake up too early costs one turn; to set the timer costs on every call.
+        // Waking up too early costs one turn, but setting the timer costs on every call.
         let armed = self.sleep.deadline();
         let next = next.unwrap_or_else(|| tokio::time::Instant::now() + NEVER);
         if next < armed || self.sleep.is_elapsed() {
@@ -565,8 +565,8 @@ impl<T: Transport> Dispatch<T> {
         }
     }
 
-    /// A mediator that never answered may be one of the original system: then
-    /// each driver must be told.
+    /// A mediator that never answered may be one of the original system. Then the client
+    /// must say goodbye to each driver.
     async fn say_goodbye(&mut self) {
         let died = Envelope::new(MsgType::ClientDied, None, None).bytes();
         match self.transport.role() {
@@ -598,7 +598,7 @@ impl<T: Transport> Dispatch<T> {
     }
 
     fn end(mut self, cause: Arc<str>) {
-        // Before anybody is woken: who then calls again must find it.
+        // Set before waiting callers wake up: a new call must find it.
         let _ = self.status.cause.set(cause.clone());
         self.orders.close();
         let now = now();
@@ -610,7 +610,7 @@ impl<T: Transport> Dispatch<T> {
             queue.close();
         }
         while let Ok(order) = self.orders.try_recv() {
-            // Senders of answers that are dropped say "closed"; queues must be told.
+            // Dropped answer channels report the end by themselves; queues do not.
             if let Order::Subscribe { queue, .. } = order {
                 queue.close();
             }
@@ -632,7 +632,7 @@ fn poll_transport<T: Transport>(
     transport.poll_receive(cx).map(Wakeup::Received)
 }
 
-/// What the mediator says about a device that cannot be used.
+/// The report of the mediator about an unavailable device.
 fn why(message: &[u8]) -> Option<Unavailable> {
     mediator::DriverMsg::decode(message).ok()?.unavailable
 }
@@ -649,7 +649,7 @@ fn unavailable(device: Device, why: Option<Unavailable>) -> Error {
     }
 }
 
-/// What matters to us in the mediator's statistics.
+/// The relevant part of the mediator's statistics.
 fn statistics(message: Bytes) -> Answer {
     let message = mediator::DriverMsg::decode(message).ok();
     match message.and_then(|message| message.reply?.what) {
@@ -661,14 +661,14 @@ fn statistics(message: Bytes) -> Answer {
     }
 }
 
-/// A number that another program hardly begins with, short enough for any
+/// A first number that another program is unlikely to use, small enough for any
 /// language and for few bytes.
 fn anything() -> u32 {
-    // The keys of hash tables are the chance that the standard library has.
+    // The keys of hash tables are the only random source of the standard library.
     RandomState::new().build_hasher().finish() as u32 & 0x00ff_ffff
 }
 
-/// The clock that tests can stop.
+/// The clock that tests can pause.
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

@@ -50,7 +50,7 @@ pub enum Error {
         waited: Duration,
     },
     /// The device understood the request and refused it.
-    #[error("{device} refuses: {message}")]
+    #[error("{device} refused the request: {message}")]
     Refused {
         /// The device of the request.
         device: Device,
@@ -109,15 +109,14 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoSuchDevice { .. } => Some(
-                "`amber devices` lists all devices, and `amber status DEVICE` says why one is down"
+                "`amber devices` lists all devices, and `amber status DEVICE` shows why one is down"
                     .into(),
             ),
             Self::DriverDied { device, .. } => Some(format!(
-                "`amber status {device}` shows why, and its last lines of output"
+                "`amber status {device}` shows the cause and its last lines of output"
             )),
             Self::TimedOut { device, .. } if *device == Device::MEDIATOR => Some(
-                "a mediator of the original system never answers; otherwise check the address and \
-                 the firewall"
+                "check the address and the firewall; a mediator of the original system never answers"
                     .into(),
             ),
             Self::TimedOut { device, .. } => Some(format!(

@@ -1,30 +1,29 @@
-//! Is the mediator still there, and still the same one? PURE.
+//! Notices when the mediator is unavailable or was restarted. PURE.
 //!
-//! UDP has no hang-up, and a mediator that was restarted has forgotten whom to
-//! send what. So while somebody listens, we ask for the mediator's statistics
-//! every two seconds. Its uptime shows a restart however quick it was; two
-//! answers that stay away, or a refusal of the network, show an outage, after
-//! which the mediator may have given us up. It may do so unnoticed by us as well
-//! (our answers got lost, or it had to make room): then it knows us by another
-//! number afterwards. The question announces us to a new mediator, too.
+//! UDP has no connections, and a restarted mediator has forgotten all subscriptions. So
+//! while there are subscriptions, the client requests the mediator's statistics every
+//! two seconds. The uptime shows even a quick restart. Two missing answers, or an error
+//! of the network, show an outage, after which the mediator may have removed this client.
+//! It may also do so unnoticed, because our answers got lost or it had to make room. Then
+//! it knows us by another client id. The request also announces us to a new mediator.
 //!
-//! A mediator that has never answered may be one of the original system: it is
-//! asked seldom, in case it is a new one that was out of reach.
+//! A mediator that has never answered may be one of the original system. It gets few
+//! requests, in case it is a new one that was unreachable.
 
 use std::time::{Duration, Instant};
 
 use amber_proto::ClientId;
 
-/// How often a mediator that answers is asked.
+/// The time between requests to a mediator that answers.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(2);
-/// How long its answer is waited for.
+/// The deadline of its answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 const INTERVAL_SILENT: Duration = Duration::from_secs(10);
 const INTERVAL_UNREACHABLE: Duration = Duration::from_millis(250);
-/// Answers that stay away before that counts as an outage: one may get lost.
+/// Missing answers that count as an outage: one may get lost.
 const MISSES: u32 = 2;
-/// The uptime is told in whole milliseconds, and clocks drift.
+/// The tolerance: the uptime is in whole milliseconds, and clocks drift.
 const SLACK: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
@@ -37,7 +36,7 @@ pub(crate) struct Liveness {
     outage: bool,
 }
 
-/// What the last answer said about when the mediator was started.
+/// The start of the mediator, by its last answer.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     latest_start: Option<Instant>,
@@ -53,17 +52,17 @@ pub(crate) enum Verdict {
     BackAfterOutage,
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answer {
-    /// How long the mediator runs.
+    /// The uptime of the mediator.
     pub(crate) uptime: Option<Duration>,
-    /// By which number it knows us; older mediators do not say.
+    /// Our client id; older mediators do not report it.
     pub(crate) client_id: Option<ClientId>,
 }
 
 impl Liveness {
-    /// Whether anybody needs to know.
+    /// Whether there are subscriptions.
     pub(crate) fn watch(&mut self, now: Instant, wanted: bool) {
         if !wanted {
             self.next_at = None;
@@ -76,23 +75,23 @@ impl Liveness {
         }
     }
 
-    /// When the mediator is to be asked.
+    /// The time of the next request to the mediator.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.next_at
     }
 
-    /// Whether the mediator is to be asked now; then [`Self::answered`] or
-    /// [`Self::missed`] must follow.
+    /// Whether a request is due now. If so, [`Self::answered`] or [`Self::missed`] must
+    /// follow.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
         if self.next_at.is_none_or(|at| at > now) {
             return false;
         }
-        // Pushed on by what comes of it.
+        // The result of the request sets the next time.
         self.next_at = Some(now + 2 * PATIENCE);
         true
     }
 
-    /// Something came from the mediator itself: it is none of the original system.
+    /// The mediator sent a message of its own: it is not one of the original system.
     pub(crate) fn heard(&mut self) {
         self.ever_answered = true;
     }
@@ -101,7 +100,7 @@ impl Liveness {
         self.ever_answered
     }
 
-    /// The answer to a question.
+    /// The answer to a request.
     pub(crate) fn answered(&mut self, asked: Instant, now: Instant, answer: Answer) -> Verdict {
         self.heard();
         self.missed = 0;
@@ -135,7 +134,7 @@ impl Liveness {
         restarted
     }
 
-    /// The answer stayed away. Says whether that makes an outage.
+    /// The answer is missing. Returns whether this is an outage.
     pub(crate) fn missed(&mut self, now: Instant) -> bool {
         if !self.ever_answered {
             self.next_at = self.next_at.map(|_| now + INTERVAL_SILENT);
@@ -146,7 +145,7 @@ impl Liveness {
         self.missed >= MISSES && !std::mem::replace(&mut self.outage, true)
     }
 
-    /// The network says that nobody is there.
+    /// The network reports that nothing listens at the address.
     pub(crate) fn unreachable(&mut self, now: Instant) {
         self.next_at = self.next_at.map(|_| now + INTERVAL_UNREACHABLE);
         self.outage = self.next_at.is_some();
@@ -178,7 +177,7 @@ mod tests {
         for k in 0..5 {
             let asked = start + k * INTERVAL;
             let uptime = 7 * SECOND + k * INTERVAL;
-            // The answer may take its time.
+            // The answer may be slow.
             let verdict = liveness.answered(asked, asked + k * 100 * MS, up(uptime + 50 * MS));
             assert_eq!(verdict, Verdict::Same);
         }
@@ -190,7 +189,7 @@ mod tests {
         for uptime in [100 * MS, 1900 * MS] {
             let mut liveness = Liveness::default();
             liveness.watch(start, true);
-            // It was young itself, so the uptime need not even go down.
+            // The old mediator was young, too: the uptime need not decrease.
             liveness.answered(start, start + MS, up(SECOND));
             let asked = start + INTERVAL;
             let verdict = liveness.answered(asked, asked + MS, up(uptime));
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mediator_that_never_answered_is_asked_seldom_and_has_no_outage() {
+    fn a_mediator_that_never_answered_gets_few_requests_and_has_no_outage() {
         let now = Instant::now();
         let mut liveness = Liveness::default();
         liveness.watch(now, true);
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_when_nobody_listens() {
+    fn there_are_no_requests_without_subscriptions() {
         let now = Instant::now();
         let mut liveness = Liveness::default();
         liveness.watch(now, true);

@@ -1,4 +1,4 @@
-//! Calls in flight: who waits for which answer, until when. PURE.
+//! Calls in flight, with their numbers and deadlines. PURE.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -16,16 +16,16 @@ pub(crate) struct Call<W> {
     pub(crate) device: Device,
     pub(crate) started: Instant,
     pub(crate) deadline: Instant,
-    /// Whoever wants the answer.
+    /// The receiver of the answer.
     pub(crate) waiter: W,
 }
 
 /// All calls in flight.
 ///
-/// An answer belongs to the call with the same device and number. Numbers go
-/// up over all devices and skip 0, which marks published data. They begin
-/// anywhere: a program may get the port of one that has just ended, and must not
-/// take the late answers to that for its own.
+/// An answer belongs to the call with the same device and number. Numbers increase
+/// over all devices and skip 0, which marks published data. They begin at a random
+/// one: a program may get the port of another that has just ended, and must not
+/// accept the late answers to that program.
 #[derive(Debug)]
 pub(crate) struct Pending<W> {
     calls: HashMap<(Device, SynNum), Call<W>>,
@@ -41,7 +41,7 @@ impl<W> Call<W> {
 }
 
 impl<W> Pending<W> {
-    /// No calls; numbers begin behind `last`.
+    /// No calls; numbers begin after `last`.
     pub(crate) fn new(last: u32) -> Self {
         Self {
             calls: HashMap::new(),
@@ -51,7 +51,7 @@ impl<W> Pending<W> {
         }
     }
 
-    /// A number for a message to a device that no call in flight has.
+    /// A number that no call in flight to the device has.
     pub(crate) fn number(&mut self, device: Device) -> SynNum {
         loop {
             self.last = self.last.wrapping_add(1);
@@ -79,13 +79,13 @@ impl<W> Pending<W> {
         Some(call)
     }
 
-    /// Forgets a call that nobody waits for any more.
+    /// Removes a call that was cancelled.
     pub(crate) fn cancelled(&mut self, id: CallId) -> Option<Call<W>> {
         let (device, number) = *self.numbers.get(&id)?;
         self.answered(device, number)
     }
 
-    /// The calls to a device that will answer none of them.
+    /// Removes all calls to a device that will not answer them.
     pub(crate) fn take_device(&mut self, device: Device) -> Vec<Call<W>> {
         self.take_where(|call| call.device == device)
     }
@@ -95,7 +95,7 @@ impl<W> Pending<W> {
         self.take_where(|_| true)
     }
 
-    /// The calls whose deadline has come.
+    /// Removes the calls whose deadline has passed.
     pub(crate) fn take_overdue(&mut self, now: Instant) -> Vec<Call<W>> {
         let mut overdue = Vec::new();
         while let Some((deadline, id)) = self.deadlines.first().copied() {
@@ -107,7 +107,7 @@ impl<W> Pending<W> {
         overdue
     }
 
-    /// When [`Self::take_overdue`] has something.
+    /// The time of the next deadline.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn late_answers_to_a_program_that_had_the_port_before_are_nobodys() {
+    fn late_answers_to_the_previous_program_on_a_port_are_ignored() {
         let now = Instant::now();
         let (mut before, mut after) = (Pending::new(17), Pending::new(4_000_000_000));
         let asked = before.insert(call(1, DUMMY, now, 10));

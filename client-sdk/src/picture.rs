@@ -9,7 +9,7 @@ pub(crate) mod view;
 
 /// Width and height.
 const SIZE: usize = 800;
-/// Each pixel is the mean of so many by so many: smooth edges.
+/// Each pixel is the mean of this many by this many, for smooth edges.
 const FINE: usize = 3;
 const FINE_SIZE: usize = SIZE * FINE;
 const MARGIN: f64 = 16.0;

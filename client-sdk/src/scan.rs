@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_and_nonsense_are_no_distances() {
+    fn error_codes_and_invalid_values_are_not_distances() {
         let distances = [i32::MIN, -1, 0, 1, 19, 20, 5600, 60_000, 60_001, i32::MAX];
         let scan = Scan::new(&[0.0; 10], &distances, None).unwrap();
         let valid: Vec<_> = scan.valid_points().map(|point| point.distance_mm).collect();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_none_is_unknown() {
+    fn an_invalid_time_is_unknown() {
         let taken = |ms| Scan::new(&[], &[], ms).unwrap().taken_at();
         let expected = SystemTime::UNIX_EPOCH + Duration::from_millis(1_448_000_000_123);
         assert_eq!(taken(Some(1_448_000_000_123)), Some(expected));

@@ -44,7 +44,7 @@ pub struct Subscription<T> {
     undecodable: u64,
 }
 
-/// Bytes to a value; `None` when the message is about something else.
+/// Decodes bytes; `None` if the message is about something else.
 pub(crate) type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
 
 /// A message and what was lost before it.
@@ -178,8 +178,8 @@ impl<T> Stream for Subscription<T> {
 
 impl<T> Drop for Subscription<T> {
     fn drop(&mut self) {
-        // First nobody can add to it, then it is taken off: as with calls, no
-        // order of things leaves a listener behind.
+        // Close the queue first and remove the listener then: as with calls, no order of
+        // events leaves a listener behind.
         self.queue.close();
         self.client
             .cancel(Cancellation::Listener(self.device, self.listener));
@@ -205,7 +205,7 @@ impl fmt::Display for Interruption {
     }
 }
 
-/// What the client's task puts in and the reader takes out.
+/// The queue between the client's task and the reader.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
@@ -227,7 +227,7 @@ struct QueueState {
 }
 
 impl Queue {
-    /// Adds a signal, and drops the oldest one when there are too many.
+    /// Adds a signal, and drops the oldest one if there are too many.
     pub(crate) fn push(&self, signal: Signal) {
         let mut state = self.lock();
         if state.signals.len() >= QUEUE_LEN
@@ -276,7 +276,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // Nothing that holds the lock can panic half way.
+        // No code that holds the lock can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_reader_misses_the_oldest_and_is_told_how_many() {
+    async fn a_slow_reader_misses_the_oldest_and_learns_how_many() {
         let queue = Queue::default();
         for k in 0..QUEUE_LEN + 3 {
             queue.push(Signal::Message(vec![k as u8].into()));

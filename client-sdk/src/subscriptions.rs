@@ -1,10 +1,10 @@
-//! Who listens to which device, and what must be sent so that data comes. PURE.
+//! The listeners of each device, and the messages that keep its data coming. PURE.
 //!
 //! All listeners of a device share one SUBSCRIBE. Drivers of the original
-//! system keep duplicates: to subscribe twice means to get everything twice.
-//! So a SUBSCRIBE is repeated only where the driver is known to be a new
-//! process; where it may or may not have us, we *renew*: UNSUBSCRIBE and then
-//! SUBSCRIBE, which ends with exactly one entry either way.
+//! system keep duplicates: a client that subscribes twice gets everything twice.
+//! So SUBSCRIBE alone is repeated only to a new process of the driver. If the driver
+//! may still have our subscription, we *renew* it: UNSUBSCRIBE and then SUBSCRIBE,
+//! which leaves exactly one entry in both cases.
 //!
 //! ```text
 //!              add                      data
@@ -19,11 +19,10 @@
 //!                          (try again: 0.1 s .. 2 s)
 //! ```
 //!
-//! Data that flowed and stopped may have an innocent reason, or our SUBSCRIBE
-//! was overtaken by our own UNSUBSCRIBE, or the driver gave us up for some
-//! reason of its own. Renewing does no harm, if it is not done at a pace that
-//! would keep a driver which counts its period from the SUBSCRIBE from ever
-//! coming to its next message: so the longest pause that was seen counts.
+//! If data stops, the device may have nothing to publish, our UNSUBSCRIBE may have
+//! overtaken our SUBSCRIBE, or the driver may have removed us. Renewing is harmless
+//! unless it is too frequent: a driver that counts its period from the SUBSCRIBE would
+//! never reach its next message. So the longest observed pause sets the pace.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,32 +30,32 @@ use std::time::{Duration, Instant};
 use amber_proto::{Device, SynNum};
 use bytes::Bytes;
 
-/// So long a device that has published may at least be silent.
+/// The shortest silence that leads to a renewal.
 const QUIET: Duration = Duration::from_secs(5);
-/// A device that fell silent is asked as if that many questions had found no
-/// answer: it mostly has nothing to say.
+/// A silent device gets renewals as if this many had already failed: usually it has
+/// nothing to publish.
 const ATTEMPTS_BEHIND_QUIET: u32 = 3;
-/// How long after we left a device data may still come from it, and how often it
-/// is told again.
+/// How long data may still come from a device after the last UNSUBSCRIBE, and the time
+/// between two of them.
 const LEAVE_AGAIN: Duration = Duration::from_secs(1);
-/// No longer, or the end of time would be passed.
+/// Longer periods would overflow `Instant`.
 const LONGEST_PERIOD: Duration = Duration::from_secs(86_400);
 
 /// One local listener; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ListenerId(pub(crate) u64);
 
-/// The messages that begin and end a subscription, but for their numbers.
-/// Mostly SUBSCRIBE and UNSUBSCRIBE; some devices want something else.
+/// The messages that begin and end a subscription, without their numbers. Usually
+/// SUBSCRIBE and UNSUBSCRIBE; some devices need others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub(crate) join: Bytes,
     pub(crate) leave: Bytes,
-    /// How far apart messages will be: so much later silence means something.
+    /// The expected time between messages; it extends the silence that is accepted.
     pub(crate) period: Duration,
 }
 
-/// What must be sent.
+/// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// SUBSCRIBE.
@@ -67,32 +66,32 @@ pub(crate) enum Ask {
 
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
-    /// In order, so that what happens at once happens in the same order every time.
+    /// Ordered, so that simultaneous events have the same order in each run.
     feeds: BTreeMap<Device, Feed>,
     left: BTreeMap<Device, Left>,
 }
 
-/// A device whose data is no longer wanted.
+/// A device without listeners.
 #[derive(Debug)]
 struct Left {
     leave: Bytes,
-    /// Not before this it is told again.
+    /// The earliest time of the next UNSUBSCRIBE.
     again_at: Instant,
 }
 
-/// What a device publishes, seen from here.
+/// The state of the subscription to a device.
 #[derive(Debug)]
 struct Feed {
     listeners: Vec<ListenerId>,
     terms: Terms,
-    /// Ends what was begun last, which may have been on other terms.
+    /// Ends the last subscription, which may have had other terms.
     leave: Bytes,
     state: State,
-    /// Listeners have been told that data stopped.
+    /// Whether listeners know that data stopped.
     interrupted: bool,
     /// The last message, or the SUBSCRIBE if there was none since.
     since: Instant,
-    /// The longest that was ever waited for a message.
+    /// The longest time between two messages so far.
     longest_pause: Duration,
 }
 
@@ -113,17 +112,17 @@ enum State {
     },
 }
 
-/// How to ask a lost device again.
+/// How to subscribe again to a lost device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
     /// Its driver is a new process.
     Subscribe,
-    /// Its driver may still have us.
+    /// Its driver may still have our subscription.
     Renew,
 }
 
 impl Subscriptions {
-    /// Adds a listener. The latest terms hold for all.
+    /// Adds a listener. The latest terms apply to all listeners.
     pub(crate) fn add(
         &mut self,
         now: Instant,
@@ -160,8 +159,8 @@ impl Subscriptions {
         Some(Ask::Subscribe(device))
     }
 
-    /// Removes a listener; with the last one of a device its data is no longer
-    /// wanted, and this is what to send.
+    /// Removes a listener. Returns the message to send if it was the last one of the
+    /// device.
     pub(crate) fn remove(
         &mut self,
         now: Instant,
@@ -189,9 +188,8 @@ impl Subscriptions {
         }
     }
 
-    /// Data came that nobody listens to. What to send when it still comes from a
-    /// device that was left: the message may have got lost, or the driver was
-    /// said to be dead and was not.
+    /// Data without a listener. Returns the message to send if the device should have
+    /// stopped: UNSUBSCRIBE may be lost, or the driver was reported dead and was not.
     pub(crate) fn unwanted(&mut self, now: Instant, device: Device) -> Option<Bytes> {
         let left = self.left.get_mut(&device)?;
         if now < left.again_at {
@@ -201,7 +199,7 @@ impl Subscriptions {
         Some(left.leave.clone())
     }
 
-    /// Takes note of the number of the SUBSCRIBE that was made for an [`Ask`].
+    /// Records the number of the SUBSCRIBE for an [`Ask`].
     pub(crate) fn sent(&mut self, device: Device, number: SynNum) {
         let Some(feed) = self.feeds.get_mut(&device) else {
             return;
@@ -212,13 +210,13 @@ impl Subscriptions {
         }
     }
 
-    /// What ends the subscription to a device that was begun last.
+    /// The message that ends the last subscription to a device.
     pub(crate) fn leave(&self, device: Device) -> Bytes {
         let feed = self.feeds.get(&device);
         feed.map(|feed| feed.leave.clone()).unwrap_or_default()
     }
 
-    /// Data came. Says whether listeners must be told that it flows again.
+    /// Data arrived. Returns whether to report to listeners that it flows again.
     pub(crate) fn flows(&mut self, now: Instant, device: Device) -> bool {
         let Some(feed) = self.feeds.get_mut(&device) else {
             return false;
@@ -232,10 +230,10 @@ impl Subscriptions {
         std::mem::take(&mut feed.interrupted)
     }
 
-    /// DRIVER_DIED came. Says whether listeners must be told that data stopped.
+    /// DRIVER_DIED arrived. Returns whether to report to listeners that data stopped.
     ///
-    /// As an answer it counts only when it answers our latest SUBSCRIBE: an
-    /// answer to some other request says nothing about now.
+    /// As an answer it counts only if it answers our latest SUBSCRIBE: an answer to an
+    /// earlier request may be outdated.
     pub(crate) fn driver_died(
         &mut self,
         now: Instant,
@@ -261,8 +259,8 @@ impl Subscriptions {
         !std::mem::replace(&mut feed.interrupted, true)
     }
 
-    /// The mediator is gone, and with it perhaps every driver, perhaps none.
-    /// Gives the devices whose listeners must be told that data stopped.
+    /// The mediator is unavailable, and perhaps its drivers. Returns the devices whose
+    /// listeners must learn that data stopped.
     pub(crate) fn mediator_lost(&mut self, now: Instant) -> Vec<Device> {
         let mut told = Vec::new();
         for (device, feed) in &mut self.feeds {
@@ -283,9 +281,9 @@ impl Subscriptions {
         told
     }
 
-    /// The mediator is there after all, or is a new one: everything is asked
-    /// for again at the next [`Self::handle_timeout`]. Gives the devices whose
-    /// listeners must be told that data stopped.
+    /// The mediator is available again, or was restarted: the next
+    /// [`Self::handle_timeout`] subscribes to everything again. Returns the devices whose
+    /// listeners must learn that data stopped.
     pub(crate) fn mediator_back(&mut self, now: Instant) -> Vec<Device> {
         let told = self.mediator_lost(now);
         for feed in self.feeds.values_mut() {
@@ -351,7 +349,7 @@ impl Subscriptions {
         self.feeds.get(&device).map_or(&[], |feed| &feed.listeners)
     }
 
-    /// The devices that somebody listens to.
+    /// The devices with listeners.
     pub(crate) fn devices(&self) -> impl Iterator<Item = Device> + '_ {
         self.feeds.keys().copied()
     }

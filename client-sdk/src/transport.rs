@@ -1,8 +1,8 @@
 //! How frames travel between this process and the mediator. IO.
 //!
-//! A client sits on its own UDP socket ([`UdpTransport`]); a driver that calls
-//! other devices uses the stdin and stdout that it has anyway, by way of a
-//! [`ChannelTransport`]. Everything above is the same for both.
+//! A client has its own UDP socket ([`UdpTransport`]). A driver that calls other devices
+//! uses its stdin and stdout through a [`ChannelTransport`]. All other code is the same
+//! for both.
 
 use std::io;
 use std::net::SocketAddr;
@@ -76,11 +76,11 @@ pub struct UdpTransport {
 }
 
 /// Resolves when the socket has an error to report. An ICMP refusal makes a
-/// socket neither readable nor writable, so it must be waited for by itself.
+/// socket neither readable nor writable, so it needs its own wait.
 type Failure = Pin<Box<dyn Future<Output = io::Error> + Send>>;
 
 impl UdpTransport {
-    /// A socket of the mediator's address family on a port of its own.
+    /// A socket of the mediator's address family on its own port.
     ///
     /// # Errors
     /// The system cannot open a socket, or has no route to that address.
@@ -145,7 +145,7 @@ async fn failure(socket: Arc<UdpSocket>) -> io::Error {
         if let Err(error) = socket.ready(Interest::ERROR).await {
             return error;
         }
-        // Forgets that readiness, so that the next wait is for the next error.
+        // Clears the readiness, so that the next wait is for the next error.
         let _ = socket.try_io(Interest::ERROR, || -> io::Result<()> {
             Err(io::ErrorKind::WouldBlock.into())
         });
@@ -156,7 +156,7 @@ async fn failure(socket: Arc<UdpSocket>) -> io::Error {
     }
 }
 
-/// Two channels: for drivers, whose stdin and stdout somebody else reads and writes.
+/// Two channels: for drivers, where other code reads stdin and writes stdout.
 ///
 /// ```
 /// use amber_client::transport::{ChannelTransport, Role};
@@ -175,8 +175,8 @@ pub struct ChannelTransport {
 }
 
 impl ChannelTransport {
-    /// Sends into `outgoing` what is for the mediator and receives from
-    /// `incoming` what came from there; ends when either is closed.
+    /// Sends packets for the mediator to `outgoing`, and receives its packets from
+    /// `incoming`. Ends when either is closed.
     pub fn new(
         outgoing: mpsc::Sender<Packet>,
         incoming: mpsc::Receiver<Packet>,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_where_nobody_listens_is_noticed() {
+    async fn a_port_without_a_listener_is_noticed() {
         let address = {
             let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             socket.local_addr().unwrap()

@@ -1,4 +1,4 @@
-//! The fields that all messages share, read and written without knowing the rest. PURE.
+//! Reads and writes the common fields of all messages. PURE.
 
 use amber_proto::{Device, DriverHdr, MsgType, Packet, SynNum};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -36,7 +36,7 @@ impl Envelope {
         self.syn_num.map(SynNum)
     }
 
-    /// The request that this answers; published data answers none.
+    /// The number of the request that this answers; `None` in published data.
     pub(crate) fn ack(&self) -> Option<SynNum> {
         self.ack_num.filter(|ack| *ack != 0).map(SynNum)
     }
@@ -46,7 +46,7 @@ impl Envelope {
     }
 }
 
-/// The message with a synNum: of a field that comes twice the last one counts.
+/// The message with a synNum. Of duplicate fields, protobuf uses the last one.
 pub(crate) fn with_syn(message: &[u8], syn: SynNum) -> Bytes {
     let mut out = BytesMut::with_capacity(message.len() + 6);
     out.put_slice(message);
@@ -55,7 +55,7 @@ pub(crate) fn with_syn(message: &[u8], syn: SynNum) -> Bytes {
     out.freeze()
 }
 
-/// The longest that [`with_syn`] makes a message.
+/// The most bytes that [`with_syn`] adds to a message.
 pub(crate) const SYN_LEN: usize = 6;
 
 pub(crate) fn packet(device: Device, message: Bytes) -> Packet {
@@ -67,7 +67,7 @@ pub(crate) fn packet(device: Device, message: Bytes) -> Packet {
     Packet { header, message }
 }
 
-/// The device that speaks, when the header names both its type and its id.
+/// The sending device, if the header has both its type and its id.
 pub(crate) fn sender(header: &DriverHdr) -> Option<Device> {
     let device_type = amber_proto::DeviceType(header.device_type?);
     Some(Device::new(device_type, header.device_id?))

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use prost::Message;
 use tokio::net::UdpSocket;
 
-/// A mediator with a dummy, wheels that do as they are told, and a scanner.
+/// A mediator with a dummy, wheels and a scanner.
 struct Mediator {
     socket: UdpSocket,
 }
@@ -138,7 +138,7 @@ async fn a_mediator_that_never_answers_is_no_error_but_is_known() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_a_clear_error() {
+async fn an_unreachable_mediator_is_a_clear_error() {
     let address = StdSocket::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -1,4 +1,4 @@
-//! `amber bench`: how fast the way to a robot and its drivers is. IO.
+//! `amber bench`: latency and throughput to the mediator and its drivers. IO.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -21,9 +21,8 @@ mod plot;
 mod series;
 
 pub(super) const HELP: &str = "\
-Without a device it measures the way to the mediator and every driver that runs.
-One request is in flight at a time unless --window says more, so it never floods.
-Ctrl-C shows the result so far.
+Without a device, it measures the mediator and all running drivers. There is one request at a
+time; --window allows more. Ctrl-C shows the result so far.
 
 Examples:
   amber bench
@@ -32,18 +31,18 @@ Examples:
   amber bench hokuyo --subscribe
   amber bench dummy --window 16 --json";
 
-/// What to measure, and for how long.
+/// Options of `amber bench`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Which device, e.g. hokuyo, hokuyo:0, 4:0 or mediator [default: all that run]
+    /// Device, e.g. hokuyo, hokuyo:0, 4:0 or mediator [default: all running devices]
     device: Option<Device>,
-    /// How long for each device
+    /// Duration for each device
     #[arg(short, long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     seconds: Duration,
-    /// How many requests may be in flight at once
+    /// Number of requests at the same time
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     window: u16,
-    /// Ask this instead of a PING: what `amber call` calls it, or 'raw HEX'
+    /// Request instead of a PING: a name as in `amber call`, or 'raw HEX'
     #[arg(
         short,
         long,
@@ -52,18 +51,18 @@ pub struct Options {
         conflicts_with = "subscribe"
     )]
     request: Option<String>,
-    /// Listen to what the device publishes, and measure how regularly it comes
+    /// Measure the rate and the jitter of published messages instead
     #[arg(long, requires = "device", conflicts_with = "window")]
     subscribe: bool,
-    /// Write a picture of all times to a file
+    /// Write a chart of all times to a file, or to stdout for `-`
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
 
-/// Longer than that nobody watches, and every single time is kept.
+/// The longest measurement: every time is kept in memory.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// So many lost requests at the beginning, and the device does not answer.
+/// The device does not answer if this many requests are lost at the beginning.
 const PATIENCE: usize = 3;
 
 /// How often the line of progress changes.
@@ -78,7 +77,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Options {
-    /// Finds out what is wrong before anybody is asked.
+    /// Checks the options before anything is sent.
     pub(super) fn checked(self) -> Result<Self, Failure> {
         if let Some(path) = &self.svg {
             file::check("--svg", path)?;
@@ -86,7 +85,7 @@ impl Options {
         self.question().map(|_| self)
     }
 
-    /// Shows the result, unless stdout is for the picture.
+    /// Shows the result, unless stdout carries the chart.
     fn show(&self, result: &(impl Serialize + Human), json: bool) -> Result<(), Failure> {
         match self.svg.as_deref().is_some_and(file::is_stdout) {
             true => Ok(()),
@@ -94,7 +93,7 @@ impl Options {
         }
     }
 
-    /// What is asked, unless that is a PING.
+    /// The request, unless that is a PING.
     fn question(&self) -> Result<Option<Bytes>, Failure> {
         match (self.device, &self.request) {
             (Some(device), Some(request)) => call::question(device, request).map(Some),
@@ -119,7 +118,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             break;
         };
         let proxy = client.device(device);
-        // Ctrl-C ends the measurement, not the result.
+        // Ctrl-C ends the measurement, and the result is still shown.
         let interrupted = tokio::select! {
             done = round_trips(&proxy, question.as_ref(), &options, trips) => done.map(|()| false)?,
             _ = super::interrupt() => true,
@@ -137,7 +136,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     }
 }
 
-/// The mediator and all devices whose drivers run.
+/// The mediator and all devices with a running driver.
 async fn all(client: &Client) -> Result<Vec<Device>, Failure> {
     let mut devices = vec![Device::MEDIATOR];
     for driver in client.mediator().drivers().await? {
@@ -149,7 +148,7 @@ async fn all(client: &Client) -> Result<Vec<Device>, Failure> {
     Ok(devices)
 }
 
-/// Asks again and again. What stays away for the client's deadline is lost.
+/// Sends requests. Those without an answer within the deadline of the client are lost.
 async fn round_trips(
     proxy: &Proxy,
     question: Option<&Bytes>,
@@ -182,7 +181,7 @@ async fn round_trips(
                 trips.error = Some(error);
             }
             Err(error @ Error::Closed { .. }) => return Err(error.into()),
-            // It says no at once, and would do so for ever.
+            // A refusal comes at once, and would come again.
             Err(error) => {
                 trips.lost += 1;
                 trips.error = Some(error);
@@ -209,7 +208,7 @@ async fn subscription(
     let mut updates = client.device(device).subscribe_raw().await?;
     let listen = async {
         let mut progress = Progress::new();
-        // The time begins with the first message.
+        // The measurement starts with the first message.
         let mut begin = None;
         loop {
             let update = watch::next(&mut updates, device).await?;
@@ -221,7 +220,7 @@ async fn subscription(
             }
         }
     };
-    // One that publishes nothing, or has stopped to, is no reason to hang.
+    // Ends also if the device publishes nothing or stops publishing.
     let patience = options.seconds + client.deadline();
     tokio::select! {
         done = listen => done?,
@@ -233,7 +232,7 @@ async fn subscription(
     let title = format!("{device}: time between two messages");
     write_svg(options, &[(title, &stream.intervals)])?;
     match stream.messages {
-        0 => Err(Failure::new(format!("{device} has published nothing"))
+        0 => Err(Failure::new(format!("{device} published nothing"))
             .hint("`amber devices` shows whether its driver runs")),
         _ => Ok(()),
     }
@@ -290,7 +289,7 @@ impl Bench {
         let hints = self.devices.iter().filter_map(|trips| trips.error.as_ref());
         match hints.filter_map(Error::hint).next() {
             Some(hint) => failure.hint(hint),
-            None => failure.hint("not every driver answers a PING: try --request"),
+            None => failure.hint("some drivers never answer PING: try --request"),
         }
     }
 }
@@ -301,7 +300,7 @@ impl Human for Shown {
     }
 }
 
-/// The line that shows how it goes, to people only.
+/// The progress line, on terminals only.
 struct Progress {
     next: Instant,
     wanted: bool,
@@ -318,7 +317,7 @@ impl Progress {
     fn show(&mut self, line: impl FnOnce() -> String) {
         if self.wanted && Instant::now() >= self.next {
             self.next = Instant::now() + PROGRESS;
-            // Whoever does not see it misses nothing.
+            // Progress is optional.
             let _ = write!(io::stderr(), "\r\x1b[K{}", line());
         }
     }

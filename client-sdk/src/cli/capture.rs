@@ -1,7 +1,6 @@
-//! UDP datagrams out of what tcpdump and Wireshark write: pcap and pcapng. PURE.
+//! UDP datagrams from captures of tcpdump and Wireshark: pcap and pcapng. PURE.
 //!
-//! Written here because it takes less than a crate: of both formats only the
-//! blocks that hold packets are looked at.
+//! Own code because it is small: it reads only the packet blocks of both formats.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -16,7 +15,7 @@ pub(super) struct Datagram {
     pub(super) payload: Vec<u8>,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Capture {
     pub(super) datagrams: Vec<Datagram>,
@@ -33,7 +32,7 @@ pub(super) fn is_capture(bytes: &[u8]) -> bool {
     bytes.starts_with(&PCAPNG) || classic(bytes).is_some()
 }
 
-/// Reads a capture; `None` when it is none.
+/// Reads a capture; `None` if the bytes are not one.
 pub(super) fn read(bytes: &[u8]) -> Option<Capture> {
     let mut capture = Capture::default();
     match classic(bytes) {
@@ -111,7 +110,7 @@ fn read_ng(bytes: &[u8], capture: &mut Capture) {
     let (mut at, mut order, mut interfaces) = (0, Order::Little, Vec::<Interface>::new());
     while at < bytes.len() {
         if bytes[at..].starts_with(&PCAPNG) {
-            // A section says its byte order.
+            // A section header shows its byte order.
             order = match bytes.get(at + 8..at + 12) {
                 Some([0x1a, 0x2b, 0x3c, 0x4d]) => Order::Big,
                 _ => Order::Little,
@@ -179,7 +178,7 @@ impl Capture {
                 payload: payload.to_vec(),
             }),
             Some(_) => self.incomplete += 1,
-            // Something else than UDP.
+            // Not UDP.
             None => {}
         }
     }
@@ -325,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_no_udp_is_counted_or_skipped() {
+    fn incomplete_packets_are_counted_and_others_skipped() {
         let mut fragment = ipv4(b"hello");
         fragment[6] = 0x20;
         let mut tcp = ipv4(b"hello");
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_in_never_a_panic() {
+    fn no_input_causes_a_panic() {
         for file in [pcap(1, &[ipv4(b"hello")]), pcapng(&ipv4(b"hello"))] {
             for cut in 0..file.len() {
                 read(&file[..cut]);

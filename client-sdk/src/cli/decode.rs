@@ -1,4 +1,4 @@
-//! `amber decode`: bytes in, what they mean out. IO.
+//! `amber decode`: explains bytes of the protocol. IO.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -13,7 +13,7 @@ use super::output::{self, Human};
 use super::reflect::{self, Schemas};
 use super::{Failure, capture, note, read_hex};
 
-/// What to decode, and how.
+/// Options of `amber decode`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,30 +22,30 @@ Examples:
   tcpdump -i lo -w wire.pcap udp port 26233    (then)    amber decode wire.pcap
   amber decode --proto my_device.proto --message 10 01 f2 06 02 68 69
 
-It takes hex (blanks, colons and 0x do not count) as arguments or on stdin, a file of raw
-bytes, or a capture of tcpdump or Wireshark. Exit code 1: there is something malformed.")]
+The input is hex (spaces, colons and 0x are ignored) as arguments or on stdin, a file of raw
+bytes, or a capture of tcpdump or Wireshark. Exit code 1 means that something is malformed.")]
 pub struct Options {
-    /// Hex, or the name of a file [default: hex on stdin]
+    /// Hex, or a file name [default: hex on stdin]
     #[arg(value_name = "HEX|FILE", allow_hyphen_values = false)]
     what: Vec<String>,
-    /// The bytes are a message without a frame
+    /// Decode a message without a frame
     #[arg(long)]
     message: bool,
-    /// One line for each frame instead of all its bytes
+    /// Show one line for each frame instead of all bytes
     #[arg(long)]
     brief: bool,
-    /// The messages of your own device (may be given several times)
+    /// Messages of your own device (may be given several times)
     #[arg(long, value_name = "FILE")]
     proto: Vec<PathBuf>,
-    /// Of a capture, only datagrams from or to this port; 0 for all
+    /// In a capture, show only datagrams from or to this port; 0 for all
     #[arg(long, default_value_t = super::DEFAULT_PORT)]
     port: u16,
 }
 
-/// What is read at most, in bytes: minutes of all traffic of a robot. It is held in memory.
+/// The longest input, in bytes: minutes of all traffic of a robot. It is held in memory.
 const INPUT_BYTES: u64 = 32 * 1024 * 1024;
 
-/// What the length of a message can say.
+/// The longest message that a frame can hold.
 const MESSAGE_BYTES: usize = u16::MAX as usize;
 
 enum Input {
@@ -53,7 +53,7 @@ enum Input {
     Capture(capture::Capture),
 }
 
-/// Reads all there is, unless it is too much.
+/// Reads the whole input, up to the limit.
 fn read(from: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     from.take(INPUT_BYTES + 1)
@@ -61,25 +61,25 @@ fn read(from: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
         .map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
     if bytes.len() as u64 > INPUT_BYTES {
         let mib = INPUT_BYTES >> 20;
-        return Err(Failure::wrong(format!("{name} has more than {mib} MiB"))
-            .hint("decode a part of it, such as `head -c 1000000 FILE | amber decode`"));
+        return Err(Failure::wrong(format!("{name} is longer than {mib} MiB"))
+            .hint("decode only a part, e.g. `head -c 1000000 FILE | amber decode`"));
     }
     Ok(bytes)
 }
 
 impl Options {
-    /// Does what was asked.
+    /// Runs the command.
     ///
     /// # Errors
-    /// Something is malformed, or the request was wrong.
+    /// The input is malformed, or the options are invalid.
     pub fn run(self, json: bool) -> Result<(), Failure> {
         let schemas = Schemas::with(&self.proto)?;
         match self.input()? {
             Input::Bytes(bytes) if self.message && bytes.len() > MESSAGE_BYTES => {
                 let count = bytes.len();
                 Err(
-                    Failure::wrong(format!("no message is so long: {count} bytes"))
-                        .hint(format!("a frame has room for {MESSAGE_BYTES} bytes")),
+                    Failure::wrong(format!("a message of {count} bytes is too long"))
+                        .hint(format!("the limit of a frame is {MESSAGE_BYTES} bytes")),
                 )
             }
             Input::Bytes(bytes) if self.message => self.one_message(&schemas, &bytes, json),
@@ -91,7 +91,7 @@ impl Options {
     fn input(&self) -> Result<Input, Failure> {
         if let [name] = self.what.as_slice()
             && let Ok(file) = File::open(name)
-            // What a folder says is said below.
+            // The error for a folder follows below.
             && file.metadata().is_ok_and(|found| !found.is_dir())
         {
             let bytes = read(file, name)?;
@@ -103,7 +103,7 @@ impl Options {
         let mut text = self.what.join(" ");
         if self.what.is_empty() {
             if io::stdin().is_terminal() {
-                note("reading hex; Ctrl-D ends it");
+                note("reading hex from stdin; Ctrl-D ends it");
             }
             let bytes = read(io::stdin(), "stdin")?;
             if capture::is_capture(&bytes)
@@ -118,10 +118,10 @@ impl Options {
         }
         let bytes = read_hex(&text).map_err(|_| match self.what.as_slice() {
             [name] if name.contains(['.', '/']) => {
-                Failure::wrong(format!("'{name}' cannot be read, and is no hex"))
+                Failure::wrong(format!("'{name}' is neither a readable file nor hex"))
             }
-            _ => Failure::wrong("that is no hex")
-                .hint("two digits per byte, e.g. `amber decode 0004 0805 1000 0002 1002`"),
+            _ => Failure::wrong("invalid hex")
+                .hint("write two digits per byte, e.g. `amber decode 0004 0805 1000 0002 1002`"),
         })?;
         Ok(Input::Bytes(bytes))
     }
@@ -146,9 +146,9 @@ impl Options {
 
     fn frames(&self, schemas: &Schemas, bytes: &[u8], json: bool) -> Result<(), Failure> {
         if bytes.is_empty() {
-            return Err(Failure::wrong("no bytes"));
+            return Err(Failure::wrong("the input is empty").hint("`--help` shows what to pass"));
         }
-        // One at a time: explained, they take hundreds of times as much memory.
+        // One frame at a time: its explanation takes hundreds of times as much memory.
         let mut at = 0;
         while at < bytes.len() {
             let frame = schemas.explain_frame(bytes, at);
@@ -161,7 +161,7 @@ impl Options {
             output::show(&shown, json)?;
             if let Some(error) = &frame.message_error {
                 note(format!(
-                    "byte {}: {}: the message is no DriverMsg (the mediator passes it on all the same)",
+                    "byte {}: {}: the message is not a DriverMsg (the mediator still forwards it)",
                     error.offset, error.why
                 ));
             }
@@ -214,17 +214,17 @@ impl Options {
         }
         if capture.incomplete > 0 {
             note(format!(
-                "{} packets are incomplete: captured in part, or sent in fragments",
+                "{} packets are incomplete: cut off, or sent in fragments",
                 capture.incomplete
             ));
         }
         if capture.cut_off {
-            note("the file ends within a packet");
+            note("the capture ends within a packet");
         }
         if shown == 0 {
             return Err(
                 Failure::new(format!("no datagram from or to port {}", self.port))
-                    .hint("`--port 0` shows all UDP"),
+                    .hint("`--port 0` shows all UDP datagrams"),
             );
         }
         match bad {
@@ -238,12 +238,12 @@ fn malformed(bytes: &[u8], error: &Malformed) -> Failure {
     let at = error.offset.min(bytes.len());
     let around = explain::spaced(&bytes[at..], 8);
     let place = match around.is_empty() {
-        true => "at the end".to_owned(),
-        false => format!("where {around} stands"),
+        true => "the end of the input".to_owned(),
+        false => format!("at {around}"),
     };
     Failure::new(format!("byte {}: {}", error.offset, error.why)).hint(format!(
-        "that is {place}; a frame is: 2 bytes length, header, 2 bytes length, message \
-         (`--message` for a message alone)"
+        "the error is {place}; a frame is 2 bytes length, header, 2 bytes length, message \
+         (use `--message` for a message without a frame)"
     ))
 }
 

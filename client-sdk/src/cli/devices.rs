@@ -1,4 +1,4 @@
-//! `amber devices`: what runs, in a table. IO.
+//! `amber devices`: the devices and their drivers in a table. IO.
 
 use amber_proto::mediator::{Device as WireDevice, Driver, DriverState, Trouble};
 use amber_proto::{Device, DeviceType, printable_line};
@@ -28,7 +28,7 @@ struct Row {
     next_start_ms: Option<u64>,
     last_exit: Option<String>,
     reason: Option<String>,
-    /// What is wrong with the device, though its driver is up.
+    /// The trouble of the device while its driver is up.
     trouble: Option<String>,
     trouble_ms: Option<u64>,
 }
@@ -62,7 +62,7 @@ impl Devices {
 impl Human for Devices {
     fn human(&self) -> String {
         if self.devices.is_empty() {
-            return "no driver is configured\n".into();
+            return "no drivers are configured\n".into();
         }
         let rows: Vec<_> = self
             .devices
@@ -100,7 +100,7 @@ impl Human for Devices {
     }
 }
 
-/// `amber status` shows all of it.
+/// `amber status` shows the whole text.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_LAST_EXIT_CHARS) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -111,7 +111,7 @@ fn shortened(text: &str) -> String {
 /// With the columns before it, the table then fits 120 columns.
 const MAX_LAST_EXIT_CHARS: usize = 60;
 
-/// What is wrong, and since when.
+/// The trouble and its duration.
 pub(super) fn trouble(text: &str, since_ms: u64) -> String {
     format!("{text} (since {})", millis(since_ms))
 }
@@ -214,7 +214,7 @@ hokuyo:0 is up, but: /dev/ttyACM0 is gone (since 12s)
     }
 
     #[test]
-    fn no_drivers_is_said_in_words() {
-        assert_eq!(Devices::new(&[]).human(), "no driver is configured\n");
+    fn no_drivers_are_a_sentence() {
+        assert_eq!(Devices::new(&[]).human(), "no drivers are configured\n");
     }
 }

@@ -1,4 +1,4 @@
-//! `amber events`: what happens to drivers and clients. IO.
+//! `amber events`: events of drivers and clients. IO.
 
 use amber_proto::mediator::{Event, event::Kind};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::proxy::Mediator;
 use crate::subscription;
 
 pub(super) async fn run(mediator: &Mediator, json: bool) -> Result<(), Failure> {
-    // A mediator of the original system has no events: better said than waited for.
+    // A mediator of the original system has no events and does not answer.
     mediator.ping().await?;
     let mut events = mediator.events().await?;
     note("waiting for events; Ctrl-C ends");
@@ -26,7 +26,7 @@ pub(super) async fn run(mediator: &Mediator, json: bool) -> Result<(), Failure> 
             subscription::Event::Resumed => {}
         }
     }
-    Err(Failure::new("the connection has ended"))
+    Err(Failure::new("the connection to the mediator has ended"))
 }
 
 #[derive(Debug, Serialize)]
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_and_recovery_are_told_with_their_text() {
+    fn trouble_and_recovery_show_their_text() {
         let shown = |kind: Kind, text: &str| {
             Shown::new(Event {
                 kind: kind.into(),

@@ -1,5 +1,4 @@
-//! What bytes on the wire mean, byte for byte, and where they stop making
-//! sense. PURE.
+//! Explains bytes of the protocol one by one, and finds the first invalid one. PURE.
 
 use std::fmt::Write as _;
 
@@ -7,56 +6,55 @@ use prost_reflect::{Kind, MessageDescriptor};
 
 use super::reflect::{self, Schemas};
 
-/// How deep messages and groups may be nested: protobuf's own limit.
+/// The deepest nesting of messages and groups: the limit of protobuf.
 const MAX_DEPTH: usize = 100;
 
-/// How much of a text or of bytes is shown.
+/// The longest text or byte string that is shown.
 const MAX_SHOWN: usize = 48;
 
-/// A few bytes and what they say.
+/// A few bytes and their meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Where they begin.
+    /// The offset of the first byte.
     pub offset: usize,
-    /// How many they are.
+    /// The number of bytes.
     pub length: usize,
-    /// How many messages they stand in.
+    /// The number of enclosing messages.
     pub depth: usize,
-    /// What they say.
+    /// The meaning.
     pub text: String,
 }
 
-/// Where bytes stop making sense.
+/// The first invalid byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// The first byte that cannot be what it should be.
+    /// Its offset.
     pub offset: usize,
-    /// Why.
+    /// Why it is invalid.
     pub why: String,
 }
 
-/// One frame among others.
+/// One frame of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// Where it begins.
+    /// Its offset.
     pub offset: usize,
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub length: usize,
-    /// Where its header stands.
+    /// The position of its header.
     pub header: std::ops::Range<usize>,
-    /// Where its message stands.
+    /// The position of its message.
     pub message: std::ops::Range<usize>,
-    /// Byte for byte.
+    /// The explanation of every byte.
     pub lines: Vec<Line>,
-    /// Its header is no `DriverHdr`: then it is no frame.
+    /// Why its header is not a `DriverHdr`; then it is not a frame.
     pub header_error: Option<Malformed>,
-    /// Its message is no `DriverMsg`. The mediator passes it on all the same.
+    /// Why its message is not a `DriverMsg`. The mediator still forwards it.
     pub message_error: Option<Malformed>,
 }
 
 impl Schemas {
-    /// Explains frames that stand one behind the other. What comes after the
-    /// last whole frame is the error.
+    /// Explains consecutive frames. Bytes after the last whole frame are the error.
     pub fn explain(&self, bytes: &[u8]) -> (Vec<Explained>, Option<Malformed>) {
         let mut frames = Vec::new();
         let mut at = 0;
@@ -79,7 +77,7 @@ impl Schemas {
     /// Explains the frame that begins at `start`.
     ///
     /// # Errors
-    /// There is no whole frame.
+    /// The frame is incomplete.
     pub fn explain_frame(&self, bytes: &[u8], start: usize) -> Result<Explained, Malformed> {
         let header = part(bytes, start, "header")?;
         let message = part(bytes, header.end, "message")?;
@@ -112,7 +110,7 @@ impl Schemas {
     }
 }
 
-/// Offsets, bytes and meaning in columns.
+/// Offset, bytes and meaning in columns.
 pub fn table(bytes: &[u8], lines: &[Line]) -> String {
     let mut out = String::new();
     for line in lines {
@@ -124,7 +122,7 @@ pub fn table(bytes: &[u8], lines: &[Line]) -> String {
     out
 }
 
-/// `10 01 18 ...`: at most so many bytes.
+/// `10 01 18 ..`: at most `most` bytes.
 pub fn spaced(bytes: &[u8], most: usize) -> String {
     let shown: Vec<_> = bytes
         .iter()
@@ -135,13 +133,13 @@ pub fn spaced(bytes: &[u8], most: usize) -> String {
     shown.join(" ") + more
 }
 
-/// The part behind the length that stands at `at`.
+/// The part after the length at offset `at`.
 fn part(bytes: &[u8], at: usize, name: &str) -> Result<std::ops::Range<usize>, Malformed> {
     let malformed = |why| Malformed { offset: at, why };
     let Some(length) = bytes.get(at..at + 2) else {
         let left = bytes.len() - at;
         return Err(malformed(format!(
-            "the length of the {name} takes 2 bytes (big-endian), there {} {left}",
+            "the length of the {name} needs 2 bytes (big-endian), there {} {left}",
             if left == 1 { "is" } else { "are" }
         )));
     };
@@ -149,12 +147,12 @@ fn part(bytes: &[u8], at: usize, name: &str) -> Result<std::ops::Range<usize>, M
     let (start, end) = (at + 2, at + 2 + length);
     if end > bytes.len() {
         let left = bytes.len() - start;
-        let mut why = format!("the {name} should have {length} bytes, there are {left}");
+        let mut why = format!("the {name} should have {length} bytes, but only {left} follow");
         let swapped = (length >> 8) | ((length & 0xff) << 8);
         if swapped <= left && length > 0xff {
             let _ = write!(
                 why,
-                " (as little-endian it would be {swapped}: bytes swapped?)"
+                " (in little-endian order it would be {swapped}: are the bytes swapped?)"
             );
         }
         return Err(malformed(why));
@@ -162,7 +160,7 @@ fn part(bytes: &[u8], at: usize, name: &str) -> Result<std::ops::Range<usize>, M
     Ok(start..end)
 }
 
-/// What is known of a field.
+/// What is known about a field.
 struct Known {
     name: String,
     kind: Kind,
@@ -216,7 +214,8 @@ impl<'a> Walk<'a> {
         self.fields(range, descriptor, depth, None).map(drop)
     }
 
-    /// The fields of a message, or of a group up to its end. Returns where they end.
+    /// Explains the fields of a message, or of a group up to its end. Returns the
+    /// offset of their end.
     fn fields(
         &mut self,
         range: std::ops::Range<usize>,
@@ -230,7 +229,7 @@ impl<'a> Walk<'a> {
             let tag = self.varint(&mut at, range.end)?;
             let (number, wire) = ((tag >> 3) as u32, tag & 7);
             if tag > u64::from(u32::MAX) || number == 0 {
-                return Err(malformed(start, "no field has this number"));
+                return Err(malformed(start, "invalid field number"));
             }
             let field = descriptor.and_then(|descriptor| known(descriptor, number));
             let name = field
@@ -292,7 +291,10 @@ impl<'a> Walk<'a> {
                             }
                             Err(error) => {
                                 let offset = body + error.valid_up_to();
-                                return Err(malformed(offset, format!("{name} is no UTF-8 text")));
+                                return Err(malformed(
+                                    offset,
+                                    format!("{name} is not valid UTF-8"),
+                                ));
                             }
                         },
                         Some(kind) if *kind != Kind::Bytes => {
@@ -305,26 +307,26 @@ impl<'a> Walk<'a> {
                         }
                     }
                 }
-                3 if depth == MAX_DEPTH => return Err(malformed(start, "nested too deep")),
+                3 if depth == MAX_DEPTH => return Err(malformed(start, "nested too deeply")),
                 3 => {
                     self.line(start, at - start, depth, format!("{name}: a group"));
                     at = self.fields(at..range.end, None, depth + 1, Some(number))?;
                 }
                 4 if group == Some(number) => {
-                    self.line(start, at - start, depth, "the group's end".into());
+                    self.line(start, at - start, depth, "end of the group".into());
                     return Ok(at);
                 }
-                4 => return Err(malformed(start, "the end of a group that did not begin")),
-                _ => return Err(malformed(start, format!("there is no wire type {wire}"))),
+                4 => return Err(malformed(start, "end of a group without its start")),
+                _ => return Err(malformed(start, format!("invalid wire type {wire}"))),
             }
         }
         match group {
             None => Ok(at),
-            Some(_) => Err(malformed(at, "a group does not end")),
+            Some(_) => Err(malformed(at, "a group has no end")),
         }
     }
 
-    /// The elements of a packed list, in words; many are cut short.
+    /// The first elements of a packed list as text.
     fn packed(
         &self,
         range: std::ops::Range<usize>,
@@ -353,7 +355,7 @@ impl<'a> Walk<'a> {
         let mut value = 0;
         for i in 0..10 {
             let Some(byte) = self.bytes[..end].get(start + i) else {
-                return Err(malformed(start, "the bytes end within a number"));
+                return Err(malformed(start, "a number is incomplete"));
             };
             value |= u64::from(byte & 0x7f) << (7 * i);
             if byte & 0x80 == 0 {
@@ -361,7 +363,7 @@ impl<'a> Walk<'a> {
                 return Ok(value);
             }
         }
-        Err(malformed(start, "a number of more than 10 bytes"))
+        Err(malformed(start, "a number has more than 10 bytes"))
     }
 
     fn take(
@@ -373,7 +375,7 @@ impl<'a> Walk<'a> {
     ) -> Result<&'a [u8], Malformed> {
         let left = end - *at;
         if length > left {
-            let why = format!("{name} should have {length} bytes, there are {left}");
+            let why = format!("{name} should have {length} bytes, but only {left} follow");
             return Err(malformed(*at, why));
         }
         let bytes = &self.bytes[*at..*at + length];
@@ -404,7 +406,7 @@ fn fixed_size(kind: &Kind) -> Option<usize> {
     }
 }
 
-/// Whether a field of a kind may be written with a wire type.
+/// Whether a field of this kind may have this wire type.
 fn fits(kind: &Kind, list: bool, wire: u64) -> bool {
     let own = match kind {
         Kind::String | Kind::Bytes | Kind::Message(_) => return matches!(wire, 2..=4),
@@ -502,19 +504,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn an_error_names_the_invalid_byte() {
         for (bytes, offset, why) in [
-            (&b"\0"[..], 0, "the length of the header takes 2 bytes"),
-            (b"\x02\0\x08\x05", 0, "as little-endian it would be 2"),
-            (b"\0\x02\x08\x05", 4, "the length of the message takes 2"),
-            (b"\0\0\0\x05\x10\x01", 2, "should have 5 bytes, there are 2"),
+            (&b"\0"[..], 0, "the length of the header needs 2 bytes"),
+            (b"\x02\0\x08\x05", 0, "in little-endian order it would be 2"),
+            (b"\0\x02\x08\x05", 4, "the length of the message needs 2"),
+            (
+                b"\0\0\0\x05\x10\x01",
+                2,
+                "should have 5 bytes, but only 2 follow",
+            ),
             (
                 b"\0\x02\x0a\0\0\0",
                 2,
                 "deviceType (1) cannot have wire type 2",
             ),
-            (b"\0\x01\x08\0\0", 3, "the bytes end within a number"),
-            (b"\0\x02\x00\x01\0\0", 2, "no field has this number"),
+            (b"\0\x01\x08\0\0", 3, "a number is incomplete"),
+            (b"\0\x02\x00\x01\0\0", 2, "invalid field number"),
         ] {
             let (_, error) = schemas().explain(bytes);
             let error = error.unwrap();
@@ -525,13 +531,17 @@ mod tests {
             (
                 &b"\x10\x01\x9a\x03\x05hi"[..],
                 4,
-                "message should have 5 bytes, there are 2",
+                "message should have 5 bytes, but only 2 follow",
             ),
-            (b"\x10\x01\x9a\x03\x02h\xff", 6, "message is no UTF-8 text"),
-            (b"\xff\xff", 0, "the bytes end within a number"),
+            (
+                b"\x10\x01\x9a\x03\x02h\xff",
+                6,
+                "message is not valid UTF-8",
+            ),
+            (b"\xff\xff", 0, "a number is incomplete"),
             (b"\x17", 0, "cannot have wire type 7"),
-            (b"\x10\x01\xd3\x09\x08\x01", 6, "a group does not end"),
-            (b"\x10\x01\xd4\x09", 2, "a group that did not begin"),
+            (b"\x10\x01\xd3\x09\x08\x01", 6, "a group has no end"),
+            (b"\x10\x01\xd4\x09", 2, "end of a group without its start"),
             (
                 b"\xa2\x01\x02\x0a\0",
                 3,
@@ -546,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_none_does_not_end_the_frames() {
+    fn an_invalid_message_does_not_end_the_frames() {
         let (frames, error) = schemas().explain(b"\0\0\0\x02\xff\xff\0\0\0\x02\x10\x02");
         assert_eq!((frames.len(), error), (2, None));
         assert_eq!(frames[0].message_error.as_ref().unwrap().offset, 4);

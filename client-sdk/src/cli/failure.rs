@@ -1,4 +1,4 @@
-//! What a verb ends with when it did not work out. IO.
+//! The failure of a command. IO.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -19,27 +19,27 @@ pub struct Failure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    AnswerIsNo,
-    WrongRequest,
-    /// Whoever read our output has had enough: no error.
-    NobodyReads,
+    Failed,
+    Invalid,
+    /// The reader of our output has closed it: not an error.
+    OutputClosed,
 }
 
 impl Failure {
-    /// The answer is no: nobody answers, a driver is down. Exit code 1.
+    /// The command failed: no answer, a driver that is down. Exit code 1.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
-            kind: Kind::AnswerIsNo,
+            kind: Kind::Failed,
             text: text.into(),
             hint: None,
             timed_out: None,
         }
     }
 
-    /// The request was wrong. Exit code 2.
+    /// The command line is invalid. Exit code 2.
     pub fn wrong(text: impl Into<String>) -> Self {
         Self {
-            kind: Kind::WrongRequest,
+            kind: Kind::Invalid,
             ..Self::new(text)
         }
     }
@@ -50,7 +50,7 @@ impl Failure {
         self
     }
 
-    /// The device that did not answer in time, where that is the failure.
+    /// The device that did not answer in time, if that is the failure.
     pub(crate) fn timed_out(&self) -> Option<Device> {
         self.timed_out
     }
@@ -64,10 +64,10 @@ impl Failure {
         }
     }
 
-    pub(crate) fn nobody_reads() -> Self {
+    pub(crate) fn output_closed() -> Self {
         Self {
-            kind: Kind::NobodyReads,
-            ..Self::new("nobody reads the output")
+            kind: Kind::OutputClosed,
+            ..Self::new("the output is closed")
         }
     }
 }
@@ -99,19 +99,19 @@ impl From<Error> for Failure {
     }
 }
 
-/// Ends a command: prints an error with its hint to stderr and gives the exit
-/// code, 0 done, 1 the answer is no, 2 the request was wrong.
+/// Prints an error with its hint to stderr, and returns the exit code: 0 for success,
+/// 1 for a failure, 2 for an invalid command line.
 pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
     let Err(failure) = result else {
         return ExitCode::SUCCESS;
     };
     let code = match failure.kind {
-        Kind::AnswerIsNo => 1,
-        Kind::WrongRequest => 2,
-        Kind::NobodyReads => return ExitCode::SUCCESS,
+        Kind::Failed => 1,
+        Kind::Invalid => 2,
+        Kind::OutputClosed => return ExitCode::SUCCESS,
     };
     let mut err = std::io::stderr().lock();
-    // When stderr is closed, too, the exit code is all that is left to say it.
+    // If stderr is closed, only the exit code reports the failure.
     let _ = writeln!(err, "error: {}", printable(&failure.text));
     if let Some(hint) = failure.hint {
         let _ = writeln!(err, "hint: {}", printable(&hint));

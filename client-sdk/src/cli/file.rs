@@ -12,7 +12,7 @@ pub(super) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Refuses what would fill a terminal with bytes.
+/// Refuses to write a file to a terminal.
 ///
 /// # Errors
 /// The path means stdout, and stdout is a terminal.
@@ -20,7 +20,7 @@ pub(super) fn check(option: &str, path: &Path) -> Result<(), Failure> {
     match is_stdout(path) && io::stdout().is_terminal() {
         true => Err(
             Failure::wrong(format!("{option} - would write a file to the terminal")).hint(format!(
-                "name a file, or send stdout to one: `{option} - > FILE`"
+                "name a file, or redirect stdout: `{option} - > FILE`"
             )),
         ),
         false => Ok(()),
@@ -43,7 +43,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Tells people which file was written; not with stdout, which says it itself.
+/// Reports the written file, unless that is stdout.
 pub(super) fn wrote(path: &Path) {
     if !is_stdout(path) {
         note(format!("wrote {}", path.display()));
@@ -64,13 +64,13 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(_) => replace(path, None, bytes),
     };
     match replaced {
-        // The file may be writable, though its folder or owner is not ours.
+        // The file may be writable although its folder or owner is not ours.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => write_through(path, bytes),
         replaced => replaced,
     }
 }
 
-/// Only a regular file with one name: a second hard link would keep the old content.
+/// Only a regular file with one name: other hard links would keep the old content.
 fn is_replaceable(old: &Metadata) -> bool {
     #[cfg(unix)]
     let has_one_name = std::os::unix::fs::MetadataExt::nlink(old) == 1;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_regular_file_is_written_to() {
+    fn devices_and_pipes_are_written_to() {
         let folder = tempfile::tempdir().unwrap();
         // A link to the device, so that a mistake does not replace the device itself.
         let (full, null) = (folder.path().join("full"), folder.path().join("null"));

@@ -12,10 +12,10 @@ use super::output::{self, Human, note};
 use crate::client::Client;
 use crate::proxy::{Finding, ImuReading, NineDof, Sensors, Vector};
 
-/// How often `amber watch` shows something unless it is told.
+/// The default period of `amber watch`.
 pub(super) const USUAL_PERIOD: Duration = Duration::from_millis(100);
 
-/// What can be asked.
+/// The requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Request {
     Data(Sensors),
@@ -46,7 +46,7 @@ impl Request {
     }
 }
 
-/// The seconds that were named, or the usual ones.
+/// The given seconds, or the default.
 fn time(args: &[String], usual_s: u64) -> Option<Duration> {
     match args {
         [] => Some(Duration::from_secs(usual_s)),
@@ -55,7 +55,7 @@ fn time(args: &[String], usual_s: u64) -> Option<Duration> {
     }
 }
 
-/// Asks, and shows the answer.
+/// Sends the request, and shows the answer.
 pub(super) async fn call(
     client: &Client,
     device: Device,
@@ -72,7 +72,7 @@ pub(super) async fn call(
                     "the magnetometer is not calibrated: the heading may be wrong by tens of degrees",
                 );
                 note(format!(
-                    "hint: run `amber call {device} calibrate-magnet 60` and turn the robot meanwhile"
+                    "hint: run `amber call {device} calibrate-magnet 60` and turn the robot during that time"
                 ));
             }
             return Ok(());
@@ -85,7 +85,7 @@ pub(super) async fn call(
     output::show(&shown, json)?;
     match shown.findings.iter().all(|finding| finding.good) {
         true => Ok(()),
-        false => Err(Failure::new(format!("not all is well with {device}"))),
+        false => Err(Failure::new(format!("the test of {device} failed"))),
     }
 }
 
@@ -96,7 +96,7 @@ async fn calibrate_gyro(
 ) -> Result<Vec<Finding>, Failure> {
     if !json {
         note(format!(
-            "the robot must stand still for {:.0} s",
+            "keep the robot still for {:.0} s",
             time.as_secs_f64()
         ));
     }
@@ -110,14 +110,14 @@ async fn calibrate_magnet(
 ) -> Result<Vec<Finding>, Failure> {
     if !json {
         note(format!(
-            "the robot must turn all the way round within {:.0} s, as with `amber drive`",
+            "turn the robot all the way round within {:.0} s, e.g. with `amber drive`",
             time.as_secs_f64()
         ));
     }
     Ok(ninedof.calibrate_magnetometer(time).await?)
 }
 
-/// A reading as people and programs want to see it.
+/// A reading for people and programs.
 #[derive(Debug, Serialize)]
 pub(super) struct ReadingShown {
     device: String,
@@ -158,7 +158,7 @@ impl ReadingShown {
             rate_deg_s: axes(reading.rate_deg_s),
             field_mgauss: axes(reading.field_mgauss),
             attitude: reading.attitude.map(|attitude| Attitude {
-                // What is more is noise.
+                // More digits are noise.
                 heading_deg: tenths(attitude.heading_deg),
                 heading_calibrated: attitude.heading_calibrated,
                 pitch_deg: tenths(attitude.pitch_deg),

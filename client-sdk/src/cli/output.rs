@@ -1,7 +1,7 @@
 //! Results as text for people or as JSON for programs. IO.
 //!
-//! Text for people may hold text of drivers and other programs: control
-//! characters in it are escaped here, and nowhere else.
+//! Text for people may include text of drivers and other programs. Its control
+//! characters are escaped here, and nowhere else.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::Failure;
 
-/// A result as people want to read it; lines end with a line end.
+/// A result as text for people; lines end with a line end.
 pub trait Human {
     /// The text.
     fn human(&self) -> String;
@@ -26,7 +26,7 @@ pub fn show(result: &(impl Serialize + Human), json: bool) -> Result<(), Failure
     match json {
         true => {
             let line = serde_json::to_string(result);
-            let line = line.map_err(|error| Failure::new(format!("no JSON: {error}")))?;
+            let line = line.map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?;
             print(format!("{line}\n").as_bytes())
         }
         false => print(printable(&result.human()).as_bytes()),
@@ -42,7 +42,7 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::nobody_reads()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::output_closed()),
         Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
     }
 }
@@ -50,6 +50,12 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a remark to stderr.
 pub fn note(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(&text.to_string()));
+}
+
+/// The width of the terminal at stdout, if there is one.
+pub fn terminal_columns() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    Some(usize::from(width.0))
 }
 
 /// Rows in aligned columns under a heading.
@@ -76,7 +82,7 @@ pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String
     out
 }
 
-/// Names and values, one to a line; those without a value are left out.
+/// Names and values, one per line; those without a value are left out.
 pub(crate) fn fields(fields: &[(&str, Option<String>)]) -> String {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 1;
     let mut out = String::new();
@@ -137,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_others_stays_on_its_line_and_is_escaped() {
+    fn foreign_text_stays_on_its_line_and_is_escaped() {
         assert_eq!(
             fields(&[("reason", Some("a\nhint: \x1b[31m".into()))]),
             "reason: a\\nhint: \\x1b[31m\n"

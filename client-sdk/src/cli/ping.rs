@@ -10,7 +10,7 @@ use super::output::{self, Human};
 use crate::client::Client;
 use crate::error::Error;
 
-/// Which device, how often.
+/// Options of `amber ping`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Device to ping, e.g. hokuyo, hokuyo:0, 4:0 or mediator
@@ -25,7 +25,7 @@ pub struct Options {
 
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
     let mut summary = Summary::new(options.device);
-    // Ctrl-C ends the series, not the summary.
+    // Ctrl-C ends the series, and the summary is still shown.
     tokio::select! {
         done = series(client, &options, &mut summary, json) => done?,
         _ = super::interrupt() => {}
@@ -102,7 +102,7 @@ impl Human for Reply {
 struct Summary {
     device: Device,
     sent: u64,
-    /// Eight million of them take 128 MB: three months at one a second.
+    /// Three months at one a second take 128 MB.
     times: Vec<Duration>,
     last_error: Option<Error>,
 }
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_counts_what_was_lost() {
+    fn the_summary_counts_lost_pings() {
         let mut summary = Summary::new(Device::new(DeviceType::DUMMY, 0));
         summary.sent = 4;
         summary.times = [3, 1, 2].map(Duration::from_millis).into();

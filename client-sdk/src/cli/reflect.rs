@@ -15,10 +15,10 @@ use super::Failure;
 
 mod own;
 
-/// How many elements of a list people are shown.
+/// The number of list elements that people are shown.
 pub(super) const MAX_SHOWN: usize = 8;
 
-/// Reads and writes `DriverMsg` with every extension that there is.
+/// Reads and writes `DriverMsg` with all known extensions.
 #[derive(Clone, Debug)]
 pub struct Schemas {
     header: MessageDescriptor,
@@ -29,14 +29,14 @@ impl Schemas {
     /// The schemas that come with Amber.
     ///
     /// # Errors
-    /// This program is broken.
+    /// The schemas in this program are broken.
     pub fn load() -> Result<Self, Failure> {
         let pool = DescriptorPool::decode(DESCRIPTORS).map_err(|_| broken())?;
         Self::of(&pool)
     }
 
     /// The schemas that come with Amber, and those of a user's own devices. A
-    /// file may import `drivermsg.proto` and what lies beside it.
+    /// file may import `drivermsg.proto` and files in its own folder.
     ///
     /// # Errors
     /// A file cannot be read or compiled; the error says where and why.
@@ -63,7 +63,7 @@ impl Schemas {
         &self.message
     }
 
-    /// The extensions of a message by name; `None` when it has none that is known.
+    /// The known extensions of a message by name; `None` if there are none.
     pub fn decode(&self, bytes: &[u8]) -> Option<Map<String, Value>> {
         let message = DynamicMessage::decode(self.message.clone(), bytes).ok()?;
         let extensions = message.extensions();
@@ -73,7 +73,7 @@ impl Schemas {
         (!fields.is_empty()).then_some(fields)
     }
 
-    /// All of a message by name, the base fields too; `None` when it is none.
+    /// All fields of a message by name; `None` if it is not a `DriverMsg`.
     pub fn values(&self, bytes: &[u8]) -> Option<Map<String, Value>> {
         let message = DynamicMessage::decode(self.message.clone(), bytes).ok()?;
         let base =
@@ -117,7 +117,7 @@ impl Schemas {
                 let near = names
                     .iter()
                     .min_by_key(|known| strsim::damerau_levenshtein(name, known));
-                let failure = Failure::wrong(format!("no schema has a field '{name}'"));
+                let failure = Failure::wrong(format!("unknown field '{name}'"));
                 match near {
                     Some(near) => failure.hint(format!(
                         "did you mean '{near}'? `--proto FILE` adds the fields of your own device"
@@ -129,15 +129,15 @@ impl Schemas {
             let json = Value::Object(Map::from_iter([(full, value.clone())]));
             let read =
                 DynamicMessage::deserialize(self.message.clone(), json).map_err(|error| {
-                    Failure::wrong(format!("{name}: {error}")).hint("values are written as in JSON")
+                    Failure::wrong(format!("{name}: {error}")).hint("write values as in JSON")
                 })?;
             message.set_extension(&field, read.get_extension(&field).into_owned());
         }
         Ok(message.encode_to_vec())
     }
 
-    /// The names of the fields that a device has, by their number, and of those
-    /// in the user's own files, which say nothing about device numbers.
+    /// The names of the fields of a device, in the order of their numbers, and those
+    /// in the user's own files, which do not name device types.
     pub fn fields(&self, asked: DeviceType) -> Vec<String> {
         let wanted =
             |package: &str| owner(package).is_none_or(|it| module(asked).as_deref() == Some(it));
@@ -149,20 +149,20 @@ impl Schemas {
         fields.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// One line about a frame: who, what, and the fields of the device.
+    /// A frame in one line: device or clients, type, and the fields of the device.
     pub fn brief(&self, header: &[u8], message: &[u8]) -> String {
         let who = match Header::parse(header) {
             Ok(header) => addressee(&header),
-            Err(error) => format!("header unreadable ({error})"),
+            Err(error) => format!("invalid header ({error})"),
         };
         format!("{who}  {}", self.brief_message(message))
     }
 
-    /// One line about a message.
+    /// A message in one line.
     pub fn brief_message(&self, message: &[u8]) -> String {
         let Ok(base) = amber_proto::dummy::DriverMsg::decode(message) else {
             let hex = super::explain::spaced(message, 16);
-            return format!("{} bytes, no DriverMsg: {hex}", message.len());
+            return format!("{} bytes, not a DriverMsg: {hex}", message.len());
         };
         let mut out = match base.r#type {
             None => "no type".to_owned(),
@@ -183,12 +183,12 @@ impl Schemas {
     }
 }
 
-/// Which device of ours a package is about; `None` for a user's own.
+/// The device of a package of Amber; `None` for a user's own package.
 fn owner(package: &str) -> Option<&str> {
     package.strip_prefix("amber.")?.strip_suffix("_proto")
 }
 
-/// How the packages of Amber name a device.
+/// The name of a device in the packages of Amber.
 fn module(device_type: DeviceType) -> Option<String> {
     device_type.name().map(|name| name.replace('-', "_"))
 }
@@ -235,7 +235,7 @@ fn addressee(header: &Header<'_>) -> String {
     }
 }
 
-/// `name: value` for each field, lists cut short.
+/// `name: value` for each field, with shortened lists.
 pub fn human(fields: &Map<String, Value>) -> String {
     let fields = fields
         .iter()
@@ -285,7 +285,7 @@ fn value_of(kind: &Kind, field: &Field) -> Value {
             )
         }
         Field::List(list) => list.iter().map(|value| value_of(kind, value)).collect(),
-        // Maps are a thing of proto3, and none of our schemas has one.
+        // Our schemas have no maps.
         Field::Map(_) => Value::Null,
     }
 }
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_many_have_is_that_of_the_users_file_or_of_the_device() {
+    fn a_field_name_in_many_files_means_the_users_file_or_the_device() {
         let folder = std::env::temp_dir().join(format!("amber-names-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("wheel.proto");
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_schema_is_not_decoded() {
+    fn messages_without_a_schema_are_not_decoded() {
         assert_eq!(decoded(b"\x10\x01\x20\0"), None);
         assert_eq!(decoded(b"\xff\xff"), None);
     }

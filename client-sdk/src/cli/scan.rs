@@ -1,4 +1,4 @@
-//! `amber scan`: what the laser scanner sees. IO.
+//! `amber scan`: the scan of a laser scanner. IO.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ Examples:
   amber scan --png scan.png --range 5
   amber scan --json";
 
-/// Which device, and how to show it.
+/// Options of `amber scan`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Laser scanner, e.g. hokuyo, hokuyo:0 or 4:0
@@ -38,7 +38,7 @@ pub struct Options {
     /// Write the scan to a PNG picture, or to stdout for `-`; straight ahead is up
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
-    /// Range of pictures [default: far enough for nearly all points]
+    /// Range of the picture [default: large enough for nearly all points]
     #[arg(long, value_name = "METRES", value_parser = metres_from)]
     range: Option<f64>,
     /// Show every published scan, until Ctrl-C
@@ -49,26 +49,26 @@ pub struct Options {
     count: Option<u64>,
 }
 
-/// A laser that was off and a slow serial line take their time.
+/// A laser that was off and a slow serial line need this time.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Options {
-    /// Finds out what is wrong before anybody is asked.
+    /// Checks the options before anything is sent.
     pub(super) fn checked(self, json: bool) -> Result<Self, Failure> {
         if self.device.device_type != DeviceType::HOKUYO {
             return Err(
                 Failure::wrong(format!("{} is not a laser scanner", self.device))
-                    .hint("`amber scan hokuyo:0`; `amber devices` shows what there is"),
+                    .hint("try `amber scan hokuyo:0`; `amber devices` lists all devices"),
             );
         }
         if self.plot && json {
             return Err(Failure::wrong("--plot and --json cannot be combined")
-                .hint("--plot is for people, --json for programs: leave out one of them"));
+                .hint("leave out one of them: --plot is for people, --json for programs"));
         }
         if let Some(path) = &self.png {
             file::check("--png", path)?;
             if file::is_stdout(path) && (json || self.plot || self.follow) {
-                return Err(Failure::wrong("--png - needs stdout for one picture alone")
+                return Err(Failure::wrong("--png - writes only one picture to stdout")
                     .hint("leave out --json, --plot and --follow, or name a file"));
             }
         }
@@ -76,7 +76,7 @@ impl Options {
     }
 }
 
-/// A laser scanner whom one waits for long enough.
+/// A laser scanner with a long enough deadline.
 pub(super) fn scanner(client: &Client, device: Device) -> Hokuyo {
     client.hokuyo(device.id.0).with_deadline(PATIENCE)
 }
@@ -109,7 +109,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     Ok(())
 }
 
-/// Which one of the scans that are shown.
+/// The position of a scan in the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Frame {
     Only,
@@ -128,7 +128,7 @@ fn show(scan: &Scan, options: &Options, frame: Frame, json: bool) -> Result<(), 
             let view = View::of(scan, options.range);
             print(drawing(scan, view, frame).as_bytes())
         }
-        // The picture is what was wanted.
+        // The picture is the output.
         (false, _) if options.png.is_some() && !json => Ok(()),
         (false, Frame::Only) => output::show(&ScanShown::from(scan), json),
         (false, _) if json => output::show(&ScanShown::from(scan), json),
@@ -136,7 +136,7 @@ fn show(scan: &Scan, options: &Options, frame: Frame, json: bool) -> Result<(), 
     }
 }
 
-/// The scan as large as the terminal allows, with one line about it.
+/// The scan as large as the terminal allows, with a summary line.
 fn drawing(scan: &Scan, view: View, frame: Frame) -> String {
     let (columns, rows) = match terminal_size::terminal_size() {
         Some((width, height)) => (width.0, height.0),
@@ -153,7 +153,7 @@ fn drawing(scan: &Scan, view: View, frame: Frame) -> String {
     if frame == Frame::Only || !io::stdout().is_terminal() {
         return text;
     }
-    // In place: every line clears what was behind it, the end what was below.
+    // Drawn in place: each line clears its rest, the end clears the rows below.
     let clear = match frame {
         Frame::First => "\x1b[2J",
         _ => "",
@@ -171,10 +171,10 @@ fn metres_from(text: &str) -> Result<f64, String> {
     }
 }
 
-/// How wide the sectors are that people are told about.
+/// The width of the sectors in the summary.
 const SECTOR_DEG: f64 = 30.0;
 
-/// A scan as people and programs want to see it.
+/// A scan for people and programs.
 #[derive(Debug, Serialize)]
 pub(super) struct ScanShown {
     /// Milliseconds since the Unix epoch.
@@ -203,7 +203,7 @@ impl Human for ScanShown {
     }
 }
 
-/// The scan in numbers, and what is nearest in each sector.
+/// The scan in numbers, and the nearest point of each sector.
 fn summary(scan: &Scan) -> String {
     let points = scan.points();
     let count = scan.valid_points().count();
@@ -217,7 +217,7 @@ fn summary(scan: &Scan) -> String {
     };
     let mut out = fields(&[
         ("points", Some(format!("{}{span}", points.len()))),
-        ("with something", Some(count.to_string())),
+        ("with distance", Some(count.to_string())),
         ("nearest", nearest.map(in_words)),
         ("farthest", farthest.map(in_words)),
     ]);
@@ -255,8 +255,8 @@ fn metres(point: Point) -> f64 {
     f64::from(point.distance_mm) / 1000.0
 }
 
-/// Sectors of which the one in the middle is straight ahead, from left to
-/// right, as far as the scan reaches.
+/// Sectors from left to right, as far as the scan reaches; the middle one is
+/// straight ahead.
 fn sectors(scan: &Scan) -> Vec<[String; 2]> {
     let sector = |angle: f64| (angle / SECTOR_DEG).round();
     let mut middles: Vec<_> = scan
@@ -277,7 +277,7 @@ fn sectors(scan: &Scan) -> Vec<[String; 2]> {
         let range = format!("{:>4} to {:>4}", middle - half, middle + half);
         [range, nearest(middle)]
     };
-    // A driver that has gone mad must not fill the screen.
+    // A faulty driver must not fill the screen.
     middles.into_iter().take(24).map(row).collect()
 }
 
@@ -286,15 +286,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_get_numbers_and_sectors() {
+    fn people_see_numbers_and_sectors() {
         let angles = [-90.0, -10.0, -0.1, 0.1, 90.0];
         let scan = Scan::new(&angles, &[2500, 0, 800, 900, 19], Some(5)).unwrap();
         assert_eq!(
             ScanShown::from(&scan).human(),
-            "points:         5, -90.0 to 90.0 degrees\n\
-             with something: 3\n\
-             nearest:        0.80 m at -0.1 degrees, ahead\n\
-             farthest:       2.50 m at -90.0 degrees, left\n\
+            "points:        5, -90.0 to 90.0 degrees\n\
+             with distance: 3\n\
+             nearest:       0.80 m at -0.1 degrees, ahead\n\
+             farthest:      2.50 m at -90.0 degrees, left\n\
              \n\
              DEGREES       NEAREST\n\
              -105 to  -75  2.50 m\n \
@@ -304,12 +304,12 @@ mod tests {
         let empty = Scan::new(&[], &[], None).unwrap();
         assert_eq!(
             ScanShown::from(&empty).human(),
-            "points:         0\nwith something: 0\n"
+            "points:        0\nwith distance: 0\n"
         );
     }
 
     #[test]
-    fn programs_get_all_of_it() {
+    fn programs_get_all_points() {
         let scan = Scan::new(&[-1.5, 2.0], &[0, 400], Some(1_448_000_000_123)).unwrap();
         assert_eq!(
             serde_json::to_string(&ScanShown::from(&scan)).unwrap(),

@@ -8,16 +8,16 @@ use super::output::{self, Human};
 use crate::client::Client;
 use crate::proxy::Pose;
 
-/// Asks where the robot is, and shows it.
+/// Requests the pose of the robot, and shows it.
 pub(super) async fn call(client: &Client, device: Device, json: bool) -> Result<(), Failure> {
     match client.stargazer(device.id.0).pose().await? {
         Some(fix) => output::show(&FixShown::of(device, &fix, 0), json),
         None => Err(Failure::new(format!("{device} has not seen a marker yet"))
-            .hint("its markers must be on the ceiling above the robot, and in the driver's file")),
+            .hint("the driver needs a marker above the robot that is in its file of markers")),
     }
 }
 
-/// A fix as people and programs want to see it.
+/// A pose for people and programs.
 #[derive(Debug, Serialize)]
 pub(super) struct FixShown {
     device: String,
@@ -49,7 +49,7 @@ impl FixShown {
     }
 }
 
-/// The device says no more.
+/// The resolution of the device.
 fn hundredths(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }

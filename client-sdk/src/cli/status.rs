@@ -1,4 +1,4 @@
-//! `amber status`: the mediator with its counters, or all about one driver. IO.
+//! `amber status`: the mediator with its counters, or one driver. IO.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ impl Human for MediatorStatus {
             ("clients", Some(self.clients.to_string())),
         ]);
         for (title, counters) in [("counted", &self.counters), ("dropped", &self.dropped)] {
-            // What never happened is noise to people; programs get it.
+            // People see only counters above 0; programs get all.
             let counters: Vec<_> = counters.iter().filter(|(_, value)| **value > 0).collect();
             if counters.is_empty() {
                 out.push_str(&format!("\n{title}: nothing\n"));
@@ -92,7 +92,7 @@ struct DriverStatus {
     next_start_ms: Option<u64>,
     reason: Option<String>,
     hint: Option<String>,
-    /// Devices that do not work, though their driver is up.
+    /// Devices that do not work although their driver is up.
     troubles: Vec<DeviceTrouble>,
     counters: BTreeMap<&'static str, u64>,
     last_words: Vec<String>,
@@ -243,7 +243,7 @@ counted:
 dropped:
   trailing  2
 
-no driver is configured
+no drivers are configured
 "
         );
     }

@@ -1,4 +1,4 @@
-//! `amber trace`: the frames of a driver as they go. IO.
+//! `amber trace`: the frames to and from a driver. IO.
 
 use std::path::PathBuf;
 
@@ -19,20 +19,21 @@ Examples:
   amber trace hokuyo --bytes -n 1
   amber trace 110:0 --proto my_device.proto
 
-`>` goes to the driver, `<` comes from it; times are UTC. On the mediator's own machine only.";
+`>` marks frames to the driver, `<` frames from it. Times are UTC. You can trace only on the
+machine of the mediator.";
 
-/// Which device, and how its frames are shown.
+/// Options of `amber trace`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Which device, e.g. hokuyo, hokuyo:0 or 4:0
+    /// Device, e.g. hokuyo, hokuyo:0 or 4:0
     device: Device,
-    /// Show each frame byte for byte
+    /// Explain every byte of each frame
     #[arg(long)]
     bytes: bool,
-    /// The messages of your own device (may be given several times)
+    /// Messages of your own device (may be given several times)
     #[arg(long, value_name = "FILE")]
     proto: Vec<PathBuf>,
-    /// End after so many frames [default: go on until Ctrl-C]
+    /// Number of frames to show [default: until Ctrl-C]
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
@@ -46,11 +47,11 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     while options.count.is_none_or(|count| shown < count) {
         match frames.next_event().await {
             Some(Event::Message(update)) => {
-                // Lost by the mediator, and on the way.
+                // Lost in the mediator, and in the network.
                 let now = update.message.lost().saturating_sub(lost) + update.missed;
                 lost = update.message.lost();
                 if now > 0 {
-                    note(format!("{now} frames were not shown: there were too many"));
+                    note(format!("{now} frames are missing: there were too many"));
                 }
                 output::show(&Shown::new(&update.message, &schemas, options.bytes), json)?;
                 shown += 1;
@@ -60,7 +61,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
                 lost = 0;
                 mediator.trace_on(options.device).await?;
             }
-            None => return Err(Failure::new("the connection has ended")),
+            None => return Err(Failure::new("the connection to the mediator has ended")),
         }
     }
     Ok(())
@@ -72,7 +73,7 @@ struct Shown {
     device: String,
     direction: &'static str,
     clients: Vec<i32>,
-    /// The device that the header names, where it does.
+    /// The device in the header, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     header_device: Option<String>,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! Messages out of what people type. PURE.
+//! Reads messages that people type. PURE.
 
 use amber_proto::{DeviceType, dummy};
 use bytes::Bytes;
@@ -8,10 +8,10 @@ use serde_json::Map;
 use super::Failure;
 use super::reflect::Schemas;
 
-/// A DATA message out of `FIELD=VALUE`s.
+/// A DATA message from `FIELD=VALUE` words.
 ///
 /// # Errors
-/// What is no FIELD=VALUE, a field that no schema has, or a value that does not fit.
+/// A word is not FIELD=VALUE, a field is unknown, or a value is invalid.
 pub fn read_fields<'a>(
     asked: DeviceType,
     words: impl IntoIterator<Item = &'a str>,
@@ -20,32 +20,31 @@ pub fn read_fields<'a>(
     let mut fields = Map::new();
     for word in words {
         let (name, value) = word.split_once('=').ok_or_else(|| {
-            Failure::wrong(format!("'{word}' is no FIELD=VALUE")).hint("set_led=true")
+            Failure::wrong(format!("'{word}' is not FIELD=VALUE"))
+                .hint("an example is set_led=true")
         })?;
-        // What is no JSON is a text.
+        // Anything but JSON is a text.
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         fields.insert(name.into(), value);
     }
     schemas.encode(asked, &fields)
 }
 
-/// A message in hex. What is no `DriverMsg` cannot get a number, so nothing
-/// could ever answer it.
+/// A message in hex. Only a `DriverMsg` can get a number, and so an answer.
 pub(super) fn read_raw(hex: &str) -> Result<Bytes, Failure> {
     let bytes = read_hex(hex)?;
     match dummy::DriverMsg::decode(&bytes[..]) {
         Ok(_) => Ok(bytes.into()),
-        Err(_) => Err(Failure::wrong("these bytes are no DriverMsg, so they have no answer").hint(
-            "`amber decode --message HEX` shows where they are wrong; 1001 is an empty DATA message",
+        Err(_) => Err(Failure::wrong("these bytes are not a DriverMsg").hint(
+            "`amber decode --message HEX` shows the invalid byte; 1001 is an empty DATA message",
         )),
     }
 }
 
-/// Bytes that are written as hex; blanks, colons, commas and `0x` between them
-/// do not count.
+/// Reads hex; spaces, colons, commas and `0x` are ignored.
 ///
 /// # Errors
-/// It is no hex, or half a byte is missing.
+/// The text is not hex, or has an odd number of digits.
 pub fn read_hex(text: &str) -> Result<Vec<u8>, Failure> {
     let bare = text.replace("0x", "").replace("\\x", "");
     let bare = bare
@@ -57,7 +56,7 @@ pub fn read_hex(text: &str) -> Result<Vec<u8>, Failure> {
             .chunks(2)
             .map(|pair| (pair[0] << 4 | pair[1]) as u8)
             .collect()),
-        _ => Err(Failure::wrong(format!("'{text}' is no hex"))
-            .hint("two digits per byte, e.g. 1001 for an empty DATA message")),
+        _ => Err(Failure::wrong(format!("invalid hex '{text}'"))
+            .hint("write two digits per byte, e.g. 1001 for an empty DATA message")),
     }
 }

@@ -1,4 +1,4 @@
-//! `amber watch`: what a device publishes. IO.
+//! `amber watch`: the messages that a device publishes. IO.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -29,7 +29,7 @@ Examples:
   amber watch ninedof --period 100ms --sensors accel,gyro
   amber watch stargazer --period 1s";
 
-/// Which device, and what of it.
+/// Options of `amber watch`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Device, e.g. hokuyo, hokuyo:0 or 4:0
@@ -53,12 +53,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Finds out what is wrong before anybody is asked.
+    /// Checks the options before anything is sent.
     pub(super) fn checked(self) -> Result<Self, Failure> {
         let device_type = self.device.device_type;
         let has_period = [DeviceType::NINEDOF, DeviceType::STARGAZER].contains(&device_type);
         let refuse = |what, which| {
-            let message = format!("{} has no {what} to choose", self.device);
+            let message = format!("--{what} is not available for {}", self.device);
             Err(Failure::wrong(message).hint(format!("--{what} is for {which}")))
         };
         if self.sensors.is_some() && device_type != DeviceType::NINEDOF {
@@ -76,18 +76,18 @@ fn period(text: &str) -> Result<Duration, String> {
     let (number, unit_s) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 0.001),
         (None, Some(number)) => (number, 1.0),
-        (None, None) => return Err("a unit is missing, as in 100ms or 1.5s".to_owned()),
+        (None, None) => return Err("the unit is missing: write e.g. 100ms or 1.5s".to_owned()),
     };
     let number: f64 = number
         .parse()
-        .map_err(|_| format!("'{number}' is no number"))?;
+        .map_err(|_| format!("'{number}' is not a number"))?;
     Duration::try_from_secs_f64(number * unit_s)
         .ok()
         .filter(|period| (MIN_PERIOD..=MAX_PERIOD).contains(period))
         .ok_or_else(|| "not between 1ms and 3600s".to_owned())
 }
 
-/// Devices that publish on their own do so at least once in this time.
+/// Devices that publish regularly do so at least once in this time.
 const SILENCE: Duration = Duration::from_secs(3);
 
 const MIN_PERIOD: Duration = Duration::from_millis(1);
@@ -150,12 +150,12 @@ async fn messages(
     Ok(())
 }
 
-/// Says why nothing comes, or that perhaps nothing ever will.
+/// Reports why the device publishes nothing, if that is known.
 async fn report_silence(client: &Client, device: Device, patience: Duration) {
     let seconds = patience.as_secs_f64();
     let why = match reason::of(client, device).await {
         Some(why) => why,
-        None => "it may not publish at all; `amber call` asks it".to_owned(),
+        None => "it may never publish; `amber call` sends requests".to_owned(),
     };
     note(format!(
         "{device} has published nothing for {seconds:.0} s: {why}"
@@ -196,7 +196,7 @@ async fn rates(
     Ok(())
 }
 
-/// The next message; interruptions are told on the way.
+/// The next message; reports interruptions.
 pub(super) async fn next<T>(
     updates: &mut Subscription<T>,
     device: Device,
@@ -211,16 +211,16 @@ pub(super) async fn next<T>(
             }
             Some(Event::Interrupted(why)) => {
                 note(format!(
-                    "{device}: interrupted: {why}; goes on when it is back"
+                    "{device}: interrupted: {why}; continues when the device is back"
                 ));
             }
-            Some(Event::Resumed) => note(format!("{device}: goes on")),
-            None => return Err(Failure::new("the connection has ended")),
+            Some(Event::Resumed) => note(format!("{device}: continues")),
+            None => return Err(Failure::new("the connection to the mediator has ended")),
         }
     }
 }
 
-// What has a better form than its schema.
+// Messages with a better form than their schema.
 
 fn fix(device: Device, update: &Update<Bytes>) -> Option<FixShown> {
     if device.device_type != DeviceType::STARGAZER {
@@ -240,7 +240,7 @@ fn reading(device: Device, update: &Update<Bytes>) -> Option<ReadingShown> {
     Some(ReadingShown::of(device, &reading, update.missed))
 }
 
-/// A message, by its schema or as bytes.
+/// A message, by its schema or in hex.
 #[derive(Debug, Serialize)]
 pub(super) struct Shown {
     device: String,
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn only_some_have_a_period_or_sensors_to_choose() {
+    fn only_some_devices_have_a_period_or_sensors() {
         let options = |device_type, sensors| Options {
             device: Device::new(device_type, 0),
             rate: false,
@@ -335,21 +335,21 @@ mod tests {
         assert_eq!(
             refused(DeviceType::STARGAZER, Some(Sensors::ALL)),
             Some(
-                Failure::wrong("stargazer:0 has no sensors to choose")
+                Failure::wrong("--sensors is not available for stargazer:0")
                     .hint("--sensors is for ninedof")
             )
         );
         assert_eq!(
             refused(DeviceType::HOKUYO, None),
             Some(
-                Failure::wrong("hokuyo:0 has no period to choose")
+                Failure::wrong("--period is not available for hokuyo:0")
                     .hint("--period is for ninedof and stargazer")
             )
         );
     }
 
     #[test]
-    fn what_has_no_schema_is_shown_in_hex() {
+    fn messages_without_a_schema_are_shown_in_hex() {
         let device = Device::new(DeviceType(77), 3);
         let shown = Shown::answer(device, b"\x10\x01\xff", &Schemas::load().unwrap());
         assert_eq!(shown.human(), "3 bytes: 1001ff\n");

@@ -1,9 +1,9 @@
-//! The client's task, driven by hand instead of by its runtime: for the simulation. IO,
-//! but only because [`Dispatch`] wants a runtime for a timer that nobody looks at here.
+//! The client's task, driven by method calls instead of a runtime, for the simulation. IO,
+//! but only because [`Dispatch`] needs a runtime for a timer that is not used here.
 //!
-//! What happens comes as method calls with the time, and what is to be sent is
-//! taken with [`Machine::take_sent`]. All decisions are those of [`Dispatch`];
-//! what is left out is the choice of what to look at first.
+//! Events are method calls with the time, and [`Machine::take_sent`] returns the packets
+//! to send. All decisions are those of [`Dispatch`], except for the order in which it
+//! polls its inputs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,14 +36,14 @@ pub struct Machine {
 /// How a call has ended.
 pub type Outcome = (u64, Result<Bytes>);
 
-/// What a listener is told.
+/// A signal to a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signalled {
     /// The device has published this.
     Message(Bytes),
-    /// Nothing comes for now.
+    /// The device publishes nothing for now.
     Interrupted,
-    /// It comes again.
+    /// The device publishes again.
     Resumed,
 }
 
@@ -75,8 +75,8 @@ impl Transport for Wire {
 }
 
 impl Machine {
-    /// A client that has said nothing yet. Its numbers begin behind `last`, which
-    /// is drawn elsewhere.
+    /// A client that has sent nothing yet. Its numbers begin after `last`, which the
+    /// caller draws.
     pub fn new(role: Role, last: u32) -> Self {
         let (_, orders) = mpsc::channel(1);
         let (_, cancellations) = mpsc::unbounded_channel();
@@ -98,13 +98,13 @@ impl Machine {
         }
     }
 
-    /// Asks the mediator whether it is there, as connecting does.
+    /// Contacts the mediator, as connecting does.
     pub fn announce(&mut self, now: Instant, patience: Duration) -> u64 {
         let ping = Envelope::new(MsgType::Ping, None, None).bytes();
         self.call(now, Device::MEDIATOR, ping, patience)
     }
 
-    /// Asks; [`Machine::poll_outcome`] has what comes of it.
+    /// Sends a request; [`Machine::poll_outcome`] returns its result.
     pub fn call(
         &mut self,
         now: Instant,
@@ -136,8 +136,8 @@ impl Machine {
         self.flush(now);
     }
 
-    /// Listens; [`Machine::poll_signal`] has what comes. `join` and `leave` begin
-    /// and end it, but for their numbers.
+    /// Subscribes; [`Machine::poll_signal`] returns its signals. `join` and `leave` begin
+    /// and end the subscription, without their numbers.
     pub fn subscribe(
         &mut self,
         now: Instant,
@@ -177,13 +177,13 @@ impl Machine {
         self.flush(now);
     }
 
-    /// A packet has come.
+    /// A packet has arrived.
     pub fn receive(&mut self, now: Instant, packet: Packet) {
         self.dispatch.handle_packet(now, packet);
         self.flush(now);
     }
 
-    /// The network says that nobody is there.
+    /// The network reports that nothing listens at the address.
     pub fn refused(&mut self, now: Instant) {
         let refused = io::ErrorKind::ConnectionRefused.into();
         self.dispatch.handle_unreachable(now, refused);
@@ -201,21 +201,21 @@ impl Machine {
         timeouts.into_iter().flatten().min()
     }
 
-    /// That time has come.
+    /// The time has come.
     pub fn timeout(&mut self, now: Instant) {
         self.dispatch.handle_timeout(now);
         self.flush(now);
     }
 
-    /// Drops the last handle: what is said at the end.
+    /// Drops the last handle. Returns the last packets.
     pub fn close(mut self) -> Vec<Packet> {
         let _runtime = runtime().enter();
-        let said = pin!(self.dispatch.say_goodbye()).poll(&mut nobody());
+        let said = pin!(self.dispatch.say_goodbye()).poll(&mut no_waker());
         debug_assert!(said.is_ready(), "this transport never waits");
         std::mem::take(&mut self.dispatch.transport.sent)
     }
 
-    /// What is to be sent, in order.
+    /// The packets to send, in their order.
     pub fn take_sent(&mut self) -> Vec<Packet> {
         std::mem::take(&mut self.dispatch.transport.sent)
     }
@@ -230,10 +230,10 @@ impl Machine {
         Some(outcome)
     }
 
-    /// Something that a listener is told.
+    /// The next signal to a listener.
     pub fn poll_signal(&mut self) -> Option<(u64, Signalled)> {
         for (id, (_, queue)) in &self.listeners {
-            if let Poll::Ready(Some((signal, _))) = queue.poll_pop(&mut nobody()) {
+            if let Poll::Ready(Some((signal, _))) = queue.poll_pop(&mut no_waker()) {
                 let signal = match signal {
                     Signal::Message(bytes) => Signalled::Message(bytes),
                     Signal::Interrupted(_) => Signalled::Interrupted,
@@ -258,7 +258,7 @@ impl Machine {
     }
 }
 
-fn nobody() -> Context<'static> {
+fn no_waker() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 

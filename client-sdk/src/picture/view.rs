@@ -6,7 +6,7 @@ use crate::scan::Scan;
 pub(crate) const MIN_RANGE_M: f64 = 0.1;
 /// And at most.
 pub(crate) const MAX_RANGE_M: f64 = 100.0;
-/// At most so many rings.
+/// The maximum number of rings.
 const MAX_RINGS: f64 = 4.0;
 /// The part of the points that a picture shows at least: a glance through the
 /// door does not make the room tiny.
@@ -25,7 +25,7 @@ impl View {
     /// One that shows nearly all points, or as far as was asked for.
     pub(crate) fn of(scan: &Scan, range_m: Option<f64>) -> Self {
         if let Some(range_m) = range_m {
-            // `max` makes a number of what is none.
+            // `max` turns NaN into a number.
             let range_m = range_m.max(MIN_RANGE_M).clamp(MIN_RANGE_M, MAX_RANGE_M);
             let spacing_m = spacing(range_m);
             return Self { range_m, spacing_m };
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_makes_no_sense_becomes_the_nearest_one_that_does() {
+    fn an_invalid_range_becomes_the_nearest_valid_one() {
         let scan = Scan::new(&[], &[], None).unwrap();
         for (wanted, range_m) in [
             (f64::NAN, MIN_RANGE_M),

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_scan_is_an_error_that_says_why() {
+    async fn an_invalid_scan_is_an_error_with_the_reason() {
         let (client, mut fake) = Fake::new();
         let device = tokio::spawn(async move {
             for answer in [UNEQUAL, NAN, b"\x10\x01"] {
@@ -169,7 +169,7 @@ mod tests {
         let asked = fake.receive().await.unwrap();
         assert_eq!(asked.without_syn(), b"\x10\x06", "SUBSCRIBE");
         let mut published = ANSWER_100.to_vec();
-        // ackNum 0: nobody asked for it.
+        // ackNum 0: published data.
         published.extend(b"\x20\0");
         for bytes in [UNEQUAL, NAN, &published] {
             fake.say(hokuyo.address(), bytes).await;

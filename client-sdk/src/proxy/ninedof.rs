@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_only_new_drivers_say_is_finer() {
+    async fn values_of_new_drivers_are_finer() {
         let (client, mut fake) = Fake::new();
         let data = SensorData {
             gyro: Some(AxisData {
@@ -449,7 +449,7 @@ mod tests {
         assert_eq!(asked.without_syn(), action(100, 0));
 
         let mut published = ANSWER.to_vec();
-        // ackNum 0: nobody asked for it.
+        // ackNum 0: published data.
         published.extend(b"\x20\0");
         fake.say(ninedof.address(), &published).await;
         check_sheet_reading(readings.next().await.unwrap().message);

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fix_is_asked_for_and_read_or_there_is_none() {
+    async fn a_pose_is_requested_and_may_be_missing() {
         let (client, mut fake) = Fake::new();
         let device = tokio::spawn(async move {
             let asked = fake.receive().await.unwrap();
@@ -207,7 +207,7 @@ mod tests {
         let asked = fake.receive().await.unwrap();
         assert_eq!(asked.without_syn(), b"\x10\x01\x82\x02\x04\x08\x01\x10\x00");
         let mut published = ANSWER_100.to_vec();
-        // ackNum 0: nobody asked for it.
+        // ackNum 0: published data.
         published.extend(b"\x20\0");
         fake.say(stargazer.address(), &published).await;
         check_sheet_fix(&poses.next().await.unwrap().message);

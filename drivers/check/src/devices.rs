@@ -1,11 +1,11 @@
-//! What the known kinds of devices are asked, with values that move nothing. PURE.
+//! Requests for the known device types, with values that move nothing. PURE.
 
 use amber_proto::{
     DeviceMessage, DeviceType, collision_avoidance, drive_to_point, dummy, hokuyo, location,
     maestro, ninedof, pid_follow_trajectory, roboclaw, stargazer,
 };
 
-/// A request, and what should come back.
+/// A request, and the expected answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) name: String,
@@ -14,29 +14,29 @@ pub(crate) struct Ask {
     pub(crate) answer: Answer,
 }
 
-/// What should come back.
+/// The expected answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// DATA with at least one of these fields.
     Fields(&'static [&'static str]),
-    /// DATA with whatever.
+    /// Any DATA.
     Any,
-    /// Nothing.
+    /// No answer.
     Nothing,
 }
 
-/// A kind of device.
+/// A device type.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) asks: Vec<Ask>,
-    /// Who subscribes gets something, often.
+    /// Subscribers regularly get data.
     pub(crate) publishes: bool,
-    /// It needs hardware or other devices, which may be missing here: silence
-    /// may be honest.
+    /// It needs hardware or other devices. If they are missing, the driver may
+    /// rightly be silent.
     pub(crate) may_be_silent: bool,
 }
 
-/// What is known of a kind of device; `None` for a user's own.
+/// What is known about a device type; `None` for a user's own.
 pub(crate) fn known(kind: DeviceType) -> Option<Known> {
     let (asks, publishes) = match kind {
         DeviceType::DUMMY => (dummy(), true),
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_named_device_is_asked_what_its_schema_has() {
+    fn every_request_uses_fields_of_its_schema() {
         let schemas = Schemas::load().unwrap();
         for (kind, name) in DeviceType::NAMES {
             if [DeviceType::MEDIATOR, DeviceType::GATEWAY].contains(&kind) {
@@ -293,7 +293,7 @@ mod tests {
                     let null = serde_json::Map::from_iter([((*field).to_owned(), 7.into())]);
                     let error = schemas.encode(kind, &null).err().map(|e| format!("{e:?}"));
                     assert!(
-                        !error.unwrap_or_default().contains("no schema"),
+                        !error.unwrap_or_default().contains("unknown field"),
                         "{name} {field}"
                     );
                 }

@@ -20,7 +20,7 @@ pub(super) fn explained(error: &str) -> String {
             text.push(line);
         }
     }
-    if error.contains("no device type is called") {
+    if error.contains("unknown device type ") {
         let names: Vec<_> = DeviceType::NAMES.iter().map(|(_, name)| *name).collect();
         hints.push(format!(
             "device types are {}; others are numbers, e.g. 77:0",
@@ -62,7 +62,7 @@ mod tests {
             ),
             (
                 "amber ping spoon",
-                "error: invalid value 'spoon' for '<DEVICE>': no device type is called 'spoon'\n\
+                "error: invalid value 'spoon' for '<DEVICE>': unknown device type 'spoon'\n\
                  hint: device types are mediator, ninedof, roboclaw, stargazer, hokuyo, dummy, \
                  location, maestro, drive-to-point, collision-avoidance, pid-follow-trajectory, \
                  gateway; others are numbers, e.g. 77:0\n",

@@ -107,7 +107,7 @@ fn wrong_files_say_where_and_what_to_do() {
     );
     check_error(
         "[[driver]]\ndevice = \"hokujo:0\"\ncommand = [\"x\"]",
-        "/robot/amber.toml:2:10: device 'hokujo:0': no device type is called \
+        "/robot/amber.toml:2:10: device 'hokujo:0': unknown device type \
          'hokujo'; did you mean 'hokuyo'? | write a name and an id such as 'hokuyo:0', or \
          numbers: '4:0'",
     );
@@ -164,7 +164,7 @@ fn wrong_access_rules_say_where_and_what_to_write() {
     );
     check_error(
         "[[access]]\ndevices = ['hokujo:*']\naction = 'allow'\n",
-        "/robot/amber.toml:2:12: device 'hokujo:*': no device type is called 'hokujo'; did you \
+        "/robot/amber.toml:2:12: device 'hokujo:*': unknown device type 'hokujo'; did you \
          mean 'hokuyo'? | write 'hokuyo:0' or '4:0', 'hokuyo:*' for all of a kind, 'mediator' or '*'",
     );
     check_error(

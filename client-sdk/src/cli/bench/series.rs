@@ -1,4 +1,4 @@
-//! Times that were measured, and what is said of them. PURE.
+//! Measured times and their statistics. PURE.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::super::output::{self, Human};
 use crate::error::Error;
 
-/// Times, each with the moment at which it began.
+/// Times, each with its start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series {
     values: Vec<(Duration, Duration)>,
@@ -23,7 +23,7 @@ impl Series {
         self.values.is_empty()
     }
 
-    /// Moments and times, in the order in which they were found out.
+    /// Starts and times, in the order of their ends.
     pub(super) fn values(&self) -> &[(Duration, Duration)] {
         &self.values
     }
@@ -36,7 +36,7 @@ impl Series {
     }
 }
 
-/// The time that this part (0 to 1) of them does not exceed.
+/// The time that this part (0 to 1) of the times does not exceed.
 pub(super) fn quantile(sorted: &[Duration], part: f64) -> Option<Duration> {
     let last = sorted.len().checked_sub(1)?;
     Some(sorted[(part * last as f64).round() as usize])
@@ -49,7 +49,7 @@ pub(super) struct RoundTrips {
     pub(super) times: Series,
     pub(super) lost: usize,
     pub(super) lasted: Duration,
-    /// Why the last lost one was lost.
+    /// The cause of the last loss.
     pub(super) error: Option<Error>,
 }
 
@@ -139,7 +139,7 @@ pub(super) fn table(rows: &[Row]) -> String {
     )
 }
 
-/// What one device publishes.
+/// The publications of one device.
 #[derive(Debug)]
 pub(super) struct Stream {
     device: Device,
@@ -155,7 +155,7 @@ pub(super) struct Stream {
 pub(super) struct StreamShown {
     device: String,
     messages: usize,
-    /// What this program was too slow for; what the network lost nobody knows.
+    /// Messages that this program was too slow for. Losses in the network are unknown.
     missed: u64,
     per_s: f64,
     bytes_per_s: f64,
@@ -163,7 +163,7 @@ pub(super) struct StreamShown {
     interval_p50_ms: Option<f64>,
     interval_p99_ms: Option<f64>,
     interval_max_ms: Option<f64>,
-    /// How far intervals are from the median, on average.
+    /// The mean distance of the intervals from the median.
     jitter_ms: Option<f64>,
     #[serde(skip)]
     distribution: String,
@@ -181,7 +181,7 @@ impl Stream {
         }
     }
 
-    /// A message has come. The first one only starts the clock.
+    /// Adds a message. The first one only starts the clock.
     pub(super) fn add(&mut self, at: Duration, bytes: usize, missed: u64) {
         self.messages += 1;
         self.missed += missed;
@@ -252,7 +252,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Three digits that count.
+/// Three significant digits.
 pub(super) fn shown(ms: f64) -> String {
     match ms {
         ms if ms >= 99.95 => format!("{ms:.0} ms"),

@@ -1,4 +1,4 @@
-//! The keys of a terminal, one by one as they are pressed. IO.
+//! Reads single keys from the terminal. IO.
 
 use std::io;
 use std::thread;
@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 
 use super::pilot::{Direction, Key};
 
-/// A terminal that gives every key at once and does not show it; it is as
-/// before when this is dropped.
+/// A terminal that reports each key at once and does not show it. Dropping this restores
+/// the terminal.
 pub(super) struct Keyboard {
     _raw: (),
 }
@@ -21,7 +21,7 @@ impl Keyboard {
         terminal::enable_raw_mode()?;
         let keyboard = Self { _raw: () };
         let (keys, received) = mpsc::channel(64);
-        // It waits in a read that nothing can interrupt, so it is left behind.
+        // The thread stays in an uninterruptible read, so it is not joined.
         thread::Builder::new()
             .name("keyboard".into())
             .spawn(move || {
@@ -39,7 +39,7 @@ impl Keyboard {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        // A terminal that is gone needs no mode.
+        // An error means that the terminal is closed.
         let _ = terminal::disable_raw_mode();
     }
 }
@@ -66,7 +66,7 @@ fn meaning(event: &Event) -> Option<Key> {
         KeyCode::Char('+' | '=') => Some(Key::Faster),
         KeyCode::Char('-') => Some(Key::Slower),
         KeyCode::Char('q' | 'Q') | KeyCode::Esc => Some(Key::Quit),
-        // Whatever somebody hits in a hurry.
+        // Any key stops the robot in an emergency.
         _ => Some(Key::Stop),
     }
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_mean_what_one_expects() {
+    fn keys_have_their_usual_meaning() {
         let check = |code, modifiers, expected| {
             let event = Event::Key(KeyEvent::new(code, modifiers));
             assert_eq!(meaning(&event), expected, "{code:?}");

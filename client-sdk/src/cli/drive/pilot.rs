@@ -1,24 +1,23 @@
 //! From keys to wheel speeds. PURE.
 //!
-//! Terminals tell that a key is pressed and repeat that while it is held, but
-//! not that it is released: a key that does not come again for a while counts
-//! as released.
+//! Terminals report a pressed key, repeatedly while it is held, but do not report its
+//! release. A key that is not repeated for a while counts as released.
 
 use std::time::{Duration, Instant};
 
 use crate::proxy::WheelSpeeds;
 
-/// How long a key counts as held that has come once: keyboards wait before
-/// they repeat.
+/// How long a key counts as held after its first report: keyboards wait before they
+/// repeat.
 pub(super) const HELD_ONCE: Duration = Duration::from_millis(500);
-/// How long a key counts as held that comes again and again.
+/// How long a key counts as held after a repetition.
 pub(super) const HELD: Duration = Duration::from_millis(300);
 pub(super) const SLOWEST_MM_S: i32 = 50;
-/// Drivers drop what is faster than 1200 mm/s.
+/// Drivers refuse more than 1200 mm/s by default.
 pub(super) const FASTEST_MM_S: i32 = 1200;
 const STEP_MM_S: i32 = 50;
 
-/// What a key means.
+/// The meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Go(Direction),
@@ -28,7 +27,7 @@ pub(super) enum Key {
     Quit,
 }
 
-/// Where to; left and right turn on the spot.
+/// A direction; left and right turn on the spot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
@@ -37,7 +36,7 @@ pub(super) enum Direction {
     Right,
 }
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     GoOn,
@@ -65,14 +64,14 @@ impl Pilot {
         }
     }
 
-    /// A key came.
+    /// A key was reported.
     pub(super) fn press(&mut self, now: Instant, key: Key) -> Wish {
         let speed = |by: i32| (self.speed_mm_s + by).clamp(SLOWEST_MM_S, FASTEST_MM_S);
         match key {
             Key::Go(direction) => {
                 let again = self.held(now) == Some(direction);
                 let patience = if again { HELD } else { HELD_ONCE };
-                // The second of them may come at once; never less than promised.
+                // The second report may come at once: never shorten the time.
                 let before = self.held.filter(|_| again).map_or(now, |held| held.until);
                 let until = before.max(now + patience);
                 self.held = Some(Held { direction, until });
@@ -85,7 +84,7 @@ impl Pilot {
         Wish::GoOn
     }
 
-    /// What the wheels should do now.
+    /// The wanted wheel speeds now.
     pub(super) fn speeds(&self, now: Instant) -> WheelSpeeds {
         let speed = self.speed_mm_s;
         match self.held(now) {
@@ -97,7 +96,7 @@ impl Pilot {
         }
     }
 
-    /// When the wheels should do something else if no key comes.
+    /// When the wanted speeds change if no key is reported.
     pub(super) fn next_timeout(&self, now: Instant) -> Option<Instant> {
         self.held
             .map(|held| held.until)

@@ -13,19 +13,18 @@ use protox::file::{DescriptorSetFileResolver, File, FileResolver};
 
 use super::Failure;
 
-const HINT: &str = "a device's file begins like the ones in the folder proto: \
-                    `import \"drivermsg.proto\";` and `extend amber.DriverMsg { ... }`";
+const HINT: &str = "the file of a device needs `import \"drivermsg.proto\";` and `extend amber.DriverMsg \
+                    { ... }`, as in the folder proto";
 
-/// The longest schema that is read, in bytes: hundreds of times what a device needs.
+/// The longest schema, in bytes: hundreds of times what a device needs.
 const SCHEMA_BYTES: u64 = 1024 * 1024;
 
-/// Checks what the compiler does not report by name: a file that is missing, or
-/// that has no end or is too long.
+/// Reports missing, endless and too long files by name, which the compiler does not.
 fn check_file(path: &Path) -> Result<(), Failure> {
     let cannot = |what: &dyn fmt::Display| Failure::wrong(format!("{}: {what}", path.display()));
     let found =
         fs::metadata(path).map_err(|error| cannot(&format_args!("cannot read: {error}")))?;
-    let hint = "`--proto` takes a .proto file with the messages of your device";
+    let hint = "`--proto` needs a .proto file with the messages of your device";
     if !found.is_file() {
         return Err(cannot(&"not a regular file").hint(hint));
     }
@@ -92,7 +91,7 @@ pub(super) fn pool(ours: FileDescriptorSet, files: &[PathBuf]) -> Result<Descrip
     Ok(compiler.descriptor_pool())
 }
 
-/// Where imports are looked for: beside the files.
+/// The folders for imports: those of the files.
 fn folders(files: &[PathBuf]) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for folder in files.iter().filter_map(|file| file.parent()) {
@@ -108,7 +107,7 @@ struct Resolver {
     ours: DescriptorSetFileResolver,
     own: Vec<(String, PathBuf)>,
     folders: Vec<PathBuf>,
-    /// The field and the file of each number; the pool would panic at the second one.
+    /// The field and the file of each number; the pool panics at a duplicate.
     numbers: RefCell<HashMap<i32, (String, String)>>,
     clash: Rc<RefCell<Option<Failure>>>,
 }
@@ -141,7 +140,7 @@ impl Resolver {
         Ok((file, shown(&path)))
     }
 
-    /// Takes note of the field numbers in a file, or tells which one is taken.
+    /// Registers the field numbers of a file, or reports a duplicate.
     fn register(&self, file: &FileDescriptorProto, shown: &str) -> Option<Failure> {
         let mut fields: Vec<_> = file.extension.iter().collect();
         file.message_type
@@ -152,10 +151,10 @@ impl Resolver {
             let (number, name) = (field.number(), field.name().to_owned());
             if let Some((other, of)) = numbers.get(&number) {
                 let text = format!(
-                    "{shown}: field '{name}' has number {number}, which '{other}' in {of} has already"
+                    "{shown}: field '{name}' has number {number}, which '{other}' in {of} already has"
                 );
                 return Some(Failure::wrong(text).hint(
-                    "choose an unused number from 110 to 179; all users' devices share these",
+                    "choose an unused number from 110 to 179; all users' devices share this range",
                 ));
             }
             numbers.insert(number, (name, shown.to_owned()));
@@ -175,7 +174,7 @@ fn nested<'a>(message: &'a DescriptorProto, fields: &mut Vec<&'a FieldDescriptor
     }
 }
 
-/// The name stands there as it was written, not resolved.
+/// The name is as written in the file, not resolved.
 fn extends_driver_msg(field: &FieldDescriptorProto) -> bool {
     field.extendee().rsplit('.').next() == Some("DriverMsg")
 }
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_taken_is_an_error() {
+    fn a_field_number_in_use_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let lamp = file(folder.path(), "lamp.proto", &schema("lamp", "on", 110));
         let other = file(folder.path(), "fan.proto", &schema("fan", "run", 110));
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_name_in_two_folders_are_both_read() {
+    fn files_with_the_same_name_in_two_folders_are_both_read() {
         let folder = tempfile::tempdir().unwrap();
         let files = [
             file(folder.path(), "here/b.proto", &schema("here", "near", 120)),
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_beside_another_one_does_not_hide_the_one_that_was_named() {
+    fn a_neighbouring_file_does_not_hide_a_named_one() {
         let folder = tempfile::tempdir().unwrap();
         file(
             folder.path(),
@@ -262,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_ours_may_be_named_too() {
+    fn a_file_of_amber_may_be_named() {
         let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/hokuyo.proto");
         Schemas::with(&[ours]).unwrap();
     }

@@ -12,8 +12,8 @@ const DOTS: [[u8; DOTS_WIDE]; DOTS_HIGH] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0
 const BRAILLE: u32 = 0x2800;
 const SMALLEST: usize = 5;
 
-/// The scan within so many columns and rows, straight ahead upwards and the
-/// right on the right; lines end with a line end.
+/// The scan in at most this many columns and rows, with straight ahead upwards; lines
+/// end with a line end.
 pub(super) fn draw(scan: &Scan, view: View, columns: usize, rows: usize) -> String {
     let mut canvas = Canvas::new(view, columns.min(2 * rows));
     for ring_m in view.rings() {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distance_or_too_far_is_not_drawn() {
+    fn invalid_and_distant_points_are_not_drawn() {
         for distance_mm in [0, 19, -5, 2200, 60_000] {
             assert_eq!(place(0.0, distance_mm), None, "{distance_mm}");
         }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn any_terminal_will_do() {
+    fn any_size_of_terminal_works() {
         let scan = Scan::new(&[10.0, 200.0], &[500, 1000], None).unwrap();
         for (columns, rows) in [(0, 0), (1, 100), (100, 1), (7, 7), (300, 200)] {
             assert!(draw(&scan, VIEW, columns, rows).contains('▲'));
