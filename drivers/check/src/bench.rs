@@ -25,12 +25,12 @@ use prost::Message;
 
 use crate::limits;
 
-/// The process group that runs now, for whoever must end it in a hurry.
+/// The process group that runs now, so that an interrupt can end it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Running(Arc<AtomicI32>);
 
 impl Running {
-    /// 0 when none runs.
+    /// 0 if none runs.
     pub(crate) fn set(&self, pid: u32) {
         self.0
             .store(i32::try_from(pid).unwrap_or(0), Ordering::SeqCst);
@@ -39,26 +39,26 @@ impl Running {
     pub(crate) fn kill(&self) {
         match self.0.load(Ordering::SeqCst) {
             0 => {}
-            // Nobody left to kill is what we want.
+            // An error means that the group has ended.
             pid => drop(killpg(Pid::from_raw(pid), Signal::SIGKILL)),
         }
     }
 }
 
-/// Why a driver cannot be talked to any more.
+/// Why the communication with a driver failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// Its process has ended.
     Ended(String),
-    /// It has written what is no frame.
+    /// It has written bytes that are not a frame.
     Noise { rest: Vec<u8>, recent: Vec<u8> },
     /// It does not read its stdin.
     DoesNotRead,
-    /// It writes more than anybody asked for, and does not stop.
+    /// It writes endlessly.
     Flood,
 }
 
-/// What went over the pipes, in its order.
+/// The frames on the pipes, in their order.
 #[derive(Clone, Debug)]
 pub(crate) enum Logged {
     Sent(Vec<u8>),
@@ -70,25 +70,25 @@ pub(crate) struct Bench {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
-    /// Read and not yet taken.
+    /// Bytes that were read and not processed.
     input: Vec<u8>,
-    /// The last bytes of stdout, whatever they are.
+    /// The last bytes of stdout.
     recent: Vec<u8>,
     words: Arc<Mutex<VecDeque<String>>>,
     pub(crate) log: Vec<Logged>,
-    /// The devices that it has asked something.
+    /// Its requests to other devices.
     pub(crate) asked: Vec<(DriverHdr, Bytes)>,
     closed: bool,
-    /// More came than there is room for, and the rest is thrown away.
+    /// The input exceeded its limit, and the rest is discarded.
     flooded: bool,
     device: Device,
     running: Running,
-    /// So that AMBER_MEDIATOR names an address of ours.
+    /// Reserves the address in AMBER_MEDIATOR.
     _mediator: Option<UdpSocket>,
 }
 
 impl Bench {
-    /// Starts a driver; `verbose` passes its stderr on.
+    /// Starts a driver; `verbose` shows its stderr.
     pub(crate) fn start(
         command: &[String],
         device: Device,
@@ -159,7 +159,7 @@ impl Bench {
         self.write(&bytes, wait)
     }
 
-    /// Writes bytes as they are.
+    /// Writes raw bytes.
     pub(crate) fn write(&mut self, mut bytes: &[u8], wait: Duration) -> Result<(), Trouble> {
         let deadline = Instant::now() + wait;
         while !bytes.is_empty() {
@@ -182,8 +182,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Makes both pipes hold less. What waits in them may forbid that; then
-    /// there is just more to do.
+    /// Makes both pipes smaller. That may fail while they hold data; then the check
+    /// takes longer.
     pub(crate) fn shrink_pipes(&mut self) {
         if let Some(stdin) = &self.stdin {
             let _ = fcntl(stdin, FcntlArg::F_SETPIPE_SZ(limits::FLOOD_PIPE));
@@ -191,8 +191,8 @@ impl Bench {
         let _ = fcntl(&self.stdout, FcntlArg::F_SETPIPE_SZ(limits::FLOOD_PIPE));
     }
 
-    /// Writes as much as the pipe takes while nobody reads what the driver
-    /// writes. Says how many bytes that were.
+    /// Writes as much as the pipe takes, without reading the stdout of the driver.
+    /// Returns the number of bytes.
     pub(crate) fn write_without_reading(&mut self, bytes: &[u8], wait: Duration) -> usize {
         let mut written = 0;
         let Some(stdin) = &mut self.stdin else {
@@ -213,9 +213,9 @@ impl Bench {
         written
     }
 
-    /// The next frame for a client, or an answer to the mediator; `None` when
-    /// none comes. Requests to other devices are noted and answered on the way,
-    /// and what a driver tells the mediator about itself is stepped over.
+    /// The next frame for a client, or an answer to the mediator; `None` on a
+    /// timeout. Records and answers requests to other devices, and skips reports of
+    /// the driver about itself.
     pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, Trouble> {
         let deadline = Instant::now() + wait;
         loop {
@@ -249,17 +249,17 @@ impl Bench {
         }
     }
 
-    /// Closes the driver's stdin, as the mediator does to end it.
+    /// Closes stdin of the driver, as the mediator does to end it.
     pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        // Nobody left to signal is seen by the wait that follows.
+        // If the driver has ended, the wait that follows notices it.
         let _ = killpg(Pid::from_raw(self.child.id() as i32), signal);
     }
 
-    /// Waits for its end, and reads what it says meanwhile.
+    /// Waits for its end, and reads its stdout meanwhile.
     pub(crate) fn wait_end(&mut self, wait: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + wait;
         loop {
@@ -274,13 +274,13 @@ impl Bench {
             if self.closed {
                 thread::sleep(left.min(Duration::from_millis(5)));
             } else {
-                // Its end shows on stdout, unless something it has started holds that.
+                // Its end closes stdout, unless a child process holds it open.
                 let _ = self.wait_for(left.min(Duration::from_millis(20)), false);
             }
         }
     }
 
-    /// The frames that it has written and nobody has taken, noise aside.
+    /// The frames that it has written and no check has read, without other bytes.
     pub(crate) fn rest(&mut self) -> Vec<Packet> {
         let mut rest = Vec::new();
         while let Ok(Some((packet, bytes))) = self.take_frame() {
@@ -290,7 +290,7 @@ impl Bench {
         rest
     }
 
-    /// Whether bytes are left that are no frame.
+    /// The remaining bytes that are not a frame.
     pub(crate) fn leftover(&self) -> &[u8] {
         &self.input
     }
@@ -305,12 +305,12 @@ impl Bench {
         let fields: Vec<&str> = stat.rsplit(") ").next()?.split_whitespace().collect();
         let ticks: u64 =
             fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        // A tick is a hundredth of a second on Linux, whatever the kernel's own.
+        // Linux reports ticks of 10 ms, independent of the kernel's own rate.
         Some(Duration::from_millis(ticks * 10))
     }
 
-    /// The lines that it wrote to stderr since the check began; of many the
-    /// first and the last, because languages differ in where they say why.
+    /// Its lines on stderr since the check began. Of many lines, the first and the
+    /// last, because languages print the cause at different places.
     pub(crate) fn last_words(&self) -> Vec<String> {
         let Ok(words) = self.words.lock() else {
             return Vec::new();
@@ -324,7 +324,7 @@ impl Bench {
         first.chain(["...".to_owned()]).chain(last).collect()
     }
 
-    /// Forgets what was logged before a check.
+    /// Clears the log before a check.
     pub(crate) fn begin(&mut self) {
         self.log.clear();
         self.recent.clear();
@@ -333,7 +333,7 @@ impl Bench {
         }
     }
 
-    /// Logs what went over the pipes: of very much the last.
+    /// Logs a frame, and keeps only the last ones.
     fn note(&mut self, what: Logged) {
         if self.log.len() == limits::LOG_FRAMES {
             self.log.drain(..limits::LOG_FRAMES / 2);
@@ -355,7 +355,7 @@ impl Bench {
             return match check_prefix(&self.input) {
                 Ok(()) => Ok(None),
                 Err(_) => {
-                    // What follows at once helps to say what it is.
+                    // The bytes that follow at once help the diagnosis.
                     let _ = self.wait_for(limits::QUIET, false);
                     Err(self.noise())
                 }
@@ -376,7 +376,7 @@ impl Bench {
         }
     }
 
-    /// Waits until something can be read, or written, and reads.
+    /// Waits until it can read or write, and reads.
     fn wait_for(&mut self, wait: Duration, write: bool) -> Result<(), Trouble> {
         let mut fds = Vec::with_capacity(2);
         if !self.closed {
@@ -389,7 +389,7 @@ impl Bench {
             thread::sleep(wait);
             return Ok(());
         }
-        // A signal that interrupts is as good as a timeout.
+        // Treats an interrupt by a signal as a timeout.
         let _ = poll(&mut fds, timeout(wait));
         drop(fds);
         self.read_all();
@@ -402,7 +402,7 @@ impl Bench {
     fn read_all(&mut self) {
         let mut buffer = [0; 65_536];
         let mut total = 0;
-        // One that never stops does not keep us here for ever.
+        // A driver that writes endlessly must not block us.
         while !self.closed && total < limits::INPUT_BYTES {
             match self.stdout.read(&mut buffer) {
                 Ok(0) => self.closed = true,
@@ -421,7 +421,7 @@ impl Bench {
         }
     }
 
-    /// How it has ended, if it has: its stdout may close a little earlier.
+    /// How it ended, if it did: its stdout may close a little earlier.
     fn ended_or(&mut self, trouble: Trouble) -> Trouble {
         let deadline = Instant::now() + Duration::from_secs(1);
         while Instant::now() < deadline {
@@ -457,7 +457,7 @@ impl Bench {
         );
         self.note_request(asked);
         if wanted {
-            // A driver that has ended is noticed by the check itself.
+            // If the driver has ended, the check notices it.
             let _ = self.write(&frame(&header, &answer.encode_to_vec()), limits::FLOOD_WAIT);
         }
     }
@@ -472,8 +472,8 @@ impl Drop for Bench {
     }
 }
 
-/// The device that a driver's frame asks; `None` when it is an answer, though
-/// perhaps one that lacks its clients.
+/// The device to which a driver sends a request; `None` for an answer, even if it
+/// lacks its clients.
 fn request_to(packet: &Packet, own: Device) -> Option<Device> {
     let header = &packet.header;
     let device = Device::new(DeviceType(header.device_type?), header.device_id?);
@@ -483,8 +483,8 @@ fn request_to(packet: &Packet, own: Device) -> Option<Device> {
     (header.client_ids.is_empty() && device != own && !answers).then_some(device)
 }
 
-/// Whether it is a request to a device whose type or id was forgotten, which
-/// nobody gets.
+/// Whether it is a request to a device without a type or id, which the mediator
+/// cannot deliver.
 fn names_half_a_device(packet: &Packet) -> bool {
     let header = &packet.header;
     let message = dummy::DriverMsg::decode(packet.message.clone()).unwrap_or_default();
@@ -493,8 +493,8 @@ fn names_half_a_device(packet: &Packet) -> bool {
         && message.ack_num.is_none_or(|ack| ack == 0)
 }
 
-/// Whether a driver says something about itself to the mediator: how its device
-/// is, or that it cannot be used.
+/// Whether a driver reports to the mediator about itself: the health of its device,
+/// or that it is unavailable.
 fn tells_the_mediator(packet: &Packet) -> bool {
     let message = mediator::DriverMsg::decode(packet.message.clone()).unwrap_or_default();
     let about_itself = match message.kind() {
@@ -513,7 +513,7 @@ pub(crate) fn of_device(device: Device) -> DriverHdr {
     }
 }
 
-/// The bytes of a frame; parts of more than 32 767 bytes are not made here.
+/// The bytes of a frame with parts of at most 32 767 bytes.
 pub(crate) fn frame(header: &DriverHdr, message: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let header = header.encode_to_vec();
@@ -526,7 +526,7 @@ pub(crate) fn frame(header: &DriverHdr, message: &[u8]) -> Vec<u8> {
     out
 }
 
-/// How a process has ended, in words.
+/// How a process ended, in words.
 pub(crate) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
@@ -539,14 +539,14 @@ pub(crate) fn describe(status: ExitStatus) -> String {
 }
 
 fn timeout(wait: Duration) -> PollTimeout {
-    // Rounded up, so that a rest below a millisecond does not spin.
+    // Rounded up: a rest below a millisecond must not cause a busy loop.
     PollTimeout::try_from(wait.as_millis() as i32 + 1).unwrap_or(PollTimeout::MAX)
 }
 
 fn collect_words(stderr: impl Read, words: &Mutex<VecDeque<String>>, verbose: bool) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
-    // A longer line is cut in pieces.
+    // Longer lines are cut in pieces.
     while (&mut reader)
         .take(limits::LINE_BYTES)
         .read_until(b'\n', &mut line)
@@ -558,7 +558,7 @@ fn collect_words(stderr: impl Read, words: &Mutex<VecDeque<String>>, verbose: bo
             amber_client::cli::note(format_args!("  | {text}"));
         }
         let Ok(mut words) = words.lock() else { return };
-        // The first ones stay, see `last_words`.
+        // Keeps the first ones, see `last_words`.
         if words.len() == limits::STDERR_KEPT {
             words.remove(limits::STDERR_KEPT / 2);
         }

@@ -15,7 +15,7 @@ use crate::report::{Checked, Report};
 use crate::run::{Plan, run_with};
 use crate::{checks, devices};
 
-/// Which driver, and what of it.
+/// Options of `amber check`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,28 +25,28 @@ Examples:
   amber check --only stdin-end --verbose -- node driver.js
   amber check --list
 
-The driver is started as the mediator starts it, several times. Exit code 0: it keeps the
-protocol (notes are about what is optional), 1: it does not, 2: it cannot be started.")]
+This command starts the driver several times, as the mediator does. Exit code 0: the driver
+follows the protocol (notes are about optional behaviour), 1: it does not, 2: it cannot be started.")]
 pub struct Options {
-    /// Whose messages it knows, e.g. hokuyo: these are checked, too
+    /// Device type of the driver, e.g. hokuyo: also check the messages of this type
     #[arg(long = "as", value_name = "KIND", value_parser = kind)]
     speaks: Option<DeviceType>,
-    /// The device that it is told to be [default: --as with id 0, or 110:0]
+    /// Device that the driver serves [default: --as with id 0, or 110:0]
     #[arg(long)]
     device: Option<Device>,
-    /// A request of your own device that it answers, as a field of --proto, or a DATA message in hex
-    /// (may be given several times)
+    /// A request that the driver answers: a field of --proto, or a DATA message in hex (may be given
+    /// several times)
     #[arg(long, value_name = "FIELD=VALUE|HEX")]
     request: Vec<String>,
-    /// The messages of your own device (may be given several times)
+    /// Messages of your own device (may be given several times)
     #[arg(long, value_name = "FILE")]
     proto: Vec<PathBuf>,
     #[command(flatten)]
     which: Which,
-    /// How long an answer, and the end of the driver, may take
+    /// Time limit for an answer, and for the end of the driver
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     timeout: Duration,
-    /// Show what the driver writes to stderr
+    /// Show the stderr of the driver
     #[arg(short, long)]
     verbose: bool,
     /// The driver: program and arguments
@@ -54,7 +54,7 @@ pub struct Options {
     command: Vec<String>,
 }
 
-/// Which client, and what of it.
+/// Options of `amber check-client`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -63,43 +63,44 @@ Examples:
   amber check-client --proto my_device.proto --answer 110:0=greeting=hi -- node client.js {}
   amber check-client --listen 127.0.0.1:26233
 
-The client is started once for each mischief; {} is the address of the test mediator, {host} and
-{port} its parts, and AMBER_MEDIATOR has it, too. Without a command, start it by hand whenever it says so. The test mediator
-has every device that has a name, and those of --answer.")]
+This command starts the client once for each kind of misbehaviour. {} stands for the address of
+the test mediator, {host} and {port} for its parts; AMBER_MEDIATOR also has the address. Without a
+command, start the client yourself whenever you are asked to. The test mediator has all devices
+with a name, and those of --answer.")]
 pub struct ClientOptions {
-    /// Listen here [default: a free port of 127.0.0.1]
+    /// Address to listen on [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// A device of your own, and what it answers and publishes, as a field of --proto, or a DATA
-    /// message in hex (may be given several times)
+    /// A device of your own and its answer to requests and subscribers: a field of --proto, or a
+    /// DATA message in hex (may be given several times)
     #[arg(long, value_name = "DEVICE=FIELD=VALUE|HEX")]
     answer: Vec<String>,
-    /// The messages of your own device (may be given several times)
+    /// Messages of your own device (may be given several times)
     #[arg(long, value_name = "FILE")]
     proto: Vec<PathBuf>,
     #[command(flatten)]
     which: Which,
-    /// How long one run of the client may take
+    /// Time limit for one run of the client
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     timeout: Duration,
-    /// The client: program and arguments [default: started by hand]
+    /// The client: program and arguments [default: you start it yourself]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// Which checks.
+/// The selection of checks.
 #[derive(Clone, Debug, clap::Args)]
 struct Which {
-    /// Do only this check (may be given several times)
+    /// Run only this check (may be given several times)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Do not do this check (may be given several times)
+    /// Skip this check (may be given several times)
     #[arg(long, value_name = "NAME")]
     skip: Vec<String>,
-    /// Let notes count as failures
+    /// Treat notes as failures
     #[arg(long)]
     strict: bool,
-    /// Show what is checked, and why
+    /// List the checks; with --json, also why they matter
     #[arg(long)]
     list: bool,
 }
@@ -111,15 +112,15 @@ fn kind(text: &str) -> Result<DeviceType, String> {
     let kind: DeviceType = text.parse().map_err(|error| format!("{error}"))?;
     match devices::known(kind) {
         Some(_) => Ok(kind),
-        None => Err("nothing is known about that; leave --as out, or see --request".into()),
+        None => Err("this type has no known messages; use --request instead of --as".into()),
     }
 }
 
 impl Options {
-    /// Does what was asked.
+    /// Runs the command.
     ///
     /// # Errors
-    /// The driver does not keep the protocol, or the request was wrong.
+    /// The driver violates the protocol, or the options are invalid.
     pub fn run(self, json: bool) -> Result<(), Failure> {
         if self.which.list {
             return list("THE DRIVER", checks::list(), json);
@@ -138,7 +139,7 @@ impl Options {
         let device = match (self.device, self.speaks) {
             (Some(device), _) => device,
             (None, Some(kind)) => Device::new(kind, 0),
-            // The first number that is free for users.
+            // The first device type for users.
             (None, None) => Device::new(DeviceType(110), 0),
         };
         let schemas = Schemas::with(&self.proto)?;
@@ -166,10 +167,10 @@ impl Options {
 }
 
 impl ClientOptions {
-    /// Does what was asked.
+    /// Runs the command.
     ///
     /// # Errors
-    /// The client does not keep the protocol, or the request was wrong.
+    /// The client violates the protocol, or the options are invalid.
     pub fn run(self, json: bool) -> Result<(), Failure> {
         if self.which.list {
             return list("THE CLIENT", client::list(), json);
@@ -210,20 +211,20 @@ impl Which {
             }
             let distance = |known: &str| strsim::damerau_levenshtein(name, known);
             let nearest = all.iter().min_by_key(|known| distance(known));
-            let failure = Failure::wrong(format!("there is no check '{name}'"));
+            let failure = Failure::wrong(format!("unknown check '{name}'"));
             return Err(match nearest {
                 Some(known) if distance(known) <= 3 => {
                     failure.hint(format!("did you mean '{known}'?"))
                 }
-                _ => failure.hint(format!("`amber {verb} --list` shows all")),
+                _ => failure.hint(format!("`amber {verb} --list` shows all checks")),
             });
         }
         Ok(())
     }
 }
 
-/// Checks on a thread of its own, so that Ctrl-C ends the program that is
-/// checked, too.
+/// Runs the checks on a separate thread, so that Ctrl-C also ends the program
+/// under test.
 fn until_interrupt(
     program: Option<String>,
     work: impl FnOnce(&Running, &Live) -> io::Result<Report> + Send + 'static,
@@ -245,11 +246,11 @@ fn until_interrupt(
             done = tokio::task::spawn_blocking(work) => match done {
                 Ok(Ok(report)) => Ok(report),
                 Ok(Err(error)) => Err(cannot_start(program, &error)),
-                Err(error) => Err(Failure::new(format!("the check itself failed: {error}"))),
+                Err(error) => Err(Failure::new(format!("internal error in the check: {error}"))),
             },
             _ = tokio::signal::ctrl_c() => {
                 running.kill();
-                // The thread may be anywhere: it ends with the process.
+                // The thread cannot be interrupted: it ends with the process.
                 #[allow(clippy::exit)]
                 std::process::exit(130)
             }
@@ -264,15 +265,17 @@ fn cannot_start(program: Option<String>, error: &io::Error) -> Failure {
     let failure = Failure::wrong(format!("cannot start '{program}': {error}"));
     match error.kind() {
         io::ErrorKind::NotFound if program.contains(' ') => {
-            failure.hint("write the words apart: `amber check -- python3 my_driver.py`")
+            failure.hint("separate the arguments: `amber check -- python3 my_driver.py`")
         }
-        io::ErrorKind::NotFound => failure.hint("check the name; a path needs a '/'"),
+        io::ErrorKind::NotFound => {
+            failure.hint("check the spelling; a program in this folder needs './'")
+        }
         io::ErrorKind::PermissionDenied => failure.hint(format!("try `chmod +x {program}`")),
         _ => failure,
     }
 }
 
-/// Shows the end of a report, and says what it means for the exit code.
+/// Shows the end of a report, and decides the exit code.
 fn conclude(report: &Report, strict: bool, json: bool) -> Result<(), Failure> {
     if json {
         show(report, true)?;
@@ -286,7 +289,7 @@ fn conclude(report: &Report, strict: bool, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// Results as they come.
+/// Shows each result at once.
 struct Live {
     json: bool,
     terminal: bool,
@@ -308,12 +311,12 @@ impl Live {
         }
         self.progress("");
         let text = checked.line() + &checked.explanation();
-        // A reader that has gone away does not end the check: the exit code counts.
+        // A closed stdout does not end the check: the exit code still counts.
         let _ = print(printable(&text).as_bytes());
         self.progress("...");
     }
 
-    /// A sign of life that is overwritten.
+    /// Shows progress; the next output overwrites it.
     fn progress(&self, text: &str) {
         if self.terminal && !self.json {
             let _ = write!(io::stderr(), "\r\x1b[K{text}");

@@ -1,4 +1,4 @@
-//! `amber check-client`: a mediator that puts a client through its paces. IO.
+//! `amber check-client`: tests a client against a deliberately misbehaving mediator. IO.
 
 mod fake;
 mod mediator;
@@ -15,32 +15,32 @@ use amber_proto::{Device, DeviceMessage, DriverHdr, MsgType, dummy};
 use prost::Message;
 
 use self::fake::Fakes;
-use self::mediator::{Heard, Mischief, serve};
+use self::mediator::{Heard, Misbehaviour, serve};
 use crate::bench::{Running, describe};
 use crate::limits;
 use crate::report::{Checked, Details, Outcome, Report, Shown};
 
-/// One thing that is seen in a run.
+/// One property of a client.
 struct Scenario {
     name: &'static str,
     title: &'static str,
     why: &'static str,
-    mend: &'static str,
-    /// Which run it is seen in.
-    mischief: Mischief,
+    fix: &'static str,
+    /// The run that shows it.
+    misbehaviour: Misbehaviour,
     judge: fn(&Seen<'_>) -> Judged,
 }
 
-/// What one scenario looks at.
+/// The input of one scenario.
 struct Seen<'a> {
-    /// The run without mischief.
+    /// The run without misbehaviour.
     plain: &'a Heard,
     /// The run of this scenario.
     heard: &'a Heard,
     patience: Duration,
 }
 
-/// How it ended, in words, and what should have been.
+/// The outcome, its summary, and what was expected.
 type Judged = (Outcome, String, String);
 
 fn pass() -> Judged {
@@ -63,7 +63,7 @@ fn noted(what: impl Into<String>, expected: impl Into<String>) -> Judged {
     (Outcome::Note, what.into(), expected.into())
 }
 
-/// Name, title and reason of everything that is looked at, for `--list`.
+/// Name, title and reason of each scenario, for `--list`.
 pub(crate) fn list() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let scenarios = SCENARIOS.iter();
     scenarios.map(|scenario| (scenario.name, scenario.title, scenario.why))
@@ -73,102 +73,102 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "frames",
         title: "sends datagrams of exactly one frame",
-        why: "The mediator drops everything else, and tells nobody but its counters.",
-        mend: "one datagram is: 2 bytes length (big-endian), header, 2 bytes length, message",
-        mischief: Mischief::Nothing,
+        why: "The mediator drops and counts all other datagrams, without a reply.",
+        fix: "send one frame in each datagram: 2 bytes length (big-endian), header, 2 bytes length, \
+              message",
+        misbehaviour: Misbehaviour::Nothing,
         judge: frames,
     },
     Scenario {
         name: "header",
         title: "names the device by both numbers, and no clients",
-        why: "A device is its type and its id; an id of 0 must be written, too. clientIDs are the \
-              mediator's business.",
-        mend: "set deviceType and deviceID of DriverHdr, also when they are 0",
-        mischief: Mischief::Nothing,
+        why: "A device has a type and an id; an id of 0 must be written, too. Only the mediator sets \
+              clientIDs.",
+        fix: "set deviceType and deviceID of DriverHdr, even if they are 0",
+        misbehaviour: Misbehaviour::Nothing,
         judge: header,
     },
     Scenario {
         name: "type",
         title: "sends messages with a type",
-        why: "`type` is required; drivers skip messages without.",
-        mend: "set type = DATA for requests",
-        mischief: Mischief::Nothing,
+        why: "`type` is required; drivers ignore messages without it.",
+        fix: "set type = DATA for requests",
+        misbehaviour: Misbehaviour::Nothing,
         judge: message_type,
     },
     Scenario {
         name: "numbers",
-        title: "gives each request a number of its own",
-        why: "Only the number says which question an answer belongs to; 0 marks published data.",
-        mend: "count synNum up from 1 for each request",
-        mischief: Mischief::Nothing,
+        title: "gives each request its own number",
+        why: "The number assigns an answer to its request; 0 marks published data.",
+        fix: "start synNum at 1 and increase it with each request",
+        misbehaviour: Misbehaviour::Nothing,
         judge: numbers,
     },
     Scenario {
         name: "ends-well",
-        title: "does its work and ends with exit code 0",
-        why: "This is what the other runs are compared with.",
-        mend: "its last words below may say why",
-        mischief: Mischief::Nothing,
+        title: "does its work and exits with 0",
+        why: "The other runs are compared with this one.",
+        fix: "see the last lines of its stderr below",
+        misbehaviour: Misbehaviour::Nothing,
         judge: ends_well,
     },
     Scenario {
         name: "announces",
-        title: "speaks to the mediator itself",
-        why: "Only who has done so (a PING to 0:0) is told when a driver dies or a device is \
-              unknown; others find out by waiting.",
-        mend: "send a PING to device 0:0 when you connect",
-        mischief: Mischief::Nothing,
+        title: "contacts the mediator itself",
+        why: "The mediator reports dead drivers and unknown devices only to clients that have \
+              contacted it (with a PING to 0:0). Other clients run into a timeout.",
+        fix: "send a PING to device 0:0 when you connect",
+        misbehaviour: Misbehaviour::Nothing,
         judge: announces,
     },
     Scenario {
         name: "leaves",
-        title: "says good-bye",
-        why: "UDP has no hang-up. Without CLIENT_DIED a driver goes on publishing to nobody, and \
-              motors keep their speed until somebody notices.",
-        mend: "send CLIENT_DIED to device 0:0, or UNSUBSCRIBE and CLIENT_DIED to each device, at \
-               the end",
-        mischief: Mischief::Nothing,
+        title: "says goodbye",
+        why: "UDP has no connections. Without CLIENT_DIED, a driver publishes to a client that has \
+              left, and motors keep their speed until the mediator notices.",
+        fix: "at the end, send CLIENT_DIED to device 0:0, or UNSUBSCRIBE and CLIENT_DIED to each device",
+        misbehaviour: Misbehaviour::Nothing,
         judge: leaves,
     },
     Scenario {
         name: "duplicated",
-        title: "takes an answer that comes twice",
-        why: "Networks may deliver a datagram twice. The second one must not be taken for the \
-              answer to the next question.",
-        mend: "compare ackNum with the number of the open request; forget answers to none",
-        mischief: Mischief::Duplicated,
+        title: "accepts an answer that comes twice",
+        why: "Networks may deliver a datagram twice. The second one is not the answer to the next \
+              request.",
+        fix: "compare ackNum with the synNum of the open request; ignore other answers",
+        misbehaviour: Misbehaviour::Duplicated,
         judge: same_as_plain,
     },
     Scenario {
         name: "reordered",
-        title: "takes answers in any order, and ignores those to others",
+        title: "accepts answers in any order, and ignores foreign ones",
         why: "Networks and drivers may change the order.",
-        mend: "keep a table of open requests by synNum, and look ackNum up in it",
-        mischief: Mischief::Reordered,
+        fix: "keep a table of open requests by synNum, and look up ackNum in it",
+        misbehaviour: Misbehaviour::Reordered,
         judge: reordered,
     },
     Scenario {
         name: "junk",
-        title: "ignores datagrams that make no sense",
-        why: "Anybody on the network can send them.",
-        mend: "catch the errors of parsing, and go on waiting for the answer",
-        mischief: Mischief::Junk,
+        title: "ignores invalid datagrams",
+        why: "Any program on the network can send them.",
+        fix: "catch parse errors, and continue to wait for the answer",
+        misbehaviour: Misbehaviour::Junk,
         judge: same_as_plain,
     },
     Scenario {
         name: "large",
-        title: "takes messages of 12000 bytes",
-        why: "A laser scan of 682 points has some 7000 bytes.",
-        mend: "receive into a buffer of 65536 bytes",
-        mischief: Mischief::Large(12_000),
+        title: "accepts messages of 12000 bytes",
+        why: "A laser scan of 682 points has about 7000 bytes.",
+        fix: "receive into a buffer of 65536 bytes",
+        misbehaviour: Misbehaviour::Large(12_000),
         judge: same_as_plain,
     },
     Scenario {
         name: "largest",
-        title: "takes messages of 32767 bytes",
-        why: "That is the longest that may come. Clients of the original system take 16384.",
-        mend: "receive into a buffer of 65536 bytes",
-        mischief: Mischief::Large(32_767),
+        title: "accepts messages of 32767 bytes",
+        why: "This is the maximum length. Clients of the original system accept 16384.",
+        fix: "receive into a buffer of 65536 bytes",
+        misbehaviour: Misbehaviour::Large(32_767),
         judge: |seen| match same_as_plain(seen) {
             (Outcome::Fail, what, expected) => (Outcome::Note, what, expected),
             other => other,
@@ -176,69 +176,72 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "lost",
-        title: "does not wait for ever for an answer that is lost",
+        title: "does not wait forever for a lost answer",
         why: "UDP loses datagrams.",
-        mend: "give each request a deadline (socket.settimeout, select, setSoTimeout)",
-        mischief: Mischief::Lost,
+        fix: "give each request a deadline (socket.settimeout, select, setSoTimeout)",
+        misbehaviour: Misbehaviour::Lost,
         judge: ends_somehow,
     },
     Scenario {
         name: "late",
-        title: "survives an answer that comes too late",
-        why: "It must not be taken for the answer to the next question.",
-        mend: "compare ackNum with the number of the open request; forget answers to none",
-        mischief: Mischief::Late,
+        title: "survives a late answer",
+        why: "A late answer is not the answer to the next request.",
+        fix: "compare ackNum with the synNum of the open request; ignore other answers",
+        misbehaviour: Misbehaviour::Late,
         judge: ends_somehow,
     },
     Scenario {
         name: "driver-died",
-        title: "survives the news that a driver has died",
-        why: "DRIVER_DIED comes instead of the answer, with its ackNum where there is one.",
-        mend: "on type 5 (DRIVER_DIED) fail the open requests of that device",
-        mischief: Mischief::DriverDied,
+        title: "survives the end of a driver",
+        why: "The mediator sends DRIVER_DIED instead of the answer, with the ackNum of the request if \
+              there is one.",
+        fix: "on type 5 (DRIVER_DIED), fail the open requests to that device",
+        misbehaviour: Misbehaviour::DriverDied,
         judge: ends_somehow,
     },
     Scenario {
         name: "ping",
-        title: "answers the mediator's PING",
-        why: "A client that answers is noticed when it is lost, and the robot stops.",
-        mend: "on type 2 (PING) from device 0:0 send PONG with ackNum = synNum to 0:0",
-        mischief: Mischief::Ping,
+        title: "answers the PING of the mediator",
+        why: "If a client answers PINGs, the mediator notices when it is lost, and the robot stops.",
+        fix: "on type 2 (PING) from device 0:0, send PONG with ackNum = synNum to 0:0",
+        misbehaviour: Misbehaviour::Ping,
         judge: |seen| {
             let heard = seen.heard;
             match (heard.happened, heard.ponged) {
-                (false, _) => not_applicable("it was not asked: only announced clients are"),
+                (false, _) => {
+                    not_applicable("no PING was sent: the client did not contact the mediator")
+                }
                 (true, true) => pass(),
-                // It may have had no time: short commands end before the PING comes.
+                // A short command may end before the PING arrives.
                 (true, false) => noted("no PONG", "a PONG with ackNum 77 to device 0:0"),
             }
         },
     },
 ];
 
-/// What is to be checked, and how.
+/// The client to check, and how.
 #[derive(Clone, Debug)]
 pub struct ClientPlan {
     /// The client: program and arguments, `{}` for the mediator's address,
-    /// `{host}` and `{port}` for its parts. Empty:
-    /// somebody starts it by hand, once for each run.
+    /// `{host}` and `{port}` for its parts. If empty, the user starts the client
+    /// once for each run.
     pub command: Vec<String>,
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Whole messages of a user's own devices, which answer and publish them.
+    /// Messages that a user's own devices answer and publish.
     pub answers: Vec<(Device, Vec<u8>)>,
-    /// How long one run may take.
+    /// The time limit of one run.
     pub patience: Duration,
-    /// The names of what is wanted; all when empty.
+    /// The names of the scenarios to run; all if empty.
     pub only: Vec<String>,
-    /// The names of what is not.
+    /// The names of the scenarios to skip.
     pub skip: Vec<String>,
     /// How messages are shown.
     pub schemas: Schemas,
 }
 
 impl ClientPlan {
-    /// A plan for everything, with ten seconds for each run.
+    /// A plan with all scenarios and ten seconds for each run.
     ///
     /// # Errors
     /// The schemas in this program are broken.
@@ -260,10 +263,10 @@ impl ClientPlan {
     }
 }
 
-/// Checks a client; `progress` sees each result when it is there.
+/// Checks a client; `progress` sees each result at once.
 ///
 /// # Errors
-/// The client cannot be started, or the address is not to be had.
+/// The client cannot be started, or the address is not available.
 pub fn run_client(plan: &ClientPlan, progress: impl FnMut(&Checked)) -> io::Result<Report> {
     run_client_with(plan, &Running::default(), progress)
 }
@@ -275,30 +278,37 @@ pub(crate) fn run_client_with(
 ) -> io::Result<Report> {
     let socket = UdpSocket::bind(plan.listen)?;
     let command = (!plan.command.is_empty()).then_some(plan.command.as_slice());
-    let run = |mischief: Mischief| {
+    let run = |misbehaviour: Misbehaviour| {
         if command.is_none() {
             let address = socket.local_addr()?;
             let what = SCENARIOS
                 .iter()
-                .find(|scenario| scenario.mischief == mischief);
+                .find(|scenario| scenario.misbehaviour == misbehaviour);
             let what = what.map_or("", |scenario| scenario.name);
             note(format_args!(
                 "listening on {address}: start the client now ({what})"
             ));
         }
         let fakes = Fakes::new(plan.answers.clone());
-        serve(&socket, command, mischief, fakes, plan.patience, running)
+        serve(
+            &socket,
+            command,
+            misbehaviour,
+            fakes,
+            plan.patience,
+            running,
+        )
     };
-    let plain = run(Mischief::Nothing)?;
+    let plain = run(Misbehaviour::Nothing)?;
     let mut checks = Vec::new();
     for scenario in SCENARIOS {
         if !plan.wants(scenario.name) {
             continue;
         }
         let begun = Instant::now();
-        let own = match scenario.mischief {
-            Mischief::Nothing => None,
-            mischief => Some(run(mischief)?),
+        let own = match scenario.misbehaviour {
+            Misbehaviour::Nothing => None,
+            misbehaviour => Some(run(misbehaviour)?),
         };
         let heard = own.as_ref().unwrap_or(&plain);
         let seen = Seen {
@@ -309,7 +319,7 @@ pub(crate) fn run_client_with(
         let (outcome, summary, expected) = match (plain.datagrams.is_empty(), scenario.name) {
             (true, "frames") => fail(
                 "it sent nothing",
-                "datagrams to the address in AMBER_MEDIATOR, or where {} stands",
+                "datagrams to the address in AMBER_MEDIATOR, or in place of {}",
             ),
             (true, _) => not_applicable("it sent nothing"),
             (false, _) => (scenario.judge)(&seen),
@@ -333,7 +343,7 @@ fn details(scenario: &Scenario, heard: &Heard, expected: String, schemas: &Schem
     let shown = |bytes: &Vec<u8>| Shown {
         text: match Frame::from_datagram(bytes) {
             Ok(frame) => schemas.brief(frame.header, frame.message),
-            Err(error) => format!("no frame: {error}"),
+            Err(error) => format!("not a frame: {error}"),
         },
         hex: spaced(bytes, limits::SHOWN_BYTES),
         bytes: bytes.len(),
@@ -345,12 +355,12 @@ fn details(scenario: &Scenario, heard: &Heard, expected: String, schemas: &Schem
         received: heard.datagrams.iter().skip(skip).map(shown).collect(),
         expected,
         why: scenario.why.into(),
-        mend: scenario.mend.into(),
+        fix: scenario.fix.into(),
         stderr: lines[lines.len().saturating_sub(limits::STDERR_LINES)..].to_vec(),
     }
 }
 
-/// Header and message of each datagram that is a frame.
+/// Header and message of each valid datagram.
 fn parsed(heard: &Heard) -> impl Iterator<Item = (DriverHdr, &[u8])> {
     heard.datagrams.iter().filter_map(|bytes| {
         let frame = Frame::from_datagram(bytes).ok()?;
@@ -369,10 +379,10 @@ fn frames(seen: &Seen<'_>) -> Judged {
                     }
                     mistake => format!(" ({})", mistake.summary()),
                 };
-                return fail(format!("a datagram is no frame: {error}{hint}"), wanted);
+                return fail(format!("a datagram is not a frame: {error}{hint}"), wanted);
             }
             Ok(frame) if DriverHdr::decode(frame.header).is_err() => {
-                return fail("a header is no DriverHdr", wanted);
+                return fail("a header is not a DriverHdr", wanted);
             }
             Ok(_) => {}
         }
@@ -389,7 +399,7 @@ fn header(seen: &Seen<'_>) -> Judged {
             (Some(_), None) => "a header has no deviceID",
             (None, _) => "a header has no deviceType",
         };
-        // Device types without an id mean the mediator to us; to the original nobody.
+        // Our mediator takes such a frame for itself, the original drops it.
         return fail(what, wanted);
     }
     pass()
@@ -399,7 +409,7 @@ fn message_type(seen: &Seen<'_>) -> Judged {
     let wanted = "a DriverMsg with one of the seven types";
     for (_, message) in parsed(seen.heard) {
         match dummy::DriverMsg::decode(message) {
-            Err(_) => return fail("a message is no DriverMsg", wanted),
+            Err(_) => return fail("a message is not a DriverMsg", wanted),
             Ok(message) if message.kind().is_none() => {
                 return fail("a message has no known type", wanted);
             }
@@ -420,7 +430,7 @@ fn numbers(seen: &Seen<'_>) -> Judged {
             continue;
         }
         match message.syn_num {
-            // Commands need none.
+            // Commands need no number.
             None => unnumbered += 1,
             Some(0) => return fail("a request has synNum 0", wanted),
             Some(number) if !known.insert(number) => {
@@ -430,7 +440,7 @@ fn numbers(seen: &Seen<'_>) -> Judged {
         }
     }
     match (known.len(), unnumbered) {
-        (0, 0) => not_applicable("it asked nothing"),
+        (0, 0) => not_applicable("it sent no request"),
         (_, 0) => pass(),
         (numbered, without) => self::seen(format!("{numbered} with a number, {without} without")),
     }
@@ -440,7 +450,7 @@ fn ends_well(seen: &Seen<'_>) -> Judged {
     match seen.heard.exit {
         Some(status) if status.success() => pass(),
         Some(status) => fail(describe(status), "exit code 0"),
-        None => not_applicable("it goes on by itself, or was started by hand"),
+        None => not_applicable("it does not end by itself, or you started it"),
     }
 }
 
@@ -457,20 +467,21 @@ fn leaves(seen: &Seen<'_>) -> Judged {
     match (heard.left, heard.exit) {
         (true, _) => pass(),
         (false, None) => not_applicable("it did not end by itself"),
-        (false, Some(_)) if heard.subscribed && !heard.unsubscribed => {
-            fail("it subscribed and neither unsubscribed nor left", wanted)
-        }
+        (false, Some(_)) if heard.subscribed && !heard.unsubscribed => fail(
+            "it subscribed, and neither unsubscribed nor said goodbye",
+            wanted,
+        ),
         (false, Some(_)) => noted("it does not", wanted),
     }
 }
 
-/// Mischief that a client should not even notice.
+/// Misbehaviour that must not change the result of a client.
 fn same_as_plain(seen: &Seen<'_>) -> Judged {
     let (plain, heard) = (seen.plain, seen.heard);
     if !heard.happened {
-        return not_applicable("it asked nothing that has an answer");
+        return not_applicable("it sent no request that has an answer");
     }
-    let as_before = "the same as in the run without mischief";
+    let as_before = "the same as in the normal run";
     match (plain.exit, heard.exit) {
         (None, None) => return seen_unended(plain, heard),
         (Some(_), None) => {
@@ -494,38 +505,40 @@ fn same_as_plain(seen: &Seen<'_>) -> Judged {
             (before, now) => {
                 let (before, now) = (before.unwrap_or("nothing"), now.unwrap_or("nothing"));
                 return noted(
-                    format!("it prints something else: {now:?} instead of {before:?}"),
-                    format!("{as_before}, unless it prints what changes by itself"),
+                    format!("its output differs: {now:?} instead of {before:?}"),
+                    format!("{as_before}, except for values that change by themselves"),
                 );
             }
         }
     }
 }
 
-/// Programs that go on for ever are seen to go on.
+/// Judges programs that do not end by themselves.
 fn seen_unended(plain: &Heard, heard: &Heard) -> Judged {
     match heard.datagrams.len() * 2 < plain.datagrams.len() {
-        true => fail("it says less than without mischief", "that it goes on"),
-        false => self::seen("it goes on"),
+        true => fail("it sends less than in the normal run", "as many datagrams"),
+        false => self::seen("it keeps running"),
     }
 }
 
 fn reordered(seen: &Seen<'_>) -> Judged {
     match same_as_plain(seen) {
         (Outcome::Pass, ..) if !seen.heard.overlapped => {
-            self::seen("answers to others; it never has two questions open")
+            self::seen("foreign answers; it never has two requests open")
         }
         other => other,
     }
 }
 
-/// Mischief after which a client may well report an error.
+/// Misbehaviour after which a client may report an error.
 fn ends_somehow(seen: &Seen<'_>) -> Judged {
     let heard = seen.heard;
     if !heard.happened {
-        return not_applicable("it asked nothing that has an answer, or is not announced");
+        return not_applicable(
+            "it sent no request that has an answer, or did not contact the mediator",
+        );
     }
-    let wanted = "an error or another try, and an end";
+    let wanted = "an error message or a retry, and then the end of the program";
     let mut lines = heard.stderr.lines();
     let error = lines
         .clone()
@@ -536,18 +549,19 @@ fn ends_somehow(seen: &Seen<'_>) -> Judged {
             let seconds = seen.patience.as_secs();
             fail(format!("it still runs after {seconds} s"), wanted)
         }
-        (_, None) => self::seen("it goes on"),
-        (_, Some(status)) if status.success() => self::seen("it got over it"),
+        (_, None) => self::seen("it keeps running"),
+        (_, Some(status)) if status.success() => self::seen("it exits with 0"),
         (_, Some(status)) if status.code().is_none() => fail(describe(status), wanted),
-        (_, Some(_)) if words.is_empty() => noted("it ends without a word", wanted),
-        (_, Some(_)) => self::seen(format!("it says: {words}")),
+        (_, Some(_)) if words.is_empty() => noted("it ends without an error message", wanted),
+        (_, Some(_)) => self::seen(format!("it reports: {words}")),
     }
 }
 
-/// Which device answers what: `110:0=FIELD=VALUE`, or `110:0=HEX`.
+/// Reads a device and its answer: `110:0=FIELD=VALUE`, or `110:0=HEX`.
 pub(crate) fn read_answer(text: &str, schemas: &Schemas) -> Result<(Device, Vec<u8>), Failure> {
     let (device, answer) = text.split_once('=').ok_or_else(|| {
-        Failure::wrong(format!("'{text}' is no DEVICE=FIELD=VALUE")).hint("110:0=greeting=hi")
+        Failure::wrong(format!("'{text}' is not DEVICE=FIELD=VALUE"))
+            .hint("an example is 110:0=greeting=hi")
     })?;
     let device: Device = device
         .parse()
@@ -559,8 +573,8 @@ pub(crate) fn read_answer(text: &str, schemas: &Schemas) -> Result<(Device, Vec<
     match dummy::DriverMsg::decode(&message[..]) {
         Ok(_) => Ok((device, message)),
         Err(_) => Err(
-            Failure::wrong(format!("the answer of {device} is no DriverMsg"))
-                .hint("`amber decode --message HEX` shows where it is wrong"),
+            Failure::wrong(format!("the answer of {device} is not a DriverMsg"))
+                .hint("`amber decode --message HEX` shows the invalid byte"),
         ),
     }
 }

@@ -1,17 +1,17 @@
-//! From wrong bytes to the mistake that makes them. PURE.
+//! Finds the mistake that explains wrong bytes. PURE.
 
 use amber_proto::frame::check_prefix;
 use amber_proto::{DriverHdr, DriverMsg, Frame, Header, MsgType, Packet, dummy};
 use prost::Message;
 
-/// What somebody who writes a driver has done, as far as bytes can tell.
+/// A mistake in a driver, as far as its bytes show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mistake {
     /// Text on stdout.
     Prints(String),
-    /// The lengths of what it writes have their bytes swapped.
+    /// Writes lengths with swapped bytes.
     WritesLittleEndian,
-    /// It waits for lengths with swapped bytes.
+    /// Expects lengths with swapped bytes.
     ReadsLittleEndian,
     /// 0a became 0d 0a.
     TranslatesNewlines,
@@ -23,156 +23,160 @@ pub enum Mistake {
     VarintLengths,
     /// Messages without lengths.
     NoLengths,
-    /// The header's length is not that of the header.
+    /// The length in front of the header is not the length of the header.
     HeaderLength {
-        /// What stands there.
+        /// The length in the frame.
         says: usize,
-        /// What it is.
+        /// The real length.
         is: usize,
     },
-    /// Part of a frame, and no more.
+    /// Only a part of a frame.
     HalfFrame,
-    /// No idea.
+    /// Bytes without a known explanation.
     Noise(String),
-    /// Answers come out only when the program ends.
+    /// Writes answers only when the program ends.
     Buffers,
-    /// The answer names no client.
+    /// The header of the answer has no clientIDs.
     NoClientIds,
-    /// The answer names the device, as the question of a client does, and no client.
+    /// The header of the answer names the device, like that of a client, and no client.
     DeviceInsteadOfClients,
-    /// The answer names other clients.
+    /// The header of the answer names other clients.
     OtherClients(Vec<i32>),
     /// The answer goes to the first of several clients only.
     FirstClientOnly,
-    /// The number of the request came back as synNum.
+    /// The answer has the number of the request in synNum.
     SynInsteadOfAck,
-    /// There is no ackNum.
+    /// The answer has no ackNum.
     NoAck,
-    /// There is another ackNum.
+    /// The answer has another ackNum.
     OtherAck(u32),
-    /// Another type than expected.
+    /// The answer has another type than expected.
     OtherType(Option<i32>),
-    /// The answer is no `DriverMsg`.
+    /// The answer is not a `DriverMsg`.
     NoDriverMsg,
-    /// Two answers to one question.
+    /// Two answers to one request.
     Twice,
 }
 
 impl Mistake {
-    /// What was seen, in one line.
+    /// The mistake in one line.
     pub fn summary(&self) -> String {
         match self {
             Self::Prints(text) => format!("text on stdout: {text:?}"),
-            Self::WritesLittleEndian => "lengths are written as little-endian".into(),
-            Self::ReadsLittleEndian => "lengths are read as little-endian".into(),
-            Self::TranslatesNewlines => "byte 0a comes out as 0d 0a: stdout is in text mode".into(),
-            Self::LengthsCountThemselves => "the lengths count their own two bytes".into(),
+            Self::WritesLittleEndian => "it writes lengths in little-endian order".into(),
+            Self::ReadsLittleEndian => "it reads lengths in little-endian order".into(),
+            Self::TranslatesNewlines => {
+                "it writes 0d 0a instead of 0a: stdout is in text mode".into()
+            }
+            Self::LengthsCountThemselves => "the lengths include their own two bytes".into(),
             Self::FourByteLengths => "lengths have four bytes instead of two".into(),
             Self::VarintLengths => "lengths are varints instead of two bytes".into(),
-            Self::NoLengths => "a message without lengths and header".into(),
+            Self::NoLengths => "a message without header and lengths".into(),
             Self::HeaderLength { says, is } => {
-                format!("the header's length says {says}, the header has {is} bytes")
+                format!("the length of the header is {says}, but the header has {is} bytes")
             }
-            Self::HalfFrame => "half a frame, and then nothing".into(),
-            Self::Noise(why) => format!("bytes that are no frame ({why})"),
+            Self::HalfFrame => "only a part of a frame".into(),
+            Self::Noise(why) => format!("bytes that are not a frame ({why})"),
             Self::Buffers => {
-                "the answer came only when stdin was closed: stdout is buffered".into()
+                "the answer came only after stdin was closed: stdout is buffered".into()
             }
-            Self::NoClientIds => "the answer's header names no client".into(),
+            Self::NoClientIds => "the header of the answer has no clientIDs".into(),
             Self::DeviceInsteadOfClients => {
-                "the answer's header names the device, but no client".into()
+                "the header of the answer names the device, but no client".into()
             }
             Self::OtherClients(ids) => format!("the answer is for clients {ids:?}"),
-            Self::FirstClientOnly => "only the first of several clients is answered".into(),
-            Self::SynInsteadOfAck => "the answer has the number in synNum, not in ackNum".into(),
+            Self::FirstClientOnly => "only the first of several clients gets an answer".into(),
+            Self::SynInsteadOfAck => "the answer has the number in synNum instead of ackNum".into(),
             Self::NoAck => "the answer has no ackNum".into(),
-            Self::OtherAck(ack) => format!("the answer's ackNum is {ack}"),
+            Self::OtherAck(ack) => format!("the ackNum of the answer is {ack}"),
             Self::OtherType(None) => "the answer has no known type".into(),
             Self::OtherType(Some(number)) => match MsgType::try_from(*number) {
                 Ok(kind) => format!("the answer is a {}", kind.as_str_name()),
                 Err(_) => format!("the answer is of type {number}"),
             },
-            Self::NoDriverMsg => "the answer is no DriverMsg".into(),
-            Self::Twice => "one question was answered twice".into(),
+            Self::NoDriverMsg => "the answer is not a DriverMsg".into(),
+            Self::Twice => "a request was answered twice".into(),
         }
     }
 
-    /// How it is usually mended.
-    pub fn mend(&self) -> &'static str {
+    /// The usual fix.
+    pub fn fix(&self) -> &'static str {
         match self {
             Self::Prints(_) => {
-                "stdout is the wire: print to stderr instead (Python: `sys.stdout = sys.stderr` \
-                 after you kept sys.stdout.buffer; Java: System.setOut(System.err) after you kept \
-                 System.out; C: fprintf(stderr, ...); Node: console.error). Libraries that print a \
-                 banner need the same."
+                "print to stderr: stdout carries the protocol. (Python: keep sys.stdout.buffer, then \
+                 set sys.stdout = sys.stderr; Java: keep System.out, then call \
+                 System.setOut(System.err); C: fprintf(stderr, ...); Node: console.error.) This also \
+                 helps against libraries that print a banner."
             }
             Self::WritesLittleEndian => {
-                "write both lengths big-endian, the high byte first: struct.pack(\">H\", n), \
+                "write both lengths in big-endian order, high byte first: struct.pack(\">H\", n), \
                  writeUInt16BE, DataOutputStream.writeShort, htons"
             }
             Self::ReadsLittleEndian => {
-                "read both lengths big-endian, the high byte first: struct.unpack(\">H\", b), \
+                "read both lengths in big-endian order, high byte first: struct.unpack(\">H\", b), \
                  readUInt16BE, DataInputStream.readUnsignedShort, ntohs"
             }
             Self::TranslatesNewlines => {
-                "use the binary stream: sys.stdin.buffer and sys.stdout.buffer in Python, \
+                "use binary streams: sys.stdin.buffer and sys.stdout.buffer in Python, \
                  process.stdout.write(Buffer) in Node, _setmode(_fileno(stdout), _O_BINARY) on Windows"
             }
             Self::LengthsCountThemselves => {
-                "each length counts the bytes behind it only, not its own two"
+                "each length counts only the bytes after it, not its own two"
             }
             Self::FourByteLengths => {
-                "each length takes exactly two bytes: an unsigned 16-bit number, not an int"
+                "write each length as exactly two bytes: an unsigned 16-bit number, not an int"
             }
             Self::VarintLengths => {
                 "do not use writeDelimitedTo/parseDelimitedFrom: write a big-endian 16-bit length, \
                  then the serialized message"
             }
-            Self::NoLengths => "a frame is: 2 bytes length, header, 2 bytes length, message",
+            Self::NoLengths => {
+                "write whole frames: 2 bytes length, header, 2 bytes length, message"
+            }
             Self::HeaderLength { .. } => {
-                "write the length of the serialized header in front of it (after the ids were set), \
-                 and that of the message in front of the message"
+                "set all ids first, serialize the header, and write the length of the result in front of \
+                 it; do the same with the message"
             }
             Self::HalfFrame => {
-                "write the whole frame at once and flush; look whether a length says more than what follows"
+                "write the whole frame at once and flush; check that no length is larger than the part after it"
             }
             Self::Noise(_) => {
-                "write nothing to stdout but frames: 2 bytes length, header, 2 bytes length, message; \
-                 when several threads write, one lock must hold a whole frame together"
+                "write only frames to stdout: 2 bytes length, header, 2 bytes length, message; if several \
+                 threads write, hold a lock for each whole frame"
             }
             Self::Buffers => {
-                "flush stdout after each frame: sys.stdout.buffer.flush(), fflush(stdout), \
-                 out.flush(); a pipe is not flushed at line ends"
+                "flush stdout after each frame: sys.stdout.buffer.flush(), fflush(stdout), out.flush(); \
+                 line ends do not flush a pipe"
             }
             Self::NoClientIds | Self::DeviceInsteadOfClients => {
-                "take clientIDs from the header of the request and put them into the header of the answer"
+                "copy clientIDs from the header of the request to the header of the answer"
             }
             Self::OtherClients(_) => {
-                "keep the header with its request until the request is answered; one variable for \
-                 all (\"the last client\") mixes them up"
+                "store the header with its request until you have answered it; a single variable (\"the \
+                 last client\") mixes clients up"
             }
-            Self::FirstClientOnly => "copy the whole list clientIDs, not its first entry",
+            Self::FirstClientOnly => "copy the whole list clientIDs, not only its first entry",
             Self::SynInsteadOfAck | Self::NoAck | Self::OtherAck(_) => {
-                "answer.ackNum = request.synNum, and leave the answer's synNum out"
+                "set answer.ackNum = request.synNum, and leave out synNum in the answer"
             }
             Self::OtherType(_) => {
-                "PING is answered by PONG (3), a DATA request by DATA (1); `type` is required"
+                "answer PING with PONG (3) and a DATA request with DATA (1); `type` is required"
             }
             Self::NoDriverMsg => {
-                "serialize a DriverMsg and put the device's fields into it as extensions"
+                "serialize a DriverMsg, with the fields of the device as extensions"
             }
             Self::Twice => {
-                "look for two places that answer (a base class and your own code?), or two threads \
-                 that read the same queue"
+                "look for two places that answer (a base class and your own code?), or for two threads that \
+                 read the same queue"
             }
         }
     }
 }
 
-/// Looks at an answer; `ids` and `ack` are what it should carry.
+/// Checks an answer for the expected `ids`, type and `ack`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The mistake in the answer.
 pub fn judge(packet: &Packet, ids: &[i32], kind: MsgType, ack: Option<u32>) -> Result<(), Mistake> {
     let Ok(message) = dummy::DriverMsg::decode(packet.message.clone()) else {
         return Err(Mistake::NoDriverMsg);
@@ -204,8 +208,8 @@ pub fn judge(packet: &Packet, ids: &[i32], kind: MsgType, ack: Option<u32>) -> R
 }
 
 impl Mistake {
-    /// The mistake behind this one, when lengths are so wrong that what was
-    /// taken for a frame is none. `recent` is all that came.
+    /// The mistake behind this one, if wrong lengths made other bytes look like a
+    /// frame. `recent` is everything that was received.
     pub fn or_of_bytes(self, recent: &[u8]) -> Self {
         if !matches!(self, Self::NoDriverMsg | Self::OtherType(_)) {
             return self;
@@ -217,7 +221,7 @@ impl Mistake {
     }
 }
 
-/// Looks at bytes that are no frame, or only half of one.
+/// Explains bytes that are not a frame, or only a part of one.
 pub fn noise(bytes: &[u8]) -> Mistake {
     let why = match check_prefix(bytes) {
         Err(error) => error.to_string(),
@@ -237,13 +241,13 @@ pub fn noise(bytes: &[u8]) -> Mistake {
         return Mistake::LengthsCountThemselves;
     }
     if bytes.windows(2).any(|pair| pair == b"\r\n") {
-        let mut mended = Vec::with_capacity(bytes.len());
+        let mut unix = Vec::with_capacity(bytes.len());
         for (i, byte) in bytes.iter().enumerate() {
             if *byte != b'\r' || bytes.get(i + 1) != Some(&b'\n') {
-                mended.push(*byte);
+                unix.push(*byte);
             }
         }
-        if complete(frames(&mended, |b| fixed(b, 2, u16_be, 0))) {
+        if complete(frames(&unix, |b| fixed(b, 2, u16_be, 0))) {
             return Mistake::TranslatesNewlines;
         }
     }
@@ -262,7 +266,7 @@ pub fn noise(bytes: &[u8]) -> Mistake {
     }
 }
 
-/// The text with which the bytes begin, if they do.
+/// The text at the start of the bytes, if there is any.
 fn text(bytes: &[u8]) -> Option<String> {
     let start = &bytes[..bytes.len().min(80)];
     let lossy = String::from_utf8_lossy(start);
@@ -270,12 +274,12 @@ fn text(bytes: &[u8]) -> Option<String> {
         |c: &char| !c.is_control() && *c != '\u{fffd}' || matches!(c, '\n' | '\r' | '\t' | '\x1b');
     let text: String = lossy.chars().take_while(is_text).collect();
     let line = text.trim_start().lines().next().unwrap_or_default();
-    // Two letters may be a length; noise does not begin with three often.
+    // Two letters may be a length; random bytes rarely begin with three.
     (line.chars().count() >= 3).then(|| line.to_owned())
 }
 
-/// How many frames the bytes are when parts are taken off in this way; `None`
-/// when that does not fit to the last byte.
+/// The number of frames in the bytes, if `part` splits off each part; `None` if
+/// bytes are left over.
 fn frames<'a>(
     mut bytes: &'a [u8],
     part: impl Fn(&'a [u8]) -> Option<(&'a [u8], &'a [u8])>,
@@ -332,14 +336,14 @@ fn varint_delimited(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(length)
 }
 
-/// A frame that would be right if its first length were another.
+/// A frame that would be valid with another first length.
 fn header_length(bytes: &[u8]) -> Option<Mistake> {
     let says = u16_be(bytes.get(..2)?);
     let rest = &bytes[2..];
     (0..=rest.len().min(64)).find_map(|is| {
         let (header, rest) = rest.split_at_checked(is)?;
         let (message, rest) = fixed(rest, 2, u16_be, 0)?;
-        // What follows begins like another frame, or there is nothing.
+        // The rest is empty, or begins like another frame.
         let fits = rest.is_empty() || Frame::from_stream(rest).is_none() || rest[0] == 0;
         (is != says && fits && is_frame(header, message))
             .then_some(Mistake::HeaderLength { says, is })

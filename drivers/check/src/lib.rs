@@ -1,17 +1,17 @@
-//! The conformance kit: does a driver, or a client, keep the protocol?
+//! The conformance kit: tests whether a driver or a client follows the protocol.
 //!
 //! ```text
 //!  table of checks --> run --> bench --stdin/stdout--> the driver
-//!                       |        frames, noise, ends
+//!                       |        frames, junk, end of stdin
 //!                       v
 //!                    diagnose: from wrong bytes to the mistake --> report
 //! ```
 //!
-//! [`run`] starts the driver as the mediator would and puts it through the
-//! table of [`list`]; checks share one process as long as that is sane. Each failure
-//! says what was sent, what came back, what was expected, why it matters and
-//! how it is usually mended. [`run_client`] does the same for clients: it is a
-//! mediator that loses, doubles and swaps answers.
+//! [`run`] starts the driver as the mediator would and runs the checks of [`list`].
+//! Checks share one process until one fails. Each failure shows what was sent, what
+//! was received, what was expected, why it matters and the usual fix. [`run_client`]
+//! does the same for clients: it is a mediator that loses, duplicates and swaps
+//! answers.
 //!
 //! In these pages, the first lines of each module say PURE or IO. PURE code only
 //! computes: it has no sockets, files, clocks or tasks, and gets the time as an

@@ -1,7 +1,7 @@
-//! Whether what a known kind of device says can be true. PURE.
+//! Plausibility of the values of known device types. PURE.
 //!
-//! The limits are generous: they are there to find degrees that are radians,
-//! lists that were cut, and numbers that were never set.
+//! The limits are generous. They find wrong units, lists of unequal length and
+//! values that were never set.
 
 use std::ops::RangeInclusive;
 
@@ -11,9 +11,9 @@ use amber_proto::{
 };
 use prost::Message;
 
-/// The scanners see less than a full turn, some of them.
+/// No scanner covers more than a full turn.
 const ANGLES_DEG: RangeInclusive<f64> = -180.0..=180.0;
-/// 0 and codes below 20 are no distances; the widest scanner sees 60 m.
+/// 0 and codes below 20 are not distances; the longest range is 60 m.
 const DISTANCES_MM: RangeInclusive<i32> = 0..=65_535;
 /// 10 m/s.
 const SPEEDS_MM_S: RangeInclusive<i32> = -10_000..=10_000;
@@ -22,7 +22,7 @@ const PLACES_CM: RangeInclusive<f32> = -100_000.0..=100_000.0;
 /// 100 g, 100 gauss, or 100 turns in a second.
 const AXES: RangeInclusive<i32> = -100_000..=100_000;
 
-/// What is wrong with a message, and what it should be.
+/// An implausible value, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Implausible {
     pub(crate) what: String,
@@ -31,12 +31,12 @@ pub(crate) struct Implausible {
 
 type Plausibility = Result<(), Implausible>;
 
-/// Looks at the fields of a device that are in a message.
+/// Checks the fields of a device type in a message.
 pub(crate) fn look(kind: DeviceType, message: &[u8]) -> Plausibility {
     match kind {
         DeviceType::DUMMY => read(message, |it: dummy::DriverMsg| match it.enable {
             Some(_) if it.message.is_none() => {
-                wrong("enable without message", "both in one answer")
+                wrong("enable without message", "both fields in one answer")
             }
             _ => Ok(()),
         }),
@@ -78,7 +78,7 @@ pub(crate) fn look(kind: DeviceType, message: &[u8]) -> Plausibility {
             };
             let places = [pose.x_pos, pose.y_pos, pose.z_pos];
             if let Some(place) = places.iter().find(|place| !PLACES_CM.contains(place)) {
-                return wrong(format!("a place of {place} cm"), "centimetres");
+                return wrong(format!("a position of {place} cm"), "centimetres");
             }
             match (-360.0..=360.0).contains(&pose.angle) {
                 true => Ok(()),
@@ -129,8 +129,8 @@ fn read<M: Message + Default>(
     match M::decode(message) {
         Ok(message) => look(message),
         Err(error) => wrong(
-            format!("fields that cannot be read ({error})"),
-            "the fields of the device's .proto",
+            format!("fields that cannot be parsed ({error})"),
+            "the fields in the .proto file of the device",
         ),
     }
 }
@@ -148,7 +148,7 @@ fn scan_is(angles: &[f64], distances: &[i32]) -> Plausibility {
     match distances.iter().find(|it| !DISTANCES_MM.contains(it)) {
         Some(distance) => wrong(
             format!("a distance of {distance}"),
-            "millimetres, 0 for none",
+            "millimetres, or 0 for no distance",
         ),
         None => Ok(()),
     }
@@ -255,7 +255,7 @@ mod tests {
         check(
             DeviceType::STARGAZER,
             pose(1e9, 0.0),
-            Some("a place of 1000000000 cm"),
+            Some("a position of 1000000000 cm"),
         );
         check(
             DeviceType::STARGAZER,

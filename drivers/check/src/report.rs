@@ -1,4 +1,4 @@
-//! What a check found, for people and for programs. PURE.
+//! The results of checks, for people and for programs. PURE.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// All is well.
+    /// The check passed.
     Pass,
-    /// Something optional is missing, or unusual but harmless.
+    /// Something optional is missing, or something is unusual but harmless.
     Note,
-    /// The protocol is not kept.
+    /// The program violates the protocol.
     Fail,
-    /// There is nothing to check here.
+    /// The check does not apply to this program.
     NotApplicable,
 }
 
@@ -31,70 +31,71 @@ impl Outcome {
     }
 }
 
-/// One check and how it ended.
+/// One check and its result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checked {
     /// The name for `--only` and `--skip`.
     pub name: &'static str,
-    /// What should hold.
+    /// The property that is checked.
     pub title: &'static str,
-    /// How it ended.
+    /// The result.
     pub outcome: Outcome,
-    /// What was seen, in one line.
+    /// The observation in one line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// Milliseconds that it took.
+    /// Duration in milliseconds.
     pub ms: u64,
-    /// More, when there is something to mend.
+    /// Details of a failure or a note.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
 }
 
-/// All that helps to mend something.
+/// Everything that helps to fix a failure.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Details {
-    /// What was sent, the last frames.
+    /// The last frames that were sent.
     pub sent: Vec<Shown>,
-    /// What came back, the last frames.
+    /// The last frames that were received.
     pub received: Vec<Shown>,
-    /// What should have come.
+    /// What was expected.
     pub expected: String,
-    /// Why that matters.
+    /// Why it matters.
     pub why: String,
-    /// How it is usually mended.
-    pub mend: String,
+    /// The usual fix. Programs may use the old name of the field.
+    #[serde(rename = "mend")]
+    pub fix: String,
     /// The last lines that the program wrote to stderr.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
 }
 
-/// Bytes, decoded and as they are.
+/// Bytes, decoded and in hex.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// What they mean.
+    /// Their meaning.
     pub text: String,
     /// The first of them in hex.
     pub hex: String,
-    /// How many they are.
+    /// The number of bytes.
     pub bytes: usize,
 }
 
 /// All checks of one program.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was run.
+    /// The command that was run.
     pub command: Vec<String>,
-    /// In whose place it stood.
+    /// The device that the driver served.
     pub device: Option<String>,
-    /// One after the other.
+    /// The checks in their order.
     pub checks: Vec<Checked>,
-    /// How many passed.
+    /// Checks that passed.
     pub passed: usize,
-    /// How many have a note.
+    /// Checks with a note.
     pub notes: usize,
-    /// How many failed.
+    /// Checks that failed.
     pub failed: usize,
-    /// How many did not apply.
+    /// Checks that did not apply.
     pub not_applicable: usize,
 }
 
@@ -121,7 +122,7 @@ impl Report {
         self.checks.iter().find(|check| check.name == name)
     }
 
-    /// The last line: how many of each.
+    /// The last line: the number of checks with each result.
     pub fn summary(&self) -> String {
         let mut parts = vec![format!("{} passed", self.passed)];
         for (count, word) in [
@@ -148,13 +149,13 @@ impl Checked {
         format!("{:5} {:16} {what}\n", self.outcome.word(), self.name)
     }
 
-    /// What there is to mend, if anything.
+    /// The details of a failure or a note, if there are any.
     pub fn explanation(&self) -> String {
         let Some(details) = &self.details else {
             return String::new();
         };
         let mut out = String::new();
-        for (label, frames) in [("to it", &details.sent), ("from it", &details.received)] {
+        for (label, frames) in [("sent", &details.sent), ("received", &details.received)] {
             if frames.is_empty() {
                 let _ = writeln!(out, "        {label:10} nothing");
             }
@@ -171,7 +172,7 @@ impl Checked {
         for (label, text) in [
             ("expected", &details.expected),
             ("why", &details.why),
-            ("mend it", &details.mend),
+            ("fix", &details.fix),
         ] {
             for (i, line) in wrapped(text, 84).iter().enumerate() {
                 let label = if i == 0 { label } else { "" };
@@ -194,7 +195,7 @@ impl Human for Report {
     }
 }
 
-/// Lines of at most so many characters, cut between words.
+/// Lines of at most `width` characters, cut between words.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_says_all_that_helps() {
+    fn a_failure_shows_all_details() {
         let shown = Shown {
             text: "clients [5]  PONG".into(),
             hex: "00 03".into(),
@@ -222,7 +223,7 @@ mod tests {
         };
         let failed = Checked {
             name: "ping",
-            title: "a PING is answered",
+            title: "answers a PING",
             outcome: Outcome::Fail,
             summary: "ackNum is missing".into(),
             ms: 3,
@@ -231,24 +232,26 @@ mod tests {
                 received: vec![],
                 expected: "a PONG".into(),
                 why: "word ".repeat(30),
-                mend: "set it".into(),
+                fix: "set it".into(),
                 stderr: vec!["oops".into()],
             }),
         };
         let report = Report::new(vec!["x".into()], None, vec![failed]);
         let text = report.human();
         for part in [
-            "FAIL  ping             a PING is answered: ackNum is missing\n",
-            "        to it      clients [5]  PONG\n                   00 03 (9 bytes)\n",
-            "        from it    nothing\n",
+            "FAIL  ping             answers a PING: ackNum is missing\n",
+            "        sent       clients [5]  PONG\n                   00 03 (9 bytes)\n",
+            "        received   nothing\n",
+            "        fix        set it\n",
             "        stderr     oops\n",
             "\n0 passed, 1 FAILED\n",
         ] {
-            assert!(text.contains(part), "{part:?} is not in\n{text}");
+            assert!(text.contains(part), "no {part:?} in\n{text}");
         }
         assert!(text.lines().all(|line| line.len() <= 120));
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["checks"][0]["outcome"], "fail");
         assert_eq!(json["failed"], 1);
+        assert_eq!(json["checks"][0]["details"]["mend"], "set it");
     }
 }

@@ -1,5 +1,5 @@
-//! Carries out the checks, one after the other, on as few runs of the driver
-//! as possible. IO.
+//! Runs the checks one after the other, with as few starts of the driver as
+//! possible. IO.
 
 use std::io;
 use std::thread;
@@ -18,32 +18,32 @@ use crate::diagnose::{self, Mistake};
 use crate::report::{Checked, Details, Outcome, Report, Shown};
 use crate::{limits, plausible};
 
-/// What is to be checked, and how.
+/// The driver to check, and how.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The driver: program and arguments. `amber` is this program itself.
     pub command: Vec<String>,
-    /// In whose place it stands.
+    /// The device that it serves.
     pub device: Device,
-    /// Whose messages it knows, if that is known.
+    /// The device type whose messages it knows, if there is one.
     pub speaks: Option<amber_proto::DeviceType>,
     /// Requests that it answers, each with a name for people and as an encoded
     /// DATA message without a number.
     pub requests: Vec<(String, Vec<u8>)>,
-    /// How long an answer may take, and the end of the driver.
+    /// The time limit for an answer, and for the end of the driver.
     pub timeout: Duration,
-    /// The names of the checks that are wanted; all when empty.
+    /// The names of the checks to run; all if empty.
     pub only: Vec<String>,
-    /// The names of the checks that are not.
+    /// The names of the checks to skip.
     pub skip: Vec<String>,
-    /// Passes the driver's stderr on.
+    /// Shows the stderr of the driver.
     pub verbose: bool,
     /// How messages are shown.
     pub schemas: Schemas,
 }
 
 impl Plan {
-    /// A plan with all checks and a patience of five seconds.
+    /// A plan with all checks and a timeout of five seconds.
     ///
     /// # Errors
     /// The schemas in this program are broken.
@@ -67,10 +67,10 @@ impl Plan {
     }
 }
 
-/// Checks a driver; `progress` sees each check when it is done.
+/// Checks a driver; `progress` sees each result at once.
 ///
 /// # Errors
-/// The driver cannot be started at all.
+/// The driver cannot be started.
 pub fn run(plan: &Plan, progress: impl FnMut(&Checked)) -> io::Result<Report> {
     run_with(plan, &Running::default(), progress)
 }
@@ -91,7 +91,7 @@ pub(crate) fn run_with(
         died_late: None,
         has_died_late: false,
     };
-    // Whether there is such a program at all.
+    // An error here means that the program cannot be started.
     run.fresh()?;
     let mut checked = Vec::new();
     for check in checks::ALL {
@@ -117,7 +117,7 @@ fn blame(before: &mut Checked, details: Details) {
     before.details = Some(details);
 }
 
-/// How a check ended well.
+/// The result of a check without a failure.
 pub(crate) enum Verdict {
     Pass,
     Seen(String),
@@ -131,7 +131,7 @@ pub(crate) struct Finding {
     pub(crate) summary: String,
     pub(crate) expected: String,
     /// Something more to the point than what the check says in general.
-    pub(crate) mend: Option<String>,
+    pub(crate) fix: Option<String>,
     /// Optional: only a note.
     pub(crate) note: bool,
     /// The driver has ended.
@@ -143,7 +143,7 @@ impl Finding {
         Self {
             summary: summary.into(),
             expected: expected.into(),
-            mend: None,
+            fix: None,
             note: false,
             ended: false,
         }
@@ -151,19 +151,19 @@ impl Finding {
 
     pub(crate) fn of(mistake: &Mistake, expected: impl Into<String>) -> Self {
         Self {
-            mend: Some(mistake.mend().into()),
+            fix: Some(mistake.fix().into()),
             ..Self::new(mistake.summary(), expected)
         }
     }
 
-    pub(crate) fn mend(self, mend: impl Into<String>) -> Self {
+    pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
         Self {
-            mend: Some(mend.into()),
+            fix: Some(fix.into()),
             ..self
         }
     }
 
-    /// It is optional.
+    /// Turns the finding into a note: the behaviour is optional.
     pub(crate) fn note(self) -> Self {
         Self { note: true, ..self }
     }
@@ -171,7 +171,7 @@ impl Finding {
 
 pub(crate) type Checking = Result<Verdict, Finding>;
 
-/// A question that this driver answers.
+/// A message that this driver answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
     Ping,
@@ -224,14 +224,14 @@ pub(crate) struct Run<'a> {
     pub(crate) schemas: Schemas,
     bench: Option<Bench>,
     running: Running,
-    /// Found out by the first checks.
+    /// The first checks find it.
     pub(crate) probe: Option<Probe>,
-    /// Why there is no probe.
+    /// The check that found no probe.
     pub(crate) life: Option<&'static str>,
     next_syn: u32,
-    /// How the driver ended after the check before, which had passed.
+    /// The end of the driver after the previous check had passed.
     died_late: Option<Details>,
-    /// Whether that was reported: it is, once.
+    /// Whether such an end was reported: only the first one is.
     has_died_late: bool,
 }
 
@@ -243,13 +243,13 @@ impl Run<'_> {
         }
         let is_reused = self.bench.is_some();
         let mut result = self.result(check);
-        // A driver may take a while to die of what an earlier check sent: then
-        // this check passes with a new one.
+        // A driver may end a while after the check that caused it. Then this check
+        // passes with a new process.
         if let Err(finding) = &result
             && finding.ended
             && is_reused
         {
-            let expected = "a driver that goes on";
+            let expected = "a driver that keeps running";
             let details = self.details(
                 check,
                 &Finding {
@@ -276,7 +276,7 @@ impl Run<'_> {
         let dead = self.life == Some("start");
         match (dead || check.needs_probe && self.probe.is_none(), self.life) {
             (true, Some(blamed)) => {
-                let why = format!("not seen, because of '{blamed}'");
+                let why = format!("skipped, because '{blamed}' failed");
                 Ok(Verdict::NotApplicable(why))
             }
             (true, None) => match self.find_probe() {
@@ -315,7 +315,7 @@ impl Run<'_> {
                 };
                 checked.details = Some(self.details(check, &finding));
                 checked.summary = finding.summary;
-                // Whatever state it is in now, the next check does not suffer.
+                // The next check starts a new driver.
                 self.bench = None;
             }
         }
@@ -326,7 +326,7 @@ impl Run<'_> {
         let mut details = Details {
             expected: finding.expected.clone(),
             why: check.why.into(),
-            mend: finding.mend.clone().unwrap_or_else(|| check.mend.into()),
+            fix: finding.fix.clone().unwrap_or_else(|| check.fix.into()),
             ..Details::default()
         };
         let Some(bench) = &self.bench else {
@@ -340,7 +340,7 @@ impl Run<'_> {
         }
         if !bench.leftover().is_empty() {
             details.received.push(Shown {
-                text: "bytes that are no frame".into(),
+                text: "bytes that are not a frame".into(),
                 ..self.shown(bench.leftover())
             });
         }
@@ -348,7 +348,7 @@ impl Run<'_> {
             let surplus = frames.len().saturating_sub(limits::SHOWN_FRAMES);
             frames.drain(..surplus);
         }
-        // What it said last may still be on its way.
+        // Its last lines may still be on their way.
         thread::sleep(limits::QUIET);
         details.stderr = bench.last_words();
         details
@@ -357,7 +357,7 @@ impl Run<'_> {
     fn shown(&self, bytes: &[u8]) -> Shown {
         let text = match Frame::from_stream(bytes) {
             Some(frame) => self.schemas.brief(frame.header, frame.message),
-            None => "no whole frame".into(),
+            None => "an incomplete frame".into(),
         };
         Shown {
             text,
@@ -366,12 +366,12 @@ impl Run<'_> {
         }
     }
 
-    /// Whose messages the driver knows.
+    /// What is known about the device type of the driver.
     pub(crate) fn known(&self) -> Option<Known> {
         self.plan.speaks.and_then(devices::known)
     }
 
-    /// What it can be asked.
+    /// The requests that it can answer.
     pub(crate) fn asks(&self) -> Vec<Ask> {
         let own = self.plan.requests.iter().map(|(name, message)| Ask {
             name: name.clone(),
@@ -382,7 +382,7 @@ impl Run<'_> {
         own.chain(known).collect()
     }
 
-    /// Starts the driver anew.
+    /// Starts a new process of the driver.
     pub(crate) fn fresh(&mut self) -> io::Result<&mut Bench> {
         self.bench = None;
         let plan = self.plan;
@@ -390,31 +390,31 @@ impl Run<'_> {
         Ok(self.bench.insert(bench))
     }
 
-    /// The driver, started if it does not run.
+    /// The driver; starts it if it does not run.
     pub(crate) fn bench(&mut self) -> Result<&mut Bench, Finding> {
         if self.bench.is_none() {
             self.fresh().map_err(|error| {
-                Finding::new(format!("it cannot be started again: {error}"), "")
+                Finding::new(format!("the driver cannot be started again: {error}"), "")
             })?;
         }
         // It was put there just now.
         self.bench
             .as_mut()
-            .ok_or_else(|| Finding::new("it does not run", ""))
+            .ok_or_else(|| Finding::new("the driver does not run", ""))
     }
 
     pub(crate) fn stop(&mut self) {
         self.bench = None;
     }
 
-    /// A number that no request before had.
+    /// A new request number.
     pub(crate) fn syn(&mut self) -> u32 {
         self.next_syn += 1;
         self.next_syn
     }
 
-    /// The question that this driver answers; checks that need one are not
-    /// called without.
+    /// The message that this driver answers. Checks that need one run only if there
+    /// is one.
     pub(crate) fn probe(&self) -> Probe {
         self.probe.clone().unwrap_or(Probe::Ping)
     }
@@ -422,16 +422,16 @@ impl Run<'_> {
     pub(crate) fn send(&mut self, ids: &[i32], message: &[u8]) -> Result<(), Finding> {
         let wait = self.plan.timeout;
         let sent = self.bench()?.send(&from_clients(ids), message, wait);
-        sent.map_err(|trouble| self.trouble(trouble, "it reads its stdin"))
+        sent.map_err(|trouble| self.trouble(trouble, "the driver reads its stdin"))
     }
 
     /// The next frame for a client or the mediator.
     pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, Finding> {
         let received = self.bench()?.receive(wait);
-        received.map_err(|trouble| self.trouble(trouble, "nothing but frames on stdout"))
+        received.map_err(|trouble| self.trouble(trouble, "only frames on stdout"))
     }
 
-    /// Asks, and judges the answer.
+    /// Sends a request, and judges the answer.
     pub(crate) fn ask(&mut self, ids: &[i32], probe: &Probe) -> Result<Packet, Finding> {
         let syn = self.syn();
         self.ask_with(ids, probe, syn)
@@ -447,7 +447,7 @@ impl Run<'_> {
         self.expect(ids, probe, syn)
     }
 
-    /// Waits for the answer to a question.
+    /// Waits for the answer to a request.
     pub(crate) fn expect(
         &mut self,
         ids: &[i32],
@@ -473,29 +473,29 @@ impl Run<'_> {
         Finding::of(&mistake.or_of_bytes(recent), expected)
     }
 
-    /// Everything that came until a question is answered which is asked now,
-    /// and shortly after.
+    /// Sends a request, and returns all other frames until its answer and shortly
+    /// after.
     pub(crate) fn fence(&mut self) -> Result<Vec<Packet>, Finding> {
         // An id that no check uses.
-        const NOBODY: i32 = 2_000_000_001;
+        const UNUSED: i32 = 2_000_000_001;
         let (probe, syn) = (self.probe(), self.syn());
-        self.send(&[NOBODY], &probe.message(syn))?;
+        self.send(&[UNUSED], &probe.message(syn))?;
         let mut before = Vec::new();
         let deadline = Instant::now() + self.plan.timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let Some(packet) = self.receive(left)? else {
                 return Err(Finding::new(
-                    "after that it answers no question any more",
-                    expected(&[NOBODY], probe.answer(), Some(syn)),
+                    "the driver does not answer any more after that",
+                    expected(&[UNUSED], probe.answer(), Some(syn)),
                 ));
             };
-            if diagnose::judge(&packet, &[NOBODY], probe.answer(), Some(syn)).is_ok() {
+            if diagnose::judge(&packet, &[UNUSED], probe.answer(), Some(syn)).is_ok() {
                 break;
             }
             before.push(packet);
         }
-        // Publications may come faster than this; it ends all the same.
+        // Fast publications must not prolong this.
         let deadline = Instant::now() + limits::QUIET;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -506,21 +506,21 @@ impl Run<'_> {
         }
     }
 
-    /// Looks whether what a known kind of device says can be true.
+    /// Checks that the values of a known device type are plausible.
     pub(crate) fn plausible(&self, which: &str, message: &[u8]) -> Result<(), Finding> {
         let Some(kind) = self.plan.speaks else {
             return Ok(());
         };
         plausible::look(kind, message).map_err(|wrong| {
             Finding::new(
-                format!("{which} cannot be true: {}", wrong.what),
+                format!("{which} is not plausible: {}", wrong.what),
                 wrong.expected,
             )
-            .mend("compare with the comments in the device's .proto file: lists, units, ranges")
+            .fix("compare with the comments in the .proto file of the device: lists, units, ranges")
         })
     }
 
-    /// Nothing was to come.
+    /// Checks that the driver sends nothing.
     pub(crate) fn expect_silence(&mut self, what: &str) -> Result<(), Finding> {
         match self.fence()?.first() {
             None => Ok(()),
@@ -528,30 +528,27 @@ impl Run<'_> {
                 let message = self.schemas.brief_message(&packet.message);
                 Err(Finding::new(
                     format!("it answers {what}: {message}"),
-                    "no answer, and that it goes on",
+                    "no answer, and a driver that keeps running",
                 ))
             }
         }
     }
 
-    /// What a broken connection means.
+    /// The finding for a broken connection.
     pub(crate) fn trouble(&mut self, trouble: Trouble, expected: &str) -> Finding {
         match trouble {
             Trouble::Ended(how) => Finding {
                 ended: true,
                 ..Finding::new(format!("the driver has ended ({how})"), expected)
             }
-            .mend(
-                "the last lines on stderr below say where; the driver must skip what it cannot \
-                 read or does not know, not exit",
+            .fix(
+                "see the last lines of its stderr below; the driver must ignore messages that it \
+                 cannot parse or does not know, and must not exit",
             ),
-            Trouble::Flood => Finding::new("it writes without end", expected).mend(
-                "write only what was asked for, and what subscribers get; nothing else prints to \
-                 stdout",
-            ),
-            Trouble::DoesNotRead => Finding::new("it does not read its stdin", expected).mend(
-                "read in a loop until stdin ends; slow work belongs into a thread of its own",
-            ),
+            Trouble::Flood => Finding::new("the driver writes endlessly", expected)
+                .fix("write only answers and publications to stdout"),
+            Trouble::DoesNotRead => Finding::new("the driver does not read its stdin", expected)
+                .fix("read in a loop until stdin ends, and do slow work in another thread"),
             Trouble::Noise { rest, recent } => {
                 let mistake = match diagnose::noise(&rest) {
                     Mistake::HalfFrame | Mistake::Noise(_) if recent.len() > rest.len() => {
@@ -567,13 +564,13 @@ impl Run<'_> {
         }
     }
 
-    /// Finds a question that is answered, for checks that are run alone.
+    /// Finds a message that the driver answers, if the first checks did not run.
     fn find_probe(&mut self) -> Result<(), Finding> {
         checks::find_probe(self)
     }
 }
 
-/// What an answer should look like, in words.
+/// The expected answer in words.
 pub(crate) fn expected(ids: &[i32], kind: MsgType, ack: Option<u32>) -> String {
     let kind = kind.as_str_name();
     let to = match ids {

@@ -1,4 +1,4 @@
-//! Every mistake of a client is found; and who makes none passes.
+//! Each mistake of a client is found, and a correct client passes.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
@@ -40,13 +40,13 @@ fn finds(mistake: &str, check: &str, words: &str, outcome: Outcome) {
 }
 
 #[test]
-fn what_it_sends_is_looked_at() {
+fn mistakes_in_what_a_client_sends() {
     use Outcome::{Fail, Note};
     for (mistake, check, words, outcome) in [
         (
             "little-endian",
             "frames",
-            "lengths are written as little-endian",
+            "it writes lengths in little-endian order",
             Fail,
         ),
         ("no-device-id", "header", "a header has no deviceID", Fail),
@@ -57,7 +57,7 @@ fn what_it_sends_is_looked_at() {
         (
             "no-goodbye",
             "leaves",
-            "neither unsubscribed nor left",
+            "neither unsubscribed nor said goodbye",
             Fail,
         ),
         ("no-pong", "ping", "no PONG", Note),
@@ -67,7 +67,7 @@ fn what_it_sends_is_looked_at() {
 }
 
 #[test]
-fn mischief_finds_who_trusts_the_network() {
+fn misbehaviour_shows_clients_that_trust_the_network() {
     use Outcome::{Fail, Note};
     for (mistake, check, words, outcome) in [
         ("any-answer", "duplicated", "instead of", Note),

@@ -1,5 +1,5 @@
-//! Every mistake is found by the right check, with the right diagnosis; and
-//! who makes none passes.
+//! Each mistake of a driver is found by the right check with the right diagnosis, and a
+//! correct driver passes.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
@@ -20,7 +20,7 @@ fn report(mistake: &str, only: &[&str], timeout: Duration) -> Report {
     run(&plan, |_| {}).unwrap()
 }
 
-/// Without the mistake, the check passes: so the fixture itself is right.
+/// The fixture without a mistake passes all checks.
 #[test]
 fn a_driver_without_mistakes_passes_everything() {
     let report = report("", &[], Duration::from_secs(20));
@@ -57,7 +57,7 @@ fn finds(mistake: &str, check: &str, words: &[&str], outcome: Outcome) {
     }
 }
 
-/// Most of each is waiting for what does not come.
+/// Runs tests in parallel: most of their time is waiting.
 fn at_once(mistakes: &[&(dyn Fn() + Sync)]) {
     thread::scope(|scope| {
         for mistake in mistakes {
@@ -93,21 +93,24 @@ fn wrong_lengths() {
             fails(
                 "writes-little-endian",
                 "ping",
-                &["written as little-endian", "struct.pack(\">H\""],
+                &[
+                    "it writes lengths in little-endian order",
+                    "struct.pack(\">H\"",
+                ],
             )
         },
         &|| {
             fails(
                 "header-length",
                 "ping",
-                &["the header's length says 5, the header has 3 bytes"],
+                &["the length of the header is 5, but the header has 3 bytes"],
             )
         },
         &|| {
             fails(
                 "lengths-count-themselves",
                 "ping",
-                &["count their own two bytes"],
+                &["include their own two bytes"],
             )
         },
         &|| fails("four-byte-lengths", "ping", &["four bytes instead of two"]),
@@ -122,22 +125,31 @@ fn lengths_that_are_read_wrongly() {
             fails(
                 "reads-little-endian",
                 "ping",
-                &["read as little-endian", "struct.unpack(\">H\""],
+                &[
+                    "it reads lengths in little-endian order",
+                    "struct.unpack(\">H\"",
+                ],
             )
         },
-        &|| fails("little-endian", "ping", &["read as little-endian"]),
+        &|| {
+            fails(
+                "little-endian",
+                "ping",
+                &["it reads lengths in little-endian order"],
+            )
+        },
         &|| {
             fails(
                 "signed-length",
                 "sizes",
-                &["128 bytes (a byte read as signed?)", "127 bytes are fine"],
+                &["128 bytes (a byte read as signed?)", "127 bytes work"],
             )
         },
         &|| {
             fails(
                 "byte-length",
                 "sizes",
-                &["256 bytes (a length of one byte?)", "255 bytes are fine"],
+                &["256 bytes (a length of one byte?)", "255 bytes work"],
             )
         },
         &|| {
@@ -156,20 +168,20 @@ fn output_that_is_not_flushed() {
         "no-flush",
         "ping",
         &[
-            "only when stdin was closed",
+            "only after stdin was closed",
             "flush stdout after each frame",
         ],
     );
 }
 
 #[test]
-fn a_read_is_no_frame() {
+fn a_read_is_not_a_frame() {
     at_once(&[
         &|| {
             fails(
                 "one-read",
                 "bytewise",
-                &["came in pieces", "read() may return half a frame"],
+                &["a frame in pieces", "read() may return half a frame"],
             )
         },
         &|| fails("one-read", "many-at-once", &["of 50 frames were answered"]),
@@ -177,13 +189,16 @@ fn a_read_is_no_frame() {
 }
 
 #[test]
-fn answers_to_nobody() {
+fn answers_to_the_wrong_clients() {
     at_once(&[
         &|| {
             fails(
                 "no-client-ids",
                 "ping",
-                &["header names no client", "take clientIDs from the header"],
+                &[
+                    "the header of the answer has no clientIDs",
+                    "copy clientIDs from the header",
+                ],
             )
         },
         &|| {
@@ -197,7 +212,7 @@ fn answers_to_nobody() {
             fails(
                 "mixes-clients",
                 "clients",
-                &["keep the header with its request"],
+                &["store the header with its request"],
             )
         },
         &|| {
@@ -212,11 +227,11 @@ fn answers_to_nobody() {
 }
 
 #[test]
-fn questions_to_nobody() {
+fn requests_without_a_device() {
     fails(
         "asks-without-id",
         "asks-others",
-        &["type 4 has no deviceID", "also when they are 0"],
+        &["type 4 has no deviceID", "even if they are 0"],
     );
 }
 
@@ -230,20 +245,26 @@ fn answers_without_their_number() {
                 &["no ackNum", "answer.ackNum = request.synNum"],
             )
         },
-        &|| fails("syn-instead-of-ack", "ping", &["in synNum, not in ackNum"]),
+        &|| {
+            fails(
+                "syn-instead-of-ack",
+                "ping",
+                &["in synNum instead of ackNum"],
+            )
+        },
         &|| fails("wrong-type", "ping", &["the answer is a PING"]),
         &|| {
             fails(
                 "no-extensions",
                 "requests",
-                &["says nothing that was asked for", "enable or message"],
+                &["has none of its fields", "enable or message"],
             )
         },
     ]);
 }
 
 #[test]
-fn answers_that_cannot_be_true() {
+fn implausible_answers() {
     let command = vec![DRIVER.into(), "unequal-lists".into()];
     let plan = Plan {
         only: vec!["requests".into()],
@@ -260,7 +281,7 @@ fn answers_that_cannot_be_true() {
 }
 
 #[test]
-fn answers_that_are_too_many() {
+fn too_many_answers() {
     at_once(&[
         &|| fails("twice", "ping", &["answered twice"]),
         &|| {
@@ -274,7 +295,7 @@ fn answers_that_are_too_many() {
             finds(
                 "answers-unnumbered",
                 "no-number",
-                &["no caller can tell apart"],
+                &["no caller can match that answer"],
                 Outcome::Note,
             )
         },
@@ -282,7 +303,7 @@ fn answers_that_are_too_many() {
 }
 
 #[test]
-fn a_driver_that_dies_of_the_check_before_is_not_blamed_on_the_next() {
+fn a_driver_that_ends_after_a_check_fails_that_check_and_not_the_next() {
     let report = report(
         "breaks-on-text",
         &["requests", "no-number"],
@@ -300,7 +321,7 @@ fn a_driver_that_dies_of_the_check_before_is_not_blamed_on_the_next() {
 }
 
 #[test]
-fn what_is_not_known_ends_the_driver() {
+fn a_driver_that_ends_on_unknown_messages_fails() {
     at_once(&[
         &|| {
             fails(
@@ -334,13 +355,16 @@ fn what_is_not_known_ends_the_driver() {
 }
 
 #[test]
-fn pings_are_optional_and_silence_is_not() {
+fn a_missing_pong_is_a_note_and_silence_is_a_failure() {
     at_once(&[
         &|| {
             finds(
                 "no-pong",
                 "ping",
-                &["'get_status' is answered", "not notice when it hangs"],
+                &[
+                    "'get_status' is answered",
+                    "cannot notice when the driver hangs",
+                ],
                 Outcome::Note,
             )
         },
@@ -348,14 +372,14 @@ fn pings_are_optional_and_silence_is_not() {
             fails(
                 "never-reads",
                 "ping",
-                &["no answer within 3 s", "is stdin read at all"],
+                &["no answer within 3 s", "read stdin, flush stdout"],
             )
         },
         &|| {
             fails(
                 "no-empty-header",
                 "mediator-ping",
-                &["no answer", "also when it is empty"],
+                &["no answer", "even if it is empty"],
             )
         },
     ]);
@@ -366,14 +390,20 @@ fn bytes_that_are_line_ends() {
     fails(
         "text-mode",
         "binary",
-        &["0a comes out as 0d 0a", "sys.stdout.buffer"],
+        &["0d 0a instead of 0a", "sys.stdout.buffer"],
     );
 }
 
 #[test]
-fn subscribers_who_are_forgotten_or_not() {
+fn wrong_lists_of_subscribers() {
     at_once(&[
-        &|| fails("never-publishes", "subscribe", &["nothing is published"]),
+        &|| {
+            fails(
+                "never-publishes",
+                "subscribe",
+                &["a subscribed client gets no data"],
+            )
+        },
         &|| {
             fails(
                 "one-subscriber",
@@ -414,7 +444,7 @@ fn subscribers_who_are_forgotten_or_not() {
             finds(
                 "forgets-first",
                 "client-died",
-                &["every id of the list"],
+                &["remove every id in clientIDs"],
                 Outcome::Note,
             )
         },
@@ -464,16 +494,16 @@ fn drivers_that_do_not_end() {
 }
 
 #[test]
-fn bytes_that_are_lost_when_nobody_reads() {
+fn bytes_that_are_lost_when_stdout_is_full() {
     fails(
         "loses-bytes",
         "slow-reader",
-        &["bytes that are no frame", "do not make stdout non-blocking"],
+        &["bytes that are not a frame", "if stdout is non-blocking"],
     );
 }
 
 #[test]
-fn a_driver_that_does_not_start_is_said_once() {
+fn a_driver_that_does_not_start_is_one_failure() {
     let report = report("ends-at-start", &[], Duration::from_secs(3));
     let start = report.check("start").unwrap();
     assert!(

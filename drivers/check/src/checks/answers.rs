@@ -1,4 +1,4 @@
-//! Starting, and answering at all. IO.
+//! Starting, and answering requests. IO.
 
 use std::time::Duration;
 
@@ -10,34 +10,33 @@ use crate::diagnose::{Mistake, judge, noise};
 use crate::limits;
 use crate::run::{Checking, Finding, Probe, Run, Verdict, expected, from_clients, with_syn};
 
-/// The client that asks in most checks.
+/// The client in most checks.
 pub(super) const CLIENT: &[i32] = &[5];
 
 const PING: &[u8] = b"\x10\x02";
 
 pub(crate) fn start(run: &mut Run<'_>) -> Checking {
-    // Until it answers something, or a while, it has time to print.
+    // The driver has time to print until it answers, or for a while.
     let ping = with_syn(PING, run.syn());
     let wait = run.plan.timeout.min(Duration::from_secs(2));
-    // What comes is judged by 'ping'.
+    // The check 'ping' judges the answer.
     let bench = run.bench()?;
     let sent = bench.send(&from_clients(CLIENT), &ping, wait);
     let received = sent.and_then(|()| bench.receive(wait));
     if let Err(Trouble::Ended(how)) = received {
         run.life = Some("start");
-        let what = format!("it ended right after its start ({how})");
+        let what = format!("the driver ended right after its start ({how})");
         return Err(Finding::new(what, "a process that waits for frames")
-            .mend("its last words below may say why; run the command by hand to see more"));
+            .fix("see the last lines of its stderr below, or run the command by hand"));
     }
-    let received =
-        received.map_err(|trouble| run.trouble(trouble, "nothing but frames on stdout"))?;
+    let received = received.map_err(|trouble| run.trouble(trouble, "only frames on stdout"))?;
     if received.is_some() {
         run.receive(limits::QUIET)?;
     }
     Ok(Verdict::Pass)
 }
 
-/// Looks for a question that it answers: a PING, or else a request.
+/// Looks for a message that the driver answers: a PING, or else a request.
 pub(crate) fn find_probe(run: &mut Run<'_>) -> Result<(), Finding> {
     ping(run).map(drop)
 }
@@ -59,7 +58,7 @@ pub(crate) fn ping(run: &mut Run<'_>) -> Checking {
         (run.probe, run.life) = (Some(Probe::Ping), None);
         return Ok(Verdict::Pass);
     }
-    // Silence. Perhaps PINGs are what it does not answer.
+    // The driver may answer requests, but not PINGs.
     let silent = format!("no answer within {} s", run.plan.timeout.as_secs_f32());
     let asks = run.asks().into_iter();
     for ask in asks.filter(|ask| ask.answer != Answer::Nothing) {
@@ -76,25 +75,25 @@ pub(crate) fn ping(run: &mut Run<'_>) -> Checking {
         }
         (run.probe, run.life) = (Some(probe), None);
         return Ok(Verdict::Note(format!(
-            "{silent}, but '{}' is answered: the mediator will not notice when it hangs",
+            "{silent}, but '{}' is answered: the mediator cannot notice when the driver hangs",
             ask.name
         )));
     }
     let log = run.bench()?.log.clone();
     let mistake = why_silent(run, syn)?;
-    // What is shown is the question that was not answered.
+    // The report shows the message without an answer.
     run.bench()?.log = log;
     if let Some(mistake) = mistake {
         return Err(Finding::of(&mistake, wanted));
     }
-    Err(Finding::new(silent, wanted).mend(
-        "is stdin read at all, is stdout flushed after each frame, and are lengths two bytes, \
-         high byte first? A driver of the original system that answers no PINGs can be checked \
-         with `--as hokuyo` (its kind of device) or `--request HEX`.",
+    Err(Finding::new(silent, wanted).fix(
+        "read stdin, flush stdout after each frame, and write lengths as two bytes, high byte \
+         first. For a driver of the original system that does not answer PINGs, add `--as hokuyo` \
+         (its device type) or `--request HEX`.",
     ))
 }
 
-/// Two mistakes make a driver silent that otherwise does everything right.
+/// Two mistakes make an otherwise correct driver silent.
 fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
     // A frame whose lengths are the same both ways: 0101.
     run.fresh()
@@ -105,13 +104,13 @@ fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
     let wait = run.plan.timeout;
     let bench = run.bench()?;
     if bench.write(&bytes, wait).is_ok() {
-        // The answer's own lengths may be swapped, too.
+        // The lengths of the answer may be swapped, too.
         let received = bench.receive(wait);
         if !matches!(received, Ok(None)) {
             return Ok(Some(Mistake::ReadsLittleEndian));
         }
     }
-    // An answer that waits in a buffer comes out at the end.
+    // The driver may write a buffered answer when it ends.
     run.fresh()
         .map_err(|error| Finding::new(error.to_string(), ""))?;
     let bench = run.bench()?;
@@ -119,7 +118,7 @@ fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
     if bench.write(&bytes, wait).is_err() {
         return Ok(None);
     }
-    // Once it has read that, which it cannot say.
+    // Gives the driver time to read the frame.
     let _ = bench.receive(Duration::from_millis(500));
     bench.close_stdin();
     bench.wait_end(wait);
@@ -133,7 +132,7 @@ fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
     })
 }
 
-/// A message of exactly this length, by a field that nobody knows.
+/// A message of exactly this length, padded with an unknown field.
 pub(crate) fn filled(message: &[u8], length: usize) -> Vec<u8> {
     let mut out = message.to_vec();
     // Field 150, bytes: two bytes of tag, one to three of length.
@@ -146,7 +145,7 @@ pub(crate) fn filled(message: &[u8], length: usize) -> Vec<u8> {
     };
     out.extend([0xb2, 0x09]);
     let mut left = body;
-    // 131 and 16387 need a length of more bytes than the body seems to.
+    // For 131 and 16387, the length of the body takes one byte more.
     let bytes = match rest {
         0..=130 => 1,
         131..=16_387 => 2,
@@ -165,7 +164,7 @@ pub(crate) fn requests(run: &mut Run<'_>) -> Checking {
     let asks = run.asks();
     if asks.is_empty() {
         return Ok(Verdict::NotApplicable(
-            "`--as hokuyo` or `--request HEX` says what it can be asked".into(),
+            "no known requests: add `--as hokuyo` or `--request HEX`".into(),
         ));
     }
     let may_be_silent = run.known().is_some_and(|known| known.may_be_silent);
@@ -177,7 +176,7 @@ pub(crate) fn requests(run: &mut Run<'_>) -> Checking {
             run.expect_silence(&format!("'{}'", ask.name))?;
         } else if !request(run, ask, may_be_silent)? {
             return Ok(Verdict::Note(format!(
-                "no answer to '{}', which is right if its device is not connected",
+                "no answer to '{}', which is correct if the device is not connected",
                 ask.name
             )));
         }
@@ -186,7 +185,7 @@ pub(crate) fn requests(run: &mut Run<'_>) -> Checking {
     Ok(Verdict::Seen(answered.join(", ")))
 }
 
-/// Whether there was an answer.
+/// Whether the driver answered.
 fn request(run: &mut Run<'_>, ask: &Ask, may_be_silent: bool) -> Result<bool, Finding> {
     let syn = run.syn();
     let mut wanted = expected(CLIENT, MsgType::Data, Some(syn));
@@ -196,7 +195,7 @@ fn request(run: &mut Run<'_>, ask: &Ask, may_be_silent: bool) -> Result<bool, Fi
             return Ok(false);
         }
         let seconds = run.plan.timeout.as_secs_f32();
-        let what = format!("'{}' is not answered within {seconds} s", ask.name);
+        let what = format!("no answer to '{}' within {seconds} s", ask.name);
         return Err(Finding::new(what, wanted));
     };
     if may_be_silent && judge(&packet, CLIENT, MsgType::DriverDied, Some(syn)).is_ok() {
@@ -209,13 +208,10 @@ fn request(run: &mut Run<'_>, ask: &Ask, may_be_silent: bool) -> Result<bool, Fi
     };
     let has = run.schemas.decode(&packet.message).unwrap_or_default();
     if !fields.iter().any(|field| has.contains_key(*field)) {
-        wanted += &format!(", and in it {}", fields.join(" or "));
-        let what = format!(
-            "the answer to '{}' says nothing that was asked for",
-            ask.name
-        );
-        return Err(Finding::new(what, wanted).mend(
-            "set the fields as extensions of DriverMsg, with the numbers of the device's .proto",
+        wanted += &format!(", with {}", fields.join(" or "));
+        let what = format!("the answer to '{}' has none of its fields", ask.name);
+        return Err(Finding::new(what, wanted).fix(
+            "set the fields as extensions of DriverMsg, with the numbers in the device's .proto",
         ));
     }
     run.plausible(&format!("the answer to '{}'", ask.name), &packet.message)?;
@@ -228,7 +224,7 @@ pub(crate) fn no_number(run: &mut Run<'_>) -> Checking {
         let wanted = expected(CLIENT, MsgType::Pong, None);
         run.send(CLIENT, PING)?;
         match run.receive(run.plan.timeout)? {
-            None => note = Some("a PING without number is not answered".to_owned()),
+            None => note = Some("no answer to a PING without synNum".to_owned()),
             Some(packet) => judge(&packet, CLIENT, MsgType::Pong, None)
                 .map_err(|mistake| Finding::of(&mistake, wanted))?,
         }
@@ -240,14 +236,15 @@ pub(crate) fn no_number(run: &mut Run<'_>) -> Checking {
         let wanted = "no answer, or one without ackNum";
         judge(&packet, CLIENT, MsgType::Data, None)
             .map_err(|mistake| Finding::of(&mistake, wanted))?;
-        note = Some("a request without number is answered, which no caller can tell apart".into());
+        note =
+            Some("it answers a request without synNum, and no caller can match that answer".into());
     }
     Ok(note.map_or(Verdict::Pass, Verdict::Note))
 }
 
 pub(crate) fn mediator_ping(run: &mut Run<'_>) -> Checking {
     if run.probe() != Probe::Ping {
-        return Ok(Verdict::NotApplicable("it answers no PINGs".into()));
+        return Ok(Verdict::NotApplicable("it does not answer PINGs".into()));
     }
     let syn = run.syn();
     let wait = run.plan.timeout;
@@ -255,7 +252,7 @@ pub(crate) fn mediator_ping(run: &mut Run<'_>) -> Checking {
     let sent = run
         .bench()?
         .send(&DriverHdr::default(), &with_syn(PING, syn), wait);
-    sent.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+    sent.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
     match run.receive(wait)? {
         None => Err(Finding::new("no answer", wanted)),
         Some(packet) => match judge(&packet, &[], MsgType::Pong, Some(syn)) {

@@ -9,7 +9,7 @@ use crate::diagnose::{Mistake, judge};
 use crate::run::{Checking, Finding, Run, Verdict, expected};
 
 pub(super) fn clients(run: &mut Run<'_>) -> Checking {
-    // Numbers of different clients may be equal: each counts for itself.
+    // Different clients may use equal numbers.
     const CLIENTS: i32 = 8;
     const NUMBERS: u32 = 4;
     let probe = run.probe();
@@ -29,7 +29,7 @@ pub(super) fn clients(run: &mut Run<'_>) -> Checking {
     );
     while seen.len() < (CLIENTS as u32 * NUMBERS) as usize {
         let Some(packet) = run.receive(run.plan.timeout)? else {
-            let what = format!("only {} of the questions are answered", seen.len());
+            let what = format!("only {} requests are answered", seen.len());
             return Err(Finding::new(what, wanted));
         };
         let ids = packet.header.client_ids.clone();
@@ -48,7 +48,7 @@ pub(super) fn clients(run: &mut Run<'_>) -> Checking {
         if seen.insert((ids[0], number), ()).is_some() {
             let mistake = Mistake::OtherClients(ids.clone());
             let what = format!(
-                "client {} gets number {number} twice, so another gets nothing",
+                "client {} gets number {number} twice, so another client gets nothing",
                 ids[0]
             );
             return Err(Finding {
@@ -67,7 +67,7 @@ pub(super) fn several_ids(run: &mut Run<'_>) -> Checking {
     let wanted = expected(&ids, probe.answer(), Some(syn));
     let mut reached = Vec::new();
     while reached.len() < ids.len() {
-        // One frame for all is usual, one for each as good.
+        // One frame for all clients, or one for each.
         let Some(packet) = run.receive(run.plan.timeout)? else {
             return Err(match reached.as_slice() {
                 [] => Finding::new("no answer", wanted),
@@ -98,7 +98,9 @@ pub(super) fn asks_others(run: &mut Run<'_>) -> Checking {
     run.fence()?;
     let asked = run.bench()?.asked.clone();
     if asked.is_empty() {
-        return Ok(Verdict::NotApplicable("it asked none".into()));
+        return Ok(Verdict::NotApplicable(
+            "it sent no request to another device".into(),
+        ));
     }
     let mut names = Vec::new();
     for (header, message) in &asked {
@@ -109,15 +111,17 @@ pub(super) fn asks_others(run: &mut Run<'_>) -> Checking {
         };
         if let Some(what) = half {
             let wanted = "deviceType and deviceID, and no clientIDs";
-            return Err(Finding::new(what + ": nobody gets it", wanted)
-                .mend("set both numbers of the header, also when they are 0"));
+            return Err(
+                Finding::new(what + ": the mediator cannot deliver it", wanted)
+                    .fix("set both numbers in the header, even if they are 0"),
+            );
         }
         let device = amber_proto::Device::new(
             DeviceType(header.device_type.unwrap_or_default()),
             header.device_id.unwrap_or_default(),
         );
         if DriverMsg::decode(message.clone()).is_err() {
-            let what = format!("what it asks {device} is no DriverMsg");
+            let what = format!("its request to {device} is not a DriverMsg");
             return Err(Finding::new(what, "a DriverMsg with type and synNum"));
         }
         if !names.contains(&device.to_string()) {

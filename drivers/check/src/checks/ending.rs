@@ -1,4 +1,4 @@
-//! Full pipes, and ends. IO.
+//! Full pipes, and the end of a driver. IO.
 
 use std::thread;
 
@@ -12,8 +12,8 @@ use crate::run::{Checking, Finding, Run, Verdict, from_clients};
 pub(super) fn slow_reader(run: &mut Run<'_>) -> Checking {
     flood(run).map_err(|finding| Finding {
         summary: format!("after its stdout was full: {}", finding.summary),
-        // Not what such bytes usually mean.
-        mend: None,
+        // The usual fix for such bytes does not apply here.
+        fix: None,
         ..finding
     })
 }
@@ -32,28 +32,33 @@ fn flood(run: &mut Run<'_>) -> Checking {
     let bench = run.bench()?;
     bench.shrink_pipes();
     let written = bench.write_without_reading(&bytes, limits::FLOOD_WAIT);
-    // From now on it is read again, and gets the rest of the frame that was cut.
+    // From here on, stdout is read again, and the driver gets the rest of the cut frame.
     let (asked, end) = whole_frames(&bytes, written);
     let sent = bench.write(&bytes[written..end], wait * 4);
-    sent.map_err(|trouble| run.trouble(trouble, "it goes on when its stdout is read again"))?;
+    sent.map_err(|trouble| {
+        run.trouble(
+            trouble,
+            "the driver continues when its stdout is read again",
+        )
+    })?;
     let mut answers = 0;
     while answers < asked && run.receive(wait)?.is_some() {
         answers += 1;
-        // The log of thousands helps nobody.
+        // The report shows only a few frames.
         run.bench()?.log.truncate(limits::SHOWN_FRAMES);
     }
     run.ask(CLIENT, &probe)?;
     run.stop();
-    // It may drop what it cannot write.
+    // The driver may drop answers that it cannot write.
     match answers < asked {
         false => Ok(Verdict::Pass),
         true => Ok(Verdict::Note(format!(
-            "{answers} of {asked} questions were answered; it drops what it cannot write"
+            "{answers} of {asked} requests were answered; the driver drops answers that it cannot write"
         ))),
     }
 }
 
-/// How many frames it takes to have `written` bytes, and where the last ends.
+/// How many frames cover the `written` bytes, and where the last one ends.
 fn whole_frames(bytes: &[u8], written: usize) -> (usize, usize) {
     let (mut count, mut at) = (0, 0);
     while at < written {
@@ -87,21 +92,20 @@ pub(super) fn stdin_cut(run: &mut Run<'_>) -> Checking {
     let bench = run.bench()?;
     let written = bench.write(&bytes[..bytes.len() - 2], wait);
     bench.close_stdin();
-    written.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+    written.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
     ended(run, "stdin has ended within a frame")
 }
 
 fn ended(run: &mut Run<'_>, when: &str) -> Checking {
     let wait = run.plan.timeout;
-    let wanted = "the process ends by itself, with exit code 0";
+    let wanted = "the process ends with exit code 0";
     let bench = run.bench()?;
     let Some(status) = bench.wait_end(wait) else {
         let seconds = wait.as_secs_f32();
-        let what = format!("it still runs {seconds} s after {when}");
+        let what = format!("the driver still runs {seconds} s after {when}");
         return Err(match spins(bench) {
-            true => Finding::new(what + ", and keeps a processor busy", wanted).mend(
-                "read() returns nothing at the end, at once and for ever: leave the loop then",
-            ),
+            true => Finding::new(what + ", and keeps a processor busy", wanted)
+                .fix("leave the loop when read() returns nothing: that is the end of stdin"),
             false => Finding::new(what, wanted),
         });
     };
@@ -109,26 +113,26 @@ fn ended(run: &mut Run<'_>, when: &str) -> Checking {
     if !bench.leftover().is_empty() {
         let (rest, recent) = (bench.leftover().to_vec(), bench.recent().to_vec());
         let trouble = crate::bench::Trouble::Noise { rest, recent };
-        return Err(run.trouble(trouble, "nothing but frames on stdout"));
+        return Err(run.trouble(trouble, "only frames on stdout"));
     }
-    // A driver that has ended is not the one for the next check.
+    // The next check starts a new driver.
     match status.success() {
         true => {
             run.stop();
             Ok(Verdict::Pass)
         }
         false => Err(Finding::new(describe(status), wanted)
-            .mend("the end of stdin is no error: leave main with 0")
+            .fix("return 0 from main: the end of stdin is not an error")
             .note()),
     }
 }
 
-/// Whether a driver that should have ended computes all the time.
+/// Whether a driver that should have ended keeps a processor busy.
 fn spins(bench: &Bench) -> bool {
     let before = bench.processor_time();
     thread::sleep(limits::SPIN_WATCH);
     match (before, bench.processor_time()) {
-        // A machine with other work to do gives it less than all.
+        // A busy machine gives it only part of a processor.
         (Some(before), Some(after)) => after.saturating_sub(before) > limits::SPIN_WATCH / 5,
         _ => false,
     }
@@ -142,7 +146,7 @@ pub(super) fn sigterm(run: &mut Run<'_>) -> Checking {
             let probe = run.probe();
             run.ask(CLIENT, &probe)?;
         }
-        // Without an answer there is no telling when it is ready.
+        // A driver without answers gets some time to start.
         false => drop(run.receive(limits::FLOOD_WAIT)?),
     }
     let wait = run.plan.timeout;
@@ -154,7 +158,10 @@ pub(super) fn sigterm(run: &mut Run<'_>) -> Checking {
         return Ok(Verdict::Pass);
     }
     Err(Finding::new(
-        format!("it still runs {} s after SIGTERM", wait.as_secs_f32()),
+        format!(
+            "the driver still runs {} s after SIGTERM",
+            wait.as_secs_f32()
+        ),
         "the process ends",
     ))
 }

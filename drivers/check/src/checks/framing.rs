@@ -1,4 +1,4 @@
-//! Frames in every shape in which a pipe delivers them. IO.
+//! Frames in pieces and in groups, as a pipe delivers them. IO.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -12,8 +12,8 @@ use crate::run::{Checking, Finding, Run, Verdict, expected, from_clients};
 pub(super) fn bytewise(run: &mut Run<'_>) -> Checking {
     let probe = run.probe();
     let one = frame(&from_clients(CLIENT), &probe.message(run.syn())).len();
-    // Byte by byte, in two pieces at every boundary, and with the beginning of
-    // the next frame behind it, again at every boundary.
+    // Byte by byte; in two pieces, cut at every byte; and with the first bytes of
+    // the next frame, up to every byte.
     in_pieces(run, 1, &vec![1; one])?;
     for at in 1..one {
         in_pieces(run, 1, &[at, one - at])?;
@@ -22,7 +22,7 @@ pub(super) fn bytewise(run: &mut Run<'_>) -> Checking {
     Ok(Verdict::Pass)
 }
 
-/// Asks so many questions in pieces of these lengths.
+/// Sends this many requests in pieces of these lengths.
 fn in_pieces(run: &mut Run<'_>, questions: usize, pieces: &[usize]) -> Result<(), Finding> {
     let probe = run.probe();
     let (mut numbers, mut bytes) = (Vec::new(), Vec::new());
@@ -39,18 +39,18 @@ fn in_pieces(run: &mut Run<'_>, questions: usize, pieces: &[usize]) -> Result<()
     for piece in pieces {
         let (now, later) = rest.split_at(rest.len().min(*piece));
         let written = run.bench()?.write(now, wait);
-        written.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
-        // Long enough for a reader that waits to get this piece alone.
+        written.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
+        // Long enough for a waiting reader to get this piece alone.
         thread::sleep(Duration::from_millis(3));
         rest = later;
     }
     let written = run.bench()?.write(rest, wait);
-    written.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+    written.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
     for syn in numbers {
         run.expect(CLIENT, &probe, syn).map_err(|finding| {
             let how = match questions {
-                1 => "a frame that came in pieces",
-                _ => "a frame and a part of the next that came together",
+                1 => "a frame in pieces",
+                _ => "a frame together with a part of the next frame",
             };
             Finding {
                 summary: format!("{how}: {}", finding.summary),
@@ -77,7 +77,7 @@ pub(super) fn many_at_once(run: &mut Run<'_>) -> Checking {
     let bench = run.bench()?;
     bench.log.push(crate::bench::Logged::Sent(last));
     let written = bench.write(&bytes, wait);
-    written.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+    written.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
 
     let mut answers = BTreeMap::new();
     while answers.len() < MANY as usize {
@@ -129,11 +129,13 @@ pub(super) fn sizes(run: &mut Run<'_>) -> Checking {
             let cause = match size {
                 ..=128 => " (a byte read as signed?)",
                 129..=256 => " (a length of one byte?)",
-                _ => " (a buffer of fixed size, or a read() that returns less than was asked for?)",
+                _ => {
+                    " (a buffer of fixed size, or a read() that returns only part of the message?)"
+                }
             };
             Finding {
                 summary: format!(
-                    "a message of {size} bytes{cause}, while {good} bytes are fine: {}",
+                    "a message of {size} bytes{cause}; {good} bytes work: {}",
                     finding.summary
                 ),
                 ..finding
@@ -157,7 +159,7 @@ pub(super) fn binary(run: &mut Run<'_>) -> Checking {
     Ok(Verdict::Pass)
 }
 
-/// Whether a wrong answer is wrong because line ends were translated.
+/// Replaces the finding if the driver translates line ends.
 fn translated(run: &mut Run<'_>, finding: Finding) -> Finding {
     let Ok(bench) = run.bench() else {
         return finding;

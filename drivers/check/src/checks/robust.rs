@@ -1,4 +1,4 @@
-//! What a driver must survive. IO.
+//! Messages that a driver must survive. IO.
 
 use amber_proto::{Device, DeviceType};
 
@@ -6,7 +6,7 @@ use super::answers::CLIENT;
 use crate::bench::of_device;
 use crate::run::{Checking, Finding, Probe, Run, Verdict, with_syn};
 
-/// Sends messages that have no answer, and sees that the driver goes on.
+/// Sends messages that have no answer, and checks that the driver keeps working.
 fn survives(run: &mut Run<'_>, what: &str, messages: &[&[u8]]) -> Checking {
     for message in messages {
         run.send(CLIENT, message)?;
@@ -27,7 +27,7 @@ pub(super) fn no_driver_msg(run: &mut Run<'_>) -> Checking {
         b"\x12\x03abc",          // the type as text
         b"\x10\x01\xa2\x01\x7f", // an extension that is longer than the message
     ];
-    survives(run, "what is no DriverMsg", &messages)
+    survives(run, "a message that is not a DriverMsg", &messages)
 }
 
 pub(super) fn unknown_type(run: &mut Run<'_>) -> Checking {
@@ -35,21 +35,21 @@ pub(super) fn unknown_type(run: &mut Run<'_>) -> Checking {
         b"\x10\x63\x18\x09",
         b"\x10\0\x18\x09",
         b"\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x18\x09", // -1
-        b"\x18\x09",                                             // none at all
+        b"\x18\x09",                                             // missing
     ];
     survives(run, "a message of an unknown type", &messages)
 }
 
 pub(super) fn unknown_fields(run: &mut Run<'_>) -> Checking {
     let probe = run.probe();
-    // Fields 150 to 153 in all wire types that are in use.
+    // Fields 150 to 153 in all usual wire types.
     let unknown = b"\xb0\x09\x07\xb9\x09........\xc2\x09\x02hi\xcd\x09....";
     with_fields(run, &probe, unknown)?;
-    // DATA that asks for nothing that any device knows.
+    // DATA with an extension that no device knows.
     let syn = run.syn();
     run.send(CLIENT, &with_syn(b"\x10\x01\xf8\x08\x01", syn))?;
     run.fence()?;
-    // Groups are out of use, but still protobuf.
+    // Groups are deprecated, but valid protobuf.
     with_fields(run, &probe, b"\xd3\x09\x08\x01\xd4\x09").map_err(Finding::note)?;
     Ok(Verdict::Pass)
 }
@@ -68,7 +68,7 @@ pub(super) fn other_types(run: &mut Run<'_>) -> Checking {
     let messages: [&[u8]; 5] = [
         b"\x10\x03\x20\x09", // PONG
         b"\x10\x05",         // DRIVER_DIED
-        b"\x10\x04",         // CLIENT_DIED of somebody who never subscribed
+        b"\x10\x04",         // CLIENT_DIED of a client that never subscribed
         b"\x10\x07",         // UNSUBSCRIBE, likewise
         b"\x10\x04",
     ];
@@ -85,7 +85,7 @@ pub(super) fn foreign_answers(run: &mut Run<'_>) -> Checking {
         (Device::new(DeviceType(77), 3), b"\xff"),
     ] {
         let sent = run.bench()?.send(&of_device(device), message, wait);
-        sent.map_err(|trouble| run.trouble(trouble, "it reads its stdin"))?;
+        sent.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
     }
     run.expect_silence("answers of other devices")?;
     Ok(Verdict::Pass)

@@ -1,4 +1,4 @@
-//! What is published, and to whom. IO.
+//! Publications and their subscribers. IO.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -19,22 +19,22 @@ pub(super) fn subscribe(run: &mut Run<'_>) -> Checking {
         return nothing_published(run);
     };
     well_formed(run, &first, &[a])?;
-    // Clients repeat themselves, for UDP loses things: that changes nothing.
+    // Clients repeat SUBSCRIBE, because UDP loses datagrams.
     run.send(&[a], SUBSCRIBE)?;
     run.fence()?;
     match run.receive(run.plan.timeout.max(limits::PUBLISHED))? {
         Some(packet) => well_formed(run, &packet, &[a])?,
         None => {
             return Err(Finding::new(
-                format!("client {a} gets nothing any more after a second SUBSCRIBE"),
+                format!("client {a} gets no data after a second SUBSCRIBE"),
                 format!("data for client {a}, as before"),
             ));
         }
     }
-    // Two subscribers: each gets it, in one frame or in two.
+    // Two subscribers get the data, in one frame or in two.
     run.send(&[b], SUBSCRIBE)?;
     wait_for_both(run, a, b)?;
-    // One leaves, the other stays.
+    // One unsubscribes.
     run.send(&[a], UNSUBSCRIBE)?;
     run.fence()?;
     let heard = listen_for(run, b)?;
@@ -43,11 +43,11 @@ pub(super) fn subscribe(run: &mut Run<'_>) -> Checking {
             format!("client {a} gets data after UNSUBSCRIBE (it had subscribed twice)"),
             format!("data for client {b} only"),
         )
-        .mend("UNSUBSCRIBE removes the client, however often it has subscribed: keep a set"));
+        .fix("UNSUBSCRIBE removes the client, however often it has subscribed: keep a set"));
     }
     if !heard.contains(&b) {
         return Err(Finding::new(
-            format!("client {b} gets nothing any more after client {a} unsubscribed"),
+            format!("client {b} gets no data after client {a} unsubscribed"),
             format!("data for client {b}"),
         ));
     }
@@ -82,10 +82,10 @@ pub(super) fn client_died(run: &mut Run<'_>) -> Checking {
         return Ok(Verdict::Pass);
     }
     let finding = Finding::new(
-        format!("CLIENT_DIED named clients {b} and {c}, and {heard:?} still get data"),
+        format!("clients {heard:?} still get data after CLIENT_DIED for {b} and {c}"),
         "no data for any of them",
     )
-    .mend("remove every id of the list clientIDs, not only the first");
+    .fix("remove every id in clientIDs, not only the first");
     Err(if heard.contains(&b) {
         finding
     } else {
@@ -110,11 +110,11 @@ fn nothing_published(run: &mut Run<'_>) -> Checking {
     let known = run.known();
     if known.is_some_and(|known| known.publishes && !known.may_be_silent) {
         return Err(Finding::new(
-            "nothing is published to a client that has subscribed",
+            "a subscribed client gets no data",
             "DATA with ackNum 0 and the id of the client in the header",
         ));
     }
-    // Nobody is left who might get something later.
+    // A new process has no subscribers.
     run.stop();
     let seconds = limits::PUBLISHED.as_secs_f32();
     Ok(Verdict::NotApplicable(format!(
@@ -126,28 +126,32 @@ fn well_formed(run: &Run<'_>, packet: &Packet, ids: &[i32]) -> Result<(), Findin
     let wanted = format!("DATA with ackNum 0 and clientIDs {ids:?}");
     let brief = run.schemas.brief_message(&packet.message);
     let Ok(message) = dummy::DriverMsg::decode(packet.message.clone()) else {
-        return Err(Finding::new("what it publishes is no DriverMsg", wanted));
+        return Err(Finding::new(
+            "a published message is not a DriverMsg",
+            wanted,
+        ));
     };
     if message.r#type != Some(MsgType::Data.into()) {
         return Err(Finding::new(format!("it publishes {brief}"), wanted));
     }
     if message.ack_num.is_some_and(|ack| ack != 0) {
-        let what = format!("what it publishes looks like an answer: {brief}");
+        let what = format!("a published message looks like an answer: {brief}");
         return Err(Finding::new(what, wanted));
     }
     let got = &packet.header.client_ids;
     if got.len() > ids.len() && got.iter().all(|id| ids.contains(id)) {
-        let what = format!("who subscribed twice gets everything twice: clientIDs {got:?}");
-        return Err(Finding::new(what, wanted).mend("keep a set of subscribers, not a list"));
+        let what =
+            format!("a client that subscribed twice gets everything twice: clientIDs {got:?}");
+        return Err(Finding::new(what, wanted).fix("keep a set of subscribers, not a list"));
     }
     if got != ids {
         let what = format!("it publishes to clients {got:?}");
         return Err(Finding::new(what, wanted));
     }
-    run.plausible("what it publishes", &packet.message)
+    run.plausible("a published message", &packet.message)
 }
 
-/// Waits until both get something.
+/// Waits until both clients get data.
 fn wait_for_both(run: &mut Run<'_>, a: i32, b: i32) -> Result<(), Finding> {
     let mut heard = BTreeSet::new();
     let deadline = Instant::now() + run.plan.timeout;
@@ -157,10 +161,10 @@ fn wait_for_both(run: &mut Run<'_>, a: i32, b: i32) -> Result<(), Finding> {
             Some(packet) => heard.extend(packet.header.client_ids),
             None => {
                 return Err(Finding::new(
-                    format!("of clients {a} and {b}, both subscribed, {heard:?} get data"),
+                    format!("clients {a} and {b} subscribed, and only {heard:?} get data"),
                     format!("data for {a} and for {b}"),
                 )
-                .mend("keep a set of subscribers, not one variable"));
+                .fix("keep a set of subscribers, not one variable"));
             }
         }
         if heard.contains(&a) && heard.contains(&b) {
@@ -169,15 +173,14 @@ fn wait_for_both(run: &mut Run<'_>, a: i32, b: i32) -> Result<(), Finding> {
     }
 }
 
-/// Who gets something in the time that a publication may take at most.
+/// The clients that get data within the longest time between publications.
 fn listen(run: &mut Run<'_>) -> Result<BTreeSet<i32>, Finding> {
     let mut heard = BTreeSet::new();
     collect(run, &mut heard, limits::PUBLISHED, None)?;
     Ok(heard)
 }
 
-/// Who gets something until a client that should get it has got it, and
-/// shortly after.
+/// The clients that get data until the given client gets some, and shortly after.
 fn listen_for(run: &mut Run<'_>, client: i32) -> Result<BTreeSet<i32>, Finding> {
     let mut heard = BTreeSet::new();
     let patience = run.plan.timeout.max(limits::PUBLISHED);

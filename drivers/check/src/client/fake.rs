@@ -1,4 +1,4 @@
-//! Devices that answer at once, for clients to talk to. PURE.
+//! Devices of the test mediator, which answer at once. PURE.
 
 use amber_proto::{
     DeviceMessage, DeviceType, collision_avoidance, drive_to_point, dummy, hokuyo, location,
@@ -13,7 +13,7 @@ pub(super) struct Fakes {
     text: String,
     speeds: roboclaw::MotorsSpeed,
     published: u32,
-    /// Whole messages of a user's own devices, which answer and publish them.
+    /// Messages that a user's own devices answer and publish.
     own: Vec<(amber_proto::Device, Vec<u8>)>,
 }
 
@@ -28,13 +28,13 @@ impl Fakes {
         }
     }
 
-    /// Whether there is such a device.
+    /// Whether the device exists.
     pub(super) fn serves(&self, device: amber_proto::Device) -> bool {
         crate::devices::known(device.device_type).is_some()
             || self.own.iter().any(|(own, _)| *own == device)
     }
 
-    /// The answer to a DATA message, without its number; `None` when it has none.
+    /// The answer to a DATA message, without its number; `None` if there is none.
     pub(super) fn answer(&mut self, device: amber_proto::Device, ask: &[u8]) -> Option<Vec<u8>> {
         if let Some((_, answer)) = self.own.iter().find(|(own, _)| *own == device) {
             return Some(answer.clone());
@@ -115,8 +115,7 @@ impl Fakes {
         }
     }
 
-    /// What a device publishes next; one of the user's own publishes what it
-    /// answers.
+    /// The next publication of a device. A user's own device publishes its answer.
     pub(super) fn publication(&mut self, device: amber_proto::Device) -> Option<Vec<u8>> {
         if let Some((_, answer)) = self.own.iter().find(|(own, _)| *own == device) {
             return Some(answer.clone());
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_would_have_to_answer_is_answered() {
+    fn requests_of_known_devices_are_answered() {
         let mut fakes = Fakes::new(vec![]);
         let schemas = amber_client::cli::Schemas::load().unwrap();
         for (kind, name) in DeviceType::NAMES {

@@ -1,5 +1,4 @@
-//! A mediator for one client and one run, with whatever mischief the scenario
-//! wants. IO.
+//! A mediator for one client and one run that misbehaves as the scenario wants. IO.
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, UdpSocket};
@@ -21,64 +20,64 @@ use crate::checks::filled;
 use crate::limits;
 use crate::run::with_ack;
 
-/// What happens to answers on their way.
+/// How the mediator treats answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mischief {
+pub(super) enum Misbehaviour {
     Nothing,
-    /// Each comes twice.
+    /// Sends each answer twice.
     Duplicated,
-    /// Each waits for the next; answers to nobody's question come in between.
+    /// Swaps two answers, and sends answers with unknown numbers between them.
     Reordered,
-    /// The first one does not come.
+    /// Loses the first answer.
     Lost,
-    /// The first one comes when nobody waits any more.
+    /// Sends the first answer after the usual deadline.
     Late,
-    /// Instead of the first one comes the news that the driver is dead.
+    /// Sends DRIVER_DIED instead of the first answer.
     DriverDied,
-    /// The mediator asks whether the client is there.
+    /// Sends a PING to the client.
     Ping,
-    /// Each is filled up to this length.
+    /// Pads each answer to this length.
     Large(usize),
-    /// Datagrams that are no frames, or make no sense, come before each.
+    /// Sends invalid datagrams before each answer.
     Junk,
 }
 
-/// What a client has said and done.
+/// What a client has sent and done.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// Every datagram.
     pub(super) datagrams: Vec<Vec<u8>>,
-    /// It has spoken to the mediator itself.
+    /// It has contacted the mediator itself.
     pub(super) announced: bool,
     pub(super) subscribed: bool,
     pub(super) unsubscribed: bool,
-    /// It has said good-bye.
+    /// It has sent CLIENT_DIED.
     pub(super) left: bool,
-    /// It has answered the mediator's PING.
+    /// It has answered the PING of the mediator.
     pub(super) ponged: bool,
-    /// The mischief has happened.
+    /// The misbehaviour has happened.
     pub(super) happened: bool,
-    /// Two questions were open at once.
+    /// Two requests were open at once.
     pub(super) overlapped: bool,
-    /// How it has ended by itself; `None` when it went on, or was not started here.
+    /// How it ended; `None` if it kept running, or the user started it.
     pub(super) exit: Option<ExitStatus>,
     pub(super) stdout: String,
     pub(super) stderr: String,
-    /// What it was sent, the last ones.
+    /// The last datagrams that were sent to it.
     pub(super) sent: Vec<Vec<u8>>,
 }
 
-/// Serves one client until it ends, or `patience` is over. Without a command
-/// it waits for one that somebody else starts.
+/// Serves one client until it ends, or until `patience` is over. Without a command,
+/// it waits for a client that the user starts.
 pub(super) fn serve(
     socket: &UdpSocket,
     command: Option<&[String]>,
-    mischief: Mischief,
+    misbehaviour: Misbehaviour,
     fakes: Fakes,
     patience: Duration,
     running: &Running,
 ) -> io::Result<Heard> {
-    // What came late for the run before.
+    // Late datagrams of the previous run.
     socket.set_nonblocking(true)?;
     while socket.recv_from(&mut [0; 1]).is_ok() {}
     socket.set_nonblocking(false)?;
@@ -88,7 +87,7 @@ pub(super) fn serve(
     };
     let mut run = Run {
         socket,
-        mischief,
+        misbehaviour,
         fakes,
         heard: Heard::default(),
         to_send: Vec::new(),
@@ -103,11 +102,11 @@ pub(super) fn serve(
 
 struct Run<'a> {
     socket: &'a UdpSocket,
-    mischief: Mischief,
+    misbehaviour: Misbehaviour,
     fakes: Fakes,
     heard: Heard,
     to_send: Vec<(Instant, SocketAddr, Vec<u8>)>,
-    /// An answer that waits for the next.
+    /// An answer that is held back until the next one.
     held: Option<(Instant, SocketAddr, Vec<u8>)>,
     subscribers: Vec<(SocketAddr, Device)>,
     next_publication: Instant,
@@ -138,7 +137,7 @@ impl Run<'_> {
                         break;
                     }
                 }
-                // Started by hand: it is over when it has left or fallen silent.
+                // Started by the user: it ends with CLIENT_DIED or by silence.
                 None => {
                     let silent =
                         last_heard.is_some_and(|at: Instant| at.elapsed() > limits::SILENCE);
@@ -148,7 +147,7 @@ impl Run<'_> {
                 }
             }
         }
-        // What it said just before its end.
+        // Datagrams that it sent just before its end.
         while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
             let datagram = buffer[..length].to_vec();
             self.heard(from, &datagram);
@@ -203,7 +202,7 @@ impl Run<'_> {
                 });
                 answer.encode_to_vec()
             }
-            // It listens to events, of which there are none.
+            // A subscription to events, of which there are none.
             Some(MsgType::Subscribe | MsgType::Unsubscribe) => vec![],
             _ => return,
         };
@@ -220,7 +219,7 @@ impl Run<'_> {
         bytes: &[u8],
         message: &dummy::DriverMsg,
     ) {
-        if self.mischief == Mischief::Ping && self.heard.announced && !self.pinged {
+        if self.misbehaviour == Misbehaviour::Ping && self.heard.announced && !self.pinged {
             (self.pinged, self.heard.happened) = (true, true);
             let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
             ping.set_syn(Some(PING_NUMBER));
@@ -258,16 +257,18 @@ impl Run<'_> {
     fn answer(&mut self, to: SocketAddr, device: Device, message: &[u8], syn: Option<SynNum>) {
         let now = Instant::now();
         let first = !self.heard.happened;
-        // What the mischief needs may be missing still.
-        self.heard.happened =
-            !matches!(self.mischief, Mischief::Nothing | Mischief::Ping) || self.heard.happened;
-        match self.mischief {
-            Mischief::Nothing | Mischief::Ping => self.send(to, device, message),
-            Mischief::Duplicated => {
+        // `DriverDied` may need more, see below.
+        self.heard.happened = !matches!(
+            self.misbehaviour,
+            Misbehaviour::Nothing | Misbehaviour::Ping
+        ) || self.heard.happened;
+        match self.misbehaviour {
+            Misbehaviour::Nothing | Misbehaviour::Ping => self.send(to, device, message),
+            Misbehaviour::Duplicated => {
                 self.send(to, device, message);
                 self.send(to, device, message);
             }
-            Mischief::Reordered => {
+            Misbehaviour::Reordered => {
                 let stranger = syn.map_or(1, |syn| syn.0.wrapping_add(1_000_000));
                 let foreign = with_ack(message, stranger);
                 self.send(to, device, &foreign);
@@ -281,21 +282,21 @@ impl Run<'_> {
                     None => self.held = Some((now + limits::HELD, to, bytes)),
                 }
             }
-            Mischief::Lost if first => {}
-            Mischief::Late if first => {
+            Misbehaviour::Lost if first => {}
+            Misbehaviour::Late if first => {
                 let bytes = frame(&of_device(device), message);
                 self.to_send.push((now + limits::LATE, to, bytes));
             }
-            Mischief::DriverDied if first && self.heard.announced => {
+            Misbehaviour::DriverDied if first && self.heard.announced => {
                 self.send(to, device, &driver_died(syn));
             }
-            Mischief::DriverDied => {
+            Misbehaviour::DriverDied => {
                 self.heard.happened = self.heard.announced;
                 self.send(to, device, message);
             }
-            Mischief::Lost | Mischief::Late => self.send(to, device, message),
-            Mischief::Large(length) => self.send(to, device, &filled(message, length)),
-            Mischief::Junk => {
+            Misbehaviour::Lost | Misbehaviour::Late => self.send(to, device, message),
+            Misbehaviour::Large(length) => self.send(to, device, &filled(message, length)),
+            Misbehaviour::Junk => {
                 for junk in [
                     &b""[..],
                     b"\0",
@@ -323,7 +324,7 @@ impl Run<'_> {
     }
 
     fn send_bytes(&mut self, to: SocketAddr, bytes: Vec<u8>) {
-        // A client that has gone is what the run is about to see.
+        // If the client has ended, the loop notices it.
         let _ = self.socket.send_to(&bytes, to);
         if self.heard.sent.len() == limits::SHOWN_FRAMES {
             self.heard.sent.remove(0);
@@ -409,10 +410,10 @@ impl Client {
         })
     }
 
-    /// Ends it if it runs, and gives what it has printed.
+    /// Ends it if it runs, and returns its output.
     fn end(mut self) -> (String, String) {
         if let Ok(pid) = i32::try_from(self.child.id()) {
-            // It has ended, or it has had its time.
+            // It has ended, or its time is over.
             let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
         }
         let _ = self.child.wait();
