@@ -20,6 +20,8 @@ use amber_sim::simulator::MARKERS;
 
 use super::{failed, mediator};
 
+mod layout;
+
 /// What the simulated robot must have before the drivers are started.
 const DEVICES: [&str; 5] = ["roboclaw", "hokuyo", "ninedof", "stargazer", "maestro"];
 
@@ -161,6 +163,8 @@ fn introduce(
     folder: &Path,
     missing: Option<String>,
 ) -> io::Result<()> {
+    let columns = client::terminal_columns().unwrap_or(layout::MAX_COLUMNS);
+    let columns = columns.min(layout::MAX_COLUMNS);
     let mut out = io::stdout().lock();
     for address in addresses {
         writeln!(out, "listening on {address}")?;
@@ -175,59 +179,46 @@ fn introduce(
         true => "sim state".to_owned(),
         false => format!("sim state --dir {}", quoted(&folder.to_string_lossy())),
     };
-    writeln!(
-        out,
-        "\nA simulated robot with four wheels, a laser scanner, motion sensors, an eye for markers on\n\
-         the ceiling and six servos stands in a small flat."
-    )?;
-    writeln!(out, "These drivers run, each in a process of its own:")?;
+    let robot = "A simulated robot with four wheels, a laser scanner, motion sensors, a camera for \
+                 markers on the ceiling and six servos stands in a small flat. These drivers run, \
+                 each in its own process:";
+    write!(out, "\n{}", layout::wrapped(robot, "", columns))?;
     for (device, command) in drivers.iter().filter_map(|driver| driver.split_once('=')) {
-        writeln!(out, "  {device:12} {command}")?;
+        let line = format!("  {device:12} {command}");
+        write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
     }
     if let Some(missing) = missing {
-        writeln!(out, "               (not the Python example: {missing})")?;
+        let line = format!("  (The Python example does not run: {missing})");
+        write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
     }
     writeln!(out, "\nType in another terminal:")?;
     let commands = [
-        (to.as_str(), "devices", "what runs"),
-        (&to, "drive", "with the arrow keys; stops when you let go"),
+        (to.as_str(), "devices", "devices and drivers"),
+        (&to, "drive", "drive with the arrow keys"),
         (
             &to,
             "drive --left 200 --right 300 --for 2",
-            "for two seconds, in mm/s",
+            "drive for two seconds, in mm/s",
         ),
-        (&to, "call roboclaw speeds", "how fast the wheels turn"),
-        (&to, "scan --plot", "what the laser sees"),
-        (&to, "call ninedof data", "how it moves, and where north is"),
+        (&to, "call roboclaw speeds", "wheel speeds"),
+        (&to, "scan --plot", "laser scan"),
+        (&to, "call ninedof data", "motion sensors"),
         (
             &to,
             "watch ninedof --period 100ms --sensors accel,gyro",
             "the same, ten times a second; Ctrl-C ends",
         ),
-        (&to, "call stargazer pose", "where markers say that it is"),
-        (&to, "call maestro set-angle 3 45", "turns a servo"),
-        ("", &state, "the truth: where the robot is, what it touched"),
-        (&to, "watch dummy", "what a device publishes; Ctrl-C ends"),
-        (&to, "ping dummy", "how long a message takes; Ctrl-C ends"),
-        (
-            &to,
-            "events",
-            "then kill a driver, by the pid that `devices` shows",
-        ),
+        (&to, "call stargazer pose", "position by markers"),
+        (&to, "call maestro set-angle 3 45", "turn a servo"),
+        ("", &state, "true position of the robot"),
+        (&to, "watch dummy", "published messages; Ctrl-C ends"),
+        (&to, "ping dummy", "round-trip time; Ctrl-C ends"),
+        (&to, "events", "then kill a driver by its pid in `devices`"),
     ]
     .map(|(to, command, what)| (format!("{amber}{to} {command}"), what));
-    let width = commands
-        .iter()
-        .map(|(command, _)| command.len())
-        .max()
-        .unwrap_or(0);
-    for (command, what) in commands {
-        writeln!(out, "  {command:width$}   # {what}")?;
-    }
-    writeln!(
-        out,
-        "\nCtrl-C here ends the mediator and all drivers. Its log follows.\n"
-    )?;
+    write!(out, "{}", layout::commands(&commands, columns))?;
+    let end = "Ctrl-C here ends the mediator and all drivers. Its log follows.";
+    write!(out, "\n{}\n", layout::wrapped(end, "", columns))?;
     out.flush()
 }
 
@@ -242,7 +233,7 @@ fn python_driver() -> Result<PathBuf, String> {
     let script = [PathBuf::from(PYTHON_DRIVER), source]
         .into_iter()
         .find(|script| script.is_file())
-        .ok_or_else(|| format!("{PYTHON_DRIVER} is not here"))?;
+        .ok_or_else(|| format!("{PYTHON_DRIVER} is missing"))?;
     let check = Command::new("python3")
         .args(["-c", "import google.protobuf"])
         .stdin(Stdio::null())
