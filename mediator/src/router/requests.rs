@@ -6,7 +6,7 @@ use std::time::Instant;
 use amber_proto::{ClientId, Device, HeaderBytes};
 use tracing::warn;
 
-use super::voice::is_client_died;
+use super::voice::{is_client_died, request_number};
 use super::{ClientAddress, DriverKey, Host, Outbox, Place, Router, Uses};
 use crate::counters::{Count, Drop};
 use crate::limits;
@@ -60,7 +60,9 @@ impl Router {
                 if std::mem::take(&mut used.told) {
                     route.untold.insert(id);
                 }
-                if let Some(rate) = used.asked(moment) {
+                if let Some(rate) = used.asked(moment)
+                    && !used.asks_anew(request_number(message))
+                {
                     self.name_loop(now, driver, device, &from.address.to_string(), rate);
                 }
                 Lane::Client(id)
@@ -105,6 +107,7 @@ impl Router {
         let lane = match used {
             Some(used) => {
                 let (was_told, rate) = (std::mem::take(&mut used.told), used.asked(moment));
+                let rate = rate.filter(|_| !used.asks_anew(request_number(message)));
                 if was_told && let Some(route) = self.routes.get_mut(&driver) {
                     route.untold.insert(id);
                 }

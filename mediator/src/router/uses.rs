@@ -29,6 +29,8 @@ pub struct Use {
     there: u16,
     /// What came back.
     back: u16,
+    /// The number of the request when a loop was last suspected.
+    suspected: Option<u32>,
 }
 
 /// Everything that somebody uses; few entries. Most use one device, which
@@ -144,6 +146,7 @@ impl Use {
             since: None,
             there: 0,
             back: 0,
+            suspected: None,
         }
     }
 
@@ -164,6 +167,14 @@ impl Use {
         let rate = there * 1000 / took;
         // Most of what goes there comes back, as an answer or as a question.
         (rate >= limits::LOOP_RATE && back * 2 >= there).then_some(rate)
+    }
+
+    /// Whether a fast exchange consists of new requests, each with its own number, as of
+    /// `amber bench`, and is not a loop. Messages in a loop are answers, have no number, or
+    /// return with the same one, which this notices at the second suspicion.
+    pub(super) fn asks_anew(&mut self, number: Option<u32>) -> bool {
+        let before = std::mem::replace(&mut self.suspected, number);
+        number.is_some() && number != before
     }
 }
 

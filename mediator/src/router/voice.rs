@@ -313,6 +313,12 @@ pub(super) fn client_died() -> Vec<u8> {
     mediator::DriverMsg::of_kind(MsgType::ClientDied).encode_to_vec()
 }
 
+/// The number of a request, which is not itself an answer.
+pub(super) fn request_number(message: &[u8]) -> Option<u32> {
+    let message = DriverMsg::decode(message).ok()?;
+    message.syn_num.filter(|_| message.ack_num() == 0)
+}
+
 /// Best effort, so that an answer on the driver's behalf finds its request.
 fn syn_num(message: &[u8]) -> Option<u32> {
     DriverMsg::decode(message).ok()?.syn_num

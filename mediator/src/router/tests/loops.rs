@@ -42,6 +42,38 @@ fn a_client_and_a_driver_that_answer_each_other_are_counted_as_a_loop() {
     assert_eq!(loops(Duration::from_micros(50)), 1);
 }
 
+/// A request with its number, to a Dummy.
+fn numbered(number: u32) -> Vec<u8> {
+    let message = amber_proto::DriverMsg {
+        r#type: amber_proto::MsgType::Ping.into(),
+        syn_num: Some(number),
+        ..Default::default()
+    };
+    message.encode_to_vec()
+}
+
+#[test]
+fn a_client_that_sends_a_new_request_after_each_answer_is_not_a_loop() {
+    let mut world = World::new(&["5:0"]);
+    for number in 1..=3 * u32::from(limits::LOOP_FRAMES) {
+        world.now += Duration::from_micros(50);
+        let seen = world.request(A, "5:0", &numbered(number));
+        assert_eq!(echo(&mut world, seen).clients.len(), 1);
+    }
+    assert_eq!(world.router.counters.counted(Count::Loops), 0);
+}
+
+#[test]
+fn a_request_that_returns_with_its_number_is_a_loop() {
+    let mut world = World::new(&["5:0"]);
+    for _ in 0..=2 * limits::LOOP_FRAMES {
+        world.now += Duration::from_micros(50);
+        let seen = world.request(A, "5:0", &numbered(7));
+        assert_eq!(echo(&mut world, seen).clients.len(), 1);
+    }
+    assert_eq!(world.router.counters.counted(Count::Loops), 1);
+}
+
 #[test]
 fn a_flood_without_answers_and_a_stream_without_questions_are_no_loops() {
     let mut world = World::new(&["5:0"]);
