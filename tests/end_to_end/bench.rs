@@ -83,7 +83,10 @@ fn an_unresponsive_driver_is_reported_without_a_long_wait() {
         (&["hokuyo"][..], "no reply from hokuyo:0"),
         (&["77:3"], "no answer from 77:3"),
         (&["77:3", "--subscribe"], "77:3 published nothing"),
-        (&["dummy", "--request", "message hello"], "has no answer"),
+        (
+            &["dummy", "--request", "message hello"],
+            "is not a request to measure",
+        ),
         (&["dummy", "--request", "statu"], "did you mean 'status'?"),
         (&["dummy", "--seconds", "301"], "at most 300 seconds"),
     ] {

@@ -28,17 +28,23 @@ fn every_command_that_the_demo_shows_works() {
     }
     let lines = demo.output();
     let mut tried = 0;
-    for line in lines.iter().filter(|line| line.contains("   # ")) {
-        let command = line.split('#').next().unwrap();
-        let words = shell_words::split(command).unwrap();
+    // Each remark stands beside its command, or on the line before it.
+    let commands = (lines.iter())
+        .map(|line| line.split("# ").next().unwrap().trim_end())
+        .skip_while(|line| *line != "Type in another terminal:")
+        .skip(1)
+        .take_while(|line| !line.starts_with("Ctrl-C"))
+        .filter(|line| !line.is_empty());
+    for line in commands {
+        let words = shell_words::split(line).unwrap();
         let mut command = Command::new(&words[0]);
         command
             .args(&words[1..])
             .current_dir(root())
             .env("AMBER_SIM_DIR", folder.path().join("sim"))
             .stdin(Stdio::null());
-        if line.contains(" drive  ") {
-            // Needs a terminal.
+        if line.ends_with(" drive") {
+            // By hand, at a terminal.
             continue;
         }
         if line.contains(" ping ") {

@@ -211,7 +211,7 @@ fn a_user_defined_device_is_called_by_its_fields() {
     );
     let (code, _, err) = call(&["raw", "ff"]);
     assert_eq!(code, 2);
-    assert!(err.contains("no DriverMsg"), "{err}");
+    assert!(err.contains("not a DriverMsg"), "{err}");
     let (code, out, _) = call(&[]);
     assert_eq!(code, 0);
     assert!(out.starts_with("status\nenable true|false\n"), "{out}");
@@ -305,8 +305,8 @@ fn endless_input_is_an_error_and_needs_little_memory() {
             1,
             "1 FAILED",
         ),
-        (&["decode", zeros], 2, "has more than 32 MiB"),
-        (&["decode", "/dev/zero"], 2, "has more than 32 MiB"),
+        (&["decode", zeros], 2, "is longer than 32 MiB"),
+        (&["decode", "/dev/zero"], 2, "is longer than 32 MiB"),
         (
             &["decode", "--proto", "/dev/zero", "00"],
             2,

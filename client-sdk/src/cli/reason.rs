@@ -96,7 +96,7 @@ pub(super) async fn carried_out(
     };
     match reply {
         Ok(reply) => match why_refused(&reply) {
-            Some(why) => Err(refused(device, &why)),
+            Some(why) => Err(refused(client, device, &why).await),
             None => Ok(()),
         },
         Err(Error::TimedOut { .. }) => is_read.await,
@@ -109,7 +109,7 @@ pub(super) async fn refusal(client: &Client, device: Device, command: Bytes) -> 
     let proxy = client.device(device);
     let reply = proxy.request_raw(wanting_outcome(&command)).await;
     match reply.ok().and_then(|reply| why_refused(&reply)) {
-        Some(why) => refused(device, &why),
+        Some(why) => refused(client, device, &why).await,
         None => std::future::pending().await,
     }
 }
@@ -126,8 +126,16 @@ fn why_refused(reply: &[u8]) -> Option<String> {
     DriverMsg::decode(reply).ok()?.outcome?.why_refused()
 }
 
-fn refused(device: Device, why: &str) -> Failure {
-    Failure::new(format!("{device} refused the command: {why}")).hint(hint(device))
+/// The mediator knows more about a device that does not work, such as since when.
+async fn refused(client: &Client, device: Device, why: &str) -> Failure {
+    match of(client, device).await {
+        Some(why) => unavailable(device, &why),
+        None => Failure::new(format!("{device} refused the command: {why}")).hint(hint(device)),
+    }
+}
+
+fn unavailable(device: Device, why: &str) -> Failure {
+    Failure::new(format!("{device} is unavailable: {why}")).hint(hint(device))
 }
 
 /// Watches whether a driver complains about a command that has no answer.
@@ -161,8 +169,7 @@ impl Complaints {
             return Ok(());
         };
         if let Some(why) = why(&driver, device) {
-            let text = format!("{device} is unavailable: {why}");
-            return Err(Failure::new(text).hint(hint(device)));
+            return Err(unavailable(device, &why));
         }
         match new_warning(&driver, before) {
             Some(line) => Err(
