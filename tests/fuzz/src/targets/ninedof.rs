@@ -39,8 +39,8 @@ pub(super) fn driver(data: &[u8]) {
         let client = ClientId(i32::from(input.byte() % 4) + 1);
         let origin = Origin {
             clients: vec![client],
-            device: None,
             syn: Some(SynNum(1)),
+            ..Origin::default()
         };
         match input.byte() % 8 {
             0 => now += Duration::from_millis(input.number().into()),

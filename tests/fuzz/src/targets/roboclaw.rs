@@ -96,8 +96,8 @@ pub(super) fn driver(data: &[u8]) {
                 now,
                 Origin {
                     clients: vec![ClientId(2)],
-                    device: None,
                     syn: Some(SynNum(1)),
+                    ..Origin::default()
                 },
             ),
             3 => logic.client_died(ClientId(input.byte().into())),

@@ -31,5 +31,5 @@ pub(super) fn explain(data: &[u8]) {
 /// A diagnosis of anything.
 pub(super) fn noise(data: &[u8]) {
     let mistake = amber_check::diagnose::noise(data);
-    assert!(!mistake.summary().is_empty() && !mistake.mend().is_empty());
+    assert!(!mistake.summary().is_empty() && !mistake.fix().is_empty());
 }
