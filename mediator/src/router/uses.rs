@@ -29,8 +29,8 @@ pub struct Use {
     there: u16,
     /// What came back.
     back: u16,
-    /// The number of the request when a loop was last suspected.
-    suspected: Option<u32>,
+    /// The low bits of the request number when a loop was last suspected, or 0.
+    suspected: u16,
 }
 
 /// Everything that somebody uses; few entries. Most use one device, which
@@ -146,7 +146,7 @@ impl Use {
             since: None,
             there: 0,
             back: 0,
-            suspected: None,
+            suspected: 0,
         }
     }
 
@@ -173,8 +173,9 @@ impl Use {
     /// `amber bench`, and is not a loop. Messages in a loop are answers, have no number, or
     /// return with the same one, which this notices at the second suspicion.
     pub(super) fn asks_anew(&mut self, number: Option<u32>) -> bool {
-        let before = std::mem::replace(&mut self.suspected, number);
-        number.is_some() && number != before
+        let bits = number.map_or(0, |number| (number as u16).max(1));
+        let before = std::mem::replace(&mut self.suspected, bits);
+        bits != 0 && bits != before
     }
 }
 
