@@ -1,10 +1,10 @@
-//! Where the core meets the world. IO.
+//! The IO around the core. IO.
 //!
-//! One thread and one loop: it waits until the system has something, or until
-//! something is due, tells the [`Core`], and does what the core has decided
-//! until nothing is left (`Shell::settle`). Whoever has more than fits into a
-//! turn goes on in the next, so that nobody waits for long. There are no locks and
-//! no hand-overs; only files are read on another thread, because they may take long.
+//! One thread runs one loop. It waits until a source is ready or a timer is due, tells the
+//! [`Core`], and performs what the core has decided until nothing is left (`Shell::settle`). A
+//! source with more data than fits into a turn continues in the next one, so no other source
+//! waits long. There are no locks and no queues between threads; only files are read on another
+//! thread, because that may take long.
 
 mod alarms;
 mod batch;
@@ -13,15 +13,16 @@ mod errors;
 mod guard;
 mod neighbours;
 mod poll;
+mod port_holder;
 mod process;
 mod reload;
 mod sender;
 mod service;
 mod spawn;
+mod starts;
 mod strays;
 mod udp;
 
-use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -47,20 +48,21 @@ use self::poll::Source;
 use self::reload::Reloads;
 use self::sender::Sender;
 use self::service::Service;
+use self::starts::Starts;
 use self::strays::Strays;
 use self::udp::{Listener, Receiver, Rest};
 use crate::config::{Config, ConfigError};
 use crate::core::{Core, Order};
 use crate::counters::Drop;
 use crate::hash::Map;
-use crate::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES, STARTS_AT_ONCE, STARTS_PAUSE};
+use crate::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES};
 use crate::log;
 use crate::origin::{OwnAddresses, Reach};
 use crate::rate::Digest;
 use crate::router::{ClientAddress, DriverKey, Unreachable};
-use crate::supervise::{Action, Event, Exit};
+use crate::supervise::Action;
 
-/// A mediator that has its sockets.
+/// A mediator with its sockets.
 pub struct Mediator {
     config: Config,
     listeners: Vec<Listener>,
@@ -70,40 +72,39 @@ pub struct Mediator {
     signals: Signals,
 }
 
-/// What the mediator cannot do without its program.
+/// What the mediator needs from the program that runs it.
 pub struct Hooks {
-    /// Reads the configuration again, on a thread of its own.
+    /// Reads the configuration again; called on another thread.
     pub reload: Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>,
     /// Changes what is logged; the error says what is wrong with the filter.
     pub set_log_level: SetLogLevel,
-    /// Changes how many lines are logged in a second at most.
+    /// Changes the maximum number of log lines per second.
     pub set_log_rate: Box<dyn Fn(u32)>,
-    /// Lines of the log that were lost so far.
+    /// The number of log lines lost so far.
     pub log_lines_lost: Box<dyn Fn() -> u64>,
-    /// The program that `amber` stands for in commands; it is also run as
-    /// `amber guard`.
+    /// The program that `amber` stands for in commands; it also runs as `amber guard`.
     pub amber: PathBuf,
-    /// What SIGHUP means.
+    /// What to do on SIGHUP.
     pub hangup: Hangup,
 }
 
-/// What SIGHUP means, which comes when a terminal is closed.
+/// What to do on SIGHUP, which the system also sends when a terminal is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hangup {
     /// Read the configuration again, as services do.
     #[default]
     Reload,
-    /// The end.
+    /// Stop the mediator.
     End,
 }
 
-/// How a mediator has ended.
+/// How a mediator ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// All drivers have ended, or cannot be ended.
     Orderly,
-    /// A second signal did not want to wait for them. They are ended by the guard
-    /// as soon as this process ends, which must be now.
+    /// A second signal came before that. The guard ends the drivers as soon as this process
+    /// ends, so the caller must exit now.
     Hurried,
 }
 
@@ -113,24 +114,24 @@ pub type SetLogLevel = Box<dyn Fn(&str) -> Result<(), String>>;
 /// Why the mediator cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Somebody else listens there.
+    /// Another program listens there.
     #[error("{address} is in use{}", by(holder.as_deref()))]
     InUse {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Who, as far as can be seen.
+        /// That program, if it can be found.
         holder: Option<String>,
     },
-    /// Something else is wrong.
+    /// Any other error.
     #[error("cannot listen on {0}: {1}")]
     Other(SocketAddr, io::Error),
-    /// Some would never be heard.
+    /// More addresses than supported.
     #[error("{0} addresses to listen on, more than {LISTEN_ADDRESSES}")]
     TooMany(usize),
     /// The configuration names no address.
     #[error("no address to listen on")]
     Nothing,
-    /// The system does not let us wait for anything.
+    /// The system cannot wait for datagrams and signals.
     #[error("cannot wait for datagrams and signals: {0}")]
     Poll(io::Error),
 }
@@ -140,13 +141,13 @@ fn by(holder: Option<&str>) -> String {
 }
 
 impl Mediator {
-    /// Takes the addresses of the configuration, and SIGTERM, SIGINT, SIGHUP and
-    /// SIGCHLD of this process.
+    /// Binds the addresses of the configuration, and handles SIGTERM, SIGINT, SIGHUP and
+    /// SIGCHLD of this process from now on.
     ///
     /// # Errors
-    /// An address cannot be had. An address family that the machine lacks is
-    /// skipped with a line in the log, unless nothing else is left. Or the system
-    /// refuses what the mediator needs to begin with.
+    /// An address is not available, or the system refuses a resource that the mediator needs.
+    /// An address family that the machine lacks is skipped with a log message, unless no other
+    /// address is left.
     pub fn bind(config: Config, hooks: Hooks) -> Result<Self, BindError> {
         let mut listeners = Vec::new();
         let mut skipped = None;
@@ -157,7 +158,7 @@ impl Mediator {
             match udp::listen(*address) {
                 Ok(listener) => listeners.push(listener),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                    let holder = port_holder(address.port());
+                    let holder = port_holder::of(address.port());
                     return Err(BindError::InUse {
                         address: *address,
                         holder,
@@ -183,22 +184,21 @@ impl Mediator {
         })
     }
 
-    /// Where it listens, with the ports that it got.
+    /// The addresses that it listens on, with the actual ports.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Routes and supervises until SIGTERM or SIGINT comes and all drivers have
-    /// ended, or cannot be ended: at the latest twice the longest grace time and
-    /// [`AFTER_KILL`](crate::limits::AFTER_KILL) later. A second one ends at once.
-    /// SIGHUP reads the configuration again, or is an end as well.
+    /// Runs until SIGTERM or SIGINT comes and all drivers have ended or cannot be ended: at
+    /// most twice the longest grace time and [`AFTER_KILL`](crate::limits::AFTER_KILL) later. A
+    /// second signal ends it at once. SIGHUP reads the configuration again, or ends it as well.
     ///
-    /// Drivers get SIGTERM when the thread ends that calls this.
+    /// Drivers get SIGTERM when the calling thread ends.
     ///
     /// # Errors
-    /// The system refuses what the mediator needs to begin with, or to wait.
+    /// The system refuses a resource that the mediator needs, or waiting fails.
     pub fn run(mut self) -> io::Result<Ending> {
-        // Nobody can guess it: clients prove themselves with what comes of it.
+        // Unpredictable, because the numbers that prove client addresses are derived from it.
         let seed = RandomState::new().build_hasher().finish();
         let mut core = Core::new(Instant::now(), &self.config, seed, SystemTime::now);
         core.router.set_listening(&self.addresses);
@@ -220,7 +220,7 @@ impl Mediator {
         }
         let sender = Sender::new(outlets);
         for (number, (_, socket)) in sender.sockets().enumerate() {
-            // Nothing but errors ever comes there.
+            // Only errors arrive at these sockets.
             let token = Source::SendErrors(number).into();
             let source = &mut SourceFd(&socket.as_raw_fd());
             registry.register(source, token, Interest::READABLE)?;
@@ -242,9 +242,7 @@ impl Mediator {
             own_addresses: OwnAddresses::new(&self.addresses),
             sender,
             children: Map::default(),
-            to_start: VecDeque::new(),
-            // At first nobody is served who could wait.
-            time_for_starts: Duration::MAX,
+            starts: Starts::without_pauses(),
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::new(self.hooks.amber.clone(), strays.token()),
             strays,
@@ -266,20 +264,17 @@ impl Mediator {
 struct Shell {
     core: Core,
     poll: Poll,
-    /// What had more than fitted into the last turn.
+    /// Sources with more than fitted into the last turn.
     again: Vec<Source>,
     alarms: Alarms<Alarm>,
     inlets: Vec<Inlet>,
-    /// Room for what comes in.
+    /// Buffers for incoming datagrams.
     batch: Batch,
     own_addresses: OwnAddresses,
     sender: Sender,
     children: Map<DriverKey, Child>,
-    /// Drivers that are to be started, a few in each turn.
-    to_start: VecDeque<DriverKey>,
-    /// What is left for that until the next pause.
-    time_for_starts: Duration,
-    /// Where drivers reach us.
+    starts: Starts,
+    /// The address at which drivers reach the mediator.
     for_drivers: SocketAddr,
     guard: Guard,
     strays: Strays,
@@ -309,29 +304,29 @@ impl Inlet {
     }
 }
 
-/// How far we are.
+/// The phases of the mediator's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// Drivers are being ended.
+    /// Drivers are being stopped.
     Ending,
     Ended(Ending),
 }
 
-/// What may be due.
+/// The timers of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Alarm {
-    /// The core wants to know the time.
+    /// The core has a timeout.
     Core,
-    /// The service manager is to be told how we are.
+    /// The service manager needs a message.
     Service,
-    /// A guard that was lost is to be replaced.
+    /// A lost guard must be replaced.
     Guard,
-    /// Drivers are to be started.
+    /// Drivers wait to be started.
     Start,
-    /// Drivers have left something behind that may not have ended yet.
+    /// Processes left behind by drivers may not have ended yet.
     Strays,
-    /// We do not wait any longer for drivers to end.
+    /// Waiting for drivers to end is over.
     Patience,
     Driver(DriverKey, child::Alarm),
 }
@@ -343,7 +338,7 @@ impl Shell {
         }
         self.core.start(Instant::now(), listening);
         self.settle();
-        self.time_for_starts = STARTS_AT_ONCE;
+        self.starts.pause_from_now_on();
         self.service.ready();
         self.tell_service();
     }
@@ -358,14 +353,14 @@ impl Shell {
             }
             let longest = self.idle_time();
             poll::wait(&mut self.poll, &mut events, longest)?;
-            // What has come by now is seen before it is missed, however long we are kept
-            // from going on.
+            // Data that has arrived by now is handled before timeouts, even if this thread was
+            // delayed.
             let now = Instant::now();
             let mut again = std::mem::take(&mut self.again);
             let is_error =
                 |source: &Source| matches!(source, Source::Errors(_) | Source::SendErrors(_));
-            // Errors first: what they are about was sent before anything that is sent from
-            // now on, perhaps to the next program on the same port.
+            // Errors first: they concern earlier datagrams. The next program on the same port
+            // may already be sending.
             for source in again.extract_if(.., |source| is_error(source)) {
                 self.ready(source, false);
             }
@@ -388,7 +383,8 @@ impl Shell {
             for source in again {
                 self.ready(source, false);
             }
-            // What is due again at once has its next turn after the others had theirs.
+            // A timer that is set again and is due at once waits until the others had their
+            // turn.
             for _ in 0..self.alarms.due(now) {
                 if let Some(alarm) = self.alarms.pop(now) {
                     self.due(now, alarm);
@@ -397,17 +393,17 @@ impl Shell {
         }
     }
 
-    /// How long there is nothing to do, unless something becomes ready.
+    /// How long to wait, unless a source becomes ready.
     fn idle_time(&self) -> Option<Duration> {
         if !self.again.is_empty() {
             return Some(Duration::ZERO);
         }
-        // What was due may have taken its time.
+        // Handling the last timer may have taken time.
         let next = self.alarms.next()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 
-    /// Something is ready. What is `closed` has an end, which must be seen.
+    /// A source is ready. `closed` means that the other end is closed, which must be handled.
     fn ready(&mut self, source: Source, closed: bool) {
         match source {
             Source::Socket(socket) => self.receive(socket),
@@ -420,7 +416,7 @@ impl Shell {
         self.settle();
     }
 
-    /// It has more, and the others have their turn.
+    /// The source has more data and continues in the next turn.
     fn again(&mut self, source: Source) {
         if !self.again.contains(&source) {
             self.again.push(source);
@@ -439,19 +435,16 @@ impl Shell {
                     self.guard_lost();
                 }
             }
-            Alarm::Start => {
-                self.time_for_starts = STARTS_AT_ONCE;
-                self.start_some();
-            }
+            Alarm::Start => self.start_more_drivers(),
             Alarm::Strays => self.end_strays(),
-            // The last one ended just now.
+            // The last process has ended just now.
             Alarm::Patience if self.is_finished() => {}
             Alarm::Patience => {
                 let left = match self.core.is_finished() {
                     true => "a process that a driver has started".to_owned(),
                     false => self.core.unfinished(),
                 };
-                error!("not even SIGKILL ends {left}: left behind");
+                error!("SIGKILL does not end {left}: left behind");
                 self.phase = Phase::Ended(Ending::Orderly);
             }
             Alarm::Driver(key, alarm) => self.driver_due(now, key, alarm),
@@ -459,7 +452,7 @@ impl Shell {
         self.settle();
     }
 
-    /// Whether all that was started has ended.
+    /// Whether everything that was started has ended.
     fn is_finished(&self) -> bool {
         self.core.is_finished() && !self.strays.may_be_left()
     }
@@ -481,7 +474,7 @@ impl Shell {
         }
     }
 
-    /// Takes datagrams from a socket.
+    /// Receives datagrams from a socket.
     fn receive(&mut self, index: usize) {
         self.count_lost_lines();
         let now = Instant::now();
@@ -501,7 +494,7 @@ impl Shell {
             Ok(Rest::Unknown) => self.again(Source::Socket(index)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
-                // An error of the socket is taken by being seen.
+                // An error of the socket is cleared when it is returned.
                 debug!(%error, "receiving failed");
                 self.again(Source::Errors(index));
                 self.again(Source::Socket(index));
@@ -516,7 +509,7 @@ impl Shell {
         }
     }
 
-    /// Takes the datagrams that came when there was no room for them into the count.
+    /// Counts datagrams that the system dropped because the receive buffer was full.
     fn count_lost_datagrams(&mut self, now: Instant, index: usize) {
         let Inlet {
             socket, receiver, ..
@@ -533,13 +526,14 @@ impl Shell {
             );
             warn!(
                 datagrams,
-                hint, "datagrams came faster than they could be taken, and were lost"
+                hint,
+                "datagrams were lost: they arrived faster than the mediator could receive them"
             );
         }
     }
 
-    /// Takes what is known of addresses that cannot be reached. That comes before
-    /// the datagrams: who comes from such an address after that is new.
+    /// Handles errors about unreachable addresses. This comes before the datagrams, because a
+    /// datagram that arrives later may be from a new program at that address.
     fn take_errors(&mut self, index: usize) {
         let core = &mut self.core;
         let inlet = &self.inlets[index];
@@ -548,8 +542,7 @@ impl Shell {
         }
     }
 
-    /// The same of a socket that sends: the system gives errors to any socket of the
-    /// address.
+    /// The same for a sending socket: the system reports errors to any socket of the address.
     fn take_send_errors(&mut self, number: usize) {
         let Some((listener, socket)) = self.sender.socket_at(number) else {
             return;
@@ -584,11 +577,11 @@ impl Shell {
         self.tell_service();
     }
 
-    /// Does all that the core has decided.
+    /// Performs everything that the core has decided.
     fn settle(&mut self) {
         loop {
             self.settle_drivers();
-            // What is learned by sending is one more thing to settle.
+            // Sending may find unreachable addresses, which the core must handle.
             if !self.send() {
                 break;
             }
@@ -615,8 +608,8 @@ impl Shell {
         }
     }
 
-    /// Sends what is to be sent; true when it turned out that somebody cannot be
-    /// reached.
+    /// Sends the outgoing datagrams. Returns true if a destination turned out to be
+    /// unreachable.
     fn send(&mut self) -> bool {
         let core = &mut self.core;
         if !core.router.tap.is_empty() {
@@ -634,8 +627,7 @@ impl Shell {
         !unreachable.is_empty()
     }
 
-    /// Takes the lines of the log that were lost into the count: somebody may ask
-    /// for it.
+    /// Adds lost log lines to the counters, because a client may request these.
     fn count_lost_lines(&mut self) {
         let lost = (self.hooks.log_lines_lost)();
         let known = std::mem::replace(&mut self.log_lines_lost, lost);
@@ -646,66 +638,12 @@ impl Shell {
     fn act(&mut self, key: DriverKey, action: Action) {
         let child = self.children.get_mut(&key);
         match (action, child) {
-            (Action::Spawn, _) => {
-                self.to_start.push_back(key);
-                self.start_some();
-            }
+            (Action::Spawn, _) => self.start_driver(key),
             (Action::CloseInput, Some(child)) => child.close_input(),
             (Action::Terminate, Some(_)) => self.signal(key, Signal::SIGTERM),
             (Action::Kill, Some(_)) => self.signal(key, Signal::SIGKILL),
-            // There is no process; or the core has done it itself.
+            // There is no process, or the core has performed it itself.
             _ => {}
-        }
-    }
-
-    /// Starts drivers, as many as there is time for until the next pause.
-    fn start_some(&mut self) {
-        while !self.time_for_starts.is_zero()
-            && let Some(key) = self.to_start.pop_front()
-        {
-            let begin = Instant::now();
-            if self.core.is_to_be_started(key) {
-                self.spawn(key);
-            } else {
-                let exit = Exit {
-                    text: "was stopped before it was started".into(),
-                    success: true,
-                };
-                self.core.exited(Instant::now(), key, exit);
-            }
-            self.time_for_starts = self.time_for_starts.saturating_sub(begin.elapsed());
-        }
-        if self.time_for_starts.is_zero() && !self.alarms.is_set(Alarm::Start) {
-            self.alarms.set(Alarm::Start, Instant::now() + STARTS_PAUSE);
-        }
-    }
-
-    fn spawn(&mut self, key: DriverKey) {
-        let Some(config) = self.core.driver_config(key).cloned() else {
-            return;
-        };
-        let (guard, strays) = (&mut self.guard, &mut self.strays);
-        let started = spawn::spawn(&config, &self.hooks.amber, self.for_drivers, guard, strays);
-        let child = started.and_then(|started| {
-            let slot = started.slot;
-            Child::new(self.poll.registry(), key, started).map_err(|error| {
-                self.guard.forget(slot);
-                spawn::SpawnError {
-                    error: error.to_string(),
-                    hint: spawn::NO_FILES.into(),
-                }
-            })
-        });
-        let now = Instant::now();
-        match child {
-            Ok(child) => {
-                let pid = child.pid();
-                self.children.insert(key, child);
-                self.core.driver_event(now, key, Event::Spawned { pid });
-            }
-            Err(spawn::SpawnError { error, hint }) => {
-                self.core.spawn_failed(now, key, error, hint);
-            }
         }
     }
 
@@ -722,7 +660,7 @@ impl Shell {
     }
 }
 
-/// Takes what the network says of addresses; true when there is more.
+/// Handles network errors about addresses. Returns true if there are more.
 fn take_errors(core: &mut Core, listener: u8, socket: &impl AsFd) -> bool {
     let taken = errors::take(socket, |address, how| {
         let from = ClientAddress {
@@ -737,7 +675,7 @@ fn take_errors(core: &mut Core, listener: u8, socket: &impl AsFd) -> bool {
     })
 }
 
-/// The address under which a program on this machine reaches us.
+/// The address at which programs on this machine reach the mediator.
 fn for_drivers(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, v4.port()).into(),
@@ -752,53 +690,10 @@ fn lacks_family(error: &io::Error) -> bool {
     matches!(code, Some(Errno::EAFNOSUPPORT | Errno::EADDRNOTAVAIL))
 }
 
-/// Who holds a UDP port, as far as /proc lets us see.
-fn port_holder(port: u16) -> Option<String> {
-    let inodes: Vec<String> = ["/proc/net/udp", "/proc/net/udp6"]
-        .iter()
-        .filter_map(|table| std::fs::read_to_string(table).ok())
-        .flat_map(|table| {
-            table
-                .lines()
-                .skip(1)
-                .filter_map(|line| {
-                    let fields: Vec<&str> = line.split_whitespace().collect();
-                    let local = fields.get(1)?.rsplit(':').next()?;
-                    let inode = fields.get(9)?;
-                    (u16::from_str_radix(local, 16) == Ok(port))
-                        .then(|| format!("socket:[{inode}]"))
-                })
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    for process in std::fs::read_dir("/proc").ok()?.flatten() {
-        let Ok(files) = std::fs::read_dir(process.path().join("fd")) else {
-            continue;
-        };
-        let holds = files.flatten().any(|file| {
-            std::fs::read_link(file.path()).is_ok_and(|target| {
-                inodes
-                    .iter()
-                    .any(|inode| target.as_os_str() == inode.as_str())
-            })
-        });
-        if holds {
-            let name = std::fs::read_to_string(process.path().join("comm")).ok()?;
-            let pid = process.file_name();
-            return Some(format!(
-                "'{}' (process {})",
-                name.trim(),
-                pid.to_string_lossy()
-            ));
-        }
-    }
-    None
-}
-
 /// The running program, for [`Hooks::amber`].
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not tell.
 pub fn this_program() -> io::Result<PathBuf> {
     env::current_exe()
 }

@@ -1,4 +1,4 @@
-//! Times at which something is due, at most one for each thing. PURE.
+//! Timers: at most one for each thing. PURE.
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
@@ -23,37 +23,37 @@ impl<T> Default for Alarms<T> {
 }
 
 impl<T: Copy + Hash + Ord> Alarms<T> {
-    /// Something is due then, and no longer when it was before.
+    /// Sets the timer of `what`, and replaces its previous one.
     pub(super) fn set(&mut self, what: T, at: Instant) {
         self.clear(what);
         self.due.insert(what, at);
         self.order.insert((at, what));
     }
 
-    /// Something is not due any more.
+    /// Clears a timer.
     pub(super) fn clear(&mut self, what: T) {
         if let Some(at) = self.due.remove(&what) {
             self.order.remove(&(at, what));
         }
     }
 
-    /// Whether something is due at some time.
+    /// Whether a timer is set.
     pub(super) fn is_set(&self, what: T) -> bool {
         self.due.contains_key(&what)
     }
 
-    /// When the first thing is due.
+    /// The time of the first timer.
     pub(super) fn next(&self) -> Option<Instant> {
         self.order.first().map(|(at, _)| *at)
     }
 
-    /// How many things are due by now.
+    /// The number of timers that are due by now.
     pub(super) fn due(&self, now: Instant) -> usize {
         let is_due = |(at, _): &&(Instant, T)| *at <= now;
         self.order.iter().take_while(is_due).count()
     }
 
-    /// Takes what is due by now, the first thing first.
+    /// Takes the first timer that is due by now.
     pub(super) fn pop(&mut self, now: Instant) -> Option<T> {
         let (_, what) = *self.order.first().filter(|(at, _)| *at <= now)?;
         self.clear(what);
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_thing_is_due_once_and_in_order() {
+    fn each_timer_is_due_once_and_in_order() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut alarms = Alarms::default();

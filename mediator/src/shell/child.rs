@@ -1,5 +1,8 @@
 //! The process of one driver and its streams. IO.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{self, ExitStatus};
@@ -28,25 +31,25 @@ use crate::queue::Queue;
 use crate::router::DriverKey;
 use crate::supervise::{Event, Exit};
 
-/// How long we read on after the end of a process, when something that it has
-/// started keeps its streams open.
+/// After the end of a process, its streams are read for this long, in case a process that it
+/// started holds them open.
 const AFTER_EXIT: Duration = Duration::from_secs(1);
 
-/// What may be due for a driver.
+/// The timers of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Alarm {
-    /// A look whether it has read something: of a pipe that is not full nobody
-    /// is told.
+    /// Check whether the driver has read something: the system does not report that for a pipe
+    /// that is not full.
     Look,
-    /// The rest of a frame should have come.
+    /// The rest of a frame should have arrived.
     PartialFrame,
-    /// It should have ended, as its stdout has.
+    /// The process should have ended, because its stdout was closed.
     OutputClosed,
-    /// The same of its stdin.
+    /// The process should have ended, because its stdin was closed.
     InputClosed,
-    /// Its stdout is read again, which was paused.
+    /// Reading its stdout resumes after a pause.
     ReadOn,
-    /// Its streams should have ended, as it has.
+    /// Its streams should have ended, because its process has.
     StreamsLeft,
 }
 
@@ -70,12 +73,12 @@ const ALARMS: [Alarm; 6] = [
 pub(super) struct Child {
     process: process::Child,
     run: Run,
-    /// Where the guard finds it.
+    /// Its entry in the guard's table.
     slot: Slot,
     input: Option<Input>,
     output: Option<Output>,
     words: Option<Words>,
-    /// How it has ended; its streams may not have.
+    /// How it ended; its streams may still be open.
     exit: Option<Exit>,
 }
 
@@ -90,13 +93,13 @@ struct Input {
 struct Output {
     pipe: Receiver,
     buffer: Buffer,
-    /// Nothing will be written to it any more: what is left ends with its end.
+    /// The other end is closed: no more data will come.
     closed: bool,
-    /// The pipe may hold more than was read last.
+    /// The pipe may hold more than the last read returned.
     more: bool,
-    /// The last turn was too short for all that was read.
+    /// The last turn was too short for all data read.
     unfinished: bool,
-    /// It wrote frames that led to nothing, and is not read for a while.
+    /// It wrote frames without any effect, and is not read for a while.
     paused: bool,
 }
 
@@ -109,8 +112,8 @@ struct Words {
 }
 
 impl Child {
-    /// Takes over a process that was just started. One that lacks its streams is
-    /// ended, with all that it may have started meanwhile.
+    /// Takes over a process that was just started. If a stream is missing, the process and
+    /// everything that it may have started are killed.
     pub(super) fn new(
         registry: &Registry,
         key: DriverKey,
@@ -166,7 +169,7 @@ impl Child {
                 signal_group(process.id(), Signal::SIGKILL);
                 // It may have left its group.
                 process.kill()?;
-                // Its end is noted with that of other orphans: nothing here waits for it.
+                // It is reaped together with other orphans, so nothing here waits for it.
                 Err(error)
             }
         }
@@ -176,18 +179,17 @@ impl Child {
         self.process.id()
     }
 
-    /// Which start of a driver it is.
+    /// Identifies this start of the driver.
     pub(super) fn run(&self) -> Run {
         self.run
     }
 
-    /// Whether it has ended, and its number may be another's.
+    /// Whether it has ended, so that its pid may be reused.
     pub(super) fn has_exited(&self) -> bool {
         self.exit.is_some()
     }
 
-    /// Writes what waits, as far as the driver shall have it ahead and the pipe
-    /// takes it.
+    /// Writes waiting frames, as far as the gate and the pipe allow.
     fn write(&mut self, queue: &mut Queue) {
         let Some(Input { pipe, gate }) = &mut self.input else {
             queue.clear();
@@ -212,18 +214,18 @@ impl Child {
         }
     }
 
-    /// Closes the driver's stdin: the polite way to ask it to end.
+    /// Closes the driver's stdin, which asks it to end.
     pub(super) fn close_input(&mut self) {
         self.input = None;
     }
 
-    /// Looks whether the process has ended; true when it has just now. Then all of
-    /// its process group ends, and the guard forgets it.
+    /// Checks whether the process has ended. Returns true when it has just now; then its
+    /// process group is killed, and the guard forgets it.
     fn has_ended(&mut self, guard: &mut Guard) -> bool {
         if self.exit.is_some() || is_running(self.pid()) {
             return false;
         }
-        // Its number is its own until `try_wait`.
+        // Its pid is not reused before `try_wait`.
         signal_group(self.pid(), Signal::SIGKILL);
         guard.forget(self.slot);
         self.exit = match self.process.try_wait() {
@@ -239,7 +241,7 @@ impl Child {
 }
 
 impl Shell {
-    /// Writes what waits for a driver.
+    /// Writes frames that wait for a driver.
     pub(super) fn write(&mut self, key: DriverKey) {
         let Some(queue) = self.core.router.queue_mut(key) else {
             return;
@@ -256,7 +258,7 @@ impl Shell {
         }
     }
 
-    /// The driver may have read something: goes on with what waits for it.
+    /// The driver may have read something: writes more.
     fn write_on(&mut self, key: DriverKey) {
         if let Some(queue) = self.core.router.queue_mut(key)
             && queue.is_blocked()
@@ -266,7 +268,7 @@ impl Shell {
         }
     }
 
-    /// A driver can be read from, or written to. What is `closed` has an end.
+    /// A stream of a driver is ready. `closed` means that the other end is closed.
     pub(super) fn stream_ready(&mut self, key: DriverKey, stream: Stream, closed: bool) {
         match stream {
             Stream::Stdin => {
@@ -303,8 +305,8 @@ impl Shell {
         }
     }
 
-    /// A driver has closed its stdin, and so cannot be asked anything any more. That is
-    /// usually the end of its process, too.
+    /// A driver has closed its stdin, so it gets no more requests. Usually its process ends,
+    /// too.
     fn input_closed(&mut self, key: DriverKey) {
         let open = |child: &Child| child.exit.is_none() && child.input.is_some();
         if self.children.get(&key).is_some_and(open) {
@@ -326,13 +328,13 @@ impl Shell {
             return;
         }
         if output.unfinished {
-            // Something may have come meanwhile, of which nobody tells us again.
+            // More data may have come since; the system does not report that again.
             output.more = true;
         } else {
             match output.pipe.read(output.buffer.space()) {
                 Ok(count @ 1..) => {
                     output.buffer.end += count;
-                    // A pipe that was emptied wakes us when there is more.
+                    // After a pipe was emptied, the system reports new data.
                     output.more = count >= READ_BYTES || output.closed;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -340,8 +342,7 @@ impl Shell {
                     return self.again(Source::Stream(key, Stream::Stdout));
                 }
                 Ok(0) | Err(_) => {
-                    // That is usually the end of the process, too. If not, nothing will
-                    // ever come from it again.
+                    // Usually the process ends, too. If not, no more frames will come.
                     if child.exit.is_none() {
                         let due = Instant::now() + AFTER_EXIT;
                         self.alarms.set(Alarm::OutputClosed.of(key), due);
@@ -353,7 +354,7 @@ impl Shell {
         self.take_frames(key);
     }
 
-    /// Hands what was read from a driver to the core, as much as fits into its turn.
+    /// Hands the data read to the core, as much as fits into the driver's turn.
     fn take_frames(&mut self, key: DriverKey) {
         let child = self.children.get_mut(&key);
         let Some(output) = child.and_then(|child| child.output.as_mut()) else {
@@ -384,7 +385,7 @@ impl Shell {
         }
     }
 
-    /// Whole frames have come from a driver: it may have read something, too.
+    /// The driver has written whole frames, so it may have read something, too.
     fn may_have_read(&mut self, key: DriverKey) {
         let child = self.children.get_mut(&key);
         if let Some(input) = child.and_then(|child| child.input.as_mut()) {
@@ -393,7 +394,7 @@ impl Shell {
         }
     }
 
-    /// Reads no more from a driver.
+    /// Stops reading a driver's stdout.
     fn close_output(&mut self, key: DriverKey) {
         if let Some(child) = self.children.get_mut(&key) {
             child.output = None;
@@ -402,8 +403,7 @@ impl Shell {
         self.gone_if_silent(key);
     }
 
-    /// Passes what the driver says on stderr on, line by line; lines that are too
-    /// long are cut in pieces.
+    /// Passes on a driver's stderr line by line; overlong lines are split.
     fn read_words(&mut self, key: DriverKey, closed: bool) {
         let child = self.children.get_mut(&key);
         let Some(child) = child else { return };
@@ -440,33 +440,32 @@ impl Shell {
         }
     }
 
-    /// Sends a signal to a driver and all that it has started, also to what has left
-    /// its process group, and to the driver itself when it has.
+    /// Sends a signal to a driver and everything that it has started, including processes that
+    /// left its process group.
     pub(super) fn signal(&mut self, key: DriverKey, signal: Signal) {
         let Some(child) = self.children.get(&key) else {
             return;
         };
-        // After its end its number may be another's.
+        // After its end the pid may be reused.
         if child.has_exited() {
             return;
         }
         let (id, run) = (child.pid(), child.run());
         let pid = Pid::from_raw(id.cast_signed());
         let known = self.known_children();
-        // Looked for first: once a parent has ended, its children may not tell whose
-        // they are.
+        // Collected first: once a parent has ended, its children may be impossible to identify.
         let outside = self.strays.outside_group(pid, run, &known);
         signal_group(id, signal);
         if signal == Signal::SIGKILL || getpgid(Some(pid)) != Ok(pid) {
             let _ = kill(pid, signal);
         }
         for process in outside {
-            // What cannot be verified has another chance when the driver has ended.
+            // A process that cannot be verified is tried again when the driver has ended.
             let _ = super::process::signal(process, signal);
         }
     }
 
-    /// A process has ended, or several have: looks which.
+    /// Child processes have ended: finds out which.
     pub(super) fn reap(&mut self) {
         if self.guard.has_ended() {
             self.guard_lost();
@@ -479,14 +478,14 @@ impl Shell {
         for key in ended {
             let due = Instant::now() + AFTER_EXIT;
             self.alarms.set(Alarm::StreamsLeft.of(key), due);
-            // How it has ended says more.
+            // The exit status tells more.
             self.alarms.clear(Alarm::OutputClosed.of(key));
             self.alarms.clear(Alarm::InputClosed.of(key));
         }
         self.end_strays();
     }
 
-    /// Looks which drivers are over, now that strays may have ended.
+    /// Checks which drivers are finished, now that strays may have ended.
     pub(super) fn finish_ended(&mut self) {
         let children = self.children.iter();
         let ended = children.filter(|(_, child)| child.has_exited());
@@ -496,8 +495,8 @@ impl Shell {
         }
     }
 
-    /// All is over when the process has ended, with what it has started, and all that
-    /// it said has been read.
+    /// A driver is finished when its process and everything that it started have ended, and all
+    /// its output was read.
     fn gone_if_silent(&mut self, key: DriverKey) {
         let strays = &self.strays;
         let over = |child: &Child| {
@@ -528,7 +527,7 @@ impl Shell {
 }
 
 impl Words {
-    /// Passes on a line that was begun, as nothing will end it.
+    /// Passes on the unfinished last line.
     fn say_rest(&self, core: &mut Core, key: DriverKey) {
         if !self.line.is_empty() {
             say(core, key, &self.line);
@@ -545,7 +544,7 @@ fn no_pipes() -> io::Error {
     io::Error::other("the process has no pipes")
 }
 
-/// Whether our child runs. One that does not keeps its number until it is waited for.
+/// Whether our child runs. After its end, its pid stays reserved until it is waited for.
 fn is_running(pid: u32) -> bool {
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     let state = waitid(Id::Pid(Pid::from_raw(pid.cast_signed())), flags);
@@ -554,7 +553,7 @@ fn is_running(pid: u32) -> bool {
 
 fn signal_group(pid: u32, signal: Signal) {
     if let Ok(pid) = i32::try_from(pid) {
-        // Nobody left to signal is what we want.
+        // It is fine if no process is left.
         let _ = killpg(Pid::from_raw(pid), signal);
     }
 }
@@ -578,9 +577,9 @@ fn write_pieces<'a>(
     Some(pipe.write_vectored(&slices[..count]))
 }
 
-/// How many bytes lie in a pipe.
+/// The number of unread bytes in a pipe.
 fn unread(pipe: &Sender) -> usize {
-    // Linux knows it. Where nobody does, the pipe itself is the bound.
+    // Where the system does not tell, the size of the pipe is the only bound.
     ioctl_fionread(pipe).map_or(0, |bytes| bytes as usize)
 }
 
@@ -599,19 +598,19 @@ fn describe(status: ExitStatus) -> Exit {
     }
 }
 
-/// What came of one turn of a driver.
+/// The result of one turn of a driver.
 struct Turn {
-    /// There was nothing but frames.
+    /// There were only valid frames.
     sane: bool,
     frames: usize,
-    /// There may be more whole frames.
+    /// More whole frames may be left.
     unfinished: bool,
-    /// None of many frames led to anything.
+    /// Many frames, none of which had any effect.
     is_junk: bool,
     time: Duration,
 }
 
-/// Gives the whole frames of the buffer to the core, until the turn is over.
+/// Gives whole frames from the buffer to the core, until the turn is over.
 fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> Turn {
     let start = Instant::now();
     let (effects, datagrams) = (core.driver_effects(), core.outbox.datagrams().len());
@@ -645,16 +644,16 @@ fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> Turn {
     turn
 }
 
-/// A frame of so many bytes may name many clients: the clock is looked at after each.
+/// Frames from this length on may name many clients: the clock is checked after each.
 const LONG_FRAME: usize = 1024;
 
-/// Bytes that have been read and not been used up.
+/// Bytes that were read but not used yet.
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// The last frame is not whole.
+    /// The last frame is incomplete.
     partial: bool,
 }
 
@@ -663,121 +662,14 @@ impl Buffer {
         &self.bytes[self.start..self.end]
     }
 
-    /// Where to read to: room for what a pipe holds.
+    /// Where to read to; large enough for the contents of a pipe.
     fn space(&mut self) -> &mut [u8] {
         self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        // At most one frame is incomplete, so this is bounded by the longest.
+        // At most one frame is incomplete, so the longest frame bounds this.
         self.bytes
             .resize(self.bytes.len().max(self.end + READ_BYTES), 0);
         &mut self.bytes[self.end..]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{BufRead, BufReader};
-    use std::os::unix::process::CommandExt;
-    use std::process::{Command, Stdio};
-
-    use super::*;
-    use crate::config::Config;
-    use crate::shell::strays::Strays;
-
-    /// A core whose first driver runs.
-    fn core() -> Core {
-        let now = Instant::now();
-        let mut config = Config::default();
-        config.add_driver("5:0=x").unwrap();
-        let mut core = Core::new(now, &config, 1, std::time::SystemTime::now);
-        core.start(now, vec![]);
-        core.driver_event(now, KEY, Event::Spawned { pid: 1 });
-        core
-    }
-
-    const KEY: DriverKey = DriverKey(0);
-
-    fn buffer(frame: &[u8], frames: usize) -> Buffer {
-        Buffer {
-            bytes: frame.repeat(frames),
-            end: frame.len() * frames,
-            ..Buffer::default()
-        }
-    }
-
-    /// All turns that it takes to work on a buffer.
-    fn turns(core: &mut Core, mut buffer: Buffer) -> Vec<Turn> {
-        let mut turns = Vec::new();
-        loop {
-            let turn = hand_over(core, KEY, &mut buffer);
-            let unfinished = turn.unfinished;
-            turns.push(turn);
-            if !unfinished {
-                assert!(buffer.filled().is_empty());
-                return turns;
-            }
-        }
-    }
-
-    #[test]
-    fn frames_that_lead_to_nothing_are_junk() {
-        let mut core = core();
-        for (frame, is_junk) in [
-            // For the mediator, which cannot read it.
-            (&b"\0\0\0\0"[..], true),
-            // For a client that nobody is.
-            (b"\0\x03\x1a\x01\x63\0\x01x", true),
-            // A PONG.
-            (b"\0\0\0\x02\x10\x03", false),
-        ] {
-            let turns = turns(&mut core, buffer(frame, 10_000));
-            assert_eq!(turns.iter().map(|turn| turn.frames).sum::<usize>(), 10_000);
-            // The last turn may be too short to tell.
-            for turn in turns.iter().filter(|turn| turn.frames >= JUNK_FRAMES) {
-                assert_eq!(turn.is_junk, is_junk, "{frame:?}");
-                assert!(turn.sane);
-            }
-        }
-    }
-
-    #[test]
-    fn a_turn_causes_few_datagrams() {
-        let mut core = core();
-        let from = crate::router::ClientAddress {
-            socket: 0,
-            address: ([127, 0, 0, 1], 1).into(),
-        };
-        // It gets the id after that of the driver.
-        core.datagram(Instant::now(), from, b"\0\x04\x08\x05\x10\0\0\x01x");
-        let mut buffer = buffer(b"\0\x03\x1a\x01\x02\0\x01x", 1000);
-        let turn = hand_over(&mut core, KEY, &mut buffer);
-        assert!(turn.unfinished && !turn.is_junk);
-        let datagrams = core.outbox.datagrams().len();
-        assert!((1..=DRIVER_TURN_DATAGRAMS).contains(&datagrams));
-        assert_eq!(datagrams, turn.frames);
-    }
-
-    #[test]
-    fn a_process_without_its_streams_ends_with_all_that_it_has_started() {
-        let mut process = Command::new("sh")
-            .args(["-c", "sleep 1000 & echo up; wait"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        assert_eq!(lines.next().unwrap().unwrap(), "up");
-        let poll = mio::Poll::new().unwrap();
-        let mut strays = Strays::new(None);
-        let started = Started {
-            process,
-            run: strays.next_run(),
-            slot: Guard::new("amber".into(), strays.token()).reserve(),
-        };
-        assert!(Child::new(poll.registry(), DriverKey(1), started).is_err());
-        // Its child held stdout, too: the end of it is the end of both.
-        assert!(lines.next().is_none());
     }
 }

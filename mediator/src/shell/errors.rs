@@ -1,10 +1,9 @@
-//! What the network says of addresses that we have sent to. IO.
+//! Network errors about addresses that we have sent to. IO.
 //!
-//! A datagram to a closed port comes back as an ICMP error. Linux keeps such
-//! errors in a queue of the socket, each with the address that it is about, and
-//! besides fails the next call on the socket, whomever that one is for:
-//! [`super::sender`] tries again then. Other systems tell only connected sockets,
-//! so there silence is all that there is to go by.
+//! A datagram to a closed port comes back as an ICMP error. Linux keeps such errors in a queue
+//! of the socket, each with its address. In addition it fails the next call on the socket,
+//! whatever its destination; then [`super::sender`] tries again. Other systems report errors to
+//! connected sockets only; there a client's silence is the only sign.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -19,7 +18,7 @@ pub(super) fn keep(socket: &socket2::Socket, is_ipv6: bool) -> io::Result<()> {
     imp::keep(socket, is_ipv6)
 }
 
-/// Takes what is known of addresses, at most a batch; false when nothing is left.
+/// Takes at most one batch of errors. Returns false when none is left.
 pub(super) fn take(
     socket: &impl AsFd,
     each: impl FnMut(std::net::SocketAddr, Unreachable),
@@ -27,8 +26,8 @@ pub(super) fn take(
     imp::take(socket, each)
 }
 
-/// What an error of the system says about the address that a datagram was for;
-/// none when the error is about the datagram.
+/// What a system error says about the destination of a datagram; `None` if the error is about
+/// the datagram itself.
 pub(super) fn classify(error: Errno) -> Option<Unreachable> {
     match error {
         Errno::ECONNREFUSED => Some(PortClosed),
@@ -76,7 +75,7 @@ mod imp {
     ) -> io::Result<bool> {
         let mut control = cmsg_space!(sock_extended_err, sockaddr_in6);
         for _ in 0..DATAGRAMS_PER_TURN {
-            // The beginning of the datagram comes with the error: not needed.
+            // The error comes with the beginning of the datagram, which is not needed.
             let mut datagram = [IoSliceMut::new(&mut [])];
             let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
             let fd = socket.as_fd().as_raw_fd();
@@ -100,7 +99,7 @@ mod imp {
         Ok(true)
     }
 
-    /// Time stamps and the like come through the same queue.
+    /// Time stamps and other messages use the same queue.
     fn meaning(error: &sock_extended_err) -> Option<Unreachable> {
         match error.ee_origin {
             SO_EE_ORIGIN_LOCAL | SO_EE_ORIGIN_ICMP | SO_EE_ORIGIN_ICMP6 => {
@@ -128,7 +127,7 @@ mod imp {
         }
 
         #[test]
-        fn errors_about_addresses_are_told_from_errors_about_datagrams() {
+        fn errors_about_addresses_and_about_datagrams_are_distinguished() {
             const TIMESTAMP: u8 = 4;
             for (origin, errno, expected) in [
                 (SO_EE_ORIGIN_ICMP, Errno::ECONNREFUSED, Some(PortClosed)),

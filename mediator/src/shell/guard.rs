@@ -1,14 +1,13 @@
-//! The net under the stop ladder: a process that ends all drivers when the
-//! mediator is killed and cannot do so itself. IO.
+//! A process that ends all drivers if the mediator is killed and cannot do so itself. IO.
 //!
-//! Mediator and guard share a [`Table`] of the drivers that run, in memory. The
-//! guard's stdin ends when the mediator ends, however that happens. Then the guard
-//! reads the table, sends SIGTERM to each driver and all that it has started, so
-//! that motors can be stopped, and SIGKILL to what is left after a moment.
+//! Mediator and guard share a [`Table`] of the running drivers in memory. The guard's stdin
+//! ends when the mediator ends, however that happens. Then the guard reads the table and sends
+//! SIGTERM to each driver and everything that it has started, so that motors can be stopped.
+//! What is left after a moment gets SIGKILL.
 //!
-//! A table cannot fill up like a pipe can: a guard that was frozen, or is started
-//! later, sees what is true now. Drivers also get SIGTERM by their parent-death
-//! signal, but that does not reach what they have started themselves.
+//! Unlike a pipe, a table cannot fill up: a guard that was frozen, or started later, sees the
+//! present state. Drivers also get SIGTERM by their parent-death signal, but that does not
+//! reach processes that they have started.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -30,12 +29,12 @@ use tracing::warn;
 use super::process::{Process, Stat, all, signal, stat, variable, with_descendants};
 use super::strays::{TAG, is_from};
 
-/// How long drivers have to stop their motors when the mediator was killed.
+/// How long drivers have to stop their motors after the mediator was killed.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long the guard goes on sending SIGKILL to what does not end.
+/// How long the guard repeats SIGKILL for processes that do not end.
 const KILLING: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
-/// A guard that was killed comes back after this.
+/// A killed guard is replaced after this time.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 /// The name of the guard's process. It differs from `amber`, so that
@@ -49,14 +48,14 @@ pub(super) struct Guard {
     /// See [`Table`].
     token: String,
     process: Option<Child>,
-    /// Its end tells the guard that the mediator has ended.
+    /// When this is closed, the guard knows that the mediator has ended.
     stdin: Option<ChildStdin>,
     table: Option<Table>,
-    /// What the table says, or shall say as soon as there is one.
+    /// The contents of the table, or its future contents while there is none.
     entries: Vec<Entry>,
 }
 
-/// A place in the table.
+/// The place of an entry in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(usize);
 
@@ -64,13 +63,13 @@ pub(super) struct Slot(usize);
 enum Entry {
     #[default]
     Free,
-    /// A driver is being started, and writes its number into the table itself.
+    /// A driver is being started, and writes its own pid into the table.
     Reserved,
     Runs(Process),
 }
 
-/// Where a driver announces itself between fork and exec. So there is no moment at
-/// which the mediator can be killed and the guard does not know a driver that runs.
+/// Where a driver writes its pid between fork and exec. So the guard knows every running
+/// driver, even if the mediator is killed at that moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announce {
     pub(super) table: RawFd,
@@ -78,8 +77,8 @@ pub(super) struct Announce {
 }
 
 impl Guard {
-    /// A guard that is yet to be started, as `program guard`, for drivers whose
-    /// tags are from `token`.
+    /// A guard that is not started yet. It runs as `program guard`, and its drivers' tags begin
+    /// with `token`.
     pub(super) fn new(program: PathBuf, token: &str) -> Self {
         Self {
             program,
@@ -91,7 +90,7 @@ impl Guard {
         }
     }
 
-    /// Starts it, or another one. False when that fails.
+    /// Starts the guard, or a replacement. Returns false on failure.
     pub(super) fn start(&mut self) -> bool {
         match self.spawn() {
             Ok(()) => true,
@@ -130,8 +129,7 @@ impl Guard {
         Ok(self.table.insert(table))
     }
 
-    /// A process has ended. True when it was the guard, so that another is to be
-    /// started after [`PAUSE`].
+    /// A process has ended. Returns true if it was the guard: start another after [`PAUSE`].
     pub(super) fn has_ended(&mut self) -> bool {
         let ended = match self.process.as_mut().map(Child::try_wait) {
             None | Some(Ok(None)) => return false,
@@ -148,7 +146,7 @@ impl Guard {
         self.process.as_ref().map(Child::id)
     }
 
-    /// Makes room for a driver that is about to be started.
+    /// Reserves an entry for a driver that is about to be started.
     pub(super) fn reserve(&mut self) -> Slot {
         let free = self.entries.iter().position(|entry| *entry == Entry::Free);
         let slot = Slot(free.unwrap_or(self.entries.len()));
@@ -167,10 +165,10 @@ impl Guard {
         })
     }
 
-    /// The driver runs.
+    /// The driver was started.
     pub(super) fn watch(&mut self, slot: Slot, pid: u32) {
         let pid = Pid::from_raw(pid.cast_signed());
-        // Without its start time the number alone must do.
+        // Without the start time, the pid alone identifies it.
         let start = match stat(pid) {
             Ok(Some(stat)) => stat.process.start,
             _ => UNKNOWN,
@@ -178,8 +176,7 @@ impl Guard {
         self.set(slot, Entry::Runs(Process { pid, start }));
     }
 
-    /// The driver has ended, or could not be started. To be called while its number
-    /// cannot be another's.
+    /// The driver has ended, or could not be started. Call this while its pid cannot be reused.
     pub(super) fn forget(&mut self, slot: Slot) {
         self.set(slot, Entry::Free);
     }
@@ -189,8 +186,8 @@ impl Guard {
         if let Some(table) = &self.table
             && let Err(error) = table.write(slot, entry)
         {
-            // It is in memory, so that was the last of it.
-            warn!(%error, "the guard does not know of a driver");
+            // The table is in memory, so this was the last entry that fits.
+            warn!(%error, "the guard does not know a driver");
         }
     }
 }
@@ -202,15 +199,15 @@ fn miss(why: &str) {
     );
 }
 
-/// The drivers that run, in memory that mediator and guard share: a token in
-/// hexadecimal digits, which the tags of all drivers begin with, and then entries of
-/// [`ENTRY`] bytes: process number, four bytes of nothing, start time.
+/// The running drivers, in memory that mediator and guard share. It begins with a token in
+/// hexadecimal digits, with which the tags of all drivers begin. Then follow entries of
+/// [`ENTRY`] bytes: pid, four zero bytes, start time.
 #[derive(Debug)]
 struct Table(File);
 
 const TOKEN: usize = 16;
 const ENTRY: usize = 16;
-/// The start time of a process of which it is not known.
+/// Stands for an unknown start time.
 const UNKNOWN: u64 = 0;
 
 impl Slot {
@@ -250,11 +247,10 @@ impl Table {
     }
 }
 
-/// The guard itself, what `amber guard` does: waits for the end of stdin. Stdout is
-/// the table.
+/// The guard itself (`amber guard`): waits for the end of stdin. Its stdout is the table.
 pub fn guard() -> ExitCode {
-    // Signals for the terminal's programs are not for us, nor are those by which
-    // a service manager ends all that is left: drivers come first.
+    // The guard must survive signals to the terminal's programs, and those by which a service
+    // manager ends all processes: it ends the drivers first.
     let _ = setsid();
     let _ = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]).thread_block();
     let _ = set_name(NAME);
@@ -266,7 +262,8 @@ pub fn guard() -> ExitCode {
     let mut family = Family::new(token, drivers);
     family.look(Tags::Later);
     let told = family.signal(Signal::SIGTERM, &BTreeSet::new());
-    // The environment of a process that hangs in the system may take long to read.
+    // Reading the environment of a process that hangs in the kernel may take long, so that
+    // follows later.
     family.look(Tags::Now);
     family.signal(Signal::SIGTERM, &told);
     let begin = Instant::now();
@@ -283,14 +280,14 @@ pub fn guard() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Drivers, and what they have started.
+/// Drivers, and the processes that they started.
 struct Family {
     token: String,
     drivers: Vec<Process>,
     members: BTreeSet<Process>,
 }
 
-/// Whether to look at the tags of processes.
+/// Whether to read the tags of processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tags {
     Now,
@@ -306,11 +303,10 @@ impl Family {
         }
     }
 
-    /// Looks who is a member now. Members are the drivers, those in their process
-    /// groups, those with a tag of this mediator, those who have been members, and
-    /// all their descendants.
+    /// Finds the present members: the drivers, their process groups, processes with a tag of
+    /// this mediator, previous members, and all descendants of these.
     fn look(&mut self, tags: Tags) {
-        // When the system does not tell, those who have been members are all we know.
+        // If the system does not tell, only previous members are known.
         let Ok(mut stats) = all() else { return };
         forget_ended(&mut self.drivers, &stats);
         let own = Pid::from_raw(process::id().cast_signed());
@@ -331,17 +327,17 @@ impl Family {
         tag.is_some_and(|tag| is_from(&self.token, &tag))
     }
 
-    /// Signals all members but those who were told before; returns whom it told.
+    /// Signals all members that were not signalled before. Returns the ones that it signalled.
     fn signal(&self, with: Signal, before: &BTreeSet<Process>) -> BTreeSet<Process> {
         let targets: BTreeSet<Process> = self.members.difference(before).copied().collect();
         for target in &targets {
-            // What cannot be verified is tried again, or left alone.
+            // A process that cannot be verified is tried again, or left alone.
             let _ = signal(*target, with);
         }
         targets
     }
 
-    /// Whether one of the members is still there.
+    /// Whether a member still lives.
     fn is_alive(&self) -> bool {
         let mut members = self.members.iter();
         members.any(|member| {
@@ -352,14 +348,14 @@ impl Family {
     }
 }
 
-/// Leaves out drivers that have ended together with all of their group, for then
-/// their number may be another's; and those whose number is.
+/// Removes drivers that have ended with their whole process group, because their pid may be
+/// reused, and those whose pid was reused.
 fn forget_ended(drivers: &mut Vec<Process>, stats: &[Stat]) {
     drivers.retain(|driver| {
         let leader = stats.iter().find(|stat| stat.process.pid == driver.pid);
         match leader {
             Some(leader) => driver.start == UNKNOWN || leader.process.start == driver.start,
-            // As long as a group has members, no process gets its number.
+            // While a process group has members, no process gets its number.
             None => stats.iter().any(|stat| stat.group == driver.pid),
         }
     });
@@ -377,15 +373,15 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_is_true_after_any_number_of_changes() {
+    fn the_table_is_right_after_any_number_of_changes() {
         let mut guard = Guard::new("amber".into(), "0123456789abcdef");
         let early = guard.reserve();
         guard.set(early, Entry::Runs(process(7, 70)));
-        // What came before there was a table is in it, too.
+        // The table also has the entries from before it existed.
         guard.table().unwrap();
         let kept = guard.reserve();
         guard.set(kept, Entry::Runs(process(8, 80)));
-        // A pipe would have been full after some five thousand.
+        // A pipe would be full after about five thousand.
         for pid in 100..20_000 {
             let slot = guard.reserve();
             guard.set(slot, Entry::Runs(process(pid, 1)));
@@ -407,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_that_ended_are_forgotten_and_so_are_reused_numbers() {
+    fn ended_drivers_and_reused_pids_are_forgotten() {
         let stat = |pid, start, group| Stat {
             process: process(pid, start),
             parent: Pid::from_raw(1),

@@ -1,4 +1,4 @@
-//! Asks the system which hosts it knows on its networks. IO.
+//! Asks the system for the hosts on its networks. IO.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use crate::limits::{NEIGHBOURS_AGE, NEWCOMERS_AGE};
 use crate::links::{Interface, Links, Whereabouts};
 
-/// What is known of the networks, kept up to date.
+/// What is known about the networks, kept up to date.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     links: Links,
@@ -16,7 +16,7 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Where an address is, as far as is known.
+    /// The location of an address, as far as known.
     pub(super) fn find(&mut self, now: Instant, address: SocketAddr) -> Whereabouts {
         self.refresh(now, NEIGHBOURS_AGE);
         let found = self.links.find(address);
@@ -26,7 +26,7 @@ impl Neighbours {
         self.links.find(address)
     }
 
-    /// Asks the system again, if what is known is as old as that.
+    /// Asks the system again if the information is older than `age`.
     fn refresh(&mut self, now: Instant, age: Duration) -> bool {
         let recent = |asked: Instant| now.saturating_duration_since(asked) < age;
         let is_old = !self.asked.is_some_and(recent);
@@ -38,12 +38,12 @@ impl Neighbours {
     }
 }
 
-/// The addresses of this machine, as far as the system tells.
+/// The addresses of this machine, as far as the system reports them.
 pub(super) fn own_addresses() -> Vec<IpAddr> {
     interfaces(true).into_iter().map(|i| i.address).collect()
 }
 
-/// All interfaces with their addresses. Empty if the system does not tell.
+/// All interfaces with their addresses. Empty if the system does not report them.
 fn interfaces(resolves: bool) -> Vec<Interface> {
     use nix::net::if_::InterfaceFlags as Flags;
 
@@ -63,12 +63,12 @@ fn interfaces(resolves: bool) -> Vec<Interface> {
     .collect()
 }
 
-/// Without the list of hosts nothing is unresolved.
+/// Without the list of hosts, no address counts as unresolved.
 fn look() -> Links {
     match hosts() {
         Ok(hosts) => Links::new(interfaces(true), hosts),
         Err(error) => {
-            tracing::debug!(%error, "the system does not tell which hosts it knows");
+            tracing::debug!(%error, "the system does not list its neighbours");
             Links::new(interfaces(false), [])
         }
     }
@@ -84,7 +84,7 @@ fn hosts() -> nix::Result<Vec<IpAddr>> {
 
     use crate::links::{DUMP_NEIGHBOURS, Dump, resolved};
 
-    /// What the system says at once, at most.
+    /// The longest message of the system.
     const PART: usize = 32 * 1024;
 
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -93,7 +93,7 @@ fn hosts() -> nix::Result<Vec<IpAddr>> {
     send(netlink.as_raw_fd(), &DUMP_NEIGHBOURS, MsgFlags::empty())?;
     let (mut hosts, mut part) = (Vec::new(), vec![0; PART]);
     loop {
-        // The system answers while we ask, so this never waits.
+        // The system answers during the call, so this never waits.
         let length = recv(netlink.as_raw_fd(), &mut part, MsgFlags::empty())?;
         if length == 0 || resolved(&part[..length], |ip| hosts.push(ip)) == Dump::Over {
             return Ok(hosts);
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_addresses_are_on_this_machine() {
+    fn own_addresses_are_on_this_machine() {
         let mut neighbours = Neighbours::default();
         let now = Instant::now();
         let own = interfaces(true);
@@ -124,7 +124,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_system_tells_its_neighbours() {
+    fn the_system_lists_its_neighbours() {
         hosts().unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! What the system may wake us for. IO.
+//! The sources that can wake the loop. IO.
 
 use std::io;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use mio::{Events, Token};
 
 use crate::router::DriverKey;
 
-/// Something that may be ready.
+/// A source that may be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Datagrams are in one of our sockets.
+    /// One of our sockets has datagrams.
     Socket(usize),
-    /// The error queue of that socket has something.
+    /// The error queue of that socket is not empty.
     Errors(usize),
-    /// The error queue of a sending socket has something.
+    /// The error queue of a sending socket is not empty.
     SendErrors(usize),
     /// A stream of a driver.
     Stream(DriverKey, Stream),
@@ -67,8 +67,8 @@ impl From<Token> for Source {
     }
 }
 
-/// Waits until something is ready, at most for so long. A signal ends it early, but
-/// what is ready is told all the same.
+/// Waits until a source is ready, at most for this long. A signal ends the wait early, but
+/// ready sources are reported all the same.
 pub(super) fn wait(
     poll: &mut mio::Poll,
     events: &mut Events,
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_tell_sources_apart() {
+    fn tokens_identify_sources() {
         let key = DriverKey(4711);
         let sources = [
             Source::Socket(0),

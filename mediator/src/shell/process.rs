@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them, and signals that reach exactly those. IO.
+//! Processes as `/proc` shows them, and signals that reach only the intended process. IO.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
@@ -10,41 +10,41 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
-/// A process that was seen. Its number may be reused after its end, but not
-/// together with its start time: numbers are handed out in turn.
+/// A process. Its pid may be reused after its end, but not with the same start time, because
+/// pids are assigned in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Process {
     pub(super) pid: Pid,
-    /// In clock ticks since the system was started.
+    /// In clock ticks since the system started.
     pub(super) start: u64,
 }
 
-/// What `/proc/PID/stat` says of a process.
+/// The contents of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) process: Process,
     pub(super) parent: Pid,
     pub(super) group: Pid,
-    /// It has ended, but its parent has not taken note yet.
+    /// It has ended, but its parent has not waited for it yet.
     pub(super) is_zombie: bool,
 }
 
-/// Looks at a process; `None` when there is none with this number.
+/// Reads the state of a process; `None` if no process has this pid.
 ///
 /// # Errors
-/// The system does not tell, say because no file descriptors are left.
+/// The system does not report it, for example because no file descriptors are left.
 pub(super) fn stat(pid: Pid) -> io::Result<Option<Stat>> {
     let text = read(Path::new(&format!("/proc/{pid}/stat")))?;
     let Some(text) = text else { return Ok(None) };
     let parsed = parse_stat(pid, &String::from_utf8_lossy(&text));
     parsed.map(Some).ok_or_else(|| {
-        let what = format!("/proc/{pid}/stat has an unknown form");
+        let what = format!("/proc/{pid}/stat has an unknown format");
         io::Error::new(ErrorKind::InvalidData, what)
     })
 }
 
 fn parse_stat(pid: Pid, text: &str) -> Option<Stat> {
-    // The name in parentheses may itself contain anything.
+    // The name in parentheses may contain any characters.
     let (_, rest) = text.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let pid_at = |index: usize| fields.get(index)?.parse().ok().map(Pid::from_raw);
@@ -90,7 +90,7 @@ pub(super) fn children(pid: Pid) -> io::Result<Vec<Pid>> {
         Err(error) if is_gone(&error) => return Ok(children),
         tasks => tasks?,
     };
-    // Each thread has children of its own.
+    // Each thread has its own children.
     for task in tasks {
         let task = match task {
             Err(error) if is_gone(&error) => continue,
@@ -104,8 +104,8 @@ pub(super) fn children(pid: Pid) -> io::Result<Vec<Pid>> {
     Ok(children)
 }
 
-/// What a process has started, and what that has started in turn, without zombies
-/// and the process itself: at most `limit` of them, the oldest generation first.
+/// The descendants of a process, without zombies and the process itself: at most `limit`, the
+/// oldest generation first.
 ///
 /// # Errors
 /// See [`stat`].
@@ -117,7 +117,7 @@ pub(super) fn descendants(root: Pid, limit: usize) -> io::Result<Vec<Stat>> {
             if found.len() == limit {
                 return Ok(found);
             }
-            // The number may have been reused since the list was made.
+            // The pid may have been reused since the list was made.
             let stat = stat(child)?.filter(|stat| stat.parent == parent && !stat.is_zombie);
             if let Some(stat) = stat {
                 found.push(stat);
@@ -128,7 +128,7 @@ pub(super) fn descendants(root: Pid, limit: usize) -> io::Result<Vec<Stat>> {
     Ok(found)
 }
 
-/// All of `stats` that descend from one of `roots`, the roots among them.
+/// All of `stats` that descend from `roots`, including these.
 pub(super) fn with_descendants(stats: &[Stat], roots: BTreeSet<Pid>) -> Vec<Stat> {
     let mut of_parent: BTreeMap<Pid, Vec<Pid>> = BTreeMap::new();
     for stat in stats {
@@ -150,8 +150,8 @@ pub(super) fn with_descendants(stats: &[Stat], roots: BTreeSet<Pid>) -> Vec<Stat
     stats.iter().filter(is_member).copied().collect()
 }
 
-/// The value of a variable in the environment with which a process was started.
-/// `None` also when the process belongs to another user.
+/// The value of a variable in the initial environment of a process. `None` also if the process
+/// belongs to another user.
 ///
 /// # Errors
 /// See [`stat`].
@@ -168,22 +168,22 @@ pub(super) fn variable(pid: Pid, name: &str) -> io::Result<Option<String>> {
     Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
 }
 
-/// Sends a signal to this process, but not to another one that has its number now.
+/// Sends a signal to this process, but not to a later one with the same pid.
 ///
 /// # Errors
-/// It is not known whether the number is still this process's.
+/// It is unknown whether the pid still belongs to this process.
 pub(super) fn signal(target: Process, signal: Signal) -> io::Result<()> {
     let number = rustix::process::Pid::from_raw(target.pid.as_raw());
     let Some(number) = number.filter(|_| target.pid != Pid::from_raw(process::id().cast_signed()))
     else {
         return Ok(());
     };
-    // From here on the descriptor stands for one process, whatever happens to the number.
+    // From here on the descriptor refers to one process, even if the pid is reused.
     let descriptor = pidfd_open(number, PidfdFlags::empty());
     if stat(target.pid)?.is_none_or(|stat| stat.process != target) {
         return Ok(());
     }
-    // That a process ended meanwhile is what we want; one of another user is beyond us.
+    // It is fine if the process has ended. A process of another user cannot be signalled.
     match (
         descriptor,
         rustix::process::Signal::from_named_raw(signal as i32),
@@ -191,7 +191,7 @@ pub(super) fn signal(target: Process, signal: Signal) -> io::Result<()> {
         (Ok(descriptor), Some(signal)) => {
             let _ = pidfd_send_signal(descriptor, signal);
         }
-        // A kernel before 5.3, or one that is out of descriptors.
+        // A kernel before 5.3, or no descriptors left.
         _ => {
             let _ = kill(target.pid, signal);
         }
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_blanks_and_parentheses_do_not_shift_the_fields() {
+    fn process_names_with_blanks_and_parentheses_are_parsed() {
         let text = "7 (a) b) (c) S 3 5 6 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
         let pid = Pid::from_raw(7);
         let stat = parse_stat(pid, text).unwrap();
@@ -253,7 +253,7 @@ mod tests {
         let value = variable(sleep, "AMBER_TEST_VARIABLE").unwrap();
         assert_eq!(value.as_deref(), Some("a=b"));
 
-        // The same number with another start time is another process.
+        // The same pid with another start time is another process.
         let mut reused = found[0].process;
         reused.start += 1;
         signal(reused, Signal::SIGKILL).unwrap();

@@ -1,4 +1,4 @@
-//! Reading the configuration again, beside the data path. IO.
+//! Reads the configuration again on another thread. IO.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::config::{Config, ConfigError};
 use crate::core::Ticket;
 use crate::limits::RELOADS;
 
-/// What a reload has led to: what was done, or what is wrong and what to do.
+/// The result of a reload: a summary, or an error and a hint.
 type Outcome = Result<String, (String, Option<String>)>;
 
-/// Reloads, which are done one after the other.
+/// Reloads; they run one after the other.
 #[derive(Debug)]
 pub(super) struct Reloads {
     /// Wakes the loop when a file was read.
     waker: Arc<Waker>,
-    /// Who waits for an answer, if anybody.
+    /// The requests that wait for an answer, if any.
     waiting: VecDeque<Option<Ticket>>,
     running: Option<Running>,
 }
@@ -44,8 +44,8 @@ impl Reloads {
 }
 
 impl Shell {
-    /// Reads the configuration again as soon as no other reload does; its
-    /// outcome is in the log, and goes to who holds the ticket.
+    /// Reads the configuration again, after any running reload. The result is logged, and sent
+    /// to the holder of the ticket.
     pub(super) fn reload(&mut self, ticket: Option<Ticket>) {
         if self.reloads.waiting.len() < RELOADS {
             self.reloads.waiting.push_back(ticket);
@@ -64,10 +64,10 @@ impl Shell {
             self.tell_service();
             let (sender, read) = mpsc::channel();
             let (hook, waker) = (self.hooks.reload.clone(), self.reloads.waker.clone());
-            // A file may lie where it takes long to be read.
+            // Reading a file may take long.
             let thread = thread::Builder::new().name("reload".into());
             let started = thread.spawn(move || {
-                // Nobody waits for it when the mediator ends.
+                // The receiver is gone when the mediator has ended.
                 let _ = sender.send(hook());
                 let _ = waker.wake();
             });
@@ -89,12 +89,12 @@ impl Shell {
         match read.try_recv() {
             Ok(config) => {
                 let outcome = self.apply(config);
-                // Ready is who has started what is new.
+                // The service is ready when the new drivers were started.
                 self.settle();
                 self.reload_ends(ticket, outcome);
                 self.next_reload();
             }
-            // It wakes us when it is done.
+            // The thread wakes the loop when it is done.
             Err(_) => self.reloads.running = Some(Running { ticket, read }),
         }
     }

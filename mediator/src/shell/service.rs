@@ -1,10 +1,13 @@
-//! The service manager that has started us, such as systemd: told when we are
-//! ready, reload, stop, and that we still go round. IO.
+//! Reports to the service manager that started us, such as systemd: ready, reloading, stopping,
+//! alive. IO.
 //!
-//! Each message is one datagram of `KEY=value` lines, as sd_notify(3) has it.
-//! It is sent from the thread that owns the data path, so a loop that hangs is
-//! noticed; and without waiting, so the manager cannot make it hang. A message
-//! that is lost is made good by the next, which says everything again.
+//! Each message is one datagram of `KEY=value` lines; see sd_notify(3). The thread that owns
+//! the data path sends it, so the watchdog notices a hanging loop. The socket is non-blocking,
+//! so the service manager cannot make the mediator hang. A lost message does no harm, because
+//! the next one repeats everything.
+//!
+//! Own code instead of the crate sd-notify: that opens a new socket for each message and its
+//! send blocks while the service manager's queue is full.
 
 use std::env;
 use std::io;
@@ -21,7 +24,7 @@ use tracing::warn;
 use crate::core::Core;
 use crate::limits::{SERVICE_STATUS_PAUSE, SERVICE_TICK, SERVICE_TICK_MIN};
 
-/// Variables that are meant for us, not for drivers.
+/// Variables for the mediator, not for drivers.
 pub(super) const VARIABLES: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
 
 /// See the [module](self).
@@ -31,7 +34,7 @@ pub(super) struct Service {
     /// The longest time between two messages.
     tick: Duration,
     phase: Phase,
-    /// When it was told last.
+    /// The time of the last message.
     told: Option<Instant>,
 }
 
@@ -45,8 +48,7 @@ enum Phase {
 }
 
 impl Service {
-    /// What the environment says of a service manager; without one, all that
-    /// follows does nothing.
+    /// Reads the environment. Without a service manager, all other methods do nothing.
     pub(super) fn from_env() -> Self {
         let socket = env::var_os("NOTIFY_SOCKET").and_then(|path| {
             connect(path.as_bytes())
@@ -62,7 +64,7 @@ impl Service {
         let watchdog = number("WATCHDOG_USEC").filter(|us| ours && *us > 0);
         Self {
             socket,
-            // Half of what the watchdog allows, within reason.
+            // Half of the watchdog's timeout, within limits.
             tick: watchdog.map_or(SERVICE_TICK, |us| {
                 Duration::from_micros(us / 2).max(SERVICE_TICK_MIN)
             }),
@@ -71,7 +73,7 @@ impl Service {
         }
     }
 
-    /// Everything runs; also after a reload.
+    /// All drivers were started; also after a reload.
     pub(super) fn ready(&mut self) {
         if !matches!(self.phase, Phase::Stopping { .. }) {
             self.phase = Phase::Ready;
@@ -85,23 +87,23 @@ impl Service {
         }
     }
 
-    /// We end, which may take so long.
+    /// The mediator is stopping, which may take this long.
     pub(super) fn stopping(&mut self, patience: Duration) {
         self.phase = Phase::Stopping { patience };
     }
 
-    /// Tells how we are. Returns when to do so again, as the watchdog wants it.
+    /// Sends the state. Returns when to send it again for the watchdog.
     pub(super) fn tell(&mut self, core: &Core) -> Option<Instant> {
         let socket = self.socket.as_ref()?;
         let text = message(self.phase, &core.summary(), monotonic());
-        // A full socket is one more reason for the next message.
+        // If the socket is full, the next message replaces this one.
         let _ = socket.send(text.as_bytes());
         let now = Instant::now();
         self.told = Some(now);
         Some(now + self.tick)
     }
 
-    /// What there is to see may be different now. Returns when to tell it.
+    /// The state may have changed. Returns when to send it.
     pub(super) fn changed(&self) -> Option<Instant> {
         Some(self.told? + self.tick.min(SERVICE_STATUS_PAUSE))
     }
@@ -123,7 +125,7 @@ fn message(phase: Phase, status: &str, now: Duration) -> String {
     let phase = match phase {
         Phase::Starting => String::new(),
         Phase::Ready => "READY=1\n".into(),
-        // `Type=notify-reload` wants to know which reload this is.
+        // `Type=notify-reload` needs to know when this reload began.
         Phase::Reloading => format!("RELOADING=1\nMONOTONIC_USEC={}\n", now.as_micros()),
         Phase::Stopping { patience } => {
             format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\n", patience.as_micros())
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_say_how_far_we_are() {
+    fn messages_contain_the_phase() {
         let now = Duration::from_micros(7);
         let patience = Duration::from_secs(3);
         for (phase, expected) in [
@@ -162,7 +164,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn both_kinds_of_addresses_are_understood() {
+    fn path_and_abstract_addresses_both_work() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let name = format!("amber-test-{}", process::id());

@@ -1,4 +1,4 @@
-//! Starting the process of a driver. IO.
+//! Starts the process of a driver. IO.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ pub(super) struct SpawnError {
     pub(super) hint: String,
 }
 
-/// What to do when a driver could not get its streams.
+/// The hint if a driver could not get its pipes.
 pub(super) const NO_FILES: &str = "the mediator, or the system, has no file descriptors left: see \
      `ulimit -n`; of a service it is `LimitNOFILE=`";
 
@@ -35,8 +35,8 @@ pub(super) struct Started {
     pub(super) slot: Slot,
 }
 
-/// Starts a driver in a process group of its own, with pipes to all three of
-/// its standard streams. The guard knows it, and its tag is in its environment.
+/// Starts a driver in its own process group, with pipes for its three standard streams. The
+/// guard knows the process, and its environment has a tag.
 pub(super) fn spawn(
     config: &DriverConfig,
     amber: &Path,
@@ -101,8 +101,8 @@ fn start(
     command.spawn().map_err(|error| explain(&error, &program))
 }
 
-/// `amber` is this very binary; paths are relative to the driver's directory;
-/// plain names are looked up by the system.
+/// `amber` is this binary, paths are relative to the driver's directory, and the system looks
+/// up plain names.
 fn program(word: &str, directory: Option<&Path>, amber: &Path) -> PathBuf {
     match directory {
         _ if word == "amber" => amber.to_owned(),
@@ -145,22 +145,22 @@ fn is_out_of_files(error: &io::Error) -> bool {
     matches!(code, Some(Errno::EMFILE | Errno::ENFILE))
 }
 
-/// A driver gets SIGTERM when we die, even if we are killed; and the guard
-/// knows it before its program runs.
+/// The driver gets SIGTERM when the mediator dies, even if it is killed; and the guard knows it
+/// before its program runs.
 #[allow(unsafe_code)]
 fn die_with_parent(command: &mut Command, announce: Option<Announce>) {
     let parent = getpid();
     let in_child = move || {
         set_pdeathsig(Signal::SIGTERM)?;
         if getppid() != parent {
-            // We died before the signal was set up.
+            // The mediator died before the signal was set up.
             return Err(io::Error::from(ErrorKind::BrokenPipe));
         }
         if let Some(Announce { table, offset }) = announce {
             // SAFETY: the guard's table is open: the parent, of which this is a
             // copy, held it when it started us, and nothing here closes it.
             let table = unsafe { BorrowedFd::borrow_raw(table) };
-            // The mediator writes the same as soon as it knows the number.
+            // The mediator writes the same as soon as it knows the pid.
             let _ = pwrite(table, &getpid().as_raw().to_ne_bytes(), offset);
         }
         Ok(())
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn start_errors_name_what_is_missing() {
         for (code, program, error, hint) in [
             (Errno::ENOENT, "x", "there is no program x", "PATH"),
             (Errno::ENOENT, "./x", "there is no file ./x", "path"),

@@ -1,12 +1,12 @@
-//! Ends what drivers have started and left behind. IO.
+//! Ends processes that drivers have started and left behind. IO.
 //!
-//! A process that a driver has started may leave the driver's process group, and
-//! may be orphaned by the end of its parent. The mediator adopts such orphans: it is
-//! a subreaper. Whose an orphan is, its environment says: each process of a driver
-//! has a tag in it ([`TAG`]) and passes it on to what it starts. An orphan of a driver
-//! that has ended is a stray: it gets SIGKILL, and so do its descendants.
+//! A process that a driver has started may leave the driver's process group, and becomes an
+//! orphan when its parent ends. The mediator is a subreaper, so it adopts such orphans. Their
+//! environment tells where they belong: each process of a driver has a tag ([`TAG`]) and passes
+//! it on. An orphan of a driver that has ended is a stray: it gets SIGKILL, and so do its
+//! descendants.
 //!
-//! An orphan without a tag may be of any driver. It is a stray when no driver runs.
+//! An orphan without a tag may belong to any driver. It is a stray when no driver runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -24,12 +24,12 @@ use super::process::{Process, Stat, children, descendants, signal, stat, variabl
 use super::{Alarm, Shell};
 use crate::limits::{FAMILY_PROCESSES, ORPHANS_PER_TURN};
 
-/// The variable that tells by which start of a driver a process was started.
+/// The variable that identifies the start of the driver that a process belongs to.
 pub(super) const TAG: &str = "AMBER_STARTED_BY";
 
-/// The pause between two looks for strays doubles from here, while there are any ...
+/// The pause between two checks for strays doubles from here, while there are any ...
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-/// ... to here: then only the system itself can keep them from ending.
+/// ... to here: then only the kernel can keep them from ending.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// One start of a driver.
@@ -42,21 +42,21 @@ pub(super) struct Strays {
     token: String,
     runs: u64,
     own: Pid,
-    /// Children that this process had before it was a mediator. `None` when the
-    /// system does not show processes, or leaves orphans to another one.
+    /// Children that this process had before it became a mediator. `None` if the system does
+    /// not list processes, or gives orphans to another process.
     inherited: Option<BTreeSet<Pid>>,
-    /// By whom our orphans were started, as far as known. They keep their numbers
-    /// until we take note of their end.
+    /// Our orphans, each with the driver start that it belongs to, if known. Their pids are not
+    /// reused until we wait for them.
     orphans: BTreeMap<Pid, Option<Run>>,
-    /// The runs of which there were strays when we last looked.
+    /// Driver starts with strays at the last check.
     left: BTreeSet<Option<Run>>,
-    /// We could not look at all orphans the last time.
+    /// The last check could not see all orphans.
     is_unsure: bool,
     pause: Duration,
 }
 
 impl Strays {
-    /// Has this process adopt the orphans of all that it starts.
+    /// Makes this process adopt all orphans of its descendants.
     pub(super) fn adopt() -> Self {
         let adopted = children(own_pid()).and_then(|children| {
             set_child_subreaper(true)?;
@@ -70,7 +70,7 @@ impl Strays {
 
     pub(super) fn new(inherited: Option<BTreeSet<Pid>>) -> Self {
         Self {
-            // Different in each mediator, and from each of its starts to the next.
+            // Differs between mediators, and between starts of one mediator.
             token: format!("{:016x}", RandomState::new().build_hasher().finish()),
             runs: 0,
             own: own_pid(),
@@ -106,20 +106,20 @@ impl Strays {
         self.is_unsure || !self.left.is_empty()
     }
 
-    /// Whether there were strays of a run when we last looked.
+    /// Whether there were strays of a driver start at the last check.
     pub(super) fn are_left_of(&self, run: Run) -> bool {
         self.left.contains(&Some(run))
     }
 
-    /// What a driver has started, as far as it is not in the driver's process group.
-    /// `known` are our children of which others take note.
+    /// The processes that a driver has started outside its process group. `known` are our
+    /// children that are handled elsewhere.
     pub(super) fn outside_group(
         &mut self,
         driver: Pid,
         run: Run,
         known: &BTreeSet<Pid>,
     ) -> Vec<Process> {
-        // What cannot be seen now has another chance when the driver has ended.
+        // Processes that cannot be seen now are tried again when the driver has ended.
         let family = self.family(driver, run, known).unwrap_or_default();
         let outside = family.iter().filter(|member| member.group != driver);
         outside.map(|member| member.process).collect()
@@ -136,8 +136,8 @@ impl Strays {
         Ok(family)
     }
 
-    /// Takes note of orphans that have come, and of those that have ended. False when
-    /// there are more than fit into one turn.
+    /// Registers new orphans and waits for those that have ended. Returns false if there are
+    /// more than fit into one turn.
     fn look(&mut self, known: &BTreeSet<Pid>) -> io::Result<bool> {
         let Some(inherited) = &self.inherited else {
             return Ok(true);
@@ -172,20 +172,20 @@ impl Strays {
         let strays = self.orphans.iter().filter(|(_, of)| is_stray(of));
         self.left = strays.clone().map(|(_, of)| *of).collect();
         for (stray, _) in strays.take(ORPHANS_PER_TURN) {
-            // Its descendants first: as orphans they might not tell whose they are.
+            // Its descendants first: as orphans they might be impossible to identify.
             for member in descendants(*stray, FAMILY_PROCESSES)? {
                 signal(member.process, Signal::SIGKILL)?;
             }
-            debug!(pid = %stray, "SIGKILL to what a driver has left behind");
-            // It is our child, so its number is its own.
+            debug!(pid = %stray, "sent SIGKILL to a process that a driver left behind");
+            // It is our child, so its pid is not reused.
             let _ = kill(*stray, Signal::SIGKILL);
         }
         self.is_unsure = !saw_all;
         Ok(())
     }
 
-    /// Whether whatever we find was started by a driver: unless we had children
-    /// before, or all orphans of a container end up with us.
+    /// Whether every unknown orphan was started by a driver. That is not so if we had other
+    /// children before, or if we adopt all orphans of a container.
     fn all_are_of_drivers(&self) -> bool {
         self.own.as_raw() != 1 && self.inherited.as_ref().is_some_and(BTreeSet::is_empty)
     }
@@ -202,7 +202,7 @@ pub(super) fn is_from(token: &str, tag: &str) -> bool {
 }
 
 impl Shell {
-    /// Our children of which others take note.
+    /// Our children that are handled elsewhere.
     pub(super) fn known_children(&self) -> BTreeSet<Pid> {
         let children = self.children.values();
         let unreaped = children.filter(|child| !child.has_exited());
@@ -210,8 +210,8 @@ impl Shell {
         pids.map(|pid| Pid::from_raw(pid.cast_signed())).collect()
     }
 
-    /// Ends what drivers that have ended have left behind. Looks again after a
-    /// pause, or the next time that a child ends, while there is anything.
+    /// Ends processes that ended drivers have left behind. While there are any, checks again
+    /// after a pause, or when the next child ends.
     pub(super) fn end_strays(&mut self) {
         let children = self.children.values();
         let running = children.filter(|child| !child.has_exited());
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_tells_the_mediator_and_the_start_of_the_driver() {
+    fn a_tag_identifies_the_mediator_and_the_start_of_the_driver() {
         let mut strays = Strays::new(None);
         strays.token = "0123456789abcdef".into();
         strays.next_run();

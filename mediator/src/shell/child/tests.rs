@@ -1,0 +1,103 @@
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use super::*;
+use crate::config::Config;
+use crate::shell::strays::Strays;
+
+/// A core with a running driver.
+fn core() -> Core {
+    let now = Instant::now();
+    let mut config = Config::default();
+    config.add_driver("5:0=x").unwrap();
+    let mut core = Core::new(now, &config, 1, std::time::SystemTime::now);
+    core.start(now, vec![]);
+    core.driver_event(now, KEY, Event::Spawned { pid: 1 });
+    core
+}
+
+const KEY: DriverKey = DriverKey(0);
+
+fn buffer(frame: &[u8], frames: usize) -> Buffer {
+    Buffer {
+        bytes: frame.repeat(frames),
+        end: frame.len() * frames,
+        ..Buffer::default()
+    }
+}
+
+/// All turns for the contents of a buffer.
+fn turns(core: &mut Core, mut buffer: Buffer) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    loop {
+        let turn = hand_over(core, KEY, &mut buffer);
+        let unfinished = turn.unfinished;
+        turns.push(turn);
+        if !unfinished {
+            assert!(buffer.filled().is_empty());
+            return turns;
+        }
+    }
+}
+
+#[test]
+fn frames_without_any_effect_are_junk() {
+    let mut core = core();
+    for (frame, is_junk) in [
+        // For the mediator, which cannot read it.
+        (&b"\0\0\0\0"[..], true),
+        // For an unknown client.
+        (b"\0\x03\x1a\x01\x63\0\x01x", true),
+        // A PONG.
+        (b"\0\0\0\x02\x10\x03", false),
+    ] {
+        let turns = turns(&mut core, buffer(frame, 10_000));
+        assert_eq!(turns.iter().map(|turn| turn.frames).sum::<usize>(), 10_000);
+        // The last turn may be too short to tell.
+        for turn in turns.iter().filter(|turn| turn.frames >= JUNK_FRAMES) {
+            assert_eq!(turn.is_junk, is_junk, "{frame:?}");
+            assert!(turn.sane);
+        }
+    }
+}
+
+#[test]
+fn a_turn_sends_a_bounded_number_of_datagrams() {
+    let mut core = core();
+    let from = crate::router::ClientAddress {
+        socket: 0,
+        address: ([127, 0, 0, 1], 1).into(),
+    };
+    // Its id follows that of the driver.
+    core.datagram(Instant::now(), from, b"\0\x04\x08\x05\x10\0\0\x01x");
+    let mut buffer = buffer(b"\0\x03\x1a\x01\x02\0\x01x", 1000);
+    let turn = hand_over(&mut core, KEY, &mut buffer);
+    assert!(turn.unfinished && !turn.is_junk);
+    let datagrams = core.outbox.datagrams().len();
+    assert!((1..=DRIVER_TURN_DATAGRAMS).contains(&datagrams));
+    assert_eq!(datagrams, turn.frames);
+}
+
+#[test]
+fn a_process_without_streams_is_killed_with_its_children() {
+    let mut process = Command::new("sh")
+        .args(["-c", "sleep 1000 & echo up; wait"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "up");
+    let poll = mio::Poll::new().unwrap();
+    let mut strays = Strays::new(None);
+    let started = Started {
+        process,
+        run: strays.next_run(),
+        slot: Guard::new("amber".into(), strays.token()).reserve(),
+    };
+    assert!(Child::new(poll.registry(), DriverKey(1), started).is_err());
+    // Its child held stdout, too, so both have ended.
+    assert!(lines.next().is_none());
+}
