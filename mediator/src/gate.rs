@@ -1,26 +1,26 @@
 //! How much may lie unread in the pipe of a driver. PURE.
 //!
-//! What is in a pipe can neither be overtaken nor dropped. A pipe holds 64 KiB:
-//! of short commands to a driver that takes a millisecond for each, that is
-//! most of a second, in which a newcomer waits and the commands grow stale. So a
-//! driver gets little ahead, and all else waits in its [queue](crate::queue), where
-//! clients take turns and the news of a death overtakes commands:
+//! Frames in a pipe can neither be overtaken nor dropped. A pipe holds 64 KiB: for short
+//! commands to a driver that takes a millisecond each, that is most of a second, in which a
+//! newcomer waits and commands become stale. So a driver gets little ahead. Everything else
+//! waits in its [queue](crate::queue), where clients take turns and CLIENT_DIED overtakes
+//! commands:
 //!
-//! - A driver whose pace is not known yet gets [`AHEAD_BYTES_FIRST`].
-//! - A driver that **answers** tells us at once that it goes on. It gets ahead what it
-//!   takes in [`AHEAD`], and one frame at least.
-//! - A driver that is **silent** is looked at from time to time, and gets what it
-//!   takes until then ([`AHEAD_SILENT`]), and one frame at least.
+//! - A driver of unknown speed gets [`AHEAD_BYTES_FIRST`].
+//! - A driver that **answers** shows at once that it continues. It gets what it takes in
+//!   [`AHEAD`], and at least one frame.
+//! - A driver that is **silent** is checked from time to time. It gets what it takes until the
+//!   next check ([`AHEAD_SILENT`]), and at least one frame.
 //!
-//! All of it is learned. The gate closes when as much is unread as is allowed. It opens
-//! when a look at the pipe shows that less is unread; the driver is looked at when it
-//! says something, and after a pause. What it took since the gate closed is its pace.
-//! When nothing is left, it might have taken more, and gets more ahead. A driver that
-//! has mostly said something when it has taken something answers.
+//! All of this is learned. The gate closes when as much is unread as is allowed. It opens when
+//! a check of the pipe shows that less is unread. The pipe is checked when the driver writes a
+//! frame, and after a pause. The bytes that the driver took since the gate closed give its
+//! speed. If none are left, it might have taken more, and is allowed more. A driver that has
+//! usually written a frame after it took one counts as answering.
 //!
-//! On a busy machine a fast driver seems slow: each frame takes as long as both sides
-//! need to notice each other. So once in `TURNS_UNTIL_PROBE` turns three frames go
-//! at once. When the pace rises with them, the driver gets more.
+//! On a busy machine a fast driver seems slow: each frame takes as long as both sides need to
+//! notice each other. So once in `TURNS_UNTIL_PROBE` turns three frames go at once. If the
+//! speed rises with them, the driver is allowed more.
 
 #[cfg(test)]
 mod tests;
@@ -32,79 +32,78 @@ use crate::limits::{
     AHEAD_SILENT,
 };
 
-/// So often a driver must have said something when it took something, less the times
-/// when it had not, before it counts as one that answers.
+/// A driver counts as answering if it wrote a frame after it took something this many times
+/// more often than it did not.
 const ANSWERS_LIKELY: u8 = 2;
 
-/// More answers than this count no more: a driver that falls silent is noticed soon.
+/// The score is capped here, so that a driver that becomes silent is noticed soon.
 const ANSWERS_MAX: u8 = 4;
 
-/// Turns of a driver that gets one frame at a time until three go at once: hardly
-/// one newcomer in a hundred meets them.
+/// A driver that gets one frame at a time gets three at once after this many turns: so hardly
+/// one newcomer in a hundred is affected.
 const TURNS_UNTIL_PROBE: u32 = 512;
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Gate {
-    /// It is open while less than this is unread.
+    /// The gate is open while less than this is unread.
     allowed: usize,
-    /// What is unread at most.
+    /// Upper bound of the unread bytes.
     unread: usize,
-    /// Since when the driver has had something to read all the time.
+    /// Since when the driver has always had something to read.
     busy: Option<Busy>,
-    /// Excess over what was allowed, written to complete a frame, which so is at
-    /// least as long.
+    /// Excess over the allowance, written to complete a frame. The frame is at least that long.
     beyond: usize,
-    /// Since when it has taken everything each time.
+    /// Since when it has taken everything at each check.
     eager: Option<Eager>,
     voice: Voice,
     probe: Probe,
-    /// When the pipe was looked at last.
+    /// The time of the last check of the pipe.
     looked: Option<Instant>,
-    /// How long until it is looked at again, when nothing is heard.
+    /// The pause until the next check, if the driver writes nothing.
     pause: Duration,
 }
 
 #[derive(Debug)]
 struct Busy {
     since: Instant,
-    /// What there was to read then, and has come since.
+    /// The unread bytes at that time, and all written since.
     bytes: usize,
-    /// It has not taken all in time before, so how soon it takes the rest says nothing.
+    /// At the last check it had not taken everything in time, so the time for the rest tells
+    /// nothing.
     late: bool,
 }
 
-/// A driver that has taken everything each time when it is looked at: it may have waited
-/// for more.
+/// A driver that has taken everything at each check: it may have waited for more.
 #[derive(Debug)]
 struct Eager {
     since: Instant,
-    /// What was written since then.
+    /// Bytes written since then.
     bytes: usize,
     /// Bytes added by the most recent write.
     last: usize,
-    /// It has said something since that was written.
+    /// It has written a frame since that write.
     said: bool,
 }
 
-/// Whether the driver answers what it takes.
+/// Whether the driver writes a frame after it takes one.
 #[derive(Debug, Default)]
 struct Voice {
-    /// It has said something since it was judged last.
+    /// It has written a frame since the last judgement.
     heard: bool,
-    /// It has taken something since.
+    /// It has taken something since then.
     took: bool,
     judged: Option<Instant>,
-    /// How often it had said something, less the times when it had not.
+    /// How often it had written a frame, minus how often it had not.
     answers: u8,
 }
 
-/// Whether a driver that gets little ahead would take more.
+/// Tests whether a driver that gets little ahead would take more.
 #[derive(Debug, Default)]
 struct Probe {
     /// Turns since the last attempt.
     turns: u32,
-    /// The pace with less ahead, in bytes per second, while an attempt lasts.
+    /// The speed with less ahead, in bytes per second, during an attempt.
     before: Option<f64>,
 }
 
@@ -125,11 +124,11 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// How many bytes may be written now, and to finish the frame in which
-    /// they end. `look` says how many lie in the pipe; it and the clock are asked
-    /// only when it matters.
+    /// The number of bytes that may be written now; the frame in which they end may be
+    /// completed. `look` returns the unread bytes in the pipe. It and the clock are called only
+    /// when necessary.
     pub fn room(&mut self, now: impl FnOnce() -> Instant, look: impl FnOnce() -> usize) -> usize {
-        // The first look is the time from which the next one is due.
+        // The first check starts the pause until the next.
         if self.looked.is_some() && self.busy.is_none() && self.unread < self.allowed {
             return self.allowed - self.unread;
         }
@@ -137,7 +136,7 @@ impl Gate {
         self.allowed.saturating_sub(self.unread)
     }
 
-    /// So many were written, of what there was [room](Self::room) for.
+    /// This many bytes were written.
     pub fn wrote(&mut self, bytes: usize) {
         self.beyond = bytes.saturating_sub(self.allowed.saturating_sub(self.unread));
         self.unread += bytes;
@@ -149,8 +148,8 @@ impl Gate {
         }
     }
 
-    /// A whole frame has come from the driver, or several. When something waits
-    /// for it, it is time to ask for [room](Self::room).
+    /// The driver has written one or more whole frames. If frames wait for it, ask for
+    /// [room](Self::room).
     pub fn said(&mut self) {
         if let Some(eager) = &mut self.eager {
             eager.said = true;
@@ -158,8 +157,8 @@ impl Gate {
         self.voice.heard = true;
     }
 
-    /// When to ask for [room](Self::room) again, if the driver says nothing until then.
-    /// None when it is open: then only the pipe itself can be full.
+    /// When to ask for [room](Self::room) again, if the driver writes nothing until then.
+    /// `None` if the gate is open: then only the pipe itself can be full.
     pub fn look_at(&self) -> Option<Instant> {
         let looked = self.looked?;
         (self.unread >= self.allowed).then(|| looked + self.pause)
@@ -215,12 +214,12 @@ impl Gate {
         }
     }
 
-    /// It has taken all that it had to read, and was waiting for us, unless this was one
-    /// slow frame. Of that only what is beyond the time that is allowed is known.
+    /// It has taken all that it had to read, and was waiting for us, unless this was one slow
+    /// frame. For a slow frame only the time beyond the allowed time is known.
     fn learn_of_turn(&mut self, taken: usize, ahead: Duration, time: Duration) {
         let is_slow = self.beyond >= part(taken, AHEAD, time);
         if time > AHEAD_LOOK / 2 && !is_slow {
-            // It waited for long, so this was no answer, or we are late ourselves.
+            // It waited for long: this was no answer, or the mediator itself is late.
             self.voice.answers = self.voice.answers.saturating_sub(2);
         }
         self.allow_more(taken, ahead, time);
@@ -232,7 +231,7 @@ impl Gate {
         self.allowed = self.allowed.max(self.probe.turn(pace, taken));
     }
 
-    /// It has taken all that there was.
+    /// It has taken everything.
     fn learn_of_eager(&mut self, now: Instant, ahead: Duration) {
         let eager = self.eager.get_or_insert(Eager::since(now));
         let (done, time) = (eager.done(), now.duration_since(eager.since));
@@ -242,8 +241,7 @@ impl Gate {
         self.allow_more(done, ahead, time);
     }
 
-    /// It has taken so much in some time, and is to have ahead at least what it takes in
-    /// another.
+    /// It has taken `taken` bytes in `time`: allows at least what it takes in `ahead`.
     fn allow_more(&mut self, taken: usize, ahead: Duration, time: Duration) {
         let twice = 2 * self.allowed.max(taken);
         let more = twice.min(2 * part(taken, ahead, time)).min(AHEAD_BYTES);
@@ -254,7 +252,7 @@ impl Gate {
     }
 }
 
-/// What of so many bytes that were taken in some time falls to another time.
+/// The share of `bytes`, taken in `time`, that falls to another time.
 fn part(bytes: usize, of: Duration, time: Duration) -> usize {
     let time = time.max(Duration::from_micros(1));
     (bytes as f64 * of.as_secs_f64() / time.as_secs_f64()) as usize
@@ -275,8 +273,8 @@ impl Eager {
         (self.last, self.said) = (bytes, false);
     }
 
-    /// What it is done with. It may have taken what was written last and not be done with
-    /// that, unless it has answered.
+    /// The bytes that it has finished. It may have taken the last write without finishing it,
+    /// unless it has answered.
     fn done(&self) -> usize {
         match self.said {
             true => self.bytes,
@@ -286,7 +284,7 @@ impl Eager {
 }
 
 impl Voice {
-    /// Silence counts only when there was time to say something.
+    /// Silence counts only if there was time to answer.
     fn judge(&mut self, now: Instant, took: bool) {
         self.took |= took;
         let judged = *self.judged.get_or_insert(now);
@@ -305,8 +303,8 @@ impl Voice {
 }
 
 impl Probe {
-    /// It has taken so much in one turn, at this pace. How much it may have ahead
-    /// for the sake of an attempt.
+    /// It has taken this much in one turn, at this speed. Returns how much it may have ahead
+    /// for an attempt.
     fn turn(&mut self, pace: f64, taken: usize) -> usize {
         if let Some(before) = self.before.take() {
             let is_faster = 2.0 * pace > 3.0 * before;

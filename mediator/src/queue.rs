@@ -1,24 +1,22 @@
-//! What waits for one driver. PURE.
+//! The frames that wait for one driver. PURE.
 //!
-//! While the pipe takes everything, frames are gathered in one buffer and
-//! written at once. When either is full the rest waits per client: clients take
-//! turns, so that none of them fills the driver alone, and beyond the bounds
-//! the *oldest* frame of whoever has most waiting is dropped, because a stale
-//! motion command is worse than none. Life-cycle frames (a client died, PING)
-//! go before all others and are never dropped. What still waits from a client
-//! that died, or for a device that it left, is dropped: nothing of it comes after
-//! the news. A frame of which the pipe has taken a part is always finished.
+//! While the pipe takes everything, frames are gathered in one buffer and written at once. When
+//! the pipe or the buffer is full, the rest waits per client. Clients take turns, so no client
+//! can keep the driver busy alone. Beyond the bounds, the client with most waiting loses its
+//! *oldest* frame, because a stale motion command is worse than none. Life-cycle frames
+//! (CLIENT_DIED, PING) go first and are never dropped. When a client dies or leaves a device,
+//! its frames that still wait are dropped: none arrives after that news. A frame that the pipe
+//! has taken in part is always completed.
 //!
-//! A driver is told of the end of a client exactly when the pipe has taken a frame
-//! of that client, or a part of one. Until then the client is a newcomer: either
-//! all its frames wait (`unseen`), or the first of them is in the batch and not yet
-//! written (`offered`).
+//! A driver is told about the end of a client exactly if the pipe has taken at least part of
+//! one of its frames. Until then the client is a newcomer: either all its frames wait
+//! (`unseen`), or the first of them is in the batch but not yet written (`offered`).
 //!
-//! The lane of life-cycle frames has no bound of its own. It hardly grows
-//! longer than there are clients, because a client of which the driver has not
-//! been offered anything needs no obituary ([`Queue::forget_unseen`]), and
-//! nothing of new clients is offered before the lane is empty. If it grows too
-//! long all the same, the driver does not read: [`Queue::is_deaf`].
+//! Life-cycle frames have no bound of their own. There are hardly more of them than clients: a
+//! client of which the driver was offered nothing needs no CLIENT_DIED
+//! ([`Queue::forget_unseen`]), and no frame of a new client is offered before the life-cycle
+//! frames are written. If there are too many all the same, the driver does not read:
+//! [`Queue::is_deaf`].
 
 #[cfg(test)]
 mod tests;
@@ -36,39 +34,39 @@ use crate::hash::{Map, Set};
 use crate::limits;
 use crate::router::Host;
 
-/// Which frames give way when there are too many.
+/// The kind of a frame, which decides its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// From the mediator itself: first in line, never dropped.
+    /// From the mediator itself: goes first, is never dropped.
     LifeCycle,
-    /// The same, and says that this client died.
+    /// A life-cycle frame that says that this client died.
     ClientDied(ClientId),
-    /// The same, and says that this client left the device that the header
-    /// names, while it uses others of the same process.
+    /// A life-cycle frame that says that this client left the device in the header, while it
+    /// uses others of the same process.
     Left(ClientId),
     /// From a client, or from another driver.
     Client(ClientId),
-    /// The same, and this process has not heard of the client yet.
+    /// From a client of which this process has not been told yet.
     NewClient(ClientId),
 }
 
-/// Those who share turns: the clients of a host, however many they are.
+/// A participant in the turns: all clients of a host together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Source {
-    /// The clients of a machine.
+    /// The clients of one machine.
     Host(Host),
-    /// One by itself: a driver that asks other drivers.
+    /// A driver that sends requests to other drivers.
     Alone(ClientId),
 }
 
 /// The bounds of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Client frames that may wait.
+    /// Most client frames that may wait.
     pub frames: usize,
-    /// Bytes of client frames that may wait.
+    /// Most bytes of client frames that may wait.
     pub bytes: usize,
-    /// Life-cycle frames that may wait before the driver counts as hung.
+    /// Most life-cycle frames that may wait before the driver counts as hung.
     pub life_cycle: usize,
 }
 
@@ -82,17 +80,17 @@ impl Default for Bounds {
     }
 }
 
-/// What became of frames: at any time, `queued` is the sum of all others and of
+/// What happened to all frames. At any time, `queued` is the sum of the other counters and
 /// [`Queue::len`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Frames that came in.
     pub queued: u64,
-    /// Frames that the pipe has taken, whole.
+    /// Frames that the pipe has taken completely.
     pub written: u64,
-    /// Dropped because too much waited.
+    /// Dropped because the queue was full.
     pub dropped_full: u64,
-    /// Dropped because their client died first.
+    /// Dropped because their client died or left the device.
     pub dropped_client_gone: u64,
     /// Dropped because the driver ended first, or closed its stdin.
     pub dropped_driver_gone: u64,
@@ -112,27 +110,27 @@ impl AddAssign for Tally {
 #[derive(Debug)]
 pub struct Queue {
     bounds: Bounds,
-    /// What is offered to the pipe: whole frames, in order.
+    /// The frames that are offered to the pipe, in order.
     batch: Vec<Offered>,
     /// The bytes of the frames in `batch` that have none of their own, in order.
     bytes: Vec<u8>,
-    /// How many bytes of `batch` the pipe has taken.
+    /// The number of bytes of `batch` that the pipe has taken.
     written: usize,
-    /// How many bytes more may be gathered for the pipe.
+    /// The number of bytes that may still be gathered for the pipe.
     room: usize,
-    /// The pipe is full: wait until it says otherwise.
+    /// The pipe is full: wait until it is writable.
     blocked: bool,
     life_cycle: VecDeque<(Lane, Box<[u8]>)>,
-    /// Whose death is told in `life_cycle`.
+    /// Clients with a CLIENT_DIED in `life_cycle`.
     obituaries: Set<ClientId>,
-    /// The headers of those in `life_cycle` that tell of clients which left one
-    /// device; their frames for it have the same.
+    /// Headers of frames in `life_cycle` that say that a client left one device. The client's
+    /// own frames for that device have the same header.
     farewells: Set<Box<[u8]>>,
     waiting: Waiting,
-    /// Newcomers without a frame in `batch`.
+    /// Newcomers without frames in `batch`.
     unseen: Set<ClientId>,
-    /// Newcomers with a frame in `batch`, and where the first one begins. They are
-    /// newcomers while that is at `written` or behind it.
+    /// Newcomers with frames in `batch`, and the offset of their first frame. They are
+    /// newcomers until `written` passes that offset.
     offered: Map<ClientId, usize>,
     tally: Tally,
 }
@@ -145,12 +143,12 @@ struct Offered {
     /// Where it begins and ends among all bytes of the batch.
     start: usize,
     end: usize,
-    /// Where it begins in [`Queue::bytes`], unless it has bytes of its own: long frames that
+    /// The offset in [`Queue::bytes`], unless the frame has bytes of its own: long frames that
     /// have waited are not copied.
     at: usize,
     own: Option<Box<[u8]>>,
-    /// Of news about a newcomer: where the first frame of that client begins. When
-    /// that is not written, the news must not be written either.
+    /// For news about a newcomer: the offset of that client's first frame. If that frame is not
+    /// written, the news must not be written either.
     about: Option<usize>,
 }
 
@@ -186,19 +184,19 @@ impl Queue {
         }
     }
 
-    /// Adds a frame. Others may have to be dropped for it, or the frame itself.
+    /// Adds a frame. This may drop other frames, or the frame itself.
     ///
     /// # Errors
-    /// A part is longer than 32 767 bytes; the queue is as it was.
+    /// A part is longer than 32 767 bytes; the queue is unchanged.
     pub fn push(&mut self, lane: Lane, frame: Frame<'_>) -> Result<(), PartTooLong> {
         self.push_from(None, lane, frame)
     }
 
-    /// The same, of a client that shares its turns with others of its host. Without
-    /// a host it is one by itself.
+    /// The same, for a client that shares its turns with others of its host. Without a host it
+    /// has turns of its own.
     ///
     /// # Errors
-    /// As of [`Queue::push`].
+    /// See [`Queue::push`].
     pub fn push_from(
         &mut self,
         host: Option<Host>,
@@ -209,8 +207,8 @@ impl Queue {
             Lane::ClientDied(client) | Lane::Left(client) => self.first_unwritten(client),
             Lane::LifeCycle | Lane::Client(_) | Lane::NewClient(_) => None,
         };
-        // Of the first one it is not known yet whether there is room. News of a
-        // newcomer follow its frames, however many they are.
+        // A first frame may always be added. News about a newcomer are gathered behind its
+        // frames, whatever their size.
         let room = self.batch.is_empty() || about.is_some() || self.gathers(limits::WRITE_BYTES);
         let is_unseen_leaving = matches!(lane, Lane::Left(client) if self.unseen.contains(&client));
         if room && self.is_flowing() && !is_unseen_leaving {
@@ -233,9 +231,9 @@ impl Queue {
         Ok(())
     }
 
-    /// A client died. If the driver has seen nothing of it and news of its death
-    /// could overtake its frames, drops these, and the driver must not be told. False
-    /// when the driver must be told.
+    /// A client died. If the driver has seen nothing of it, and CLIENT_DIED could overtake its
+    /// frames, drops these frames and returns true: the driver must not be told. Returns false
+    /// if the driver must be told.
     pub fn forget_unseen(&mut self, client: ClientId) -> bool {
         if self.first_unwritten(client).is_some() && !self.is_flowing() {
             self.set_rest_aside();
@@ -250,10 +248,9 @@ impl Queue {
         unseen
     }
 
-    /// No more than so many bytes, and what finishes the last frame, shall be
-    /// written until this is called again. Without it, there is no such bound. A
-    /// frame that the pipe has taken in part is finished all the same: the driver
-    /// can do nothing with a part.
+    /// Limits what is written until the next call to this many bytes, plus the rest of the last
+    /// frame. Without a call there is no limit. A frame that the pipe has taken in part is
+    /// always completed: the driver cannot use part of a frame.
     pub fn offer(&mut self, room: usize) {
         self.room = room.max(usize::from(self.written > 0));
         if !self.blocked {
@@ -261,9 +258,9 @@ impl Queue {
         }
     }
 
-    /// What to write now, in pieces: none when there is nothing to do, when all that was
-    /// [offered](Queue::offer) is written, or when the pipe is full and
-    /// [`Queue::writable`] has not been called since.
+    /// The bytes to write now, in pieces. None if nothing waits, if all that was
+    /// [offered](Queue::offer) is written, or if the pipe is full and [`Queue::writable`] was not
+    /// called since.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let frames = match self.blocked || self.room == 0 {
             true => &[],
@@ -277,7 +274,7 @@ impl Queue {
                 return Some(&own[from..]);
             }
             let mut end = first.at + first.len();
-            // Frames without bytes of their own lie one behind the other.
+            // Frames without bytes of their own are adjacent.
             while let Some(next) = frames.next_if(|next| next.own.is_none()) {
                 end = next.at + next.len();
             }
@@ -285,12 +282,12 @@ impl Queue {
         })
     }
 
-    /// All [pieces](Queue::pieces) in one.
+    /// All [pieces](Queue::pieces) joined.
     pub fn chunk(&self) -> Vec<u8> {
         self.pieces().collect::<Vec<_>>().concat()
     }
 
-    /// The frames of the batch that are not written, as far as there is room.
+    /// The frames of the batch that are not written and fit into the room.
     fn on_offer(&self) -> &[Offered] {
         let first = self
             .batch
@@ -300,8 +297,8 @@ impl Queue {
         &self.batch[first..self.batch.len().min(last + 1)]
     }
 
-    /// The pipe took so many bytes of the [pieces](Queue::pieces). When that was not all that was
-    /// gathered, it is full, or the driver has enough ahead.
+    /// The pipe took `bytes` of the [pieces](Queue::pieces). If that is not all of them, the pipe
+    /// is full, or the driver has enough ahead.
     pub fn wrote(&mut self, bytes: usize) {
         self.written += bytes;
         self.room = self.room.saturating_sub(bytes);
@@ -317,7 +314,7 @@ impl Queue {
         }
     }
 
-    /// Nothing is to be written for now.
+    /// Stops writing until the pipe is writable.
     pub fn block(&mut self) {
         self.blocked = true;
         self.set_rest_aside();
@@ -330,39 +327,38 @@ impl Queue {
         self.refill();
     }
 
-    /// Whether the owner has to wait for the pipe.
+    /// Whether the caller must wait for the pipe.
     pub fn is_blocked(&self) -> bool {
         self.blocked
     }
 
-    /// Whether the driver has left more life-cycle frames unread than it may.
+    /// Whether the driver has left too many life-cycle frames unread.
     pub fn is_deaf(&self) -> bool {
         self.life_cycle.len() > self.bounds.life_cycle
     }
 
-    /// Frames that wait, partly written ones included.
+    /// The number of waiting frames, including partly written ones.
     pub fn len(&self) -> usize {
         self.batch.len() + self.life_cycle.len() + self.waiting.frames()
     }
 
-    /// Client frames that wait behind the batch, and their bytes: what
-    /// [`Bounds`] bound.
+    /// The number and bytes of client frames that wait behind the batch, to which the
+    /// [`Bounds`] apply.
     pub fn waiting(&self) -> (usize, usize) {
         (self.waiting.frames(), self.waiting.bytes())
     }
 
-    /// Whether nothing waits.
+    /// Whether no frame waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What became of all frames so far.
+    /// What happened to all frames so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Forgets everything that waits, for a driver that is gone or has closed
-    /// its stdin.
+    /// Drops all waiting frames: the driver has ended or closed its stdin.
     pub fn clear(&mut self) {
         let mut tally = self.tally;
         tally.dropped_driver_gone += self.len() as u64;
@@ -372,8 +368,8 @@ impl Queue {
         };
     }
 
-    /// Moves the frames of the batch that the pipe has not begun to take back
-    /// to where they can be overtaken and dropped.
+    /// Moves the frames of the batch that are not begun back to the waiting frames, where they
+    /// can be overtaken and dropped.
     fn set_rest_aside(&mut self) {
         let done = self
             .batch
@@ -418,7 +414,7 @@ impl Queue {
         let unwritten = |start: usize| start >= kept.end;
         let newcomers = self.offered.drain().filter(|(_, start)| unwritten(*start));
         self.unseen.extend(newcomers.map(|(client, _)| client));
-        // Lives of newcomers, and uses of devices, that ended before anything was written.
+        // Newcomers, and uses of devices, that ended before any of their frames was written.
         let (mut dead, mut left) = (Set::default(), Set::<Box<[u8]>>::default());
         for offered in rest.into_iter().rev() {
             let Offered {
@@ -439,7 +435,7 @@ impl Queue {
                     self.note(lane, &frame);
                     self.life_cycle.push_front((lane, frame));
                 }
-                // The news of its death has overtaken it.
+                // CLIENT_DIED has overtaken the frame.
                 Lane::Client(client) | Lane::NewClient(client)
                     if self.obituaries.contains(&client)
                         || self.farewells.contains(header_part(&frame))
@@ -455,7 +451,7 @@ impl Queue {
         }
     }
 
-    /// Adds a frame to those that wait.
+    /// Adds a frame to the waiting frames.
     fn wait(&mut self, lane: Lane, host: Option<Host>, frame: Box<[u8]>) {
         match lane {
             Lane::LifeCycle => {}
@@ -482,7 +478,7 @@ impl Queue {
         self.life_cycle.push_back((lane, frame));
     }
 
-    /// Notes which frames news overtake while they wait.
+    /// Remembers which waiting frames this news overtakes.
     fn note(&mut self, lane: Lane, frame: &[u8]) {
         match lane {
             Lane::ClientDied(client) => drop(self.obituaries.insert(client)),
@@ -491,8 +487,7 @@ impl Queue {
         }
     }
 
-    /// Notes a frame that has just been added to the batch: its bytes are its own, or at the
-    /// end of all others.
+    /// Adds a frame to the batch. Its bytes are its own, or at the end of [`Queue::bytes`].
     fn gathered(
         &mut self,
         lane: Lane,
@@ -527,19 +522,19 @@ impl Queue {
         }
     }
 
-    /// Where the first frame of a client begins in the batch, if the driver has
-    /// seen nothing of that client.
+    /// The offset of a client's first frame in the batch, if the driver has seen nothing of
+    /// that client.
     fn first_unwritten(&self, client: ClientId) -> Option<usize> {
         let start = self.offered.get(&client).copied();
         start.filter(|start| *start >= self.written)
     }
 
-    /// Whether what comes now is added to the batch, if there is room.
+    /// Whether the next frame goes to the batch, if there is room.
     fn is_flowing(&self) -> bool {
         !self.blocked && self.waiting.is_empty() && self.life_cycle.is_empty()
     }
 
-    /// Whether more is to be gathered for the pipe, of at most so many bytes.
+    /// Whether to gather more for the pipe, up to `most` bytes.
     fn gathers(&self, most: usize) -> bool {
         self.gathered_bytes() < most.min(self.room)
     }

@@ -1,8 +1,8 @@
 //! The life of one driver process, as a state machine. PURE.
 //!
-//! What is *wanted* (up or down) and what *is* (the [`State`]) are apart.
-//! Everything that happens is an [`Event`]; [`Supervisor::step`] answers each
-//! in every state, with [`Action`]s for the shell. Time and chance are arguments.
+//! The *wanted* state (up or down) and the actual [`State`] are separate. Everything that
+//! happens is an [`Event`]; [`Supervisor::step`] handles each event in every state and returns
+//! [`Action`]s for the shell. Time and randomness are arguments.
 //!
 //! ```text
 //!             start                frame, PONG, or alive for a second
@@ -18,17 +18,17 @@
 //!    +---- stop ------------- Failed   too many deaths in too short a time
 //! ```
 //!
-//! - Start failure, exit, hang and bad framing are four different events under
-//!   one policy. A start failure waits the longest backoff at once: what is
-//!   missing rarely appears within milliseconds.
-//! - The backoff doubles from death to death and starts anew only when the
-//!   driver has worked for a while.
-//! - A stop closes stdin, then sends SIGTERM, then SIGKILL to the process
-//!   group, each after a grace time. A driver at fault gets SIGTERM at once.
-//!   Nothing is started while stopping.
-//! - Whether a driver answers PINGs is learned. One that has answered and then
-//!   leaves three of them unanswered hangs. One that leaves the first three
-//!   unanswered is never asked again.
+//! - Start failure, exit, hang and bad framing are four different events under one policy. A
+//!   start failure waits for the longest backoff at once: a missing file rarely appears within
+//!   milliseconds.
+//! - The backoff doubles with each death. It starts again from the minimum when the driver has
+//!   worked for a while.
+//! - A stop closes stdin, then sends SIGTERM, then SIGKILL to the process group, each after a
+//!   grace time. A faulty driver gets SIGTERM at once. A driver is not started again before
+//!   it has ended.
+//! - The supervisor learns whether a driver answers PINGs. A driver that has answered before
+//!   hangs if it leaves three unanswered. A driver that leaves the first three unanswered gets no
+//!   more.
 
 mod backoff;
 #[cfg(test)]
@@ -47,9 +47,9 @@ pub enum Restart {
     /// However it ended.
     #[default]
     Always,
-    /// Unless it ended by itself with exit code 0.
+    /// Unless it exited with code 0.
     OnFailure,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
@@ -60,37 +60,37 @@ pub struct Policy {
     pub restart: Restart,
     /// How long to wait before that.
     pub backoff: Backoff,
-    /// So many deaths within `deaths_window`, and it is given up.
+    /// The driver is given up after this many deaths within `deaths_window`.
     pub deaths: usize,
     /// See `deaths`.
     pub deaths_window: Duration,
-    /// The wait between closing stdin, SIGTERM and SIGKILL.
+    /// The time between closing stdin, SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// How often it is PINGed.
+    /// The interval between PINGs.
     pub ping_interval: Duration,
 }
 
-/// What is.
+/// The actual state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No process, none wanted.
+    /// No process, and none is wanted.
     Down,
-    /// The process has been started and has not shown yet that it works.
+    /// The process has started, but has not shown yet that it works.
     Starting,
     /// It works.
     Up,
-    /// It is being ended.
+    /// It is being stopped.
     Stopping {
-        /// On whose account.
+        /// The reason.
         why: Stop,
-        /// What has been tried.
+        /// The last step of the stop.
         rung: Rung,
-        /// When the next thing is tried.
+        /// When the next step follows.
         until: Instant,
     },
-    /// It has ended and will be started again.
+    /// It has ended and will be restarted.
     Backoff {
-        /// When.
+        /// The time of the restart.
         until: Instant,
         /// Why it ended.
         reason: String,
@@ -102,19 +102,19 @@ pub enum State {
     },
 }
 
-/// On whose account a driver is ended.
+/// Why a driver is stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Somebody asked.
+    /// A stop was requested.
     Asked,
     /// It misbehaved.
     Fault(String),
 }
 
-/// The ladder of a stop: what has been done last.
+/// The steps of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rung {
-    /// Its stdin is closed.
+    /// Its stdin was closed.
     InputClosed,
     /// It got SIGTERM.
     Terminated,
@@ -125,13 +125,13 @@ pub enum Rung {
 /// What happens to a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Somebody wants it up.
+    /// A start was requested.
     Start,
-    /// Somebody wants it down.
+    /// A stop was requested.
     Stop,
-    /// Somebody wants it ended and started again.
+    /// A restart was requested.
     Restart,
-    /// The process runs.
+    /// The process was started.
     Spawned {
         /// Its process id.
         pid: u32,
@@ -142,13 +142,13 @@ pub enum Event {
     Frame,
     /// It answered a PING.
     Pong,
-    /// It wrote bytes that are no frame.
+    /// It wrote bytes that are not a frame.
     BadFraming(String),
-    /// It closed its stdout, and lives.
+    /// It closed its stdout, but its process lives.
     OutputClosed,
-    /// It closed its stdin, and lives.
+    /// It closed its stdin, but its process lives.
     InputClosed,
-    /// It leaves unread what it must read: so many life-cycle frames.
+    /// It leaves this many life-cycle frames unread.
     Deaf(usize),
     /// The process ended.
     Exited(Exit),
@@ -181,14 +181,14 @@ pub enum Action {
         /// The number that its PONG repeats.
         syn_num: u32,
     },
-    /// It works: tell who listens to events.
+    /// It works: tell the listeners to events.
     Up,
-    /// It cannot be used any more: tell its clients.
+    /// It is unavailable: tell its clients.
     Gone {
         /// Why.
         reason: String,
     },
-    /// It is given up: tell who listens to events.
+    /// It is given up: tell the listeners to events.
     GiveUp {
         /// Why.
         reason: String,
@@ -216,16 +216,16 @@ pub struct Supervisor {
     watch: Watch,
 }
 
-/// Whether the driver answers, and still does.
+/// Whether the driver answers PINGs.
 #[derive(Debug, Default)]
 struct Watch {
-    /// `None`: never again.
+    /// The time of the next PING; `None` for never again.
     next: Option<Instant>,
     pings: u32,
     answers: bool,
     /// PINGs without a PONG since the last PONG.
     unanswered: u8,
-    /// Of those, the last ones during which nothing at all was heard.
+    /// The number of these during which nothing at all came from it.
     silent: u8,
     heard: bool,
 }
@@ -247,7 +247,7 @@ impl Supervisor {
         }
     }
 
-    /// Something has happened. `jitter` from 0 to 1 varies the backoff.
+    /// Handles an event. `jitter` from 0 to 1 varies the backoff.
     pub fn step(&mut self, now: Instant, jitter: f64, event: Event) -> Vec<Action> {
         match event {
             Event::Start => self.start(now),
@@ -276,7 +276,7 @@ impl Supervisor {
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Down | State::Failed { .. } => None,
-            // It waits for its turn to be started.
+            // It waits to be started.
             State::Starting if self.pid.is_none() => None,
             State::Starting => {
                 let settled = self.since + limits::SETTLED;
@@ -287,12 +287,12 @@ impl Supervisor {
         }
     }
 
-    /// What is.
+    /// The actual state.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Since when.
+    /// The time at which it entered this state.
     pub fn since(&self) -> Instant {
         self.since
     }
@@ -302,7 +302,7 @@ impl Supervisor {
         self.pid
     }
 
-    /// How often it was started again.
+    /// The number of restarts.
     pub fn restarts(&self) -> u32 {
         self.starts.saturating_sub(1)
     }
@@ -312,29 +312,29 @@ impl Supervisor {
         self.last_exit.as_deref()
     }
 
-    /// Whether its process has answered a PING, and so is expected to.
+    /// Whether its process has answered a PING, and so is expected to answer.
     pub fn answers_ping(&self) -> bool {
         self.watch.answers
     }
 
-    /// Whether frames need no [`Supervisor::step`], because they change nothing
-    /// but the time when it was last heard: for every frame, so it is cheap.
+    /// Notes that a frame came, and returns whether that is all: then [`Supervisor::step`] is
+    /// not needed. It is cheap, because it runs for every frame.
     pub fn heard(&mut self) -> bool {
         self.watch.heard = true;
         !matches!(self.state, State::Starting)
     }
 
-    /// Whether somebody wants it up.
+    /// Whether the driver is wanted up.
     pub fn is_wanted(&self) -> bool {
         self.wanted == Wanted::Up
     }
 
-    /// Other rules, from the next event on.
+    /// Sets another policy, from the next event on.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
     }
 
-    /// Whether it was asked to end.
+    /// Whether a stop was requested.
     pub fn is_asked_to_end(&self) -> bool {
         matches!(
             self.state,
@@ -345,7 +345,7 @@ impl Supervisor {
         )
     }
 
-    /// Whether there is nothing left to do after a stop.
+    /// Whether a stop is complete.
     pub fn is_at_rest(&self) -> bool {
         matches!(self.state, State::Down | State::Failed { .. })
     }
@@ -354,7 +354,7 @@ impl Supervisor {
         self.wanted = Wanted::Up;
         match self.state {
             State::Down | State::Backoff { .. } | State::Failed { .. } => self.start_anew(now),
-            // A stopping one is started when it has ended.
+            // A stopping driver is started when it has ended.
             State::Starting | State::Up | State::Stopping { .. } => vec![],
         }
     }
@@ -387,7 +387,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts with a clean slate, because somebody asked.
+    /// Starts without the history of deaths, because a start was requested.
     fn start_anew(&mut self, now: Instant) -> Vec<Action> {
         self.attempt = 0;
         self.deaths.clear();
@@ -409,7 +409,7 @@ impl Supervisor {
                 // Its PONG is the earliest sign that it works.
                 self.ping(now)
             }
-            // It was to be ended before it was there.
+            // A stop was requested before the process existed.
             State::Stopping { .. } => {
                 self.pid = Some(pid);
                 vec![]
@@ -436,7 +436,7 @@ impl Supervisor {
                 );
                 vec![Action::Gone { reason }]
             }
-            // It was to be ended before it was there: no exit will follow.
+            // A stop was requested before the process existed: no exit will follow.
             State::Stopping { .. } => {
                 let text = format!("could not be started: {error}");
                 let success = false;
@@ -461,7 +461,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends it because somebody asked: first politely.
+    /// Stops it because a stop was requested: stdin is closed first.
     fn end(&mut self, now: Instant) -> Vec<Action> {
         let until = now + self.policy.grace;
         self.enter(
@@ -480,7 +480,7 @@ impl Supervisor {
         ]
     }
 
-    /// Ends it because it misbehaves.
+    /// Stops it because it misbehaves.
     fn fault(&mut self, now: Instant, reason: String) -> Vec<Action> {
         match self.state {
             State::Starting | State::Up => {
@@ -609,8 +609,8 @@ impl Supervisor {
                         *until = now + grace;
                         vec![Action::Terminate]
                     }
-                    // Nothing but the end of the process leads on from here, which takes
-                    // its time, however short the grace time is.
+                    // From here only the end of the process leads on. It takes a while, however
+                    // short the grace time is.
                     Rung::Terminated | Rung::Killed => {
                         *rung = Rung::Killed;
                         *until = now + grace.max(limits::KILL_AGAIN);
@@ -621,7 +621,7 @@ impl Supervisor {
         }
     }
 
-    /// PINGs when it is time, and notices when answers stay out.
+    /// Sends a PING when it is due, and notices missing answers.
     fn ping(&mut self, now: Instant) -> Vec<Action> {
         match self.watch.due(now, self.policy.ping_interval) {
             Due::Nothing => vec![],
@@ -629,7 +629,9 @@ impl Supervisor {
             Due::Hung => {
                 let reason = match self.watch.silent {
                     0 => format!("has not answered {} PINGs", self.watch.unanswered),
-                    silent => format!("has not answered {silent} PINGs nor said anything else"),
+                    silent => {
+                        format!("is unresponsive: {silent} PINGs unanswered, no other output")
+                    }
                 };
                 self.fault(now, reason)
             }
@@ -684,7 +686,7 @@ impl Watch {
         self.answers = true;
         self.unanswered = 0;
         self.silent = 0;
-        // It may have been slow to start, and given up on.
+        // It may have been slow to start, so that PINGs had stopped.
         self.next.get_or_insert(next);
     }
 }

@@ -6,48 +6,47 @@ const FRAME: usize = 80;
 const US: Duration = Duration::from_micros(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// What the frame with a number takes.
+/// The time for frame number n.
 type Each = fn(u64) -> Duration;
 
-/// A mediator with a client that sends more for one driver than it can take, perhaps
-/// another client that always has one request open and goes before it, and the driver.
-/// Time goes from one event to the next.
+/// A mediator with a client that floods one driver, optionally a second client that always has
+/// one request open and goes first, and the driver. Time moves from event to event.
 struct World {
     start: Instant,
     now: Duration,
     gate: Gate,
     driver: Driver,
-    /// What each side needs to notice the other.
+    /// The time that each side needs to notice the other.
     wake: Duration,
-    /// The flood goes on.
+    /// The flood continues.
     floods: bool,
     pipe: VecDeque<Frame>,
-    /// What the driver has read ahead.
+    /// Frames that the driver has read ahead.
     buffer: VecDeque<Frame>,
     work: Option<(Frame, Duration)>,
     /// When the driver notices that there is something to read.
     wakes: Option<Duration>,
-    /// When the mediator reads what the driver has said.
+    /// When the mediator reads what the driver wrote.
     said: Option<Duration>,
     look: Option<Duration>,
     publishes: Option<Duration>,
-    /// When the other client sent its request that is not written yet.
+    /// When the second client sent the request that is not written yet.
     asks: Option<Duration>,
     answers: Vec<Duration>,
     written: u64,
     done: u64,
-    /// The most frames that lay in the pipe.
+    /// The largest number of frames in the pipe.
     most: usize,
 }
 
 /// How a driver behaves.
 struct Driver {
     each: Each,
-    /// Whether it answers it.
+    /// Whether it answers frame number n.
     answers: fn(u64) -> bool,
-    /// It reads all there is, and not one frame.
+    /// It reads everything at once instead of one frame.
     reads_ahead: bool,
-    /// How often it says something of its own accord.
+    /// The interval at which it publishes.
     publishes: Option<Duration>,
 }
 
@@ -55,7 +54,7 @@ struct Driver {
 struct Frame {
     number: u64,
     bytes: usize,
-    /// When the other client asked, if it is from that.
+    /// When the second client sent it, if it is from that client.
     asked: Option<Duration>,
 }
 
@@ -104,7 +103,7 @@ impl World {
         self
     }
 
-    /// Returns how many frames the driver was done with.
+    /// Runs for `time`. Returns the number of frames that the driver finished.
     fn run(&mut self, time: Duration) -> u64 {
         let end = self.now + time;
         let done = self.done;
@@ -150,7 +149,7 @@ impl World {
         }
         if self.buffer.is_empty() {
             let count = match self.driver.reads_ahead {
-                // As much as buffers usually hold.
+                // The usual size of a buffer.
                 true => self.pipe.len().min(8192 / FRAME),
                 false => self.pipe.len().min(1),
             };
@@ -210,14 +209,14 @@ impl World {
             }
         }
         self.most = self.most.max(self.unread() / FRAME);
-        // Timers count milliseconds.
+        // Timers have milliseconds.
         self.look = self.gate.look_at().map(|at| {
             let at = at.duration_since(self.start).max(self.now + US);
             MS * u32::try_from(at.as_micros().div_ceil(1000)).unwrap()
         });
     }
 
-    /// What the other client waits for the answers of so many in a hundred at most.
+    /// The given percentile of the second client's waiting times.
     fn waits(&mut self, percent: usize) -> Duration {
         self.answers.sort();
         assert!(self.answers.len() >= 100, "{} answers", self.answers.len());
@@ -225,8 +224,8 @@ impl World {
     }
 }
 
-/// The 99th percentile of what a bystander beside the flood waits, in parts of what a
-/// frame takes; and how many in a hundred of the frames that the driver could take.
+/// The 99th percentile of a bystander's waiting time beside the flood, in multiples of the time
+/// per frame; and the percentage of frames that the driver handled, of those that it could.
 fn beside_a_flood(driver: Driver, each: Duration) -> (f64, f64) {
     let mut world = World::new(driver).with_a_bystander();
     world.run(400 * each);
@@ -238,7 +237,7 @@ fn beside_a_flood(driver: Driver, each: Duration) -> (f64, f64) {
 }
 
 #[test]
-fn beside_a_flood_of_a_slow_driver_a_newcomer_waits_for_two_frames_of_others() {
+fn beside_a_flood_a_newcomer_waits_for_two_frames() {
     let list: [(Duration, Each); 5] = [
         (200 * US, |_| 200 * US),
         (300 * US, |_| 300 * US),
@@ -261,8 +260,8 @@ fn beside_a_flood_of_a_slow_driver_a_newcomer_waits_for_two_frames_of_others() {
 }
 
 #[test]
-fn little_lies_with_a_driver_whose_pace_is_not_known_yet() {
-    // As the driver answers or not, and reads ahead or not.
+fn a_driver_of_unknown_speed_gets_little_ahead() {
+    // For drivers that answer or not, and read ahead or not.
     for (answers, reads_ahead) in [(true, false), (true, true), (false, false), (false, true)] {
         let mut world = World::new(Driver {
             reads_ahead,
@@ -277,13 +276,13 @@ fn little_lies_with_a_driver_whose_pace_is_not_known_yet() {
             world.run(MS);
             most = most.max(world.pipe.len() + world.buffer.len());
         }
-        // Each is 10 ms more until it hears that the client is gone.
+        // Each frame delays the news of the client's death by 10 ms.
         assert!(most <= 12, "{answers}, {reads_ahead}: {most} frames");
     }
 }
 
 #[test]
-fn what_a_driver_publishes_lets_one_frame_more_ahead() {
+fn each_publication_allows_one_more_frame() {
     let list: [(Duration, Each); 3] = [
         (200 * US, |_| 200 * US),
         (300 * US, |_| 300 * US),
@@ -303,7 +302,7 @@ fn what_a_driver_publishes_lets_one_frame_more_ahead() {
 }
 
 #[test]
-fn who_publishes_more_often_than_it_answers_has_little_ahead_all_the_same() {
+fn a_driver_that_mostly_publishes_gets_little_ahead() {
     for (time, every) in [(10 * MS, 7 * MS), (10 * MS, MS), (300 * MS, 50 * MS)] {
         let mut driver = answering(|_| 10 * MS);
         if time == 300 * MS {
@@ -317,8 +316,8 @@ fn who_publishes_more_often_than_it_answers_has_little_ahead_all_the_same() {
 }
 
 #[test]
-fn answers_may_take_a_different_time_each() {
-    // Half a millisecond to a millisecond and a half; a tenth of one, or one.
+fn answer_times_may_vary() {
+    // 0.5 to 1.5 ms; or 0.1 ms or 1 ms.
     let list: [Each; 2] = [
         |n| 500 * US + US * u32::try_from(n * 377 % 1000).unwrap(),
         |n| if n * 377 % 10 < 5 { 100 * US } else { MS },
@@ -336,7 +335,7 @@ fn answers_may_take_a_different_time_each() {
 }
 
 #[test]
-fn a_silent_driver_takes_nearly_what_it_could() {
+fn a_silent_driver_is_hardly_slowed_down() {
     let list: [(Duration, Each); 9] = [
         (20 * US, |_| 20 * US),
         (100 * US, |_| 100 * US),
@@ -349,7 +348,7 @@ fn a_silent_driver_takes_nearly_what_it_could() {
         (300 * MS, |_| 300 * MS),
     ];
     for (time, each) in list {
-        // It publishes nothing, at 20 Hz and at 140 Hz.
+        // Publishing nothing, at 20 Hz and at 140 Hz.
         for (publishes, least) in [(None, 90.0), (Some(50 * MS), 78.0), (Some(7 * MS), 80.0)] {
             let mut world = World::new(Driver {
                 publishes,
@@ -367,7 +366,7 @@ fn a_silent_driver_takes_nearly_what_it_could() {
 }
 
 #[test]
-fn a_silent_driver_that_publishes_very_often_gets_a_frame_for_each_time() {
+fn a_silent_driver_that_publishes_often_gets_a_frame_per_publication() {
     for each in [|_| 20 * US, |_| 100 * US, |_| 300 * US, |_| 600 * US] as [Each; 4] {
         let mut world = World::new(Driver {
             publishes: Some(MS),
@@ -394,7 +393,7 @@ fn a_driver_that_answers_only_some_requests_is_hardly_slowed_down() {
 }
 
 #[test]
-fn who_falls_silent_is_noticed_at_once_and_who_speaks_again_soon() {
+fn a_change_between_silent_and_answering_is_noticed() {
     let mut world = World::new(answering(|_| MS));
     world.run(1000 * MS);
     world.driver.answers = |_| false;
@@ -403,13 +402,13 @@ fn who_falls_silent_is_noticed_at_once_and_who_speaks_again_soon() {
     world.driver.answers = |_| true;
     world.run(200 * MS);
     world.run(100 * MS);
-    // Three are an attempt whether it is fast.
+    // Three frames are an attempt to find out whether it is fast.
     assert!(world.most <= 3, "{} frames", world.most);
 }
 
 #[test]
 fn a_driver_that_pauses_recovers() {
-    // It pauses for a tenth of a second, which spoils a hundredth of the time of others.
+    // A pause of 0.1 s costs a hundredth of the time.
     let each: Each = |n| if n % 10_000 == 9_999 { 100 * MS } else { MS };
     let (p99, percent) = beside_a_flood(answering(each), MS);
     assert!(p99 <= 3.1, "{p99}");
@@ -417,7 +416,7 @@ fn a_driver_that_pauses_recovers() {
 }
 
 #[test]
-fn a_fast_driver_never_waits_and_has_little_ahead() {
+fn a_fast_driver_never_waits_and_gets_little_ahead() {
     for each in [|_| 2 * US, |_| 10 * US, |_| 50 * US] as [Each; 3] {
         let mut world = World::new(answering(each));
         world.run(20 * MS);
@@ -430,7 +429,7 @@ fn a_fast_driver_never_waits_and_has_little_ahead() {
 }
 
 #[test]
-fn who_becomes_slow_gets_less_and_who_becomes_fast_more() {
+fn the_allowance_follows_the_speed_of_the_driver() {
     for slow in [|_| MS, |_| 5 * MS, |_| 100 * MS] as [Each; 3] {
         for publishes in [None, Some(50 * MS)] {
             let mut world = World::new(Driver {
@@ -455,12 +454,12 @@ fn who_becomes_slow_gets_less_and_who_becomes_fast_more() {
 }
 
 #[test]
-fn a_fast_driver_is_found_fast_again_also_when_the_machine_is_busy() {
+fn a_fast_driver_is_recognized_on_a_busy_machine() {
     let mut world = World::new(answering(|_| 2 * US));
     world.driver.each = |_| MS;
     world.run(1000 * MS);
     world.driver.each = |_| 2 * US;
-    // It takes a millisecond until one side notices the other.
+    // Each side needs half a millisecond to notice the other.
     world.wake = MS / 2;
     world.run(1000 * MS);
     let done = world.run(1000 * MS);
@@ -468,7 +467,7 @@ fn a_fast_driver_is_found_fast_again_also_when_the_machine_is_busy() {
 }
 
 #[test]
-fn a_look_in_the_middle_of_a_slow_frame_makes_nobody_fast() {
+fn a_check_during_a_slow_frame_does_not_make_the_driver_fast() {
     for driver in [answering(|_| MS), silent(|_| MS)] {
         let mut world = World::new(driver);
         for _ in 0..1000 {
@@ -487,11 +486,11 @@ fn a_look_in_the_middle_of_a_slow_frame_makes_nobody_fast() {
 }
 
 #[test]
-fn nobody_looks_at_a_pipe_that_has_room() {
+fn a_pipe_with_room_is_not_checked() {
     let mut gate = Gate::default();
     let never = || unreachable!("there is room");
     let no_clock = || unreachable!("there is room");
-    // Only the very first look is always taken.
+    // Only the very first check is always made.
     assert!(gate.room(Instant::now, || 0) > 0);
     assert!(gate.room(no_clock, never) > 0);
     gate.wrote(AHEAD_BYTES_FIRST - 1);
@@ -504,8 +503,8 @@ fn nobody_looks_at_a_pipe_that_has_room() {
 }
 
 #[test]
-fn who_asks_one_thing_after_the_other_causes_few_looks() {
-    // How many in a hundred requests, of which each is answered before the next.
+fn sequential_requests_cause_few_checks() {
+    // The number of checks in a hundred requests, each sent after the previous answer.
     let looks = |bytes, apart: Duration| {
         let start = Instant::now();
         let (mut gate, mut looks) = (Gate::default(), 0);
@@ -525,12 +524,12 @@ fn who_asks_one_thing_after_the_other_causes_few_looks() {
         let count = looks(bytes, 20 * US);
         assert!(count <= most, "{count} looks, {bytes} bytes each");
     }
-    // What a driver takes in a tenth of a second says little.
+    // What a driver takes in 0.1 s tells little.
     assert!(looks(6800, 100 * MS) >= 50);
 }
 
 #[test]
-fn who_takes_everything_at_once_catches_up_before_its_answers_are_read() {
+fn a_driver_that_takes_everything_catches_up_before_its_answers_are_read() {
     let (start, mut gate) = (Instant::now(), Gate::default());
     let mut now = start;
     let write = |gate: &mut Gate, now: Instant, unread: usize| {
@@ -543,14 +542,14 @@ fn who_takes_everything_at_once_catches_up_before_its_answers_are_read() {
         gate.said();
         now += 10 * US;
     }
-    // Others have the cores for a while.
+    // Other programs use the cores for a while.
     let ahead = write(&mut gate, now, 0) * FRAME;
     for taken in [0, FRAME, 2 * FRAME] {
         now += 2 * AHEAD_LOOK;
         gate.room(|| now, || ahead - taken);
     }
     assert!(gate.allowed <= FRAME);
-    // It runs each time when something is written, and we are busy with requests.
+    // The driver runs at each write, while the mediator is busy with requests.
     let mut frames = 0;
     for _ in 0..100 {
         now += 10 * US;
@@ -560,7 +559,7 @@ fn who_takes_everything_at_once_catches_up_before_its_answers_are_read() {
 }
 
 #[test]
-fn a_driver_that_never_reads_gets_nothing_more_and_is_looked_at_seldom() {
+fn a_driver_that_never_reads_gets_no_more_and_is_checked_seldom() {
     let mut world = World::new(silent(|_| 1_000_000 * MS));
     world.run(1000 * MS);
     let before = world.unread();
@@ -571,8 +570,8 @@ fn a_driver_that_never_reads_gets_nothing_more_and_is_looked_at_seldom() {
 }
 
 #[test]
-fn a_newcomer_beside_nobody_waits_for_nothing() {
-    // The frame of before is not answered yet, and then it is.
+fn a_newcomer_without_competition_does_not_wait() {
+    // The previous frame is not answered yet; then it is.
     let mut world = World::new(answering(|_| MS));
     world.run(1000 * MS);
     world.floods = false;
@@ -582,10 +581,10 @@ fn a_newcomer_beside_nobody_waits_for_nothing() {
 }
 
 #[test]
-fn a_pipe_that_the_first_write_fills_is_looked_at_again() {
+fn a_pipe_that_the_first_write_fills_is_checked_again() {
     let mut gate = Gate::default();
     let now = Instant::now();
     let room = gate.room(|| now, || 0);
     gate.wrote(room);
-    assert!(gate.look_at().is_some(), "nobody else tells");
+    assert!(gate.look_at().is_some(), "nothing else reports it");
 }

@@ -18,7 +18,7 @@ fn dropped(queue: &Queue) -> u64 {
     tally.dropped_full + tally.dropped_client_gone
 }
 
-/// Nothing comes from nowhere, and nothing goes there.
+/// Every frame is accounted for.
 fn check_tally(queue: &Queue) {
     let tally = queue.tally();
     let gone = tally.dropped_full + tally.dropped_client_gone + tally.dropped_driver_gone;
@@ -37,7 +37,7 @@ fn push(queue: &mut Queue, lane: Lane, message: &[u8]) {
         .unwrap();
 }
 
-/// The messages of a number of whole frames, one after the other.
+/// The messages of several whole frames, in order.
 fn messages(mut bytes: &[u8]) -> Vec<u8> {
     let mut messages = Vec::new();
     while let Some(frame) = Frame::from_stream(bytes) {
@@ -93,7 +93,7 @@ fn a_begun_frame_is_finished_before_all_others() {
 }
 
 #[test]
-fn a_cut_between_frames_keeps_none_back() {
+fn a_write_that_ends_between_frames_keeps_no_frame_back() {
     let mut queue = Queue::default();
     push(&mut queue, A, b"one");
     push(&mut queue, B, b"two");
@@ -114,21 +114,21 @@ fn clients_take_turns() {
 }
 
 #[test]
-fn what_the_driver_shall_not_have_ahead_waits_in_turns() {
+fn frames_beyond_the_room_wait_and_take_turns() {
     let mut queue = Queue::new(bounds(100));
     for _ in 0..3 {
         push(&mut queue, A, b"a");
     }
     push(&mut queue, B, b"b");
     let mut out = Vec::new();
-    // As much as one byte means one frame; what was gathered behind it goes back.
+    // One byte of room means one frame; the frames behind it return to the waiting frames.
     queue.offer(1);
     out.extend_from_slice(&queue.chunk());
     queue.wrote(5);
     check_tally(&queue);
     assert!(queue.is_blocked());
     push(&mut queue, B, b"b");
-    // Two frames, and then nothing more until the next offer.
+    // Two frames, and then no more until the next offer.
     queue.offer(6);
     queue.writable();
     out.extend_from_slice(&queue.chunk());
@@ -142,7 +142,7 @@ fn what_the_driver_shall_not_have_ahead_waits_in_turns() {
 }
 
 #[test]
-fn a_frame_that_was_begun_is_finished_also_when_the_driver_shall_have_no_more() {
+fn a_begun_frame_is_finished_even_without_room() {
     let mut queue = Queue::default();
     push(&mut queue, A, b"one");
     push(&mut queue, B, b"two");
@@ -153,7 +153,7 @@ fn a_frame_that_was_begun_is_finished_also_when_the_driver_shall_have_no_more() 
     out.extend_from_slice(&queue.chunk());
     queue.wrote(queue.chunk().len());
     assert_eq!(messages(&out), b"one");
-    // The next one has to wait.
+    // The next frame must wait.
     queue.offer(0);
     assert!(queue.chunk().is_empty());
     assert_eq!(queue.len(), 1);
@@ -161,7 +161,7 @@ fn a_frame_that_was_begun_is_finished_also_when_the_driver_shall_have_no_more() 
 }
 
 #[test]
-fn a_frame_that_was_begun_is_finished_with_the_next_room() {
+fn a_begun_frame_counts_against_the_next_room() {
     let mut queue = Queue::default();
     push(&mut queue, A, b"one");
     push(&mut queue, B, b"two");
@@ -174,7 +174,7 @@ fn a_frame_that_was_begun_is_finished_with_the_next_room() {
 }
 
 #[test]
-fn the_oldest_of_the_longest_is_dropped_and_counted() {
+fn the_oldest_frame_of_the_longest_line_is_dropped_and_counted() {
     let mut queue = blocked(bounds(3));
     push(&mut queue, B, b"B");
     for frame in [b"1", b"2", b"3"] {
@@ -186,7 +186,7 @@ fn the_oldest_of_the_longest_is_dropped_and_counted() {
 }
 
 #[test]
-fn bytes_are_bounded_too() {
+fn waiting_bytes_are_bounded() {
     let mut queue = blocked(Bounds {
         frames: 100,
         bytes: 5 + 2 * 8,
@@ -200,7 +200,7 @@ fn bytes_are_bounded_too() {
 }
 
 #[test]
-fn too_many_bytes_are_taken_from_whoever_has_most_bytes() {
+fn too_many_bytes_cost_the_client_with_most_bytes() {
     let mut queue = blocked(Bounds {
         frames: 100,
         bytes: 1000,
@@ -242,9 +242,9 @@ fn life_cycle_frames_are_never_dropped() {
 }
 
 #[test]
-fn nothing_of_a_client_comes_after_the_news_of_its_death() {
+fn no_frame_of_a_client_follows_the_news_of_its_death() {
     const A_DIED: Lane = Lane::ClientDied(ClientId(1));
-    // While the pipe is full.
+    // With a full pipe.
     let mut queue = blocked(bounds(10));
     push(&mut queue, A, b"a");
     push(&mut queue, B, b"b");
@@ -252,7 +252,7 @@ fn nothing_of_a_client_comes_after_the_news_of_its_death() {
     assert_eq!(dropped(&queue), 2);
     assert_eq!(messages(&drain(&mut queue)), b"!b");
 
-    // Before the pipe is found full: one frame is begun, the next is not.
+    // Before the pipe is known to be full: one frame is begun, the next is not.
     let mut queue = Queue::default();
     push(&mut queue, A, b"1");
     push(&mut queue, A, b"2");
@@ -264,7 +264,7 @@ fn nothing_of_a_client_comes_after_the_news_of_its_death() {
     out.extend(drain(&mut queue));
     assert_eq!(messages(&out), b"1!b");
 
-    // With a pipe that takes everything nothing is lost.
+    // With a pipe that takes everything, no frame is lost.
     let mut queue = Queue::default();
     push(&mut queue, A, b"a");
     push(&mut queue, A_DIED, b"!");
@@ -272,7 +272,7 @@ fn nothing_of_a_client_comes_after_the_news_of_its_death() {
 }
 
 #[test]
-fn clearing_counts_what_is_lost() {
+fn clearing_counts_the_lost_frames() {
     let mut queue = blocked(bounds(10));
     push(&mut queue, Lane::LifeCycle, b"!");
     push(&mut queue, B, b"b");
@@ -282,7 +282,7 @@ fn clearing_counts_what_is_lost() {
 }
 
 #[test]
-fn of_equally_many_the_newest_client_gives_way() {
+fn ties_cost_the_newest_client() {
     let mut queue = blocked(bounds(2));
     push(&mut queue, A, b"a");
     push(&mut queue, B, b"b");
@@ -293,7 +293,7 @@ fn of_equally_many_the_newest_client_gives_way() {
 }
 
 #[test]
-fn a_client_that_the_driver_never_saw_needs_no_obituary() {
+fn the_death_of_a_client_that_the_driver_never_saw_is_not_told() {
     const NEW: Lane = Lane::NewClient(ClientId(9));
     let mut queue = blocked(bounds(1));
     push(&mut queue, NEW, b"1");
@@ -322,12 +322,13 @@ fn a_driver_that_reads_no_life_cycle_frames_is_deaf() {
     assert!(!queue.is_deaf());
 }
 
-/// What a driver reads of a client: a request, that it left one device, or all.
+/// What a driver reads of a client: a request, news that it left one device, or news of its
+/// death.
 const ASKED: u8 = 0;
 const LEFT: u8 = 1;
 const DIED: u8 = 2;
 
-/// What happens next; clients and devices by index.
+/// A step of a random schedule; clients and devices by index.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Ask(usize, u8),
@@ -405,11 +406,11 @@ impl Life {
 }
 
 proptest! {
-    /// Clients use two devices of a process, leave one, leave both, and return,
-    /// while the pipe takes any part of what it is offered. The driver hears of
-    /// the end of exactly those lives of a client of which it has read something.
+    /// Clients use two devices of a process, leave one or both, and return, while the pipe
+    /// takes arbitrary parts. The driver is told about the end of exactly those lives of which
+    /// it has read a frame.
     #[test]
-    fn obituaries_are_exact(steps in prop::collection::vec(step(), 1..200)) {
+    fn clients_deaths_are_told_exactly(steps in prop::collection::vec(step(), 1..200)) {
         let mut queue = Queue::new(bounds(4));
         let mut out = Vec::new();
         let mut clients: Vec<Life> = (1..=3).map(Life::new).collect();
@@ -453,10 +454,10 @@ proptest! {
         }
     }
 
-    /// Whatever the pipe takes when: whole frames come out, each at most
-    /// once, those of one client in order, and in = out + dropped.
+    /// For any sequence of partial writes: the output consists of whole frames, each at most
+    /// once, those of one client in order, and input = output + drops.
     #[test]
-    fn nothing_is_torn_doubled_or_lost_unseen(
+    fn no_frame_is_torn_doubled_or_lost_uncounted(
         steps in prop::collection::vec((0u8..8, 0u8..3, 1usize..40), 1..200),
     ) {
         let mut queue = Queue::new(bounds(6));
@@ -505,13 +506,13 @@ proptest! {
     }
 }
 
-/// Says of which device a client speaks.
+/// A frame whose header names a device.
 fn push_headed(queue: &mut Queue, lane: Lane, header: &[u8], message: &[u8]) {
     queue.push(lane, Frame { header, message }).unwrap();
 }
 
 #[test]
-fn nothing_for_a_device_comes_after_the_news_that_its_client_left_it() {
+fn no_frame_for_a_device_follows_the_news_that_its_client_left() {
     const LEFT: Lane = Lane::Left(ClientId(1));
     let mut queue = blocked(bounds(9));
     push_headed(&mut queue, A, b"one", b"a");
@@ -520,21 +521,21 @@ fn nothing_for_a_device_comes_after_the_news_that_its_client_left_it() {
     push_headed(&mut queue, LEFT, b"one", b"!");
     check_tally(&queue);
     assert_eq!(dropped(&queue), 1);
-    // It comes back.
+    // The client returns.
     push_headed(&mut queue, A, b"one", b"d");
     assert_eq!(messages(&drain(&mut queue)), b"!xcbd");
     check_tally(&queue);
 }
 
 #[test]
-fn that_holds_also_for_what_had_been_offered_to_the_pipe() {
+fn offered_frames_do_not_follow_the_news_that_their_client_left() {
     const LEFT: Lane = Lane::Left(ClientId(1));
     let mut queue = Queue::new(bounds(9));
     push_headed(&mut queue, A, b"two", b"a");
     push_headed(&mut queue, A, b"one", b"b");
     push_headed(&mut queue, A, b"two", b"c");
     push_headed(&mut queue, LEFT, b"one", b"!");
-    // The pipe takes the beginning of the first frame.
+    // The pipe takes part of the first frame.
     let mut out = queue.chunk()[..3].to_vec();
     queue.wrote(3);
     check_tally(&queue);

@@ -1,7 +1,7 @@
-//! One client: what is known of it, and what follows from that. PURE.
+//! What the router knows about one client, and what follows from it. PURE.
 //!
-//! There may be many thousands, so its size is looked after: times take eight
-//! bytes, and the first device that it uses stands in place.
+//! There may be many thousands of clients, so this struct is kept small: times take eight
+//! bytes, and the first device that a client uses is stored inline.
 
 use std::net::SocketAddr;
 
@@ -14,60 +14,59 @@ use crate::limits;
 use crate::moment::Moment;
 use crate::rate::Gate;
 
-/// What is known of one client.
+/// What the router knows about one client.
 #[derive(Debug)]
 pub struct Client {
     /// Its id.
     pub id: ClientId,
-    /// Where it is.
+    /// Its address, port and our socket.
     pub place: Place,
-    /// It has spoken to the mediator itself, so it may be spoken to.
+    /// It has sent a valid message to the mediator itself, so the mediator may send to it.
     pub announced: bool,
-    /// When its last datagram came.
+    /// The arrival time of its last datagram.
     pub heard: Moment,
-    /// Frames that came from it.
+    /// Frames received from it.
     pub received: u64,
-    /// Frames that went to it.
+    /// Frames sent to it.
     pub sent: Sent,
     /// The devices that it uses.
     pub uses: Uses,
-    /// How fast it may send.
+    /// Limits how fast it may send.
     pub(super) datagrams: Gate<Moment>,
-    /// How fast it may ask the mediator itself.
+    /// Limits how fast it may send requests to the mediator itself.
     pub(super) requests: Gate<Moment>,
-    /// How fast it may be told that a device cannot be used.
+    /// Limits how often it is told that a device is unavailable.
     pub(super) refusals: Gate<Moment>,
     since: Moment,
-    /// It really is where its datagrams say that they come from: it has answered
-    /// a PING with the number in it, or is on this machine, where the system lets
-    /// nobody else use that address.
+    /// Its source address is genuine: it has repeated the number of a PING, or it is on this
+    /// machine, where the system rejects forged loopback addresses.
     proved: bool,
-    /// Until then, the mediator may send it so many bytes of its own: as many
-    /// as came.
+    /// Until it is proved, the mediator may send it at most this many bytes of its own: as many
+    /// as it has received from it.
     credit: u32,
-    /// It answers PINGs: that is learned.
+    /// It has answered a PING before, so a missing answer means something.
     answers: bool,
-    /// PINGs since it was last known to live.
+    /// PINGs sent since the client last gave a sign of life.
     unanswered: u8,
-    /// The last PING that it has not shown to have survived, or, as long as it
-    /// has never answered, when it was looked at first.
+    /// The time of the last PING after which nothing has come from it; or, as long as it has
+    /// never answered, the time of the first check.
     pinged: Option<Moment>,
     /// See [`super::hosts`].
     pub(super) crowd: u32,
 }
 
-/// Counts frames that went to a client, and knows whether any did since something came from
-/// it, in the space of a number.
+/// Counts frames sent to a client. One bit tells whether any were sent since the client was
+/// last heard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent(u64);
 
 impl Sent {
-    /// How many.
+    /// The number of frames.
     pub fn count(self) -> u64 {
         self.0 >> 1
     }
 
-    /// Whether any did since something came from the client.
+    /// Whether any frame was sent since the client was last heard.
     pub fn since_heard(self) -> bool {
         self.0 & 1 == 1
     }
@@ -81,32 +80,32 @@ impl Sent {
     }
 }
 
-/// How much a client counts when somebody has to make room.
+/// The rank of a client when one must be evicted; the lowest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Only just heard of.
+    /// Heard of for the first time a short while ago.
     Newcomer,
     /// Known for long, but uses nothing.
     Idle,
     /// Known for long, and uses a device.
     User,
-    /// The same, and really is where it says.
+    /// Known for long, uses a device, and has proved its address.
     ProvedUser,
 }
 
-/// How many there are.
+/// The number of ranks.
 pub(super) const STANDINGS: usize = 4;
 
-/// What the network says of an address.
+/// What the network reports about an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreachable {
-    /// Nobody listens there: the program has ended.
+    /// No program listens on the port any more.
     PortClosed,
-    /// It cannot be reached, for the moment or for good.
+    /// No route, for the moment or for good.
     NoRoute,
 }
 
-/// An address cannot be reached.
+/// The network has reported an address as unreachable.
 #[derive(Debug)]
 pub(super) struct NoRoute {
     since: Moment,
@@ -121,8 +120,8 @@ impl NoRoute {
         }
     }
 
-    /// The network says so again, of somebody who was heard last at that time.
-    /// Says whether it has gone on for long enough to believe it.
+    /// The network repeats the report, about a client last heard at `heard`. Returns whether
+    /// the reports have lasted long enough to be believed.
     pub(super) fn lasts(&mut self, now: Moment, heard: Moment) -> bool {
         if heard > self.since || now.duration_since(self.last) >= limits::UNREACHABLE {
             *self = Self::at(now);
@@ -132,12 +131,12 @@ impl NoRoute {
     }
 }
 
-/// What the silence of a client calls for.
+/// What to do about a silent client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// Ask whether it is there.
+    /// Send it a PING.
     Ping,
-    /// It used to answer and does not any more.
+    /// It used to answer PINGs and has stopped: it is lost.
     Lost,
 }
 
@@ -169,7 +168,7 @@ impl Client {
         self.place.address()
     }
 
-    /// A datagram of so many bytes has come from it.
+    /// A datagram of this length has come from it.
     pub(super) fn hear(&mut self, now: Moment, bytes: usize) {
         self.heard = now;
         self.received += 1;
@@ -177,19 +176,18 @@ impl Client {
         self.credit = (self.credit).saturating_add(bytes.try_into().unwrap_or(u32::MAX));
     }
 
-    /// Whether it has proved that it is where it says.
+    /// Whether its source address is proved.
     pub fn is_proved(&self) -> bool {
         self.proved
     }
 
-    /// It has proved that it is where it says.
+    /// Its source address is proved.
     pub fn prove(&mut self) {
         self.proved = true;
     }
 
-    /// Whether the mediator may send it so many bytes on its own account; if
-    /// so they count as sent. To an address that may be made up, no more goes
-    /// than came from there.
+    /// Whether the mediator may send it this many bytes of its own; if so, they are charged. An
+    /// address that is not proved gets no more than it has sent.
     pub(super) fn may_be_sent(&mut self, bytes: usize) -> bool {
         let rest = u32::try_from(bytes)
             .ok()
@@ -218,18 +216,18 @@ impl Client {
         }
     }
 
-    /// What its silence calls for now, if anything.
+    /// What to do about its silence now, if anything.
     pub(super) fn silence(&mut self, now: Moment) -> Option<Silence> {
         let since = if self.answers {
             if self.pinged.is_some_and(|pinged| self.heard > pinged) {
-                // Anything that comes after a PING shows that it lives.
+                // Any datagram after a PING shows that it lives.
                 self.pinged = None;
                 self.unanswered = 0;
             }
             self.pinged.unwrap_or(self.heard)
         } else {
-            // It is asked however much it says: the end of one that never
-            // pauses would not be noticed otherwise.
+            // Clients that send without a pause get PINGs too: otherwise their end would not be
+            // noticed.
             *self.pinged.get_or_insert(now)
         };
         if now.duration_since(since) < limits::CLIENT_PING_INTERVAL {
@@ -248,9 +246,9 @@ impl Client {
 mod tests {
     use super::*;
 
-    /// What a thousand clients cost; `clients.rs` has the tables beside them.
+    /// Size per client; `clients.rs` has the tables beside it.
     #[test]
-    fn it_is_small() {
+    fn a_client_takes_at_most_136_bytes() {
         assert!(size_of::<Option<Client>>() <= 136);
     }
 }

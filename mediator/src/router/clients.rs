@@ -1,12 +1,10 @@
-//! Who the clients are: address to id and back, bounded. PURE.
+//! The client table: address to id and back, bounded. PURE.
 //!
-//! When there are too many, somebody makes room for the next: of those who
-//! have the lowest [`Standing`] the one that was silent longest. So whoever
-//! sends from addresses that he has made up replaces his own made-up clients,
-//! not those that have been here for long. A host that has as many clients as
-//! one host may have makes room among its own in the same way, so that nobody
-//! displaces others by opening ports. All that happens for a message costs the
-//! same, however many clients there are.
+//! When the table is full, a new client evicts another: the one that was silent longest among
+//! those with the lowest [`Standing`]. So a program that forges source addresses replaces its
+//! own forged clients, not established ones. A host that has reached its own limit evicts one
+//! of its own clients in the same way, so opening many ports does not displace clients of other
+//! hosts. The work per message does not depend on the number of clients.
 
 #[cfg(test)]
 mod tests;
@@ -34,31 +32,31 @@ pub struct Clients {
     epoch: Epoch,
     slots: Vec<Option<Client>>,
     free: Vec<u32>,
-    /// Where each client stands in `slots`.
+    /// The slot of each client, by address.
     by_place: Index,
     by_id: Index,
     announced: usize,
     order: Order<STANDINGS>,
     links: Links,
     hosts: Hosts,
-    /// Those that the network says cannot be reached; hardly any.
+    /// Clients that the network reports as unreachable; hardly any.
     no_routes: Map<ClientId, NoRoute>,
 }
 
-/// For whom a client makes room.
+/// Why a client is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomFor {
-    /// There are too many clients.
+    /// The table is full.
     Anybody,
-    /// There are too many clients of its host.
+    /// Its host has too many clients.
     ItsHost,
 }
 
 impl Clients {
-    /// Room for so many. Nothing that they do is earlier than `now`.
+    /// A table for at most `limit` clients. No later event is earlier than `now`.
     pub fn new(now: Instant, limit: NonZeroUsize) -> Self {
         Self {
-            // Takes no memory for clients that may never come.
+            // Allocates nothing in advance.
             limit: limit.get(),
             per_host: limits::CLIENTS_PER_HOST,
             epoch: Epoch::at(now),
@@ -74,23 +72,23 @@ impl Clients {
         }
     }
 
-    /// How many there may be of one host. Where there are more already, they make
-    /// room when the next one comes.
+    /// Sets how many clients one host may have. A host that already has more evicts one when
+    /// its next client comes.
     pub(super) fn set_per_host(&mut self, limit: NonZeroUsize) {
         self.per_host = limit.get();
     }
 
-    /// A time as clients remember it.
+    /// A time in the form that clients store.
     pub fn moment(&self, time: Instant) -> Moment {
         self.epoch.moment(time)
     }
 
-    /// How long nothing has come from a client.
+    /// The time since a client was last heard.
     pub fn silent_for(&self, now: Instant, client: &Client) -> Duration {
         self.moment(now).duration_since(client.heard)
     }
 
-    /// The client at a place, from which so many bytes have just come.
+    /// The client at an address, from which a datagram of this length has just come.
     pub(super) fn heard(&mut self, now: Moment, from: &Place, bytes: usize) -> Option<&mut Client> {
         let slot = self.slot_at(from)?;
         let client = self.slots[slot as usize].as_mut()?;
@@ -101,8 +99,7 @@ impl Clients {
         Some(client)
     }
 
-    /// The next client that makes room for a new one at a place, when there is no
-    /// room.
+    /// The client to evict before a new one at `place` can be added; `None` if there is room.
     pub(super) fn to_evict(&self, place: &Place) -> Option<(ClientId, RoomFor)> {
         let (slot, room) = match self.hosts.crowd(&self.slots, place.host()) {
             Some((len, first)) if len >= self.per_host => (first, RoomFor::ItsHost),
@@ -112,8 +109,7 @@ impl Clients {
         Some((self.slots[slot as usize].as_ref()?.id, room))
     }
 
-    /// Adds a client from which so many bytes have come; the caller has made
-    /// room.
+    /// Adds a client that has sent this many bytes. The caller has made room.
     pub(super) fn add(&mut self, now: Moment, id: ClientId, place: Place, bytes: usize) {
         let mut client = Client::new(now, id, place);
         client.hear(now, bytes);
@@ -132,7 +128,7 @@ impl Clients {
             .insert(slot, |slot| slots[slot as usize].as_ref().map(|c| c.id));
     }
 
-    /// Forgets a client.
+    /// Removes a client.
     pub(super) fn remove(&mut self, id: ClientId) -> Option<Client> {
         let slot = self.slot_of(id)?;
         self.hosts.remove(&mut self.slots, slot);
@@ -148,14 +144,13 @@ impl Clients {
         Some(client)
     }
 
-    /// The network says that a client is not there. Says whether it counts as
-    /// lost.
+    /// The network reports a client as unreachable. Returns whether the client counts as lost.
     ///
-    /// A closed port is certain. Everything else may pass, as when a laptop
-    /// changes its access point: it has to go on for a while without a word
-    /// from the client. Somebody to whom nothing was sent since something came from it cannot
-    /// be unreachable: the error is made up, or is about the program that had the port before.
-    /// If it is about this one, the next thing that is sent brings another.
+    /// A closed port is certain. Anything else may be temporary, for example a laptop that
+    /// changes its access point; so it must last for a while with no datagram from the client.
+    /// If nothing was sent to the client since it was last heard, the report is ignored: it is
+    /// forged, or concerns an earlier program on the same port. If it does concern this one,
+    /// the next datagram to it brings another report.
     pub fn unreachable(&mut self, now: Instant, id: ClientId, how: Unreachable) -> bool {
         let now = self.moment(now);
         let Some(client) = self.client(id).filter(|client| client.sent.since_heard()) else {
@@ -169,8 +164,8 @@ impl Clients {
         trouble.lasts(now, heard)
     }
 
-    /// Whether a client may make one more request to the mediator now. All clients of another
-    /// machine have one rate together: opening ports must not bring more.
+    /// Whether a client may send one more request to the mediator now. All clients of another
+    /// machine share one rate, so opening more ports does not raise it.
     pub(super) fn may_request(&mut self, id: ClientId, now: Moment, rate: Rate) -> bool {
         let Some(slot) = self.slot_of(id) else {
             return true;
@@ -183,12 +178,12 @@ impl Clients {
         together && client.requests.pass(now, rate)
     }
 
-    /// From now on the mediator may speak to it on its own account.
+    /// From now on the mediator may send messages of its own to this client.
     pub(super) fn announce(&mut self, id: ClientId) {
         self.set_announced(id, true);
     }
 
-    /// The mediator may not speak to it any more.
+    /// The mediator may no longer send messages of its own to this client.
     pub(super) fn renounce(&mut self, id: ClientId) {
         self.set_announced(id, false);
     }
@@ -232,7 +227,7 @@ impl Clients {
         })
     }
 
-    /// The announced clients whose silence calls for something.
+    /// The announced clients whose silence calls for an action.
     pub fn silent(&mut self, now: Instant) -> Vec<(ClientId, Silence)> {
         let now = self.moment(now);
         let silence = |client: &mut Client| Some((client.id, client.silence(now)?));
@@ -242,19 +237,19 @@ impl Clients {
         silent
     }
 
-    /// Whether any client is announced, so that silence has to be watched.
+    /// Whether any client is announced, so that silence must be watched.
     pub fn any_announced(&self) -> bool {
         self.announced > 0
     }
 
-    /// All of them, in the order of their ids.
+    /// All clients, sorted by id.
     pub fn in_order(&self) -> Vec<&Client> {
         let mut all: Vec<_> = self.slots.iter().flatten().collect();
         all.sort_unstable_by_key(|client| client.id);
         all
     }
 
-    /// Their ids, in order.
+    /// All ids, sorted.
     pub fn ids(&self) -> Vec<ClientId> {
         let mut ids: Vec<_> = (self.slots.iter().flatten())
             .map(|client| client.id)
@@ -263,8 +258,8 @@ impl Clients {
         ids
     }
 
-    /// Ends the uses of a driver, whose process has ended: the next process
-    /// knows none of its clients.
+    /// The process of a driver has ended: ends all uses of it, because the next process knows
+    /// none of its clients.
     pub(super) fn driver_down(&mut self, driver: DriverKey) -> Vec<(ClientId, Vec<super::Use>)> {
         let mut ended = Vec::new();
         for (slot, client) in self.slots.iter_mut().enumerate() {
@@ -283,12 +278,12 @@ impl Clients {
         ended
     }
 
-    /// How many there are.
+    /// The number of clients.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,7 +1,7 @@
-//! Telling drivers of clients that are gone, and clients of drivers. PURE.
+//! Tells drivers which clients are gone, and clients which drivers. PURE.
 //!
-//! Each is told once: a driver of a client that has used it since its process
-//! was started, a client of a driver whose end concerns a use of its own.
+//! Each is told once: a driver about each client that has used it since its process started, a
+//! client about each of its devices whose driver has ended.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::counters::{Count, Drop};
 use crate::queue::Lane;
 
 impl Router {
-    /// The process of a driver runs.
+    /// The process of a driver has started.
     pub fn driver_up(&mut self, key: DriverKey) {
         let id = self.free_id();
         if let Some(route) = self.routes.get_mut(&key) {
@@ -25,17 +25,16 @@ impl Router {
         }
     }
 
-    /// Why a driver cannot be used, for those who ask it and have announced
-    /// themselves; until it is up again.
+    /// Sets why a driver is unavailable, for announced clients that send requests to it. It
+    /// applies until the driver is up again.
     pub fn set_absence(&mut self, key: DriverKey, why: Unavailable) {
         if let Some(route) = self.routes.get_mut(&key) {
             route.absence = Some(why);
         }
     }
 
-    /// The process of a driver has ended, or is about to be ended. Every
-    /// announced client that has used it is told, and so is every driver that
-    /// it has used.
+    /// The process of a driver has ended, or is about to be stopped. Tells every announced
+    /// client and every driver that has used it.
     pub fn driver_down(&mut self, key: DriverKey, out: &mut Outbox) {
         let Some(route) = self.routes.get_mut(&key) else {
             return;
@@ -47,7 +46,7 @@ impl Router {
         let own_uses = route.uses.end(|_| true);
         let why = route.absence.clone();
         self.running.remove(&id);
-        self.obituary(id, &own_uses);
+        self.tell_client_is_gone(id, &own_uses);
 
         let mut users = self.clients.driver_down(key);
         for route in self.routes.values_mut() {
@@ -64,9 +63,9 @@ impl Router {
         }
     }
 
-    /// A driver says of itself that it cannot be used any more, and lives on.
-    /// Those who use it and have not heard that since their last request are
-    /// told as if it had died; it still hears when one of them is gone.
+    /// A driver reports that it is unavailable, but its process lives on. Its users are told as
+    /// if it had died, once after each of their requests. The driver is still told when one of
+    /// them is gone.
     pub fn driver_says_dead(&mut self, key: DriverKey, why: &Unavailable, out: &mut Outbox) {
         self.counters.count(Count::DriversSaidDead);
         let untold = self
@@ -81,17 +80,17 @@ impl Router {
         }
     }
 
-    /// A client has left, or is lost, or makes room: every driver that it uses
-    /// is told, and it is forgotten.
+    /// A client has left, is lost, or was evicted. Tells every driver that it uses, and forgets
+    /// the client.
     pub fn client_gone(&mut self, id: ClientId) -> Option<Client> {
         let mut client = self.clients.remove(id)?;
         self.counters.count(Count::ClientsGone);
-        self.obituary(id, &client.uses.end(|_| true));
+        self.tell_client_is_gone(id, &client.uses.end(|_| true));
         Some(client)
     }
 
-    /// Other rules. Uses that they forbid end: the driver is told that the
-    /// client died, and the client that it may not use the device.
+    /// Sets new access rules. Uses that they forbid end: the driver is told that the client
+    /// died, and the client that access is denied.
     pub fn set_access(&mut self, access: Access, out: &mut Outbox) {
         if access == self.access {
             return;
@@ -106,7 +105,7 @@ impl Router {
             let address = client.address();
             let ip = address.ip();
             let forbidden = client.uses.end(|used| !access.allows(address, used.device));
-            self.part(id, &forbidden);
+            self.tell_uses_ended(id, &forbidden);
             for used in forbidden {
                 let why = not_allowed(ip, used.device);
                 self.tell_of_death(id, used.device, Some(&why), out);
@@ -117,7 +116,7 @@ impl Router {
         }
     }
 
-    /// A client tells one driver that it leaves, which is passed on as it is.
+    /// A client tells one driver that it leaves. The message is passed on unchanged.
     pub(super) fn client_leaves(
         &mut self,
         id: ClientId,
@@ -130,7 +129,7 @@ impl Router {
         if ended.is_none_or(|ended| ended.is_empty()) {
             return self.counters.drop(Drop::NothingToTell);
         }
-        match self.farewell_lane(id, driver) {
+        match self.lane_for_leaving(id, driver) {
             Some(lane) => {
                 self.counters.count(Count::Requests);
                 let header = self.header_for(driver, device, Some(id));
@@ -140,13 +139,12 @@ impl Router {
         }
     }
 
-    /// Tells drivers that a client no longer uses these devices of theirs, while it
-    /// may use others.
-    fn part(&mut self, id: ClientId, ended: &[Use]) {
+    /// Tells drivers that a client no longer uses some of their devices. It may use others.
+    fn tell_uses_ended(&mut self, id: ClientId, ended: &[Use]) {
         let drivers: BTreeSet<DriverKey> = ended.iter().map(|used| used.driver).collect();
         for driver in drivers {
-            // Once for each driver: to ask also forgets.
-            let Some(lane) = self.farewell_lane(id, driver) else {
+            // Called once per driver, because the call also forgets unseen frames.
+            let Some(lane) = self.lane_for_leaving(id, driver) else {
                 continue;
             };
             for used in ended.iter().filter(|used| used.driver == driver) {
@@ -156,14 +154,14 @@ impl Router {
         }
     }
 
-    /// How a driver is told that a client no longer uses one of its devices;
-    /// not at all when it has seen nothing of that client.
-    fn farewell_lane(&mut self, id: ClientId, driver: DriverKey) -> Option<Lane> {
+    /// How to tell a driver that a client no longer uses one of its devices; `None` if the driver
+    /// has never seen a frame of that client.
+    fn lane_for_leaving(&mut self, id: ClientId, driver: DriverKey) -> Option<Lane> {
         if self
             .uses_mut(id)
             .is_some_and(|uses| uses.has_driver(driver))
         {
-            // What waits may be for another device of the same process.
+            // Waiting frames may be for another device of the same process.
             return Some(Lane::Left(id));
         }
         let route = self.routes.get_mut(&driver)?;
@@ -171,10 +169,9 @@ impl Router {
         (!route.queue.forget_unseen(id)).then_some(Lane::ClientDied(id))
     }
 
-    /// Tells the drivers that somebody has used that it is gone: one frame for
-    /// each device, with exactly one id, because that is what old drivers can
-    /// read.
-    fn obituary(&mut self, id: ClientId, uses: &[Use]) {
+    /// Tells the drivers that a client has used that it is gone: one frame for each device,
+    /// with exactly one id, because old drivers cannot read more.
+    fn tell_client_is_gone(&mut self, id: ClientId, uses: &[Use]) {
         let drivers: BTreeSet<DriverKey> = uses.iter().map(|used| used.driver).collect();
         for driver in drivers {
             let Some(route) = self.routes.get_mut(&driver) else {

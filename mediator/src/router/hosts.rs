@@ -1,12 +1,10 @@
-//! The clients of each host, so that none has more than its share of the
-//! table. PURE.
+//! The clients of each host, so that no host takes more than its share of the table. PURE.
 //!
-//! A host with one client, as most are, takes five bytes of an index. Two are a
-//! crowd, and stand in lines of their own, ordered like those of all clients:
-//! whoever makes room in his crowd would be the first of it to make room for
-//! anybody. (The first one of a host joins these lines when the second one comes,
-//! as what he has become by then.) Everything costs the same, however many
-//! there are.
+//! A host with one client, like most hosts, takes five bytes in an index. Two or more clients
+//! form a crowd with its own eviction lists, ordered like those of the whole table: the first
+//! in the crowd's lists comes before the others in the table's lists, too. (When the second
+//! client comes, the first one joins with the standing that it has by then.) The cost of each
+//! operation does not depend on the number of clients.
 
 use super::client::{Client, STANDINGS};
 use super::order::{Links, Order};
@@ -15,31 +13,30 @@ use crate::hash::Index;
 use crate::moment::Moment;
 use crate::rate::{Gate, Rate};
 
-/// The crowd of a client that is the only one of its host.
+/// The crowd number of a client that is the only one of its host.
 pub(super) const ALONE: u32 = u32::MAX;
 
-/// All hosts that have clients. The clients themselves stand in slots that
-/// somebody else owns.
+/// All hosts that have clients. The client slots belong to the caller.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
-    /// Of each host, one client.
+    /// One client of each host.
     by_host: Index,
     crowds: Vec<Crowd>,
     free: Vec<u32>,
     links: Links,
 }
 
-/// At least two clients of one host.
+/// Two or more clients of one host.
 #[derive(Debug, Default)]
 struct Crowd {
     order: Order<STANDINGS>,
     len: u32,
-    /// How fast all of them together may ask the mediator itself.
+    /// Limits how fast all of them together may send requests to the mediator.
     requests: Gate<Moment>,
 }
 
 impl Hosts {
-    /// How many clients a host has, and which of them makes room for the next.
+    /// The number of clients of a host, and which of them to evict next.
     pub(super) fn crowd(&self, slots: &[Option<Client>], host: Host) -> Option<(usize, u32)> {
         let slot = self.any_of(slots, host)?;
         let client = slots[slot as usize].as_ref()?;
@@ -49,14 +46,14 @@ impl Hosts {
         }
     }
 
-    /// Whether the clients of a crowd may make one more request to the mediator now. A client
-    /// that is alone may: it has a rate of its own.
+    /// Whether the clients of a crowd may send one more request to the mediator now. A client
+    /// that is alone always may: it has its own limit.
     pub(super) fn may_request(&mut self, crowd: u32, now: Moment, rate: Rate) -> bool {
         let crowd = self.crowds.get_mut(crowd as usize);
         crowd.is_none_or(|crowd| crowd.requests.pass(now, rate))
     }
 
-    /// A client has been put into a slot.
+    /// A client was put into a slot.
     pub(super) fn add(&mut self, slots: &mut [Option<Client>], slot: u32) {
         let Some(host) = host_of(slots, slot) else {
             return;
@@ -86,7 +83,7 @@ impl Hosts {
         }
     }
 
-    /// A client of a crowd moves to the end of those with its standing.
+    /// Moves a client of a crowd to the end of the list for its standing.
     pub(super) fn heard(&mut self, crowd: u32, slot: u32, standing: usize) {
         if let Some(crowd) = self.crowds.get_mut(crowd as usize) {
             crowd.order.move_to_end(&mut self.links, slot, standing);

@@ -1,14 +1,13 @@
-//! Who gives way to whom: lines of entries, each in the order in which they
-//! were moved to its end. PURE.
+//! Eviction order: several lists of slot numbers; an entry moves to the end of a list. PURE.
 //!
-//! Entries are the numbers of slots that somebody else owns. Everything costs
-//! the same, however many there are. What links them is apart from the lines:
-//! many orders can share it, as long as an entry stands in one of them.
+//! The slots belong to the caller. Each operation takes constant time. The links are stored
+//! apart from the lists, so many orders can share them, as long as each entry is in only one
+//! order.
 
 const NOBODY: u32 = u32::MAX;
 
-/// The neighbours of each entry in its line, which is a ring: whoever comes
-/// first has the last one before him.
+/// The neighbours of each entry in its list. Each list is a ring: the last entry precedes the
+/// first.
 #[derive(Debug, Default)]
 pub(super) struct Links(Vec<Link>);
 
@@ -25,7 +24,7 @@ impl Link {
     };
 }
 
-/// `N` lines, of which the first gives way first; the front of each.
+/// `N` lists, by their first entries. Entries of the first list are evicted first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order<const N: usize>([u32; N]);
 
@@ -45,7 +44,7 @@ impl Links {
         self.0.len() * size_of::<Link>()
     }
 
-    /// Puts `after` right behind `before`.
+    /// Makes `after` the successor of `before`.
     fn join(&mut self, before: u32, after: u32) {
         self.0[before as usize].after = after;
         self.0[after as usize].before = before;
@@ -53,7 +52,7 @@ impl Links {
 }
 
 impl<const N: usize> Order<N> {
-    /// Moves an entry to the end of a line, wherever in this order it stood.
+    /// Moves an entry to the end of a list, from wherever it is in this order.
     pub(super) fn move_to_end(&mut self, links: &mut Links, slot: u32, line: usize) {
         let front = self.0[line];
         if front != NOBODY && links.get(front).before == slot {
@@ -73,7 +72,7 @@ impl<const N: usize> Order<N> {
         }
     }
 
-    /// Takes an entry out, if it is in.
+    /// Removes an entry, if it is in this order.
     pub(super) fn remove(&mut self, links: &mut Links, slot: u32) {
         let Link { before, after } = links.get(slot);
         if after == NOBODY {
@@ -86,7 +85,7 @@ impl<const N: usize> Order<N> {
         links.0[slot as usize] = Link::NONE;
     }
 
-    /// The entry that gives way to the next one.
+    /// The entry to evict next.
     pub(super) fn first(&self) -> Option<u32> {
         self.0.iter().copied().find(|slot| *slot != NOBODY)
     }
@@ -101,10 +100,10 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The same as lists that are searched from end to end; two orders share
-        /// the links, one for even and one for odd entries.
+        /// Compares it with plain vectors. Two orders share the links, one for even and one for
+        /// odd entries.
         #[test]
-        fn it_is_a_row_of_lists(steps in prop::collection::vec((0u32..16, 0usize..4), 0..200)) {
+        fn it_behaves_like_plain_lists(steps in prop::collection::vec((0u32..16, 0usize..4), 0..200)) {
             let mut links = Links::default();
             let mut orders = [Order::<3>::default(); 2];
             let mut models: [[VecDeque<u32>; 3]; 2] = Default::default();

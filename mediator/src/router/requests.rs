@@ -1,5 +1,4 @@
-//! Requests of clients, and of drivers that ask other drivers, on their way to
-//! the driver of a device. PURE.
+//! Requests from clients and drivers to the driver of a device. PURE.
 
 use std::time::Instant;
 
@@ -13,7 +12,7 @@ use crate::limits;
 use crate::queue::Lane;
 
 impl Router {
-    /// A client asks a device of a driver.
+    /// A client sends a request to a device.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn client_asks(
         &mut self,
@@ -76,7 +75,7 @@ impl Router {
         self.pass_on(driver, device, Some(host), lane, message);
     }
 
-    /// A driver asks the driver of another device.
+    /// A driver sends a request to the device of another driver.
     pub(super) fn driver_asks(
         &mut self,
         now: Instant,
@@ -125,7 +124,8 @@ impl Router {
         self.pass_on(driver, device, None, lane, message);
     }
 
-    /// Somebody asks a device for the first time since its process runs.
+    /// The first request from this client or driver to a device since the device's process
+    /// started.
     fn begin_use(&mut self, id: ClientId, driver: DriverKey, device: Device) -> Lane {
         let rules = self.rules;
         let Some(uses) = self.uses_mut(id) else {
@@ -143,7 +143,7 @@ impl Router {
         }
     }
 
-    /// What a client, or a driver that is one, uses.
+    /// The uses of a client, or of a driver that sends requests.
     pub(super) fn uses_mut(&mut self, id: ClientId) -> Option<&mut Uses> {
         match self.running.get(&id) {
             Some(driver) => Some(&mut self.routes.get_mut(driver)?.uses),
@@ -171,8 +171,8 @@ impl Router {
         self.push_from(driver, host, lane, header, message);
     }
 
-    /// The header of something that is about a client: a driver of one device
-    /// sees exactly the header of the original.
+    /// The header of a frame about a client. A driver with one device gets exactly the header
+    /// that the original mediator sent.
     pub(super) fn header_for(
         &self,
         driver: DriverKey,

@@ -1,7 +1,7 @@
-//! Copies of the frames of a driver, for whoever looks on. PURE.
+//! Copies of a driver's frames for `amber trace`. PURE.
 //!
-//! Nothing is copied unless somebody looks: a route without a tap costs one
-//! comparison. Copies wait until the turn ends; there are only so many.
+//! A route without a tap costs one comparison. Copies wait until the end of the turn, and their
+//! number is bounded.
 
 use amber_proto::Frame;
 
@@ -20,7 +20,7 @@ pub enum Direction {
 /// A copy of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Whose frame it is.
+    /// The driver.
     pub driver: DriverKey,
     /// Which way it goes.
     pub direction: Direction,
@@ -36,7 +36,7 @@ pub struct Copied {
 #[derive(Debug, Default)]
 pub struct Tap {
     copies: Vec<Copied>,
-    /// Drivers whose frames were not copied, once for each frame.
+    /// How many frames were not copied, by driver.
     missed: Vec<(DriverKey, u64)>,
 }
 
@@ -59,12 +59,12 @@ impl Tap {
         });
     }
 
-    /// Whether nothing was copied.
+    /// Whether there are no copies.
     pub fn is_empty(&self) -> bool {
         self.copies.is_empty()
     }
 
-    /// All that was copied, and how many frames of which drivers were not.
+    /// Takes all copies, and the number of frames of each driver that were not copied.
     pub fn take(&mut self) -> (Vec<Copied>, Vec<(DriverKey, u64)>) {
         (
             std::mem::take(&mut self.copies),

@@ -14,7 +14,7 @@ use prost::Message;
 
 use super::*;
 
-/// A router with drivers that have one device each, or several, and what came out.
+/// A router with drivers of one or more devices, and its output.
 struct World {
     router: Router,
     out: Outbox,
@@ -22,7 +22,7 @@ struct World {
     keys: Vec<DriverKey>,
 }
 
-/// What came out of one input, in readable form.
+/// The output for one input, in readable form.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     /// Client's port and its datagram.
@@ -156,7 +156,7 @@ impl World {
     }
 }
 
-/// Something for the mediator itself.
+/// A message for the mediator itself.
 fn said(from: Sender) -> ForMediator<'static> {
     ForMediator {
         from,
@@ -166,7 +166,7 @@ fn said(from: Sender) -> ForMediator<'static> {
     }
 }
 
-/// Without the reasons that the mediator gives.
+/// The same without the mediator's reasons.
 fn bare(mut seen: Seen) -> Seen {
     let strip = |message: &[u8]| {
         let mut message = mediator::DriverMsg::decode(message).unwrap();

@@ -1,7 +1,7 @@
-//! Which devices somebody uses, and how much. PURE.
+//! Which devices a client or a driver uses. PURE.
 //!
-//! A use begins with a request and lasts until its driver's process ends, or
-//! until the user dies. Clients have uses, and drivers that ask other drivers.
+//! A use begins with a request. It ends when the driver's process ends, or when its user is
+//! gone. Users are clients, and drivers that send requests to other drivers.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use super::DriverKey;
 use crate::limits;
 use crate::moment::Moment;
 
-/// A device that somebody uses.
+/// A device in use.
 #[derive(Debug)]
 pub struct Use {
-    /// Whose process serves it.
+    /// The driver that serves it.
     pub driver: DriverKey,
     /// The device.
     pub device: Device,
-    /// The driver has said since the last request that it cannot be used.
+    /// Since the last request, the driver has reported that it is unavailable.
     pub(super) told: bool,
-    /// Under which access rules it was allowed.
+    /// The version of the access rules that allowed it.
     pub(super) rules: u32,
-    /// Since when requests and answers are counted, to find two that answer
+    /// Start of the current count of requests and answers, which detects two peers that answer
     /// each other without end.
     since: Option<Moment>,
     /// Requests; never more than [`limits::LOOP_FRAMES`].
     there: u16,
-    /// What came back.
+    /// Answers.
     back: u16,
     /// The low bits of the request number when a loop was last suspected, or 0.
     suspected: u16,
@@ -128,7 +128,7 @@ impl Uses {
             .collect()
     }
 
-    /// Something came back from a device.
+    /// The device has sent something back.
     pub(super) fn answered(&mut self, driver: DriverKey, device: Device) {
         if let Some(used) = self.find(driver, device) {
             used.back = used.back.saturating_add(1);
@@ -150,8 +150,8 @@ impl Use {
         }
     }
 
-    /// A request goes out. Says when requests and answers have gone to and fro
-    /// for long at a rate that nobody needs: how many a second.
+    /// Counts a request. Returns the rate in requests per second if requests and answers have
+    /// alternated for a long time, faster than any real program needs.
     pub(super) fn asked(&mut self, now: Moment) -> Option<u64> {
         let since = *self.since.get_or_insert(now);
         self.there += 1;
@@ -165,7 +165,7 @@ impl Use {
         let (there, back) = (u64::from(self.there), u64::from(self.back));
         (self.since, self.there, self.back) = (Some(now), 0, 0);
         let rate = there * 1000 / took;
-        // Most of what goes there comes back, as an answer or as a question.
+        // Most requests come back, as an answer or as another request.
         (rate >= limits::LOOP_RATE && back * 2 >= there).then_some(rate)
     }
 
@@ -186,8 +186,8 @@ mod tests {
     use super::*;
     use crate::moment::Epoch;
 
-    /// What is said about so many requests, so far apart, every `answered`-th
-    /// of which is answered.
+    /// The rates reported for this many requests at this interval, where every `answered`-th
+    /// request is answered.
     fn check(frames: u16, apart: Duration, answered: u32) -> Vec<u64> {
         let mut used = Use::new(DriverKey(0), Device::MEDIATOR, 0);
         let start = Instant::now();
@@ -203,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_goes_to_and_fro_for_long_and_fast_is_a_loop() {
+    fn only_a_long_and_fast_exchange_is_a_loop() {
         let fast = Duration::from_micros(50);
         assert_eq!(check(limits::LOOP_FRAMES, fast, 1), [20_020]);
         assert_eq!(check(limits::LOOP_FRAMES - 1, fast, 1), [0; 0]);
         assert_eq!(check(3 * limits::LOOP_FRAMES, fast, 1).len(), 3);
-        // A thousand requests a second is much, and may be meant.
+        // A thousand requests a second may be intended.
         assert_eq!(check(3 * limits::LOOP_FRAMES, fast * 20, 1), [0; 0]);
-        // A flood that nobody answers is a flood.
+        // A flood without answers is not a loop.
         assert_eq!(check(3 * limits::LOOP_FRAMES, fast, 3), [0; 0]);
     }
 }

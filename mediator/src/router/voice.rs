@@ -1,8 +1,7 @@
-//! What the mediator says on its own account. PURE.
+//! The mediator's own messages. PURE.
 //!
-//! To clients that have announced themselves only, and to an address that may
-//! be made up no more bytes than came from there: nobody can be flooded by
-//! way of the mediator's own answers.
+//! They go to announced clients only. An address that is not proved gets no more bytes than it
+//! has sent, so the mediator's answers cannot be used to flood a third party.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -22,7 +21,7 @@ use crate::queue::Lane;
 use crate::rate::Rate;
 
 impl Router {
-    /// Sends a message of the mediator itself to somebody who has spoken to it.
+    /// Sends a message of the mediator to a client or driver that has sent it one.
     pub fn reply(&mut self, to: Sender, message: &[u8], out: &mut Outbox) {
         match to {
             Sender::Client(address) => match self.clients.at(&address).map(|client| client.id) {
@@ -39,12 +38,12 @@ impl Router {
         }
     }
 
-    /// Asks a driver whether it is there.
+    /// Sends a PING to a driver.
     pub fn ping_driver(&mut self, key: DriverKey, ping: &[u8]) {
         self.tell_driver(key, Lane::LifeCycle, HeaderBytes::new(None, None), ping);
     }
 
-    /// Asks a client whether it is there. Its answer proves that it is.
+    /// Sends a PING to a client. The answer proves its address.
     pub fn ping_client(&mut self, id: ClientId, out: &mut Outbox) {
         let Some(client) = self.clients.client(id) else {
             return;
@@ -54,8 +53,8 @@ impl Router {
         self.say(id, Device::MEDIATOR, &[&ping.encode_to_vec()], out);
     }
 
-    /// A client has answered a PING. Says whether that is the first proof that
-    /// it is where it says.
+    /// A client has answered a PING. Returns whether that proves its address for the first
+    /// time.
     pub fn client_answered(&mut self, from: ClientAddress, ack: Option<SynNum>) -> bool {
         let expected = SynNum(self.cookie(&from));
         let Some(id) = self.clients.at(&from).map(|client| client.id) else {
@@ -72,7 +71,7 @@ impl Router {
         proves
     }
 
-    /// Whether somebody is where he says, as far as that matters.
+    /// Whether the address of a sender is proved. Drivers need no proof.
     pub fn is_proved(&self, from: Sender) -> bool {
         match from {
             Sender::Client(address) => self
@@ -83,7 +82,7 @@ impl Router {
         }
     }
 
-    /// Whether somebody may make one more request to the mediator now.
+    /// Whether a sender may send one more request to the mediator now.
     pub fn may_request(&mut self, now: Instant, from: Sender) -> bool {
         let rate = Rate::per_second(limits::REQUESTS_PER_SECOND);
         let may = match from {
@@ -102,8 +101,8 @@ impl Router {
         may
     }
 
-    /// Sends a message of the mediator itself to a client, or a driver that is
-    /// one; false when there is nobody any more who may be told.
+    /// Sends a message of the mediator to a client or to a driver that sends requests. Returns
+    /// false if it is gone or not announced.
     pub fn tell_client(&mut self, id: ClientId, message: &[u8], out: &mut Outbox) -> bool {
         if let Some(driver) = self.running.get(&id).copied() {
             self.reply(Sender::DriverAsClient(driver), message, out);
@@ -119,8 +118,8 @@ impl Router {
         announced
     }
 
-    /// Somebody has said something valid to the mediator itself, and is known
-    /// and announced from now on. Returns its id.
+    /// A client or driver has sent a valid message to the mediator. Makes it known and
+    /// announced, and returns its id.
     pub fn announce(&mut self, now: Instant, said: &ForMediator<'_>) -> Option<ClientId> {
         match said.from {
             Sender::Client(address) => {
@@ -140,7 +139,7 @@ impl Router {
         }
     }
 
-    /// The id of somebody who is known already.
+    /// The id of a sender, if it is known.
     pub fn id_of(&self, from: Sender) -> Option<ClientId> {
         match from {
             Sender::Client(address) => self.clients.at(&address).map(|client| client.id),
@@ -148,8 +147,8 @@ impl Router {
         }
     }
 
-    /// A device cannot be used. A client that has announced itself is told why,
-    /// so that its caller fails at once; others see nothing, as from the original.
+    /// A device is unavailable. An announced client is told the reason, so that its call fails
+    /// at once; others see nothing, as with the original mediator.
     pub(super) fn refuse(
         &mut self,
         now: Instant,
@@ -162,7 +161,7 @@ impl Router {
         self.refuse_because(now, known, device, message, why, out);
     }
 
-    /// The same for a driver that asks.
+    /// The same for a driver that sends a request.
     pub(super) fn refuse_driver(&mut self, key: DriverKey, device: Device, message: &[u8]) {
         if self.routes.get(&key).is_some_and(|route| route.announced) {
             let why = self.why_not(device);
@@ -172,9 +171,9 @@ impl Router {
         }
     }
 
-    /// No rule allows a client to talk to a device. One that has announced
-    /// itself is told, because it was allowed to talk to the mediator; anybody
-    /// else hears nothing, and whoever looks after the robot reads it in the log.
+    /// No rule allows a client to use a device. An announced client is told, because it was
+    /// allowed to use the mediator; others get no answer, and the operator finds the reason in
+    /// the log.
     pub(super) fn deny(
         &mut self,
         now: Instant,
@@ -190,7 +189,7 @@ impl Router {
             let name = name_of(device);
             info!(client = %from.address, device = %name, times, "access denied by an [[access]] rule");
         }
-        // Of what is for the mediator nothing is answered: not even PING.
+        // Messages to the mediator itself get no answer, not even a PING.
         if device != Device::MEDIATOR {
             self.refuse_because(now, known, device, message, not_allowed(ip, device), out);
         }
@@ -221,7 +220,7 @@ impl Router {
         self.say(id, device, &[&long, &short], out);
     }
 
-    /// Tells somebody that a device that he uses is gone, if he may be told.
+    /// Tells a client or driver that a device that it uses is gone, if it is announced.
     pub(super) fn tell_of_death(
         &mut self,
         id: ClientId,
@@ -244,7 +243,7 @@ impl Router {
         }
     }
 
-    /// Sends a client the first of these that is not too much for it.
+    /// Sends a client the first of these messages that its credit allows.
     fn say(&mut self, id: ClientId, device: Device, messages: &[&[u8]], out: &mut Outbox) {
         let Some(client) = self.clients.client_mut(id) else {
             return;
@@ -263,7 +262,7 @@ impl Router {
         }
     }
 
-    /// Sends a driver something on the mediator's own account.
+    /// Sends a driver a message of the mediator.
     fn tell_driver(&mut self, key: DriverKey, lane: Lane, header: HeaderBytes, message: &[u8]) {
         let running = |route: &super::Route| route.id.is_some();
         if self.routes.get(&key).is_some_and(running) {
@@ -278,12 +277,12 @@ impl Router {
         absence.unwrap_or_else(|| Unavailable {
             reason: Reason::NoSuchDevice.into(),
             message: Some(format!("no driver serves {device}")),
-            hint: Some("`amber devices` shows what there is".into()),
+            hint: Some("`amber devices` lists the devices".into()),
         })
     }
 
-    /// What an address must repeat to prove that it gets what is sent to it.
-    /// Nothing is stored for it, so that proofs cannot be crowded out.
+    /// The number that an address must repeat to prove itself. It is computed, not stored, so
+    /// proofs cannot be crowded out.
     fn cookie(&self, address: &ClientAddress) -> u32 {
         let mut hasher = DefaultHasher::new();
         (self.secret, address).hash(&mut hasher);
@@ -294,13 +293,13 @@ impl Router {
 pub(super) fn not_allowed(from: IpAddr, device: Device) -> Unavailable {
     Unavailable {
         reason: Reason::NotAllowed.into(),
-        message: Some(format!("the mediator does not let {from} talk to {device}")),
-        hint: Some("[[access]] in the configuration of the mediator says who may".into()),
+        message: Some(format!("the mediator denies {from} access to {device}")),
+        hint: Some("see [[access]] in the configuration of the mediator".into()),
     }
 }
 
-/// Whether a message is CLIENT_DIED. Nearly all others are told apart by their
-/// first two bytes or their length.
+/// Whether a message is CLIENT_DIED. The first two bytes or the length rule out nearly all
+/// others.
 pub(super) fn is_client_died(message: &[u8]) -> bool {
     const LONGEST: usize = 24;
     let kind = MsgType::ClientDied;
@@ -319,7 +318,7 @@ pub(super) fn request_number(message: &[u8]) -> Option<u32> {
     message.syn_num.filter(|_| message.ack_num() == 0)
 }
 
-/// Best effort, so that an answer on the driver's behalf finds its request.
+/// The number of a request, if it can be read, so that the caller gets the answer.
 fn syn_num(message: &[u8]) -> Option<u32> {
     DriverMsg::decode(message).ok()?.syn_num
 }

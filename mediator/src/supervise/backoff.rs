@@ -1,4 +1,4 @@
-//! How long to wait before starting something again. PURE.
+//! The wait before a restart. PURE.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub struct Backoff {
     max: Duration,
 }
 
-/// The bounds of a backoff make no sense.
+/// The bounds of a backoff are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the shortest wait must be above 0 and at most the longest wait")]
 pub struct BadBackoff;
@@ -29,8 +29,8 @@ impl Backoff {
 
     /// The wait before attempt number `attempt`, counted from 0.
     ///
-    /// `jitter` from 0 to 1 picks a point in the upper half of the wait, so
-    /// that drivers that died together do not start together for ever.
+    /// `jitter` from 0 to 1 picks a point in the upper half of the wait, so that drivers that
+    /// died together do not always restart together.
     pub fn delay(&self, attempt: u32, jitter: f64) -> Duration {
         let doubled = self
             .min
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_up_to_the_longest() {
+    fn the_wait_doubles_up_to_the_longest() {
         let backoff = Backoff::new(ms(100), ms(10_000)).unwrap();
         for (attempt, delay) in [
             (0, 100),

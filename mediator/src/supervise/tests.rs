@@ -55,7 +55,7 @@ impl Life {
         assert_eq!(got, actions, "{event:?} in {:?}", self.supervisor.state);
     }
 
-    /// Goes to the next timeout, which must be `ms` after the last moment.
+    /// Advances to the next timeout, which must be `ms` after the last one.
     fn timer(&mut self, ms: u64, actions: &[Action]) {
         let due = self.supervisor.next_timeout().expect("a timeout");
         assert_eq!(
@@ -70,7 +70,7 @@ impl Life {
 }
 
 #[test]
-fn a_driver_that_says_nothing_is_up_after_a_second() {
+fn a_silent_driver_is_up_after_a_second() {
     let mut life = Life::new(policy());
     life.check(Event::Start, &[Action::Spawn]);
     life.check(Event::Spawned { pid: 7 }, &[Action::Ping { syn_num: 1 }]);
@@ -95,7 +95,7 @@ fn the_backoff_doubles_until_the_driver_has_been_useful() {
 }
 
 #[test]
-fn too_many_deaths_are_a_failure_until_somebody_starts_it() {
+fn too_many_deaths_are_a_failure_until_a_start_is_requested() {
     let mut life = Life::up(Policy {
         deaths: 3,
         ..policy()
@@ -124,7 +124,7 @@ fn too_many_deaths_are_a_failure_until_somebody_starts_it() {
 }
 
 #[test]
-fn deaths_that_lie_long_back_do_not_count() {
+fn old_deaths_do_not_count() {
     let mut life = Life::up(Policy {
         deaths: 2,
         ..policy()
@@ -139,7 +139,7 @@ fn deaths_that_lie_long_back_do_not_count() {
 }
 
 #[test]
-fn a_start_failure_waits_longer_than_a_crash_and_is_retried_for_ever() {
+fn a_start_failure_waits_longer_than_a_crash_and_is_retried_forever() {
     let mut life = Life::new(policy());
     life.check(Event::Start, &[Action::Spawn]);
     for _ in 0..50 {
@@ -186,7 +186,7 @@ fn the_stop_ladder() {
 }
 
 #[test]
-fn a_stop_before_the_process_is_there_ends_it_when_it_is() {
+fn a_stop_before_the_process_exists_ends_it_when_it_starts() {
     let mut life = Life::new(policy());
     life.check(Event::Start, &[Action::Spawn]);
     life.check(Event::Stop, &[gone("stopped"), Action::CloseInput]);
@@ -282,7 +282,7 @@ fn a_closed_stdout_or_stdin_is_a_fault() {
 }
 
 #[test]
-fn without_a_grace_time_each_step_of_a_stop_is_due_at_once_but_sigkill_is_repeated_slowly() {
+fn without_a_grace_time_a_stop_is_immediate_but_sigkill_repeats_slowly() {
     let mut life = Life::up(Policy {
         grace: Duration::ZERO,
         ..policy()
@@ -298,7 +298,7 @@ fn without_a_grace_time_each_step_of_a_stop_is_due_at_once_but_sigkill_is_repeat
 }
 
 #[test]
-fn a_driver_that_never_answers_is_asked_three_times() {
+fn a_driver_that_never_answers_gets_three_pings() {
     let mut life = Life::up(policy());
     life.timer(5000, &[Action::Ping { syn_num: 2 }]);
     life.timer(5000, &[Action::Ping { syn_num: 3 }]);
@@ -309,13 +309,13 @@ fn a_driver_that_never_answers_is_asked_three_times() {
 }
 
 #[test]
-fn a_driver_that_has_answered_is_expected_to() {
+fn a_driver_that_has_answered_must_keep_answering() {
     let mut life = Life::up(policy());
     life.check(Event::Pong, &[]);
     for syn_num in 2..=4 {
         life.timer(5000, &[Action::Ping { syn_num }]);
     }
-    let reason = "has not answered 3 PINGs nor said anything else";
+    let reason = "is unresponsive: 3 PINGs unanswered, no other output";
     life.timer(5000, &[gone(reason), Action::CloseInput, Action::Terminate]);
 }
 
@@ -332,7 +332,7 @@ fn a_busy_driver_has_more_time_to_answer() {
 }
 
 #[test]
-fn one_that_answers_late_is_asked_again() {
+fn a_driver_that_answers_late_gets_pings_again() {
     let mut life = Life::up(policy());
     life.timer(5000, &[Action::Ping { syn_num: 2 }]);
     life.timer(5000, &[Action::Ping { syn_num: 3 }]);
@@ -342,8 +342,8 @@ fn one_that_answers_late_is_asked_again() {
     life.timer(5000, &[Action::Ping { syn_num: 4 }]);
 }
 
-/// Every event in every state has an answer, and none of them starts a process
-/// while there is one, or while none is wanted.
+/// Every event is handled in every state, and no event starts a process while there is one or
+/// while none is wanted.
 #[test]
 fn random_lives_keep_the_invariants() {
     let mut random = fastrand::Rng::with_seed(7);

@@ -1,5 +1,4 @@
-//! Who makes room, against a table that is searched from end to end; and what
-//! all of it weighs.
+//! The eviction order, compared with a plain table; and the size of the tables.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -11,7 +10,7 @@ use super::*;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Something comes from a port of a host; the first host is this machine.
+    /// A datagram comes from a port of a host; host 0 is this machine.
     Datagram(u8, u16),
     /// The same, and a use begins.
     Use(u8, u16),
@@ -46,15 +45,15 @@ fn place(host: u8, port: u16) -> Place {
     })
 }
 
-/// What a table would be that is searched from end to end.
+/// What a plain table knows about a client.
 #[derive(Debug)]
 struct Known {
     id: ClientId,
-    /// What it counted for when it was heard last.
+    /// Its standing when it was last heard.
     standing: usize,
-    /// The same among those of its host, where the only one has none.
+    /// Its standing among the clients of its host; `None` for a host's only client.
     among_its_host: Option<usize>,
-    /// When that was.
+    /// When it was last heard.
     at: u64,
 }
 
@@ -130,7 +129,7 @@ impl World {
             assert_eq!(self.clients.to_evict(&at), None);
             let id = ClientId(self.steps as i32);
             self.clients.add(self.now, id, at, 1);
-            // Who was alone of his host gets a place in its lines.
+            // The only client of a host now joins the lists of its host.
             for ((other, _), known) in &mut self.known {
                 if *other == host && known.among_its_host.is_none() {
                     let client = self.clients.client(known.id).unwrap();
@@ -183,7 +182,7 @@ impl World {
     fn driver_down(&mut self) {
         let ended = self.clients.driver_down(Self::DRIVER);
         let ended: Vec<ClientId> = ended.into_iter().map(|(id, _)| id).collect();
-        // In the order of the slots, as there is no other.
+        // In the order of the slots.
         for client in self.clients.slots.iter().flatten() {
             let idle = client.standing() == Standing::Idle;
             if !idle || !ended.contains(&client.id) {
@@ -222,8 +221,7 @@ impl Clients {
             .map(|client| client.id)
     }
 
-    /// What the tables take, without the room that vectors have to grow, which
-    /// nothing has touched yet.
+    /// The size of the tables, without the spare capacity of vectors, which was never touched.
     fn bytes(&self) -> usize {
         let slots = self.slots.len() * size_of::<Option<Client>>();
         let indices = self.by_place.bytes() + self.by_id.bytes();
@@ -232,10 +230,10 @@ impl Clients {
 }
 
 proptest! {
-    /// Whoever makes room is who would be found by searching all of them; while
-    /// a host is at its limit, one of its own.
+    /// The evicted client is the one that a full search finds; at a host's limit, one of that
+    /// host's own.
     #[test]
-    fn it_is_a_table_that_is_searched(steps in prop::collection::vec(step(), 0..120)) {
+    fn evictions_match_a_full_search(steps in prop::collection::vec(step(), 0..120)) {
         let mut world = World::new(Instant::now());
         for step in steps {
             world.step(step);
@@ -244,7 +242,7 @@ proptest! {
     }
 }
 
-/// However they are spread over hosts.
+/// For any distribution over hosts.
 #[test]
 fn a_client_takes_less_than_200_bytes() {
     for count in [4096u32, 20_000] {

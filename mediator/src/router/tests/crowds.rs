@@ -1,9 +1,9 @@
-//! Many clients cost no more than memory for as many as are allowed.
+//! Many clients: memory stays within the limits.
 
 use super::*;
 
 #[test]
-fn a_full_table_makes_room_by_forgetting_who_was_silent_longest() {
+fn a_full_table_forgets_the_client_that_was_silent_longest() {
     let mut world = World::with_clients(&["5:0"], 2);
     world.request(A, "5:0", b"");
     world.request(B, "5:0", b"");
@@ -21,13 +21,13 @@ fn a_full_table_makes_room_by_forgetting_who_was_silent_longest() {
 }
 
 #[test]
-fn a_limit_beyond_all_measure_takes_no_memory() {
+fn a_huge_client_limit_allocates_nothing() {
     let mut world = World::with_clients(&["dummy:0"], usize::MAX);
     assert_eq!(world.request(A, "dummy:0", b"x").drivers.len(), 1);
 }
 
 #[test]
-fn ids_go_upwards_and_around_and_are_never_taken_twice() {
+fn ids_count_up_and_wrap_and_are_never_used_twice() {
     let mut world = World::with_clients(&["5:0"], 3);
     world.router.next_id = i32::MAX;
     for (port, id) in [(A, i32::MAX), (B, 2), (1003, 3)] {
@@ -41,7 +41,7 @@ fn ids_go_upwards_and_around_and_are_never_taken_twice() {
 }
 
 #[test]
-fn a_driver_that_asks_the_mediator_without_reading_fills_no_memory() {
+fn answers_to_a_driver_that_never_reads_are_bounded() {
     let mut world = World::new(&["dummy:0"]);
     let key = world.keys[0];
     world.router.ping_driver(key, b"");
@@ -55,7 +55,7 @@ fn a_driver_that_asks_the_mediator_without_reading_fills_no_memory() {
     assert_eq!(queue.len(), limits::QUEUE_FRAMES + 1);
 }
 
-/// From another machine, so that it has to become known.
+/// From another machine, so that it must become known.
 fn elsewhere(port: u16) -> ClientAddress {
     ClientAddress {
         socket: 0,
@@ -72,7 +72,7 @@ fn ask(world: &mut World, from: ClientAddress, to: &str) {
 }
 
 #[test]
-fn room_is_made_first_by_newcomers_and_last_by_those_who_use_and_have_proved() {
+fn newcomers_are_evicted_first_and_proved_users_last() {
     let mut world = World::with_clients(&["5:0", "77:3"], 4);
     let [newcomer, idle, user, proved] = [1, 2, 3, 4].map(elsewhere);
     for from in [proved, user, idle] {
@@ -85,7 +85,7 @@ fn room_is_made_first_by_newcomers_and_last_by_those_who_use_and_have_proved() {
     let id = world.router.clients.at(&proved).unwrap().id;
     world.router.clients.client_mut(id).unwrap().prove();
     ask(&mut world, proved, "5:0");
-    // One of them uses nothing any more.
+    // Now one of them uses no device.
     world.driver_down(1);
     ask(&mut world, user, "5:0");
     ask(&mut world, newcomer, "5:0");
@@ -96,7 +96,7 @@ fn room_is_made_first_by_newcomers_and_last_by_those_who_use_and_have_proved() {
         let (evicted, room) = world.router.poll_evicted().expect("somebody makes room");
         assert_eq!(room, RoomFor::Anybody);
         gone.push(evicted.address());
-        // The new one stays out of the way.
+        // The new client does not count.
         let id = world.router.clients.at(&elsewhere(port)).unwrap().id;
         world.router.clients.client_mut(id).unwrap().prove();
         ask(&mut world, elsewhere(port), "5:0");
@@ -105,14 +105,14 @@ fn room_is_made_first_by_newcomers_and_last_by_those_who_use_and_have_proved() {
 }
 
 #[test]
-fn a_host_with_as_many_as_it_may_have_makes_room_among_its_own() {
+fn a_full_host_evicts_one_of_its_own_clients() {
     let mut world = World::with_clients(&["5:0", "77:3"], 100);
     world.router.set_clients_per_host("4".parse().unwrap());
     let stranger = |port| ClientAddress {
         socket: 0,
         address: (Ipv4Addr::new(10, 0, 0, 2), port).into(),
     };
-    // They are newcomers, and would be the first to go if it were for all.
+    // These are newcomers, and the first to go if the table were full.
     for port in 1..=4 {
         ask(&mut world, stranger(port), "5:0");
     }
@@ -151,14 +151,18 @@ fn a_host_with_as_many_as_it_may_have_makes_room_among_its_own() {
 }
 
 #[test]
-fn a_host_that_may_have_fewer_than_it_has_shrinks_when_the_next_one_comes() {
+fn a_lower_host_limit_applies_when_the_next_client_comes() {
     let mut world = World::with_clients(&["5:0"], 100);
     for port in 1..=10 {
         ask(&mut world, elsewhere(port), "5:0");
     }
     world.router.set_clients_per_host("3".parse().unwrap());
     ask(&mut world, elsewhere(1), "5:0");
-    assert_eq!(world.router.clients.len(), 10, "nobody goes for nobody");
+    assert_eq!(
+        world.router.clients.len(),
+        10,
+        "no eviction without a new client"
+    );
     ask(&mut world, elsewhere(11), "5:0");
     let left = world.router.clients.in_order();
     let left: Vec<u16> = left.iter().map(|client| client.address().port()).collect();
@@ -171,7 +175,7 @@ fn a_host_that_may_have_fewer_than_it_has_shrinks_when_the_next_one_comes() {
 }
 
 #[test]
-fn a_full_host_makes_no_room_for_others() {
+fn a_full_host_evicts_none_of_another_host() {
     let mut world = World::with_clients(&["5:0"], 4);
     world.router.set_clients_per_host("2".parse().unwrap());
     for port in [1, 2, 1, 2] {
@@ -179,10 +183,10 @@ fn a_full_host_makes_no_room_for_others() {
     }
     ask(&mut world, elsewhere(1), "5:0");
     ask(&mut world, elsewhere(2), "5:0");
-    // The table is full, and so is this host: it is its own that goes.
+    // The table and this host are full: the host evicts one of its own.
     ask(&mut world, client(3), "5:0");
     assert_eq!(world.router.poll_evicted().unwrap().0.address().port(), 1);
-    // Of a host with room it is the newcomer, whosoever that is.
+    // For a host with room, any newcomer goes.
     let other = ClientAddress {
         socket: 0,
         address: (Ipv4Addr::new(10, 0, 0, 7), 1).into(),

@@ -1,9 +1,9 @@
-//! Drivers hear of lost clients, clients of lost drivers, once.
+//! Drivers are told once about lost clients, and clients about lost drivers.
 
 use super::*;
 
 #[test]
-fn the_death_of_a_driver_is_told_once_to_those_who_used_it_and_may_know() {
+fn announced_users_are_told_once_that_a_driver_died() {
     let mut world = World::new(&["5:0", "77:3"]);
     for port in [A, B] {
         world.request(port, "5:0", b"");
@@ -15,21 +15,21 @@ fn the_death_of_a_driver_is_told_once_to_those_who_used_it_and_may_know() {
         to_client(A, b"\x08\x05\x10\0", b"\x10\x05")
     );
     assert_eq!(world.driver_down(0), Seen::default());
-    assert_eq!(world.driver_down(1), Seen::default(), "nobody has used it");
+    assert_eq!(world.driver_down(1), Seen::default(), "it has no users");
 }
 
 #[test]
-fn a_driver_that_asks_another_is_its_client() {
+fn a_driver_that_sends_requests_to_another_is_its_client() {
     let mut world = World::new(&["5:0", "77:3"]);
     world.write(1, &header(Some(device("5:0")), None), b"ask");
     assert_eq!(world.driver_down(1).drivers, [client_died(0, 2)]);
     world.router.driver_up(world.keys[1]);
-    // The new process has another id, and has asked nothing yet.
+    // The new process has another id, and has sent no request yet.
     assert_eq!(world.driver_down(1), Seen::default());
 }
 
 #[test]
-fn an_announced_driver_learns_of_deaths_and_of_what_is_not_there() {
+fn an_announced_driver_is_told_about_dead_and_unknown_devices() {
     let mut world = World::new(&["5:0", "77:3"]);
     let asker = said(Sender::DriverAsClient(world.keys[1]));
     world.router.announce(world.now, &asker);
@@ -43,14 +43,14 @@ fn an_announced_driver_learns_of_deaths_and_of_what_is_not_there() {
 }
 
 #[test]
-fn a_client_that_goes_is_told_to_each_driver_that_it_used() {
+fn each_used_driver_is_told_that_a_client_is_gone() {
     let mut world = World::new(&["5:0", "77:3", "6:0,6:1"]);
     world.request(A, "5:0", b"");
     world.request(A, "6:1", b"");
     world.request(A, "5:0", b"");
     world.router.client_gone(ClientId(4));
     let mut told = vec![client_died(0, 4)];
-    // Of the devices of one process, those that it used.
+    // Of the devices of one process, only those that it used.
     told.push((2, header(Some(device("6:1")), Some(4)), vec![0x10, 4]));
     assert_eq!(world.seen().drivers, told);
     world.router.client_gone(ClientId(4));
@@ -58,7 +58,7 @@ fn a_client_that_goes_is_told_to_each_driver_that_it_used() {
 }
 
 #[test]
-fn a_driver_that_was_restarted_does_not_hear_of_clients_it_never_knew() {
+fn a_restarted_driver_is_not_told_about_clients_of_its_predecessor() {
     let mut world = World::new(&["5:0"]);
     world.request(A, "5:0", b"");
     world.driver_down(0);
@@ -68,7 +68,7 @@ fn a_driver_that_was_restarted_does_not_hear_of_clients_it_never_knew() {
 }
 
 #[test]
-fn a_driver_that_is_being_stopped_is_not_listened_to() {
+fn frames_of_a_driver_that_is_being_stopped_are_dropped() {
     let mut world = World::new(&["5:0"]);
     world.request(A, "5:0", b"");
     world.driver_down(0);
@@ -77,7 +77,7 @@ fn a_driver_that_is_being_stopped_is_not_listened_to() {
 }
 
 #[test]
-fn an_unknown_device_is_answered_to_announced_clients_only() {
+fn only_announced_clients_are_told_about_unknown_devices() {
     let mut world = World::new(&["5:0"]);
     let ask = b"\x10\x01\x18\x09";
     assert_eq!(world.request(A, "123:4", ask), Seen::default());
@@ -128,15 +128,15 @@ fn a_driver_that_is_down_is_like_an_unknown_device() {
 const CLIENT_DIED: &[u8] = b"\x10\x04";
 
 #[test]
-fn a_client_that_leaves_a_driver_is_told_to_it_once() {
+fn a_driver_is_told_once_that_a_client_leaves() {
     let mut world = World::new(&["5:0", "77:3"]);
     world.request(A, "5:0", b"");
     world.request(A, "77:3", b"");
-    // As it is, even with a number.
+    // Unchanged, even with a number.
     let numbered = b"\x10\x04\x18\x09";
     let told = world.request(A, "5:0", numbered);
     assert_eq!(told, to_driver(0, b"\x1a\x01\x03", numbered));
-    // Twice, or in a datagram that the network has doubled: no news.
+    // A second time, or a datagram that the network duplicated: ignored.
     assert_eq!(world.request(A, "5:0", CLIENT_DIED), Seen::default());
     assert_eq!(world.dropped(Drop::NothingToTell), 1);
     world.router.client_gone(ClientId(3));
@@ -159,10 +159,10 @@ fn a_client_that_leaves_a_driver_may_come_back() {
 }
 
 #[test]
-fn a_driver_is_not_told_that_a_client_leaves_of_which_it_never_heard() {
+fn a_driver_is_not_told_about_an_unknown_client_that_leaves() {
     let mut world = World::new(&["5:0"]);
     assert_eq!(world.request(A, "5:0", CLIENT_DIED), Seen::default());
-    assert!(world.router.clients.is_empty(), "and nobody becomes known");
+    assert!(world.router.clients.is_empty(), "no client becomes known");
     world.request(A, "5:0", b"x");
     world.driver_down(0);
     world.router.driver_up(world.keys[0]);
@@ -170,7 +170,7 @@ fn a_driver_is_not_told_that_a_client_leaves_of_which_it_never_heard() {
 }
 
 #[test]
-fn one_device_of_a_process_is_left_and_another_is_not() {
+fn a_client_can_leave_one_of_two_devices_of_a_process() {
     let mut world = World::new(&["6:0,6:1"]);
     world.request(A, "6:0", b"");
     world.request(A, "6:1", b"");
@@ -183,14 +183,14 @@ fn one_device_of_a_process_is_left_and_another_is_not() {
 }
 
 #[test]
-fn a_driver_whose_pipe_is_full_hears_of_each_client_that_it_saw() {
+fn a_driver_with_a_full_pipe_is_told_about_each_client_that_it_saw() {
     for leave in [true, false] {
         let mut world = World::new(&["5:0"]);
         let key = world.keys[0];
         world.request(A, "5:0", b"seen");
         world.router.ping_driver(key, b"");
         world.router.queue_mut(key).unwrap().wrote(0);
-        // More than fits, and the last of it from somebody it never sees.
+        // More than fits. The last frames are from clients that it never sees.
         let said = frame(&header(Some(device("5:0")), None), b"x");
         for _ in 0..2 * limits::QUEUE_FRAMES {
             let from = client(A);
@@ -228,7 +228,7 @@ fn out_of_order() -> mediator::Unavailable {
 }
 
 #[test]
-fn a_driver_that_says_that_it_is_dead_still_hears_when_a_client_is_gone() {
+fn a_driver_that_reported_its_death_is_still_told_about_lost_clients() {
     let mut world = World::new(&["5:0"]);
     let key = world.keys[0];
     world.announce(A);
@@ -243,7 +243,7 @@ fn a_driver_that_says_that_it_is_dead_still_hears_when_a_client_is_gone() {
 }
 
 #[test]
-fn a_driver_that_says_without_end_that_it_is_dead_is_passed_on_once_for_each_request() {
+fn repeated_death_reports_are_passed_on_once_per_request() {
     let mut world = World::new(&["5:0", "77:3"]);
     let key = world.keys[0];
     world.announce(A);
@@ -265,12 +265,12 @@ fn a_driver_that_says_without_end_that_it_is_dead_is_passed_on_once_for_each_req
         );
     }
     assert_eq!(world.router.counters.counted(Count::DriversSaidDead), 300);
-    // When it then really ends, that is no news.
+    // When it really ends afterwards, its users are not told again.
     assert_eq!(world.driver_down(0), Seen::default());
 }
 
 #[test]
-fn an_answer_of_a_driver_that_is_being_stopped_is_counted_for_that_driver() {
+fn dropped_answers_are_counted_for_the_driver_that_is_being_stopped() {
     let mut world = World::new(&["5:0", "77:3"]);
     world.request(A, "5:0", b"");
     world.driver_down(0);

@@ -1,8 +1,8 @@
-//! Two that answer each other without end are found out.
+//! Two peers that answer each other without end are detected.
 
 use super::*;
 
-/// A driver that sends back whatever it gets, with the same header.
+/// A driver that sends every frame back with the same header.
 fn echo(world: &mut World, seen: Seen) -> Seen {
     let mut all = Seen::default();
     for (driver, header, message) in seen.drivers {
@@ -29,7 +29,7 @@ fn two_drivers_that_answer_each_other_are_counted_as_a_loop() {
 fn a_client_and_a_driver_that_answer_each_other_are_counted_as_a_loop() {
     let mut world = World::new(&["5:0"]);
     let mut loops = |gap: Duration| {
-        // The first request makes the use known.
+        // The first request begins the use.
         for _ in 0..=limits::LOOP_FRAMES {
             world.now += gap;
             let seen = world.request(A, "5:0", b"again");
@@ -37,7 +37,7 @@ fn a_client_and_a_driver_that_answer_each_other_are_counted_as_a_loop() {
         }
         world.router.counters.counted(Count::Loops)
     };
-    // A program that asks a thousand times a second may mean it.
+    // A program may intend a thousand requests a second.
     assert_eq!(loops(Duration::from_millis(1)), 0);
     assert_eq!(loops(Duration::from_micros(50)), 1);
 }
@@ -75,7 +75,7 @@ fn a_request_that_returns_with_its_number_is_a_loop() {
 }
 
 #[test]
-fn a_flood_without_answers_and_a_stream_without_questions_are_no_loops() {
+fn one_way_floods_and_streams_do_not_count_as_loops() {
     let mut world = World::new(&["5:0"]);
     for _ in 0..3 * limits::LOOP_FRAMES {
         world.now += Duration::from_micros(20);
@@ -87,7 +87,7 @@ fn a_flood_without_answers_and_a_stream_without_questions_are_no_loops() {
     assert_eq!(world.router.counters.counted(Count::Loops), 0);
 }
 
-/// The port of every mediator.
+/// The default port of mediators.
 const MEDIATOR: u16 = crate::config::DEFAULT_PORT;
 
 #[test]
@@ -99,7 +99,7 @@ fn a_client_that_sends_from_the_port_of_the_mediator_is_served() {
     );
     let answer = world.write(0, b"\x1a\x01\x02", b"answer");
     assert_eq!(answer, to_client(MEDIATOR, b"\x08\x05\x10\0", b"answer"));
-    // The mediator itself does not speak to it: no PONG.
+    // The mediator itself does not send to it: no PONG.
     assert_eq!(
         world.datagram(MEDIATOR, &frame(&[], &[0x10, 2])),
         Seen::default()
@@ -108,7 +108,7 @@ fn a_client_that_sends_from_the_port_of_the_mediator_is_served() {
 }
 
 #[test]
-fn two_mediators_that_know_each_other_as_clients_do_not_talk_without_end() {
+fn two_mediators_that_are_clients_of_each_other_do_not_loop_forever() {
     // The driver of each answers every message.
     let mut worlds = [World::new(&["5:0"]), World::new(&["5:0"])];
     let mut datagram = frame(&header(Some(device("5:0")), None), b"x");

@@ -1,4 +1,4 @@
-//! What was recorded from the original.
+//! Replays recordings of the original mediator.
 
 use amber_proto::DriverHdr;
 use prost::Message;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 
 impl World {
-    /// What the recording driver does with a frame; returns what it writes.
+    /// What the recorded driver writes in answer to a frame.
     fn recording_driver(header: &[u8], message: &[u8]) -> Vec<u8> {
         if Header::parse(header).unwrap().device().is_some() {
             return vec![];
@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    /// Plays one datagram and all that follows from it.
+    /// Plays one datagram and everything that follows from it.
     fn play(&mut self, port: u16, datagram: &[u8]) -> Seen {
         let mut all = Seen::default();
         let mut pending = self.datagram(port, datagram);
@@ -70,7 +70,7 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn every_recorded_case_gives_the_same_bytes() {
+fn every_recorded_case_produces_the_same_bytes() {
     let recorded = include_str!("../../../../tests/golden/routing.json");
     let recorded: Value = serde_json::from_str(recorded).unwrap();
     let drivers = ["77:3", "5:0", "-4:2147483647"];
@@ -89,7 +89,7 @@ fn every_recorded_case_gives_the_same_bytes() {
         let name = case["case"].as_str().unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         if name.starts_with("message of") {
-            // These give a rule for the bytes, and a length and a hash.
+            // These cases name a rule for the bytes, a length and a hash.
             let size: usize = name.split(' ').nth(2).unwrap().parse().unwrap();
             let mut message = b"ECHO".to_vec();
             message.extend((0..size - 4).map(|i| (i * 7 + size) as u8));
@@ -130,8 +130,8 @@ fn every_recorded_case_gives_the_same_bytes() {
                     let answer = frame(&header(Some(device("77:3")), None), b"BOTH");
                     expected.clients = vec![(A, answer)];
                 }
-                // For the mediator, which is not here; or for an unknown
-                // device, from a client that is not announced.
+                // For the mediator, which this harness leaves out; or for an unknown device,
+                // from a client that is not announced.
                 _ => {}
             }
         }

@@ -1,9 +1,9 @@
-//! Who gets what.
+//! Which frame goes where.
 
 use super::*;
 
 #[test]
-fn a_request_and_its_answer() {
+fn a_request_and_its_answer_are_routed() {
     let mut world = World::new(&["5:0"]);
     assert_eq!(
         world.request(A, "5:0", b"ask"),
@@ -14,7 +14,7 @@ fn a_request_and_its_answer() {
 }
 
 #[test]
-fn one_copy_per_entry_in_order_with_duplicates_and_without_the_unknown() {
+fn each_known_id_gets_a_copy_in_order_with_duplicates() {
     let mut world = World::new(&["5:0"]);
     world.request(A, "5:0", b"");
     world.request(B, "5:0", b"");
@@ -27,7 +27,7 @@ fn one_copy_per_entry_in_order_with_duplicates_and_without_the_unknown() {
 #[test]
 fn a_client_that_one_frame_names_very_often_gets_a_bounded_number_of_copies() {
     let most = 1 + limits::REPEATED_COPIES;
-    // The ids of A, B and two that nobody has, each many times.
+    // The ids of A, B and two unused ones, each many times.
     for order in [[2, 3, 90, 91], [91, 3, 2, 90], [3, 3, 3, 2]] {
         let mut world = World::new(&["5:0"]);
         world.request(A, "5:0", b"");
@@ -44,7 +44,7 @@ fn a_client_that_one_frame_names_very_often_gets_a_bounded_number_of_copies() {
 }
 
 #[test]
-fn however_many_clients_there_are_each_gets_its_copy() {
+fn every_one_of_many_clients_gets_its_copy() {
     let clients = 10 * limits::REPEATED_COPIES as u16;
     let mut world = World::with_clients(&["5:0"], clients.into());
     let mut ids = Vec::new();
@@ -52,7 +52,7 @@ fn however_many_clients_there_are_each_gets_its_copy() {
         world.request(1000 + port, "5:0", b"");
         ids.push(i32::from(port) + 2);
     }
-    // In any order, and a few of them twice.
+    // In another order, with a few duplicates.
     ids.reverse();
     ids.extend([2, 2, 3]);
     let mut packed = Vec::new();
@@ -67,7 +67,7 @@ fn however_many_clients_there_are_each_gets_its_copy() {
 }
 
 #[test]
-fn a_frame_for_nobody_does_not_stay() {
+fn a_frame_without_known_receivers_is_not_kept() {
     let mut world = World::new(&["dummy:0"]);
     let header = header(None, Some(99));
     let parsed = Header::parse(&header).unwrap();
@@ -80,11 +80,11 @@ fn a_frame_for_nobody_does_not_stay() {
         .router
         .driver_frame(world.now, key, &parsed, frame, &mut world.out);
     assert_eq!(world.out.datagrams().len(), 0);
-    assert!(!world.out.is_empty(), "whoever sends it knows to clear it");
+    assert!(!world.out.is_empty(), "the caller sends and clears it");
 }
 
 #[test]
-fn drivers_ask_drivers_over_stdio() {
+fn drivers_send_requests_to_drivers() {
     let mut world = World::new(&["5:0", "77:3"]);
     let asked = world.write(1, &header(Some(device("5:0")), None), b"ask");
     assert_eq!(asked, to_driver(0, &header(None, Some(2)), b"ask"));
@@ -109,7 +109,7 @@ fn one_publication_reaches_clients_and_drivers() {
 }
 
 #[test]
-fn a_driver_of_several_devices_is_told_which_and_must_say_which() {
+fn frames_of_a_driver_with_several_devices_name_the_device() {
     let mut world = World::new(&["5:0,5:1"]);
     let both = header(Some(device("5:1")), Some(2));
     assert_eq!(world.request(A, "5:1", b"ask"), to_driver(0, &both, b"ask"));
@@ -122,7 +122,7 @@ fn a_driver_of_several_devices_is_told_which_and_must_say_which() {
 }
 
 #[test]
-fn huge_and_negative_numbers_and_id_0_survive() {
+fn huge_and_negative_numbers_and_id_0_are_routed() {
     for text in ["5:0", "-4:2147483647", "-2147483648:-1", "2147483647:0"] {
         let mut world = World::new(&[text]);
         assert_eq!(
@@ -135,7 +135,7 @@ fn huge_and_negative_numbers_and_id_0_survive() {
 }
 
 #[test]
-fn messages_are_never_read() {
+fn message_bytes_do_not_matter() {
     let mut world = World::new(&["5:0"]);
     for message in [&b""[..], b"\xff\xff\xff", b"not protobuf", b"\x10\x04"] {
         assert_eq!(
@@ -169,12 +169,12 @@ fn parts_of_32767_bytes_pass_and_longer_ones_are_counted() {
     assert_eq!(
         world.request(A, "5:0", b"on").drivers.len(),
         1,
-        "nothing else is harmed"
+        "nothing else is affected"
     );
 }
 
 #[test]
-fn long_and_strange_headers_of_clients_are_rewritten() {
+fn long_and_unusual_client_headers_are_rewritten() {
     let mut world = World::new(&["5:0"]);
     let mut long = b"\x08\x05\x10\0\x4a\xf8\xff\x01".to_vec();
     long.resize(long.len() + 32_760, 1);
@@ -189,7 +189,7 @@ fn long_and_strange_headers_of_clients_are_rewritten() {
 }
 
 #[test]
-fn malformed_datagrams_change_nothing_but_their_counter() {
+fn malformed_datagrams_change_only_their_counter() {
     let mut world = World::new(&["5:0"]);
     for (bytes, why) in [
         (&b""[..], Drop::DatagramEmpty),
@@ -203,7 +203,7 @@ fn malformed_datagrams_change_nothing_but_their_counter() {
         assert_eq!(world.datagram(A, bytes), Seen::default());
         assert_eq!(world.dropped(why), before + 1, "{why:?}");
     }
-    assert_eq!(world.router.clients.len(), 0, "they make nobody known");
+    assert_eq!(world.router.clients.len(), 0, "they make no client known");
     let no_port = client(0);
     let bytes = frame(&header(Some(device("5:0")), None), b"x");
     world
