@@ -1,17 +1,16 @@
-//! Everything that the mediator decides, in one value without IO. PURE.
+//! All decisions of the mediator, in one value without IO. PURE.
 //!
-//! The [shell](crate::shell) tells it what happens, through the `handle_`-like
-//! methods that take `now`, and afterwards drains what there is to do, until
-//! nothing is left:
+//! The [shell](crate::shell) reports what happens through methods that take `now`. Afterwards
+//! it performs what the core has decided, until nothing is left:
 //!
-//! - [`Core::poll_action`]: processes to start and end,
+//! - [`Core::poll_action`]: processes to start and stop,
 //! - [`Core::poll_order`]: work that needs files or the log,
-//! - [`Core::send_traced`]: frames for those who look on,
-//! - [`Router::poll_dirty`]: queues with something for a driver's pipe,
+//! - [`Core::send_traced`]: copies of frames for `amber trace`,
+//! - [`Router::poll_dirty`]: queues with bytes for a driver's pipe,
 //! - [`Core::outbox`]: datagrams to send.
 //!
-//! [`Core::next_timeout`] says when [`Core::timeout`] is due;
-//! [`Core::poll_timers_changed`] says that it may be due earlier than it was.
+//! [`Core::next_timeout`] says when [`Core::timeout`] is due; [`Core::poll_timers_changed`]
+//! says that this may have changed.
 
 mod absence;
 mod clients;
@@ -47,26 +46,26 @@ use crate::supervise::{Action, Event, Exit, State, Supervisor};
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Core {
-    /// Who gets what.
+    /// Routes frames.
     pub router: Router,
-    /// What is to be sent to clients.
+    /// Datagrams to send to clients.
     pub outbox: Outbox,
     drivers: BTreeMap<DriverKey, Driver>,
     next_key: u32,
     actions: VecDeque<(DriverKey, Action)>,
     orders: VecDeque<Order>,
-    /// Who wants to hear of events.
+    /// Subscribers to events.
     listeners: BTreeSet<ClientId>,
-    /// Who looks on at frames.
+    /// Clients that run `amber trace`.
     tracers: Vec<trace::Tracer>,
     notices: u64,
-    /// Lists for programs on other machines.
+    /// Recent lists, for programs on other machines.
     lists: Lists,
     admin: Admin,
     limits: Limits,
-    /// Requests of those who have yet to prove that they are where they say.
+    /// Requests from clients that have yet to prove their address.
     unproved: VecDeque<(ClientAddress, Vec<u8>)>,
-    /// News of clients that are gone.
+    /// Limits the events about lost clients.
     client_events: Gate,
     evictions: Digest,
     host_evictions: Digest,
@@ -74,26 +73,26 @@ pub struct Core {
     started: Instant,
     wall_clock: fn() -> SystemTime,
     random: fastrand::Rng,
-    /// When silent clients are looked for.
+    /// When to check for silent clients.
     client_tick: Option<Instant>,
     timers_changed: bool,
     stopping: bool,
 }
 
-/// What needs files or the log, and so is the shell's.
+/// Work for the shell, because it needs files or the log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// Read the configuration again; answer with [`Core::apply`] and [`Core::answer`].
+    /// Read the configuration again; then call [`Core::apply`] and [`Core::answer`].
     Reload(Ticket),
-    /// Log something else; answer with [`Core::answer`].
+    /// Change what is logged; then call [`Core::answer`].
     SetLogLevel(Ticket, String),
 }
 
-/// Who waits for an answer.
+/// The sender of a request that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ticket {
     to: Sender,
-    /// Somebody else may have come to that address meanwhile.
+    /// Detects that another client now has the address.
     id: Option<ClientId>,
     syn: SynNum,
 }
@@ -103,26 +102,26 @@ struct Driver {
     config: DriverConfig,
     supervisor: Supervisor,
     words: Words,
-    /// Of each of its devices, in the same order.
+    /// The health of each of its devices, in the same order.
     health: Vec<Health>,
-    /// Its clients have been told that it cannot be used.
+    /// Its clients were told that it is unavailable.
     gone: bool,
-    /// What to check, after it ended badly.
+    /// What to check, after a failure.
     hint: Option<String>,
-    /// The same, from the time before it was started again.
+    /// The hint of the previous process.
     last_exit_hint: Option<String>,
-    /// It is no longer configured, and forgotten when it has ended.
+    /// No longer configured: forgotten when it has ended.
     obsolete: bool,
-    /// It is started with these rules when it has ended.
+    /// It is started with this configuration when it has ended.
     next_config: Option<DriverConfig>,
-    /// It is started when all have ended whose devices it takes over.
+    /// It is started when all drivers have ended whose devices it takes over.
     waits: bool,
 }
 
 impl Core {
     /// A mediator with its drivers down; [`Core::start`] starts them.
     ///
-    /// `seed` is for the jitter of waits, `wall_clock` for the time of events.
+    /// `seed` is for the jitter of backoffs, `wall_clock` for the time of events.
     pub fn new(now: Instant, config: &Config, seed: u64, wall_clock: fn() -> SystemTime) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let secret = random.u64(..);
@@ -166,8 +165,8 @@ impl Core {
         }
     }
 
-    /// Ends all drivers; [`Core::is_finished`] says when that is done. Returns
-    /// how long it takes at most, unless a process cannot be killed.
+    /// Stops all drivers; [`Core::is_finished`] tells when they have ended. Returns the longest
+    /// time that this takes, unless a process cannot be killed.
     pub fn shut_down(&mut self, now: Instant) -> Duration {
         self.stopping = true;
         for key in self.keys() {
@@ -177,17 +176,17 @@ impl Core {
         graces.max().unwrap_or_default() * 2 + limits::AFTER_KILL
     }
 
-    /// Whether everything is coming to its end.
+    /// Whether the mediator is shutting down.
     pub fn is_stopping(&self) -> bool {
         self.stopping
     }
 
-    /// The drivers that have not ended yet, for people.
+    /// The drivers that have not ended yet, as text.
     pub fn unfinished(&self) -> String {
         self.names_of(|driver| !driver.supervisor.is_at_rest())
     }
 
-    /// How things are, in one line.
+    /// The state in one line.
     pub fn summary(&self) -> String {
         let known = self.drivers.values().filter(|driver| !driver.obsolete);
         let up = known.clone().filter(|d| *d.supervisor.state() == State::Up);
@@ -223,8 +222,8 @@ impl Core {
         self.tend(now);
     }
 
-    /// The network says that an address cannot be reached. Only addresses of
-    /// clients count to whom something was sent.
+    /// The network reports an address as unreachable. This counts only for clients to which
+    /// something was sent.
     pub fn unreachable(&mut self, now: Instant, at: ClientAddress, how: Unreachable) {
         let Some(id) = self.router.id_of(Sender::Client(at)) else {
             return;
@@ -237,8 +236,8 @@ impl Core {
         }
     }
 
-    /// A driver has written a frame. Says whether it is one; if not, the driver
-    /// is being ended.
+    /// A driver has written a frame. Returns false if the frame is invalid; then the driver is
+    /// being stopped.
     pub fn driver_frame(&mut self, now: Instant, key: DriverKey, frame: Frame<'_>) -> bool {
         let header = match Header::parse(frame.header) {
             Ok(header) => header,
@@ -263,8 +262,8 @@ impl Core {
         true
     }
 
-    /// How many frames of drivers have led to something so far: a datagram, a frame for a
-    /// driver, or something that the mediator understands.
+    /// The number of frames from drivers that had an effect so far: a datagram, a frame for a
+    /// driver, or a message that the mediator understands.
     pub fn driver_effects(&self) -> u64 {
         let counters = &self.router.counters;
         let for_mediator = counters.counted(Count::ForMediator);
@@ -274,8 +273,8 @@ impl Core {
             + for_mediator.saturating_sub(counters.dropped(Drop::MediatorMessage))
     }
 
-    /// A driver has written the beginning of something. Says whether it can
-    /// become a frame; if not, the driver is being ended.
+    /// A driver has written the beginning of a frame. Returns false if it cannot become one;
+    /// then the driver is being stopped.
     pub fn driver_prefix(&mut self, now: Instant, key: DriverKey, bytes: &[u8]) -> bool {
         match check_prefix(bytes) {
             Ok(()) => true,
@@ -286,7 +285,7 @@ impl Core {
         }
     }
 
-    /// A driver has written half a frame and nothing more for a long time.
+    /// A driver has written half a frame, and nothing more for a long time.
     pub fn driver_stalled(&mut self, now: Instant, key: DriverKey, bytes: &[u8]) {
         let seconds = limits::PARTIAL_FRAME.as_secs();
         let what = format!(
@@ -330,7 +329,7 @@ impl Core {
         driver.words.say(now, device, line, rate, counters);
     }
 
-    /// Something has happened to a driver.
+    /// An event of a driver's life.
     pub fn driver_event(&mut self, now: Instant, key: DriverKey, event: Event) {
         let must_wait = matches!(event, Event::Start | Event::Restart) && self.must_wait(key);
         let Some(driver) = self.drivers.get_mut(&key) else {
@@ -347,7 +346,7 @@ impl Core {
             return;
         }
         if let Event::Spawned { pid } = event {
-            // One that was to be ended before it was there takes no frames.
+            // A driver that was stopped before it existed gets no frames.
             if *driver.supervisor.state() == State::Starting {
                 driver.gone = false;
                 driver.last_exit_hint = driver.hint.take();
@@ -398,29 +397,28 @@ impl Core {
         drivers.chain(self.client_tick).min()
     }
 
-    /// Whether [`Core::next_timeout`] may have changed since this was asked last.
+    /// Whether [`Core::next_timeout`] may have changed since the last call.
     pub fn poll_timers_changed(&mut self) -> bool {
         std::mem::take(&mut self.timers_changed)
     }
 
-    /// The next thing to do with a process.
+    /// The next action on a process.
     pub fn poll_action(&mut self) -> Option<(DriverKey, Action)> {
         self.actions.pop_front()
     }
 
-    /// The next thing to do with files or the log.
+    /// The next order for files or the log.
     pub fn poll_order(&mut self) -> Option<Order> {
         self.orders.pop_front()
     }
 
-    /// Whether a driver whose start was asked for still waits for it, and was not
-    /// stopped meanwhile.
+    /// Whether a driver with a requested start still waits for it, and was not stopped since.
     pub fn is_to_be_started(&self, key: DriverKey) -> bool {
         let driver = self.drivers.get(&key);
         driver.is_some_and(|driver| *driver.supervisor.state() == State::Starting)
     }
 
-    /// What a driver is started with.
+    /// The configuration to start a driver with.
     pub fn driver_config(&mut self, key: DriverKey) -> Option<&DriverConfig> {
         let driver = self.drivers.get_mut(&key)?;
         if let Some(config) = driver.next_config.take() {
@@ -440,7 +438,7 @@ impl Core {
 
     fn framing_event(&mut self, now: Instant, key: DriverKey, what: String) {
         if let Some(driver) = self.drivers.get_mut(&key) {
-            let hint = "stdout is the wire: whatever prints there must print to stderr instead";
+            let hint = "stdout carries the protocol: print everything else to stderr";
             driver.hint = Some(hint.into());
         }
         self.driver_event(now, key, Event::BadFraming(what));
@@ -496,7 +494,7 @@ impl Core {
         }
     }
 
-    /// A driver says how one of its devices is, or all of them.
+    /// A driver reports the health of one of its devices, or of all.
     fn driver_health(
         &mut self,
         now: Instant,
@@ -523,7 +521,7 @@ impl Core {
         };
         let mut notices = Vec::new();
         for (device, health) in driver.config.devices.iter().zip(&mut driver.health) {
-            // The driver has logged it, if it wanted to.
+            // The driver has logged the cause itself.
             let (kind, text) = match health.poll_news(now) {
                 None => continue,
                 Some(News::Trouble(text)) => (Kind::DeviceTrouble, text),
@@ -540,13 +538,13 @@ impl Core {
         }
     }
 
-    /// What the router has found out by the way.
+    /// Handles what the router has noticed.
     fn tend(&mut self, now: Instant) {
         while let Some((client, room)) = self.router.poll_evicted() {
             self.say_client_gone(now, &client, Gone::Evicted(room));
         }
         while let Some(key) = self.router.poll_deaf() {
-            // It may have been ended already.
+            // It may have been stopped already.
             let deaf = self.router.route(key).filter(|route| route.queue.is_deaf());
             if let Some(frames) = deaf.map(|route| route.queue.len()) {
                 self.driver_event(now, key, Event::Deaf(frames));
@@ -554,8 +552,7 @@ impl Core {
         }
     }
 
-    /// Clients that made room for others are found out when they are told of
-    /// something, or here when there are too many of them.
+    /// Forgets listeners that were evicted. Others are found when an event is sent to them.
     fn forget_listeners_that_are_gone(&mut self) {
         let known = self.router.clients.len() + self.drivers.len();
         if self.listeners.len() > 2 * known {
@@ -564,7 +561,7 @@ impl Core {
         }
     }
 
-    /// Tells everybody who listens to events.
+    /// Sends an event to all listeners.
     fn notify(&mut self, mut notice: Notice) {
         self.notices += 1;
         if self.listeners.is_empty() {
@@ -580,7 +577,7 @@ impl Core {
         message.event = Some(notice);
         let message = message.encode_to_vec();
         let router = &mut self.router;
-        // An evicted client is found out here.
+        // Evicted clients are found here.
         self.listeners
             .retain(|id| router.tell_client(*id, &message, &mut self.outbox));
     }
@@ -601,7 +598,7 @@ fn device_notice(kind: Kind, device: Device, text: Option<&str>) -> Notice {
     }
 }
 
-/// The first bytes of something, as hex and as text.
+/// The first bytes, as hex and as text.
 fn show_bytes(bytes: &[u8]) -> String {
     let bytes = &bytes[..bytes.len().min(32)];
     let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

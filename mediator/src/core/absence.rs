@@ -1,4 +1,4 @@
-//! Why a driver cannot be used, for those who ask. PURE.
+//! Why a driver is unavailable, as told to clients. PURE.
 
 use amber_proto::mediator::{Unavailable, unavailable::Reason};
 
@@ -6,13 +6,13 @@ use super::Driver;
 use super::control::shorten;
 use crate::supervise::{State, Stop};
 
-/// Nothing when it can.
+/// The reason; `None` if it is available.
 pub(super) fn of(driver: &Driver) -> Option<Unavailable> {
     let supervisor = &driver.supervisor;
     let (reason, message) = match supervisor.state() {
         State::Up => return None,
         State::Down if driver.waits => {
-            let message = "it starts when the driver that had it before has ended";
+            let message = "it starts when the previous driver of this device has ended";
             (Reason::Restarting, message.into())
         }
         State::Starting => (Reason::Restarting, "it is being started".into()),
@@ -48,11 +48,11 @@ pub(super) fn of(driver: &Driver) -> Option<Unavailable> {
     })
 }
 
-/// Its driver says so.
+/// The driver has reported it.
 pub(super) fn out_of_order() -> Unavailable {
     Unavailable {
         reason: Reason::OutOfOrder.into(),
-        message: Some("its driver says that it cannot be used".into()),
+        message: Some("its driver reports that it is unavailable".into()),
         hint: None,
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that are gone: noticing, and saying so. PURE.
+//! Detects lost clients and reports them. PURE.
 
 use std::fmt;
 use std::time::Instant;
@@ -26,11 +26,11 @@ impl fmt::Display for Gone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::SaidSo => "left",
-            Self::Lost => "does not answer any more",
+            Self::Lost => "no longer answers",
             Self::Unreachable(Unreachable::PortClosed) => "has closed its port",
-            Self::Unreachable(Unreachable::NoRoute) => "cannot be reached any more",
-            Self::Evicted(RoomFor::Anybody) => "made room for others",
-            Self::Evicted(RoomFor::ItsHost) => "made room for others of its host",
+            Self::Unreachable(Unreachable::NoRoute) => "is unreachable",
+            Self::Evicted(RoomFor::Anybody) => "was evicted because the table was full",
+            Self::Evicted(RoomFor::ItsHost) => "was evicted because its host had too many clients",
         })
     }
 }
@@ -62,19 +62,19 @@ impl Core {
             Gone::Lost | Gone::Unreachable(_) if !client.uses.is_empty() => {
                 info!(client = %address, id = id.0, "client gone: {why}");
             }
-            // Every command does so at its end; and one that has used nothing is
-            // missed by nobody.
+            // Every command does so at its end, and the loss of a client without uses affects
+            // no device.
             Gone::SaidSo | Gone::Lost | Gone::Unreachable(_) => {
                 debug!(client = %address, id = id.0, "client gone: {why}");
             }
-            // Somebody may be making up thousands of addresses.
+            // Someone may be forging thousands of addresses.
             Gone::Evicted(RoomFor::Anybody) => {
                 if let Some(clients) = self.evictions.happened(now) {
                     warn!(
                         last = %address,
                         clients,
-                        "too many clients: some made room for others; \
-                         `clients` under [limits] says how many there may be"
+                        "too many clients: some were evicted; \
+                         `clients` under [limits] sets the limit"
                     );
                 }
             }
@@ -84,9 +84,9 @@ impl Core {
                     warn!(
                         last = %address,
                         clients,
-                        "too many clients of one host: some made room for others of it; \
+                        "too many clients of one host: some were evicted; \
                          does a program open a port for each request? \
-                         `clients_per_host` under [limits] says how many there may be"
+                         `clients_per_host` under [limits] sets the limit"
                     );
                 }
             }

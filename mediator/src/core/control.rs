@@ -1,8 +1,8 @@
-//! The mediator as a device: what it answers when it is spoken to. PURE.
+//! The mediator as a device: its answers to requests. PURE.
 //!
-//! Who says anything valid here is *announced*: from then on the mediator may
-//! speak to it on its own account. Old programs never do, and so never see a
-//! datagram that the original would not have sent.
+//! A client that sends a valid message here becomes *announced*: from then on the mediator may
+//! send it messages of its own. Old programs never do that, so they never get a datagram that
+//! the original would not have sent.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ use crate::router::{Client, ClientAddress, DriverKey, ForMediator, Place, Sender
 use crate::supervise::{Event, Restart, State};
 
 impl Core {
-    /// Somebody speaks to the mediator itself.
+    /// A client or driver has sent a message to the mediator itself.
     pub(super) fn for_mediator(&mut self, now: Instant, said: ForMediator<'_>) {
         let message = mediator::DriverMsg::decode(said.message).ok();
         let kind = message.as_ref().and_then(DeviceMessage::kind);
@@ -76,7 +76,7 @@ impl Core {
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Data) => {
                 let id = self.announce(now, &said);
                 let Some(syn) = message.syn() else {
-                    // There is no way to answer.
+                    // There is no number to answer to.
                     return self.router.counters.drop(Drop::MediatorMessage);
                 };
                 if !self.router.may_request(now, said.from) {
@@ -135,9 +135,9 @@ impl Core {
         }
     }
 
-    /// Whoever asks may have made up his address, and the answer would go to
-    /// somebody who never asked, and be longer than the question. So a PING
-    /// goes there, and the request waits for the PONG.
+    /// The source address may be forged: then the answer would flood a third party, because it
+    /// is longer than the request. So the mediator sends a PING, and the request waits for the
+    /// PONG.
     fn ask_for_proof(&mut self, from: ClientAddress, id: Option<ClientId>, request: &[u8]) {
         if request.len() > limits::UNPROVED_REQUEST_BYTES {
             return self.router.counters.drop(Drop::Unproved);
@@ -168,7 +168,7 @@ impl Core {
         }
     }
 
-    /// Whoever comes to that address next has not asked for it.
+    /// The next client at that address has not sent the waiting request.
     pub(super) fn forget_what_waited(&mut self, from: Place) {
         let before = self.unproved.len();
         self.unproved
@@ -192,7 +192,7 @@ impl Core {
         what: Option<request::What>,
     ) -> Result<Option<reply::What>, Refusal> {
         let Some(what) = what else {
-            let message = "the request asks for nothing that this mediator knows";
+            let message = "this mediator does not know the request";
             return Err(refuse(refusal::Reason::BadRequest, message, None));
         };
         Ok(Some(match what {
@@ -217,7 +217,7 @@ impl Core {
                 if event != Event::Stop {
                     self.check_not_stopping()?;
                 }
-                info!(driver = %device, "{done}, as asked");
+                info!(driver = %device, "{done}, as requested");
                 self.driver_event(now, key, event);
                 reply::What::Done(format!("{device}: {done}"))
             }
@@ -253,7 +253,7 @@ impl Core {
         reply::What::Clients(mediator::ClientList { clients, total })
     }
 
-    /// A list for a program on another machine: made for all of them at once, and encoded.
+    /// A list for a program on another machine: made once for all of them, and encoded.
     fn list_for_others(
         &mut self,
         now: Instant,
@@ -280,11 +280,11 @@ impl Core {
         self.reply_with(ticket, &encode_reply(what));
     }
 
-    /// Answers with an encoded reply.
+    /// Sends an encoded reply.
     fn reply_with(&mut self, ticket: Ticket, reply: &[u8]) {
         let mut message = mediator::DriverMsg::data();
         message.set_ack(Some(ticket.syn));
-        // Fields stand in the order of their numbers, and the reply comes last.
+        // Fields are in the order of their numbers, and the reply is last.
         let message = [&message.encode_to_vec(), reply].concat();
         self.router.reply(ticket.to, &message, &mut self.outbox);
     }
@@ -299,7 +299,7 @@ impl Core {
         }
         Err(refuse(
             refusal::Reason::NotAllowed,
-            "changing things is allowed from the mediator's own machine only",
+            "changes are allowed only from the mediator's own machine",
             Some("run the command there, or set `admin = \"anyone\"` under [mediator]"),
         ))
     }
@@ -319,7 +319,7 @@ impl Core {
             .filter(|key| self.drivers.contains_key(key))
             .ok_or_else(|| {
                 let message = format!("no driver serves {device}");
-                let hint = Some("`amber devices` shows what there is");
+                let hint = Some("`amber devices` lists the devices");
                 refuse(refusal::Reason::NoSuchDevice, &message, hint)
             })
     }
@@ -359,9 +359,7 @@ impl Core {
                 let check = hint
                     .as_ref()
                     .map_or(String::new(), |hint| format!("{hint}; "));
-                Some(format!(
-                    "{check}when that is mended: `amber start {device}`"
-                ))
+                Some(format!("{check}when that is fixed: `amber start {device}`"))
             }
             (_, hint) => hint.clone(),
         };
@@ -469,7 +467,7 @@ pub(super) fn wire_device(device: Device) -> mediator::Device {
     }
 }
 
-/// As many as fit into one answer, and at least one.
+/// As many entries as fit into one answer, and at least one.
 fn page_of<T: Message>(all: impl Iterator<Item = T>, skip: u32) -> Vec<T> {
     let mut bytes = 0;
     all.skip(skip as usize)
@@ -481,7 +479,7 @@ fn page_of<T: Message>(all: impl Iterator<Item = T>, skip: u32) -> Vec<T> {
         .collect()
 }
 
-/// The field of a message that is a reply.
+/// The encoded field of a message that contains the reply.
 fn encode_reply(what: reply::What) -> Vec<u8> {
     let message = mediator::DriverMsg {
         reply: Some(Reply { what: Some(what) }),
@@ -507,7 +505,7 @@ fn millis(duration: Duration) -> u64 {
     duration.as_millis().try_into().unwrap_or(u64::MAX)
 }
 
-/// Keeps answers within a datagram.
+/// Shortens text, so that answers fit into a datagram.
 pub(super) fn shorten(text: &str) -> String {
     text[..text.floor_char_boundary(limits::TEXT_BYTES)].to_owned()
 }

@@ -1,34 +1,34 @@
-//! Whether a device works, as its driver says, and who hears of it. PURE.
+//! Whether a device works, as its driver reports, and the events about it. PURE.
 //!
-//! What is known changes at once. Events about it are limited: when there were
-//! too many, the next one comes a little later and tells what is true then.
+//! The state changes at once. Events are limited: if there were too many, the next is delayed,
+//! and reports the state at that time.
 
 use std::time::{Duration, Instant};
 
 use crate::limits::{HEALTH_EVENT_INTERVAL, HEALTH_EVENTS};
 
-/// How much earlier than in the long run an event may come.
+/// How far events may run ahead of their long-term rate.
 const SLACK: Duration = HEALTH_EVENT_INTERVAL.saturating_mul(HEALTH_EVENTS - 1);
 
 #[derive(Debug)]
 pub(super) struct Health {
     trouble: Option<Trouble>,
-    /// How long the last trouble took.
+    /// How long the last trouble lasted.
     lasted: Duration,
-    /// The trouble that listeners know of.
+    /// The trouble that listeners were told about.
     told: Option<String>,
-    /// When the next event would come if they came evenly.
+    /// When the next event would come at an even pace.
     next_event: Instant,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) text: String,
-    /// Since when the device does not work, whatever was wrong first.
+    /// When the device stopped working, even if the cause has changed since.
     pub(super) since: Instant,
 }
 
-/// What listeners are to be told.
+/// The content of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum News {
     Trouble(String),
@@ -36,7 +36,7 @@ pub(super) enum News {
 }
 
 impl Health {
-    /// A device that works as far as anybody knows.
+    /// A device without known trouble.
     pub(super) fn new(now: Instant) -> Self {
         Self {
             trouble: None,
@@ -46,13 +46,13 @@ impl Health {
         }
     }
 
-    /// What is wrong now.
+    /// The present trouble.
     pub(super) fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
     }
 
-    /// The driver says what is wrong, or that nothing is. Returns how many
-    /// events there will not be: for this, or for what it has overtaken.
+    /// The driver reports trouble, or its end. Returns the number of events that will not be
+    /// sent: for this report, or for those that it replaces.
     pub(super) fn report(&mut self, now: Instant, text: Option<String>) -> u64 {
         if self.text() == text.as_deref() {
             return 1;
@@ -67,15 +67,15 @@ impl Health {
         u64::from(overtaken) + u64::from(!self.has_news())
     }
 
-    /// The driver has ended, which listeners are told in another way. Returns
-    /// how many events there will not be.
+    /// The driver has ended, about which listeners get another event. Returns the number of
+    /// events that will not be sent.
     pub(super) fn forget(&mut self) -> u64 {
         let waiting = self.has_news();
         (self.trouble, self.told) = (None, None);
         waiting.into()
     }
 
-    /// What listeners are to be told now.
+    /// The event to send now.
     pub(super) fn poll_news(&mut self, now: Instant) -> Option<News> {
         if !self.has_news() || self.next_event > now + SLACK {
             return None;
@@ -88,7 +88,7 @@ impl Health {
         })
     }
 
-    /// When there is news again.
+    /// When the next event is due.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let due = self.next_event.checked_sub(SLACK);
         self.has_news().then(|| due.unwrap_or(self.next_event))
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trouble_and_its_end_are_one_event_each() {
+    fn trouble_and_its_end_are_one_event_each() {
         let begin = Instant::now();
         let mut health = Health::new(begin);
         assert_eq!(
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(
             health.text(),
             last.as_deref(),
-            "what is known is not delayed"
+            "the state itself is not delayed"
         );
         let due = health.next_timeout().unwrap();
         assert!(due > now && due <= now + HEALTH_EVENT_INTERVAL);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_comes_back_in_quiet_times() {
+    fn quiet_times_restore_the_allowance() {
         let begin = Instant::now();
         let mut health = Health::new(begin);
         let burst = |health: &mut Health, now| {
@@ -203,11 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_driver_leaves_nothing_to_tell() {
+    fn no_event_remains_after_the_end_of_the_driver() {
         let now = Instant::now();
         let mut health = Health::new(now);
         health.report(now, gone());
-        assert_eq!(health.forget(), 1, "it was not told yet");
+        assert_eq!(health.forget(), 1, "its event was not sent yet");
         assert_eq!((health.poll_news(now), health.trouble()), (None, None));
         assert_eq!(health.report(now, None), 1);
     }

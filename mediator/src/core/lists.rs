@@ -1,14 +1,14 @@
-//! Lists that were made lately, for programs on other machines. PURE.
+//! Recent lists, kept for programs on other machines. PURE.
 //!
-//! A list of thousands of clients takes some tenths of a millisecond to make. However many
-//! ask for it, it is made once in [`LIST_AGE`].
+//! A list of thousands of clients takes tenths of a millisecond to make. However many programs
+//! request it, it is made once per [`LIST_AGE`].
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::limits::{LIST_AGE, LIST_PARTS};
 
-/// One part of a list: what it begins with.
+/// One page of a list, and its first entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
     Drivers(u32),
@@ -18,12 +18,12 @@ pub(super) enum List {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Lists {
-    /// The oldest first.
+    /// Lists, the oldest first.
     kept: Vec<(Instant, List, Arc<[u8]>)>,
 }
 
 impl Lists {
-    /// The encoded list, if it was made lately.
+    /// The encoded list, if there is a recent one.
     pub(super) fn find(&mut self, now: Instant, list: List) -> Option<Arc<[u8]>> {
         let recent = |made: Instant| now.saturating_duration_since(made) < LIST_AGE;
         self.kept.retain(|(made, ..)| recent(*made));
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_kept_for_a_moment_and_not_too_many() {
+    fn few_lists_are_kept_for_a_short_time() {
         let (mut lists, start) = (Lists::default(), Instant::now());
         assert_eq!(lists.find(start, List::Clients(0)), None);
         lists.keep(start, List::Clients(0), vec![1]);

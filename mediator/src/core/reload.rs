@@ -1,4 +1,4 @@
-//! From a configuration to drivers, and from one configuration to the next. PURE.
+//! Adds drivers from a configuration, and applies a changed configuration. PURE.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -15,8 +15,7 @@ use crate::router::DriverKey;
 use crate::supervise::{Event, State, Supervisor};
 
 impl Core {
-    /// Another configuration: drivers that stand there unchanged do not notice.
-    /// Returns what was done, in words.
+    /// Applies another configuration. Unchanged drivers are not affected. Returns a summary.
     pub fn apply(&mut self, now: Instant, config: &Config) -> String {
         self.take_rules(config);
         let (mut changed, mut unchanged, mut added) = (0, 0, 0);
@@ -39,14 +38,14 @@ impl Core {
             let current = known.next_config.as_ref().unwrap_or(&known.config);
             if current == driver {
                 unchanged += 1;
-                // Whoever asks for a reload has mended something.
+                // A reload usually means that the cause of the failure was fixed.
                 if matches!(known.supervisor.state(), State::Failed { .. }) {
                     self.driver_event(now, key, Event::Start);
                 }
             } else {
                 changed += 1;
                 known.next_config = Some(driver.clone());
-                // One that somebody has stopped stays so.
+                // A driver that was stopped stays stopped.
                 if known.supervisor.is_wanted() {
                     self.driver_event(now, key, Event::Restart);
                 }
@@ -62,7 +61,7 @@ impl Core {
             if let Some(driver) = self.drivers.get_mut(key) {
                 driver.obsolete = true;
             }
-            // Its devices are free at once, for a driver that takes them over.
+            // Its devices are free at once for a driver that takes them over.
             self.router.release_devices(*key);
             self.forget_if_at_rest(now, *key);
         }
@@ -113,9 +112,8 @@ impl Core {
         key
     }
 
-    /// Whether drivers that are no longer configured still run, and hold
-    /// hardware that this one needs. Several may: a driver of two devices can
-    /// take over from two drivers.
+    /// Whether drivers that are no longer configured still run and hold hardware that this one
+    /// needs. There may be several: one driver of two devices can replace two drivers.
     pub(super) fn must_wait(&self, key: DriverKey) -> bool {
         let Some(devices) = self.drivers.get(&key).map(|driver| &driver.config.devices) else {
             return false;
@@ -146,7 +144,7 @@ impl Core {
         }
     }
 
-    /// The rules that can change while the mediator runs.
+    /// Applies the settings that can change while the mediator runs.
     pub(super) fn take_rules(&mut self, config: &Config) {
         self.admin = config.admin;
         self.limits = config.limits;

@@ -1,5 +1,5 @@
-//! A harness with its own clock: a core, scripted processes, clients that note
-//! every datagram.
+//! A test harness with its own clock: a core, scripted processes, and clients that record every
+//! datagram.
 
 mod access;
 mod bounds;
@@ -28,7 +28,7 @@ use crate::queue::Lane;
 struct World {
     core: Core,
     now: Instant,
-    /// Processes that run: key and pid.
+    /// Running processes: key and pid.
     running: BTreeMap<DriverKey, u32>,
     pids: u32,
     /// Starts fail from now on.
@@ -36,12 +36,12 @@ struct World {
     /// Drivers answer PINGs.
     drivers_answer: bool,
     actions: Vec<(DriverKey, Action)>,
-    /// What each client got.
+    /// Datagrams that each client received.
     got: HashMap<SocketAddr, Vec<Vec<u8>>>,
-    /// What drivers got, PINGs of the mediator left out: header, message.
+    /// Frames that drivers received, without PINGs of the mediator: header, message.
     drivers_got: Vec<(DriverKey, Vec<u8>, Vec<u8>)>,
     driver_pings: usize,
-    /// Drivers that read nothing.
+    /// Drivers that do not read.
     stalled: BTreeSet<DriverKey>,
 }
 
@@ -163,7 +163,7 @@ impl World {
         queue.wrote(bytes.len());
         assert!(
             bytes.is_empty() || self.running.contains_key(&key),
-            "bytes for nobody"
+            "bytes for a driver that does not run"
         );
         let mut rest = &bytes[..];
         while let Some(frame) = Frame::from_stream(rest) {
@@ -207,8 +207,7 @@ impl World {
         );
     }
 
-    /// Asks the mediator and returns its answer.
-    /// Sends a request to the mediator, whatever comes of it.
+    /// Sends a request to the mediator, and ignores the answer.
     fn request(&mut self, from: SocketAddr, what: request::What) {
         let mut message = mediator::DriverMsg::data();
         message.set_syn(Some(SynNum(77)));
@@ -224,7 +223,7 @@ impl World {
         if let [ping] = &datagrams[..]
             && decode(ping).kind() == Some(MsgType::Ping)
         {
-            // It is on another machine, and proves that it is there.
+            // A client on another machine proves its address.
             self.send(from, Device::MEDIATOR, &pong(&decode(ping)));
             datagrams = self.take(from);
         }
@@ -250,7 +249,7 @@ impl World {
         self.got.remove(&client).unwrap_or_default()
     }
 
-    /// A driver speaks of itself, or of one of its devices.
+    /// A driver reports its own health, or that of one of its devices.
     fn says(&mut self, key: DriverKey, about: Option<Device>, health: mediator::Health) {
         let mut message = mediator::DriverMsg::data();
         message.health = Some(health);
@@ -260,7 +259,7 @@ impl World {
         self.settle();
     }
 
-    /// The events that a listener got.
+    /// The events that a listener received.
     fn events(&mut self, client: SocketAddr) -> Vec<Kind> {
         let messages = self.take(client);
         messages
@@ -276,7 +275,7 @@ impl World {
         self.settle();
     }
 
-    /// Lets time pass, with all timeouts on the way.
+    /// Lets time pass, with all timeouts in between.
     fn advance(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(due) = self.core.next_timeout().filter(|due| *due <= end) {
@@ -295,8 +294,8 @@ fn pong(ping: &mediator::DriverMsg) -> Vec<u8> {
     pong.encode_to_vec()
 }
 
-/// What a client is told of a device that cannot be used: the number of its
-/// request, the reason and the words.
+/// What a client is told about an unavailable device: the number of its request, the reason and
+/// the text.
 fn refusal_of(datagram: &[u8]) -> (Option<SynNum>, Reason, String) {
     let message = decode(datagram);
     assert_eq!(message.kind(), Some(MsgType::DriverDied));

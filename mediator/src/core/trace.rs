@@ -1,4 +1,4 @@
-//! Who looks on at the frames of a driver, and what they are shown. PURE.
+//! Traces: copies of a driver's frames for clients. PURE.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,20 +12,20 @@ use crate::counters::Drop;
 use crate::limits;
 use crate::router::{Copied, Direction, DriverKey, Sender};
 
-/// Somebody who looks on at one driver.
+/// A client that traces one driver.
 #[derive(Clone, Debug)]
 pub(super) struct Tracer {
     client: ClientId,
     device: Device,
     driver: DriverKey,
     lost: u64,
-    /// The second that runs, and what was shown in it.
+    /// The start of the current second, and the number of frames shown in it.
     since: Instant,
     shown: u32,
 }
 
 impl Core {
-    /// Begins or ends a trace.
+    /// Starts or ends a trace.
     pub(super) fn trace(
         &mut self,
         now: Instant,
@@ -36,13 +36,13 @@ impl Core {
             Sender::Client(client) if super::control::is_loopback(client.address.ip()) => {
                 self.router.id_of(ticket.to)
             }
-            // What a driver is shown goes through its pipe, and would be traced.
+            // Frames to a driver go through its pipe, and would be traced themselves.
             _ => None,
         };
         let Some(client) = client else {
             return Err(refuse(
                 refusal::Reason::NotAllowed,
-                "frames are shown to clients on the mediator's own machine only",
+                "only clients on the mediator's own machine may trace",
                 Some("run `amber trace` there"),
             ));
         };
@@ -53,10 +53,10 @@ impl Core {
             .retain(|tracer| (tracer.client, tracer.device) != (client, device));
         if wanted.off() {
             self.tap_who_is_traced();
-            return Ok(format!("{device}: not traced any more"));
+            return Ok(format!("{device}: no longer traced"));
         }
         if self.tracers.len() == limits::TRACERS {
-            let message = format!("{} traces run already", limits::TRACERS);
+            let message = format!("there are {} traces already", limits::TRACERS);
             return Err(refuse(
                 refusal::Reason::Failed,
                 &message,
@@ -75,7 +75,7 @@ impl Core {
         Ok(format!("{device}: traced"))
     }
 
-    /// Shows what was copied in this turn. The shell calls it before it sends.
+    /// Sends the copies of this turn. The shell calls it before it sends datagrams.
     pub fn send_traced(&mut self, now: Instant) {
         if self.router.tap.is_empty() {
             return;
@@ -110,7 +110,7 @@ impl Core {
         }
     }
 
-    /// Clients come and go by many ways; who is not known any more looks no more.
+    /// Clients disappear in many ways; their traces end here.
     fn forget_tracers_that_are_gone(&mut self) {
         let before = self.tracers.len();
         let router = &self.router;
@@ -145,7 +145,7 @@ fn show(tracer: &Tracer, copied: &Copied, time_us: Option<u64>) -> Vec<u8> {
         Direction::FromDriver => traced::Direction::FromDriver,
     };
     let cut = copied.message.len() < copied.message_bytes;
-    // A header is as long as a driver likes; ours are short.
+    // A driver may write headers of any length; those of the mediator are short.
     let header = &copied.header[..copied.header.len().min(limits::LIST_BYTES / 4)];
     let mut message = mediator::DriverMsg::data();
     message.set_ack(Some(SynNum(0)));

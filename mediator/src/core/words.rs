@@ -1,4 +1,4 @@
-//! What a driver says on stderr: into the log, and the last of it kept. PURE.
+//! The stderr output of a driver: logged, and its last lines kept. PURE.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -46,8 +46,8 @@ impl Words {
         if unlogged > 0 {
             warn!(driver = %device, unlogged, "too many lines on stderr");
         }
-        // What the driver logs at a lower level somebody has asked it for, and
-        // would look for here in vain.
+        // A driver logs at lower levels only on request. Its lines then appear at info, so that
+        // they are visible.
         match level {
             Some((Level::ERROR, line)) => error!(target: "driver", driver = %device, "{line}"),
             Some((Level::WARN, line)) => warn!(target: "driver", driver = %device, "{line}"),
@@ -70,10 +70,10 @@ impl Words {
     }
 }
 
-/// The level with which a line begins, as our own drivers write it, and the rest.
+/// The log level at the start of a line, as the built-in drivers write it, and the rest.
 fn level_of(line: &str) -> Option<(Level, &str)> {
     let (level, rest) = line.trim_start().split_once(' ')?;
-    // Not `parse`, which knows numbers and small letters, too.
+    // Not `parse`, which also accepts numbers and lower case.
     let level = match level {
         "ERROR" => Level::ERROR,
         "WARN" => Level::WARN,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_at_the_beginning_of_a_line_is_taken_over() {
+    fn the_level_at_the_start_of_a_line_is_used() {
         for (line, level, rest) in [
             (" INFO ready", Level::INFO, "ready"),
             (

@@ -1,4 +1,4 @@
-//! Who may talk to what is decided by address and device, and can change.
+//! Access rules decide by address and device, and can change at run time.
 
 use amber_proto::mediator::event::Kind;
 
@@ -20,11 +20,11 @@ fn with_rules(drivers: &[&str], rules: &[Rule]) -> Config {
     }
 }
 
-/// A client on another machine, which has spoken to the mediator and used 5:0.
+/// A client on another machine that has contacted the mediator and used 5:0.
 fn world_with_client() -> World {
     let mut world = World::new(&["5:0=x", "77:3=y"]);
     world.send(remote(), Device::MEDIATOR, &plain(MsgType::Subscribe));
-    // Long enough for a PING to be less.
+    // Long enough that a PING is shorter.
     world.send(remote(), dummy(), b"a request with some bytes");
     world.advance(SECOND * 2);
     let ping = decode(world.take(remote()).last().expect("a PING"));
@@ -35,7 +35,7 @@ fn world_with_client() -> World {
 }
 
 #[test]
-fn a_stranger_hears_nothing_and_takes_no_room() {
+fn a_client_without_access_gets_no_answer_and_takes_no_memory() {
     let mut world = World::new(&[]);
     let rules = [deny("192.168.0.0/16", &[])];
     world.core.apply(world.now, &with_rules(&["5:0=x"], &rules));
@@ -51,7 +51,7 @@ fn a_stranger_hears_nothing_and_takes_no_room() {
 }
 
 #[test]
-fn who_may_talk_to_the_mediator_hears_why_he_may_not_talk_to_a_device() {
+fn a_client_with_access_to_the_mediator_is_told_why_a_device_is_denied() {
     let mut world = world_with_client();
     let rules = [deny("192.168.1.7", &["77:3"])];
     let config = with_rules(&["5:0=x", "77:3=y"], &rules);
@@ -61,13 +61,13 @@ fn who_may_talk_to_the_mediator_hears_why_he_may_not_talk_to_a_device() {
     world.send(remote(), "77:3".parse().unwrap(), b"\x10\x01\x18\x07");
     let (ack, reason, words) = refusal_of(&world.take(remote())[0]);
     assert_eq!((ack, reason), (Some(SynNum(7)), Reason::NotAllowed));
-    assert_eq!(words, "the mediator does not let 192.168.1.7 talk to 77:3");
+    assert_eq!(words, "the mediator denies 192.168.1.7 access to 77:3");
     world.send(remote(), dummy(), b"on");
     assert_eq!(world.drivers_got.len(), 1, "the other device is open");
 }
 
 #[test]
-fn a_reload_ends_what_is_no_longer_allowed_and_only_that() {
+fn a_reload_ends_forbidden_uses_only() {
     let mut world = world_with_client();
     world.send(local(1), dummy(), b"x");
     world.drivers_got.clear();
@@ -81,11 +81,11 @@ fn a_reload_ends_what_is_no_longer_allowed_and_only_that() {
     assert_eq!(refusal_of(&told[0]).1, Reason::NotAllowed);
     let reloaded = decode(&told[1]).event.map(|event| event.kind());
     assert_eq!(reloaded, Some(Kind::ConfigurationReloaded));
-    // It leaves later: that is no news to the driver.
+    // When the client leaves later, the driver is not told again.
     world.drivers_got.clear();
     world.send(remote(), Device::MEDIATOR, &plain(MsgType::ClientDied));
     assert!(world.drivers_got.is_empty());
-    // And the other way round.
+    // Back to no rules.
     world
         .core
         .apply(world.now, &self::config(&["5:0=x", "77:3=y"]));
@@ -95,7 +95,7 @@ fn a_reload_ends_what_is_no_longer_allowed_and_only_that() {
 }
 
 #[test]
-fn who_may_no_longer_talk_to_the_mediator_hears_no_more_of_it() {
+fn a_client_that_loses_access_to_the_mediator_gets_no_more_messages_of_it() {
     let mut world = world_with_client();
     let rules = [deny("192.168.1.7", &["mediator"])];
     let config = with_rules(&["5:0=x", "77:3=y"], &rules);

@@ -1,15 +1,15 @@
-//! Nobody takes more than his share, and what is dropped is counted.
+//! No client takes more than its share, and every drop is counted.
 
 use super::*;
 
-/// Addresses of another network, each another one.
+/// Addresses in another network, all different.
 fn made_up(i: u32) -> SocketAddr {
     let [_, a, b, c] = i.to_be_bytes();
     ([10, a, b, c], 4000 + (i % 7) as u16).into()
 }
 
 #[test]
-fn a_hundred_thousand_made_up_addresses_do_not_displace_those_who_are_known() {
+fn a_hundred_thousand_forged_addresses_displace_no_known_client() {
     let mut world = World::new(&["5:0=x"]);
     let known: Vec<SocketAddr> = (0..50)
         .map(|i| ([192, 168, 1, 1], 5000 + i).into())
@@ -44,7 +44,7 @@ fn a_hundred_thousand_made_up_addresses_do_not_displace_those_who_are_known() {
 }
 
 #[test]
-fn made_up_addresses_do_not_fill_the_memory_of_a_driver_that_is_slow() {
+fn forged_addresses_do_not_fill_the_memory_of_a_slow_driver() {
     let mut world = World::new(&["5:0=x"]);
     world.send(local(1), dummy(), b"x");
     world.stalled.insert(DUMMY);
@@ -52,14 +52,14 @@ fn made_up_addresses_do_not_fill_the_memory_of_a_driver_that_is_slow() {
         world.send(made_up(i), dummy(), b"x");
     }
     let waiting = world.core.router.route(DUMMY).unwrap().queue.len();
-    // What was offered to the pipe may have been seen, and needs an obituary.
+    // The driver may have seen the frames offered to the pipe, so it must be told.
     assert!(
         waiting <= limits::QUEUE_FRAMES + limits::CLIENTS + 2,
         "{waiting}"
     );
     assert!(
         world.running.contains_key(&DUMMY),
-        "a crowd is not its fault"
+        "a driver is not at fault for many clients"
     );
     world.stalled.clear();
     world.send(local(1), dummy(), b"served");
@@ -71,10 +71,10 @@ fn made_up_addresses_do_not_fill_the_memory_of_a_driver_that_is_slow() {
     );
 }
 
-/// Programs that subscribe and then only listen, on the robot and elsewhere; and
-/// one that opens a port for each request, and proves that it is there.
+/// Programs that subscribe and then only listen, on the robot and on other machines; and one
+/// that opens a port per request and proves its address.
 #[test]
-fn a_host_that_opens_ports_without_end_displaces_nobody_else() {
+fn a_host_that_opens_ports_without_end_displaces_no_other_host() {
     let other_desk = |i: u16| SocketAddr::from(([192, 168, 1, 9], 7000 + i));
     let broken_here = |i: u16| local(27_000 + i);
     let broken_there = |i: u16| SocketAddr::from(([192, 168, 1, 7], 27_000 + i));
@@ -100,7 +100,7 @@ fn a_host_that_opens_ports_without_end_displaces_nobody_else() {
             let clients = &mut world.core.router.clients;
             let id = clients.at(&at).unwrap().id;
             clients.client_mut(id).unwrap().prove();
-            // Now it counts as one that uses a device and is where it says.
+            // Now it counts as a client that uses a device and has a proved address.
             world.send(from, dummy(), b"x");
             world.drivers_got.clear();
         }
@@ -116,7 +116,7 @@ fn a_host_that_opens_ports_without_end_displaces_nobody_else() {
 }
 
 #[test]
-fn a_reload_changes_how_many_a_host_may_have() {
+fn a_reload_changes_the_limit_per_host() {
     let mut config = config(&["5:0=x"]);
     let mut world = World::with_config(&config);
     for (limit, ports) in [(5, 1..10), (3, 10..20), (8, 20..40)] {
@@ -136,7 +136,9 @@ fn a_reload_changes_how_many_a_host_may_have() {
     world.send(remote_port(99), dummy(), b"x");
     let event = decode(&world.take(local(1))[0]).event.unwrap();
     assert!(
-        event.text().ends_with("made room for others of its host"),
+        event
+            .text()
+            .ends_with("was evicted because its host had too many clients"),
         "{event:?}"
     );
 }
@@ -146,7 +148,7 @@ fn remote_port(port: u16) -> SocketAddr {
 }
 
 #[test]
-fn an_evicted_client_is_told_of_like_any_other_that_is_gone() {
+fn an_evicted_client_is_reported_like_any_lost_client() {
     let mut config = config(&["5:0=x"]);
     config.limits.clients = std::num::NonZeroUsize::new(2).unwrap();
     let mut world = World::with_config(&config);
@@ -160,11 +162,16 @@ fn an_evicted_client_is_told_of_like_any_other_that_is_gone() {
     let events = world.take(local(1));
     let event = decode(&events[0]).event.unwrap();
     assert_eq!(event.kind(), Kind::ClientGone);
-    assert!(event.text().ends_with("made room for others"), "{event:?}");
+    assert!(
+        event
+            .text()
+            .ends_with("was evicted because the table was full"),
+        "{event:?}"
+    );
 }
 
 #[test]
-fn news_of_lost_clients_are_limited_and_counted() {
+fn events_about_lost_clients_are_limited_and_counted() {
     let mut config = config(&["5:0=x"]);
     config.limits.clients = std::num::NonZeroUsize::new(2).unwrap();
     let mut world = World::with_config(&config);
@@ -179,7 +186,7 @@ fn news_of_lost_clients_are_limited_and_counted() {
 }
 
 #[test]
-fn a_client_elsewhere_may_send_so_many_datagrams_in_a_second() {
+fn datagrams_of_a_remote_client_are_limited() {
     let mut config = config(&["5:0=x"]);
     config.limits.datagrams_per_second = 100;
     let mut world = World::with_config(&config);
@@ -190,18 +197,18 @@ fn a_client_elsewhere_may_send_so_many_datagrams_in_a_second() {
         }
         world.drivers_got.len()
     };
-    // The first one has made it known.
+    // The first datagram has made it known.
     assert_eq!(flood(&mut world, remote()), 101);
     assert_eq!(world.core.router.counters.dropped(Drop::RateLimited), 899);
     world.advance(SECOND / 2);
     assert_eq!(flood(&mut world, remote()), 50);
-    // Another one is not touched by that, and this machine is not limited.
+    // Other machines are not affected, and this machine is not limited.
     assert_eq!(flood(&mut world, made_up(1)), 101);
     assert_eq!(flood(&mut world, local(1)), 1000);
 }
 
 #[test]
-fn requests_to_the_mediator_are_limited_for_each_of_those_who_ask() {
+fn requests_to_the_mediator_are_limited_per_sender() {
     let mut world = World::new(&["5:0=x"]);
     let mut message = mediator::DriverMsg::data();
     message.set_syn(Some(SynNum(1)));
@@ -230,11 +237,11 @@ fn requests_to_the_mediator_are_limited_for_each_of_those_who_ask() {
 }
 
 #[test]
-fn all_ports_of_another_machine_together_ask_as_often_as_one() {
+fn all_ports_of_another_machine_share_one_request_rate() {
     let mut world = World::new(&["5:0=x"]);
     let remote = |port| SocketAddr::from(([192, 168, 1, 7], port));
     let list = || request::What::ListClients(mediator::ListClients { skip: None });
-    // Each proves that it is there, with a request that counts.
+    // Each port proves its address with a request, which counts.
     for port in 1..=50 {
         world.ask(remote(port), list());
         world.advance(SECOND);
@@ -252,13 +259,13 @@ fn all_ports_of_another_machine_together_ask_as_often_as_one() {
     let dropped = world.core.router.counters.dropped(Drop::RequestRateLimited) - before;
     assert_eq!(answers, limits::REQUESTS_PER_SECOND as usize);
     assert_eq!(dropped, 50 * 200 - answers as u64);
-    // A program on this machine is not slowed down by them, nor is another machine.
+    // Programs on this machine and on other machines are not slowed down.
     world.ask(local(1), list());
     world.ask(([192, 168, 1, 8], 1).into(), list());
 }
 
 #[test]
-fn other_machines_get_one_list_for_all_and_this_one_gets_the_latest() {
+fn other_machines_share_one_list_and_this_one_gets_the_latest() {
     let mut world = World::new(&["5:0=x"]);
     let remote = |last| SocketAddr::from(([192, 168, 1, last], 1));
     let total = |world: &mut World, from| {
@@ -276,7 +283,7 @@ fn other_machines_get_one_list_for_all_and_this_one_gets_the_latest() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_not_listened_to() {
+fn datagrams_that_cannot_be_answered_are_dropped() {
     let mut world = World::new(&["5:0=x"]);
     for (address, why) in [
         ("192.168.1.7:0", Drop::DatagramSource),

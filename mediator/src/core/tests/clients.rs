@@ -1,4 +1,4 @@
-//! Losing clients is noticed, and nobody is told what he does not want to hear.
+//! Lost clients are detected, and clients get only the messages that they want.
 
 use super::*;
 
@@ -33,14 +33,14 @@ fn a_silent_client_that_used_to_answer_is_lost_and_its_drivers_are_told() {
         world.take(local(1)).len(),
         usize::from(limits::CLIENT_PINGS)
     );
-    // Drivers have ids, too: the first client has the second one.
+    // Drivers have ids, too: the first client has id 2.
     let died = (DUMMY, b"\x1a\x01\x02".to_vec(), plain(MsgType::ClientDied));
     assert_eq!(world.drivers_got, [died]);
     assert!(world.core.router.clients.is_empty());
 }
 
 #[test]
-fn a_silent_client_that_never_answers_is_kept_and_asked_three_times() {
+fn a_silent_client_that_never_answers_gets_three_pings_and_is_kept() {
     let mut world = World::new(&["5:0=x"]);
     world.announce(local(1));
     world.advance(SECOND * 100);
@@ -55,7 +55,7 @@ fn a_silent_client_that_never_answers_is_kept_and_asked_three_times() {
 }
 
 #[test]
-fn a_client_that_says_goodbye_is_forgotten_and_its_drivers_are_told_once() {
+fn a_client_that_leaves_is_forgotten_and_its_drivers_are_told_once() {
     let mut world = World::new(&["5:0=x", "77:3=y"]);
     world.send(local(1), dummy(), b"drive");
     world.drivers_got.clear();
@@ -71,7 +71,7 @@ fn a_client_that_says_goodbye_is_forgotten_and_its_drivers_are_told_once() {
 }
 
 #[test]
-fn a_client_that_never_pauses_is_lost_when_it_falls_silent_too() {
+fn a_busy_client_that_falls_silent_is_lost() {
     let mut world = World::new(&["5:0=x"]);
     world.announce(local(1));
     for _ in 0..50 {

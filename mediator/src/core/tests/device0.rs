@@ -1,4 +1,4 @@
-//! What the mediator answers as a device.
+//! The mediator's answers as a device.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn a_ping_of_the_mediator_is_answered_with_its_number_and_device_0() {
 }
 
 #[test]
-fn what_the_mediator_cannot_read_is_counted_and_not_answered() {
+fn unreadable_messages_are_counted_and_not_answered() {
     let mut world = World::new(&[]);
     for message in [&b"ECHO"[..], b"", b"\x10\x63", b"\x18\x05"] {
         world.send(local(1), Device::MEDIATOR, message);
@@ -40,7 +40,7 @@ fn what_the_mediator_cannot_read_is_counted_and_not_answered() {
 }
 
 #[test]
-fn events_tell_of_deaths_and_returns() {
+fn events_report_deaths_and_restarts() {
     let mut world = World::new(&["5:0=x"]);
     world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
     world.exits(DUMMY, 1);
@@ -52,7 +52,7 @@ fn events_tell_of_deaths_and_returns() {
 }
 
 #[test]
-fn listeners_that_made_room_for_others_are_forgotten() {
+fn evicted_listeners_are_forgotten() {
     let mut world = World::new(&["5:0=x"]);
     let limit = std::num::NonZeroUsize::new(10).unwrap();
     world.core.router.clients = crate::router::Clients::new(world.now, limit);
@@ -85,7 +85,7 @@ fn changes_are_for_programs_on_the_same_machine() {
             .iter()
             .all(|(_, action)| *action == Action::Spawn)
     );
-    // A loopback address inside an IPv6 one proves nothing: anybody can send it.
+    // A loopback address inside an IPv6 address proves nothing: other machines can send it.
     let forged: SocketAddr = "[::ffff:127.0.0.1]:99".parse().unwrap();
     world.request(forged, stop());
     assert_eq!(world.describe(dummy()).state(), DriverState::Up);
@@ -101,7 +101,7 @@ fn changes_are_for_programs_on_the_same_machine() {
 }
 
 #[test]
-fn questions_that_make_no_sense_are_refused_with_a_reason() {
+fn invalid_requests_are_refused_with_a_reason() {
     let mut world = World::new(&["5:0=x"]);
     let device = mediator::Device { r#type: 9, id: 9 };
     let reply::What::Refused(refusal) = world.ask(local(1), request::What::DescribeDriver(device))
@@ -122,7 +122,7 @@ fn questions_that_make_no_sense_are_refused_with_a_reason() {
 }
 
 #[test]
-fn answers_fit_into_a_datagram_whatever_was_configured() {
+fn answers_fit_into_a_datagram_for_any_configuration() {
     let command = format!("5:0={}", "word ".repeat(10_000));
     let mut world = World::new(&[&command]);
     for _ in 0..limits::LAST_WORDS {
@@ -150,7 +150,7 @@ fn answers_fit_into_a_datagram_whatever_was_configured() {
 }
 
 #[test]
-fn long_lists_come_in_pages_that_fit() {
+fn long_lists_are_split_into_pages() {
     let mut config = Config::default();
     for i in 0..300 {
         config.add_driver(&format!("77:{i}=x")).unwrap();
@@ -201,11 +201,11 @@ fn statistics_name_every_counter() {
         address: local(2),
     };
     let known = world.core.router.clients.at(&asker).unwrap().id;
-    assert_eq!(statistics.client_id, Some(known.0), "who asks");
+    assert_eq!(statistics.client_id, Some(known.0), "the id of the asker");
 }
 
 #[test]
-fn the_answer_to_a_reload_is_not_for_whoever_came_to_that_address_meanwhile() {
+fn the_answer_to_a_reload_is_not_sent_to_a_new_client_at_that_address() {
     let mut world = World::new(&["5:0=x"]);
     let mut message = mediator::DriverMsg::data();
     message.set_syn(Some(SynNum(1)));
@@ -216,7 +216,7 @@ fn the_answer_to_a_reload_is_not_for_whoever_came_to_that_address_meanwhile() {
         panic!("no reload")
     };
     world.send(local(1), Device::MEDIATOR, &plain(MsgType::ClientDied));
-    // An old client, which takes every datagram for the answer of its device.
+    // An old client, which takes every datagram as the answer of its device.
     world.send(local(1), dummy(), b"x");
     world.core.answer(ticket, Ok("done".into()));
     world.settle();

@@ -1,9 +1,9 @@
-//! Losing drivers is noticed, and clients hear why.
+//! Lost drivers are detected, and clients are told why.
 
 use super::*;
 
 #[test]
-fn an_announced_client_hears_of_deaths_and_of_what_is_not_there() {
+fn an_announced_client_is_told_about_dead_and_unknown_devices() {
     let mut world = World::new(&["5:0=x"]);
     world.announce(local(1));
     world.send(local(1), dummy(), b"\x10\x01\x18\x05");
@@ -24,7 +24,7 @@ fn an_announced_client_hears_of_deaths_and_of_what_is_not_there() {
 }
 
 #[test]
-fn who_asks_hears_why_a_device_cannot_be_used() {
+fn a_request_to_an_unavailable_device_fails_with_the_reason() {
     let mut world = World::new(&["5:0=x"]);
     world.announce(local(1));
     let ask = |world: &mut World, device: Device| {
@@ -70,7 +70,7 @@ fn who_asks_hears_why_a_device_cannot_be_used() {
 }
 
 #[test]
-fn a_driver_that_dies_too_often_is_given_up_and_brought_back_by_name() {
+fn a_driver_that_dies_too_often_is_given_up_until_a_start() {
     let mut world = World::new(&["5:0=x"]);
     world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
     for _ in 0..limits::DEATHS - 1 {
@@ -126,14 +126,14 @@ fn text_on_stdout_is_bad_framing_with_a_hint() {
         driver.reason()
     );
     assert!(
-        driver.hint().contains("stdout is the wire"),
+        driver.hint().contains("stdout carries the protocol"),
         "{}",
         driver.hint()
     );
 }
 
 #[test]
-fn a_start_failure_is_shown_with_its_hint_and_tried_again() {
+fn a_start_failure_is_shown_with_its_hint_and_retried() {
     let mut world = World::new(&[]);
     world.spawn_fails = true;
     world.core.apply(world.now, &config(&["5:0=x"]));
@@ -148,7 +148,7 @@ fn a_start_failure_is_shown_with_its_hint_and_tried_again() {
 }
 
 #[test]
-fn a_driver_that_answers_pings_and_then_does_not_is_ended() {
+fn a_driver_that_stops_answering_pings_is_stopped() {
     let mut world = World::new(&["5:0=x"]);
     world.advance(SECOND * 60);
     assert!(
@@ -163,7 +163,7 @@ fn a_driver_that_answers_pings_and_then_does_not_is_ended() {
 }
 
 #[test]
-fn a_driver_that_never_answers_gets_three_pings_and_is_left_alone() {
+fn a_driver_that_never_answered_keeps_running_after_three_pings() {
     let mut world = World::new(&[]);
     world.drivers_answer = false;
     world.core.apply(world.now, &config(&["5:0=x"]));
@@ -174,7 +174,7 @@ fn a_driver_that_never_answers_gets_three_pings_and_is_left_alone() {
 }
 
 #[test]
-fn a_driver_says_of_itself_that_it_is_dead() {
+fn a_driver_reports_its_own_death() {
     let mut world = World::new(&["5:0=x"]);
     world.announce(local(1));
     world.send(local(1), dummy(), b"x");
@@ -194,11 +194,11 @@ fn a_driver_says_of_itself_that_it_is_dead() {
 }
 
 #[test]
-fn a_driver_that_is_stopped_before_it_is_started_is_down_for_its_clients() {
+fn a_driver_that_is_stopped_before_its_start_is_down_for_its_clients() {
     let mut world = World::new(&[]);
     world.announce(local(1));
     world.core.apply(world.now, &config(&["5:0=x"]));
-    // Before anybody has carried out what that calls for.
+    // Before the shell has performed any action.
     world.core.driver_event(world.now, DUMMY, Event::Stop);
     world.settle();
     world.exits(DUMMY, 0);
@@ -229,7 +229,7 @@ fn the_last_words_are_kept_and_floods_are_counted() {
 }
 
 #[test]
-fn a_driver_that_speaks_of_itself_speaks_to_the_mediator() {
+fn a_frame_about_the_drivers_own_device_is_for_the_mediator() {
     let mut world = World::new(&["5:0,5:1=x"]);
     world.drivers_got.clear();
     let own = HeaderBytes::new(Some(dummy()), None);
@@ -245,7 +245,7 @@ fn a_driver_that_speaks_of_itself_speaks_to_the_mediator() {
 }
 
 #[test]
-fn a_shut_down_ends_all_drivers_and_starts_none() {
+fn a_shutdown_stops_all_drivers_and_starts_none() {
     let mut world = World::new(&["5:0=x", "77:3=y"]);
     world.exits(OTHER, 1);
     world.core.shut_down(world.now);
@@ -279,7 +279,7 @@ fn a_driver_that_never_reads_is_restarted_while_clients_come_and_go() {
     let mut world = World::new(&["5:0=x", "77:3=y"]);
     world.stalled.insert(DUMMY);
     let mut peak = 0;
-    // What keeps it from being forgotten at once: the driver has seen them all.
+    // The driver has seen all of these clients, so it must be told about each.
     for i in 0..3 * limits::LIFE_CYCLE_FRAMES as u32 {
         let route = world.core.router.queue_mut(DUMMY).unwrap();
         let frame = Frame {
@@ -305,7 +305,7 @@ fn a_driver_that_never_reads_is_restarted_while_clients_come_and_go() {
 }
 
 #[test]
-fn what_there_was_to_check_is_kept_when_a_driver_runs_again() {
+fn the_hint_is_kept_after_a_restart() {
     let mut world = World::new(&["5:0=x"]);
     world.core.driver_prefix(world.now, DUMMY, b"starting up\n");
     world.settle();
@@ -314,9 +314,13 @@ fn what_there_was_to_check_is_kept_when_a_driver_runs_again() {
     let driver = world.describe(dummy());
     assert_eq!(driver.state(), DriverState::Up);
     assert_eq!(driver.hint, None);
-    assert!(driver.last_exit_hint().contains("stdout is the wire"));
+    assert!(
+        driver
+            .last_exit_hint()
+            .contains("stdout carries the protocol")
+    );
     assert!(driver.last_exit().contains("wrote no frame"));
-    // The next exit has nothing to do with it.
+    // The next exit has another cause.
     world.exits(DUMMY, 1);
     world.advance(SECOND * 5);
     assert_eq!(world.describe(dummy()).last_exit_hint, None);

@@ -1,11 +1,11 @@
-//! What a driver says about its devices, and who hears of it.
+//! What drivers report about their devices, and the events about it.
 
 use amber_proto::mediator::Health;
 
 use super::*;
 
 #[test]
-fn a_device_in_trouble_is_told_of_once_and_shown_until_it_works_again() {
+fn trouble_is_one_event_and_shown_until_the_device_works_again() {
     let mut world = World::new(&["4:0=x"]);
     let hokuyo = Device::new(DeviceType::HOKUYO, 0);
     world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
@@ -39,7 +39,7 @@ fn a_device_in_trouble_is_told_of_once_and_shown_until_it_works_again() {
 }
 
 #[test]
-fn a_driver_of_several_devices_speaks_of_one_or_all_of_them() {
+fn a_driver_of_several_devices_reports_one_or_all() {
     let mut world = World::new(&["5:0,5:1=x"]);
     let (one, other) = (dummy(), Device::new(DeviceType::DUMMY, 1));
     let troubled = |world: &mut World| {
@@ -57,7 +57,7 @@ fn a_driver_of_several_devices_speaks_of_one_or_all_of_them() {
 }
 
 #[test]
-fn a_trouble_ends_with_the_driver_that_told_of_it() {
+fn trouble_ends_with_the_driver_that_reported_it() {
     let mut world = World::new(&["5:0=x"]);
     world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
     world.says(DUMMY, None, Health::in_trouble("broken"));
@@ -67,7 +67,7 @@ fn a_trouble_ends_with_the_driver_that_told_of_it() {
     assert!(world.describe(dummy()).troubles.is_empty());
     let kinds = [Kind::DeviceTrouble, Kind::DeviceDown, Kind::DeviceUp];
     assert_eq!(world.events(local(1)), kinds);
-    // Nor does one that is being stopped have a say.
+    // A driver that is being stopped has no say, either.
     let key = DUMMY;
     world.core.driver_event(world.now, key, Event::Stop);
     world.says(key, None, Health::in_trouble("broken"));
@@ -75,7 +75,7 @@ fn a_trouble_ends_with_the_driver_that_told_of_it() {
 }
 
 #[test]
-fn events_of_a_flapping_device_are_bounded_and_its_last_state_is_told() {
+fn events_of_a_flapping_device_are_bounded_and_end_with_its_last_state() {
     let mut world = World::new(&["5:0=x"]);
     world.send(local(1), Device::MEDIATOR, &plain(MsgType::Subscribe));
     for _ in 0..1000 {
@@ -94,7 +94,7 @@ fn events_of_a_flapping_device_are_bounded_and_its_last_state_is_told() {
 }
 
 #[test]
-fn data_of_a_driver_that_makes_no_sense_is_counted() {
+fn invalid_data_of_a_driver_is_counted() {
     let mut world = World::new(&["5:0=x"]);
     let mut later = mediator::DriverMsg::data();
     later.health = Some(mediator::Health {
@@ -114,7 +114,7 @@ fn data_of_a_driver_that_makes_no_sense_is_counted() {
 }
 
 #[test]
-fn the_longest_description_fits_into_what_old_receivers_have() {
+fn the_longest_description_fits_into_old_receive_buffers() {
     let devices: Vec<_> = (0..16).map(|id| format!("77:{id}")).collect();
     let driver = format!("{}=x {}", devices.join(","), "y ".repeat(4000));
     let mut world = World::new(&[&driver]);
@@ -122,7 +122,7 @@ fn the_longest_description_fits_into_what_old_receivers_have() {
         world.core.driver_said(world.now, DUMMY, &"z".repeat(4096));
     }
     world.says(DUMMY, None, Health::in_trouble(&"long ".repeat(100)));
-    // The answer's length is checked wherever something is asked.
+    // `ask` checks the length of each answer.
     let described = world.describe("77:0".parse().unwrap());
     assert_eq!(described.troubles.len(), limits::TROUBLES);
     assert_eq!(described.last_words.len(), limits::LAST_WORDS);

@@ -1,5 +1,5 @@
-//! Nobody can be flooded by way of the mediator's answers: an address that may
-//! be made up gets no more than came from there.
+//! The mediator's answers cannot be used to flood a third party: an address that is not proved
+//! gets no more bytes than it has sent.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn ask_for_drivers() -> Vec<u8> {
 }
 
 #[test]
-fn a_request_from_elsewhere_waits_until_it_is_proved_that_somebody_is_there() {
+fn a_remote_request_waits_until_its_address_is_proved() {
     let mut world = World::new(&["5:0=x"]);
     world.send(remote(), Device::MEDIATOR, &ask_for_drivers());
     let datagrams = world.take(remote());
@@ -22,7 +22,7 @@ fn a_request_from_elsewhere_waits_until_it_is_proved_that_somebody_is_there() {
     let asked = frame(Some(Device::MEDIATOR), &ask_for_drivers());
     assert!(datagrams[0].len() <= asked.len());
 
-    // A guess proves nothing.
+    // A wrong number proves nothing.
     let mut wrong = ping.clone();
     wrong.set_syn(Some(SynNum(ping.syn().unwrap().0 ^ 1)));
     world.send(remote(), Device::MEDIATOR, &pong(&wrong));
@@ -43,7 +43,7 @@ fn a_request_from_elsewhere_waits_until_it_is_proved_that_somebody_is_there() {
 }
 
 #[test]
-fn what_waited_is_not_done_for_whoever_comes_to_that_address_next() {
+fn a_waiting_request_is_not_carried_out_for_the_next_client_at_that_address() {
     let mut world = World::new(&["5:0=x"]);
     world.send(remote(), Device::MEDIATOR, &ask_for_drivers());
     let ping = decode(&world.take(remote())[0]);
@@ -51,14 +51,14 @@ fn what_waited_is_not_done_for_whoever_comes_to_that_address_next() {
     let unproved = world.core.router.counters.dropped(Drop::Unproved);
     assert_eq!(unproved, 1, "it is counted");
 
-    // An old client, which never speaks to the mediator; the PONG is late.
+    // An old client, which never contacts the mediator; the PONG comes too late.
     world.send(remote(), dummy(), b"x");
     world.send(remote(), Device::MEDIATOR, &pong(&ping));
     assert!(world.take(remote()).is_empty());
 }
 
 #[test]
-fn the_proof_of_one_address_is_none_of_another() {
+fn the_proof_of_one_address_does_not_count_for_another() {
     let mut world = World::new(&[]);
     let other: SocketAddr = ([192, 168, 1, 7], 4001).into();
     for from in [remote(), other] {
@@ -71,7 +71,7 @@ fn the_proof_of_one_address_is_none_of_another() {
 }
 
 #[test]
-fn changes_are_not_made_for_an_address_that_may_be_made_up() {
+fn changes_need_a_proved_address() {
     let mut world = World::new(&["5:0=x"]);
     world.core.admin = Admin::Anyone;
     let mut message = mediator::DriverMsg::data();
@@ -89,7 +89,7 @@ fn changes_are_not_made_for_an_address_that_may_be_made_up() {
 }
 
 #[test]
-fn what_waits_for_a_proof_is_bounded() {
+fn requests_that_wait_for_proof_are_bounded() {
     let mut world = World::new(&[]);
     for port in 1..=1000 {
         let from = ([192, 168, 1, 7], port).into();
@@ -97,7 +97,7 @@ fn what_waits_for_a_proof_is_bounded() {
     }
     assert_eq!(world.core.unproved.len(), limits::UNPROVED_REQUESTS);
     let mut long = ask_for_drivers();
-    // A field that nobody knows.
+    // An unknown field.
     long.extend([0xfa, 0x0f, 0xac, 0x02]);
     long.extend([0; 300]);
     world.send(remote(), Device::MEDIATOR, &long);
@@ -112,7 +112,7 @@ fn what_waits_for_a_proof_is_bounded() {
 }
 
 #[test]
-fn an_unproved_address_never_gets_more_than_came_from_it() {
+fn an_unproved_address_never_gets_more_than_it_sent() {
     for seed in 0..40 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut world = World::new(&["5:0=x", "77:3,77:4=y"]);

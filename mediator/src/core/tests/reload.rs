@@ -1,4 +1,4 @@
-//! A reload changes what has changed, and nothing else.
+//! A reload affects changed drivers only.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_reload_leaves_unchanged_drivers_alone() {
         "configuration read; drivers unchanged: 1, restarted: 1, added: 1, removed: 1"
     );
     world.settle();
-    // The old ones are still ending.
+    // The old drivers are still ending.
     let text = world
         .core
         .apply(world.now, &config(&["5:0=same", "77:3=new", "8:0=comes"]));
@@ -38,7 +38,7 @@ fn a_reload_leaves_unchanged_drivers_alone() {
 }
 
 #[test]
-fn a_driver_that_takes_devices_over_waits_for_the_end_of_the_old_one() {
+fn a_driver_waits_for_the_end_of_its_predecessor() {
     let mut world = World::new(&["5:0=x"]);
     world.core.apply(world.now, &config(&["5:0,5:1=x"]));
     world.settle();
@@ -53,7 +53,7 @@ fn a_driver_that_takes_devices_over_waits_for_the_end_of_the_old_one() {
 }
 
 #[test]
-fn a_driver_that_takes_over_from_two_waits_for_both() {
+fn a_driver_that_replaces_two_waits_for_both() {
     let mut world = World::new(&["5:0=x", "5:1=x"]);
     world.core.apply(world.now, &config(&["5:0,5:1=x"]));
     world.settle();
@@ -66,7 +66,7 @@ fn a_driver_that_takes_over_from_two_waits_for_both() {
 }
 
 #[test]
-fn nobody_starts_a_driver_whose_devices_are_not_free_yet() {
+fn a_driver_cannot_be_started_before_its_devices_are_free() {
     let mut world = World::new(&["5:0=x"]);
     world.core.apply(world.now, &config(&["5:0,5:1=x"]));
     world.announce(local(1));
@@ -81,14 +81,14 @@ fn nobody_starts_a_driver_whose_devices_are_not_free_yet() {
     assert_eq!((ack, reason), (Some(SynNum(5)), Reason::Restarting));
     assert_eq!(
         message,
-        "it starts when the driver that had it before has ended"
+        "it starts when the previous driver of this device has ended"
     );
     world.exits(DUMMY, 0);
     assert_eq!(world.running.keys().collect::<Vec<_>>(), [&OTHER]);
 }
 
 #[test]
-fn a_driver_that_was_stopped_while_it_waited_stays_so() {
+fn a_driver_that_was_stopped_while_it_waited_stays_down() {
     let mut world = World::new(&["5:0=x"]);
     world.core.apply(world.now, &config(&["5:0,5:1=x"]));
     world.core.driver_event(world.now, OTHER, Event::Stop);
@@ -98,7 +98,7 @@ fn a_driver_that_was_stopped_while_it_waited_stays_so() {
 }
 
 #[test]
-fn a_driver_that_somebody_has_stopped_stays_so_when_its_configuration_changes() {
+fn a_stopped_driver_stays_down_when_its_configuration_changes() {
     let mut world = World::new(&["5:0=old"]);
     world.core.driver_event(world.now, DUMMY, Event::Stop);
     world.settle();

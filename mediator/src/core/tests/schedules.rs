@@ -1,4 +1,4 @@
-//! Random schedules keep what always holds.
+//! Invariants that hold for random schedules.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn random_schedules_keep_the_invariants() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut world = World::new(&["5:0=x", "77:3=y"]);
         let clients: Vec<SocketAddr> = (1..6).map(local).collect();
-        // Half of them never speak to the mediator itself.
+        // Half of the clients never contact the mediator itself.
         let (new, old) = clients.split_at(3);
         for step in 0..400 {
             let client = *random.choice(&clients).unwrap();
@@ -53,7 +53,7 @@ fn random_schedules_keep_the_invariants() {
                     assert_eq!(what.message, from_driver, "seed {seed}, step {step}");
                 }
             }
-            // Processes that were told to end do end.
+            // Processes end when they are told to.
             for (key, action) in std::mem::take(&mut world.actions) {
                 let ended = matches!(action, Action::Terminate | Action::Kill);
                 if ended && world.running.contains_key(&key) {

@@ -1,10 +1,10 @@
-//! Who looks on at frames.
+//! Traces of frames.
 
 use amber_proto::mediator::traced;
 
 use super::*;
 
-/// What a tracer was shown: direction, header, message, lost.
+/// What a tracer received: direction, header, message, number of lost frames.
 fn traced(datagrams: &[Vec<u8>]) -> Vec<(traced::Direction, Vec<u8>, Vec<u8>, u64)> {
     let traced = datagrams.iter().filter_map(|bytes| decode(bytes).traced);
     traced
@@ -59,7 +59,7 @@ fn a_tracer_sees_the_frames_of_its_device_both_ways() {
 }
 
 #[test]
-fn frames_are_shown_on_the_machine_itself_only() {
+fn only_local_clients_can_trace() {
     let mut world = World::new(&["5:0=x"]);
     let reply::What::Refused(refused) = world.ask(remote(), trace(dummy(), false)) else {
         panic!("refused")
@@ -73,7 +73,7 @@ fn frames_are_shown_on_the_machine_itself_only() {
 }
 
 #[test]
-fn a_tracer_that_has_left_costs_nothing_and_too_many_frames_are_counted() {
+fn the_trace_of_a_lost_client_ends_and_excess_frames_are_counted() {
     let mut world = World::new(&["5:0=x"]);
     world.ask(local(1), trace(dummy(), false));
     let many = limits::TRACE_FRAMES_PER_SECOND + 10;
@@ -82,7 +82,7 @@ fn a_tracer_that_has_left_costs_nothing_and_too_many_frames_are_counted() {
     }
     assert_eq!(traced(&world.take(local(1))).len() as u32, many - 10);
     assert_eq!(world.core.router.counters.dropped(Drop::TraceFrames), 10);
-    // The next second tells.
+    // The next second's first frame reports the loss.
     world.now += SECOND;
     world.send(local(2), dummy(), &[7; 20_000]);
     let shown = traced(&world.take(local(1)));
@@ -97,7 +97,7 @@ fn a_tracer_that_has_left_costs_nothing_and_too_many_frames_are_counted() {
 }
 
 #[test]
-fn a_turn_with_too_many_frames_tells_how_many_were_lost() {
+fn a_turn_with_too_many_frames_reports_the_lost_ones() {
     let mut world = World::new(&["5:0=x"]);
     world.ask(local(1), trace(dummy(), false));
     for _ in 0..limits::TRACE_WAITING + 3 {
@@ -113,14 +113,14 @@ fn a_turn_with_too_many_frames_tells_how_many_were_lost() {
 }
 
 #[test]
-fn there_are_only_so_many_tracers() {
+fn the_number_of_tracers_is_limited() {
     let mut world = World::new(&["5:0=x"]);
     for port in 0..limits::TRACERS as u16 {
         world.ask(local(100 + port), trace(dummy(), false));
     }
     let refused = world.ask(local(1), trace(dummy(), false));
     assert!(matches!(refused, reply::What::Refused(_)));
-    // Again by the same client is no further one.
+    // A second trace by the same client replaces its first.
     let again = world.ask(local(100), trace(dummy(), false));
     assert!(matches!(again, reply::What::Done(_)));
 }

@@ -1,4 +1,4 @@
-//! What the network says of addresses.
+//! Network errors about addresses.
 
 use super::*;
 use crate::router::Unreachable::{self, NoRoute, PortClosed};
@@ -10,7 +10,7 @@ impl World {
         self.settle();
     }
 
-    /// The drivers that were told of the death of a client.
+    /// The drivers that were told about the death of a client.
     fn told_of_death(&mut self) -> Vec<DriverKey> {
         let died = plain(MsgType::ClientDied);
         let got = std::mem::take(&mut self.drivers_got);
@@ -19,7 +19,7 @@ impl World {
     }
 }
 
-/// A client that has asked a driver and got an answer.
+/// A client that has sent a request and got an answer.
 fn served() -> World {
     let mut world = World::new(&["5:0=x", "77:3=y"]);
     world.send(remote(), dummy(), b"question");
@@ -55,11 +55,11 @@ fn a_client_whose_port_is_closed_is_lost_and_its_drivers_are_told_once() {
 #[test]
 fn an_error_about_the_program_that_had_the_port_before_is_not_believed() {
     let mut world = served();
-    // The next program has the same port, and speaks before the error is read.
+    // The next program on the same port sends a datagram before the error is read.
     world.send(remote(), dummy(), b"question");
     world.unreachable(remote(), PortClosed);
     assert_eq!(world.told_of_death(), []);
-    // If it is gone as well, the next answer shows it.
+    // If that program is gone, too, the next answer shows it.
     let answer = Frame {
         header: &[0x1a, 1, 3],
         message: b"answer",
@@ -72,20 +72,20 @@ fn an_error_about_the_program_that_had_the_port_before_is_not_believed() {
 }
 
 #[test]
-fn a_client_that_cannot_be_reached_for_a_moment_is_kept() {
+fn a_client_that_is_briefly_unreachable_is_kept() {
     let mut world = served();
     for _ in 0..9 {
         world.unreachable(remote(), NoRoute);
         world.advance(SECOND);
     }
-    // It is heard: all is forgiven.
+    // It is heard, so the error no longer counts.
     world.send(remote(), dummy(), b"still here");
     for _ in 0..9 {
         world.unreachable(remote(), NoRoute);
         world.advance(SECOND);
     }
     assert_eq!(world.told_of_death(), []);
-    // Two bad moments, far apart, are not one long one.
+    // Two short interruptions far apart are not one long one.
     world.advance(limits::UNREACHABLE);
     world.unreachable(remote(), NoRoute);
     assert_eq!(world.told_of_death(), []);
@@ -93,7 +93,7 @@ fn a_client_that_cannot_be_reached_for_a_moment_is_kept() {
 }
 
 #[test]
-fn a_client_that_cannot_be_reached_for_long_is_lost() {
+fn a_client_that_stays_unreachable_is_lost() {
     let mut world = served();
     for _ in 0..=10 {
         assert_eq!(world.told_of_death(), []);
@@ -105,7 +105,7 @@ fn a_client_that_cannot_be_reached_for_long_is_lost() {
 }
 
 #[test]
-fn errors_of_addresses_to_which_nothing_was_sent_are_made_up() {
+fn errors_about_addresses_to_which_nothing_was_sent_are_ignored() {
     let mut world = World::new(&["5:0=x"]);
     world.send(remote(), dummy(), b"command");
     world.unreachable(remote(), PortClosed);
