@@ -1,4 +1,4 @@
-//! The command line: what all verbs have in common, and who carries them out. IO.
+//! The command line: options that all commands share, and their dispatch. IO.
 
 mod demo;
 mod import;
@@ -75,7 +75,7 @@ struct DriverOptions {
     driver: Option<amber_drivers::BuiltIn>,
 }
 
-/// Reads the command line and carries it out.
+/// Reads the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => cli.run(),
@@ -148,7 +148,7 @@ fn list_drivers(options: &client::Options) -> Result<(), Failure> {
     client::print(out.as_bytes())
 }
 
-/// An error of the system, with what was tried.
+/// A system error, with the action that failed.
 fn failed(what: &str, error: &io::Error) -> Failure {
     Failure::new(format!("{what}: {error}"))
 }

@@ -1,7 +1,7 @@
-//! The configuration: TOML or command line in, checked values out. PURE, but
-//! for [`Config::read`].
+//! The configuration: reads TOML or the command line, and returns checked values. PURE, except
+//! [`Config::read`].
 //!
-//! Everything has a default; `amber mediator --print-config` shows the whole.
+//! Everything has a default; `amber mediator --print-config` shows all settings.
 
 pub mod erlang;
 pub mod file;
@@ -30,59 +30,59 @@ use crate::limits;
 use crate::queue::Bounds;
 use crate::supervise::{Backoff, Policy, Restart};
 
-/// What to do about a device that two drivers serve.
+/// The hint if two drivers serve one device.
 const OTHER_ID: &str = "give one of them another id, such as ':1'";
 
-/// The port of the original.
+/// The port of the original mediator.
 pub const DEFAULT_PORT: u16 = 26233;
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where the mediator listens. An address family that the machine lacks is
-    /// skipped when it stands here by default.
+    /// Addresses to listen on. A default address is skipped if the machine lacks its address
+    /// family.
     pub listen: Vec<SocketAddr>,
-    /// Who may start, stop and reload.
+    /// Which programs may start, stop and reload.
     pub admin: Admin,
-    /// How much there may be of everything.
+    /// Limits on clients, queues and rates.
     pub limits: Limits,
-    /// Who may talk to what.
+    /// The access rules.
     pub access: Access,
     /// The drivers.
     pub drivers: Vec<DriverConfig>,
-    /// Where all this was read from, to read it again.
+    /// The file that this was read from, for reloads.
     pub path: Option<PathBuf>,
 }
 
-/// Who may change things.
+/// Which programs may change things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Admin {
     /// Only programs on the same machine.
     #[default]
     Loopback,
-    /// Everybody who can send a datagram.
+    /// All programs that can send a datagram.
     Anyone,
 }
 
-/// How much there may be of everything.
+/// Limits on clients, queues and rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients known at once.
+    /// Most known clients.
     pub clients: NonZeroUsize,
-    /// Clients of one host known at once: of one IPv4 address, one IPv6 network
-    /// of 64 bits, or this machine.
+    /// Most known clients of one host, which is one IPv4 address, one IPv6 network of 64 bits,
+    /// or this machine.
     pub clients_per_host: NonZeroUsize,
-    /// What may wait for one driver.
+    /// Bounds of the queue of each driver.
     pub queue: Bounds,
-    /// Datagrams that one client may send in a second.
+    /// Datagrams per second that one client may send.
     pub datagrams_per_second: u32,
-    /// Lines that are logged in a second, in all.
+    /// Log lines per second, in total.
     pub log_lines_per_second: u32,
-    /// Lines of one driver's stderr that are logged in a second.
+    /// Logged lines per second of one driver's stderr.
     pub stderr_lines_per_second: u32,
-    /// A driver that dies so often within `deaths_window` is given up, unless
-    /// its own entry says something else.
+    /// A driver is given up after this many deaths within `deaths_window`, unless its own entry
+    /// has other values.
     pub deaths: usize,
     /// See `deaths`.
     pub deaths_window: Duration,
@@ -93,13 +93,13 @@ pub struct Limits {
 pub struct DriverConfig {
     /// The devices that it serves; at least one.
     pub devices: Vec<Device>,
-    /// Program and arguments; at least the program. `amber` is this very binary.
+    /// Program and arguments; at least the program. `amber` is this binary.
     pub command: Vec<String>,
-    /// Added to the environment.
+    /// Additional environment variables.
     pub env: BTreeMap<String, String>,
-    /// Where it is started; relative paths in `command` are relative to this.
+    /// The working directory; relative paths in `command` are relative to it.
     pub directory: Option<PathBuf>,
-    /// The rules for its life.
+    /// The rules for restarting and stopping it.
     pub policy: Policy,
 }
 
@@ -133,11 +133,10 @@ impl Default for Limits {
 }
 
 impl Config {
-    /// Reads a file. Paths in it are relative to where it lies.
+    /// Reads a file. Paths in it are relative to the file's folder.
     ///
     /// # Errors
-    /// The file cannot be read, or something in it is wrong; the error says
-    /// where and what to do.
+    /// The file cannot be read or is invalid; the error names the place and a hint.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let read = file::read(path).and_then(|bytes| {
             String::from_utf8(bytes).map_err(|error| io::Error::other(error.utf8_error()))
@@ -149,10 +148,10 @@ impl Config {
         Self::parse(&text, path)
     }
 
-    /// Reads a text that stands in a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// Something in it is wrong.
+    /// The text is invalid.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let at = At { text, path };
         let file: File = toml::from_str(text).map_err(|error| at.toml_error(&error))?;
@@ -174,7 +173,7 @@ impl Config {
                 if let Some(before) = seen.insert(*device, span.start) {
                     let first = at.line_and_column(before).0;
                     let message = format!(
-                        "device {device} is served by two drivers; the first stands in line {first}"
+                        "device {device} is served by two drivers; the first is in line {first}"
                     );
                     return Err(at.error(span.start, message, Some(OTHER_ID.into())));
                 }
@@ -192,22 +191,22 @@ impl Config {
         })
     }
 
-    /// Listens where the command line says, instead.
+    /// Replaces the addresses to listen on by those of the command line.
     ///
     /// # Errors
-    /// These are too many.
+    /// There are too many.
     pub fn set_listen(&mut self, listen: &[SocketAddr]) -> Result<(), ConfigError> {
         check_listen(listen).map_err(|wrong| wrong.in_entry("--listen"))?;
         self.listen = listen.to_vec();
         Ok(())
     }
 
-    /// Adds what stands on the command line as `--driver 'DEVICE=COMMAND ARGS...'`.
+    /// Adds a driver from the command line: `--driver 'DEVICE=COMMAND ARGS...'`.
     ///
-    /// The command is split like a shell would, but no shell is run.
+    /// The command is split into shell words, but no shell runs.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The text is invalid.
     pub fn add_driver(&mut self, text: &str) -> Result<(), ConfigError> {
         let place = format!("--driver '{text}'");
         let example = "write --driver 'hokuyo:0=amber driver hokuyo'";
@@ -229,14 +228,14 @@ impl Config {
             .map_err(|wrong| wrong.in_entry(&place))?;
         let taken = |device: &&Device| self.drivers.iter().any(|d| d.devices.contains(device));
         if let Some(device) = driver.devices.iter().find(taken) {
-            let message = format!("device {device} is served by another driver already");
+            let message = format!("device {device} is already served by another driver");
             return Err(Wrong::new(message, Some(OTHER_ID)).in_entry(&place));
         }
         self.drivers.push(driver);
         Ok(())
     }
 
-    /// The whole as a file that means the same.
+    /// The configuration as a file with the same meaning.
     pub fn to_toml(&self) -> String {
         let file = File {
             mediator: MediatorEntry {
@@ -253,7 +252,7 @@ impl Config {
     }
 }
 
-/// All addresses, IPv4 and IPv6.
+/// All addresses of the machine, IPv4 and IPv6.
 pub fn default_listen() -> Vec<SocketAddr> {
     vec![
         (Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into(),
@@ -379,7 +378,7 @@ impl DriverEntry {
             let message = format!("backoff_min_ms = {min} and backoff_max_ms = {max}");
             return error(
                 &message,
-                Some("the first must be above 0 and at most the second"),
+                Some("backoff_min_ms must be above 0 and at most backoff_max_ms"),
             );
         };
         let deaths = self.deaths.unwrap_or(limits.deaths);

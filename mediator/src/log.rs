@@ -1,8 +1,12 @@
-//! The log: to stderr, never in the way of the data path. IO.
+//! The log: lines to stderr that never block the data path. IO.
 //!
-//! Lines go through a bounded queue to a thread that writes them. When nobody
-//! reads them in time they are dropped and counted, instead of everything
-//! waiting for a slow terminal or disk.
+//! Lines go through a bounded queue to a thread that writes them. If a terminal or disk is too
+//! slow, lines are dropped and counted.
+//!
+//! Own code instead of the crate tracing-appender: the queue here is a dozen lines over a
+//! channel of the standard library. The crate would not replace the rate limit, the escaping,
+//! the journal's priorities or the flush before an abort; its guard prints to stdout if the
+//! queue is full, and it brings nine crates.
 
 mod filter;
 
@@ -29,23 +33,23 @@ use self::filter::parse;
 use crate::limits::{LOG_LINES_PER_SECOND, LOG_QUEUE_LINES};
 use crate::rate::{Gate, Rate};
 
-/// How long the end of the program waits for the last lines to be written.
+/// How long the end of the program waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// How lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For people.
     Text,
     /// One JSON object per line.
     Json,
-    /// For the journal of systemd, which adds the time itself and takes a number
-    /// at the beginning of a line for its priority.
+    /// For the systemd journal, which adds the time itself and reads the priority from a number
+    /// at the start of a line.
     Journal,
 }
 
 impl Format {
-    /// What suits the other end of stderr.
+    /// The format that fits the destination of stderr.
     pub fn for_stderr() -> Self {
         let journal = env::var("JOURNAL_STREAM").ok();
         let is_journal = journal.is_some_and(|journal| {
@@ -59,7 +63,7 @@ impl Format {
     }
 }
 
-/// The log, while this lives.
+/// The log; the last lines are written when this is dropped.
 pub struct Log {
     filter: reload::Handle<Targets, Registry>,
     queue: Queue,
@@ -73,14 +77,14 @@ struct Queue {
     escape: Escape,
 }
 
-/// What lines need before they are written: they hold text of drivers and clients.
+/// How to escape lines, which may contain text of drivers and clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Escape {
     /// All control characters.
     All,
-    /// All but ESC: colours are ours, and tracing escapes the ESC of others.
+    /// All except ESC, because colours need it; tracing escapes the ESC of others.
     AllButColours,
-    /// JSON has its own way.
+    /// JSON escapes them itself.
     Nothing,
 }
 
@@ -104,7 +108,7 @@ impl Escape {
     }
 }
 
-/// How many lines may be written in a second. Only those who log wait for it.
+/// Limits the lines per second. Only threads that log wait for this lock.
 struct Pace {
     rate: Rate,
     gate: Gate,
@@ -112,22 +116,22 @@ struct Pace {
 
 enum Item {
     Line(Vec<u8>),
-    /// Say so when everything before this is written.
+    /// Reports when all lines before this were written.
     Flush(SyncSender<()>),
 }
 
 impl Log {
-    /// Starts logging what `filter` says, such as `info` or
-    /// `info,amber_mediator=debug`. Once in the life of a program.
+    /// Starts logging with a filter such as `info` or `info,amber_mediator=debug`. Call it once
+    /// per process.
     ///
     /// # Errors
-    /// The filter is invalid ([`HINT`] says what to write), or something logs already.
+    /// The filter is invalid ([`HINT`] says what to write), or there is already a logger.
     pub fn start(filter: &str, format: Format) -> Result<Self, String> {
         let (filter, handle) = reload::Layer::new(parse(filter)?);
         let (items, received) = mpsc::sync_channel(LOG_QUEUE_LINES);
         thread::spawn(move || {
             for item in received {
-                // There is nobody to tell when stderr is gone.
+                // If stderr is closed, the lines are lost.
                 let _ = match item {
                     Item::Line(line) => io::stderr().lock().write_all(&line),
                     Item::Flush(done) => done.try_send(()).map_err(io::Error::other),
@@ -170,14 +174,14 @@ impl Log {
         })
     }
 
-    /// From now on a panic, on whatever thread, ends the program by SIGABRT
-    /// after all that was logged before it: half a mediator is worse than
-    /// none, and who supervises it starts another one.
+    /// From now on a panic on any thread ends the program with SIGABRT, after earlier lines
+    /// were written. Half a mediator is worse than none, and its service manager starts a new
+    /// one.
     pub fn abort_on_panic(&self) {
         let queue = self.queue.clone();
         let report = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            // Even when nobody reads what we write.
+            // Also if the log cannot be written.
             thread::spawn(|| {
                 thread::sleep(2 * LAST_LINES);
                 process::abort();
@@ -189,7 +193,7 @@ impl Log {
         }));
     }
 
-    /// Changes what is logged, from another owner.
+    /// A function that changes what is logged.
     pub fn level(&self) -> impl Fn(&str) -> Result<(), String> + use<> {
         let handle = self.filter.clone();
         move |filter| {
@@ -199,13 +203,13 @@ impl Log {
         }
     }
 
-    /// Changes how many lines are written in a second, from another owner.
+    /// A function that changes the maximum number of lines per second.
     pub fn rate(&self) -> impl Fn(u32) + use<> {
         let queue = self.queue.clone();
         move |per_second| queue.pace().rate = Rate::per_second(per_second)
     }
 
-    /// How many lines were lost, from another owner.
+    /// A function that returns the number of lost lines.
     pub fn lost(&self) -> impl Fn() -> u64 + use<> {
         let lost = self.queue.lost.clone();
         move || lost.load(Ordering::Relaxed)
@@ -213,14 +217,14 @@ impl Log {
 }
 
 impl Drop for Log {
-    /// Writes what is left, unless nobody reads it.
+    /// Writes the remaining lines, unless that takes too long.
     fn drop(&mut self) {
         self.queue.flush();
     }
 }
 
 impl Queue {
-    /// Waits until everything is written, unless nobody reads it.
+    /// Waits until all lines are written, but not too long.
     fn flush(&self) {
         let (done, written) = mpsc::sync_channel(1);
         if self.items.try_send(Item::Flush(done)).is_ok() {
@@ -229,7 +233,7 @@ impl Queue {
     }
 }
 
-/// Puts the priority before each line, as sd-daemon(3) has it.
+/// Puts the priority before each line; see sd-daemon(3).
 struct WithPriority(Lines<Full, ()>);
 
 impl<S, N> FormatEvent<S, N> for WithPriority
@@ -257,7 +261,7 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// One line of the log on its way.
+/// A log line that is being formatted.
 struct Line<'a> {
     bytes: Vec<u8>,
     queue: &'a Queue,
@@ -319,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_of_others_are_escaped_in_lines() {
+    fn foreign_control_characters_are_escaped_in_log_lines() {
         for (escape, line, written) in [
             (Escape::All, "a\0b\rc\x1b[2J\n", "a\\x00b\\rc\\x1b[2J\n"),
             (
@@ -355,7 +359,7 @@ mod tests {
         assert!(text.contains("the last straw"), "{text}");
     }
 
-    /// Without a hook, only that thread would end.
+    /// Without the hook, only that thread would end.
     fn panic_in_a_thread() {
         let log = Log::start("info", Format::Text).unwrap();
         log.abort_on_panic();

@@ -22,7 +22,7 @@ use super::{failed, mediator};
 
 mod layout;
 
-/// What the simulated robot must have before the drivers are started.
+/// The devices that the simulated robot must have before the drivers start.
 const DEVICES: [&str; 5] = ["roboclaw", "hokuyo", "ninedof", "stargazer", "maestro"];
 
 const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
@@ -96,10 +96,10 @@ impl Options {
     }
 }
 
-/// The simulated robot, while this lives.
+/// The simulated robot; it stops when this is dropped.
 struct Robot {
     process: Child,
-    /// Where its devices are.
+    /// The place of each device.
     places: HashMap<String, String>,
 }
 
@@ -111,8 +111,8 @@ impl Robot {
         if let Some(map) = map {
             command.arg("--map").arg(map);
         }
-        // Ctrl-C is for the mediator: it stops the drivers, then the end of stdin
-        // stops the robot.
+        // Ctrl-C is for the mediator: it stops the drivers. Then the end of stdin stops the
+        // robot.
         command.process_group(0);
         let mut process = command
             .stdin(Stdio::piped())
@@ -133,7 +133,7 @@ impl Robot {
                 return Ok(Self { process, places });
             }
         }
-        // It has said why on stderr, and what to do.
+        // It has printed the reason and a hint on stderr.
         let status = process.wait();
         let text = "the simulated robot did not start";
         Err(match status.is_ok_and(|status| status.code() == Some(2)) {
@@ -142,7 +142,7 @@ impl Robot {
         })
     }
 
-    /// Where one of [`DEVICES`] is.
+    /// The place of one of [`DEVICES`].
     fn at(&self, device: &str) -> &str {
         self.places.get(device).map_or("", String::as_str)
     }
@@ -150,13 +150,13 @@ impl Robot {
 
 impl Drop for Robot {
     fn drop(&mut self) {
-        // The end of its stdin is its end.
+        // The end of its stdin makes it exit.
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }
 }
 
-/// Says what runs and what to type.
+/// Prints what runs and what to type.
 fn introduce(
     addresses: &[SocketAddr],
     drivers: &[String],
@@ -247,7 +247,7 @@ fn python_driver() -> Result<PathBuf, String> {
     }
 }
 
-/// How the user can call this very program.
+/// The command by which the user can run this program.
 fn amber_command() -> String {
     let Ok(program) = env::current_exe() else {
         return "amber".into();

@@ -1,4 +1,4 @@
-//! `amber import`: from the settings of the original mediator. IO.
+//! `amber import`: converts the settings of the original mediator. IO.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ impl Options {
         let path = self.settings.display();
         let bytes = file::read(&self.settings)
             .map_err(|error| Failure::wrong(format!("cannot read {path}: {error}")))?;
-        // Old Erlang wrote Latin-1; comments and texts may hold such letters.
+        // Old Erlang wrote Latin-1, which may occur in comments and texts.
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(other) => other

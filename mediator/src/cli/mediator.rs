@@ -41,12 +41,12 @@ pub(crate) struct Options {
     /// Print the effective configuration and exit
     #[arg(long)]
     pub(crate) print_config: bool,
-    /// What the end of the terminal means.
+    /// What to do when the terminal is closed.
     #[arg(skip)]
     pub(crate) hangup: Hangup,
 }
 
-// Documentation of the values would make all of the help twice as long.
+// Documentation of the values would double the length of the help.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum LogFormat {
     Text,
@@ -88,7 +88,7 @@ impl Options {
         let config = self.effective().map_err(|error| wrong(&error))?;
         if config.drivers.is_empty() {
             tracing::warn!(
-                "no drivers: add --driver 'dummy:0=amber driver dummy', or [[driver]] to a file"
+                "no drivers: add --driver 'dummy:0=amber driver dummy', or [[driver]] in a file"
             );
         }
         let hooks = Hooks {
@@ -100,7 +100,7 @@ impl Options {
             hangup,
         };
         let mediator = Mediator::bind(config, hooks).map_err(|error| cannot_listen(&error))?;
-        // A reader that has gone away is no reason not to serve.
+        // The mediator runs even if its output is not read.
         let _ = ready(mediator.addresses());
         match mediator.run() {
             Ok(Ending::Orderly) => Ok(()),
@@ -110,7 +110,7 @@ impl Options {
         }
     }
 
-    /// What the file and the command line say together.
+    /// The configuration from the file and the command line.
     fn effective(&self) -> Result<Config, ConfigError> {
         let mut config = match &self.config {
             Some(path) => Config::read(path)?,
@@ -126,7 +126,7 @@ impl Options {
     }
 }
 
-/// Reads `ADDRESS:PORT`; an address alone gets the usual port.
+/// Reads `ADDRESS:PORT`; the port may be left out.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_alone_gets_the_usual_port() {
+    fn an_address_without_port_gets_the_default_port() {
         for (text, address) in [
             ("127.0.0.1", "127.0.0.1:26233"),
             ("127.0.0.1:0", "127.0.0.1:0"),

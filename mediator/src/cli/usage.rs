@@ -1,8 +1,8 @@
-//! Errors of the command line in the form of all others: `error:` and `hint:`. PURE.
+//! Reports errors of the command line as `error:` and `hint:`, like all others. PURE.
 
 use amber_proto::DeviceType;
 
-/// Rewrites what clap says about a wrong command line.
+/// Rewrites clap's message about an invalid command line.
 pub(super) fn explained(error: &str) -> String {
     let mut text: Vec<&str> = Vec::new();
     let mut hints: Vec<String> = Vec::new();
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_command_lines_have_an_error_and_a_hint() {
+    fn invalid_command_lines_give_an_error_and_a_hint() {
         for (line, expected) in [
             (
                 "amber statu",

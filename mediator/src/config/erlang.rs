@@ -1,7 +1,7 @@
-//! Terms as Erlang's `file:consult` reads them: a list of terms, each ended by
-//! a full stop. PURE.
+//! Parses Erlang terms in the format of `file:consult`: terms that each end with a full stop.
+//! PURE.
 
-/// What a term is.
+/// The value of a term.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `name` or `'any text'`.
@@ -20,7 +20,7 @@ pub enum Value {
     List(Vec<Term>),
 }
 
-/// A term and where it begins.
+/// A term and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
     /// Where it begins.
@@ -32,29 +32,29 @@ pub struct Term {
 /// A place in a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which line.
+    /// The line.
     pub line: usize,
-    /// Which character of it.
+    /// The character in the line.
     pub column: usize,
 }
 
-/// Why a text is no list of terms.
+/// Why a text is not a list of terms.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {message}", at.line, at.column)]
 pub struct SyntaxError {
-    /// Where.
+    /// The place.
     pub at: Place,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
-/// How deep terms may be nested: settings need four.
+/// How deep terms may be nested. Settings need four levels.
 const MAX_DEPTH: usize = 64;
 
-/// Reads all terms of a text.
+/// Parses all terms of a text.
 ///
 /// # Errors
-/// The text is something else.
+/// The text is invalid.
 pub fn consult(text: &str) -> Result<Vec<Term>, SyntaxError> {
     let mut reader = Reader {
         rest: text.chars().collect(),
@@ -70,7 +70,7 @@ pub fn consult(text: &str) -> Result<Vec<Term>, SyntaxError> {
         terms.push(reader.term(0)?);
         reader.skip();
         if !reader.take('.') {
-            return Err(reader.error("a full stop is missing behind a term"));
+            return Err(reader.error("a full stop is missing after a term"));
         }
     }
 }
@@ -139,10 +139,10 @@ impl Reader {
         self.skip();
         let at = self.at;
         if depth > MAX_DEPTH {
-            return Err(self.error("terms are nested too deep"));
+            return Err(self.error("terms are nested too deeply"));
         }
         let value = match self.peek() {
-            None => return Err(self.error("the text ends within a term")),
+            None => return Err(self.error("the text ends inside a term")),
             Some('{') => {
                 self.bump();
                 Value::Tuple(self.elements('}', at, depth)?)
@@ -164,13 +164,14 @@ impl Reader {
             }
             Some(c) if c.is_ascii_digit() || matches!(c, '-' | '+') => self.number()?,
             Some(c) if c.is_lowercase() => Value::Atom(self.word()),
-            Some('#') => return Err(self.error("maps and records are not read here")),
+            Some('#') => return Err(self.error("maps and records are not supported")),
             Some(c) if c.is_uppercase() || c == '_' => {
                 let word = self.word();
-                let message = format!("'{word}' is a variable; an atom begins with a small letter");
+                let message =
+                    format!("'{word}' is a variable; an atom begins with a lower-case letter");
                 return Err(SyntaxError { at, message });
             }
-            Some(c) => return Err(self.error(format!("'{c}' begins no term"))),
+            Some(c) => return Err(self.error(format!("no term begins with '{c}'"))),
         };
         Ok(Term { at, value })
     }
@@ -190,9 +191,9 @@ impl Reader {
             if !self.take(',') {
                 let Place { line, column } = open;
                 return Err(match self.peek() {
-                    Some('|') => self.error("lists with a tail are not read here"),
+                    Some('|') => self.error("lists with a tail are not supported"),
                     _ => self.error(format!(
-                        "',' or '{end}' is missing (what is open began at {line}:{column})"
+                        "',' or '{end}' is missing (opened at {line}:{column})"
                     )),
                 });
             }
@@ -207,7 +208,7 @@ impl Reader {
         let open = self.at;
         self.bump();
         if !self.take('<') {
-            return Err(self.error("'<' begins no term"));
+            return Err(self.error("no term begins with '<'"));
         }
         let mut bytes = Vec::new();
         self.skip();
@@ -215,7 +216,7 @@ impl Reader {
             match self.term(1)?.value {
                 Value::Text(text) => bytes.extend(text.as_bytes()),
                 Value::Integer(byte) if u8::try_from(byte).is_ok() => bytes.push(byte as u8),
-                _ => return Err(self.error("a binary holds texts and bytes")),
+                _ => return Err(self.error("a binary contains texts and bytes")),
             }
             if self.take('/') {
                 self.word(); // utf8
@@ -223,7 +224,7 @@ impl Reader {
             self.skip();
             if !self.take(',') && self.peek() != Some('>') {
                 let Place { line, column } = open;
-                return Err(self.error(format!("'>>' is missing (open since {line}:{column})")));
+                return Err(self.error(format!("'>>' is missing (opened at {line}:{column})")));
             }
             self.skip();
         }
@@ -233,7 +234,7 @@ impl Reader {
         }
     }
 
-    /// A text; pieces one behind the other are one.
+    /// A text; adjacent pieces form one text.
     fn text(&mut self) -> Result<Value, SyntaxError> {
         let mut text = String::new();
         while self.peek() == Some('"') {
@@ -266,7 +267,7 @@ impl Reader {
         let ended = |reader: &Self| {
             let Place { line, column } = open;
             reader.error(format!(
-                "the text ends within what began at {line}:{column}"
+                "the text ends inside the quotes opened at {line}:{column}"
             ))
         };
         let c = self.bump().ok_or_else(|| ended(self))?;
@@ -307,9 +308,9 @@ impl Reader {
                     code = code * 16 + digit;
                 }
                 if braces && !self.take('}') {
-                    return Err(self.error("'}' is missing behind \\x{"));
+                    return Err(self.error("'}' is missing after \\x{"));
                 }
-                char::from_u32(code).ok_or_else(|| self.error("there is no such character"))?
+                char::from_u32(code).ok_or_else(|| self.error("the character does not exist"))?
             }
             other => other,
         })
@@ -337,7 +338,7 @@ impl Reader {
         self.digits(&mut text);
         let wrong = |text: &str| SyntaxError {
             at,
-            message: format!("'{text}' is no number that fits"),
+            message: format!("the number '{text}' is too large"),
         };
         if self.peek() == Some('#') {
             self.bump();
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_term_is_read() {
+    fn every_kind_of_term_is_parsed() {
         for (text, value) in [
             ("name.", Value::Atom("name".into())),
             ("'a b\\'c'.", Value::Atom("a b'c".into())),
@@ -421,30 +422,27 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_and_what() {
+    fn errors_name_place_and_problem() {
         for (text, error) in [
-            ("a", "1:2: a full stop is missing behind a term"),
-            (
-                "{a, b",
-                "1:6: ',' or '}' is missing (what is open began at 1:1)",
-            ),
-            (
-                "{a\nb}.",
-                "2:1: ',' or '}' is missing (what is open began at 1:1)",
-            ),
+            ("a", "1:2: a full stop is missing after a term"),
+            ("{a, b", "1:6: ',' or '}' is missing (opened at 1:1)"),
+            ("{a\nb}.", "2:1: ',' or '}' is missing (opened at 1:1)"),
             ("[a,].", "1:4: a term is missing between ',' and ']'"),
-            ("\"abc.", "1:6: the text ends within what began at 1:1"),
+            (
+                "\"abc.",
+                "1:6: the text ends inside the quotes opened at 1:1",
+            ),
             (
                 "Name.",
-                "1:1: 'Name' is a variable; an atom begins with a small letter",
+                "1:1: 'Name' is a variable; an atom begins with a lower-case letter",
             ),
-            ("#{}.", "1:1: maps and records are not read here"),
-            ("[a|b].", "1:3: lists with a tail are not read here"),
+            ("#{}.", "1:1: maps and records are not supported"),
+            ("[a|b].", "1:3: lists with a tail are not supported"),
             (
                 "99999999999999999999.",
-                "1:1: '99999999999999999999' is no number that fits",
+                "1:1: the number '99999999999999999999' is too large",
             ),
-            ("{a, ?}.", "1:5: '?' begins no term"),
+            ("{a, ?}.", "1:5: no term begins with '?'"),
         ] {
             assert_eq!(consult(text).unwrap_err().to_string(), error, "{text}");
         }
@@ -458,7 +456,7 @@ mod tests {
         }
 
         #[test]
-        fn texts_come_back(text: String) {
+        fn quoted_texts_are_parsed_back(text: String) {
             let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
             prop_assert_eq!(one(&format!("\"{quoted}\".")), Value::Text(text));
         }

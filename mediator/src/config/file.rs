@@ -1,4 +1,4 @@
-//! Reading a file of bounded size that cannot keep us waiting. IO.
+//! Reads a file of bounded size without blocking. IO.
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
@@ -10,17 +10,17 @@ use rustix::fs::{Mode, OFlags, open};
 
 use crate::limits::CONFIG_BYTES;
 
-/// Reads a configuration, or the settings of the original: a regular file.
+/// Reads a configuration or the settings of the original mediator from a regular file.
 ///
 /// # Errors
-/// It cannot be read, is too long, or is something else, such as a pipe or a device,
-/// which might never end.
+/// The file cannot be read, is too long, or is not a regular file: a pipe or a device might
+/// never end.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Finding a file never blocks, as opening a pipe would.
+    // Unlike opening a pipe, this never blocks.
     let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let found = File::from(found);
     check(&found.metadata()?)?;
-    // What was put at the path meanwhile is another file.
+    // The path may name another file by now, so the file that was found is opened.
     let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
     let mut bytes = Vec::new();
     file.take(CONFIG_BYTES + 1).read_to_end(&mut bytes)?;
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_regular_file_is_refused_at_once() {
+    fn only_regular_files_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         mkfifo(&path("pipe"), Mode::S_IRWXU).unwrap();

@@ -1,9 +1,9 @@
-//! The settings of the original mediator, as a configuration of this one. PURE.
+//! Converts the settings of the original mediator. PURE.
 //!
-//! The original reads `settings.config`: tuples `{supervised_driver, {driver,
-//! {Name}}, {Type, Id}, Options}`, and starts each driver with exactly two
-//! arguments, the values of `config_file` and `log_config_file`, from the folder
-//! in which it was itself started. What else stands there is told in words.
+//! The original reads `settings.config`: tuples `{supervised_driver, {driver, {Name}}, {Type,
+//! Id}, Options}`. It starts each driver in its own working directory with exactly two
+//! arguments, the values of `config_file` and `log_config_file`. All other entries are
+//! reported.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,20 +12,20 @@ use amber_proto::{Device, DeviceType};
 
 use super::erlang::{Place, SyntaxError, Term, Value, consult};
 
-/// A configuration, and what does not stand in it.
+/// The converted configuration, and notes about what it leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// TOML.
     pub toml: String,
-    /// What could not be carried over, each with its place.
+    /// Entries that could not be converted, each with its place.
     pub notes: Vec<String>,
-    /// How many entries of drivers are invalid and were left out; each has a note.
+    /// The number of invalid driver entries that were left out; each has a note.
     pub invalid: usize,
-    /// How many drivers there are.
+    /// The number of drivers.
     pub drivers: usize,
 }
 
-/// A driver's entry is not as the original reads it.
+/// The entry of a driver is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {message}", at.line, at.column)]
 struct InvalidEntry {
@@ -40,9 +40,9 @@ struct Driver {
     at: Place,
 }
 
-/// Converts the settings; `directory` is the folder in which the original
-/// was started, where it is not the one of the new file. Invalid entries are
-/// left out: the other drivers do not depend on them.
+/// Converts the settings. `directory` is the folder in which the original was started, unless
+/// it is that of the new file. Invalid entries are left out, because the other drivers do not
+/// depend on them.
 ///
 /// # Errors
 /// The text is not a list of Erlang terms.
@@ -65,7 +65,7 @@ pub fn import(text: &str, directory: Option<&Path>) -> Result<Imported, SyntaxEr
                 let same = |known: &&Driver| known.device == driver.device;
                 if let Some(known) = drivers.iter().find(same) {
                     notes.push(format!(
-                        "{}: {} was there already in line {}: left out, because a device has one driver",
+                        "{}: {} already has a driver in line {}: left out",
                         at(&term),
                         driver.device,
                         known.at.line
@@ -87,10 +87,10 @@ pub fn import(text: &str, directory: Option<&Path>) -> Result<Imported, SyntaxEr
             )) if matches!(of.first().map(|t| &t.value), Some(Value::Atom(name)) if name == "udpserver") =>
                 {}
             Some((other, _)) => notes.push(format!(
-                "{}: '{other}' is something of Erlang's and has no counterpart: left out",
+                "{}: '{other}' belongs to Erlang and has no equivalent: left out",
                 at(&term)
             )),
-            None => notes.push(format!("{}: this is no entry: left out", at(&term))),
+            None => notes.push(format!("{}: not an entry: left out", at(&term))),
         }
     }
     Ok(Imported {
@@ -112,7 +112,7 @@ fn error<T>(term: &Term, message: impl Into<String>) -> Result<T, InvalidEntry> 
     })
 }
 
-/// The name of a tuple that begins with one, and the rest.
+/// The name at the beginning of a tuple, and its other elements.
 fn named(term: &Term) -> Option<(&str, &[Term])> {
     let Value::Tuple(elements) = &term.value else {
         return None;
@@ -149,7 +149,7 @@ fn driver(
     };
     if kind != "driver" {
         notes.push(format!(
-            "{}: '{name}' is a module '{kind}' that runs within Erlang and is no program: left out",
+            "{}: '{name}' is a module '{kind}' that runs inside Erlang, not a program: left out",
             at(term)
         ));
         return Ok(None);
@@ -182,7 +182,7 @@ fn driver(
         }
     }
     let missing = |key: &str| {
-        format!("'{name}' has no {{{key}, \"...\"}}, without which the original does not start it")
+        format!("'{name}' has no {{{key}, \"...\"}}, and the original does not start it without")
     };
     let Some(program) = program.filter(|program| !program.is_empty()) else {
         return error(options, missing("cdriver"));
@@ -193,7 +193,7 @@ fn driver(
     let Some(log) = log else {
         return error(options, missing("log_config_file"));
     };
-    // The original never looks into PATH.
+    // The original does not search PATH.
     let program = match program.contains('/') {
         true => program,
         false => format!("./{program}"),
@@ -236,7 +236,7 @@ fn device_of(term: &Term) -> Result<Device, InvalidEntry> {
 fn text_of(term: &Term) -> Result<String, InvalidEntry> {
     match &term.value {
         Value::Text(text) | Value::Atom(text) => Ok(text.clone()),
-        // An empty text is an empty list to Erlang.
+        // To Erlang an empty text is an empty list.
         Value::List(elements) if elements.is_empty() => Ok(String::new()),
         Value::Binary(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
         _ => error(term, "expected a text"),
@@ -306,7 +306,7 @@ mod tests {
 "#;
 
     #[test]
-    fn drivers_get_exactly_the_arguments_that_they_got() {
+    fn imported_drivers_get_the_same_arguments() {
         let imported = import(SETTINGS, None).unwrap();
         let config = Config::parse(&imported.toml, &PathBuf::from("amber.toml")).unwrap();
         let drivers: Vec<_> = config
@@ -325,21 +325,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_said() {
+    fn left_out_entries_are_reported() {
         let notes = import(SETTINGS, None).unwrap().notes;
         assert_eq!(notes.len(), 4, "{notes:?}");
         for (note, words) in notes.iter().zip([
             "'colour' of 'own' was never read",
-            "'echo' is a module 'qc_node_echo' that runs within Erlang",
-            "'supervised_node' is something of Erlang's",
-            "dummy:0 was there already in line 11",
+            "'echo' is a module 'qc_node_echo' that runs inside Erlang",
+            "'supervised_node' belongs to Erlang",
+            "dummy:0 already has a driver in line 11",
         ]) {
             assert!(note.contains(words), "{note}");
         }
     }
 
     #[test]
-    fn a_directory_is_written_to_each_driver() {
+    fn a_directory_is_written_for_each_driver() {
         let imported = import(SETTINGS, Some(Path::new("/opt/amber"))).unwrap();
         let config = Config::parse(&imported.toml, &PathBuf::from("/etc/amber.toml")).unwrap();
         for driver in config.drivers {
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_entries_say_where_and_what() {
+    fn invalid_entries_are_reported_with_their_place() {
         for (text, message) in [
             (
                 "{supervised_driver, x}.",
@@ -384,7 +384,7 @@ mod tests {
             assert!(note.ends_with(": entry left out"), "{text}: {note}");
         }
         let error = import("{supervised_driver,\n", None).unwrap_err();
-        assert_eq!(error.to_string(), "2:1: the text ends within a term");
+        assert_eq!(error.to_string(), "2:1: the text ends inside a term");
     }
 
     #[test]

@@ -1,40 +1,40 @@
-//! What is wrong with a configuration: where, and what to write instead. PURE.
+//! Errors in a configuration: the place, and what to write instead. PURE.
 
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Why a configuration cannot be used.
+/// Why a configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// Something in the file is wrong.
+    /// The file contains an error.
     #[error("{}:{line}:{column}: {message}", path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
         /// Counted from 1.
         column: usize,
-        /// What is wrong.
+        /// The problem.
         message: String,
         /// What to write instead.
         hint: Option<String>,
     },
-    /// An entry makes no sense.
+    /// An entry is invalid.
     #[error("{place}: {message}")]
     Entry {
-        /// Which entry.
+        /// The entry.
         place: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
         /// What to write instead.
         hint: Option<String>,
@@ -42,7 +42,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// What to do about it.
+    /// What to do.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Read { .. } => Some("`amber mediator -c FILE` names another file".into()),
@@ -51,16 +51,16 @@ impl ConfigError {
     }
 }
 
-/// A file, for errors in it.
+/// A file, to report errors in it.
 pub(super) struct At<'a> {
     pub(super) text: &'a str,
     pub(super) path: &'a Path,
 }
 
-/// Something wrong with an entry, wherever that comes from.
+/// An invalid entry, from a file or the command line.
 #[derive(Debug)]
 pub(super) struct Wrong {
-    /// Where in the file, when that is known more precisely than the entry.
+    /// The place in the file, if known more precisely than the entry.
     span: Option<Range<usize>>,
     message: String,
     hint: Option<String>,
@@ -83,7 +83,7 @@ impl At<'_> {
         }
     }
 
-    /// The text could not even be taken apart.
+    /// A syntax error.
     pub(super) fn toml_error(&self, error: &toml::de::Error) -> ConfigError {
         let offset = error.span().map_or(0, |span| span.start);
         let message = error.message().lines().collect::<Vec<_>>().join(" ");
@@ -115,13 +115,13 @@ impl Wrong {
         }
     }
 
-    /// As an error of a file, in an entry that begins there.
+    /// As an error in a file, in the entry that begins at this offset.
     pub(super) fn within(self, at: &At<'_>, entry: usize) -> ConfigError {
         let offset = self.span.map_or(entry, |span| span.start);
         at.error(offset, self.message, self.hint)
     }
 
-    /// As an error of an entry that stands in no file.
+    /// As an error in an entry that is not in a file.
     pub(super) fn in_entry(self, place: &str) -> ConfigError {
         ConfigError::Entry {
             place: place.into(),
@@ -131,7 +131,7 @@ impl Wrong {
     }
 }
 
-/// What to write instead, from the words of the error.
+/// What to write instead, derived from the text of the error.
 fn file_hint(message: &str) -> Option<String> {
     let hint = if message.starts_with("invalid type: map, expected a sequence") {
         "write [[access]] or [[driver]], with two brackets"
@@ -142,15 +142,15 @@ fn file_hint(message: &str) -> Option<String> {
     } else if message.starts_with("invalid socket address") {
         "write an address and a port, such as \"127.0.0.1:26233\""
     } else if message.starts_with("invalid value: integer") {
-        "write a whole number that is not below 0, nor very large"
+        "write a whole number, 0 or more, that is not too large"
     } else {
         return nearest(message);
     };
     Some(hint.into())
 }
 
-/// The known name that an unknown one resembles, if any does: "unknown field `a`, expected
-/// one of `b`, `c`".
+/// The known name that is most similar to the unknown one, if any. The message has the form
+/// "unknown field `a`, expected one of `b`, `c`".
 fn nearest(message: &str) -> Option<String> {
     let mut quoted = message
         .strip_prefix("unknown field ")

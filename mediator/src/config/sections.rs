@@ -1,5 +1,5 @@
-//! `[limits]` and `[[access]]` as they stand in a file. PURE, but for the numbers of
-//! network interfaces.
+//! The sections `[limits]` and `[[access]]` of a file. PURE, except for looking up network
+//! interfaces.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;

@@ -28,7 +28,7 @@ fn an_empty_file_is_the_default() {
 }
 
 #[test]
-fn the_example_of_the_manual_is_read() {
+fn the_example_in_the_manual_is_accepted() {
     let config = parse(
         r#"
         [mediator]
@@ -65,7 +65,7 @@ fn the_example_of_the_manual_is_read() {
 }
 
 #[test]
-fn what_is_printed_means_the_same() {
+fn the_printed_configuration_means_the_same() {
     let mut config = parse("[[driver]]\ndevice = '77:3'\ncommand = ['x']\n").unwrap();
     config
         .add_driver("5:0,5:1=python3 -u 'my driver.py'")
@@ -79,7 +79,7 @@ fn what_is_printed_means_the_same() {
 }
 
 #[test]
-fn wrong_files_say_where_and_what_to_do() {
+fn invalid_files_are_reported_with_place_and_hint() {
     check_error(
         "\n[[driver]]\ndevise = \"5:0\"\n",
         "/robot/amber.toml:3:1: unknown field `devise`, expected one of `device`, `devices`, \
@@ -122,13 +122,13 @@ fn wrong_files_say_where_and_what_to_do() {
     );
     check_error(
         "[[driver]]\ndevice='5:0'\ncommand=['x']\n[[driver]]\ndevice='dummy'\ncommand=['y']\n",
-        "/robot/amber.toml:4:1: device dummy:0 is served by two drivers; the first stands in line 1 \
+        "/robot/amber.toml:4:1: device dummy:0 is served by two drivers; the first is in line 1 \
          | give one of them another id, such as ':1'",
     );
     check_error(
         "[[driver]]\ndevice='5:0'\ncommand=['x']\nbackoff_min_ms=0\n",
         "/robot/amber.toml:1:1: backoff_min_ms = 0 and backoff_max_ms = 10000 \
-         | the first must be above 0 and at most the second",
+         | backoff_min_ms must be above 0 and at most backoff_max_ms",
     );
     check_error(
         "[[driver]]\ndevice='0:0'\ncommand=['x']\n",
@@ -142,8 +142,8 @@ fn wrong_files_say_where_and_what_to_do() {
     );
     check_error(
         "[limits]\nclients = -1\n",
-        "/robot/amber.toml:2:11: invalid value: integer `-1`, expected usize | write a whole number \
-         that is not below 0, nor very large",
+        "/robot/amber.toml:2:11: invalid value: integer `-1`, expected usize | write a whole number, \
+         0 or more, that is not too large",
     );
     check_error(
         "[limits]\nclients = 0\n",
@@ -156,7 +156,7 @@ fn wrong_files_say_where_and_what_to_do() {
 }
 
 #[test]
-fn wrong_access_rules_say_where_and_what_to_write() {
+fn invalid_access_rules_are_reported_with_place_and_hint() {
     check_error(
         "[[access]]\nfrom = ['10.0.0.0/8', '192.168.1.7/24']\naction = 'allow'\n",
         "/robot/amber.toml:2:23: '192.168.1.7/24' is an address within a network | write \
@@ -189,7 +189,7 @@ fn wrong_access_rules_say_where_and_what_to_write() {
 }
 
 #[test]
-fn access_rules_are_read_in_order_and_printed_as_they_are() {
+fn access_rules_keep_their_order() {
     let text = "
         [[access]]
         action = 'allow'
@@ -209,7 +209,7 @@ fn access_rules_are_read_in_order_and_printed_as_they_are() {
 }
 
 #[test]
-fn limits_are_read_and_hold_for_drivers_that_say_nothing_else() {
+fn limits_are_the_defaults_of_drivers() {
     let config = parse(
         "
         [limits]
@@ -256,7 +256,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn commands_are_split_like_a_shell_would() {
+fn commands_are_split_into_shell_words() {
     let mut config = Config::default();
     for (i, (text, words)) in [
         ("amber driver dummy", vec!["amber", "driver", "dummy"]),
@@ -282,7 +282,7 @@ fn commands_are_split_like_a_shell_would() {
         ("78:0=", "--driver '78:0=': `command` is missing"),
         (
             "77:0=x",
-            "--driver '77:0=x': device 77:0 is served by another driver already",
+            "--driver '77:0=x': device 77:0 is already served by another driver",
         ),
     ] {
         let mut config = config.clone();

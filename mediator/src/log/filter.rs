@@ -1,23 +1,22 @@
-//! What is logged: a level for everything, and levels for targets. PURE.
+//! The log filter: one level for everything, or levels for targets. PURE.
 //!
-//! A filter is a list such as `info,amber_mediator=debug`. Anybody who may change the
-//! log level sends it, so it has no regular expressions and nothing else that could
-//! take long to read or to apply.
+//! A filter is a list such as `info,amber_mediator=debug`. Clients that may change the log level
+//! send it. So it has no regular expressions, and nothing else that takes long to parse or
+//! apply.
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 use crate::limits::{LOG_FILTER_BYTES, LOG_FILTER_PARTS};
 
-/// What to write instead of a filter that is invalid.
+/// The hint for an invalid filter.
 pub const HINT: &str = "write a level (off, error, warn, info, debug or trace), or levels for \
      targets, such as `info,amber_mediator=debug`";
 
-/// Reads a filter. An empty one, such as that of a variable that is set to nothing, is
-/// `info`.
+/// Parses a filter. An empty one, as from a variable that is set to nothing, means `info`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The filter is invalid; the text says why.
 pub(super) fn parse(filter: &str) -> Result<Targets, String> {
     if filter.len() > LOG_FILTER_BYTES {
         let bytes = filter.len();
@@ -45,7 +44,7 @@ pub(super) fn parse(filter: &str) -> Result<Targets, String> {
 
 fn level(word: &str) -> Result<LevelFilter, String> {
     let word = word.trim();
-    // The parser takes nothing at all for a level.
+    // The parser accepts an empty text.
     let level = word.parse().ok().filter(|_| !word.is_empty());
     level.ok_or_else(|| format!("'{}' is not a log level", word.escape_debug()))
 }
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_for_everything_or_for_targets() {
+    fn levels_apply_to_everything_or_to_targets() {
         let filter = parse("info, amber_mediator::core=debug,driver = off").unwrap();
         for (target, level, expected) in [
             ("other", Level::INFO, true),
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused() {
+    fn everything_else_is_rejected() {
         for (filter, problem) in [
             ("info,", "'' is not a log level"),
             ("amber_mediator", "'amber_mediator' is not a log level"),
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regular_expression_that_explodes_is_refused_at_once() {
+    fn an_exploding_regular_expression_is_rejected_at_once() {
         let bomb = format!("a[{{x=(a|b)*a{}}}]=trace", "(a|b)".repeat(20));
         let begin = Instant::now();
         assert!(parse(&bomb).is_err());
