@@ -1,8 +1,8 @@
-//! Who may talk to which device. PURE.
+//! Access rules: which addresses may use which devices. PURE.
 //!
-//! The mediator does not read messages, so it decides by device: a laser may
-//! be open to the whole laboratory and the motors to one desk. The first rule
-//! that matches decides; where none does, all may.
+//! The mediator does not read messages, so it decides by device: a laser may be open to the
+//! whole laboratory, and the motors to one desk. The first matching rule decides; if none
+//! matches, access is allowed.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -15,35 +15,35 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access(pub Vec<Rule>);
 
-/// Who may, or may not, talk to what.
+/// Allows or denies some addresses access to some devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Whether they may.
+    /// Whether it allows or denies.
     pub action: Action,
-    /// Where they are; empty means anywhere.
+    /// The addresses; empty for all.
     pub from: Vec<Network>,
-    /// To which devices; empty means all.
+    /// The devices; empty for all.
     pub devices: Vec<Devices>,
 }
 
-/// What a rule says.
+/// The effect of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// They may.
+    /// Access is allowed.
     Allow,
-    /// They may not.
+    /// Access is denied.
     Deny,
 }
 
-/// Some addresses.
+/// A set of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
     /// Programs on the same machine.
     Loopback,
     /// A network, or one address.
     Net(IpNet),
-    /// Link-local addresses. The same address may stand for another host on each link.
+    /// Link-local addresses. The same address may belong to another host on each link.
     Link {
         /// The addresses.
         net: Ipv6Net,
@@ -54,19 +54,19 @@ pub enum Network {
     },
 }
 
-/// Some devices.
+/// A set of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// One.
+    /// One device.
     One(Device),
-    /// All of a kind.
+    /// All devices of a type.
     Kind(DeviceType),
-    /// All, the mediator itself included.
+    /// All devices, including the mediator itself.
     All,
 }
 
 impl Access {
-    /// Whether whoever is at an address may talk to a device.
+    /// Whether an address has access to a device.
     pub fn allows(&self, from: SocketAddr, device: Device) -> bool {
         let rule = self.0.iter().find(|rule| rule.matches(from, device));
         rule.is_none_or(|rule| rule.action == Action::Allow)
@@ -103,16 +103,16 @@ impl Devices {
     }
 }
 
-/// Why a text names no network.
+/// Why a text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseNetworkError {
-    /// It is something else.
-    #[error("'{0}' is no network")]
+    /// The syntax is invalid.
+    #[error("'{0}' is not a network")]
     Syntax(String),
-    /// There is more than the part that names the network.
+    /// The text names a host in a network.
     #[error("'{written}' is an address within a network")]
     Host {
-        /// What was written.
+        /// The text.
         written: String,
         /// The network.
         network: IpNet,
@@ -122,8 +122,8 @@ pub enum ParseNetworkError {
     /// A link-local address needs an interface.
     #[error("'{0}' is a link-local address, which another host may have on another link")]
     NoInterface(String),
-    /// An interface stands behind an address that has none.
-    #[error("'{0}' names an interface, but is no link-local address")]
+    /// An address with an interface that is not link-local.
+    #[error("'{0}' names an interface, but is not a link-local address")]
     NeedlessInterface(String),
     /// This machine has no such interface.
     #[error("there is no network interface '{0}'")]
@@ -158,7 +158,7 @@ impl Network {
     /// `index_of` finds the number of an interface by its name.
     ///
     /// # Errors
-    /// It is something else, or there is no such interface.
+    /// The text is invalid, or there is no such interface.
     pub fn parse(
         text: &str,
         index_of: impl Fn(&str) -> Option<u32>,
@@ -216,7 +216,7 @@ fn parse_net(text: &str) -> Result<IpNet, ParseNetworkError> {
     Ok(canonical(net))
 }
 
-/// A network of IPv4 addresses dressed as ones of IPv6, as what it is.
+/// IPv4 networks in IPv6 notation become IPv4 networks.
 fn canonical(net: IpNet) -> IpNet {
     let IpNet::V6(v6) = net else { return net };
     let v4 = v6.addr().to_ipv4_mapped();
@@ -230,8 +230,7 @@ fn canonical(net: IpNet) -> IpNet {
 impl FromStr for Devices {
     type Err = amber_proto::ids::ParseDeviceError;
 
-    /// Reads `hokuyo:0` or `4:0`, `hokuyo:*` for all of a kind, `mediator`, and `*`
-    /// for all.
+    /// Parses `hokuyo:0` or `4:0`, `hokuyo:*` for all of a type, `mediator`, and `*` for all.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.strip_suffix(":*") {
             _ if text == "*" => Ok(Self::All),
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_all_may_do_all() {
+    fn without_rules_everything_is_allowed() {
         check(&Access::default(), "8.8.8.8", "roboclaw:0", true);
     }
 
@@ -336,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_may_write_ipv4_as_ipv6() {
+    fn a_rule_may_contain_ipv4_in_ipv6_notation() {
         let access = Access(vec![rule(Action::Deny, &["::ffff:10.0.0.0/104"], &[])]);
         check(&access, "10.1.2.3", "dummy:0", false);
         check(&access, "11.1.2.3", "dummy:0", true);
     }
 
     #[test]
-    fn an_ipv4_address_inside_ipv6_is_not_on_this_machine() {
+    fn ipv4_mapped_addresses_do_not_match_rules() {
         let access = Access(vec![
             rule(Action::Allow, &["loopback", "10.0.0.0/8"], &[]),
             rule(Action::Deny, &[], &[]),
@@ -371,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_and_devices_are_read_as_they_are_written() {
+    fn networks_and_devices_survive_parsing_and_printing() {
         for text in [
             "loopback",
             "10.0.0.0/8",
@@ -391,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_networks_say_what_to_write() {
+    fn invalid_networks_give_a_hint() {
         for (text, error, hint) in [
             (
                 "192.168.1.7/24",
@@ -411,12 +410,12 @@ mod tests {
             ),
             (
                 "fd00::1%eth0",
-                "'fd00::1%eth0' names an interface, but is no link-local address",
+                "'fd00::1%eth0' names an interface, but is not a link-local address",
                 "write \"fd00::1\"",
             ),
             (
                 "192.168.1",
-                "'192.168.1' is no network",
+                "'192.168.1' is not a network",
                 "write \"192.168.1.0/24\", \"192.168.1.7\", \"fd00::/8\" or \"loopback\"",
             ),
         ] {

@@ -1,21 +1,21 @@
-//! Counting what goes through and, by kind, everything that is dropped. PURE.
+//! Counters of everything that was passed on and, by kind, everything that was dropped. PURE.
 //!
-//! Nothing is lost unseen. At any time, whatever has happened:
+//! No loss is uncounted. At any time:
 //!
-//! 1. What came in was passed on, was for the mediator, or is a drop of the
-//!    [`Stage::Input`]: `datagrams_received + driver_frames_received =
-//!    requests_passed_on + driver_frames_delivered + messages_for_mediator + drops`.
-//! 2. A driver's frame has one copy for each client that it names, which goes to
-//!    a client, goes to a driver, or is a drop of the [`Stage::Copy`]:
-//!    `copies = copies_to_clients + copies_to_drivers + drops`.
-//! 3. What was queued for drivers was written whole, waits, or is a drop of the
-//!    [`Stage::Queue`]: `driver_frames_queued = driver_frames_written + waiting +
-//!    drops`. The same holds for each driver by itself.
-//! 4. What was to be sent to clients was taken by the socket, or is a drop of the
+//! 1. Everything that came in was passed on, was for the mediator, or is a drop of
+//!    [`Stage::Input`]: `datagrams_received + driver_frames_received = requests_passed_on +
+//!    driver_frames_delivered + messages_for_mediator + drops`.
+//! 2. A driver's frame has one copy for each client that it names. A copy goes to a client or a
+//!    driver, or is a drop of [`Stage::Copy`]: `copies = copies_to_clients + copies_to_drivers
+//!    + drops`.
+//! 3. Everything queued for drivers was written completely, waits, or is a drop of
+//!    [`Stage::Queue`]: `driver_frames_queued = driver_frames_written + waiting + drops`. The
+//!    same holds for each driver.
+//! 4. Everything to be sent to clients was taken by the socket, or is a drop of
 //!    [`Stage::Socket`]: `datagrams_to_send = datagrams_sent + drops`.
 //!
-//! [`Counters::check`] checks the first three, [`Counters::check_sent`] the last.
-//! What was queued for drivers is a request, a copy, or the mediator's own.
+//! [`Counters::check`] checks the first three, [`Counters::check_sent`] the last. Frames queued
+//! for drivers are requests, copies, and messages of the mediator.
 
 use amber_proto::frame::DatagramError;
 
@@ -26,7 +26,7 @@ macro_rules! kinds {
         pub enum $name { $($(#[$variant_doc])* $variant,)* }
 
         impl $name {
-            /// All kinds, in the order in which they are shown.
+            /// All kinds, in the order in which they are reported.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The name under which it is reported.
@@ -38,13 +38,13 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// What went through.
+    /// Counters of what was passed on.
     Count {
-        /// Datagrams that came in, malformed ones included.
+        /// Datagrams that came in, including malformed ones.
         Datagrams = "datagrams_received",
-        /// Datagrams that were handed to the sockets.
+        /// Datagrams that were given to the sockets.
         DatagramsToSend = "datagrams_to_send",
-        /// Datagrams that the socket took.
+        /// Datagrams that the sockets took.
         DatagramsSent = "datagrams_sent",
         /// Frames that drivers wrote.
         DriverFrames = "driver_frames_received",
@@ -52,50 +52,50 @@ kinds! {
         Requests = "requests_passed_on",
         /// Frames of drivers that were passed on to the clients that they name.
         Delivered = "driver_frames_delivered",
-        /// Copies of those, one for each client that is named.
+        /// Copies of those frames, one for each client named.
         Copies = "copies",
         /// Copies for clients.
         CopiesToClients = "copies_to_clients",
-        /// Copies for drivers that had asked something.
+        /// Copies for drivers that had sent a request.
         CopiesToDrivers = "copies_to_drivers",
         /// Frames that were queued for drivers.
         DriverFramesQueued = "driver_frames_queued",
-        /// Frames that drivers' pipes have taken.
+        /// Frames that the pipes of drivers have taken.
         DriverFramesWritten = "driver_frames_written",
         /// Messages for the mediator itself.
         ForMediator = "messages_for_mediator",
         /// Clients that became known.
         ClientsSeen = "clients_seen",
-        /// Clients that left, were lost or made room.
+        /// Clients that left, were lost or were evicted.
         ClientsGone = "clients_gone",
-        /// Clients that made room for others, of those gone.
+        /// Evicted clients, among those gone.
         ClientsEvicted = "clients_evicted",
-        /// Clients that made room for others of their host, of those.
+        /// Clients evicted because their host had too many, among the evicted.
         ClientsEvictedForHost = "clients_evicted_for_their_host",
-        /// Clients whose address refused or could not be reached, of those gone.
+        /// Clients whose port was closed or that were unreachable, among those gone.
         ClientsUnreachable = "clients_unreachable",
-        /// What the network said of addresses of clients: refused, unreachable.
+        /// Network errors about addresses of clients.
         AddressErrors = "address_errors",
-        /// Datagrams that were sent again because the socket reported an error of
-        /// another address.
+        /// Datagrams that were sent again, because the socket reported an error about another
+        /// address.
         SendsRepeated = "sends_repeated",
         /// Drivers that were started.
         DriverStarts = "driver_starts",
-        /// Drivers that ended without being asked to.
+        /// Drivers that ended without a request.
         DriverDeaths = "driver_deaths",
-        /// Drivers that were ended because they did not read.
+        /// Drivers that were stopped because they did not read.
         DriversDeaf = "drivers_deaf",
-        /// Drivers that said of themselves that they cannot be used.
+        /// Drivers that reported themselves as unavailable.
         DriversSaidDead = "drivers_said_dead",
-        /// Times that two seemed to answer each other without end.
+        /// Times that two peers seemed to answer each other without end.
         Loops = "loops_suspected",
     }
 }
 
 kinds! {
-    /// Why something was dropped; see [`Drop::stage`].
+    /// Reasons for drops; see [`Drop::stage`].
     Drop {
-        /// A datagram of no bytes.
+        /// An empty datagram.
         DatagramEmpty = "datagram_empty",
         /// A datagram too short for two lengths.
         DatagramShort = "datagram_short",
@@ -105,48 +105,47 @@ kinds! {
         DatagramMessageLength = "datagram_message_length_too_long",
         /// A datagram with bytes behind its message.
         DatagramTrailing = "datagram_message_length_too_short",
-        /// A datagram whose header is no `DriverHdr`.
+        /// A datagram whose header is not a `DriverHdr`.
         DatagramHeader = "datagram_header_unreadable",
         /// A datagram with a message of more than 32 767 bytes.
         DatagramTooLong = "datagram_message_over_32767",
-        /// A datagram from an address that cannot be answered: port 0,
-        /// broadcast, multicast.
+        /// A datagram from an address that cannot be answered: port 0, broadcast, multicast.
         DatagramSource = "datagram_from_unanswerable_address",
-        /// A datagram whose source address cannot be true: one of this machine, and it
-        /// came from the network, or an IPv4 address inside an IPv6 one.
+        /// A datagram with a forged source: an address of this machine that came from the
+        /// network, or an IPv4 address inside an IPv6 one.
         DatagramForged = "datagram_with_forged_source",
-        /// A datagram from this mediator itself, or one for it from a port on which mediators
-        /// listen: two of them could answer each other without end.
+        /// A datagram from this mediator itself, or a message to it from a port on which
+        /// mediators listen: two mediators could answer each other without end.
         DatagramFromMediator = "datagram_from_mediator_port",
         /// A datagram of a client that sends too many.
         RateLimited = "datagram_rate_limited",
         /// A datagram that no access rule allows.
         AccessDenied = "access_denied",
-        /// The news that a client died, for a driver that does not know it.
+        /// News that a client died, for a driver that does not know the client.
         NothingToTell = "client_died_unknown_to_driver",
-        /// For a device that no driver serves.
+        /// A message for a device that no driver serves.
         UnknownDevice = "unknown_device",
-        /// For a device whose driver does not run.
+        /// A message for a device whose driver does not run.
         DriverDown = "driver_not_running",
-        /// An unknown-device answer that was not sent because there were too many.
+        /// An unknown-device answer, because there were too many.
         AnswerRateLimited = "answer_rate_limited",
-        /// A request to the mediator by somebody who makes too many.
+        /// A request to the mediator, because its sender makes too many.
         RequestRateLimited = "request_rate_limited",
-        /// What the mediator did not say to an address that may be made up:
-        /// it would have been more than came from there.
+        /// A message of the mediator to an address that is not proved: it would have got more
+        /// bytes than it has sent.
         Unproved = "answer_to_unproved_address",
-        /// News of a client that is gone, when there were too many.
+        /// An event about a lost client, because there were too many.
         EventRateLimited = "event_rate_limited",
-        /// A message for the mediator that makes no sense to it.
+        /// A message for the mediator that it cannot read.
         MediatorMessage = "message_for_mediator_unreadable",
-        /// A driver named a client that is not known.
+        /// A copy for an unknown client.
         UnknownClient = "unknown_client",
-        /// A driver named one client more often in one frame than a client subscribes
-        /// to one device.
+        /// A copy for a client that one frame names more often than a client subscribes to one
+        /// device.
         DuplicateClient = "client_named_too_often",
         /// A driver's message of more than 32 767 bytes.
         DriverTooLong = "driver_message_over_32767",
-        /// A driver answered in the name of a device that it does not serve.
+        /// A frame of a driver in the name of a device that it does not serve.
         WrongDevice = "driver_named_wrong_device",
         /// A frame of a driver that is being stopped.
         DriverStopping = "driver_stopping",
@@ -156,22 +155,21 @@ kinds! {
         ClientGone = "client_gone_with_queue",
         /// Frames that waited for a driver when it ended.
         DriverGone = "driver_gone_with_queue",
-        /// A datagram that the socket did not take because its buffer was full.
+        /// A datagram that the socket rejected because its buffer was full.
         SendBufferFull = "send_buffer_full",
         /// A datagram that could not be sent.
         SendFailed = "send_failed",
-        /// Datagrams that the system has dropped before the mediator saw them,
-        /// because the receive buffer of the socket was full, or, of few, because
-        /// they were damaged.
+        /// Datagrams that the system dropped before the mediator received them, because the
+        /// receive buffer was full or, rarely, because they were damaged.
         ReceiveBufferFull = "receive_buffer_full",
-        /// Frames that a tracer was not shown because there were too many.
+        /// Frames that were not shown to a tracer because there were too many.
         TraceFrames = "trace_frames_not_shown",
-        /// Lines of our log that nobody read in time.
+        /// Lines of the mediator's log that were not written, because there were too many.
         LogLines = "log_lines",
-        /// Lines that drivers wrote to stderr faster than is logged.
+        /// Lines on the stderr of drivers that were not logged, because there were too many.
         DriverStderrLines = "driver_stderr_lines",
-        /// What a driver said about the health of a device that made no event:
-        /// the same once more, or too much in a short time.
+        /// Health reports of drivers that caused no event: repetitions, or too many in a short
+        /// time.
         HealthEvents = "driver_health_events",
     }
 }
@@ -179,21 +177,20 @@ kinds! {
 /// Where something was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// When it came in, whole.
+    /// On arrival, as a whole.
     Input,
-    /// One copy of a driver's frame.
+    /// As one copy of a driver's frame.
     Copy,
     /// While it waited for a driver.
     Queue,
     /// On its way to a client.
     Socket,
-    /// It is none of these: it was for the mediator, never came that far, was
-    /// never made, or is a line of the log.
+    /// Elsewhere: a message for the mediator, a message that was never made, or a log line.
     Beside,
 }
 
 impl Drop {
-    /// Where that happens.
+    /// Where this kind of drop happens.
     pub fn stage(self) -> Stage {
         match self {
             Self::DatagramEmpty
@@ -248,51 +245,51 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Counts one thing that went through.
+    /// Counts one.
     pub fn count(&mut self, what: Count) {
         self.count_many(what, 1);
     }
 
-    /// Counts many.
+    /// Counts several.
     pub fn count_many(&mut self, what: Count, many: u64) {
         self.counts[what as usize] += many;
     }
 
-    /// Counts one thing that was dropped.
+    /// Counts one drop.
     pub fn drop(&mut self, why: Drop) {
         self.drop_many(why, 1);
     }
 
-    /// Counts many things that were dropped.
+    /// Counts several drops.
     pub fn drop_many(&mut self, why: Drop, many: u64) {
         self.drops[why as usize] += many;
     }
 
-    /// How many went through.
+    /// The value of a counter.
     pub fn counted(&self, what: Count) -> u64 {
         self.counts[what as usize]
     }
 
-    /// How many were dropped.
+    /// The number of drops of this kind.
     pub fn dropped(&self, why: Drop) -> u64 {
         self.drops[why as usize]
     }
 
-    /// How many were dropped at a stage.
+    /// The number of drops at a stage.
     pub fn dropped_at(&self, stage: Stage) -> u64 {
         let here = Drop::ALL.iter().filter(|why| why.stage() == stage);
         here.map(|why| self.dropped(*why)).sum()
     }
 
-    /// Whether everything is accounted for, when so many frames wait for
-    /// drivers; see the [module](self).
+    /// Checks that everything is accounted for, while `waiting` frames wait for drivers; see
+    /// the [module](self).
     ///
     /// # Errors
-    /// What does not add up.
+    /// The equation that does not hold.
     pub fn check(&self, waiting: u64) -> Result<(), String> {
         let counted = |counts: &[Count]| counts.iter().map(|count| self.counted(*count)).sum();
         equal(
-            "what came in",
+            "input",
             counted(&[Count::Datagrams, Count::DriverFrames]),
             counted(&[Count::Requests, Count::Delivered, Count::ForMediator])
                 + self.dropped_at(Stage::Input),
@@ -304,21 +301,20 @@ impl Counters {
                 + self.dropped_at(Stage::Copy),
         )?;
         equal(
-            "what was queued",
+            "queued frames",
             self.counted(Count::DriverFramesQueued),
             self.counted(Count::DriverFramesWritten) + waiting + self.dropped_at(Stage::Queue),
         )
     }
 
-    /// Whether all datagrams that were to be sent are accounted for, when none
-    /// waits.
+    /// Checks that all datagrams to be sent are accounted for, while none waits.
     ///
     /// # Errors
-    /// What does not add up.
+    /// The equation that does not hold.
     pub fn check_sent(&self) -> Result<(), String> {
         let sent = self.counted(Count::DatagramsSent) + self.dropped_at(Stage::Socket);
         equal(
-            "what was to be sent",
+            "datagrams to send",
             self.counted(Count::DatagramsToSend),
             sent,
         )
@@ -329,7 +325,7 @@ fn equal(what: &str, came: u64, went: u64) -> Result<(), String> {
     if came == went {
         return Ok(());
     }
-    Err(format!("{what}: {came}, but {went} are accounted for"))
+    Err(format!("{what}: {came}, but {went} accounted for"))
 }
 
 impl From<DatagramError> for Drop {

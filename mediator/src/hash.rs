@@ -1,8 +1,7 @@
-//! Tables for numbers and addresses that are looked up for every message. PURE.
+//! Hash tables for numbers and addresses that are looked up for every message. PURE.
 //!
-//! The hash is keyed anew in every process, so nobody can choose addresses that
-//! collide without seeing the key. The standard one was a third of all that the
-//! mediator itself does for a message.
+//! The hash has a new key in every process, so addresses cannot be chosen to collide. The
+//! standard hash took a third of the mediator's own time per message.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
@@ -16,8 +15,8 @@ pub(crate) type Map<K, V> = HashMap<K, V, RandomState>;
 /// See the [module](self).
 pub(crate) type Set<K> = HashSet<K, RandomState>;
 
-/// Finds entries of a table by something that stands in them, without a copy
-/// of it: five bytes for each, and room to grow.
+/// Finds entries of a table by a key that is stored in the entry, without a copy of the key:
+/// five bytes per entry, plus spare capacity.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     slots: HashTable<u32>,
@@ -25,14 +24,13 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// The slot with a key, which `is_it` looks up.
+    /// The slot of the entry with a key. `is_it` checks the key of a slot.
     pub(crate) fn find<K: Hash>(&self, key: &K, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = self.random.hash_one(key);
         self.slots.find(hash, |slot| is_it(*slot)).copied()
     }
 
-    /// Adds a slot with a key that no other has. `key_of` looks up the key of
-    /// any slot in the index.
+    /// Adds a slot with a unique key. `key_of` returns the key of any slot in the index.
     pub(crate) fn insert<K: Hash>(&mut self, slot: u32, key_of: impl Fn(u32) -> Option<K>) {
         let hash_of = |key: K| self.random.hash_one(key);
         let hash = |slot: &u32| key_of(*slot).map_or(0, hash_of);
@@ -44,7 +42,7 @@ impl Index {
         self.slots.allocation_size()
     }
 
-    /// Takes a slot out, whose key is this.
+    /// Removes a slot with this key.
     pub(crate) fn remove<K: Hash>(&mut self, slot: u32, key: &K) {
         let hash = self.random.hash_one(key);
         if let Ok(entry) = self.slots.find_entry(hash, |other| *other == slot) {
@@ -62,7 +60,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The same as a map whose keys stand in it.
+        /// Compares it with a map that stores its keys.
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((0u8..20, any::<bool>()), 0..200)) {
             let (mut keys, mut index) = (Vec::new(), Index::default());

@@ -1,10 +1,9 @@
-//! Which sending socket a host on the network is served by. PURE.
+//! Assigns sending sockets to hosts on the network. PURE.
 //!
-//! The system gives each socket one send buffer. What it cannot send yet stays there: a slow
-//! link, or an address that does not answer, fills the buffer, and then the system refuses
-//! datagrams for everybody whom that socket serves. So each host in use gets a socket, a
-//! *lane*, of its own. When there are more hosts than lanes, the rest share, and avoid lanes
-//! that were full lately.
+//! The system gives each socket one send buffer. A slow link, or an address that does not
+//! answer, fills it, and then the system rejects datagrams for all hosts that use this socket.
+//! So each active host gets its own socket, a *lane*. If there are more hosts than lanes, the
+//! others share, and avoid lanes that were full recently.
 
 use std::hash::BuildHasher;
 use std::time::Instant;
@@ -23,7 +22,7 @@ pub struct Lanes {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
-    /// The host that has it for itself, and when it was last sent something.
+    /// The host that owns it, and when it was last used.
     holder: Option<(Place, Instant)>,
     /// When its buffer was last full.
     full: Option<Instant>,
@@ -41,7 +40,7 @@ impl Lane {
 }
 
 impl Lanes {
-    /// The lane for a client, which is the same for all ports of its host.
+    /// The lane for a client; the same for all ports of its host.
     pub fn lane_for(&mut self, now: Instant, client: Place) -> usize {
         let host = client.without_port();
         let holds = |lane: &Lane| lane.holder.is_some_and(|(holder, _)| holder == host);
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn each_host_has_a_lane_of_its_own_for_all_its_ports() {
+    fn each_host_has_its_own_lane_for_all_ports() {
         let (mut lanes, now) = (Lanes::default(), Instant::now());
         let mut seen = BTreeSet::new();
         for host in 0..HOST_LANES {
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_is_given_away_only_when_its_host_was_not_used_for_a_while() {
+    fn only_an_idle_lane_is_reassigned() {
         let (mut lanes, start) = (Lanes::default(), Instant::now());
         for host in 0..HOST_LANES {
             lanes.lane_for(start, client(host, 1));
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_share_avoid_full_lanes() {
+    fn hosts_that_share_lanes_avoid_full_ones() {
         let (mut lanes, now) = (Lanes::default(), Instant::now());
         for host in 0..HOST_LANES {
             lanes.lane_for(now, client(host, 1));
@@ -122,7 +121,7 @@ mod tests {
         for host in 100..200 {
             assert_eq!(lanes.lane_for(now, client(host, 1)), HOST_LANES - 1);
         }
-        // Those that have one keep it.
+        // Hosts with their own lane keep it.
         let own = lanes.lane_for(now, client(3, 1));
         lanes.note_full(now, own);
         assert_eq!(lanes.lane_for(now, client(3, 1)), own);

@@ -10,30 +10,31 @@
 //!                  datagrams out      bytes for pipes      processes to start and end
 //! ```
 //!
-//! Everything that is decided is decided in the core, which knows no socket, no
-//! process and no clock: time is an argument, and what there is to do comes
-//! out as data. The [`shell`] is the only place with IO. One thread owns it
-//! all, so there are no locks, and nothing is handed from thread to thread.
+//! All decisions are made in the core. It has no sockets, processes or clock: time is an
+//! argument, and the actions to perform are return values. The [`shell`] is the only place with
+//! IO. One thread owns everything, so there are no locks, and no data is passed between
+//! threads.
 //!
-//! - [`config`]: what can be set, read from TOML and the command line.
-//! - [`access`]: who may talk to which device. [`rate`]: how often.
-//! - [`router`]: who gets what. [`queue`]: what waits for one driver. [`gate`]: how
-//!   much it gets ahead.
+//! - [`config`]: the settings, read from TOML and the command line.
+//! - [`access`]: which addresses may use which device. [`rate`]: how often.
+//! - [`router`]: which frame goes where. [`queue`]: the frames that wait for one driver.
+//!   [`gate`]: how much a driver gets ahead.
 //! - [`supervise`]: the life of one driver process, as a state machine.
-//! - [`core`]: puts router and supervision together, answers as device 0.
-//! - [`origin`]: whether a source address can be true. [`links`]: whether there is a host
-//!   behind an address. [`lanes`]: which socket sends.
+//! - [`core`]: combines router and supervision, and answers as device 0.
+//! - [`origin`]: whether a source address is genuine. [`links`]: whether a host uses an
+//!   address. [`lanes`]: which socket sends.
 //! - [`shell`]: sockets, pipes, processes, timers.
-//! - [`log`]: lines on stderr that never stall the rest.
-//! - [`counters`], [`limits`]: everything that is counted, and every maximum.
+//! - [`log`]: lines on stderr that never block the rest.
+//! - [`counters`], [`limits`]: all counters and all maxima.
 //!
-//! Four things hold always: a message that is not for the mediator is never
-//! decoded (but for the number of a request to a device that cannot be used, and
-//! for CLIENT_DIED); what is dropped is counted; nothing that a peer sends can make the core
-//! panic; and a client that has never spoken to the mediator itself sees only
-//! what drivers send it.
+//! Four promises hold: the mediator does not decode messages for others (except the number of a
+//! request to an unavailable device, and CLIENT_DIED); it counts every drop; no input from a
+//! peer can make the core panic; and a client that has never contacted the mediator itself sees
+//! only what drivers send it.
 //!
-//! In these pages, the first lines of each module say PURE or IO. PURE code only
+//! In these pages, the first lines of each module say PURE or IO. PURE code only computes: it
+//! has no sockets, files, clocks or tasks, and gets the time as an argument. IO code talks to
+//! the outside.
 //! computes: it has no sockets, files, clocks or tasks, and gets the time as an
 //! argument. IO code talks to the outside.
 

@@ -1,11 +1,10 @@
-//! Where an address is, and whether there is a host behind it. PURE.
+//! Where an address is, and whether a host uses it. PURE.
 //!
-//! The system knows the hosts on its own networks by their hardware addresses. Datagrams for
-//! an address that it cannot resolve wait for seconds in the buffer of the socket that sent
-//! them, until it gives up. A host that talks to us has been resolved: it had to ask for our
-//! hardware address, and told its own by that. So an address that is on one of our networks and
-//! is not resolved has no host, or hardly has one: nothing but a made-up source address, or
-//! a client that is gone, leads there.
+//! The system knows the hosts on its own networks by their hardware addresses. Datagrams to an
+//! address that it cannot resolve stay in the sending socket's buffer for seconds, until it
+//! gives up. A host that sends to us has been resolved: it had to ask for our hardware address,
+//! and that request contained its own. So an unresolved address on one of our networks has no
+//! host: it is a forged source, or the address of a client that is gone.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,11 +15,11 @@ use crate::hash::Set;
 /// Where an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
-    /// It is an address of this machine.
+    /// An address of this machine.
     ThisMachine,
-    /// There is a host behind it, or a router knows the way.
+    /// A host is known, or a router leads there.
     Resolved,
-    /// It is on one of our networks, and no host is known behind it.
+    /// On one of our networks, without a known host.
     Unresolved,
 }
 
@@ -35,7 +34,7 @@ pub struct Interface {
     pub resolves: bool,
 }
 
-/// What the system knows of its networks.
+/// What the system knows about its networks.
 #[derive(Debug, Default)]
 pub struct Links {
     own: Set<IpAddr>,
@@ -45,7 +44,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// From all interfaces, and all hosts that are resolved.
+    /// From all interfaces and all resolved hosts.
     pub fn new(
         interfaces: impl IntoIterator<Item = Interface>,
         hosts: impl IntoIterator<Item = IpAddr>,
@@ -63,7 +62,7 @@ impl Links {
         links
     }
 
-    /// Where an address is.
+    /// Finds an address.
     pub fn find(&self, address: SocketAddr) -> Whereabouts {
         let ip = address.ip();
         if self.own.contains(&ip) {
@@ -76,8 +75,8 @@ impl Links {
     }
 }
 
-/// The addresses in one part of the system's answer to [`DUMP_NEIGHBOURS`] behind which there
-/// is a host; and whether that was the last part.
+/// Calls `each` with the addresses of hosts in one part of the system's answer to
+/// [`DUMP_NEIGHBOURS`]. Returns whether this was the last part.
 ///
 /// The format is that of rtnetlink(7): messages of type `RTM_NEWNEIGH`, each with the state
 /// of an address and its attributes, of which `NDA_DST` is the address.
@@ -101,17 +100,17 @@ pub fn resolved(mut answer: &[u8], mut each: impl FnMut(IpAddr)) -> Dump {
     Dump::GoesOn
 }
 
-/// Whether the system has more to say.
+/// Whether more parts follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dump {
-    /// It has.
+    /// More parts follow.
     GoesOn,
-    /// That was all.
+    /// This was the last part.
     Over,
 }
 
-/// The question to the system for all its neighbours: `RTM_GETNEIGH` with the flags
-/// `NLM_F_REQUEST | NLM_F_DUMP`, and any address family.
+/// The request for all neighbours: `RTM_GETNEIGH` with the flags `NLM_F_REQUEST | NLM_F_DUMP`,
+/// for any address family.
 pub const DUMP_NEIGHBOURS: [u8; HEADER + NEIGHBOUR] = {
     let mut bytes = [0; HEADER + NEIGHBOUR];
     let length = (bytes.len() as u32).to_ne_bytes();
@@ -130,7 +129,7 @@ const HEADER: usize = 16;
 /// The length of `ndmsg`.
 const NEIGHBOUR: usize = 12;
 
-/// The address of a neighbour, if there is a host.
+/// The address of a neighbour, if it is a host.
 fn neighbour(body: &[u8]) -> Option<IpAddr> {
     const INCOMPLETE: u16 = 0x01;
     const FAILED: u16 = 0x20;
@@ -156,7 +155,7 @@ fn neighbour(body: &[u8]) -> Option<IpAddr> {
     None
 }
 
-/// Bytes of a header that is known to be long enough.
+/// A number in a header that is known to be long enough.
 fn number<const N: usize>(header: &[u8], at: usize) -> [u8; N] {
     std::array::from_fn(|i| header[at + i])
 }
@@ -170,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_on_a_network_without_a_host_is_unresolved() {
+    fn an_address_without_a_host_is_unresolved() {
         let interface = |address: &str, prefix, resolves| {
             let address: IpAddr = address.parse().unwrap();
             let network = IpNet::new(address, prefix).unwrap().trunc();
@@ -196,7 +195,7 @@ mod tests {
             ("[fd00::7]:1", Whereabouts::Resolved),
             ("10.0.0.8:1", Whereabouts::Unresolved),
             ("[fd00::8]:1", Whereabouts::Unresolved),
-            // By a router, and by a tunnel.
+            // Behind a router, and behind a tunnel.
             ("8.8.8.8:1", Whereabouts::Resolved),
             ("10.8.0.9:1", Whereabouts::Resolved),
         ] {
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_systems_answer_names_hosts_that_are_resolved() {
+    fn resolved_hosts_are_read_from_the_answer() {
         let v6: IpAddr = "fd00::7".parse().unwrap();
         let IpAddr::V6(octets) = v6 else { panic!() };
         let octets = octets.octets();
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_cut_off_is_read_as_far_as_it_goes() {
+    fn a_truncated_answer_is_read_up_to_its_end() {
         let answer = message(28, 0x02, &[(1, &[10, 0, 0, 7]), (2, &[1, 2, 3, 4, 5, 6])]);
         for length in 0..answer.len() {
             resolved(&answer[..length], |_| {});

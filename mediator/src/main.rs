@@ -1,4 +1,4 @@
-//! The binary `amber`: picks the verb. IO.
+//! The binary `amber`: runs the chosen command. IO.
 
 use std::process::ExitCode;
 

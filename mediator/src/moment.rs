@@ -1,25 +1,27 @@
 //! Times in half the space of an [`Instant`], for tables with many entries. PURE.
+//!
+//! Own code: with `Instant`, a client would take 56 bytes more.
 
 use std::num::NonZeroU64;
 use std::ops::Add;
 use std::time::{Duration, Instant};
 
-/// A time: nanoseconds since an [`Epoch`], the first of which is 1. That there
-/// is none costs nothing.
+/// A time: nanoseconds since an [`Epoch`], counted from 1, so that `Option` takes no extra
+/// space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(NonZeroU64);
 
-/// Where moments count from: nothing that counts was earlier.
+/// The time from which moments are counted; no moment is earlier.
 #[derive(Clone, Copy, Debug)]
 pub struct Epoch(Instant);
 
 impl Epoch {
-    /// Moments count from here.
+    /// Moments are counted from here.
     pub fn at(start: Instant) -> Self {
         Self(start)
     }
 
-    /// A time as a moment; one before the epoch is its beginning.
+    /// A time as a moment; earlier times become the epoch.
     pub fn moment(self, time: Instant) -> Moment {
         // Five hundred years fit.
         let ns = time.saturating_duration_since(self.0).as_nanos() as u64;
@@ -28,7 +30,7 @@ impl Epoch {
 }
 
 impl Moment {
-    /// How long this is after `earlier`; zero when it is before.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     pub fn duration_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
     }
@@ -48,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_as_far_apart_as_their_times() {
+    fn moments_preserve_durations() {
         let start = Instant::now();
         let epoch = Epoch::at(start);
         let (short, long) = (Duration::from_nanos(7), Duration::from_hours(24 * 3650));

@@ -1,14 +1,14 @@
-//! Whether the source address of a datagram can be true. PURE.
+//! Checks whether the source address of a datagram can be genuine. PURE.
 //!
-//! Much follows from a loopback address: its sender runs on this machine, so it may change
-//! things, needs no proof of its address and is matched by rules for `loopback`. Other
-//! addresses of this machine may stand in rules, too. But anybody on the network can write
-//! such an address into a packet. Linux drops some of those packets and delivers others:
-//! with `route_localnet` or `accept_local`, and nearly all of IPv6. So what comes from the
-//! network and from this machine arrives at different sockets.
+//! A loopback address gives rights: its sender runs on this machine, so it may change things,
+//! needs no proof of its address, and matches rules for `loopback`. Rules may also name other
+//! addresses of this machine. But any host on the network can forge such an address. Linux
+//! drops some of those packets and delivers others: with `route_localnet` or `accept_local`,
+//! and nearly all for IPv6. So datagrams from the network and from this machine arrive at
+//! different sockets.
 //!
-//! IPv4 has sockets of its own. An IPv4 address inside an IPv6 one is always forged, and
-//! the [router](crate::router) refuses it.
+//! IPv4 has its own sockets. An IPv4 address inside an IPv6 one is always forged, and the
+//! [router](crate::router) rejects it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
@@ -20,25 +20,25 @@ use crate::limits::OWN_ADDRESSES_AGE;
 /// Which datagrams reach a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Those that programs on this machine send.
+    /// Only those from programs on this machine.
     Local,
-    /// Those that come from the network.
+    /// Only those from the network.
     Network,
-    /// All of them: this system cannot tell them apart.
+    /// All: this system cannot distinguish them.
     Everything,
 }
 
-/// The addresses of this machine, which change when a network comes or goes.
+/// The addresses of this machine, which may change at any time.
 #[derive(Debug)]
 pub struct OwnAddresses {
-    /// Where the mediator listens.
+    /// The addresses that the mediator listens on.
     listening: Vec<SocketAddr>,
     known: Set<IpAddr>,
     asked: Option<Instant>,
 }
 
 impl OwnAddresses {
-    /// Of a mediator that listens there.
+    /// For a mediator that listens on these addresses.
     pub fn new(listening: &[SocketAddr]) -> Self {
         Self {
             listening: listening.into(),
@@ -47,13 +47,12 @@ impl OwnAddresses {
         }
     }
 
-    /// Why a datagram with this source address cannot have come by this way, if so. `ask`
-    /// names all addresses of this machine; it is called once in [`OWN_ADDRESSES_AGE`] at
-    /// most.
+    /// Checks a source address. `ask` returns all addresses of this machine; it is called at
+    /// most once per [`OWN_ADDRESSES_AGE`].
     ///
     /// # Errors
-    /// The source address is one of this machine, and the datagram came from the network;
-    /// or it is an address of the mediator itself.
+    /// The source is an address of this machine although the datagram came from the network, or
+    /// it is an address of the mediator itself.
     pub fn check(
         &mut self,
         now: Instant,
@@ -98,7 +97,7 @@ mod tests {
     const FORGED: Result<(), Drop> = Err(Drop::DatagramForged);
 
     #[test]
-    fn an_address_of_this_machine_does_not_come_from_the_network() {
+    fn own_addresses_from_the_network_are_forged() {
         let own = || vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
         for (source, by_network) in [
             ("127.0.0.1:1", FORGED),
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mediator_does_not_talk_to_itself() {
+    fn datagrams_of_the_mediator_itself_are_rejected() {
         let own = || vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
         let ours = Err(Drop::DatagramFromMediator);
         for (listening, source, expected) in [
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_asked_for_again_after_a_while() {
+    fn own_addresses_are_queried_again_after_a_while() {
         let (mut addresses, start) = (OwnAddresses::new(&[]), Instant::now());
         let source = "10.0.0.1:1".parse().unwrap();
         let mut check = |now, own: Option<&str>, expected| {

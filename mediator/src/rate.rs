@@ -1,9 +1,9 @@
-//! How often something may happen. PURE.
+//! Limits how often something may happen. PURE.
 
 use std::ops::Add;
 use std::time::{Duration, Instant};
 
-/// So many in a second; as many at once after a second of rest.
+/// A number of events per second. After a second without events, that many may happen at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     interval: Duration,
@@ -12,7 +12,7 @@ pub struct Rate {
 impl Rate {
     const BURST: Duration = Duration::from_secs(1);
 
-    /// `count` in a second, and at least one.
+    /// `count` events per second, at least one.
     pub fn per_second(count: u32) -> Self {
         Self {
             interval: Self::BURST / count.max(1),
@@ -20,10 +20,10 @@ impl Rate {
     }
 }
 
-/// Lets pass what comes at a [`Rate`], and says no to the rest.
+/// Passes events up to a [`Rate`], and rejects the rest.
 #[derive(Clone, Copy, Debug)]
 pub struct Gate<T = Instant> {
-    /// When all that has passed would have passed at an even pace.
+    /// When all passed events would have passed at an even pace.
     paid: Option<T>,
 }
 
@@ -34,7 +34,7 @@ impl<T> Default for Gate<T> {
 }
 
 impl<T: Copy + Ord + Add<Duration, Output = T>> Gate<T> {
-    /// Whether one more may pass now.
+    /// Whether one more event may pass now.
     pub fn pass(&mut self, now: T, rate: Rate) -> bool {
         let paid = self.paid.map_or(now, |paid| paid.max(now)) + rate.interval;
         let passes = paid <= now + Rate::BURST;
@@ -45,7 +45,7 @@ impl<T: Copy + Ord + Add<Duration, Output = T>> Gate<T> {
     }
 }
 
-/// Says something that could be said very often once a second at most.
+/// Limits a log message to once a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Digest {
     said: Option<Instant>,
@@ -53,13 +53,13 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// It has happened once more. When it is time to say so: how often it has
-    /// happened since it was said last.
+    /// The event has happened once more. If it is time to log it: the number of events since
+    /// the last message.
     pub fn happened(&mut self, now: Instant) -> Option<u64> {
         self.happened_times(now, 1)
     }
 
-    /// The same when it has happened so many times.
+    /// The same for several events.
     pub fn happened_times(&mut self, now: Instant, times: u64) -> Option<u64> {
         self.unsaid += times;
         let quiet = |said: Instant| now.duration_since(said) < Duration::from_secs(1);
@@ -78,7 +78,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn a_burst_passes_and_then_an_even_flow() {
+    fn a_burst_passes_and_then_an_even_rate() {
         let (mut gate, now) = (Gate::default(), Instant::now());
         let rate = Rate::per_second(10);
         let passed = |gate: &mut Gate, at| (0..100).filter(|_| gate.pass(at, rate)).count();
@@ -95,12 +95,12 @@ mod tests {
         let passed = (0..4_000_000u32)
             .filter(|i| gate.pass(start + Duration::from_nanos(500) * *i, rate))
             .count();
-        // Two seconds, and what may come at once.
+        // Two seconds, plus the initial burst.
         assert!((2_999_000..=3_001_000).contains(&passed), "{passed}");
     }
 
     #[test]
-    fn a_digest_leaves_nothing_out() {
+    fn a_digest_counts_everything() {
         let (mut digest, now) = (Digest::default(), Instant::now());
         assert_eq!(digest.happened(now), Some(1));
         assert_eq!(digest.happened(now + MS), None);
