@@ -1,7 +1,7 @@
 //! Compiles `proto/*.proto` to Rust without `protoc`, with extensions folded.
 //!
-//! The files themselves stay canonical proto2 for every other language, and
-//! the unfolded descriptors are kept for tools that work by reflection.
+//! The files themselves remain canonical proto2 for all other languages. The unfolded
+//! descriptors are kept for tools that use reflection.
 
 use std::path::Path;
 use std::{env, error, fs};

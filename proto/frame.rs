@@ -1,4 +1,4 @@
-//! Frames: two parts, each behind its length. PURE.
+//! Frames: two parts, each after its length. PURE.
 
 use byteorder::{BigEndian, ByteOrder};
 
@@ -10,7 +10,7 @@ use crate::limits::{FRAME_OVERHEAD, MAX_PART, SURE_HEADER};
 pub struct Frame<'a> {
     /// An encoded `DriverHdr`.
     pub header: &'a [u8],
-    /// An encoded `DriverMsg`, usually; the mediator never looks.
+    /// An encoded `DriverMsg`, usually; the mediator does not read it.
     pub message: &'a [u8],
 }
 
@@ -29,7 +29,7 @@ pub enum DatagramError {
     /// The message's length points past the end.
     #[error("message length too long")]
     MessageLength,
-    /// There are bytes behind the message.
+    /// There are bytes after the message.
     #[error("message length too short")]
     Trailing,
 }
@@ -51,7 +51,7 @@ pub enum StreamError {
 pub struct PartTooLong(pub &'static str, pub usize);
 
 impl<'a> Frame<'a> {
-    /// Reads a datagram: one frame, and every byte accounted for.
+    /// Reads a datagram, which must be exactly one frame.
     pub fn from_datagram(bytes: &'a [u8]) -> Result<Self, DatagramError> {
         if bytes.is_empty() {
             return Err(DatagramError::Empty);
@@ -88,7 +88,7 @@ impl<'a> Frame<'a> {
     /// Appends the frame to `out`.
     ///
     /// # Errors
-    /// A part longer than [`MAX_PART`]; nothing is written then.
+    /// A part is longer than [`MAX_PART`]; then nothing is written.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), PartTooLong> {
         for (name, part) in [("header", self.header), ("message", self.message)] {
             if part.len() > MAX_PART {
@@ -97,7 +97,7 @@ impl<'a> Frame<'a> {
         }
         out.reserve(self.wire_len());
         for part in [self.header, self.message] {
-            // Cannot cut anything off: MAX_PART fits.
+            // MAX_PART fits, so this cannot truncate.
             out.extend_from_slice(&(part.len() as u16).to_be_bytes());
             out.extend_from_slice(part);
         }
@@ -127,7 +127,7 @@ pub fn check_prefix(bytes: &[u8]) -> Result<(), StreamError> {
     }
 }
 
-/// Splits one length-prefixed part off.
+/// Splits off one length-prefixed part.
 fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = length(bytes)?;
     rest.split_at_checked(length)
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_datagrams_are_told_apart() {
+    fn malformed_datagrams_are_distinguished() {
         use DatagramError::*;
         for (bytes, error) in [
             (&b""[..], Empty),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_found_out_at_once() {
+    fn text_is_detected_at_once() {
         for text in [
             "starting\n",
             "Hello",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn long_headers_of_real_drivers_are_no_text() {
+    fn long_headers_of_real_drivers_are_not_taken_for_text() {
         let ids: Vec<i32> = (1..12_000).collect();
         let header = prost::Message::encode_to_vec(&crate::DriverHdr {
             client_ids: ids,

@@ -1,8 +1,8 @@
-//! `DriverHdr` without allocation: the one message that the mediator reads and
-//! writes for every frame. PURE.
+//! `DriverHdr` without allocation: the one message that the mediator reads and writes for every
+//! frame. PURE.
 //!
-//! What [`Header::parse`] accepts, and what it reads, is exactly what the
-//! generated `DriverHdr` accepts and reads; a property test compares the two.
+//! [`Header::parse`] accepts and reads exactly what the generated `DriverHdr` accepts and
+//! reads; a property test compares the two.
 
 use crate::ids::{ClientId, Device, DeviceId, DeviceType};
 use crate::limits::MAX_GROUP_DEPTH;
@@ -67,7 +67,7 @@ impl<'a> Header<'a> {
         Ok(header)
     }
 
-    /// The device, when the header names both its type and its id.
+    /// The device, if the header names both its type and its id.
     pub fn device(&self) -> Option<Device> {
         Some(Device {
             device_type: self.device_type?,
@@ -75,12 +75,12 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// Whether any client is named.
+    /// Whether the header names any client.
     pub fn has_clients(&self) -> bool {
         self.has_clients
     }
 
-    /// The clients in the order in which they stand there, packed or not.
+    /// The clients in their order in the header, packed or not.
     pub fn client_ids(&self) -> impl Iterator<Item = ClientId> + 'a {
         ClientIds {
             fields: Fields { rest: self.bytes },
@@ -94,7 +94,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Writes a header; fields in the order of their numbers, ids packed.
+/// An encoded header: fields in the order of their numbers, ids packed.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderBytes {
     bytes: [u8; Self::MAX],
@@ -105,7 +105,7 @@ impl HeaderBytes {
     /// Two numbers of ten bytes and one packed id, with their tags.
     const MAX: usize = 2 * 11 + 2 + 10;
 
-    /// A header with what is given.
+    /// A header with this device and client, if given.
     pub fn new(device: Option<Device>, client: Option<ClientId>) -> Self {
         let mut header = Self {
             bytes: [0; Self::MAX],
@@ -194,7 +194,7 @@ impl Iterator for ClientIds<'_> {
             if !self.packed.is_empty() {
                 return varint(&mut self.packed).ok().map(|id| ClientId(id as i32));
             }
-            // `parse` has seen every field: no errors are left.
+            // `parse` has checked every field, so there are no errors.
             match self.fields.next().ok()?? {
                 Field::Varint(CLIENT_IDS, id) => return Some(ClientId(id as i32)),
                 Field::Bytes(CLIENT_IDS, packed) => self.packed = packed,
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::DriverHdr;
 
-    /// Ours and prost's opinion of the same bytes.
+    /// Compares our result with prost's for the same bytes.
     fn check(bytes: &[u8]) {
         let ours = Header::parse(bytes).ok().map(|header| DriverHdr {
             device_type: header.device_type.map(|t| t.0),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_and_unpacked_and_unknown_fields_are_read() {
+    fn packed_unpacked_and_unknown_fields_are_read() {
         check(b"");
         check(b"\x08\x4d\x10\x03");
         check(b"\x1a\x03\x05\x06\x07");
@@ -340,12 +340,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_what_prost_reads(bytes in fields()) {
+        fn it_reads_the_same_as_prost(bytes in fields()) {
             check(&bytes);
         }
 
         #[test]
-        fn writes_what_prost_writes(
+        fn it_writes_the_same_as_prost(
             device: Option<(i32, i32)>,
             client in proptest::option::of(0..i32::MAX),
         ) {

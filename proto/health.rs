@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trouble_is_one_line_without_control_characters() {
+    fn trouble_is_one_line_without_control_characters() {
         for (text, line) in [
             ("/dev/ttyACM0 is not there", "/dev/ttyACM0 is not there"),
             (" two\r\nlines\t", "two lines"),
@@ -88,7 +88,7 @@ mod tests {
         ] {
             let trouble = Health::in_trouble(text);
             assert_eq!(trouble.trouble(), Ok(Some(line.to_owned())), "{text:?}");
-            // And so it is when others have not seen to it.
+            // The receiver does the same for reports of other senders.
             let foreign = Health {
                 text: Some(text.to_owned()),
                 ..trouble
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_trouble_is_cut_between_characters() {
+    fn a_long_text_is_cut_between_characters() {
         let trouble = Health::in_trouble(&"\u{17c}".repeat(150));
         assert_eq!(trouble.text().len(), HEALTH_TEXT);
         let trouble = Health::in_trouble(&format!("x{}", "\u{17c}".repeat(150)));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_of_a_later_version_is_not_taken_for_well() {
+    fn an_unknown_state_does_not_count_as_working() {
         assert_eq!(Health::ok().trouble(), Ok(None));
         let later = Health {
             state: 3,

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_read_as_they_are_written() {
+    fn devices_survive_parsing_and_printing() {
         for (text, device_type, id, written) in [
             ("hokuyo", 4, 0, "hokuyo:0"),
             ("Hokuyo:1", 4, 1, "hokuyo:1"),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_devices_say_what_is_wrong() {
+    fn invalid_devices_are_reported() {
         for (text, error) in [
             (
                 "hokujo",

@@ -1,7 +1,7 @@
 //! The wire protocol of Amber.
 //!
-//! Clients talk UDP to the mediator, the mediator talks over stdin and stdout
-//! to one process per device, and everywhere a frame looks like this:
+//! Clients send UDP datagrams to the mediator. The mediator uses stdin and stdout of one
+//! process per driver. Everywhere a frame looks like this:
 //!
 //! ```text
 //! +--------+-----------+--------+------------------------------------+
@@ -12,12 +12,12 @@
 //!
 //! A datagram holds exactly one frame, a stream any number of them.
 //!
-//! - [`frame`] and [`header`] read and write bytes without allocating: for the mediator.
-//! - [`codec`] gives owned packets over any stream: for the SDKs.
+//! - [`frame`] and [`header`] read and write bytes without allocation: for the mediator.
+//! - [`codec`] reads and writes owned packets on any stream: for the SDKs.
 //! - [`ids`] has the numbers and names, [`limits`] every maximum.
-//! - One module per device holds its messages, generated from the `.proto` file
-//!   of that name, each with a `DriverMsg` that has the device's extensions.
-//!   [`include_messages!`] does the same for a device of your own.
+//! - One module per device has its messages, generated from the `.proto` file of that name,
+//!   each with a `DriverMsg` that has the device's extensions. [`include_messages!`] does the
+//!   same for your own device.
 //!
 //! In these pages, the first lines of each module say PURE or IO. PURE code only
 //! computes: it has no sockets, files, clocks or tasks, and gets the time as an
@@ -50,8 +50,8 @@ pub use printable::{printable, printable_line};
 /// The runtime of the generated code.
 pub use prost;
 
-/// The schemas as a serialized `FileDescriptorSet`, not folded: with `extend`
-/// as other languages see it. For tools that use reflection.
+/// The schemas as a serialized `FileDescriptorSet`, not folded: with `extend`, as other
+/// languages see them. For tools that use reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 #[allow(

@@ -5,9 +5,8 @@
 /// Old Java and Python peers read the two length fields as signed.
 pub const MAX_PART: usize = 32_767;
 
-/// The longest message, in bytes, that an old Java or Python client can take:
-/// they receive into buffers of 16 384 bytes, which must hold both lengths and
-/// the header, too.
+/// The longest datagram that old Java and Python clients can receive, in bytes: they use
+/// buffers of 16 384 bytes for both lengths, header and message.
 pub const OLD_CLIENT_DATAGRAM: usize = 16_384;
 
 /// The longest datagram that UDP over IPv4 can carry, in bytes.
@@ -21,16 +20,16 @@ pub const FRAME_OVERHEAD: usize = 4;
 /// and skipped.
 pub const MAX_FRAME: usize = FRAME_OVERHEAD + 2 * u16::MAX as usize;
 
-/// A header on a driver's stdout that is longer than this, in bytes, must begin
-/// with a field that we know.
+/// A header on a driver's stdout that is longer than this, in bytes, must begin with a known
+/// field.
 ///
-/// A longer length has a first byte of at least 0x08, so it may be text that
-/// somebody printed: letters, but also tabs, line ends and colour codes.
+/// The first byte of a longer length is at least 0x08, so it may be printed text: letters, but
+/// also tabs, line ends and colour codes.
 pub const SURE_HEADER: usize = 0x07ff;
 
 /// How deep unknown groups in a header may be nested (protobuf's own limit).
 pub const MAX_GROUP_DEPTH: usize = 100;
 
-/// What a driver says about a device that does not work, in bytes: a sentence,
-/// which still fits many times into an answer of the mediator.
+/// The longest report about a device that does not work, in bytes: one sentence, short enough
+/// that several fit into an answer of the mediator.
 pub const HEALTH_TEXT: usize = 200;

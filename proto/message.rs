@@ -2,8 +2,8 @@
 
 use crate::{MsgType, SynNum};
 
-/// A device's `DriverMsg`: the base fields, and the extensions of one device.
-/// For your own device, `amber-build` generates one from its `.proto` file.
+/// The `DriverMsg` of a device: the base fields and the device's extensions. For your own
+/// device, `amber-build` generates one from its `.proto` file.
 ///
 /// ```
 /// use amber_proto::{DeviceMessage, MsgType, SynNum, dummy};
@@ -40,15 +40,14 @@ pub trait DeviceMessage: prost::Message + Default {
     }
 }
 
-/// Implements [`DeviceMessage`](crate::DeviceMessage) for a `DriverMsg` that
-/// was made of a `.proto` file; [`include_messages!`](crate::include_messages)
-/// has done so already.
+/// Implements [`DeviceMessage`](crate::DeviceMessage) for a `DriverMsg` that was generated from
+/// a `.proto` file. [`include_messages!`](crate::include_messages) already does so.
 #[macro_export]
 macro_rules! device_message {
     ($message:ty) => {
         impl $crate::DeviceMessage for $message {
             fn kind(&self) -> Option<$crate::MsgType> {
-                // Not the generated getter: it says DATA for every unknown type.
+                // Not the generated getter, which returns DATA for every unknown type.
                 self.r#type
                     .and_then(|number| $crate::MsgType::try_from(number).ok())
             }
@@ -71,8 +70,8 @@ macro_rules! device_message {
     };
 }
 
-/// Includes the messages of a device of your own: those of a package that
-/// `amber_build::compile` has made Rust of in `build.rs`.
+/// Includes the messages of your own device: the package that `amber_build::compile` generated
+/// in `build.rs`.
 ///
 /// ```ignore
 /// mod lamp {

@@ -1,13 +1,12 @@
-//! Text of others, made safe for terminals and logs. PURE.
+//! Makes foreign text safe for terminals and logs. PURE.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Escapes every control character, as in `\x1b`, `\r` and `\n`; only tabs stay.
+/// Escapes every control character except tabs, for example as `\x1b`, `\r` and `\n`.
 ///
-/// For one line, such as a cell of a table, whose text comes from somebody
-/// else: ESC would move the cursor or change the title of the terminal, a line
-/// end would begin a line that looks like our own.
+/// For one line of foreign text, such as a cell of a table: ESC could move the cursor or change
+/// the terminal's title, and a line end could start a line that looks like our own.
 pub fn printable_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\t')
 }
@@ -35,7 +34,7 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     out.into()
 }
 
-/// Control characters, and those that change the direction of the text around them.
+/// Control characters, and characters that change the direction of the surrounding text.
 fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -59,7 +58,7 @@ mod tests {
             assert!(!printable_line(text).contains(|c: char| c.is_control() && c != '\t'));
         }
         assert_eq!(printable("two\nlines\r\n"), "two\nlines\\r\n");
-        // What is safe is not copied.
+        // Safe text is not copied.
         assert!(matches!(printable("safe\n"), Cow::Borrowed(_)));
     }
 }

@@ -1,8 +1,8 @@
-//! Folds extensions into a message of their own. PURE.
+//! Folds extensions into messages of their own. PURE.
 //!
-//! prost ignores `extend`. So every file that extends `amber.DriverMsg` gets a
-//! message `DriverMsg` of its own, in its own package, with the base fields
-//! and the extension fields under their own numbers: the bytes are the same.
+//! prost ignores `extend`. So every file that extends `amber.DriverMsg` gets its own message
+//! `DriverMsg` in its own package, with the base fields and the extension fields. They keep
+//! their numbers, so the bytes are the same.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -19,8 +19,7 @@ const MESSAGE_FIELD: i32 = 2;
 
 type Comments = BTreeMap<Vec<i32>, Location>;
 
-/// Folds all files of a set. `drivermsg.proto` must be among them, and source
-/// locations are kept where there are any.
+/// Folds all files of a set. It must contain `drivermsg.proto`. Source locations are kept.
 ///
 /// # Errors
 /// A file extends another message, has a `DriverMsg` of its own, or uses a
@@ -38,8 +37,8 @@ pub(crate) fn extends_base(file: &FileDescriptorProto) -> bool {
     file.extension.iter().any(|field| field.extendee() == BASE)
 }
 
-/// The fields of `amber.DriverMsg` with their comments, and with `type`
-/// optional, so that a missing type can be told from DATA.
+/// The fields of `amber.DriverMsg` with their comments. `type` is optional, so that a missing
+/// type differs from DATA.
 fn base_fields(
     set: &mut FileDescriptorSet,
 ) -> Result<Vec<(FieldDescriptorProto, Location)>, String> {
@@ -50,7 +49,7 @@ fn base_fields(
     for message in &mut file.message_type {
         for field in &mut message.field {
             if field.name() == "clientIDs" {
-                // Names are not on the wire; prost would say `client_i_ds`.
+                // Names are not on the wire; prost would choose `client_i_ds`.
                 field.name = Some("client_ids".into());
             }
         }

@@ -1,4 +1,4 @@
-//! Makes Rust of the `.proto` files of your own devices, in a build script. IO.
+//! Generates Rust code from the `.proto` files of your own devices, in a build script. IO.
 //!
 //! No `protoc` is needed. `build.rs` is
 //!
@@ -8,7 +8,7 @@
 //! }
 //! ```
 //!
-//! and in the program, where `lamp` is the package that the file names:
+//! and in the program, where `lamp` is the package of the file:
 //!
 //! ```ignore
 //! mod lamp {
@@ -16,11 +16,10 @@
 //! }
 //! ```
 //!
-//! Then `lamp::DriverMsg` is the base message with the fields that the file
-//! adds to it by `extend amber.DriverMsg`, ready for `amber_driver::Driver` and
-//! `amber_client::proxy::Proxy`; other messages of the file stand beside it.
-//! The program needs `amber-proto` among its dependencies, for what is made
-//! refers to it.
+//! Then `lamp::DriverMsg` has the base fields and the fields that the file adds with `extend
+//! amber.DriverMsg`. It works with `amber_driver::Driver` and `amber_client::proxy::Proxy`.
+//! Other messages of the file are next to it. The program must depend on `amber-proto`, because
+//! the generated code uses it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -34,7 +33,7 @@ use protox::file::{ChainFileResolver, File, FileResolver, IncludeFileResolver};
 
 mod fold;
 
-/// The files of Amber's own devices, which others may import.
+/// The files of Amber's own devices, which other files may import.
 const OURS: [(&str, &str); 12] = [
     (
         "collision_avoidance.proto",
@@ -61,13 +60,12 @@ const OURS: [(&str, &str); 12] = [
 
 /// Compiles files to Rust, for `amber_proto::include_messages!`.
 ///
-/// A file may import `drivermsg.proto` and the files of Amber's devices, which
-/// need not be there, and what lies beside it. Cargo is told to run the build
-/// script again when one of them has changed.
+/// A file may import the files next to it, `drivermsg.proto` and the files of Amber's devices;
+/// the latter are built in. Cargo runs the build script again when one of the files changes.
 ///
 /// # Errors
-/// A file cannot be read or compiled, or is not what Amber needs; the error
-/// says where, why, and what to do.
+/// A file cannot be read or compiled, or is not a device file; the error names the place, the
+/// reason and a hint.
 pub fn compile(files: &[impl AsRef<Path>]) -> Result<(), Error> {
     let out = env::var_os("OUT_DIR").ok_or_else(|| {
         Error("there is no OUT_DIR\nhint: call amber_build::compile from build.rs".into())
@@ -83,9 +81,8 @@ pub fn compile(files: &[impl AsRef<Path>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Folds the extensions of `amber.DriverMsg` in all files of a set: each that
-/// has some gets a message `DriverMsg` with the base fields and its own. For
-/// Amber's own build script.
+/// Folds the extensions of `amber.DriverMsg` in all files of a set: each file with extensions
+/// gets a message `DriverMsg` with the base fields and its own. For Amber's own build script.
 ///
 /// `drivermsg.proto` must be in the set.
 ///
@@ -96,8 +93,8 @@ pub fn fold_extensions(set: &mut FileDescriptorSet) -> Result<(), Error> {
     fold::fold_extensions(set).map_err(Error)
 }
 
-/// What is wrong with a file, for people. Its `Debug` form reads the same,
-/// because that is what a build script prints that returns it.
+/// What is wrong with a file, and what to do. `Debug` prints the same text, because that is
+/// what a build script shows if it returns the error.
 pub struct Error(String);
 
 impl fmt::Display for Error {
@@ -114,7 +111,7 @@ impl fmt::Debug for Error {
 
 impl error::Error for Error {}
 
-/// Which files were read.
+/// Returns the files that were read.
 fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
     let (mut set, read) = parse(files)?;
     let mut packages = BTreeSet::new();
@@ -123,7 +120,7 @@ fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
             continue;
         }
         let problem = match file.package() {
-            "" => Some("it names no package\nhint: write, for example, `package lamp;`".to_owned()),
+            "" => Some("it has no package\nhint: write, for example, `package lamp;`".to_owned()),
             package if package == "amber" || package.starts_with("amber.") => Some(format!(
                 "the package {package} is Amber's own\nhint: choose another name"
             )),
@@ -157,7 +154,7 @@ fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
             );
         }
     }
-    let cannot = |error: &dyn fmt::Display| Error(format!("cannot make Rust of it: {error}"));
+    let cannot = |error: &dyn fmt::Display| Error(format!("cannot generate Rust code: {error}"));
     config.compile_fds(set).map_err(|error| cannot(&error))?;
     for package in packages {
         let path = out.join(format!("{package}.rs"));
@@ -171,10 +168,10 @@ fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(read)
 }
 
-/// All files with what they import, and which of them lie on the disk.
+/// All files with their imports, and which of them are on the disk.
 fn parse(files: &[&Path]) -> Result<(FileDescriptorSet, Vec<PathBuf>), Error> {
     let mut resolver = ChainFileResolver::new();
-    // First, so that there is only one drivermsg.proto, whatever lies about.
+    // Built-in files come first, so another drivermsg.proto nearby is ignored.
     resolver.add(Ours);
     let folders: BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
     for folder in folders {
@@ -194,7 +191,7 @@ fn parse(files: &[&Path]) -> Result<(FileDescriptorSet, Vec<PathBuf>), Error> {
             ))
         })
     };
-    // Folding needs the base message even if nobody imports it.
+    // Folding needs the base message even if no file imports it.
     open(Path::new("drivermsg.proto"), Path::new("drivermsg.proto"))?;
     for file in files {
         open(file.file_name().map_or(*file, Path::new), file)?;
@@ -208,7 +205,7 @@ fn is_ours(name: &str) -> bool {
     OURS.iter().any(|(ours, _)| *ours == name)
 }
 
-/// Amber's files, from within this program.
+/// Amber's files, built into this program.
 struct Ours;
 
 impl FileResolver for Ours {
@@ -228,7 +225,7 @@ mod tests {
 
     const LAMP: &str = "syntax = \"proto2\";\npackage lamp;\nimport \"drivermsg.proto\";\n\
                         import \"hokuyo.proto\";\n\
-                        extend amber.DriverMsg {\n  // How bright.\n  optional uint32 brightness = 112;\n\
+                        extend amber.DriverMsg {\n  // The brightness.\n  optional uint32 brightness = 112;\n\
                         optional amber.hokuyo_proto.Scan scan = 113; }\n";
 
     /// The Rust of the first file's package, or the error.
@@ -248,11 +245,11 @@ mod tests {
     }
 
     #[test]
-    fn extensions_stand_in_a_message_with_the_base_fields() {
+    fn extensions_and_base_fields_are_in_one_message() {
         let rust = compiled(&[("lamp.proto", LAMP)]).unwrap();
         for words in [
             "pub struct DriverMsg",
-            "/// How bright.",
+            "/// The brightness.",
             "tag=\"112\"",
             "tag=\"3\"",
             "enumeration=\"::amber_proto::MsgType\"",
@@ -275,7 +272,7 @@ mod tests {
             ),
             (
                 &[("lamp.proto", "syntax = \"proto2\";")],
-                "it names no package\nhint: ",
+                "it has no package\nhint: ",
             ),
             (
                 &[("lamp.proto", "syntax = \"proto2\";\npackage amber;")],
@@ -283,7 +280,7 @@ mod tests {
             ),
             (
                 &[("lamp.proto", LAMP), ("second.proto", LAMP)],
-                // The compiler is the first to notice.
+                // The compiler reports this first.
                 "lamp",
             ),
             (
