@@ -174,7 +174,7 @@ fn a_driver_that_dies_at_once_is_given_up_with_its_last_output() {
 #[test]
 fn printing_to_stdout_is_reported() {
     let mediator = Mediator::start(&["80:0=sh -c 'echo Starting up; exec cat'"]);
-    let line = mediator.wait_for_line("stdout is the wire");
+    let line = mediator.wait_for_line("stdout carries the protocol");
     assert!(line.contains("Starting up"), "{line}");
     assert!(line.contains("53 74 61 72 74"), "{line}");
     let driver = mediator.wait_for_state("80:0", DriverState::Backoff);
@@ -205,7 +205,7 @@ fn a_driver_that_hangs_is_restarted() {
     });
     let pid = mediator.describe("dummy:0").pid();
     signal(pid, Signal::SIGSTOP);
-    mediator.wait_for_line("has not answered 3 PINGs nor said anything else");
+    mediator.wait_for_line("is unresponsive: 3 PINGs unanswered, no other output");
     // SIGTERM does not reach a stopped process, but SIGKILL does.
     wait_for("another process", || {
         (mediator.describe("dummy:0").pid() != pid).then_some(())
