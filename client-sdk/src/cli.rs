@@ -215,15 +215,23 @@ async fn interrupt() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// Reads seconds such as `0.2`.
+/// Reads a time such as `0.2`, `2s` or `100ms`; a number without a unit is in seconds.
+///
+/// Own code: humantime and jiff need a unit, and read `--for 1m`, perhaps meant as a metre, as
+/// a minute.
 ///
 /// # Errors
 /// The text is not a time above 0.
 pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
+    let (number, unit_s) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 0.001),
+        (None, Some(number)) => (number, 1.0),
+        (None, None) => (text, 1.0),
+    };
+    let number: f64 = number
         .parse()
-        .map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| "not a time such as 0.5, 2s or 100ms".to_owned())?;
+    Duration::try_from_secs_f64(number * unit_s)
         .ok()
         .filter(|duration| !duration.is_zero())
         .ok_or_else(|| "not a time above 0".to_owned())
@@ -232,6 +240,26 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read_with_and_without_a_unit() {
+        for (text, ms) in [
+            ("0.2", 200),
+            ("2", 2000),
+            ("2s", 2000),
+            ("1.5s", 1500),
+            ("100ms", 100),
+            ("0.5ms", 0),
+        ] {
+            let time = seconds(text).unwrap();
+            assert_eq!(time.as_millis(), ms, "{text}");
+        }
+        for text in [
+            "", "s", "ms", "0", "0ms", "-1s", "nan", "inf", "1e99", "1m", "1h", "1 s",
+        ] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn the_verbs_are_well_formed() {

@@ -60,7 +60,7 @@ pub struct Options {
     )]
     right: Option<i32>,
     /// Duration of a drive without the keyboard
-    #[arg(long = "for", id = "time", value_name = "SECONDS", requires = "left", value_parser = seconds)]
+    #[arg(long = "for", id = "time", value_name = "SECONDS", requires = "left", value_parser = super::seconds)]
     time: Option<Duration>,
     /// Initial speed with the keyboard
     #[arg(
@@ -292,11 +292,6 @@ fn wheels(speeds: WheelSpeeds) -> [i32; 4] {
         speeds.rear_left_mm_s,
         speeds.rear_right_mm_s,
     ]
-}
-
-/// Reads seconds such as `2`, `0.5` or `2s`.
-fn seconds(text: &str) -> Result<Duration, String> {
-    super::seconds(text.strip_suffix('s').unwrap_or(text))
 }
 
 #[derive(Debug, Serialize)]

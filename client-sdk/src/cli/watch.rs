@@ -73,18 +73,13 @@ impl Options {
 
 /// Reads `100ms` and `1.5s`.
 fn period(text: &str) -> Result<Duration, String> {
-    let (number, unit_s) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-        (Some(number), _) => (number, 0.001),
-        (None, Some(number)) => (number, 1.0),
-        (None, None) => return Err("the unit is missing: write e.g. 100ms or 1.5s".to_owned()),
-    };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| format!("'{number}' is not a number"))?;
-    Duration::try_from_secs_f64(number * unit_s)
-        .ok()
-        .filter(|period| (MIN_PERIOD..=MAX_PERIOD).contains(period))
-        .ok_or_else(|| "not between 1ms and 3600s".to_owned())
+    if text.parse::<f64>().is_ok() {
+        return Err("the unit is missing: write e.g. 100ms or 1.5s".to_owned());
+    }
+    match super::seconds(text)? {
+        period if (MIN_PERIOD..=MAX_PERIOD).contains(&period) => Ok(period),
+        _ => Err("not between 1ms and 3600s".to_owned()),
+    }
 }
 
 /// Devices that publish regularly do so at least once in this time.

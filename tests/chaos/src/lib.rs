@@ -38,7 +38,7 @@ pub mod trouble;
 /// Longer than any operation takes, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Parses a duration such as `90s`, `30m` or `2h`.
+/// Parses a duration such as `90s`, `30m` or `2h`. (The parser of the command line has no minutes.)
 ///
 /// # Errors
 /// The text is invalid.
