@@ -6,8 +6,8 @@
 //!    [`Stage::Input`]: `datagrams_received + driver_frames_received = requests_passed_on +
 //!    driver_frames_delivered + messages_for_mediator + drops`.
 //! 2. A driver's frame has one copy for each client that it names. A copy goes to a client or a
-//!    driver, or is a drop of [`Stage::Copy`]: `copies = copies_to_clients + copies_to_drivers
-//!    + drops`.
+//!    driver, or is a drop of [`Stage::Copy`]:
+//!    `copies = copies_to_clients + copies_to_drivers + drops`.
 //! 3. Everything queued for drivers was written completely, waits, or is a drop of
 //!    [`Stage::Queue`]: `driver_frames_queued = driver_frames_written + waiting + drops`. The
 //!    same holds for each driver.

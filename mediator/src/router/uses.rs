@@ -33,16 +33,18 @@ pub struct Use {
     suspected: u16,
 }
 
-/// Everything that somebody uses; few entries. Most use one device, which
-/// stands in place.
+/// The devices that a client or driver uses, usually one, which is stored inline.
+///
+/// Own code instead of smallvec: that takes 40 bytes, this takes 32, and there is one in each
+/// of many thousands of clients.
 #[derive(Debug, Default)]
 pub enum Uses {
-    /// Nothing.
+    /// No device.
     #[default]
     None,
     /// One device.
     One(Use),
-    /// Any number, or one that is left of several.
+    /// Several devices, or one that is left of them.
     Many(Vec<Use>),
 }
 
@@ -63,12 +65,12 @@ impl Uses {
         }
     }
 
-    /// All of them.
+    /// All uses.
     pub fn iter(&self) -> impl Iterator<Item = &Use> {
         self.as_slice().iter()
     }
 
-    /// Whether there is none.
+    /// Whether there is no use.
     pub fn is_empty(&self) -> bool {
         self.as_slice().is_empty()
     }
@@ -78,7 +80,7 @@ impl Uses {
         self.as_mut_slice().iter_mut().find(is_it)
     }
 
-    /// Whether the process of a driver has heard of the user.
+    /// Whether the process of a driver knows the user.
     pub(super) fn has_driver(&self, driver: DriverKey) -> bool {
         self.iter().any(|used| used.driver == driver)
     }
@@ -95,7 +97,7 @@ impl Uses {
         };
     }
 
-    /// Ends those that match, and returns them.
+    /// Ends all uses that match, and returns them.
     pub(super) fn end(&mut self, ends: impl Fn(&Use) -> bool) -> Vec<Use> {
         let mut all = match std::mem::take(self) {
             Self::None => return Vec::new(),
@@ -115,8 +117,8 @@ impl Uses {
         ended
     }
 
-    /// The driver has said that it cannot be used. Returns the devices of
-    /// which the user has not heard that yet.
+    /// The driver has reported that it is unavailable. Returns those of its devices about which
+    /// the user was not told yet.
     pub(super) fn tell(&mut self, driver: DriverKey) -> Vec<Device> {
         let untold = |used: &&mut Use| used.driver == driver && !used.told;
         let tell = |used: &mut Use| {
