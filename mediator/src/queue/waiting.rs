@@ -1,11 +1,11 @@
-//! The frames that wait: which one is next, and which one is dropped. PURE.
+//! The waiting frames: which goes next, and which is dropped. PURE.
 //!
-//! Hosts take turns, and within the turn of a host its clients do: a host gains
-//! nothing by opening ports. When there are too many frames, the host with the most loses
-//! one: the oldest frame of its client with the most.
+//! Hosts take turns, and the clients of a host share its turns: a host gains nothing by opening
+//! more ports. When there are too many frames, the client with most frames of the host with
+//! most frames loses its oldest.
 //!
-//! Each operation takes constant time on average, and the logarithm of the number of
-//! hosts and clients while frames are being dropped.
+//! Each operation takes constant time on average, and logarithmic time in the number of hosts
+//! and clients while frames are being dropped.
 
 mod group;
 #[cfg(test)]
@@ -24,7 +24,7 @@ use crate::hash::Map;
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     hosts: Group<Source, Group<ClientId, Line>>,
-    /// The host of each client. An entry stays until the client is gone or nothing waits.
+    /// The host of each client. Entries stay until the client is gone or no frame waits.
     host_of: Map<ClientId, Source>,
 }
 
@@ -41,7 +41,7 @@ impl Waiting {
         self.hosts.frames() == 0
     }
 
-    /// Adds the newest frame of a client.
+    /// Adds a frame as the client's newest.
     pub(super) fn push_back(&mut self, source: Source, client: ClientId, frame: Box<[u8]>) {
         self.host_of.insert(client, source);
         self.hosts.push(source, client, End::Back, |clients| {
@@ -49,7 +49,7 @@ impl Waiting {
         });
     }
 
-    /// Gives back what was the oldest frame of a client, whose turn it was.
+    /// Puts a frame back as the client's oldest, and gives the client its turn back.
     pub(super) fn push_front(&mut self, source: Source, client: ClientId, frame: Box<[u8]>) {
         self.host_of.insert(client, source);
         self.hosts.push(source, client, End::Front, |clients| {
@@ -57,27 +57,26 @@ impl Waiting {
         });
     }
 
-    /// The oldest frame of the client whose turn it is. The turn passes on.
+    /// Takes the oldest frame of the client whose turn it is, and ends the turn.
     pub(super) fn next(&mut self) -> Option<(Source, ClientId, Box<[u8]>)> {
         let (source, (client, frame)) = self.hosts.next(|clients| clients.next(Line::pop))?;
         self.tidy();
         Some((source, client, frame))
     }
 
-    /// Drops the oldest frame of the client with the most; of equals, of the newest client.
+    /// Drops the oldest frame of the client with most; ties go to the newest client.
     pub(super) fn drop_oldest(&mut self, most: Most) -> bool {
         let dropped = (self.hosts).of_most(most, |clients| clients.of_most(most, Line::pop));
         self.tidy();
         dropped.is_some()
     }
 
-    /// Drops all frames of a client. Returns how many there were.
+    /// Drops all frames of a client. Returns their number.
     pub(super) fn forget(&mut self, client: ClientId) -> u64 {
         self.drop_of(client, |_| true)
     }
 
-    /// Drops the frames of a client that begin with this header. Returns how many there
-    /// were.
+    /// Drops the frames of a client that begin with this header. Returns their number.
     pub(super) fn forget_headed(&mut self, client: ClientId, header: &[u8]) -> u64 {
         self.drop_of(client, |frame| frame.starts_with(header))
     }
@@ -106,7 +105,7 @@ impl Waiting {
     }
 }
 
-/// An empty line keeps room for so many frames: most clients wait for one answer at a time.
+/// The capacity that an empty line keeps: most clients wait for one answer at a time.
 const LINE_KEPT: usize = 8;
 
 /// The frames of one client.

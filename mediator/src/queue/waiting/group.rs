@@ -1,12 +1,12 @@
 //! Members that take turns: hosts, or the clients of one host. PURE.
 //!
-//! Turns come in rounds. A member that has had a turn in this round waits for the
-//! next one. A member that has not goes first, so that a client which asks now and then
-//! need not wait for one that floods. Only so many may join a round that has
-//! begun; otherwise a stream of newcomers could keep it from ending.
+//! Turns come in rounds. A member that had its turn in this round waits for the next round. A
+//! member that had none goes first, so an occasional request does not wait behind a flood. The
+//! number of members that may join a running round is limited; otherwise a stream of newcomers
+//! could keep it from ending.
 //!
-//! The members are ranked by what they have only while frames are being dropped: most of
-//! the time nothing is, and the ranking costs more than all the rest.
+//! Members are ranked by what they hold only while frames are being dropped. That is rare, and
+//! the ranking costs more than everything else.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::Hash;
@@ -16,32 +16,32 @@ use amber_proto::ClientId;
 
 use crate::hash::Map;
 
-/// At least so many may join a round, however few wait.
+/// At least this many members may join a running round.
 pub(super) const JOINERS: usize = 8;
 
-/// So many entries of turns may be left over, whatever the number of members.
+/// This many stale turns are allowed for any number of members.
 const LEFT_OVER: usize = 16;
 
-/// So many members without frames are remembered within a round. What is forgotten beyond
-/// that is only that they have had their turn.
+/// This many members without frames are remembered within a round. Beyond that, it is forgotten
+/// that they had their turn.
 const IDLE: usize = 1024;
 
-/// What has frames, and how many.
+/// A container of frames.
 pub(super) trait Holds: Default {
     fn frames(&self) -> usize;
     fn bytes(&self) -> usize;
-    /// Gives back memory, after the last frame.
+    /// Frees memory after the last frame.
     fn shrink(&mut self);
 }
 
-/// Where a frame is added, and with it a member that had none.
+/// Where to add a frame, and the member if it is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Front,
     Back,
 }
 
-/// What there is most of.
+/// What to compare: the number of frames or their bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::queue) enum Most {
     Frames,
@@ -51,9 +51,9 @@ pub(in crate::queue) enum Most {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Group<K, T> {
-    /// Those that have frames, and those that had some in this round.
+    /// Members with frames, and members that had frames in this round.
     members: Map<K, Member<T>>,
-    /// Members without frames, and some that have got new ones since.
+    /// Members without frames, and some that have new frames since.
     idle: Vec<K>,
     turns: Turns<K>,
     ranking: Option<Ranking<K>>,
@@ -63,12 +63,12 @@ pub(super) struct Group<K, T> {
 
 #[derive(Debug)]
 struct Member<T> {
-    /// Which entry of the turns is its own, if it has frames.
+    /// Its own entry in the turns, if it has frames.
     turn: Option<Ticket>,
     /// The last round in which it had its turn.
     served: Option<u64>,
     is_listed_idle: bool,
-    /// The client whose frame was the first to wait.
+    /// The client whose frame waited first.
     first: ClientId,
     of: T,
 }
@@ -80,25 +80,25 @@ struct Ticket {
     round: u64,
 }
 
-/// Who has a turn in this round, and in the next.
+/// The members that have a turn in this round, and in the next.
 #[derive(Debug)]
 struct Turns<K> {
     round: u64,
-    /// How many more may join this round.
+    /// The number of members that may still join this round.
     open: usize,
     this: VecDeque<(Ticket, K)>,
     next: VecDeque<(Ticket, K)>,
-    /// Entries whose member has lost its frames since.
+    /// Stale entries, whose members have lost their frames since.
     left_over: usize,
     last_number: u64,
 }
 
-/// The members by what they have; of equals, by the client that came first.
+/// The members by what they hold; among equals, by the client that came first.
 #[derive(Debug)]
 struct Ranking<K> {
     by_frames: BTreeSet<(usize, ClientId, K)>,
     by_bytes: BTreeSet<(usize, ClientId, K)>,
-    /// It is forgotten when there is less than this.
+    /// The ranking is dropped when there are fewer frames than this.
     until_frames: usize,
     until_bytes: usize,
 }
@@ -133,12 +133,12 @@ impl<K, T> Holds for Group<K, T> {
     }
 
     fn shrink(&mut self) {
-        // The members have done so.
+        // The members have already done so.
     }
 }
 
 impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
-    /// Adds a frame of a client to a member, which gets a turn if it has none.
+    /// Adds a frame of a client to a member, which gets a turn if it is new.
     pub(super) fn push(&mut self, key: K, client: ClientId, end: End, add: impl FnOnce(&mut T)) {
         let member = self.members.entry(key).or_insert_with(|| Member {
             turn: None,
@@ -154,7 +154,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
         self.change(key, add);
     }
 
-    /// Takes something from the member whose turn it is. The turn passes on.
+    /// Takes a frame from the member whose turn it is, and ends the turn.
     pub(super) fn next<R>(&mut self, take: impl FnOnce(&mut T) -> Option<R>) -> Option<(K, R)> {
         if self.frames == 0 {
             return None;
@@ -171,14 +171,14 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
                 continue;
             };
             member.served = Some(turns.round);
-            // It has no entry now. If it has something left, it gets another.
+            // It has no entry now. If it has frames left, it gets another.
             member.turn = None;
             let taken = self.change(key, take)??;
             return Some((key, taken));
         }
     }
 
-    /// Takes something from the member that has most.
+    /// Takes a frame from the member with most.
     pub(super) fn of_most<R>(
         &mut self,
         most: Most,
@@ -195,7 +195,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
         self.change(key, take)?
     }
 
-    /// Changes what a member has.
+    /// Changes a member, and removes its turn if it becomes empty.
     pub(super) fn change<R>(&mut self, key: K, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let member = self.members.get_mut(&key)?;
         let before = (member.of.frames(), member.of.bytes());
@@ -211,7 +211,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
             if let Some(ticket) = member.turn.take() {
                 self.turns.left_over += 1;
                 if ticket.round > self.turns.round {
-                    // Its next frame must not join this round once more.
+                    // Its next frame must not join this round again.
                     member.served = Some(self.turns.round);
                 }
             }
@@ -232,10 +232,10 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
         Some(result)
     }
 
-    /// Begins the next round. The first turn of it.
+    /// Begins the next round and takes its first turn.
     fn next_round(&mut self) -> Option<(Ticket, K)> {
         let turns = &mut self.turns;
-        // All entries are in the next round, those that are left over as well.
+        // All entries are in the next round, including stale ones.
         let waiting = turns.next.len() - turns.left_over;
         mem::swap(&mut turns.this, &mut turns.next);
         let first = turns.this.pop_front()?;
@@ -254,7 +254,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
         }
     }
 
-    /// Forgets what is left over before there is more of it than of the rest.
+    /// Removes stale entries before they outnumber the others.
     fn tidy(&mut self) {
         if self.idle.len() > IDLE {
             self.forget_idle();
@@ -322,7 +322,7 @@ impl<K: Copy + Ord> Ranking<K> {
         }
     }
 
-    /// A member has other frames and bytes than before.
+    /// The frames or bytes of a member have changed.
     fn change(
         &mut self,
         (first, key): (ClientId, K),

@@ -1,9 +1,9 @@
-//! Turns, shares and bounds of frames that wait.
+//! Turns, shares and bounds of the waiting frames.
 
 use super::group::JOINERS;
 use super::*;
 
-/// The clients of the next turns, as long as somebody waits.
+/// The clients of the next turns, until no frame waits.
 fn turns(waiting: &mut Waiting, count: usize) -> Vec<i32> {
     let next = || Some(waiting.next()?.1.0);
     std::iter::from_fn(next).take(count).collect()
@@ -36,7 +36,7 @@ fn hosts_take_turns_before_their_clients_do() {
 }
 
 #[test]
-fn too_many_frames_are_taken_from_the_host_that_has_most() {
+fn too_many_frames_cost_the_host_with_most_frames() {
     let mut waiting = Waiting::default();
     for client in 10..1010 {
         push_from(&mut waiting, 1, client);
@@ -44,7 +44,7 @@ fn too_many_frames_are_taken_from_the_host_that_has_most() {
     for _ in 0..5 {
         push_from(&mut waiting, 2, 2);
     }
-    // No client of the large host has more than one frame; the newest gives way.
+    // Each client of the large host has one frame; the newest loses its frame.
     for _ in 0..995 {
         assert!(waiting.drop_oldest(Most::Frames));
     }
@@ -52,12 +52,12 @@ fn too_many_frames_are_taken_from_the_host_that_has_most() {
     assert_eq!(turns(&mut waiting, 9), [2]);
 }
 
-/// What waits, told in the simplest way: a list of frames.
+/// A simple model of the waiting frames: a list.
 type Model = Vec<(i32, i32, u8)>;
 
 proptest::proptest! {
-    /// Whatever comes and goes: nothing is lost or doubled, counts are right, and a
-    /// host that always has something waiting gets its share of the turns.
+    /// For any schedule, no frame is lost or doubled, counts are right, and a host that always
+    /// has a waiting frame gets its share of the turns.
     #[test]
     fn hosts_get_equal_shares(steps in proptest::collection::vec((0u8..10, 1i32..4, 0i32..3, 0u8..3), 1..300)) {
         let (mut waiting, mut model) = (Waiting::default(), Model::new());
@@ -81,7 +81,7 @@ proptest::proptest! {
                             let waits = model.iter().any(|(of, ..)| *of == other) && other != host;
                             let turns = &mut since_turn[other as usize];
                             *turns = if waits { *turns + 1 } else { 0 };
-                            // Two others had theirs, and one that came late to the round.
+                            // Two others had a turn, and one that joined the round late.
                             proptest::prop_assert!(*turns <= 4, "host {other} waits for {turns} turns");
                         }
                     }
@@ -119,7 +119,7 @@ proptest::proptest! {
             }
             for host in 1..4 {
                 if !model.iter().any(|(of, ..)| *of == host) {
-                    // It gave up its place.
+                    // It lost its place.
                     since_turn[host as usize] = 0;
                 }
             }
@@ -131,7 +131,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn who_asks_now_and_then_does_not_wait_for_who_floods() {
+fn an_occasional_request_does_not_wait_behind_a_flood() {
     let mut waiting = Waiting::default();
     for _ in 0..100 {
         push(&mut waiting, 1);
@@ -148,7 +148,7 @@ fn who_asks_now_and_then_does_not_wait_for_who_floods() {
 }
 
 #[test]
-fn all_get_the_same_share_whether_they_flood_or_wait_for_answers() {
+fn floods_and_single_requests_get_equal_shares() {
     let mut waiting = Waiting::default();
     for _ in 0..1000 {
         push(&mut waiting, 1);
@@ -171,7 +171,7 @@ fn all_get_the_same_share_whether_they_flood_or_wait_for_answers() {
 }
 
 #[test]
-fn a_stream_of_newcomers_keeps_nobody_from_his_turn() {
+fn a_stream_of_newcomers_does_not_delay_others() {
     let mut waiting = Waiting::default();
     for _ in 0..100 {
         push(&mut waiting, 1);
@@ -179,7 +179,7 @@ fn a_stream_of_newcomers_keeps_nobody_from_his_turn() {
     let mut newcomers = 2..;
     let mut last = 0;
     for turn in 0..1000 {
-        // Two come for each that goes.
+        // Two newcomers come for each that is served.
         for client in newcomers.by_ref().take(2) {
             push(&mut waiting, client);
         }

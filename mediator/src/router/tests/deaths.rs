@@ -285,7 +285,7 @@ fn dropped_answers_are_counted_for_the_driver_that_is_being_stopped() {
 }
 
 #[test]
-fn rules_that_take_several_devices_of_a_process_away_are_told_for_each_if_it_saw_the_client() {
+fn rules_that_end_several_uses_of_a_process_are_told_for_each_if_it_saw_the_client() {
     for is_seen in [true, false] {
         let mut world = World::new(&["6:0,6:1"]);
         let key = world.keys[0];
