@@ -1,9 +1,8 @@
-//! Who gets what: the routing table. PURE.
+//! The routing table: which frame goes where. PURE.
 //!
-//! [`Router::datagram`] and [`Router::driver_frame`] are called for every
-//! frame. They rewrite headers and put frames into the queue of a driver or
-//! into the [`Outbox`]; messages pass untouched and unread. What is addressed
-//! to the mediator itself is handed back as [`ForMediator`].
+//! [`Router::datagram`] and [`Router::driver_frame`] are called for every frame. They rewrite
+//! headers and put frames into the queue of a driver or into the [`Outbox`]; messages are not
+//! changed. A message for the mediator itself is returned as [`ForMediator`].
 //!
 //! | from   | header                  | to                                             |
 //! |--------|-------------------------|------------------------------------------------|
@@ -13,13 +12,13 @@
 //! | driver | a device, no clients    | that device's driver, `clientIDs` = the sender |
 //! | driver | neither, or type 0, or its own device | the mediator                     |
 //!
-//! Clients and drivers share one number space. A driver has an id while its
-//! process runs; the next process gets a new one.
+//! Clients and drivers share one number space. A driver has an id while its process runs; the
+//! next process gets a new id.
 //!
-//! Two looks are taken into messages that are not for the mediator. A short one
-//! that begins like CLIENT_DIED is decoded: a client that leaves a driver is
-//! not to be told to it again. And the number of a request that cannot be
-//! passed on is read, so that the answer finds its caller.
+//! The router looks into two kinds of messages for others. It decodes a short message that
+//! begins like CLIENT_DIED, so that a driver is told only once that a client leaves it. And it
+//! reads the number of a request that cannot be passed on, so that the answer reaches the
+//! caller.
 
 mod client;
 mod clients;
@@ -60,16 +59,15 @@ use crate::limits;
 use crate::queue::{Bounds, Lane, Queue, Tally};
 use crate::rate::{Digest, Gate, Rate};
 
-/// What the mediator answers to a driver waits like the answers of others, and
-/// gives way like them: a driver may ask without end and never read. No client
-/// has this id.
+/// The queue treats answers of the mediator to a driver like those of other devices, and may
+/// drop them: a driver may send requests without end and never read. No client has this id.
 const ANSWERS: Lane = Lane::Client(ClientId(0));
 
 /// A configured driver, whether it runs or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DriverKey(pub u32);
 
-/// What a driver has done, for `amber status`; its queue counts what it is sent.
+/// Traffic of a driver, for `amber status`; its queue counts the frames for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes for its stdin.
@@ -80,7 +78,7 @@ pub struct Traffic {
     pub bytes_out: u64,
     /// Frames for it that came while it did not run.
     pub dropped_down: u64,
-    /// Frames from its stdout that came while it was being stopped, of `frames_out`.
+    /// Frames from its stdout that came while it was being stopped, included in `frames_out`.
     pub dropped_stopping: u64,
 }
 
@@ -91,25 +89,25 @@ pub struct Route {
     pub devices: Vec<Device>,
     /// Its id in the number space of the clients, while its process runs.
     pub id: Option<ClientId>,
-    /// What waits for it.
+    /// The frames that wait for it.
     pub queue: Queue,
-    /// What it has done.
+    /// Its traffic.
     pub traffic: Traffic,
-    /// Why it cannot be used, while its process does not run.
+    /// Why it is unavailable, while its process does not run.
     absence: Option<Unavailable>,
     /// The devices of other drivers that it uses.
     uses: Uses,
-    /// Who uses it and has not been told that it cannot be used.
+    /// Users that were not told that it is unavailable.
     untold: BTreeSet<ClientId>,
-    /// It has spoken to the mediator as a client does.
+    /// It has contacted the mediator as a client.
     announced: bool,
-    /// How fast it may ask the mediator.
+    /// Limits how fast it may send requests to the mediator.
     requests: Gate,
     warned_of_long_messages: bool,
     over_long: u64,
-    /// When it was last named as one side of an endless exchange.
+    /// When a log message last named it as part of an endless exchange.
     loop_named: Option<Instant>,
-    /// It stands in [`Router::dirty`].
+    /// It is in [`Router::dirty`].
     dirty: bool,
     /// Its frames are copied.
     tapped: bool,
@@ -118,18 +116,18 @@ pub struct Route {
 /// A message for the mediator itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForMediator<'a> {
-    /// Who sent it.
+    /// The sender.
     pub from: Sender,
-    /// Which of its own devices a driver speaks of; `None` for all of them, or
-    /// when it is not a driver that speaks of itself.
+    /// The device that a driver reports about; `None` for all its devices, or if the sender is
+    /// not a driver that reports about itself.
     pub about: Option<Device>,
-    /// An encoded `DriverMsg`, if all is well.
+    /// An encoded `DriverMsg`, if it is valid.
     pub message: &'a [u8],
-    /// How long the whole datagram was.
+    /// The length of the whole datagram.
     pub bytes: usize,
 }
 
-/// Who speaks to the mediator.
+/// The sender of a message to the mediator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// A client, known or not.
@@ -143,20 +141,20 @@ pub enum Sender {
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Router {
-    /// Who the clients are.
+    /// The client table.
     pub clients: Clients,
-    /// What was counted, but for what queues count: see [`Router::totals`].
+    /// The counters, except those of the queues: see [`Router::totals`].
     pub counters: Counters,
-    /// Copies for those who look on.
+    /// Copies of frames for `amber trace`.
     pub tap: Tap,
     routes: Map<DriverKey, Route>,
     devices: Map<Device, DriverKey>,
     running: Map<ClientId, DriverKey>,
-    /// Drivers that have got something since [`Router::poll_dirty`].
+    /// Drivers with new frames since [`Router::poll_dirty`].
     dirty: Vec<DriverKey>,
-    /// Drivers that leave too much unread.
+    /// Drivers that leave too many frames unread.
     deaf: Vec<DriverKey>,
-    /// Clients that have made room for others.
+    /// Evicted clients.
     evicted: Vec<(Client, RoomFor)>,
     next_id: i32,
     bounds: Bounds,
@@ -166,16 +164,16 @@ pub struct Router {
     rules: u32,
     denials: Digest,
     duplicates: Digest,
-    /// Ports of mediators, this one among them.
+    /// Ports on which mediators listen, including this one.
     mediator_ports: BTreeSet<u16>,
-    /// What the queues of drivers that are no longer configured have counted.
+    /// The counters of queues of drivers that are no longer configured.
     past: Tally,
-    /// Makes the numbers with which clients prove themselves.
+    /// The key for the numbers that prove client addresses.
     secret: u64,
 }
 
 impl Router {
-    /// A router that knows nobody yet. `secret` must not be known to clients.
+    /// A router without clients and drivers. Clients must not be able to guess `secret`.
     pub fn new(now: Instant, clients: NonZeroUsize, bounds: Bounds, secret: u64) -> Self {
         let life_cycle = bounds.life_cycle.max(clients.get().saturating_mul(2));
         Self {
@@ -204,33 +202,32 @@ impl Router {
         }
     }
 
-    /// Where this mediator listens. Whatever comes from such a port of another machine may
-    /// come from a mediator, and two mediators could answer each other without end. But
-    /// the original C# client sends from there, too. So its requests are passed on, at a
-    /// limited rate, and the mediator itself says nothing to such a port.
+    /// Sets the addresses that this mediator listens on. A datagram from such a port on another
+    /// machine may come from a mediator, and two mediators could answer each other without end.
+    /// But the original C# client also sends from that port. So its requests are passed on at a
+    /// limited rate, and the mediator sends no messages of its own there.
     pub fn set_listening(&mut self, addresses: &[SocketAddr]) {
         self.mediator_ports
             .extend(addresses.iter().map(SocketAddr::port));
     }
 
-    /// The id that is handed out next, if it is free. For tests only: as if many
-    /// clients had come and gone, so that ids wrap around.
+    /// Sets the next id to assign, if it is free. For tests only, to make ids wrap around.
     #[doc(hidden)]
     pub fn set_next_id(&mut self, id: ClientId) {
         self.next_id = id.0.max(1);
     }
 
-    /// How many datagrams a client may send in a second.
+    /// Sets how many datagrams a client may send per second.
     pub fn set_datagram_rate(&mut self, per_second: u32) {
         self.datagram_rate = Rate::per_second(per_second);
     }
 
-    /// How many clients there may be of one host.
+    /// Sets how many clients one host may have.
     pub fn set_clients_per_host(&mut self, limit: NonZeroUsize) {
         self.clients.set_per_host(limit);
     }
 
-    /// A driver is configured. The devices must not be served by another.
+    /// Adds a driver. No other driver may serve its devices.
     pub fn add_driver(&mut self, key: DriverKey, devices: Vec<Device>) {
         for device in &devices {
             self.devices.insert(*device, key);
@@ -257,12 +254,12 @@ impl Router {
         );
     }
 
-    /// The devices of a driver are no longer its own, though it may still run.
+    /// Makes the devices of a driver available to others, although it may still run.
     pub fn release_devices(&mut self, key: DriverKey) {
         self.devices.retain(|_, driver| *driver != key);
     }
 
-    /// A driver is no longer configured; it has been taken down before.
+    /// Removes a driver that is no longer configured and has been taken down.
     pub fn remove_driver(&mut self, key: DriverKey) {
         self.release_devices(key);
         if let Some(mut route) = self.routes.remove(&key) {
@@ -271,14 +268,14 @@ impl Router {
         }
     }
 
-    /// A datagram has come that nobody else can have sent as it says: see
+    /// Counts a datagram with a source that is not genuine: see
     /// [`OwnAddresses`](crate::origin::OwnAddresses).
     pub fn refuse_datagram(&mut self, why: Drop) {
         self.counters.count(Count::Datagrams);
         self.counters.drop(why);
     }
 
-    /// A datagram has come.
+    /// Handles a datagram.
     pub fn datagram<'a>(
         &mut self,
         now: Instant,
@@ -321,7 +318,7 @@ impl Router {
         };
         let device = other_device(&header);
         if may_be_mediator && device.is_none() && !is_client_died(frame.message) {
-            // What it says to us is what we might have said to it.
+            // It may be an answer of another mediator to one of our messages.
             self.counters.drop(Drop::DatagramFromMediator);
             return None;
         }
@@ -351,8 +348,8 @@ impl Router {
         None
     }
 
-    /// A driver has written a frame. The header is parsed already, because
-    /// bytes that are no header are the end of that driver.
+    /// Handles a frame from a driver. The caller has parsed the header, because an invalid
+    /// header ends the driver.
     pub fn driver_frame<'a>(
         &mut self,
         now: Instant,
@@ -392,7 +389,7 @@ impl Router {
         }
         let (from, about) = match (header.device_type, header.device()) {
             (None, _) => (Sender::Driver(key), None),
-            // About itself; nobody asks himself.
+            // About itself: a driver does not send requests to itself.
             (_, Some(device)) if route.devices.contains(&device) => {
                 (Sender::Driver(key), Some(device))
             }
@@ -411,12 +408,12 @@ impl Router {
         })
     }
 
-    /// Whether somebody has this id.
+    /// Whether a client or driver has this id.
     pub fn knows(&self, id: ClientId) -> bool {
         self.running.contains_key(&id) || self.clients.client(id).is_some()
     }
 
-    /// Whether the frames of a driver are copied from now on.
+    /// Sets whether the frames of a driver are copied.
     pub fn set_tapped(&mut self, key: DriverKey, tapped: bool) {
         if let Some(route) = self.routes.get_mut(&key) {
             route.tapped = tapped;
@@ -428,7 +425,7 @@ impl Router {
         self.routes.get(&key)
     }
 
-    /// What waits for one driver, for the shell to write.
+    /// The queue of a driver, for the shell to write.
     pub fn queue_mut(&mut self, key: DriverKey) -> Option<&mut Queue> {
         self.routes.get_mut(&key).map(|route| &mut route.queue)
     }
@@ -438,7 +435,7 @@ impl Router {
         self.devices.get(&device).copied()
     }
 
-    /// A driver whose queue has something new; each is named once.
+    /// The next driver with new frames; each driver is returned once.
     pub fn poll_dirty(&mut self) -> Option<DriverKey> {
         let key = self.dirty.pop()?;
         if let Some(route) = self.routes.get_mut(&key) {
@@ -447,17 +444,17 @@ impl Router {
         Some(key)
     }
 
-    /// A driver that leaves more life-cycle frames unread than it may.
+    /// The next driver that leaves too many life-cycle frames unread.
     pub fn poll_deaf(&mut self) -> Option<DriverKey> {
         self.deaf.pop()
     }
 
-    /// A client that has made room for another. Its drivers have been told.
+    /// The next evicted client. Its drivers were already told.
     pub fn poll_evicted(&mut self) -> Option<(Client, RoomFor)> {
         self.evicted.pop()
     }
 
-    /// All that was counted, by queues as well.
+    /// All counters, including those of the queues.
     pub fn totals(&self) -> Counters {
         let mut tally = self.past;
         for route in self.routes.values() {
@@ -472,7 +469,7 @@ impl Router {
         totals
     }
 
-    /// Frames that wait for drivers now.
+    /// The number of frames that wait for drivers.
     pub fn waiting(&self) -> u64 {
         let waiting = |route: &Route| route.queue.len() as u64;
         self.routes.values().map(waiting).sum()
@@ -481,7 +478,7 @@ impl Router {
     fn can_be_answered(&self, from: SocketAddr) -> Result<(), Drop> {
         let nowhere = match from.ip() {
             IpAddr::V4(v4) => v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast(),
-            // IPv4 has sockets of its own, so an IPv4 address never comes this way.
+            // IPv4 has its own sockets, so IPv4 addresses never come this way.
             IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => return Err(Drop::DatagramForged),
             IpAddr::V6(v6) => v6.is_unspecified() || v6.is_multicast(),
         };
@@ -491,7 +488,7 @@ impl Router {
         Ok(())
     }
 
-    /// A reply or publication: one copy to each client that the header names.
+    /// Passes on a reply or publication: one copy to each client in the header.
     fn deliver(
         &mut self,
         now: Instant,
@@ -513,7 +510,7 @@ impl Router {
                 if dropped.is_power_of_two() {
                     let named = named.map_or("none".into(), |device| device.to_string());
                     warn!(driver = %several[0], named, dropped,
-                        "a driver of several devices must name one of them in its answers");
+                        "a driver with several devices must name one of them in its answers");
                 }
                 return;
             }
@@ -568,7 +565,7 @@ impl Router {
         self.push_from(key, None, lane, header, message);
     }
 
-    /// The same, of a client of a host.
+    /// The same, for a client of a host.
     fn push_from(
         &mut self,
         key: DriverKey,
@@ -584,8 +581,7 @@ impl Router {
             header: header.as_slice(),
             message,
         };
-        // It fits: messages were measured when they came in, headers of ours
-        // are short.
+        // It fits: messages were measured on arrival, and our own headers are short.
         if route.queue.push_from(host, lane, frame).is_ok() {
             route.traffic.bytes_in += frame.wire_len() as u64;
             if route.tapped {
@@ -618,7 +614,7 @@ impl Router {
         id
     }
 
-    /// The next id that nobody has: upwards from 1, and around.
+    /// The next free id: upwards from 1, then again from the start.
     fn free_id(&mut self) -> ClientId {
         loop {
             let id = ClientId(self.next_id);
@@ -630,22 +626,21 @@ impl Router {
     }
 }
 
-/// Clients that one frame names again. Old drivers name a client once for each time that it
-/// has subscribed, and the original mediator sent each copy.
+/// Detects clients that one frame names again. Old drivers name a client once per subscription,
+/// and the original mediator sent each copy.
 #[derive(Default)]
 struct Repeats {
-    /// The last id, as long as each was greater than the one before. That is how most drivers
-    /// keep their subscribers, and then none is named again.
+    /// The last id, as long as ids ascend. Most drivers keep their subscribers sorted; then
+    /// there are no repetitions.
     last: Option<ClientId>,
-    /// All ids so far, once one was not.
+    /// All ids so far, once they did not ascend.
     seen: Option<Set<ClientId>>,
     allowed: usize,
     refused: u64,
 }
 
 impl Repeats {
-    /// Whether the next id that a frame names gets a copy; `before` are those that it has
-    /// named so far.
+    /// Whether the next id in a frame gets a copy. `before` are the previous ids.
     fn allow<I: Iterator<Item = ClientId>>(
         &mut self,
         id: ClientId,
@@ -666,7 +661,7 @@ impl Repeats {
     }
 }
 
-/// The device of a header, unless that is the mediator itself.
+/// The device in a header, unless it is the mediator itself.
 fn other_device(header: &Header<'_>) -> Option<Device> {
     header
         .device()

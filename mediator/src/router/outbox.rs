@@ -1,7 +1,7 @@
-//! Datagrams on their way out, as plain data. PURE.
+//! Outgoing datagrams as plain data. PURE.
 //!
-//! The router writes each frame once, however many clients it goes to; the
-//! shell sends all entries and clears the box.
+//! The router writes each frame once for any number of clients; the shell sends all entries and
+//! clears the outbox.
 
 use std::iter;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use amber_proto::frame::PartTooLong;
 use super::Place;
 use crate::limits;
 
-/// Where a client is: its address, and which of our sockets it talks to.
+/// The address of a client, and the socket of ours that it uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientAddress {
     /// Index of our socket.
@@ -22,34 +22,34 @@ pub struct ClientAddress {
     pub address: SocketAddr,
 }
 
-/// Datagrams on their way out.
+/// Outgoing datagrams.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
     datagrams: Vec<(Place, Written)>,
 }
 
-/// Datagrams in a row for one client, all as long as the first but for the
-/// last, which may be shorter: what the system can cut apart by itself.
+/// Consecutive datagrams for one client with the same length; only the last may be shorter. The
+/// system can split them itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run<'a> {
-    /// Whose they are.
+    /// The client.
     pub to: Place,
-    /// All of them, one behind the other.
+    /// All datagrams, one after the other.
     pub bytes: &'a [u8],
-    /// Where to cut: the length of the first.
+    /// The length of the first datagram.
     pub segment: usize,
 }
 
 impl<'a> Run<'a> {
-    /// How many datagrams it has.
-    #[allow(clippy::len_without_is_empty)] // There is no run without one.
+    /// The number of datagrams.
+    #[allow(clippy::len_without_is_empty)] // It is never empty.
     pub fn len(&self) -> usize {
         self.bytes.len().div_ceil(self.segment)
     }
 }
 
-/// How many of the first ones make a run.
+/// The number of datagrams at the start that form a run.
 fn run_len(datagrams: &[(Place, Written)], most: usize) -> usize {
     let Some((to, first)) = datagrams.first() else {
         return 0;
@@ -71,7 +71,7 @@ fn run_len(datagrams: &[(Place, Written)], most: usize) -> usize {
     1 + more.take_while(|pair| goes_on(pair)).count()
 }
 
-/// A frame in the outbox: where its bytes are.
+/// The place of a frame's bytes in the outbox.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     start: u32,
@@ -94,7 +94,7 @@ impl Outbox {
     /// # Errors
     /// A part is longer than 32 767 bytes.
     pub fn write(&mut self, header: &[u8], message: &[u8]) -> Result<Written, PartTooLong> {
-        // What one turn can bring is bounded far below four gigabytes.
+        // The output of one turn is far below four gigabytes.
         let start = self.bytes.len() as u32;
         Frame { header, message }.encode(&mut self.bytes)?;
         let end = self.bytes.len() as u32;
@@ -106,15 +106,15 @@ impl Outbox {
         self.datagrams.push((to.into(), *frame));
     }
 
-    /// What is to be sent, in order.
+    /// All datagrams, in order.
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = (ClientAddress, &[u8])> {
         self.datagrams
             .iter()
             .map(|(to, frame)| ((*to).into(), &self.bytes[frame.range()]))
     }
 
-    /// The datagram with a number, and those after it that one system call can send
-    /// together with it; at most `most`.
+    /// The run that starts at this datagram: it and those after it that one system call can
+    /// send together, at most `most`.
     pub fn run_at(&self, number: usize, most: usize) -> Option<Run<'_>> {
         let rest = self.datagrams.get(number..)?;
         let run = &rest[..run_len(rest, most)];
@@ -126,7 +126,7 @@ impl Outbox {
         })
     }
 
-    /// All of them, run by run.
+    /// All datagrams, as runs.
     pub fn runs(&self, most: usize) -> impl Iterator<Item = Run<'_>> {
         let mut next = 0;
         iter::from_fn(move || {
@@ -136,13 +136,13 @@ impl Outbox {
         })
     }
 
-    /// Whether there is nothing to send and nothing to forget: a frame may have
-    /// been written for clients that turned out to be unknown.
+    /// Whether there is nothing to send or clear. A frame may have been written for clients
+    /// that turned out to be unknown.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Forgets everything, once it is sent.
+    /// Clears the outbox after sending.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.datagrams.clear();
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Ports and lengths of messages in, ports and lengths of runs out.
+    /// Input: ports and lengths of messages. Output: ports and lengths of runs.
     fn check(datagrams: &[(u16, usize)], most: usize, runs: &[(u16, &[usize])]) {
         let mut outbox = Outbox::default();
         for (port, bytes) in datagrams {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_one_length_for_one_client_make_a_run() {
+    fn consecutive_datagrams_of_one_length_for_one_client_form_a_run() {
         check(&[], 9, &[]);
         check(&[(1, 50)], 9, &[(1, &[50])]);
         check(
@@ -194,7 +194,7 @@ mod tests {
             9,
             &[(1, &[50]), (2, &[50]), (1, &[50])],
         );
-        // A shorter one ends it, a longer one cannot be part of it.
+        // A shorter datagram ends a run, a longer one cannot be part of it.
         check(
             &[(1, 50), (1, 40), (1, 40)],
             9,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_on_this_machine_may_have_long_datagrams() {
+    fn runs_to_this_machine_may_have_long_datagrams() {
         for (ip, runs) in [
             ("127.0.0.9", 1),
             ("::1", 1),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn one_frame_to_many_is_written_once_and_makes_no_run() {
+    fn one_frame_to_many_clients_is_written_once_and_forms_no_run() {
         let mut outbox = Outbox::default();
         let frame = outbox.write(&[], b"x").unwrap();
         for port in [1, 1, 2] {

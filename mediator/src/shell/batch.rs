@@ -1,10 +1,9 @@
-//! One call for many datagrams in, with how the system has merged them, and how many it
-//! has dropped. IO.
+//! Receives many datagrams with one system call, and reads how the system merged them and how
+//! many it dropped. IO.
 //!
-//! The wrappers of `recvmmsg` that we know give room for control messages once,
-//! and not again, so that only the first batch would say what was merged; of what was
-//! dropped there is none. Hence this module has unsafe code. Preparing a call costs
-//! less, too.
+//! The known wrappers of `recvmmsg` provide space for control messages only once, so only the
+//! first batch would tell how datagrams were merged. No wrapper gives the number of dropped
+//! datagrams. Hence this module has unsafe code, which also makes each call cheaper.
 
 #![allow(unsafe_code)]
 
@@ -22,19 +21,19 @@ use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use super::udp::to_std;
 use crate::limits::DATAGRAMS_PER_TURN;
 
-/// Room for any datagram, and for all that the system merges.
+/// The size of one buffer: any datagram, or any number of merged ones.
 const BUFFER: usize = 1 << 16;
 
-/// What one call has brought, and room for the next.
+/// The result of one call, and the buffers for the next.
 pub(super) struct Batch {
-    /// Zeroed pages cost nothing until a datagram needs them.
+    /// Zeroed pages cost nothing until they are used.
     bytes: Vec<u8>,
     slots: Vec<Slot>,
     headers: Vec<libc::mmsghdr>,
     count: usize,
 }
 
-/// What the system writes for one of them, beside the bytes.
+/// What the system writes for each datagram besides the bytes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Slot {
@@ -43,7 +42,7 @@ struct Slot {
     bytes: libc::iovec,
 }
 
-/// Room for one control message with a number, laid out as the system does.
+/// Space for one control message with a number, in the system's layout.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Control {
@@ -72,7 +71,7 @@ impl Batch {
         }
     }
 
-    /// Takes what is there, at most so many, and never waits. Says how many.
+    /// Receives at most `room` datagrams without waiting. Returns their number.
     pub(super) fn receive(&mut self, socket: &UdpSocket, room: usize) -> io::Result<usize> {
         self.count = 0;
         let room = room.min(self.headers.len());
@@ -107,8 +106,8 @@ impl Batch {
         Ok(self.count)
     }
 
-    /// What the last call has brought: who sent it, the bytes, and the length of
-    /// each datagram in them; the last one may be shorter.
+    /// The result of the last call: sender, bytes, and the length of each merged datagram; the
+    /// last one may be shorter.
     pub(super) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8], usize)> {
         let all = self.headers.iter().zip(&self.slots);
         let all = all.zip(self.bytes.chunks_exact(BUFFER)).take(self.count);
@@ -120,7 +119,7 @@ impl Batch {
             let address = unsafe {
                 SockaddrStorage::from_raw(slot.address.as_ptr().cast(), Some(header.msg_namelen))
             };
-            // The system has set it to the length of what it has written there.
+            // The system has set this to the length that it has written.
             let has_control = header.msg_controllen > 0;
             let merged = slot.control.segment().filter(|_| has_control);
             Some((to_std(&address?)?, bytes, merged.unwrap_or(BUFFER)))
@@ -128,8 +127,8 @@ impl Batch {
     }
 }
 
-/// How many datagrams the system has dropped at a socket, modulo 2^32: there was no room,
-/// or they were damaged. Linux says it since 4.12 (`SO_MEMINFO`).
+/// The number of datagrams that the system has dropped at a socket, modulo 2^32, because its
+/// buffer was full or they were damaged. Linux reports it since 4.12 (`SO_MEMINFO`).
 #[cfg(target_os = "linux")]
 pub(super) fn dropped(socket: &UdpSocket) -> Option<u32> {
     let mut numbers = [0_u32; libc::SK_MEMINFO_DROPS as usize + 1];
@@ -156,7 +155,7 @@ pub(super) fn dropped(_: &UdpSocket) -> Option<u32> {
 }
 
 impl Control {
-    /// How long each of the datagrams is that the system has merged.
+    /// The length of each of the merged datagrams.
     #[cfg(target_os = "linux")]
     fn segment(&self) -> Option<usize> {
         let Self { header, number } = self;

@@ -1,13 +1,13 @@
-//! Datagrams out, as many as possible with one system call. IO.
+//! Sends datagrams, as many as possible with one system call. IO.
 //!
-//! Several datagrams for one client leave as one that the system cuts apart
-//! (UDP segmentation offload), which takes the way through the network stack
-//! only once; those for different clients leave with one `sendmmsg`.
+//! Several datagrams for one client are sent as one, which the system splits (UDP segmentation
+//! offload); so they pass the network stack only once. Datagrams for different clients are sent
+//! with one `sendmmsg`.
 //!
-//! There are several sockets, because the system gives each one send buffer, which a slow
-//! link or an address that does not answer fills: one for programs on this machine, one for
-//! each host on the network that is in use ([`Lanes`]), and one for all addresses that may
-//! not exist ([`Whereabouts::Unresolved`]). A full buffer costs those who share it.
+//! There are several sockets, because each has its own send buffer, which a slow link or an
+//! unanswering address can fill: one socket for programs on this machine, one for each active
+//! host on the network ([`Lanes`]), and one for all addresses that may not exist
+//! ([`Whereabouts::Unresolved`]). A full buffer affects only those that share it.
 
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
@@ -30,11 +30,11 @@ use crate::limits::{DATAGRAMS_PER_TURN, HOST_LANES, SEGMENTS, SEND_TRIES};
 use crate::links::Whereabouts;
 use crate::router::{ClientAddress, Outbox, Place, Run, Unreachable};
 
-/// Sends batches.
+/// Sends the contents of the outbox.
 pub(super) struct Sender {
     v4: MultiHeaders<SockaddrIn>,
     v6: MultiHeaders<SockaddrIn6>,
-    /// How many datagrams the system may be given as one.
+    /// How many datagrams the system may merge.
     segments: usize,
     outlets: Vec<Outlet>,
     neighbours: Neighbours,
@@ -45,11 +45,11 @@ struct Outlet {
     /// In the order of [`Lane`].
     sockets: Vec<UdpSocket>,
     lanes: Lanes,
-    /// Which of them were full in this turn; a bit for each.
+    /// The sockets that were full in this turn; one bit for each.
     full: u32,
 }
 
-/// One sending socket of one outlet.
+/// One sending socket of one listening address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Way {
     outlet: usize,
@@ -63,7 +63,7 @@ const DOUBTFUL: usize = 1;
 /// The first lane for hosts on the network.
 const HOSTS: usize = 2;
 
-// A bit for each lane.
+// One bit for each lane.
 const _: () = assert!(HOSTS + HOST_LANES <= u32::BITS as usize);
 
 impl From<Outlets> for Outlet {
@@ -79,7 +79,7 @@ impl From<Outlets> for Outlet {
 }
 
 impl Sender {
-    /// One that has these sockets, in the order of the addresses that we listen on.
+    /// A sender with these sockets, in the order of the listening addresses.
     pub(super) fn new(outlets: Vec<Outlets>) -> Self {
         Self {
             v4: MultiHeaders::preallocate(DATAGRAMS_PER_TURN, None),
@@ -94,20 +94,20 @@ impl Sender {
         }
     }
 
-    /// All sending sockets, each with the index of the address that it belongs to. Errors that
-    /// the network reports come to any of them.
+    /// All sending sockets, each with the index of its listening address. Network errors arrive
+    /// at any of them.
     pub(super) fn sockets(&self) -> impl Iterator<Item = (u8, &UdpSocket)> {
         let outlets = (0..=u8::MAX).zip(&self.outlets);
         outlets.flat_map(|(index, outlet)| outlet.sockets.iter().map(move |socket| (index, socket)))
     }
 
-    /// The socket with that number in [`Sender::sockets`].
+    /// The socket with this number in [`Sender::sockets`].
     pub(super) fn socket_at(&self, number: usize) -> Option<(u8, &UdpSocket)> {
         self.sockets().nth(number)
     }
 
-    /// Sends everything, in order, and never waits: what the system does not take is
-    /// dropped and counted. Returns the addresses to which there is no way at the moment.
+    /// Sends everything in order, without waiting. Datagrams that the system does not take are
+    /// dropped and counted. Returns the unreachable addresses.
     pub(super) fn send(&mut self, outbox: &Outbox, counters: &mut Counters) -> Vec<ClientAddress> {
         let mut unreachable = Vec::new();
         let mut clock = Clock::default();
@@ -133,7 +133,7 @@ impl Sender {
                     tries = 0;
                 }
                 Err(Errno::EINTR) => {}
-                // The buffer of this socket is full. What others send does not matter to it.
+                // The buffer of this socket is full, which does not affect the others.
                 Err(Errno::EAGAIN) => {
                     let outlet = &mut self.outlets[way.outlet];
                     outlet.full |= 1 << way.lane;
@@ -141,28 +141,29 @@ impl Sender {
                         outlet.lanes.note_full(clock.now(), lane);
                     }
                 }
-                // The queue of a network card is full. The next datagram may leave by another.
+                // The queue of a network card is full. The next datagram may use another.
                 Err(Errno::ENOBUFS) => {
                     counters.drop_many(Drop::SendBufferFull, run.len() as u64);
                     next += run.len();
                     tries = 0;
                 }
-                // This network card, or this link, or this system cannot do it.
+                // The network card, the link or the system cannot do it.
                 Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE)) if run.len() > 1 => {
                     debug!(%error, "datagrams are sent one by one from now on");
                     self.segments = 1;
                 }
-                // Most likely another address refused something earlier, which is told only
-                // once. This datagram is not lost by it.
+                // Most likely this error concerns an earlier datagram to another address, and
+                // is reported only once. This datagram is sent again.
                 Err(_) if tries + 1 < SEND_TRIES => {
                     counters.count(Count::SendsRepeated);
                     tries += 1;
                 }
-                // This address cannot be reached; the others can.
+                // This address is unreachable; the others are not affected.
                 Err(error) => {
                     counters.drop_many(Drop::SendFailed, run.len() as u64);
                     debug!(%error, "a datagram could not be sent");
-                    // A refusal cannot be told so soon: it is another's.
+                    // A closed port cannot be reported that soon: that error concerns another
+                    // address.
                     if errors::classify(error) == Some(Unreachable::NoRoute) {
                         unreachable.push(run.to.into());
                     }
@@ -174,8 +175,7 @@ impl Sender {
         unreachable
     }
 
-    /// The socket by which a datagram leaves. `None` only if there is no such listening
-    /// address.
+    /// The socket for a datagram. `None` only if there is no such listening address.
     fn way(&mut self, clock: &mut Clock, to: Place) -> Option<Way> {
         let index = usize::from(to.socket());
         let outlet = self.outlets.get_mut(index)?;
@@ -195,9 +195,9 @@ impl Sender {
         })
     }
 
-    /// Sends the run that begins with the datagram `next`, or it and as many of the
-    /// following ones as are single datagrams that leave by the same socket. Returns how many
-    /// datagrams the system has taken, from the first one on.
+    /// Sends the run that begins with the datagram `next`, or that datagram and the following
+    /// single ones that use the same socket. Returns the number of datagrams that the system
+    /// has taken, from the first one on.
     fn send_some(
         &mut self,
         clock: &mut Clock,
@@ -209,7 +209,7 @@ impl Sender {
         if run.len() > 1 {
             return send_run(self.socket(way), run).map(|()| run.len());
         }
-        // Most turns have one datagram, for which nothing is prepared.
+        // Most turns have one datagram, which needs no preparation.
         let Some(second) = self.single_at(clock, way, outbox, next + 1) else {
             return send_one(self.socket(way), run).map(|()| 1);
         };
@@ -225,14 +225,14 @@ impl Sender {
         }
         let (bytes, places) = (&bytes[..count], &places[..count]);
         let socket = &self.outlets[way.outlet].sockets[way.lane];
-        // A socket has addresses of one kind.
+        // A socket has addresses of one family.
         match run.to.address() {
             SocketAddr::V4(_) => send_many(socket, &mut self.v4, bytes, places, v4),
             SocketAddr::V6(_) => send_many(socket, &mut self.v6, bytes, places, v6),
         }
     }
 
-    /// The datagram with a number, if it is a single one that leaves by this socket.
+    /// The datagram with this number, if it is a single one that uses this socket.
     fn single_at<'a>(
         &mut self,
         clock: &mut Clock,
@@ -249,7 +249,7 @@ impl Sender {
     }
 }
 
-/// The time, asked once at most, and only for destinations on the network.
+/// The time, read at most once, and only for destinations on the network.
 #[derive(Default)]
 struct Clock(Option<Instant>);
 
@@ -273,8 +273,8 @@ fn v6(address: SocketAddr) -> Option<SockaddrIn6> {
     }
 }
 
-/// Sends single datagrams with one call, at most [`DATAGRAMS_PER_TURN`]. Nothing is allocated
-/// for it: when this comes after a pause, all memory that is touched is cold.
+/// Sends single datagrams with one call, at most [`DATAGRAMS_PER_TURN`]. It allocates nothing,
+/// because after a pause all memory that it touches is cold.
 fn send_many<A: SockaddrLike + Copy>(
     socket: &UdpSocket,
     headers: &mut MultiHeaders<A>,
@@ -294,15 +294,14 @@ fn send_many<A: SockaddrLike + Copy>(
     Ok(sent.count().max(1))
 }
 
-/// Sends a single datagram, which is what most turns have: the call for many
-/// has more to prepare.
+/// Sends one datagram, as most turns do: the call for several needs more preparation.
 fn send_one(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
     let to = SockaddrStorage::from(run.to.address());
     let flags = MsgFlags::MSG_DONTWAIT;
     sendto(socket.as_raw_fd(), run.bytes, &to, flags).map(drop)
 }
 
-/// Sends datagrams as one that the system cuts apart.
+/// Sends datagrams as one that the system splits.
 #[cfg(target_os = "linux")]
 fn send_run(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
     use nix::sys::socket::ControlMessage;
@@ -334,7 +333,7 @@ mod tests {
     use super::super::udp::{Listener, listen};
     use super::*;
 
-    /// A sender that has one listening address, and the sockets that receive there.
+    /// A sender with one listening address, and the receiving sockets.
     fn sender(ip: IpAddr) -> Option<(Sender, Receiving)> {
         let Ok(Listener {
             outlets, receiving, ..
@@ -356,7 +355,7 @@ mod tests {
         (peer, ClientAddress { socket: 0, address })
     }
 
-    /// Datagrams to closed ports between datagrams to a live one.
+    /// Sends datagrams to closed ports between datagrams to an open one.
     fn closed_ports_cost_others_nothing(ip: IpAddr) {
         const ROUNDS: usize = 100;
         let Some((mut sender, receiving)) = sender(ip) else {
@@ -406,8 +405,7 @@ mod tests {
         closed_ports_cost_others_nothing(Ipv6Addr::LOCALHOST.into());
     }
 
-    /// Sends datagrams, each for one of two peers and of some length; they
-    /// arrive as they were, and in order.
+    /// Sends datagrams of these lengths to two peers. They arrive unchanged and in order.
     fn check(sender: &mut Sender, ip: IpAddr, datagrams: &[(usize, usize)]) {
         let peers = [peer(ip), peer(ip)];
         let (mut outbox, mut counters) = (Outbox::default(), Counters::default());
@@ -427,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_cut_apart_by_the_system() {
+    fn runs_are_split_by_the_system() {
         let length = |i: usize| if i.is_multiple_of(17) { 300 } else { 50 };
         let datagrams: Vec<_> = (0..100).map(|i| (i / 40 % 2, length(i))).collect();
         for ip in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
@@ -441,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn each_leaves_by_its_own_socket_and_in_order() {
+    fn datagrams_use_their_own_socket_and_stay_in_order() {
         const COUNT: u8 = 200;
         let ip = Ipv4Addr::LOCALHOST.into();
         let listeners = [(); 2].map(|()| listen((ip, 0).into()).unwrap());
@@ -450,7 +448,7 @@ mod tests {
         let outlets = listeners.into_iter().map(|listener| listener.outlets);
         let (mut sender, mut counters) = (Sender::new(outlets.collect()), Counters::default());
         let mut outbox = Outbox::default();
-        // Now and then two in a row for one client make a run.
+        // Sometimes two consecutive datagrams for one client form a run.
         let way = |number: u8| (usize::from(number % 3 % 2), number / 5 % 2);
         for number in 0..COUNT {
             let frame = outbox.write(&[], &[number]).unwrap();
@@ -471,10 +469,10 @@ mod tests {
     }
 
     #[test]
-    fn a_system_that_cannot_cut_is_not_asked_again() {
+    fn a_system_that_cannot_split_is_not_asked_again() {
         let ip = Ipv4Addr::LOCALHOST.into();
         let (mut sender, _receiving) = sender(ip).unwrap();
-        // More than any Linux takes.
+        // More than any Linux version accepts.
         sender.segments = 1000;
         for _ in 0..2 {
             check(&mut sender, ip, &[(0, 20); 150]);

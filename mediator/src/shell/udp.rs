@@ -1,4 +1,4 @@
-//! Sockets, and datagrams in, many with one system call. IO.
+//! Opens sockets, and receives many datagrams with one system call. IO.
 
 use std::io;
 use std::net::{self, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -17,17 +17,16 @@ use crate::limits::{
 };
 use crate::origin::Reach;
 
-/// The sockets of one address that the mediator listens on; all have the same address and
-/// port.
+/// The sockets of one listening address; all have the same address and port.
 pub(super) struct Listener {
     pub(super) address: SocketAddr,
-    /// What comes in, and by which way.
+    /// The receiving sockets, and which datagrams reach them.
     pub(super) receiving: Vec<(UdpSocket, Reach)>,
     pub(super) outlets: Outlets,
 }
 
-/// The sockets that send. They are many, so that no destination takes the room in the send
-/// buffer that others need: see [`Lanes`](crate::lanes::Lanes).
+/// The sending sockets. There are several, so that no destination fills the send buffer that
+/// others need: see [`Lanes`](crate::lanes::Lanes).
 pub(super) struct Outlets {
     /// To programs on this machine.
     pub(super) local: net::UdpSocket,
@@ -37,9 +36,9 @@ pub(super) struct Outlets {
     pub(super) hosts: Vec<net::UdpSocket>,
 }
 
-/// Takes an address, with all sockets for it. They are not watched yet.
+/// Opens all sockets for an address. They are not watched yet.
 pub(super) fn listen(address: SocketAddr) -> io::Result<Listener> {
-    // This one shares the address with nobody: an address in use is an error.
+    // Not shared with other programs: an address in use is an error.
     let first = open(address, SOCKET_BUFFER_BYTES)?;
     first.bind(&address.into())?;
     let address = first.local_addr()?.as_socket().unwrap_or(address);
@@ -50,7 +49,7 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<Listener> {
     }
 }
 
-/// One socket that does everything, where sockets cannot share an address.
+/// One socket for everything, where sockets cannot share an address.
 fn alone(socket: socket2::Socket, address: SocketAddr) -> io::Result<Listener> {
     merge(&socket);
     let socket = net::UdpSocket::from(socket);
@@ -68,9 +67,9 @@ fn alone(socket: socket2::Socket, address: SocketAddr) -> io::Result<Listener> {
 
 /// Sockets that share an address, as a *reuseport group* of Linux (since 4.6).
 ///
-/// A small program in the system picks the socket for each datagram: the first of the group
-/// for what comes from the network, the second for what comes from this machine. The others
-/// only send. What the network says of addresses that do not answer comes to any of them.
+/// A small program in the kernel selects the socket for each datagram: the first of the group
+/// for datagrams from the network, the second for those from this machine. The others only
+/// send. Network errors arrive at any of them.
 #[cfg(target_os = "linux")]
 mod group {
     use nix::libc;
@@ -83,7 +82,7 @@ mod group {
     /// The loopback interface of every Linux.
     const LOOPBACK: &str = "lo";
 
-    /// Opens the group, while `first` keeps others from the address.
+    /// Opens the group, while `first` reserves the address.
     pub(super) fn open(first: &socket2::Socket, address: SocketAddr) -> io::Result<Listener> {
         first.set_reuse_address(true)?;
         let mut members = Vec::new();
@@ -109,7 +108,7 @@ mod group {
                 .map(|_| join(SOCKET_BUFFER_BYTES).map(Into::into))
                 .collect::<io::Result<_>>()?,
         };
-        // From now on the address is in use for everybody else.
+        // From now on the address is in use for all other programs.
         for member in members {
             member.set_reuse_address(false)?;
         }
@@ -124,7 +123,7 @@ mod group {
         })
     }
 
-    /// Has the system pick the second socket of the group for datagrams that come by the
+    /// Makes the system select the second socket of the group for datagrams that come by the
     /// loopback interface, and the first one for all others.
     fn pick_by_interface(member: &socket2::Socket) -> io::Result<()> {
         let loopback = if_nametoindex(LOOPBACK)?;
@@ -166,19 +165,19 @@ fn open(address: SocketAddr, send_buffer_bytes: usize) -> io::Result<socket2::So
         Some(Protocol::UDP),
     )?;
     if address.is_ipv6() {
-        // IPv4 has sockets of its own.
+        // IPv4 has its own sockets.
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
-    // The system grants what it allows; less than asked for is no error.
+    // The system grants what it allows; less than requested is not an error.
     socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
     socket.set_send_buffer_size(send_buffer_bytes)?;
     errors::keep(&socket, address.is_ipv6())?;
     Ok(socket)
 }
 
-/// Asks the system to hand over in one piece what one client has sent in a row, and
-/// network card or loopback have not cut apart. Linux before 5.0 does not know it.
+/// Makes the system return consecutive datagrams of one client together, if the network card or
+/// loopback has not split them. Linux before 5.0 does not support this.
 #[cfg(target_os = "linux")]
 fn merge(socket: &socket2::Socket) {
     use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
@@ -188,37 +187,38 @@ fn merge(socket: &socket2::Socket) {
 #[cfg(not(target_os = "linux"))]
 fn merge(_: &socket2::Socket) {}
 
-/// Whether the system has granted less than half of the receive buffer that it was asked
-/// for. Linux doubles what it grants, for its own needs.
+/// Whether the system has granted less than half of the requested receive buffer. Linux doubles
+/// the value for its own needs.
 pub(super) fn has_little_room(socket: &UdpSocket) -> bool {
     let granted = socket2::SockRef::from(socket).recv_buffer_size();
     granted.is_ok_and(|bytes| bytes < SOCKET_BUFFER_BYTES)
 }
 
-/// What is left in a socket.
+/// Whether a socket may have more datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// The batch was short: it has emptied the socket.
+    /// No more: the batch was not full.
     Nothing,
-    /// There was no room for more.
+    /// Unknown: the batch was full.
     Unknown,
 }
 
 /// Receives batches from one socket.
 pub(super) struct Receiver {
-    /// How many there is room for: preparing it costs time, too, so it is twice
-    /// as many as came last.
+    /// The size of the next batch. Preparing it takes time, so it is twice the size of the last
+    /// result.
     room: usize,
-    /// How many came last.
+    /// The number of datagrams in the last batch.
     last: usize,
-    /// The system wakes us when something comes.
+    /// The system reports new datagrams.
     watched: bool,
-    /// How many the system has dropped, as far as is known, and since when.
+    /// The number of datagrams that the system has dropped, as far as known, and the time of
+    /// the last query.
     dropped: u32,
     looked: Option<Instant>,
 }
 
-/// The least of [`Receiver::room`], unless they are merged.
+/// The minimum of [`Receiver::room`], unless datagrams are merged.
 const ROOM: usize = 4;
 
 impl Receiver {
@@ -232,9 +232,8 @@ impl Receiver {
         }
     }
 
-    /// A socket with much to do is not watched, but looked at in each turn until it
-    /// is empty: of a watched one the system also notes, for each datagram that
-    /// has left, that there is room for another.
+    /// A busy socket is not watched, but read in each turn until it is empty. For a watched
+    /// socket the system also reports, for each datagram sent, that there is space for another.
     pub(super) fn adjust_watch(
         &mut self,
         registry: &Registry,
@@ -245,7 +244,7 @@ impl Receiver {
             registry.deregister(socket)?;
             self.watched = false;
         } else if !self.watched && self.last == 0 {
-            // What has come meanwhile wakes us at once.
+            // Datagrams that have arrived since then are reported at once.
             registry.register(socket, token, Interest::READABLE)?;
             self.watched = true;
         }
@@ -256,8 +255,8 @@ impl Receiver {
         self.watched
     }
 
-    /// How many datagrams the system has dropped since this was last found out; it is
-    /// looked for every [`LOST_LOOK`] at most.
+    /// The number of datagrams that the system has dropped since the last query; there is at
+    /// most one query per [`LOST_LOOK`].
     pub(super) fn newly_lost(&mut self, now: Instant, socket: &UdpSocket) -> u64 {
         let recently = |looked| now.duration_since(looked) < LOST_LOOK;
         if self.looked.is_some_and(recently) {
@@ -271,9 +270,8 @@ impl Receiver {
         dropped.wrapping_sub(before).into()
     }
 
-    /// Takes what is there: about [`DATAGRAMS_PER_TURN`]. How many the system has
-    /// merged is known only afterwards, so it may once be many times as many; the
-    /// next batch is smaller then.
+    /// Receives about [`DATAGRAMS_PER_TURN`] datagrams. Merged datagrams are counted only
+    /// afterwards, so one batch may have many times as many; then the next batch is smaller.
     pub(super) fn receive(
         &mut self,
         batch: &mut Batch,
@@ -284,7 +282,7 @@ impl Receiver {
         let count = batch.receive(socket, self.room)?;
         let mut datagrams = 0;
         for (from, bytes, segment) in batch.iter() {
-            // One without bytes is one all the same.
+            // An empty datagram counts, too.
             let (first, others) = bytes.split_at(segment.min(bytes.len()));
             each(from, first);
             datagrams += 1;
@@ -323,14 +321,14 @@ mod tests {
     use super::super::neighbours::own_addresses;
     use super::*;
 
-    /// A socket that gets what programs on this machine send.
+    /// A socket that receives from programs on this machine.
     fn bind(ip: &str) -> io::Result<UdpSocket> {
         let listener = listen((ip.parse::<std::net::IpAddr>().unwrap(), 0).into())?;
         Ok(listener.receiving.into_iter().next_back().unwrap().0)
     }
 
     #[test]
-    fn an_address_is_in_use_for_everybody_else() {
+    fn an_address_is_in_use_for_other_programs() {
         for ip in ["127.0.0.1", "0.0.0.0", "::1", "::"] {
             let ip: IpAddr = ip.parse().unwrap();
             let Ok(listener) = listen((ip, 0).into()) else {
@@ -348,7 +346,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_programs_on_this_machine_send_comes_to_the_local_socket_and_no_other() {
+    fn local_datagrams_arrive_only_at_the_local_socket() {
         let Listener {
             address,
             mut receiving,
@@ -361,7 +359,7 @@ mod tests {
         assert!(own.iter().any(IpAddr::is_loopback));
         let (mut receiver, mut batch) = (Receiver::new(), Batch::new());
         for ip in own {
-            // Many ports: the system must not choose by them.
+            // Many ports, because the system must not select by port.
             for _ in 0..50 {
                 let peer = net::UdpSocket::bind((ip, 0)).unwrap();
                 peer.send_to(b"x", (ip, address.port())).unwrap();
@@ -379,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_leaves_what_is_too_much_for_it() {
+    fn a_full_batch_leaves_the_rest() {
         let socket = bind("127.0.0.1").unwrap();
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let count = 3 * DATAGRAMS_PER_TURN + 1;
@@ -409,7 +407,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_the_system_drops_is_known() {
+    fn dropped_datagrams_are_counted() {
         let socket = bind("127.0.0.1").unwrap();
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let (mut receiver, mut batch) = (Receiver::new(), Batch::new());
@@ -422,7 +420,7 @@ mod tests {
                 let to = socket.local_addr().unwrap();
                 assert_eq!(peer.send_to(&[1; 60_000], to).unwrap(), 60_000);
             }
-            // Not so soon again.
+            // The next query comes later.
             assert_eq!(receiver.newly_lost(now, &socket), 0);
             now += LOST_LOOK;
             let newly = receiver.newly_lost(now, &socket);
@@ -438,7 +436,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_was_sent_as_one_is_taken_apart() {
+    fn merged_datagrams_are_split_on_arrival() {
         use std::io::IoSlice;
         use std::os::fd::AsRawFd;
 
@@ -452,7 +450,7 @@ mod tests {
             };
             let peers = [(); 2].map(|()| std::net::UdpSocket::bind((ip, 0)).unwrap());
             let to = SockaddrStorage::from(socket.local_addr().unwrap());
-            // By whom, how long each is, and how long all are.
+            // Sender, length of each datagram, and total length.
             let mut expected = Vec::new();
             for (round, (peer, segment, all)) in [
                 (0, 50, 50 * 40),
@@ -496,7 +494,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_was_sent_alone_stays_whole_after_what_was_merged() {
+    fn single_datagrams_stay_whole_after_merged_ones() {
         use std::io::IoSlice;
         use std::os::fd::AsRawFd;
 
@@ -506,7 +504,7 @@ mod tests {
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         peer.connect(socket.local_addr().unwrap()).unwrap();
         let (mut receiver, mut batch) = (Receiver::new(), Batch::new());
-        // Each in the place of the one before.
+        // Each batch reuses the buffers of the previous one.
         let mut receive = || {
             let mut lengths = Vec::new();
             let each = |_, bytes: &[u8]| lengths.push(bytes.len());
