@@ -136,7 +136,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_in_never_a_panic(bytes: Vec<u8>) {
+        fn no_bytes_cause_a_panic(bytes: Vec<u8>) {
             let mut buffer = BytesMut::from(&bytes[..]);
             while let Ok(Some(_)) = FrameCodec.decode(&mut buffer) {}
         }

@@ -222,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_in_never_a_panic(bytes: Vec<u8>) {
+        fn no_bytes_cause_a_panic(bytes: Vec<u8>) {
             let _ = Frame::from_datagram(&bytes);
             let _ = Frame::from_stream(&bytes);
             let _ = check_prefix(&bytes);

@@ -97,7 +97,7 @@ pub(crate) fn run() -> ExitCode {
 }
 
 impl Cli {
-    /// Does what was asked and says how it went.
+    /// Runs the command and reports the result.
     fn run(self) -> ExitCode {
         let options = self.options;
         let result = match self.verb {

@@ -62,7 +62,7 @@ mod tests {
     proptest! {
         /// Compares it with a map that stores its keys.
         #[test]
-        fn it_is_a_map(steps in prop::collection::vec((0u8..20, any::<bool>()), 0..200)) {
+        fn it_behaves_like_a_map(steps in prop::collection::vec((0u8..20, any::<bool>()), 0..200)) {
             let (mut keys, mut index) = (Vec::new(), Index::default());
             let mut model = BTreeMap::new();
             for (key, add) in steps {

@@ -29,7 +29,7 @@ impl fmt::Display for Gone {
             Self::Lost => "no longer answers",
             Self::Unreachable(Unreachable::PortClosed) => "has closed its port",
             Self::Unreachable(Unreachable::NoRoute) => "is unreachable",
-            Self::Evicted(RoomFor::Anybody) => "was evicted because the table was full",
+            Self::Evicted(RoomFor::AnyHost) => "was evicted because the table was full",
             Self::Evicted(RoomFor::ItsHost) => "was evicted because its host had too many clients",
         })
     }
@@ -68,7 +68,7 @@ impl Core {
                 debug!(client = %address, id = id.0, "client gone: {why}");
             }
             // Someone may be forging thousands of addresses.
-            Gone::Evicted(RoomFor::Anybody) => {
+            Gone::Evicted(RoomFor::AnyHost) => {
                 if let Some(clients) = self.evictions.happened(now) {
                     warn!(
                         last = %address,

@@ -47,7 +47,7 @@ pub struct Clients {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomFor {
     /// The table is full.
-    Anybody,
+    AnyHost,
     /// Its host has too many clients.
     ItsHost,
 }
@@ -103,7 +103,7 @@ impl Clients {
     pub(super) fn to_evict(&self, place: &Place) -> Option<(ClientId, RoomFor)> {
         let (slot, room) = match self.hosts.crowd(&self.slots, place.host()) {
             Some((len, first)) if len >= self.per_host => (first, RoomFor::ItsHost),
-            _ if self.len() >= self.limit => (self.order.first()?, RoomFor::Anybody),
+            _ if self.len() >= self.limit => (self.order.first()?, RoomFor::AnyHost),
             _ => return None,
         };
         Some((self.slots[slot as usize].as_ref()?.id, room))

@@ -4,7 +4,7 @@
 //! apart from the lists, so many orders can share them, as long as each entry is in only one
 //! order.
 
-const NOBODY: u32 = u32::MAX;
+const NO_SLOT: u32 = u32::MAX;
 
 /// The neighbours of each entry in its list. Each list is a ring: the last entry precedes the
 /// first.
@@ -19,8 +19,8 @@ struct Link {
 
 impl Link {
     const NONE: Self = Self {
-        before: NOBODY,
-        after: NOBODY,
+        before: NO_SLOT,
+        after: NO_SLOT,
     };
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Order<const N: usize>([u32; N]);
 
 impl<const N: usize> Default for Order<N> {
     fn default() -> Self {
-        Self([NOBODY; N])
+        Self([NO_SLOT; N])
     }
 }
 
@@ -55,7 +55,7 @@ impl<const N: usize> Order<N> {
     /// Moves an entry to the end of a list, from wherever it is in this order.
     pub(super) fn move_to_end(&mut self, links: &mut Links, slot: u32, line: usize) {
         let front = self.0[line];
-        if front != NOBODY && links.get(front).before == slot {
+        if front != NO_SLOT && links.get(front).before == slot {
             return;
         }
         self.remove(links, slot);
@@ -63,7 +63,7 @@ impl<const N: usize> Order<N> {
             links.0.resize(slot as usize + 1, Link::NONE);
         }
         let front = self.0[line];
-        if front == NOBODY {
+        if front == NO_SLOT {
             self.0[line] = slot;
             links.join(slot, slot);
         } else {
@@ -75,11 +75,11 @@ impl<const N: usize> Order<N> {
     /// Removes an entry, if it is in this order.
     pub(super) fn remove(&mut self, links: &mut Links, slot: u32) {
         let Link { before, after } = links.get(slot);
-        if after == NOBODY {
+        if after == NO_SLOT {
             return;
         }
         if let Some(front) = self.0.iter_mut().find(|front| **front == slot) {
-            *front = if after == slot { NOBODY } else { after };
+            *front = if after == slot { NO_SLOT } else { after };
         }
         links.join(before, after);
         links.0[slot as usize] = Link::NONE;
@@ -87,7 +87,7 @@ impl<const N: usize> Order<N> {
 
     /// The entry to evict next.
     pub(super) fn first(&self) -> Option<u32> {
-        self.0.iter().copied().find(|slot| *slot != NOBODY)
+        self.0.iter().copied().find(|slot| *slot != NO_SLOT)
     }
 }
 

@@ -78,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_bounds_are_rejected() {
         assert_eq!(Backoff::new(ms(0), ms(1)), Err(BadBackoff));
         assert_eq!(Backoff::new(ms(2), ms(1)), Err(BadBackoff));
     }
 
     proptest! {
         #[test]
-        fn stays_within_bounds(min in 1u64..10_000, more in 0u64..100_000, attempt: u32, jitter: f64) {
+        fn the_wait_stays_within_bounds(min in 1u64..10_000, more in 0u64..100_000, attempt: u32, jitter: f64) {
             let backoff = Backoff::new(ms(min), ms(min + more)).unwrap();
             let delay = backoff.delay(attempt, jitter);
             prop_assert!(delay >= ms(min) / 2 && delay <= ms(min + more));

@@ -240,7 +240,10 @@ fn a_frame_about_the_drivers_own_device_is_for_the_mediator() {
     };
     world.core.driver_frame(world.now, DUMMY, frame);
     world.settle();
-    assert!(world.drivers_got.is_empty(), "it is no request to itself");
+    assert!(
+        world.drivers_got.is_empty(),
+        "it is not a request to itself"
+    );
     assert_eq!(world.core.router.counters.dropped(Drop::MediatorMessage), 0);
 }
 

@@ -98,7 +98,7 @@ impl World {
             return None;
         }
         let first = self.known.iter().min_by_key(|(_, it)| (it.standing, it.at));
-        Some((*first?.0, RoomFor::Anybody))
+        Some((*first?.0, RoomFor::AnyHost))
     }
 
     fn forget(&mut self, at: (u8, u16)) {
@@ -123,7 +123,10 @@ impl World {
                 let id = self.known[&gone].id;
                 assert_eq!(self.clients.to_evict(&at), Some((id, room)));
                 let its_own = gone.0 == host;
-                assert!(room == RoomFor::Anybody || its_own, "others are not harmed");
+                assert!(
+                    room == RoomFor::AnyHost || its_own,
+                    "others are not affected"
+                );
                 self.forget(gone);
             }
             assert_eq!(self.clients.to_evict(&at), None);

@@ -93,8 +93,8 @@ fn newcomers_are_evicted_first_and_proved_users_last() {
     let mut gone = Vec::new();
     for port in 100..104 {
         ask(&mut world, elsewhere(port), "5:0");
-        let (evicted, room) = world.router.poll_evicted().expect("somebody makes room");
-        assert_eq!(room, RoomFor::Anybody);
+        let (evicted, room) = world.router.poll_evicted().expect("an evicted client");
+        assert_eq!(room, RoomFor::AnyHost);
         gone.push(evicted.address());
         // The new client does not count.
         let id = world.router.clients.at(&elsewhere(port)).unwrap().id;
@@ -133,7 +133,7 @@ fn a_full_host_evicts_one_of_its_own_clients() {
     let mut gone = Vec::new();
     for port in 100..104 {
         ask(&mut world, elsewhere(port), "5:0");
-        let (evicted, room) = world.router.poll_evicted().expect("somebody makes room");
+        let (evicted, room) = world.router.poll_evicted().expect("an evicted client");
         assert_eq!(room, RoomFor::ItsHost);
         gone.push(evicted.address());
         let id = world.router.clients.at(&elsewhere(port)).unwrap().id;
@@ -195,7 +195,7 @@ fn a_full_host_evicts_none_of_another_host() {
     let (evicted, room) = world.router.poll_evicted().unwrap();
     assert_eq!(
         (evicted.place, room),
-        (elsewhere(1).into(), RoomFor::Anybody)
+        (elsewhere(1).into(), RoomFor::AnyHost)
     );
     assert!(world.router.poll_evicted().is_none());
 }

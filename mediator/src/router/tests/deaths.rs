@@ -296,14 +296,14 @@ fn rules_that_end_several_uses_of_a_process_are_told_for_each_if_it_saw_the_clie
         }
         world.request(A, "6:0", b"");
         world.request(A, "6:1", b"");
-        let nobody = crate::access::Rule {
+        let deny_all = crate::access::Rule {
             action: crate::access::Action::Deny,
             from: Vec::new(),
             devices: Vec::new(),
         };
         world
             .router
-            .set_access(Access(vec![nobody]), &mut world.out);
+            .set_access(Access(vec![deny_all]), &mut world.out);
         world.router.queue_mut(key).unwrap().writable();
         let died: Vec<Vec<u8>> = (world.seen().drivers.into_iter())
             .filter_map(|(_, header, message)| (message == CLIENT_DIED).then_some(header))

@@ -20,7 +20,7 @@ fn two_drivers_that_answer_each_other_are_counted_as_a_loop() {
     for _ in 0..2 * limits::LOOP_FRAMES {
         world.now += Duration::from_micros(20);
         seen = echo(&mut world, seen);
-        assert_eq!(seen.drivers.len(), 1, "it costs what it costs, and no more");
+        assert_eq!(seen.drivers.len(), 1, "one frame in, one frame out");
     }
     assert_eq!(world.router.counters.counted(Count::Loops), 1);
 }
