@@ -35,8 +35,6 @@
 //! In these pages, the first lines of each module say PURE or IO. PURE code only computes: it
 //! has no sockets, files, clocks or tasks, and gets the time as an argument. IO code talks to
 //! the outside.
-//! computes: it has no sockets, files, clocks or tasks, and gets the time as an
-//! argument. IO code talks to the outside.
 
 pub mod access;
 pub mod config;
