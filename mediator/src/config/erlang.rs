@@ -338,7 +338,7 @@ impl Reader {
         self.digits(&mut text);
         let wrong = |text: &str| SyntaxError {
             at,
-            message: format!("the number '{text}' is too large"),
+            message: format!("'{text}' is not a number of at most 64 bits"),
         };
         if self.peek() == Some('#') {
             self.bump();
@@ -440,7 +440,7 @@ mod tests {
             ("[a|b].", "1:3: lists with a tail are not supported"),
             (
                 "99999999999999999999.",
-                "1:1: the number '99999999999999999999' is too large",
+                "1:1: '99999999999999999999' is not a number of at most 64 bits",
             ),
             ("{a, ?}.", "1:5: no term begins with '?'"),
         ] {
