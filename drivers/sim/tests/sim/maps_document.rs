@@ -4,7 +4,7 @@ use amber_sim::map::{Map, to_map};
 
 #[test]
 fn the_example_in_the_documentation_loads() {
-    let page = include_str!("../../../docs/maps.md");
+    let page = include_str!("../../../../docs/maps.md");
     let (_, rest) = page.split_once("```json\n").unwrap();
     let (example, _) = rest.split_once("```").unwrap();
     let map = Map::parse(example).unwrap();

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
-mod common;
-
 use amber_drivers::dummy::{Dummy, Options};
 use tokio::io::duplex;
 
@@ -14,7 +12,7 @@ async fn the_dummy_fulfils_its_contract() {
     let dummy = Dummy::new(Options { period_ms: 100 });
     let (served, ()) = tokio::join!(
         amber_driver::serve_on(dummy, reader, writer),
-        common::check_dummy(from_driver, to_driver),
+        super::common::check_dummy(from_driver, to_driver),
     );
     served.unwrap();
 }

@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
-mod common;
-
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -32,7 +30,7 @@ async fn the_python_example_fulfils_the_contract_of_a_dummy() {
         .spawn()
         .unwrap();
     let (stdin, stdout) = (driver.stdin.take().unwrap(), driver.stdout.take().unwrap());
-    common::check_dummy(stdout, stdin).await;
+    super::common::check_dummy(stdout, stdin).await;
     assert!(driver.wait().await.unwrap().success());
 }
 

@@ -1,0 +1,4 @@
+//! The client SDK from outside. One program: linking costs more than these tests.
+
+mod protocol_document;
+mod udp;

@@ -1,0 +1,8 @@
+//! Whole drivers against devices that are not real. One program: linking costs more than
+//! these tests.
+
+mod common;
+mod dummy;
+mod ninedof_drive;
+mod python_example;
+mod simulated;
