@@ -9,7 +9,6 @@ mod drivers;
 mod health;
 mod proof;
 mod reload;
-mod schedules;
 mod trace;
 mod unreachable;
 
@@ -19,7 +18,7 @@ use std::time::Duration;
 
 use amber_proto::mediator::unavailable::Reason;
 use amber_proto::mediator::{DriverState, Reply, Request, refusal, reply, request};
-use amber_proto::{DeviceType, HeaderBytes, dummy};
+use amber_proto::{DeviceType, HeaderBytes};
 
 use super::*;
 use crate::counters::Drop;

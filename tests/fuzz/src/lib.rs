@@ -25,6 +25,8 @@ pub struct Target {
     pub name: &'static str,
     /// Feeds it; panics when something is wrong.
     pub run: fn(&[u8]),
+    /// How many inputs of another target take as long as one of this.
+    pub cost: u64,
 }
 
 impl Target {

@@ -21,7 +21,10 @@ pub const TARGETS: &[Target] = &[
     target("session", wire::session),
     // To the mediator.
     target("control", core::control),
-    target("core", core::schedule),
+    Target {
+        cost: 10,
+        ..target("core", core::world)
+    },
     target("queue", queue::queue),
     // From people.
     target("config", config::config),
@@ -43,5 +46,5 @@ pub const TARGETS: &[Target] = &[
 ];
 
 const fn target(name: &'static str, run: fn(&[u8])) -> Target {
-    Target { name, run }
+    Target { name, run, cost: 1 }
 }

@@ -6,12 +6,12 @@ mod sdk;
 use std::time::Instant;
 
 use amber_proto::{Device, DeviceType};
-use fastrand::Rng;
 
 pub use self::raw::{Kind, Raw, made_up, nonsense};
 pub use self::sdk::{PATIENCE, Sdk};
 use crate::invariant::Check;
 use crate::messages::Tokens;
+use crate::random::Random;
 
 /// A client: datagrams in, datagrams out.
 pub enum Client {
@@ -32,7 +32,7 @@ pub struct Turn {
 
 impl Client {
     /// Performs an action.
-    pub fn act(&mut self, now: Instant, rng: &mut Rng, tokens: &mut Tokens) -> Turn {
+    pub fn act(&mut self, now: Instant, rng: &mut Random, tokens: &mut Tokens) -> Turn {
         match self {
             Self::Sdk(sdk) => sdk.act(now, rng, tokens),
             Self::Raw(raw) => raw.act(rng, tokens),
@@ -93,7 +93,7 @@ impl Client {
 }
 
 /// The devices for requests: most of them usually exist.
-pub fn device(rng: &mut Rng) -> Device {
+pub fn device(rng: &mut Random) -> Device {
     let number = |kind, id| Device::new(DeviceType(kind), id);
     let all = [
         number(5, 0),

@@ -65,7 +65,7 @@ invariants! {
     AllAccountedFor = "all-accounted-for":
         "frames in = frames out + waiting + dropped by cause, and the counters match the traffic",
     BoundsHold = "bounds-hold":
-        "known clients, queued frames and queued bytes stay within their limits",
+        "known clients, queued frames and bytes, and the mediator's own datagrams stay within limits",
     HostHarmsItself = "host-harms-itself":
         "a host at its client limit evicts only its own clients",
     OneProcess = "one-process":

@@ -26,6 +26,7 @@ pub mod messages;
 pub mod model;
 pub mod process;
 pub mod programs;
+pub mod random;
 pub mod setup;
 pub mod summary;
 pub mod weather;
@@ -35,6 +36,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 pub use self::invariant::{Broken, Invariant};
+pub use self::random::Random;
 pub use self::summary::Summary;
 pub use self::world::{Log, World};
 
@@ -56,7 +58,7 @@ pub struct Failure {
 /// # Errors
 /// An invariant was violated.
 pub fn simulate(start: Instant, seed: u64, log: Log) -> Result<Summary, Box<Failure>> {
-    let mut world = World::new(start, seed, log);
+    let mut world = World::new(start, Random::seeded(seed), log);
     let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
     let broken = match outcome {
         Ok(Ok(())) => return Ok(world.into_summary()),

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use amber_mediator::gate::Gate;
 use amber_mediator::router::DriverKey;
 use amber_proto::{Device, Frame};
-use fastrand::Rng;
 
 use crate::programs::Program;
+use crate::random::Random;
 use crate::weather::{Weather, about, happens};
 
 /// The maximum unwritten output of a process before it pauses.
@@ -86,7 +86,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    fn new(rng: &mut Rng) -> Self {
+    fn new(rng: &mut Random) -> Self {
         let capacity = *rng.choice(&[60, 500, 4096, 65_536]).unwrap_or(&4096);
         Self {
             bytes: Vec::new(),
@@ -153,7 +153,7 @@ pub struct Vices {
 
 impl Vices {
     /// The faults of a new process.
-    pub fn draw(rng: &mut Rng, weather: &Weather, now: Instant) -> Self {
+    pub fn draw(rng: &mut Random, weather: &Weather, now: Instant) -> Self {
         let mut vices = Self::default();
         while happens(rng, weather.vice) {
             let soon = Duration::from_millis(rng.u64(1..8000));
@@ -209,7 +209,7 @@ impl Process {
         devices: Vec<Device>,
         program: Program,
         vices: Vices,
-        rng: &mut Rng,
+        rng: &mut Random,
     ) -> Self {
         Self {
             pid,

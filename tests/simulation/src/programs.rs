@@ -6,11 +6,11 @@ mod sdk;
 use std::time::Instant;
 
 use amber_proto::{Device, Packet};
-use fastrand::Rng;
 
 pub use self::old::{Habits, Old};
 pub use self::sdk::Sdk;
 use crate::messages::Tokens;
+use crate::random::Random;
 
 /// A driver: frames in, bytes out.
 pub enum Program {
@@ -46,7 +46,7 @@ impl Program {
     }
 
     /// A random program.
-    pub fn draw(rng: &mut Rng, now: Instant, pid: u32, devices: &[Device], calm: bool) -> Self {
+    pub fn draw(rng: &mut Random, now: Instant, pid: u32, devices: &[Device], calm: bool) -> Self {
         match rng.u8(0..5) {
             0..3 => Self::Sdk(Box::new(Sdk::new(pid, rng))),
             _ => Self::Old(Old::new(

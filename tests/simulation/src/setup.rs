@@ -6,7 +6,8 @@ use std::time::Duration;
 use amber_mediator::config::{Config, Limits};
 use amber_mediator::queue::Bounds;
 use amber_mediator::supervise::{Backoff, Policy, Restart};
-use fastrand::Rng;
+
+use crate::random::Random;
 
 /// The usual configuration; [`OTHERS`] lists the others.
 const USUAL: &str = "
@@ -100,7 +101,7 @@ pub struct Setup {
 
 impl Setup {
     /// Draws a setup: mostly with small limits, so that they are reached.
-    pub fn draw(rng: &mut Rng) -> Self {
+    pub fn draw(rng: &mut Random) -> Self {
         let clients = *rng.choice(&[4, 10, 30, 200]).unwrap_or(&10);
         let frames = *rng.choice(&[1, 4, 20, 200]).unwrap_or(&20);
         let bytes = *rng.choice(&[100, 2000, 60_000]).unwrap_or(&2000);
@@ -118,7 +119,7 @@ impl Setup {
             datagrams_per_second,
             ..Config::default().limits
         };
-        let ms = |rng: &mut Rng, from: u64, to: u64| Duration::from_millis(rng.u64(from..to));
+        let ms = |rng: &mut Random, from: u64, to: u64| Duration::from_millis(rng.u64(from..to));
         let (min, more) = (ms(rng, 10, 300), ms(rng, 0, 3000));
         let doubling = Backoff::new(min, min + more);
         let restarts = [Restart::Always, Restart::Always, Restart::OnFailure];
@@ -140,7 +141,7 @@ impl Setup {
     }
 
     /// A random other configuration.
-    pub fn other(&self, rng: &mut Rng) -> Config {
+    pub fn other(&self, rng: &mut Random) -> Config {
         let mut config = self.read(OTHERS[rng.usize(0..OTHERS.len())]);
         config.limits.clients_per_host = clients_per_host(rng);
         config
@@ -158,7 +159,7 @@ impl Setup {
 }
 
 /// Small enough to be reached by the clients of the world, or only by a flood.
-fn clients_per_host(rng: &mut Rng) -> NonZeroUsize {
+fn clients_per_host(rng: &mut Random) -> NonZeroUsize {
     let limit = *rng.choice(&[2, 8, 8, 30, 1000]).unwrap_or(&8);
     NonZeroUsize::new(limit).unwrap_or(NonZeroUsize::MIN)
 }

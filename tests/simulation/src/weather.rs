@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fastrand::Rng;
+use crate::random::Random;
 
 /// Probabilities from 0 to 1, and times. Drawn once per run, so that runs differ in kind: one loses
 /// many datagrams, another floods, a third restarts all the time.
@@ -32,13 +32,13 @@ pub struct Weather {
 
 impl Weather {
     /// Draws the rates of a run.
-    pub fn draw(rng: &mut Rng) -> Self {
-        let some = |rng: &mut Rng, most: f64| match rng.u8(0..3) {
+    pub fn draw(rng: &mut Random) -> Self {
+        let some = |rng: &mut Random, most: f64| match rng.u8(0..3) {
             0 => 0.0,
             1 => most * 0.2 * rng.f64(),
             _ => most * rng.f64(),
         };
-        let ms = |rng: &mut Rng, from: u64, to: u64| Duration::from_millis(rng.u64(from..to));
+        let ms = |rng: &mut Random, from: u64, to: u64| Duration::from_millis(rng.u64(from..to));
         Self {
             loss: some(rng, 0.3),
             duplication: some(rng, 0.2),
@@ -64,11 +64,11 @@ impl Weather {
 }
 
 /// Returns true with this probability.
-pub fn happens(rng: &mut Rng, chance: f64) -> bool {
+pub fn happens(rng: &mut Random, chance: f64) -> bool {
     chance > 0.0 && rng.f64() < chance
 }
 
 /// A random time between half and one and a half of `time`.
-pub fn about(rng: &mut Rng, time: Duration) -> Duration {
+pub fn about(rng: &mut Random, time: Duration) -> Duration {
     time.mul_f64(0.5 + rng.f64())
 }

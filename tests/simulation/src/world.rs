@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use amber_mediator::config::Config;
 use amber_mediator::core::{Core, Ticket};
 use amber_mediator::router::{DriverKey, Unreachable};
-use fastrand::Rng;
 
 use crate::agenda::Agenda;
 use crate::clients::Client;
-use crate::invariant::{Check, Invariant, holds};
+use crate::invariant::{Broken, Check, Invariant, holds};
 use crate::messages::Tokens;
 use crate::model::Model;
 use crate::process::Process;
+use crate::random::Random;
 use crate::setup::Setup;
 use crate::summary::Summary;
 use crate::weather::Weather;
@@ -37,6 +37,9 @@ const STEPS_AT_ONCE: u32 = 200_000;
 
 /// The number of log lines to keep.
 const LAST: usize = 60;
+
+/// The counter of what the mediator sends.
+const SENT: &str = "datagrams sent by the mediator";
 
 /// What to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +87,7 @@ enum Event {
 /// See the [module](self).
 pub struct World {
     agenda: Agenda<Event>,
-    rng: Rng,
+    rng: Random,
     weather: Weather,
     setup: Setup,
     /// All faults have stopped.
@@ -123,10 +126,9 @@ pub struct World {
 
 impl World {
     /// Creates a run.
-    pub fn new(start: Instant, seed: u64, log: Log) -> Self {
+    pub fn new(start: Instant, mut rng: Random, log: Log) -> Self {
         // Uptimes count from the first mediator, instants from an earlier time.
         let start = start + Duration::from_secs(86_400);
-        let mut rng = Rng::with_seed(seed);
         let weather = Weather::draw(&mut rng);
         let setup = Setup::draw(&mut rng);
         let config = setup.usual();
@@ -164,6 +166,29 @@ impl World {
         world
     }
 
+    /// A mediator that has just started, with its drivers and without clients, troubles
+    /// and a network that loses anything.
+    ///
+    /// # Errors
+    /// A promise is broken.
+    pub fn in_peace(start: Instant) -> Result<Self, Broken> {
+        let mut world = Self::new(start, Random::seeded(0), Log::Nothing);
+        world.weather.calm();
+        world.agenda = Agenda::new(world.agenda.now());
+        world.mediator_starts()?;
+        Ok(world)
+    }
+
+    /// The mediator receives a datagram. Returns how many it sends at once.
+    ///
+    /// # Errors
+    /// A promise is broken.
+    pub fn receives(&mut self, from: SocketAddr, bytes: &[u8]) -> Result<u64, Broken> {
+        let before = self.summary.counted(SENT);
+        self.datagram(from, bytes)?;
+        Ok(self.summary.counted(SENT) - before)
+    }
+
     fn plan_all(&mut self) {
         let troubled = Duration::from_secs(self.rng.u64(5..40));
         self.agenda.plan(Duration::ZERO, Event::MediatorStarts);
@@ -191,6 +216,9 @@ impl World {
     pub fn run(&mut self) -> Check {
         let mut at_once = 0;
         while !self.ended {
+            if self.rng.is_used_up() && self.wind_up()? {
+                break;
+            }
             let before = self.agenda.now();
             self.advance()?;
             self.steps += 1;
@@ -207,6 +235,12 @@ impl World {
         self.summary.count_many("virtual seconds", seconds);
         self.summary.count("runs");
         Ok(())
+    }
+
+    /// No decisions are left: the mediator must shut down. Returns whether it has.
+    fn wind_up(&mut self) -> Result<bool, Broken> {
+        self.shut_down()?;
+        Ok(self.core.is_none())
     }
 
     /// The number of steps so far.

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use amber_proto::mediator::{self, change_driver, request};
 use amber_proto::{Device, DeviceMessage, MsgType, SynNum};
-use fastrand::Rng;
 use prost::Message;
 
 use super::{Turn, device};
 use crate::messages::{self, Tokens};
+use crate::random::Random;
 
 /// The kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Raw {
 
 impl Raw {
     /// Creates a client.
-    pub fn new(kind: Kind, rng: &mut Rng) -> Self {
+    pub fn new(kind: Kind, rng: &mut Random) -> Self {
         Self {
             kind,
             syn: 0,
@@ -42,7 +42,7 @@ impl Raw {
         }
     }
 
-    pub(super) fn act(&mut self, rng: &mut Rng, tokens: &mut Tokens) -> Turn {
+    pub(super) fn act(&mut self, rng: &mut Random, tokens: &mut Tokens) -> Turn {
         self.syn += 1;
         let syn = SynNum(self.syn);
         let bytes = match self.kind {
@@ -81,7 +81,7 @@ impl Raw {
 }
 
 /// A message of an old client.
-fn plain(rng: &mut Rng, tokens: &mut Tokens, syn: SynNum) -> Vec<u8> {
+fn plain(rng: &mut Random, tokens: &mut Tokens, syn: SynNum) -> Vec<u8> {
     let (device, token) = (device(rng), tokens.fresh());
     let message = match rng.u8(0..12) {
         0 | 1 => messages::bytes(MsgType::Subscribe, token, Some(syn)),
@@ -97,7 +97,7 @@ fn plain(rng: &mut Rng, tokens: &mut Tokens, syn: SynNum) -> Vec<u8> {
 }
 
 /// A message of an operator.
-fn operate(rng: &mut Rng, syn: SynNum) -> Vec<u8> {
+fn operate(rng: &mut Random, syn: SynNum) -> Vec<u8> {
     let about = device(rng);
     let of_wire = mediator::Device {
         r#type: about.device_type.0,
@@ -148,7 +148,7 @@ fn operate(rng: &mut Rng, syn: SynNum) -> Vec<u8> {
 }
 
 /// An invalid or almost valid frame.
-pub fn nonsense(rng: &mut Rng) -> Vec<u8> {
+pub fn nonsense(rng: &mut Random) -> Vec<u8> {
     let mut junk = |most: usize| -> Vec<u8> {
         let length = rng.usize(0..most);
         (0..length).map(|_| rng.u8(..)).collect()
@@ -171,7 +171,7 @@ pub fn nonsense(rng: &mut Rng) -> Vec<u8> {
 }
 
 /// A spoofed address.
-pub fn made_up(rng: &mut Rng) -> SocketAddr {
+pub fn made_up(rng: &mut Random) -> SocketAddr {
     match rng.u8(0..40) {
         0 => ([10, 0, 0, 1], 0).into(),
         1 => ([10, 0, 0, 1], 26_233).into(),

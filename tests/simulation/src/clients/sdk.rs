@@ -7,13 +7,13 @@ use amber_client::simulation::{Machine, Signalled};
 use amber_client::transport::Role;
 use amber_proto::{Device, DeviceMessage, Header, MsgType, Packet, SynNum};
 use bytes::Bytes;
-use fastrand::Rng;
 use prost::Message;
 
 use super::{Turn, device};
 use crate::Broken;
 use crate::invariant::{Check, Invariant, broken, holds};
 use crate::messages::{self, Token, Tokens};
+use crate::random::Random;
 
 /// The deadline of calls.
 pub const PATIENCE: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ pub struct Listener {
 
 impl Sdk {
     /// Creates a client that has just connected.
-    pub fn connect(now: Instant, rng: &mut Rng) -> (Self, Turn) {
+    pub fn connect(now: Instant, rng: &mut Random) -> (Self, Turn) {
         let mut sdk = Self {
             machine: Machine::new(Role::Client, rng.u32(..)),
             calls: BTreeMap::new(),
@@ -86,7 +86,7 @@ impl Sdk {
         self.sent()
     }
 
-    pub(super) fn act(&mut self, now: Instant, rng: &mut Rng, tokens: &mut Tokens) -> Turn {
+    pub(super) fn act(&mut self, now: Instant, rng: &mut Random, tokens: &mut Tokens) -> Turn {
         match rng.u8(0..40) {
             0 => {
                 let said =

@@ -65,7 +65,7 @@ impl Model {
             let to = sent.0;
             holds(
                 Invariant::NothingToStrangers,
-                self.spoke.contains(&to),
+                self.spoke.contains(&to) && to.port() != 0,
                 || {
                     format!(
                         "{to} has never sent anything, but gets {} bytes",

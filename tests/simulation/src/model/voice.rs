@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use amber_mediator::counters::Drop;
+use amber_proto::limits::OLD_CLIENT_DATAGRAM;
 use amber_proto::mediator::{reply, request};
 use amber_proto::{Device, DeviceMessage, Frame, Header, MsgType, SynNum};
 
@@ -36,6 +37,10 @@ impl Model {
                     format!("{to} gets an invalid message"),
                 ));
             };
+            let fits = device != Device::MEDIATOR || bytes.len() <= OLD_CLIENT_DATAGRAM;
+            holds(Invariant::BoundsHold, fits, || {
+                format!("the mediator sends {} bytes to {to}", bytes.len())
+            })?;
             match (said.kind(), device) {
                 (Some(MsgType::Ping), Device::MEDIATOR) => {
                     self.cookies.extend(said.syn().map(|syn| (*to, syn)));

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use amber_proto::{ClientId, Device, DeviceMessage, DriverHdr, Header, MsgType, Packet};
-use fastrand::Rng;
 use prost::Message;
 
 use crate::messages::{self, Tokens};
 use crate::programs::sdk::ASKED;
+use crate::random::Random;
 
 /// Its habits, which differ between drivers.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ pub struct Habits {
 
 impl Habits {
     /// Random habits; only harmless ones in calm runs.
-    pub fn draw(rng: &mut Rng, calm: bool) -> Self {
+    pub fn draw(rng: &mut Random, calm: bool) -> Self {
         let mut odd = |chance: u8| !calm && rng.u8(0..chance) == 0;
         Self {
             floods: if odd(8) { 40 } else { 0 },
@@ -57,7 +57,7 @@ pub struct Old {
     period: Duration,
     due: Instant,
     published: u64,
-    rng: Rng,
+    rng: Random,
 }
 
 impl Old {
@@ -67,7 +67,7 @@ impl Old {
         now: Instant,
         devices: Vec<Device>,
         habits: Habits,
-        rng: &mut Rng,
+        rng: &mut Random,
     ) -> Self {
         Self {
             pid,

@@ -11,11 +11,11 @@ use amber_driver::session::Session;
 use amber_driver::{Origin, Request};
 use amber_proto::{Device, DeviceType, FrameCodec, MsgType, Packet, dummy};
 use bytes::BytesMut;
-use fastrand::Rng;
 use prost::Message;
 use tokio_util::codec::Encoder;
 
 use crate::messages::{self, Tokens};
+use crate::random::Random;
 
 /// The device to which drivers send requests.
 pub(super) const ASKED: Device = Device::new(DeviceType(77), 3);
@@ -39,7 +39,7 @@ pub struct Sdk {
 
 impl Sdk {
     /// Creates one that publishes several times per second.
-    pub fn new(pid: u32, rng: &mut Rng) -> Self {
+    pub fn new(pid: u32, rng: &mut Random) -> Self {
         Self {
             pid,
             session: Session::default(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use amber_mediator::router::Unreachable;
 
-use super::{Event, World};
+use super::{Event, SENT, World};
 use crate::invariant::Check;
 use crate::weather::{about, happens};
 
@@ -21,7 +21,7 @@ impl World {
 
     /// The mediator sends a datagram.
     pub(super) fn send_to_client(&mut self, to: SocketAddr, bytes: Vec<u8>) {
-        self.summary.count("datagrams sent by the mediator");
+        self.summary.count(SENT);
         for delay in self.ways() {
             self.agenda.plan(delay, Event::ToClient(to, bytes.clone()));
         }

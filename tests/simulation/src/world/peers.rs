@@ -216,7 +216,7 @@ impl World {
     }
 
     /// A process has output.
-    fn speaks(&mut self, pid: u32, out: &[u8]) {
+    pub(super) fn speaks(&mut self, pid: u32, out: &[u8]) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };

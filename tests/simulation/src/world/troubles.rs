@@ -11,6 +11,7 @@ use super::{Event, World};
 use crate::clients::{device, made_up, nonsense};
 use crate::invariant::{Check, Invariant, holds};
 use crate::messages;
+use crate::model::Cause;
 use crate::weather::about;
 
 impl World {
@@ -38,7 +39,7 @@ impl World {
                 let time = Duration::from_millis(self.rng.u64(100..9000));
                 self.agenda.plan(time, Event::OutageEnds);
             }
-            13..16 => self.hurt_a_process(),
+            13..16 => self.hurt_a_process()?,
             16 | 17 => {
                 let all: Vec<SocketAddr> = self.clients.keys().copied().collect();
                 if let Some(at) = self.rng.choice(&all) {
@@ -77,7 +78,7 @@ impl World {
         }
         self.say(|| "the mediator shuts down".into());
         self.summary.count("mediators shut down");
-        let patience = self.call(crate::model::Cause::Other, |core| core.shut_down(now))?;
+        let patience = self.call(Cause::Other, |core| core.shut_down(now))?;
         let must_end = Event::MustHaveEnded(self.generation);
         self.agenda.plan(patience.unwrap_or_default(), must_end);
         self.settle()?;
@@ -175,24 +176,36 @@ impl World {
         self.summary.count("wraps of the ids");
     }
 
-    fn hurt_a_process(&mut self) {
+    fn hurt_a_process(&mut self) -> Check {
         let now = self.agenda.now();
         let all: Vec<u32> = self.processes.keys().copied().collect();
         let Some(pid) = self.rng.choice(&all).copied() else {
-            return;
+            return Ok(());
         };
         let Some(process) = self.processes.get_mut(&pid) else {
-            return;
+            return Ok(());
         };
-        match self.rng.u8(0..4) {
+        match self.rng.u8(0..6) {
             0 => process.vices.hangs = Some(now),
             1 => process.vices.deaf = Some(now),
             2 => process.vices.dies_writing = Some(process.written_bytes + self.rng.usize(0..50)),
+            3 => {
+                self.summary.count("processes that wrote any bytes");
+                let bytes = nonsense(&mut self.rng);
+                self.speaks(pid, &bytes);
+            }
+            4 => {
+                self.summary.count("lines on the stderr of a process");
+                let (key, line) = (process.key, nonsense(&mut self.rng));
+                let line = String::from_utf8_lossy(&line);
+                self.call(Cause::Other, |core| core.driver_said(now, key, &line))?;
+            }
             _ => {
                 self.summary.count("processes killed by an operator");
                 self.process_dies(pid, 9);
             }
         }
+        Ok(())
     }
 
     /// An operator on the machine starts, stops or restarts a driver.
