@@ -1,7 +1,5 @@
 //! Tests that the built-in Dummy fulfils the contract of a Dummy.
 
-#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
-
 use amber_drivers::dummy::{Dummy, Options};
 use tokio::io::duplex;
 

@@ -1,6 +1,8 @@
 //! Whole drivers against devices that are not real. One program: linking costs more than
 //! these tests.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
 mod common;
 mod dummy;
 mod ninedof_drive;

@@ -2,8 +2,6 @@
 //! robot, its chips and the driver share a simulated clock, so the test takes no real time, and a
 //! seed reproduces the drive.
 
-#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
-
 use std::time::{Duration, Instant};
 
 use amber_driver::{ClientId, Origin};

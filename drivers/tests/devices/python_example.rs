@@ -1,8 +1,6 @@
 //! Tests that the Python driver fulfils the contract of a Dummy, and that its generated modules
 //! match the schemas.
 
-#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
-
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -1,7 +1,5 @@
 //! Tests of the real drivers against the simulated robot, over pseudo-terminals.
 
-#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
-
 use std::net::Ipv4Addr;
 use std::thread;
 use std::time::{Duration, Instant};
