@@ -4,8 +4,7 @@
 
 use std::fmt::Write;
 
-use crate::geometry::{Point, Pose, Segment, Walls, wrap};
-use crate::map::{Map, to_map};
+use amber_map::{Map, Point, Pose, Segment, Walls, to_map, wrap};
 
 /// The height of the markers above the sensor.
 pub const HEIGHT_M: f64 = 2.4;
@@ -217,7 +216,7 @@ mod tests {
         let ceiling = Ceiling::over(&map);
         let walls = Walls::new(map.walls);
         let ids = |x, y| -> Vec<u32> {
-            let seen = ceiling.seen_from(crate::map::from_map(x, y, 0.0), &walls);
+            let seen = ceiling.seen_from(amber_map::from_map(x, y, 0.0), &walls);
             seen.iter().map(|seen| seen.id).collect()
         };
         // In the hall: in its middle, through a door, and at its end.

@@ -7,13 +7,13 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use amber_map::Map;
 use clap::{Args, Subcommand, ValueEnum};
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::start::Start;
 use crate::control::{self, Answer, Request, Servo, State};
-use crate::map::Map;
 use crate::robot::Fault;
 use crate::simulator::{self, Simulator};
 

@@ -9,10 +9,11 @@ mod fault;
 
 use std::time::Duration;
 
+use amber_map::{Point, Pose, Segment};
+
 pub use self::fault::{Device, Fault, UnknownDevice, UnknownFault};
 
 use crate::ceiling::{Ceiling, Seen};
-use crate::geometry::{Point, Pose, Segment};
 use crate::hokuyo::{self, Hokuyo, Link, Model, Quirks, Sweep};
 use crate::i2c::{Reply, Transfer};
 use crate::maestro::{self, Maestro};

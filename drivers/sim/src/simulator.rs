@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use amber_map::{Map, Pose, from_map, to_map};
 use tokio::time::Instant;
 use tracing::info;
 
@@ -25,7 +26,6 @@ use crate::folder::{Folder, FolderError};
 use crate::hokuyo::Model;
 use crate::i2c_port::I2cPort;
 use crate::maestro;
-use crate::map::{Map, from_map, to_map};
 use crate::ptys::{Ptys, SERIAL};
 use crate::reset_line::ResetLine;
 use crate::roboclaw;
@@ -398,8 +398,8 @@ fn servo(servo: &maestro::Servo) -> Servo {
 }
 
 /// Possible start poses, the best first.
-fn candidates(map: &Map) -> Vec<crate::geometry::Pose> {
-    let nodes = map.nodes.iter().map(|at| crate::geometry::Pose {
+fn candidates(map: &Map) -> Vec<Pose> {
+    let nodes = map.nodes.iter().map(|at| Pose {
         at: *at,
         heading: 0.0,
     });

@@ -13,9 +13,10 @@ mod parameters;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
+use amber_map::wrap;
+
 use self::parameters::{Parameters, factory, takes};
 use crate::ceiling::{HEIGHT_M, MarkType, Seen};
-use crate::geometry::wrap;
 use crate::wheels::gaussian;
 
 /// The interval between two looks.

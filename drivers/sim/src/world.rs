@@ -11,7 +11,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::geometry::{Outline, Point, Pose, Segment, Walls};
+use amber_map::{Outline, Point, Pose, Segment, Walls};
+
 use crate::wheels::{Drive, Motor, Reading, Wheel, metres_per_second, pulses_of};
 
 /// The effective distance between left and right wheels in turns.

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use amber_map::Map;
 use clap::{Args, ValueEnum};
 
 use super::{Failure, Place, read_map};
 use crate::hokuyo::{Model, Quirks};
 use crate::maestro;
-use crate::map::Map;
 use crate::roboclaw::Firmware;
 use crate::robot::Variants;
 use crate::simulator;

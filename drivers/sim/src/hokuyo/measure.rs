@@ -5,8 +5,9 @@
 //! varies by 7.7 mm between scans, but neighbours differ by 1 mm. Beams without an echo come in
 //! runs: where echoes are weak, and where a wall is too dark or too shiny.
 
+use amber_map::Point;
+
 use super::model::{Model, Scan};
-use crate::geometry::Point;
 use crate::wheels::gaussian;
 
 /// Neighbouring beams whose ends are this far apart hit different objects.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use amber_map::Point;
+
 use super::Axes;
-use crate::geometry::Point;
 use crate::world::{TRACK_M, World};
 
 /// Standard gravity in m/s^2.

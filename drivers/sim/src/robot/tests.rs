@@ -1,7 +1,8 @@
 //! Tests of the robot through the bytes of its devices, with a simulated time.
 
+use amber_map::Map;
+
 use super::*;
-use crate::map::Map;
 use crate::wheels::Wheel;
 use crate::world::find_start;
 

@@ -1,7 +1,8 @@
 //! Tests of the device through its bytes, without a world.
 
+use amber_map::Pose;
+
 use super::*;
-use crate::geometry::Pose;
 
 const MS: Duration = Duration::from_millis(1);
 

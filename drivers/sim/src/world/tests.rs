@@ -1,11 +1,14 @@
 //! Tests of drives, contacts and beams.
 
 use std::f64::consts::PI;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
 
+use amber_map::{Map, to_map};
 use proptest::prelude::*;
 
 use super::*;
-use crate::map::Map;
 
 fn speeds(left_mm_s: f64, right_mm_s: f64) -> [Drive; 4] {
     [left_mm_s, right_mm_s, left_mm_s, right_mm_s].map(|speed| Drive::Speed {
@@ -153,6 +156,36 @@ fn a_start_is_found_inside() {
         to: Point::new(9.0, -8.0),
     });
     assert!(find_start(&walls, &[]).unwrap().at.length() < 0.2);
+}
+
+#[test]
+fn a_start_is_found_inside_the_maze_of_old_maps() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/maps");
+    if !folder.is_dir() {
+        let _ = writeln!(
+            io::stderr(),
+            "SKIP maps: {} does not exist",
+            folder.display()
+        );
+        return;
+    }
+    for name in ["Test7", "MazeRoboLabFullMap", "MazeRoboLabSplitIntoRooms8"] {
+        let text = fs::read_to_string(folder.join(format!("{name}.roson"))).unwrap();
+        let map = Map::parse(&text).expect(name);
+        let nodes = map.nodes.iter().map(|at| Pose {
+            at: *at,
+            heading: 0.0,
+        });
+        let candidates: Vec<_> = map.robots.iter().copied().chain(nodes).collect();
+        let start = find_start(&map.walls, &candidates).expect(name);
+        let (x, y, _) = to_map(start);
+        assert!(
+            (0.0..3.0).contains(&x) && (0.0..4.9).contains(&y),
+            "{name}: {x} {y}"
+        );
+        // Walls of the laboratory outside the maze.
+        assert!(x < 2.35 || y > 3.26 || name == "Test7", "{name}: {x} {y}");
+    }
 }
 
 proptest! {

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
+use amber_map::Map;
 use amber_sim::hokuyo::Model;
-use amber_sim::map::Map;
 use amber_sim::roboclaw::Firmware;
 use amber_sim::robot::{Device, Variants};
 use amber_sim::simulator::{Config, Simulator};

@@ -1,4 +1,3 @@
 //! The simulated devices from outside. One program: linking costs more than these tests.
 
 mod foreign;
-mod maps_document;

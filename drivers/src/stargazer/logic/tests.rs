@@ -1,8 +1,8 @@
 //! Tests of the rules with a simulated clock and robot.
 
 use amber_driver::proto::SynNum;
+use amber_map::{Map, from_map, to_map};
 use amber_sim::ceiling::Ceiling;
-use amber_sim::map::{Map, from_map, to_map};
 use amber_sim::robot::{self, Fault, Robot};
 use amber_sim::{hokuyo, roboclaw};
 

@@ -1,51 +1,12 @@
-//! Points, walls, beams and the outline of a robot on the plane. PURE.
-//!
-//! Metres and radians; x to the right, y up, angles counter-clockwise.
+//! Walls in a grid of cells: ray casting and free space. PURE.
 
-use std::f64::consts::PI;
+use crate::geometry::{Point, Pose, Segment};
+use crate::outline::{Outline, TOLERANCE_M};
 
-/// An overlap up to this is not a contact: a millionth of a millimetre.
-const TOLERANCE_M: f64 = 1e-9;
 /// The side length of a cell of [`Walls`].
 const CELL_M: f64 = 0.25;
 /// The maximum number of cells; larger maps get larger cells.
 const MAX_CELLS: f64 = 250_000.0;
-
-/// A position, or a vector.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Point {
-    /// To the right.
-    pub x: f64,
-    /// Up.
-    pub y: f64,
-}
-
-/// A straight wall without thickness.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Segment {
-    /// One end.
-    pub from: Point,
-    /// The other end.
-    pub to: Point,
-}
-
-/// The position and heading of a robot.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pose {
-    /// The centre of the robot.
-    pub at: Point,
-    /// The heading, counter-clockwise from x; not wrapped.
-    pub heading: f64,
-}
-
-/// A rectangle centred on the robot's pose.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outline {
-    /// Half of its length, along the heading.
-    pub half_length_m: f64,
-    /// Half of its width.
-    pub half_width_m: f64,
-}
 
 /// Walls, sorted into cells so that a search visits only a few.
 #[derive(Clone, Debug)]
@@ -56,144 +17,6 @@ pub struct Walls {
     columns: usize,
     rows: usize,
     cells: Vec<Vec<usize>>,
-}
-
-impl Point {
-    /// Creates a point from its coordinates.
-    #[must_use]
-    pub const fn new(x: f64, y: f64) -> Self {
-        Self { x, y }
-    }
-
-    /// The vector from another point to this one.
-    #[must_use]
-    pub fn minus(self, other: Self) -> Self {
-        Self::new(self.x - other.x, self.y - other.y)
-    }
-
-    /// This point, moved by a vector.
-    #[must_use]
-    pub fn plus(self, way: Self) -> Self {
-        Self::new(self.x + way.x, self.y + way.y)
-    }
-
-    /// This vector, scaled.
-    #[must_use]
-    pub fn times(self, factor: f64) -> Self {
-        Self::new(self.x * factor, self.y * factor)
-    }
-
-    /// The length of this vector.
-    #[must_use]
-    pub fn length(self) -> f64 {
-        self.x.hypot(self.y)
-    }
-
-    /// This vector, rotated counter-clockwise.
-    #[must_use]
-    pub fn turned(self, angle: f64) -> Self {
-        let (sin, cos) = angle.sin_cos();
-        Self::new(self.x * cos - self.y * sin, self.x * sin + self.y * cos)
-    }
-
-    fn cross(self, other: Self) -> f64 {
-        self.x * other.y - self.y * other.x
-    }
-
-    fn dot(self, other: Self) -> f64 {
-        self.x * other.x + self.y * other.y
-    }
-}
-
-impl Pose {
-    /// Creates a pose from its numbers.
-    #[must_use]
-    pub const fn new(x: f64, y: f64, heading: f64) -> Self {
-        let at = Point::new(x, y);
-        Self { at, heading }
-    }
-
-    /// A position in the frame of this pose: x ahead, y to the left.
-    fn local(self, place: Point) -> Point {
-        place.minus(self.at).turned(-self.heading)
-    }
-}
-
-/// The equivalent angle in (-pi, pi].
-#[must_use]
-pub fn wrap(angle: f64) -> f64 {
-    let turned = angle.rem_euclid(2.0 * PI);
-    if turned > PI {
-        turned - 2.0 * PI
-    } else {
-        turned
-    }
-}
-
-impl Segment {
-    /// The distance of this wall along a beam, in units of `way`.
-    fn hit(&self, origin: Point, way: Point) -> Option<f64> {
-        let wall = self.to.minus(self.from);
-        let spread = way.cross(wall);
-        if spread == 0.0 {
-            return None;
-        }
-        let offset = self.from.minus(origin);
-        let along_beam = offset.cross(wall) / spread;
-        let along_wall = offset.cross(way) / spread;
-        (along_beam >= 0.0 && (0.0..=1.0).contains(&along_wall)).then_some(along_beam)
-    }
-
-    /// The shortest distance of a point to this wall.
-    #[must_use]
-    pub fn distance(&self, point: Point) -> f64 {
-        let wall = self.to.minus(self.from);
-        let square = wall.dot(wall);
-        let part = if square == 0.0 {
-            0.0
-        } else {
-            (point.minus(self.from).dot(wall) / square).clamp(0.0, 1.0)
-        };
-        point.minus(self.from.plus(wall.times(part))).length()
-    }
-}
-
-impl Outline {
-    /// The distance of its corners from its centre.
-    #[must_use]
-    pub fn radius_m(&self) -> f64 {
-        self.half_length_m.hypot(self.half_width_m)
-    }
-
-    /// The shortest vector that moves a robot at this pose off the wall, if they overlap.
-    fn way_off(&self, pose: Pose, wall: &Segment) -> Option<Point> {
-        let (from, to) = (pose.local(wall.from), pose.local(wall.to));
-        let along = to.minus(from);
-        let length = along.length();
-        let mut axes = vec![
-            (Point::new(1.0, 0.0), self.half_length_m),
-            (Point::new(0.0, 1.0), self.half_width_m),
-        ];
-        if length > 0.0 {
-            let normal = Point::new(-along.y, along.x).times(1.0 / length);
-            let reach = self.half_length_m * normal.x.abs() + self.half_width_m * normal.y.abs();
-            axes.push((normal, reach));
-        }
-        let mut shortest: Option<Point> = None;
-        for (axis, reach) in axes {
-            let (a, b) = (from.dot(axis), to.dot(axis));
-            // The distances that move the robot completely below or above the wall.
-            let (down, up) = (a.min(b) - reach, a.max(b) + reach);
-            if down >= -TOLERANCE_M || up <= TOLERANCE_M {
-                return None;
-            }
-            let way = axis.times(if -down < up { down } else { up });
-            if shortest.is_none_or(|other| way.length() < other.length()) {
-                shortest = Some(way);
-            }
-        }
-        shortest.map(|way| way.turned(pose.heading))
-    }
 }
 
 impl Walls {
@@ -259,7 +82,8 @@ impl Walls {
         (self.low, self.low.plus(size))
     }
 
-    /// The distance at which a beam meets a wall, up to the limit.
+    /// Casts a ray: the distance in metres at which a beam meets the first wall, or `None` if there
+    /// is no wall within the limit. The angle is in radians, counter-clockwise from x.
     #[must_use]
     pub fn cast(&self, origin: Point, angle: f64, limit_m: f64) -> Option<f64> {
         let way = Point::new(angle.cos(), angle.sin());
@@ -321,12 +145,13 @@ impl Walls {
     }
 
     /// A vector that moves a robot off one of the walls that it overlaps.
-    pub(crate) fn way_off(&self, outline: Outline, pose: Pose) -> Option<Point> {
+    #[must_use]
+    pub fn way_off(&self, outline: Outline, pose: Pose) -> Option<Point> {
         self.near(pose.at, outline.radius_m())
             .find_map(|wall| outline.way_off(pose, wall))
     }
 
-    /// The distance to the nearest wall.
+    /// The distance to the nearest wall, in metres; infinite without walls.
     #[must_use]
     pub fn clearance_m(&self, point: Point) -> f64 {
         self.segments
@@ -397,6 +222,8 @@ fn slab(origin: f64, way: f64, low: f64, high: f64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::PI;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -442,19 +269,6 @@ mod tests {
         assert!(walls.is_free(OUTLINE, Pose::default()));
     }
 
-    #[test]
-    fn angles_wrap() {
-        for (angle, wrapped) in [
-            (0.0, 0.0),
-            (PI, PI),
-            (-PI, PI),
-            (3.0 * PI, PI),
-            (-0.5, -0.5),
-        ] {
-            assert!((wrap(angle) - wrapped).abs() < 1e-9, "{angle}");
-        }
-    }
-
     fn place() -> impl Strategy<Value = Point> {
         (-4.0..4.0, -4.0..4.0).prop_map(|(x, y)| Point::new(x, y))
     }
@@ -479,17 +293,6 @@ mod tests {
                 (Some(expected), Some(found)) => prop_assert!((expected - found).abs() < 1e-6),
                 (None, None) => {}
                 other => prop_assert!(false, "{other:?}"),
-            }
-        }
-
-        #[test]
-        fn the_way_off_a_wall_ends_the_overlap(from in place(), to in place(), heading in -PI..PI) {
-            let wall = Segment { from, to };
-            let pose = Pose { at: Point::default(), heading };
-            if let Some(way) = OUTLINE.way_off(pose, &wall) {
-                let at = way.times(1.0 + 1e-6);
-                let after = Pose { at, heading };
-                prop_assert!(OUTLINE.way_off(after, &wall).is_none());
             }
         }
     }

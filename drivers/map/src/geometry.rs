@@ -1,0 +1,150 @@
+//! Points, poses and straight walls in the plane frame. PURE.
+//!
+//! Metres and radians; x to the right, y up, angles counter-clockwise from x.
+
+use std::f64::consts::PI;
+
+/// A position or a vector, in metres.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// To the right.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+}
+
+/// A straight wall without thickness.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    /// One end.
+    pub from: Point,
+    /// The other end.
+    pub to: Point,
+}
+
+/// The position and heading of a robot.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pose {
+    /// The centre of the robot.
+    pub at: Point,
+    /// The heading in radians, counter-clockwise from x; not wrapped.
+    pub heading: f64,
+}
+
+impl Point {
+    /// Creates a point from its coordinates.
+    #[must_use]
+    pub const fn new(x: f64, y: f64) -> Self {
+        Self { x, y }
+    }
+
+    /// The vector from another point to this one.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self::new(self.x - other.x, self.y - other.y)
+    }
+
+    /// This point, moved by a vector.
+    #[must_use]
+    pub fn plus(self, way: Self) -> Self {
+        Self::new(self.x + way.x, self.y + way.y)
+    }
+
+    /// This vector, scaled.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self::new(self.x * factor, self.y * factor)
+    }
+
+    /// The length of this vector in metres.
+    #[must_use]
+    pub fn length(self) -> f64 {
+        self.x.hypot(self.y)
+    }
+
+    /// This vector, rotated counter-clockwise by an angle in radians.
+    #[must_use]
+    pub fn turned(self, angle: f64) -> Self {
+        let (sin, cos) = angle.sin_cos();
+        Self::new(self.x * cos - self.y * sin, self.x * sin + self.y * cos)
+    }
+
+    fn cross(self, other: Self) -> f64 {
+        self.x * other.y - self.y * other.x
+    }
+
+    pub(crate) fn dot(self, other: Self) -> f64 {
+        self.x * other.x + self.y * other.y
+    }
+}
+
+impl Pose {
+    /// Creates a pose from metres and radians.
+    #[must_use]
+    pub const fn new(x: f64, y: f64, heading: f64) -> Self {
+        let at = Point::new(x, y);
+        Self { at, heading }
+    }
+
+    /// A position in the frame of this pose: x ahead, y to the left.
+    pub(crate) fn local(self, place: Point) -> Point {
+        place.minus(self.at).turned(-self.heading)
+    }
+}
+
+/// The equivalent angle in (-pi, pi], in radians.
+#[must_use]
+pub fn wrap(angle: f64) -> f64 {
+    let turned = angle.rem_euclid(2.0 * PI);
+    if turned > PI {
+        turned - 2.0 * PI
+    } else {
+        turned
+    }
+}
+
+impl Segment {
+    /// The distance of this wall along a beam, in units of `way`.
+    pub(crate) fn hit(&self, origin: Point, way: Point) -> Option<f64> {
+        let wall = self.to.minus(self.from);
+        let spread = way.cross(wall);
+        if spread == 0.0 {
+            return None;
+        }
+        let offset = self.from.minus(origin);
+        let along_beam = offset.cross(wall) / spread;
+        let along_wall = offset.cross(way) / spread;
+        (along_beam >= 0.0 && (0.0..=1.0).contains(&along_wall)).then_some(along_beam)
+    }
+
+    /// The shortest distance from a point to this wall, in metres.
+    #[must_use]
+    pub fn distance(&self, point: Point) -> f64 {
+        let wall = self.to.minus(self.from);
+        let square = wall.dot(wall);
+        let part = if square == 0.0 {
+            0.0
+        } else {
+            (point.minus(self.from).dot(wall) / square).clamp(0.0, 1.0)
+        };
+        point.minus(self.from.plus(wall.times(part))).length()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn angles_wrap() {
+        for (angle, wrapped) in [
+            (0.0, 0.0),
+            (PI, PI),
+            (-PI, PI),
+            (3.0 * PI, PI),
+            (-0.5, -0.5),
+        ] {
+            assert!((wrap(angle) - wrapped).abs() < 1e-9, "{angle}");
+        }
+    }
+}
