@@ -57,7 +57,6 @@ pub mod error;
 #[cfg(feature = "picture")]
 pub mod picture;
 pub mod proxy;
-pub mod scan;
 pub mod subscription;
 pub mod transport;
 
@@ -85,11 +84,11 @@ pub mod simulation {
 
 pub use address::MediatorAddress;
 pub use amber_proto as proto;
+pub use amber_values::scan::{self, Point, Scan, ScanError};
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};
 pub use proxy::{
     Attitude, Dummy, DummyStatus, Finding, Hokuyo, ImuReading, Maestro, Mediator, NineDof, Pose,
     Proxy, Roboclaw, Sensors, Stargazer, Vector, WheelSpeeds,
 };
-pub use scan::{Point, Scan, ScanError};
 pub use subscription::{Event, Interruption, Subscription, Update};

@@ -19,13 +19,14 @@ pub(crate) mod ninedof;
 pub(crate) mod roboclaw;
 pub(crate) mod stargazer;
 
+pub use amber_values::{MarkerPose as Pose, WheelSpeeds};
 pub use dummy::{Dummy, DummyStatus};
 pub use hokuyo::Hokuyo;
 pub use maestro::Maestro;
 pub use mediator::Mediator;
 pub use ninedof::{Attitude, Finding, ImuReading, NineDof, Sensors, Vector};
-pub use roboclaw::{Roboclaw, WheelSpeeds};
-pub use stargazer::{Pose, Stargazer};
+pub use roboclaw::Roboclaw;
+pub use stargazer::Stargazer;
 
 /// Any device, for your own messages. The typed proxies are built on this.
 ///

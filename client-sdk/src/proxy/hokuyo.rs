@@ -57,11 +57,7 @@ impl Hokuyo {
     /// will come, or the scan is invalid (see [`ScanError`]).
     pub async fn scan(&self) -> Result<Scan> {
         let answer = self.proxy.request(question()).await?;
-        match read(answer) {
-            Ok(Some(scan)) => Ok(scan),
-            Ok(None) => Err(self.proxy.bad_answer("there is no scan in it")),
-            Err(error) => Err(self.proxy.bad_answer(error.to_string())),
-        }
+        Scan::try_from(&answer).map_err(|error| self.proxy.bad_answer(error.to_string()))
     }
 
     /// Subscribes to the scans that the device publishes, about ten per second.
@@ -75,7 +71,10 @@ impl Hokuyo {
     /// starts when the device appears.
     pub async fn subscribe(&self) -> Result<Subscription<Scan>> {
         self.proxy
-            .subscribe_as(|bytes| Ok(read(DriverMsg::decode(bytes)?)?))
+            .subscribe_as(|bytes| match Scan::try_from(&DriverMsg::decode(bytes)?) {
+                Err(ScanError::Missing) => Ok(None),
+                scan => Ok(Some(scan?)),
+            })
             .await
     }
 }
@@ -86,13 +85,6 @@ pub(crate) fn question() -> DriverMsg {
         get_single_scan: Some(true),
         ..DriverMsg::data()
     }
-}
-
-fn read(message: DriverMsg) -> std::result::Result<Option<Scan>, ScanError> {
-    let Some(scan) = message.scan else {
-        return Ok(None);
-    };
-    Scan::new(&scan.angles, &scan.distances, message.timestamp).map(Some)
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use amber_proto::roboclaw::{DriverMsg, MotorsSpeed};
+use amber_proto::roboclaw::DriverMsg;
 use amber_proto::{Device, DeviceMessage};
+use amber_values::WheelSpeeds;
 
 use super::Proxy;
 use crate::error::Result;
@@ -20,71 +21,6 @@ use crate::error::Result;
 #[derive(Clone, Debug)]
 pub struct Roboclaw {
     proxy: Proxy,
-}
-
-/// One speed per wheel in mm/s, positive = forward.
-///
-/// ```
-/// use amber_client::WheelSpeeds;
-///
-/// // The left side is faster: a curve to the right.
-/// let curve = WheelSpeeds::sides(300, 200);
-/// assert_eq!((curve.rear_left_mm_s, curve.rear_right_mm_s), (300, 200));
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct WheelSpeeds {
-    /// Front left, mm/s.
-    pub front_left_mm_s: i32,
-    /// Front right, mm/s.
-    pub front_right_mm_s: i32,
-    /// Rear left, mm/s.
-    pub rear_left_mm_s: i32,
-    /// Rear right, mm/s.
-    pub rear_right_mm_s: i32,
-}
-
-impl WheelSpeeds {
-    /// All wheels stopped.
-    pub const STOP: Self = Self::all(0);
-
-    /// The same speed for all wheels: straight on, or back when negative.
-    pub const fn all(mm_s: i32) -> Self {
-        Self::sides(mm_s, mm_s)
-    }
-
-    /// One speed for each side. The robot turns to its slower side, and on the
-    /// spot with `sides(v, -v)` (to the right when `v` is positive).
-    pub const fn sides(left_mm_s: i32, right_mm_s: i32) -> Self {
-        Self {
-            front_left_mm_s: left_mm_s,
-            front_right_mm_s: right_mm_s,
-            rear_left_mm_s: left_mm_s,
-            rear_right_mm_s: right_mm_s,
-        }
-    }
-}
-
-impl From<WheelSpeeds> for MotorsSpeed {
-    fn from(speeds: WheelSpeeds) -> Self {
-        Self {
-            front_left_speed: Some(speeds.front_left_mm_s),
-            front_right_speed: Some(speeds.front_right_mm_s),
-            rear_left_speed: Some(speeds.rear_left_mm_s),
-            rear_right_speed: Some(speeds.rear_right_mm_s),
-        }
-    }
-}
-
-/// A speed that is missing is 0.
-impl From<MotorsSpeed> for WheelSpeeds {
-    fn from(speeds: MotorsSpeed) -> Self {
-        Self {
-            front_left_mm_s: speeds.front_left_speed.unwrap_or(0),
-            front_right_mm_s: speeds.front_right_speed.unwrap_or(0),
-            rear_left_mm_s: speeds.rear_left_speed.unwrap_or(0),
-            rear_right_mm_s: speeds.rear_right_speed.unwrap_or(0),
-        }
-    }
 }
 
 impl Roboclaw {

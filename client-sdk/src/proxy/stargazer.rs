@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use amber_proto::stargazer::subscribe_action::Action;
-use amber_proto::stargazer::{DataRequest, DriverMsg, LocalizationData, SubscribeAction};
+use amber_proto::stargazer::{DataRequest, DriverMsg, SubscribeAction};
 use amber_proto::{Device, DeviceMessage};
+use amber_values::MarkerPose as Pose;
 use prost::Message;
 
 use super::Proxy;
@@ -19,30 +20,6 @@ use crate::subscriptions::Terms;
 #[derive(Clone, Debug)]
 pub struct Stargazer {
     proxy: Proxy,
-}
-
-/// A pose.
-///
-/// On the map if the driver has a file of markers: x to the right, y down.
-/// Otherwise relative to the marker, with y up. Headings are clockwise in both.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pose {
-    /// Centimetres.
-    pub x_cm: f64,
-    /// Centimetres.
-    pub y_cm: f64,
-    /// From the sensor up to the marker, in centimetres.
-    pub z_cm: f64,
-    /// Degrees.
-    pub heading_deg: f64,
-    /// The number of the marker.
-    pub marker: u32,
-    /// Milliseconds since the driver started.
-    pub timestamp_ms: Option<u32>,
-    /// Only in the answer to [`Stargazer::pose`] while no marker is in view:
-    /// the age of the pose in milliseconds. Drivers of the original system
-    /// never set it.
-    pub lost_ms: Option<u32>,
 }
 
 impl Stargazer {
@@ -111,20 +88,6 @@ impl Stargazer {
         self.proxy
             .subscribe_by(terms(period), |bytes| Ok(Some(bytes)))
             .await
-    }
-}
-
-impl From<LocalizationData> for Pose {
-    fn from(data: LocalizationData) -> Self {
-        Self {
-            x_cm: data.x_pos.into(),
-            y_cm: data.y_pos.into(),
-            z_cm: data.z_pos.into(),
-            heading_deg: data.angle.into(),
-            marker: data.marker_id,
-            timestamp_ms: data.timestamp,
-            lost_ms: data.lost_ms,
-        }
     }
 }
 

@@ -1,4 +1,5 @@
 //! The client SDK from outside. One program: linking costs more than these tests.
 
+mod paths;
 mod protocol_document;
 mod udp;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use amber_driver::{ClientId, Driver, Link, Origin, Request};
 use amber_proto::roboclaw::DriverMsg;
+use amber_values::WheelSpeeds;
 use tokio::time::sleep;
 
 use super::bus::Bus;
 use super::gpio::Gpio;
 use super::logic::{ExchangeError, Line, Logic, Output, Refusal, Settings, Step};
-use super::units::WheelSpeeds;
 use crate::connection::{Connect, open};
 use crate::desk::{self, Desk, Inbox, now, report, report_outcome, until};
 

@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use amber_driver::{ClientId, Origin};
+use amber_values::WheelSpeeds;
 
 use self::controllers::Controllers;
 use self::monitors::{Finding, Monitors};
@@ -35,7 +36,7 @@ use self::script::{Action, Script};
 pub use self::settings::{Lines, Settings, StopFor};
 pub use self::step::{ExchangeError, Line, Output, Step};
 use super::protocol::{Command, PACKET_GAP, Reply};
-use super::units::{Unit, WheelSpeeds};
+use super::units::Unit;
 use crate::outage::Outage;
 
 mod controllers;
@@ -161,7 +162,7 @@ impl Logic {
     pub fn ask(&mut self, now: Instant, origin: Origin) {
         match self.phase {
             Phase::Resetting => {
-                (self.outputs).push_back(Output::Answer(origin, WheelSpeeds::ZERO));
+                (self.outputs).push_back(Output::Answer(origin, WheelSpeeds::STOP));
             }
             Phase::Stopping | Phase::Ended => self.questions.refuse(),
             _ => self.questions.ask(now, origin),
@@ -305,7 +306,7 @@ impl Logic {
 impl Logic {
     fn refusal(&self, speeds: WheelSpeeds) -> Option<Refusal> {
         let max_mm_s = self.settings.max_speed_mm_s.unwrap_or(u32::MAX);
-        let fastest_mm_s = speeds.fastest();
+        let fastest_mm_s = speeds.fastest_mm_s();
         match self.phase {
             Phase::Resetting => Some(Refusal::Resetting),
             Phase::Ready => self
@@ -355,7 +356,7 @@ impl Logic {
         let next = self.motion.next();
         let target = self.motion.target();
         let drive = next.map(|unit| {
-            let command = target.command(unit, self.settings.wheel);
+            let command = self.settings.wheel.drive(unit, target);
             Job::Drive(unit, command, target)
         });
         if self.motion.comes_first(next) {
@@ -425,7 +426,7 @@ impl Logic {
 
     fn speed_read(&mut self, qpps: i32) {
         if let Some((qpps, askers)) = self.questions.read(qpps) {
-            let speeds = WheelSpeeds::of_qpps(qpps, self.settings.wheel);
+            let speeds = self.settings.wheel.speeds(qpps);
             let answer = |origin| Output::Answer(origin, speeds);
             self.outputs.extend(askers.into_iter().map(answer));
         }
@@ -509,7 +510,7 @@ impl Logic {
         self.phase = Phase::Resetting;
         self.motion.forget();
         // The wheels stand still, so waiting requests get zero.
-        let answer = |origin| Output::Answer(origin, WheelSpeeds::ZERO);
+        let answer = |origin| Output::Answer(origin, WheelSpeeds::STOP);
         let askers = self.questions.take_all();
         self.outputs.extend(askers.into_iter().map(answer));
         self.script = script::reset(&self.settings);

@@ -1,6 +1,6 @@
-//! Millimetres per second and encoder pulses. PURE.
+//! Conversions between mm/s and encoder pulses; M1 is the right motor, M2 the left one. PURE.
 
-use amber_proto::roboclaw::MotorsSpeed;
+use amber_values::WheelSpeeds;
 
 use super::protocol::{Command, Motor};
 
@@ -34,87 +34,6 @@ pub const WHEELS: [(Unit, Motor); 4] = [
     (Unit::Rear, Motor::M2),
 ];
 
-/// A speed for every wheel, in mm/s, positive = forward.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WheelSpeeds {
-    /// M2 of the front controller.
-    pub front_left: i32,
-    /// M1 of the front controller.
-    pub front_right: i32,
-    /// M2 of the rear controller.
-    pub rear_left: i32,
-    /// M1 of the rear controller.
-    pub rear_right: i32,
-}
-
-impl WheelSpeeds {
-    /// All wheels stand still.
-    pub const ZERO: Self = Self {
-        front_left: 0,
-        front_right: 0,
-        rear_left: 0,
-        rear_right: 0,
-    };
-
-    /// The largest of the four absolute values.
-    pub fn fastest(self) -> u32 {
-        [
-            self.front_left,
-            self.front_right,
-            self.rear_left,
-            self.rear_right,
-        ]
-        .map(i32::unsigned_abs)
-        .into_iter()
-        .fold(0, u32::max)
-    }
-
-    /// The drive command for a controller.
-    pub fn command(self, unit: Unit, wheel: Wheel) -> Command {
-        let (right, left) = match unit {
-            Unit::Front => (self.front_right, self.front_left),
-            Unit::Rear => (self.rear_right, self.rear_left),
-        };
-        Command::Drive {
-            m1: wheel.qpps(right),
-            m2: wheel.qpps(left),
-        }
-    }
-
-    /// Converts pulses per second, in the order of [`WHEELS`].
-    pub fn of_qpps(qpps: [i32; 4], wheel: Wheel) -> Self {
-        let [front_right, front_left, rear_right, rear_left] = qpps.map(|qpps| wheel.mm_s(qpps));
-        Self {
-            front_left,
-            front_right,
-            rear_left,
-            rear_right,
-        }
-    }
-}
-
-impl From<MotorsSpeed> for WheelSpeeds {
-    fn from(speeds: MotorsSpeed) -> Self {
-        Self {
-            front_left: speeds.front_left_speed.unwrap_or(0),
-            front_right: speeds.front_right_speed.unwrap_or(0),
-            rear_left: speeds.rear_left_speed.unwrap_or(0),
-            rear_right: speeds.rear_right_speed.unwrap_or(0),
-        }
-    }
-}
-
-impl From<WheelSpeeds> for MotorsSpeed {
-    fn from(speeds: WheelSpeeds) -> Self {
-        Self {
-            front_left_speed: Some(speeds.front_left),
-            front_right_speed: Some(speeds.front_right),
-            rear_left_speed: Some(speeds.rear_left),
-            rear_right_speed: Some(speeds.rear_right),
-        }
-    }
-}
-
 /// A wheel and its encoder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wheel {
@@ -136,6 +55,34 @@ impl Wheel {
     #[allow(clippy::cast_possible_truncation)] // It saturates.
     pub fn mm_s(self, qpps: i32) -> i32 {
         (f64::from(qpps) / self.pulses_per_mm()) as i32
+    }
+
+    /// The drive command for a controller.
+    pub fn drive(self, unit: Unit, speeds: WheelSpeeds) -> Command {
+        let (right_mm_s, left_mm_s) = match unit {
+            Unit::Front => (speeds.front_right_mm_s, speeds.front_left_mm_s),
+            Unit::Rear => (speeds.rear_right_mm_s, speeds.rear_left_mm_s),
+        };
+        Command::Drive {
+            m1: self.qpps(right_mm_s),
+            m2: self.qpps(left_mm_s),
+        }
+    }
+
+    /// Converts pulses per second, in the order of [`WHEELS`].
+    pub fn speeds(self, qpps: [i32; 4]) -> WheelSpeeds {
+        let [
+            front_right_mm_s,
+            front_left_mm_s,
+            rear_right_mm_s,
+            rear_left_mm_s,
+        ] = qpps.map(|qpps| self.mm_s(qpps));
+        WheelSpeeds {
+            front_left_mm_s,
+            front_right_mm_s,
+            rear_left_mm_s,
+            rear_right_mm_s,
+        }
     }
 
     fn pulses_per_mm(self) -> f64 {
@@ -173,30 +120,21 @@ mod tests {
     #[test]
     fn m1_is_the_right_wheel_and_m2_the_left_one() {
         let speeds = WheelSpeeds {
-            front_left: 100,
-            front_right: 300,
-            rear_left: 500,
-            rear_right: 1000,
+            front_left_mm_s: 100,
+            front_right_mm_s: 300,
+            rear_left_mm_s: 500,
+            rear_right_mm_s: 1000,
         };
         assert_eq!(
-            speeds.command(Unit::Front, CAPO),
+            CAPO.drive(Unit::Front, speeds),
             Command::Drive { m1: 1484, m2: 494 }
         );
         assert_eq!(
-            speeds.command(Unit::Rear, CAPO),
+            CAPO.drive(Unit::Rear, speeds),
             Command::Drive { m1: 4947, m2: 2473 }
         );
-        let read = WheelSpeeds::of_qpps([1484, 495, 4947, 2474], CAPO);
-        assert_eq!((read.front_right, read.front_left), (299, 100));
-        assert_eq!((read.rear_right, read.rear_left), (999, 500));
-    }
-
-    #[test]
-    fn the_fastest_wheel_is_found_in_both_directions() {
-        let speeds = WheelSpeeds {
-            rear_left: i32::MIN,
-            ..WheelSpeeds::ZERO
-        };
-        assert_eq!(speeds.fastest(), 1 << 31);
+        let read = CAPO.speeds([1484, 495, 4947, 2474]);
+        assert_eq!((read.front_right_mm_s, read.front_left_mm_s), (299, 100));
+        assert_eq!((read.rear_right_mm_s, read.rear_left_mm_s), (999, 500));
     }
 }

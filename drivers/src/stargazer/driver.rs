@@ -4,8 +4,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use amber_driver::{ClientId, Driver, Link, Origin, Request, SendError};
+use amber_proto::stargazer::DriverMsg;
 use amber_proto::stargazer::subscribe_action::Action;
-use amber_proto::stargazer::{DriverMsg, LocalizationData};
+use amber_values::MarkerPose;
 
 use super::logic::{Fix, Known, Logic, Note, Output, Rate, Settings};
 use crate::connection::{Connect, Port};
@@ -160,17 +161,13 @@ fn answer(known: Known) -> DriverMsg {
 }
 
 fn message(fix: Fix, lost: Option<Duration>) -> DriverMsg {
-    let Fix { pose, since_start } = fix;
+    let pose = MarkerPose {
+        timestamp_ms: Some(ms(fix.since_start)),
+        lost_ms: lost.map(ms),
+        ..fix.pose
+    };
     DriverMsg {
-        localization_data: Some(LocalizationData {
-            x_pos: pose.x_cm as f32,
-            y_pos: pose.y_cm as f32,
-            z_pos: pose.z_cm as f32,
-            angle: pose.heading_deg as f32,
-            marker_id: pose.marker,
-            timestamp: Some(ms(since_start)),
-            lost_ms: lost.map(ms),
-        }),
+        localization_data: Some(pose.into()),
         ..DriverMsg::default()
     }
 }

@@ -19,9 +19,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use amber_driver::{ClientId, Device, Origin};
+use amber_values::MarkerPose;
 
 pub use self::note::Note;
-use super::markers::{Markers, Pose};
+use super::markers::Markers;
 use super::plausible::Plausible;
 use super::protocol::{Message, Parser, Sighting};
 use super::setup::{Parameter, Talk};
@@ -77,8 +78,8 @@ pub enum Output {
 /// A pose and its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fix {
-    /// Where the robot was.
-    pub pose: Pose,
+    /// Where the robot was, without times.
+    pub pose: MarkerPose,
     /// The time since the driver started.
     pub since_start: Duration,
 }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use amber_values::MarkerPose;
 use serde::Deserialize;
 
 use super::protocol::Sighting;
@@ -33,21 +34,6 @@ pub struct Marker {
     /// degrees.
     #[serde(default)]
     pub heading_deg: f64,
-}
-
-/// A pose of the robot.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pose {
-    /// On the map, or relative to the marker.
-    pub x_cm: f64,
-    /// On the map (down), or relative to the marker.
-    pub y_cm: f64,
-    /// From the sensor up to the marker.
-    pub z_cm: f64,
-    /// Clockwise, on the map or relative to the marker; above -180 and up to 180.
-    pub heading_deg: f64,
-    /// The marker in view.
-    pub marker: u32,
 }
 
 /// Converts sightings to poses.
@@ -108,11 +94,11 @@ impl Markers {
         })
     }
 
-    /// The pose of the robot.
+    /// The pose of the robot, without times.
     ///
     /// # Errors
     /// The number of the nearest marker, if none in view is on the map.
-    pub fn pose(&self, seen: &[Sighting]) -> Result<Pose, u32> {
+    pub fn pose(&self, seen: &[Sighting]) -> Result<MarkerPose, u32> {
         let on_map = seen.iter().find_map(|sighting| self.by(sighting));
         on_map.ok_or_else(|| seen.first().map_or(0, |nearest| nearest.marker))
     }
@@ -122,27 +108,31 @@ impl Markers {
         !self.map.is_empty()
     }
 
-    fn by(&self, seen: &Sighting) -> Option<Pose> {
+    fn by(&self, seen: &Sighting) -> Option<MarkerPose> {
         let heading_deg = seen.heading_deg - self.mounted_deg;
         if self.map.is_empty() {
-            return Some(Pose {
+            return Some(MarkerPose {
                 x_cm: seen.x_cm,
                 y_cm: seen.y_cm,
                 z_cm: seen.height_cm,
                 heading_deg: wrap_deg(heading_deg),
                 marker: seen.marker,
+                timestamp_ms: None,
+                lost_ms: None,
             });
         }
         let marker = self.map.get(&self.reference.unwrap_or(seen.marker))?;
         // Rotates the marker's frame onto the map and flips y.
         let (sin, cos) = marker.heading_deg.to_radians().sin_cos();
         let (x_cm, y_cm) = (seen.x_cm, -seen.y_cm);
-        Some(Pose {
+        Some(MarkerPose {
             x_cm: marker.x_m * 100.0 + x_cm * cos - y_cm * sin,
             y_cm: marker.y_m * 100.0 + x_cm * sin + y_cm * cos,
             z_cm: seen.height_cm,
             heading_deg: wrap_deg(marker.heading_deg + heading_deg),
             marker: seen.marker,
+            timestamp_ms: None,
+            lost_ms: None,
         })
     }
 }
@@ -189,7 +179,7 @@ mod tests {
     ";
 
     #[track_caller]
-    fn check(pose: Result<Pose, u32>, expected: (f64, f64, f64, u32)) {
+    fn check(pose: Result<MarkerPose, u32>, expected: (f64, f64, f64, u32)) {
         let pose = pose.unwrap();
         let found = [pose.x_cm, pose.y_cm, pose.heading_deg];
         let wanted = [expected.0, expected.1, expected.2];

@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::markers::{Pose, wrap_deg};
+use amber_values::MarkerPose;
+
+use super::markers::wrap_deg;
 
 /// A pose older than this is not compared with the next one.
 const MEMORY: Duration = Duration::from_secs(1);
@@ -19,8 +21,8 @@ const FASTEST_DEG_PER_S: f64 = 360.0;
 /// Accepts a pose that is close to the previous one, and after a jump the second pose that agrees.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plausible {
-    last: Option<(Instant, Pose)>,
-    suspect: Option<(Instant, Pose)>,
+    last: Option<(Instant, MarkerPose)>,
+    suspect: Option<(Instant, MarkerPose)>,
     /// Whether poses from different markers share one frame.
     is_map: bool,
 }
@@ -34,8 +36,9 @@ impl Plausible {
     }
 
     /// Whether to accept a pose.
-    pub(super) fn accepts(&mut self, now: Instant, pose: Pose) -> bool {
-        let is_recent = |(at, _): &(Instant, Pose)| now.saturating_duration_since(*at) <= MEMORY;
+    pub(super) fn accepts(&mut self, now: Instant, pose: MarkerPose) -> bool {
+        let is_recent =
+            |(at, _): &(Instant, MarkerPose)| now.saturating_duration_since(*at) <= MEMORY;
         let last = self.last.filter(is_recent);
         let suspect = self.suspect.filter(is_recent);
         let follows = |before| self.follows(now, pose, before);
@@ -48,7 +51,7 @@ impl Plausible {
         false
     }
 
-    fn follows(&self, now: Instant, pose: Pose, (at, before): (Instant, Pose)) -> bool {
+    fn follows(&self, now: Instant, pose: MarkerPose, (at, before): (Instant, MarkerPose)) -> bool {
         if !self.is_map && pose.marker != before.marker {
             return false;
         }
@@ -64,17 +67,19 @@ impl Plausible {
 mod tests {
     use super::*;
 
-    fn pose(marker: u32, x_cm: f64, heading_deg: f64) -> Pose {
-        Pose {
+    fn pose(marker: u32, x_cm: f64, heading_deg: f64) -> MarkerPose {
+        MarkerPose {
             x_cm,
             y_cm: 0.0,
             z_cm: 240.0,
             heading_deg,
             marker,
+            timestamp_ms: None,
+            lost_ms: None,
         }
     }
 
-    fn check(is_map: bool, poses: &[(Pose, bool)]) {
+    fn check(is_map: bool, poses: &[(MarkerPose, bool)]) {
         let mut plausible = Plausible::new(is_map);
         let mut now = Instant::now();
         for (pose, expected) in poses {

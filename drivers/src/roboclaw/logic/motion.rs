@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use amber_driver::ClientId;
+use amber_values::WheelSpeeds;
 
 use super::Settings;
-use crate::roboclaw::units::{Unit, WheelSpeeds};
+use crate::roboclaw::units::Unit;
 
 /// The newest command; a command that was replaced is never sent.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Motion {
     /// Starts with the wheels standing still.
     pub(super) fn new(now: Instant, settings: &Settings) -> Self {
         Self {
-            target: WheelSpeeds::ZERO,
+            target: WheelSpeeds::STOP,
             untold: [false; 2],
             commanders: Vec::new(),
             last_told: Unit::Rear,
@@ -54,11 +55,11 @@ impl Motion {
 
     /// Stops the wheels. Returns whether they were commanded to turn.
     pub(super) fn stop(&mut self) -> bool {
-        let turned = self.target != WheelSpeeds::ZERO;
+        let turned = self.target != WheelSpeeds::STOP;
         // Sending a stop again does no harm.
         self.untold = [true; 2];
         if turned {
-            self.target = WheelSpeeds::ZERO;
+            self.target = WheelSpeeds::STOP;
             self.commanders.clear();
         }
         turned
@@ -66,7 +67,7 @@ impl Motion {
 
     /// Drops the command; it need not be sent any more.
     pub(super) fn forget(&mut self) {
-        self.target = WheelSpeeds::ZERO;
+        self.target = WheelSpeeds::STOP;
         self.untold = [false; 2];
         self.commanders.clear();
     }
@@ -99,7 +100,7 @@ impl Motion {
     /// Whether sending the target comes before all other jobs. A stop always does; after both
     /// controllers have received another command, one other job may run.
     pub(super) fn comes_first(&mut self, next: Option<Unit>) -> bool {
-        let is_stop = self.target == WheelSpeeds::ZERO;
+        let is_stop = self.target == WheelSpeeds::STOP;
         let first = next.is_some() && (is_stop || !self.yields);
         self.yields = first && next == Some(Unit::Rear);
         first

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use amber_driver::Origin;
+use amber_values::WheelSpeeds;
 
 #[cfg(doc)]
 use super::Logic;
 use super::Note;
 use crate::roboclaw::protocol::Shape;
-use crate::roboclaw::units::WheelSpeeds;
 
 /// An action for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]

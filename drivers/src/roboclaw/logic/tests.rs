@@ -13,10 +13,10 @@ const ALICE: ClientId = ClientId(1);
 const BOB: ClientId = ClientId(2);
 
 const AHEAD: WheelSpeeds = WheelSpeeds {
-    front_left: 300,
-    front_right: 300,
-    rear_left: 300,
-    rear_right: 300,
+    front_left_mm_s: 300,
+    front_right_mm_s: 300,
+    rear_left_mm_s: 300,
+    rear_right_mm_s: 300,
 };
 
 /// The logic, controllers and a clock.
@@ -193,7 +193,7 @@ fn commands_go_to_the_front_and_then_to_the_rear() {
     let mut robot = Robot::new(Check::Crc16);
     robot.pair.heard.clear();
     let speeds = WheelSpeeds {
-        front_left: -300,
+        front_left_mm_s: -300,
         ..AHEAD
     };
     robot.drive(ALICE, speeds);
@@ -208,9 +208,9 @@ fn commands_go_to_the_front_and_then_to_the_rear() {
 fn only_the_newest_waiting_command_is_sent() {
     let mut robot = Robot::new(Check::Crc16);
     robot.pair.heard.clear();
-    for front_left in 1..=20 {
+    for front_left_mm_s in 1..=20 {
         let speeds = WheelSpeeds {
-            front_left,
+            front_left_mm_s,
             ..AHEAD
         };
         robot.logic.drive(robot.now, &[ALICE], speeds);
@@ -237,10 +237,10 @@ fn replies_hold_speeds_measured_after_the_request() {
     robot.settle();
     assert_eq!(robot.pair.take(18).len(), 2, "read once for all");
     let read = WheelSpeeds {
-        front_right: 299,
-        front_left: -299,
-        rear_right: 99,
-        rear_left: 0,
+        front_right_mm_s: 299,
+        front_left_mm_s: -299,
+        rear_right_mm_s: 99,
+        rear_left_mm_s: 0,
     };
     let answers: Vec<_> = (robot.answers.iter())
         .map(|(origin, speeds)| (origin.syn.unwrap().0, *speeds))
@@ -257,7 +257,7 @@ fn continuous_drive_commands_leave_room_for_requests() {
     robot.logic.ask(robot.now, origin);
     for i in 0..40 {
         let speeds = WheelSpeeds {
-            rear_left: i,
+            rear_left_mm_s: i,
             ..AHEAD
         };
         robot.logic.drive(robot.now, &[ALICE], speeds);
@@ -277,11 +277,11 @@ fn a_too_fast_command_is_dropped_counted_and_does_not_reset_the_idle_timer() {
     robot.drive(ALICE, AHEAD);
     for i in 0..395 {
         robot.advance(Duration::from_millis(10));
-        let rear_right = if i % 2 == 0 { 1201 } else { -1201 };
+        let rear_right_mm_s = if i % 2 == 0 { 1201 } else { -1201 };
         robot.drive(
             ALICE,
             WheelSpeeds {
-                rear_right,
+                rear_right_mm_s,
                 ..AHEAD
             },
         );
@@ -302,7 +302,7 @@ fn a_too_fast_command_is_dropped_counted_and_does_not_reset_the_idle_timer() {
     robot.drive(
         ALICE,
         WheelSpeeds {
-            rear_right: 1200,
+            rear_right_mm_s: 1200,
             ..AHEAD
         },
     );
@@ -353,7 +353,7 @@ fn the_wheels_stop_when_the_commanding_client_is_gone() {
 fn a_client_that_stopped_the_wheels_leaves_without_a_log_message() {
     let mut robot = Robot::new(Check::Crc16);
     robot.drive(ALICE, AHEAD);
-    robot.logic.drive(robot.now, &[ALICE], WheelSpeeds::ZERO);
+    robot.logic.drive(robot.now, &[ALICE], WheelSpeeds::STOP);
     robot.logic.client_died(ALICE);
     robot.settle();
     assert!(!robot.turns());
@@ -454,7 +454,7 @@ fn after_one_invalid_reply_the_reading_is_repeated() {
     );
     robot.settle();
     assert_eq!(robot.answers.len(), 1);
-    assert_eq!(robot.answers[0].1.front_right, 299);
+    assert_eq!(robot.answers[0].1.front_right_mm_s, 299);
     assert_eq!(robot.logic.counters().bad_replies, 1);
     assert_eq!(robot.warnings(), [""; 0]);
 }
@@ -579,7 +579,7 @@ fn a_reset_is_a_pulse_a_pause_and_the_settings_again() {
     robot.logic.drive(robot.now, &[ALICE], AHEAD);
     robot.logic.ask(robot.now, Origin::default());
     robot.drain();
-    assert_eq!(robot.answers.last().unwrap().1, WheelSpeeds::ZERO);
+    assert_eq!(robot.answers.last().unwrap().1, WheelSpeeds::STOP);
     assert_eq!(robot.logic.counters().refused, 1);
     robot.settle();
     assert!(robot.now - before >= seconds(7) + Duration::from_millis(260));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amber_driver::proto::{DeviceMessage, SynNum};
 use amber_map::Pose;
-use amber_proto::stargazer::{DataRequest, SubscribeAction};
+use amber_proto::stargazer::{DataRequest, LocalizationData, SubscribeAction};
 use amber_sim::ceiling::{MarkType, Seen};
 use amber_sim::stargazer as sim;
 use prost::Message;

@@ -166,7 +166,7 @@ impl Bench {
 #[track_caller]
 fn error(bench: &Bench, time: Duration, fix: &Fix) -> (f64, f64) {
     let (x_m, y_m, heading) = to_map(bench.robot.world().pose_at(time));
-    let Pose {
+    let MarkerPose {
         x_cm,
         y_cm,
         heading_deg,

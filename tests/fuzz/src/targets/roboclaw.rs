@@ -9,10 +9,10 @@ use amber_drivers::roboclaw::logic::{ExchangeError, Logic, Step};
 use amber_drivers::roboclaw::protocol::{
     Check, Command, Dialect, Motor, Pid, Reply, Shape, StatusWidth,
 };
-use amber_drivers::roboclaw::units::WheelSpeeds;
 use amber_proto::{ClientId, SynNum};
 use amber_sim::roboclaw::{Config, Firmware, Roboclaws, Spoil, crc16, sum7};
 use amber_sim::wheels::{Drive, Reading};
+use amber_values::WheelSpeeds;
 
 use crate::input::Input;
 
@@ -85,10 +85,10 @@ pub(super) fn driver(data: &[u8]) {
             1 => {
                 let mut speed = || i32::from(input.number().cast_signed());
                 let speeds = WheelSpeeds {
-                    front_left: speed(),
-                    front_right: speed(),
-                    rear_left: speed(),
-                    rear_right: speed(),
+                    front_left_mm_s: speed(),
+                    front_right_mm_s: speed(),
+                    rear_left_mm_s: speed(),
+                    rear_right_mm_s: speed(),
                 };
                 logic.drive(now, &[ClientId(1)], speeds);
             }

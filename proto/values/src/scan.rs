@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime};
 
+use amber_proto::hokuyo;
+
 /// The distances that are distances, in mm. 0 means that nothing is within
 /// range, the other ones below are codes for what went wrong (too near, a weak
 /// echo, glare), and above is more than the widest of the scanners reaches.
@@ -15,6 +17,7 @@ pub const VALID_MM: RangeInclusive<i32> = 20..=60_000;
 /// in mm.
 ///
 /// ```
+/// # use amber_values as amber_client;
 /// use amber_client::Scan;
 ///
 /// let scan = Scan::new(&[-90.0, 0.0, 90.0], &[2500, 0, 400], None)?;
@@ -43,6 +46,9 @@ pub struct Point {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScanError {
+    /// The message has no scan.
+    #[error("there is no scan in it")]
+    Missing,
     /// The numbers of angles and distances differ.
     #[error("{angles} angles but {distances} distances")]
     UnequalLengths {
@@ -125,6 +131,26 @@ impl Scan {
     pub fn taken_at(&self) -> Option<SystemTime> {
         let ms = u64::try_from(self.timestamp_ms?).ok()?;
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms))
+    }
+}
+
+impl TryFrom<&hokuyo::DriverMsg> for Scan {
+    type Error = ScanError;
+
+    fn try_from(message: &hokuyo::DriverMsg) -> Result<Self, ScanError> {
+        let scan = message.scan.as_ref().ok_or(ScanError::Missing)?;
+        Self::new(&scan.angles, &scan.distances, message.timestamp)
+    }
+}
+
+/// Only the points: the timestamp is a field of [`hokuyo::DriverMsg`].
+impl From<&Scan> for hokuyo::Scan {
+    fn from(scan: &Scan) -> Self {
+        let points = scan.points.iter();
+        Self {
+            angles: points.clone().map(|point| point.angle_deg).collect(),
+            distances: points.map(|point| point.distance_mm).collect(),
+        }
     }
 }
 
@@ -214,5 +240,31 @@ mod tests {
         for unknown in [None, Some(0), Some(-1), Some(i64::MIN)] {
             assert_eq!(taken(unknown), None);
         }
+    }
+
+    #[test]
+    fn a_message_keeps_the_scan() {
+        let scan = Scan::new(&[-90.0, 0.5], &[392, 0], Some(1_448_000_000_123)).unwrap();
+        let message = hokuyo::DriverMsg {
+            scan: Some((&scan).into()),
+            timestamp: scan.timestamp_ms(),
+            ..hokuyo::DriverMsg::default()
+        };
+        assert_eq!(Scan::try_from(&message), Ok(scan));
+    }
+
+    #[test]
+    fn a_message_without_a_valid_scan_is_an_error() {
+        let mut message = hokuyo::DriverMsg::default();
+        assert_eq!(Scan::try_from(&message), Err(ScanError::Missing));
+        message.scan = Some(hokuyo::Scan {
+            angles: vec![0.0],
+            distances: Vec::new(),
+        });
+        let unequal = ScanError::UnequalLengths {
+            angles: 1,
+            distances: 0,
+        };
+        assert_eq!(Scan::try_from(&message), Err(unequal));
     }
 }
