@@ -13,19 +13,21 @@
 //! There are two frames, both in metres and radians:
 //!
 //! - **The map frame** of files, messages and the command line: x to the right, **y down**, angles
-//!   clockwise from x.
-//! - **The plane frame** of all types in this crate: x to the right, y up, angles counter-clockwise
+//!   clockwise from x. Only [`MapPose`] uses it.
+//! - **The plane frame** of all other types: x to the right, y up, angles counter-clockwise
 //!   from x.
 //!
-//! [`from_map`] and [`to_map`] convert between them. The whole crate is PURE: it has no IO, clock
+//! `From` converts between [`MapPose`] and [`Pose`]. The whole crate is PURE: it has no IO, clock
 //! or randomness. Callers read the files.
 
 mod geometry;
 mod map;
+mod map_pose;
 mod outline;
 mod walls;
 
 pub use geometry::{Point, Pose, Segment, wrap};
-pub use map::{Map, MapError, from_map, to_map};
+pub use map::{Map, MapError};
+pub use map_pose::MapPose;
 pub use outline::Outline;
 pub use walls::Walls;

@@ -1,8 +1,7 @@
 //! Maps in the `.roson` format: JSON with walls, gates, nodes and robots. PURE.
 //!
 //! A file uses the map frame: x to the right, **y down**, angles clockwise. A [`Map`] holds the plane
-//! frame, with y up and angles counter-clockwise. [`to_map`] and [`from_map`] convert between the
-//! two.
+//! frame, with y up and angles counter-clockwise.
 //!
 //! Only `walls` is required. The parser ignores all keys that have no field in [`Map`], so files with other keys, dangling references, or either kind of line ends load as well.
 
@@ -10,7 +9,8 @@ use std::f64::consts::FRAC_PI_2;
 
 use serde::Deserialize;
 
-use crate::geometry::{Point, Pose, Segment, wrap};
+use crate::geometry::{Point, Pose, Segment};
+use crate::map_pose::MapPose;
 
 /// The flat included in the program.
 const FLAT: &str = include_str!("../maps/flat.roson");
@@ -89,13 +89,13 @@ impl Map {
         let robots = file.robots.unwrap_or_default().into_iter();
         map.robots = robots
             .filter_map(|robot| robot.location)
-            .map(|place| from_map(place.x, place.y, place.alpha.unwrap_or_default()))
+            .map(Place::pose)
             .collect();
         let nodes = file.nodes.unwrap_or_default().into_iter();
         map.nodes = nodes
             .filter(|node| node.kind.as_deref() != Some("gateNode"))
             .filter_map(|node| node.position)
-            .map(|place| from_map(place.x, place.y, 0.0).at)
+            .map(|place| place.pose().at)
             .collect();
         Ok(map)
     }
@@ -155,18 +155,6 @@ fn faces(wall: Segment, width_m: f64) -> Vec<Segment> {
         .collect()
 }
 
-/// Converts a pose from the map frame: metres and radians, y down, clockwise.
-#[must_use]
-pub fn from_map(x: f64, y: f64, alpha: f64) -> Pose {
-    Pose::new(x, -y, -alpha)
-}
-
-/// Converts a pose to the map frame: x and y in metres, and the angle in (-pi, pi] in radians.
-#[must_use]
-pub fn to_map(pose: Pose) -> (f64, f64, f64) {
-    (pose.at.x, 0.0 - pose.at.y, wrap(-pose.heading))
-}
-
 #[derive(Deserialize)]
 struct File {
     name: Option<String>,
@@ -203,6 +191,12 @@ struct Place {
     alpha: Option<f64>,
 }
 
+impl Place {
+    fn pose(self) -> Pose {
+        MapPose::new(self.x, self.y, self.alpha.unwrap_or_default()).into()
+    }
+}
+
 impl Line {
     /// The wall, unless it lacks an end.
     fn segment(&self) -> Result<Option<Segment>, MapError> {
@@ -217,8 +211,8 @@ impl Line {
             return Err(MapError::Coordinates(id));
         }
         Ok(Some(Segment {
-            from: from_map(from.x, from.y, 0.0).at,
-            to: from_map(to.x, to.y, 0.0).at,
+            from: from.pose().at,
+            to: to.pose().at,
         }))
     }
 }
@@ -247,7 +241,10 @@ mod tests {
         assert_eq!(map.name, "m");
         assert_eq!(map.walls[0].to, Point::new(3.0, -1.5));
         assert_eq!(map.robots, [Pose::new(1.0, -2.0, -FRAC_PI_2)]);
-        assert_eq!(to_map(map.robots[0]), (1.0, 2.0, FRAC_PI_2));
+        assert_eq!(
+            MapPose::from(map.robots[0]),
+            MapPose::new(1.0, 2.0, FRAC_PI_2)
+        );
     }
 
     #[test]
@@ -258,7 +255,7 @@ mod tests {
         let map = Map::parse(example).unwrap();
         assert_eq!(map.name, "room");
         assert_eq!((map.walls.len(), map.gates.len()), (4, 1));
-        assert_eq!(to_map(map.robots[0]), (1.5, 1.5, 0.0));
+        assert_eq!(MapPose::from(map.robots[0]), MapPose::new(1.5, 1.5, 0.0));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use amber_map::{Map, Point, Pose, Segment, Walls, to_map, wrap};
+use amber_map::{Map, MapPose, Point, Pose, Segment, Walls, wrap};
 
 /// The height of the markers above the sensor.
 pub const HEIGHT_M: f64 = 2.4;
@@ -143,13 +143,18 @@ impl Ceiling {
         let mut text =
             "# Markers on the ceiling: metres with y down, degrees clockwise.\n".to_owned();
         for marker in &self.markers {
-            let (x, y, heading) = to_map(marker.pose);
-            let heading = heading.to_degrees();
+            let MapPose {
+                x_m,
+                y_m,
+                heading_rad,
+            } = marker.pose.into();
+            let heading_deg = heading_rad.to_degrees();
             let id = marker.id;
             // Writing to a string cannot fail.
             let _ = write!(
                 text,
-                "\n[[marker]]\nid = {id}\nx_m = {x:.4}\ny_m = {y:.4}\nheading_deg = {heading:.4}\n"
+                "\n[[marker]]\nid = {id}\nx_m = {x_m:.4}\ny_m = {y_m:.4}\n\
+                 heading_deg = {heading_deg:.4}\n"
             );
         }
         text
@@ -216,7 +221,7 @@ mod tests {
         let ceiling = Ceiling::over(&map);
         let walls = Walls::new(map.walls);
         let ids = |x, y| -> Vec<u32> {
-            let seen = ceiling.seen_from(amber_map::from_map(x, y, 0.0), &walls);
+            let seen = ceiling.seen_from(MapPose::new(x, y, 0.0).into(), &walls);
             seen.iter().map(|seen| seen.id).collect()
         };
         // In the hall: in its middle, through a door, and at its end.

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_map::{Map, Pose, from_map, to_map};
+use amber_map::{Map, MapPose, Pose};
 use tokio::time::Instant;
 use tracing::info;
 
@@ -163,7 +163,7 @@ impl Simulator {
         let walls = config.map.faces();
         let start = match config.start {
             Some((x, y, degrees)) if [x, y, degrees].into_iter().all(f64::is_finite) => {
-                from_map(x, y, degrees.to_radians())
+                MapPose::new(x, y, degrees.to_radians()).into()
             }
             Some(_) => return Err(Error::Place),
             None => find_start(&walls, &candidates(&config.map))?,
@@ -353,7 +353,7 @@ impl Simulator {
                 heading_deg,
             } => self
                 .robot
-                .place(from_map(x_m, y_m, heading_deg.to_radians()))
+                .place(MapPose::new(x_m, y_m, heading_deg.to_radians()).into())
                 .map_err(|error| error.to_string()),
         };
         result.map_or_else(Answer::Error, |()| Answer::Done)
@@ -361,7 +361,11 @@ impl Simulator {
 
     fn state(&self, now: Duration) -> State {
         let world = self.robot.world();
-        let (x_m, y_m, heading) = to_map(world.pose());
+        let MapPose {
+            x_m,
+            y_m,
+            heading_rad,
+        } = world.pose().into();
         let [front_left, front_right, rear_left, rear_right] =
             world.wheel_speeds().map(|speed| speed * 1000.0);
         State {
@@ -369,7 +373,7 @@ impl Simulator {
             map: self.map.clone(),
             x_m,
             y_m,
-            heading_deg: heading.to_degrees(),
+            heading_deg: heading_rad.to_degrees(),
             wheels_mm_per_s: Wheels {
                 front_left,
                 front_right,

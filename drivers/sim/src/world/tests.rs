@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use amber_map::{Map, to_map};
+use amber_map::{Map, MapPose};
 use proptest::prelude::*;
 
 use super::*;
@@ -178,7 +178,7 @@ fn a_start_is_found_inside_the_maze_of_old_maps() {
         });
         let candidates: Vec<_> = map.robots.iter().copied().chain(nodes).collect();
         let start = find_start(&map.walls, &candidates).expect(name);
-        let (x, y, _) = to_map(start);
+        let MapPose { x_m: x, y_m: y, .. } = start.into();
         assert!(
             (0.0..3.0).contains(&x) && (0.0..4.9).contains(&y),
             "{name}: {x} {y}"

@@ -1,7 +1,7 @@
 //! Tests of the rules with a simulated clock and robot.
 
 use amber_driver::proto::SynNum;
-use amber_map::{Map, from_map, to_map};
+use amber_map::{Map, MapPose};
 use amber_sim::ceiling::Ceiling;
 use amber_sim::robot::{self, Fault, Robot};
 use amber_sim::{hokuyo, roboclaw};
@@ -43,7 +43,7 @@ impl Bench {
         let markers = toml::from_str(&ceiling.file()).unwrap();
         let mut robot = Robot::new(robot::Config {
             walls: map.walls,
-            start: from_map(3.0, 2.6, 0.0),
+            start: MapPose::new(3.0, 2.6, 0.0).into(),
             seed: 1,
             roboclaw: roboclaw::Config::default(),
             model: hokuyo::Model::Urg04Lx,
@@ -153,7 +153,9 @@ impl Bench {
 
     /// Moves the robot to a place on the map.
     fn place(&mut self, x_m: f64, y_m: f64) {
-        self.robot.place(from_map(x_m, y_m, 0.0)).unwrap();
+        self.robot
+            .place(MapPose::new(x_m, y_m, 0.0).into())
+            .unwrap();
     }
 
     fn begin_fault(&mut self, fault: Fault) {
@@ -165,7 +167,11 @@ impl Bench {
 /// The distance between a fix and the true position, in mm and degrees.
 #[track_caller]
 fn error(bench: &Bench, time: Duration, fix: &Fix) -> (f64, f64) {
-    let (x_m, y_m, heading) = to_map(bench.robot.world().pose_at(time));
+    let MapPose {
+        x_m,
+        y_m,
+        heading_rad,
+    } = bench.robot.world().pose_at(time).into();
     let MarkerPose {
         x_cm,
         y_cm,
@@ -173,7 +179,7 @@ fn error(bench: &Bench, time: Duration, fix: &Fix) -> (f64, f64) {
         ..
     } = fix.pose;
     let way_mm = (x_cm * 10.0 - x_m * 1000.0).hypot(y_cm * 10.0 - y_m * 1000.0);
-    let turn_deg = (heading_deg - heading.to_degrees() + 540.0).rem_euclid(360.0) - 180.0;
+    let turn_deg = (heading_deg - heading_rad.to_degrees() + 540.0).rem_euclid(360.0) - 180.0;
     (way_mm, turn_deg.abs())
 }
 
