@@ -6,8 +6,6 @@
 use std::path::Path;
 use std::{env, error, fs};
 
-use prost::Message;
-
 fn main() -> Result<(), Box<dyn error::Error>> {
     println!("cargo:rerun-if-changed=proto");
     let out = env::var("OUT_DIR")?;
@@ -18,8 +16,13 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     files.retain(|path| path.extension().is_some_and(|ext| ext == "proto"));
     files.sort();
 
-    let mut set = protox::compile(&files, ["proto"])?;
-    fs::write(Path::new(&out).join("descriptors.bin"), set.encode_to_vec())?;
+    let mut compiler = protox::Compiler::new(["proto"])?;
+    compiler.include_imports(true).include_source_info(true);
+    compiler.open_files(&files)?;
+    // Only this form has the options of interface.proto.
+    let descriptors = amber_build::keep_comments_only(&compiler.encode_file_descriptor_set())?;
+    fs::write(Path::new(&out).join("descriptors.bin"), descriptors)?;
+    let mut set = compiler.file_descriptor_set();
     amber_build::fold_extensions(&mut set)?;
     prost_build::Config::new()
         .bytes(["."])

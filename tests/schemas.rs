@@ -11,12 +11,16 @@ use amber_proto::{
     DESCRIPTORS, DriverHdr, DriverMsg, collision_avoidance, drive_to_point, dummy, hokuyo,
     location, maestro, mediator, ninedof, pid_follow_trajectory, roboclaw, stargazer,
 };
+use amber_schema::{Field, Interface};
 use prost::Message;
 use prost_reflect::{
     DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
     Value,
 };
 use prost_types::FileDescriptorSet;
+
+/// Files that declare options only.
+const OPTIONS: [&str; 2] = ["google/protobuf/descriptor.proto", "interface.proto"];
 
 #[test]
 fn the_rust_types_preserve_every_message() {
@@ -91,15 +95,56 @@ fn googles_compiler_and_ours_read_the_schemas_alike() {
     let folder = tempfile::tempdir().unwrap();
     let descriptors = folder.path().join("descriptors.bin");
     protoc.compile(&descriptors);
-    let theirs = FileDescriptorSet::decode(&*fs::read(descriptors).unwrap()).unwrap();
+    let descriptors = fs::read(descriptors).unwrap();
+    let theirs = FileDescriptorSet::decode(&*descriptors).unwrap();
     let ours = FileDescriptorSet::decode(DESCRIPTORS).unwrap();
     assert_eq!(essence(theirs), essence(ours));
+
+    // prost_types drops the options of interface.proto: compare them as tools read them.
+    let theirs = DescriptorPool::decode(&*descriptors).unwrap();
+    let theirs: Vec<_> = (theirs.files())
+        .flat_map(|file| amber_schema::read(&file).unwrap())
+        .map(without_comments)
+        .collect();
+    assert_eq!(theirs.len(), 11);
+    let ours = amber_schema::built_in().unwrap();
+    for ours in ours.into_iter().map(without_comments) {
+        let theirs = theirs.iter().find(|it| it.device_type == ours.device_type);
+        assert_eq!(theirs, Some(&ours));
+    }
+}
+
+/// Google's compiler was not asked for comments.
+fn without_comments(mut interface: Interface) -> Interface {
+    fn strip(field: &mut Field) {
+        field.docs.clear();
+        field
+            .choices
+            .iter_mut()
+            .for_each(|choice| choice.docs.clear());
+        field.fields.iter_mut().for_each(strip);
+    }
+    interface.docs.clear();
+    for method in &mut interface.methods {
+        method.docs.clear();
+        let fields = method.request.iter_mut().chain(&mut method.answer);
+        fields.chain(&mut method.may_answer).for_each(strip);
+        if let amber_schema::Kind::Ask {
+            refusal: Some(refusal),
+            ..
+        } = &mut method.kind
+        {
+            strip(refusal);
+        }
+    }
+    interface
 }
 
 #[test]
 fn no_two_devices_use_the_same_number() {
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
-    let mut numbers: Vec<_> = pool.all_extensions().map(|e| e.number()).collect();
+    let driver_msg = pool.get_message_by_name("amber.DriverMsg").unwrap();
+    let mut numbers: Vec<_> = driver_msg.extensions().map(|e| e.number()).collect();
     let count = numbers.len();
     numbers.sort_unstable();
     numbers.dedup();
@@ -372,12 +417,16 @@ enum Fill {
 fn samples() -> Vec<Sample> {
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
     let mut samples = Vec::new();
-    for message in pool.all_messages() {
+    // The messages of interface.proto never travel, and have no Rust types.
+    let travels = |message: &MessageDescriptor| !OPTIONS.contains(&message.parent_file().name());
+    for message in pool.all_messages().filter(travels) {
         add_samples(&mut samples, &message, &[], message.package_name());
     }
     let driver_msg = pool.get_message_by_name("amber.DriverMsg").unwrap();
     for file in pool.files() {
-        let extensions: Vec<_> = file.extensions().collect();
+        let extensions: Vec<_> = (file.extensions())
+            .filter(|extension| extension.containing_message() == driver_msg)
+            .collect();
         if !extensions.is_empty() {
             add_samples(&mut samples, &driver_msg, &extensions, file.package_name());
         }
@@ -535,6 +584,8 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
 
 /// The parts on which compilers agree: no comments, and no derived names.
 fn essence(mut set: FileDescriptorSet) -> Vec<prost_types::FileDescriptorProto> {
+    // Each compiler has a version of its own.
+    (set.file).retain(|file| file.name() != "google/protobuf/descriptor.proto");
     for file in &mut set.file {
         file.source_code_info = None;
         // Remove the default value.
@@ -557,11 +608,10 @@ struct Protoc(&'static [&'static str]);
 /// Finds Google's compiler and library; prints a message if they are missing.
 fn protoc() -> Option<Protoc> {
     let protocs = [&["protoc"][..], &["python3", "-m", "grpc_tools.protoc"]];
-    let Some(protoc) = protocs
-        .into_iter()
-        .find(|protoc| runs(protoc, &["--version"]))
-    else {
-        return skip("no protoc and no grpcio-tools for python3");
+    let Some(protoc) = protocs.into_iter().find(|protoc| compiles(protoc)) else {
+        return skip(
+            "no protoc with google/protobuf/descriptor.proto, no grpcio-tools for python3",
+        );
     };
     if !runs(&["python3"], &["-c", "import google.protobuf"]) {
         return skip("no protobuf for python3");
@@ -592,6 +642,16 @@ impl Protoc {
         assert!(output.status.success(), "{complaints}");
         assert_eq!(complaints, "");
     }
+}
+
+/// Whether this is a complete compiler: Debian has descriptor.proto in libprotobuf-dev.
+fn compiles(protoc: &[&str]) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let include = format!("-I{}", folder.path().display());
+    let out = format!("--descriptor_set_out={}/out", folder.path().display());
+    let source = "syntax = \"proto2\"; import public \"google/protobuf/descriptor.proto\";";
+    fs::write(folder.path().join("probe.proto"), source).unwrap();
+    runs(protoc, &[&include, &out, "probe.proto"])
 }
 
 fn runs(program: &[&str], args: &[&str]) -> bool {

@@ -304,6 +304,7 @@ fn copies_of_schemas_are_up_to_date() {
     for language in ["java", "node"] {
         for (name, original) in [
             ("drivermsg.proto", root().join("proto/drivermsg.proto")),
+            ("interface.proto", root().join("proto/interface.proto")),
             ("dummy.proto", root().join("proto/dummy.proto")),
             ("thermometer.proto", examples().join("thermometer.proto")),
         ] {

@@ -30,6 +30,20 @@ extend amber.DriverMsg { optional Reading reading = 110; }
 message Reading { optional double celsius = 1; }
 """
 
+DESCRIBED = """
+syntax = "proto2";
+package described;
+import "drivermsg.proto";
+import "interface.proto";
+extend amber.DriverMsg { optional int32 level = 127 [(amber.unit) = "mm"]; }
+service Tank {
+  option (amber.device) = { type: 212 name: "tank" };
+  rpc Levels(amber.DriverMsg) returns (stream amber.DriverMsg) {
+    option (amber.stream) = { data: "level" };
+  }
+}
+"""
+
 
 class Schemas(unittest.TestCase):
     def test_help_works_for_the_package_and_its_modules(self):
@@ -64,6 +78,17 @@ class Schemas(unittest.TestCase):
         self.assertEqual(
             {file.name: file for file in bundled.file}, {file.name: file for file in made_set.file}
         )
+
+    @unittest.skipUnless(HAS_COMPILER, "grpcio-tools is missing")
+    def test_a_file_with_a_description(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "described.proto")
+            with open(path, "w") as file:
+                file.write(DESCRIBED)
+            described = schemas.load(path)
+            message = schemas.DriverMsg(type=schemas.DriverMsg.DATA)
+            message.Extensions[described.level] = 5
+            self.assertEqual(message.SerializeToString().hex(), "1001f80705")
 
     @unittest.skipUnless(HAS_COMPILER, "grpcio-tools is missing")
     def test_a_user_defined_file(self):

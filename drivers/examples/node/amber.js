@@ -15,6 +15,7 @@ const PROTO = path.join(__dirname, 'proto');
 function load(...files) {
   const root = new protobuf.Root();
   root.resolvePath = (from, to) => {
+    if (to.startsWith('google/protobuf/')) return require.resolve(`protobufjs/${to}`);
     const beside = path.resolve(path.dirname(from || ''), to);
     return fs.existsSync(beside) ? beside : path.join(PROTO, to);
   };

@@ -7,4 +7,5 @@ set -e
 cd "$(dirname "$0")"
 python3 -m venv .venv
 .venv/bin/pip install --quiet 'grpcio-tools==1.49.1' 'protobuf<4.22' 'setuptools<81'
-.venv/bin/python -m grpc_tools.protoc -I ../../../proto --python_out=. drivermsg.proto dummy.proto
+.venv/bin/python -m grpc_tools.protoc -I ../../../proto --python_out=. \
+  drivermsg.proto interface.proto dummy.proto

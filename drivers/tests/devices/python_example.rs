@@ -104,6 +104,7 @@ fn the_generated_modules_are_up_to_date() {
     let schemas = FileDescriptorSet::decode(amber_proto::DESCRIPTORS).unwrap();
     for (module, file) in [
         ("drivermsg_pb2", "drivermsg.proto"),
+        ("interface_pb2", "interface.proto"),
         ("dummy_pb2", "dummy.proto"),
     ] {
         let print = format!("import {module} as m; print(m.DESCRIPTOR.serialized_pb.hex())");

@@ -12,6 +12,8 @@ use prost_types::source_code_info::Location;
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
 
 const BASE: &str = ".amber.DriverMsg";
+/// Files of options only, for which there is no Rust.
+const OPTIONS: [&str; 2] = ["google/protobuf/descriptor.proto", "interface.proto"];
 /// Field numbers in descriptor.proto, for paths of source locations.
 const FILE_MESSAGE: i32 = 4;
 const FILE_EXTENSION: i32 = 7;
@@ -19,12 +21,13 @@ const MESSAGE_FIELD: i32 = 2;
 
 type Comments = BTreeMap<Vec<i32>, Location>;
 
-/// Folds all files of a set. It must contain `drivermsg.proto`. Source locations are kept.
+/// Folds all files of a set, and removes those that only declare options. The set must contain `drivermsg.proto`. Source locations are kept.
 ///
 /// # Errors
 /// A file extends another message, has a `DriverMsg` of its own, or uses a
 /// number twice.
 pub(crate) fn fold_extensions(set: &mut FileDescriptorSet) -> Result<(), String> {
+    (set.file).retain(|file| !OPTIONS.contains(&file.name()));
     let base = base_fields(set)?;
     for file in &mut set.file {
         fold_file(file, &base)?;

@@ -29,12 +29,15 @@ use std::path::{Path, PathBuf};
 use std::{env, error};
 
 use prost_types::FileDescriptorSet;
-use protox::file::{ChainFileResolver, File, FileResolver, IncludeFileResolver};
+use protox::file::{
+    ChainFileResolver, File, FileResolver, GoogleFileResolver, IncludeFileResolver,
+};
 
+mod comments;
 mod fold;
 
 /// The files of Amber's own devices, which other files may import.
-const OURS: [(&str, &str); 12] = [
+const OURS: [(&str, &str); 13] = [
     (
         "collision_avoidance.proto",
         include_str!("../../collision_avoidance.proto"),
@@ -46,6 +49,7 @@ const OURS: [(&str, &str); 12] = [
     ("drivermsg.proto", include_str!("../../drivermsg.proto")),
     ("dummy.proto", include_str!("../../dummy.proto")),
     ("hokuyo.proto", include_str!("../../hokuyo.proto")),
+    ("interface.proto", include_str!("../../interface.proto")),
     ("location.proto", include_str!("../../location.proto")),
     ("maestro.proto", include_str!("../../maestro.proto")),
     ("mediator.proto", include_str!("../../mediator.proto")),
@@ -93,6 +97,16 @@ pub fn fold_extensions(set: &mut FileDescriptorSet) -> Result<(), Error> {
     fold::fold_extensions(set).map_err(Error)
 }
 
+/// Removes from an encoded `FileDescriptorSet` what no tool needs at run time:
+/// all source locations except those with a comment on Amber's devices. For
+/// Amber's own build script. The options of services, methods and fields stay.
+///
+/// # Errors
+/// The bytes are not a descriptor set with all imports.
+pub fn keep_comments_only(set: &[u8]) -> Result<Vec<u8>, Error> {
+    comments::keep_comments_only(set).map_err(Error)
+}
+
 /// What is wrong with a file, and what to do. `Debug` prints the same text, because that is
 /// what a build script shows if it returns the error.
 pub struct Error(String);
@@ -116,7 +130,7 @@ fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
     let (mut set, read) = parse(files)?;
     let mut packages = BTreeSet::new();
     for file in &set.file {
-        if is_ours(file.name()) {
+        if is_ours(file.name()) || file.package() == "google.protobuf" {
             continue;
         }
         let problem = match file.package() {
@@ -173,6 +187,7 @@ fn parse(files: &[&Path]) -> Result<(FileDescriptorSet, Vec<PathBuf>), Error> {
     let mut resolver = ChainFileResolver::new();
     // Built-in files come first, so another drivermsg.proto nearby is ignored.
     resolver.add(Ours);
+    resolver.add(GoogleFileResolver::new());
     let folders: BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
     for folder in folders {
         let here = folder.as_os_str().is_empty();

@@ -46,7 +46,7 @@ def load(path: str) -> Any:
     with tempfile.TemporaryDirectory() as temporary:
         known = os.path.join(temporary, "known.binpb")
         with open(known, "wb") as file:
-            file.write(_bundled())
+            file.write(_known())
         made = os.path.join(temporary, "made.binpb")
         run = subprocess.run(
             [
@@ -89,6 +89,13 @@ def _bundled() -> bytes:
     return data
 
 
+def _known() -> bytes:
+    """Amber's schemas with what they import: descriptor.proto, from the protobuf package."""
+    options = descriptor_pb2.FileDescriptorSet()
+    options.file.add().ParseFromString(descriptor_pb2.DESCRIPTOR.serialized_pb)
+    return options.SerializeToString() + _bundled()
+
+
 def _add(descriptor_set: bytes) -> list[str]:
     """Adds files to the pool; returns their names, in order."""
     names = []
@@ -129,7 +136,11 @@ def _namespace(name: str) -> Any:
     return inside
 
 
-_FILES = {name[: -len(".proto")]: _namespace(name) for name in _add(_bundled())}
+# Files that declare only options have nothing for programs.
+_OPTIONS = ("google/protobuf/descriptor.proto", "interface.proto")
+_FILES = {
+    name[: -len(".proto")]: _namespace(name) for name in _add(_known()) if name not in _OPTIONS
+}
 
 DriverHdr: Any = _FILES["drivermsg"].DriverHdr
 DriverMsg: Any = _FILES["drivermsg"].DriverMsg

@@ -1,0 +1,164 @@
+//! The model of a device's interface. PURE.
+
+use amber_proto::DeviceType;
+use serde::{Serialize, Serializer};
+
+/// What a type of device offers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Interface {
+    /// The name for people and command lines, e.g. `drive-to-point`.
+    pub name: String,
+    /// The device type.
+    #[serde(rename = "type", serialize_with = "number")]
+    pub device_type: DeviceType,
+    /// The full name of the service.
+    pub service: String,
+    /// The `.proto` file.
+    pub file: String,
+    /// The comment on the service, in Markdown.
+    pub docs: String,
+    /// Requests and streams, in the order of the file.
+    pub methods: Vec<Method>,
+}
+
+/// A request or a stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Method {
+    /// The name, e.g. `SetAngle`.
+    pub name: String,
+    /// The name on the command line, e.g. `set-angle`.
+    pub command: String,
+    /// The comment, in Markdown.
+    pub docs: String,
+    /// How it travels.
+    #[serde(flatten)]
+    pub kind: Kind,
+    /// Full names of fields of type bool that the client sets to true.
+    pub flags: Vec<String>,
+    /// Fields of `DriverMsg` that carry the arguments.
+    pub request: Vec<Field>,
+    /// Values in the request that make it this method.
+    pub set: Vec<Setting>,
+    /// Fields of `DriverMsg` that every answer or published message has.
+    pub answer: Vec<Field>,
+    /// Fields of `DriverMsg` that an answer or published message may have.
+    pub may_answer: Vec<Field>,
+}
+
+/// How a method travels.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Kind {
+    /// A request with an answer, which repeats its number.
+    Ask {
+        /// Whether the answer repeats the flags.
+        repeats_flag: bool,
+        /// The field of an answer that refuses the request.
+        refusal: Option<Box<Field>>,
+    },
+    /// A request without an answer.
+    Tell,
+    /// Published data; starts with SUBSCRIBE and stops with UNSUBSCRIBE.
+    Subscribe,
+    /// Published data; starts and stops with the request in a DATA message.
+    StreamByRequest {
+        /// The full name of the argument that is the period.
+        period: Option<String>,
+        /// Values in the request that start the stream.
+        start: Vec<Setting>,
+        /// Values in the request that stop the stream.
+        stop: Vec<Setting>,
+    },
+}
+
+/// A value that a field has, whatever the arguments are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// The name of the field, as in [`Field::path`].
+    pub field: String,
+    /// A number, true, false, a text, or the name of an enum value.
+    pub value: String,
+}
+
+/// A field of `DriverMsg` or of a message in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Field {
+    /// The name, e.g. `servoAddress`.
+    pub name: String,
+    /// The way from `DriverMsg`, e.g. `amber.maestro_proto.setAngleCommand.servoAddress`.
+    pub path: String,
+    /// The number on the wire.
+    pub number: u32,
+    /// The type in the `.proto`: `int32`, `string`, or the full name of a message or enum.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Whether it may be absent, and whether there may be several.
+    pub cardinality: Cardinality,
+    /// The unit of the number, e.g. `mm/s`; see [`crate::is_unit`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The smallest value that makes sense.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// The largest value that makes sense.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// The value that an absent field means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub absent_means: Option<String>,
+    /// The comment, in Markdown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub docs: String,
+    /// The name of the group of which a message has at most one field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oneof: Option<String>,
+    /// The fields of a message.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Field>,
+    /// The values of an enum.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
+}
+
+/// Whether a field may be absent, and whether there may be several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cardinality {
+    /// At most one.
+    Optional,
+    /// Exactly one.
+    Required,
+    /// Any number.
+    Repeated,
+}
+
+/// A value of an enum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// The name.
+    pub name: String,
+    /// The number on the wire.
+    pub number: i32,
+    /// The comment, in Markdown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub docs: String,
+}
+
+impl Interface {
+    /// A method by its name, `SetAngle` or `set-angle`.
+    pub fn method(&self, name: &str) -> Option<&Method> {
+        let mut methods = self.methods.iter();
+        methods.find(|method| method.name == name || method.command == name)
+    }
+}
+
+impl Method {
+    /// Whether it is a stream.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.kind, Kind::Subscribe | Kind::StreamByRequest { .. })
+    }
+}
+
+fn number<S: Serializer>(device_type: &DeviceType, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_i32(device_type.0)
+}

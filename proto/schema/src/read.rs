@@ -1,0 +1,384 @@
+//! Reads the services of a file, and checks every rule of a description. PURE.
+
+use amber_proto::DeviceType;
+use prost_reflect::{DynamicMessage, FileDescriptor, MethodDescriptor, ServiceDescriptor, Value};
+
+use crate::error::Error;
+use crate::fields::{docs, find, is_value, kind_of};
+use crate::model::{Field, Interface, Kind, Method, Setting};
+
+/// The numbers of extensions that are free for users.
+const USERS_NUMBERS: std::ops::RangeInclusive<u32> = 110..=179;
+
+/// The interfaces that a file describes: one for each service with the option `amber.device`.
+///
+/// # Errors
+/// The first rule that the file breaks.
+pub fn read(file: &FileDescriptor) -> Result<Vec<Interface>, Error> {
+    let mut interfaces: Vec<Interface> = Vec::new();
+    for service in file.services() {
+        let Some(interface) = Service(&service).read()? else {
+            continue;
+        };
+        if let Some(other) = interfaces
+            .iter()
+            .find(|it| it.device_type == interface.device_type)
+        {
+            let text = format!(
+                "service {}: device type {} is that of {}",
+                service.name(),
+                interface.device_type.0,
+                other.service
+            );
+            return Err(Error::at(file, service.path(), text));
+        }
+        interfaces.push(interface);
+    }
+    if !interfaces.is_empty() && !is_ours(file) {
+        for extension in file.extensions() {
+            let is_driver_msg = extension.containing_message().full_name() == "amber.DriverMsg";
+            if is_driver_msg && !USERS_NUMBERS.contains(&extension.number()) {
+                let (name, number) = (extension.name(), extension.number());
+                let text = format!("field {name}: number {number} is not free for users");
+                let error = Error::at(file, extension.path(), text);
+                return Err(error.hint("choose an unused number from 110 to 179"));
+            }
+        }
+    }
+    Ok(interfaces)
+}
+
+fn is_ours(file: &FileDescriptor) -> bool {
+    file.package_name().starts_with("amber.")
+}
+
+struct Service<'a>(&'a ServiceDescriptor);
+
+impl Service<'_> {
+    /// `None` if the service does not describe a device.
+    fn read(&self) -> Result<Option<Interface>, Error> {
+        let file = self.0.parent_file();
+        let Some(device) = option(&self.0.options(), &file, "amber.device") else {
+            let is_described = |method: &MethodDescriptor| !ways(method, &file).is_empty();
+            return match self.0.methods().find(is_described) {
+                Some(method) => Err(self
+                    .error(format!("method {} needs a device", method.name()))
+                    .hint("add `option (amber.device) = { type: 201 name: \"lamp\" };`")),
+                None => Ok(None),
+            };
+        };
+        let number = |name| (device.get_field_by_name(name)).and_then(|value| value.as_i32());
+        let device_type = DeviceType(number("type").unwrap_or_default());
+        let name = text(&device, "name").unwrap_or_default();
+        self.check_device(device_type, &name)?;
+
+        let mut methods: Vec<Method> = Vec::new();
+        for method in self.0.methods() {
+            let read = Rpc {
+                method: &method,
+                file: &file,
+            }
+            .read()?;
+            if let Some(other) = methods.iter().find(|other| collide(other, &read)) {
+                let text = format!(
+                    "method {}: its fields are those of method {}",
+                    read.name, other.name
+                );
+                return Err(Error::at(&file, method.path(), text));
+            }
+            methods.push(read);
+        }
+        Ok(Some(Interface {
+            name,
+            device_type,
+            service: self.0.full_name().to_owned(),
+            file: file.name().to_owned(),
+            docs: docs(&file, self.0.path()),
+            methods,
+        }))
+    }
+
+    fn check_device(&self, device_type: DeviceType, name: &str) -> Result<(), Error> {
+        let is_name = name.starts_with(|first: char| first.is_ascii_lowercase())
+            && !name.ends_with('-')
+            && !name.contains("--")
+            && (name.chars()).all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        if !is_name {
+            return Err(self
+                .error(format!("invalid device name '{name}'"))
+                .hint("use lower case, and `-` between words"));
+        }
+        if is_ours(&self.0.parent_file()) {
+            return match device_type.name() {
+                Some(known) if known == name => Ok(()),
+                _ => Err(self.error(format!(
+                    "device type {} is not called '{name}' in ids.rs",
+                    device_type.0
+                ))),
+            };
+        }
+        if device_type.0 < 0 || device_type.name().is_some() {
+            return Err(self
+                .error(format!(
+                    "device type {} is not free for users",
+                    device_type.0
+                ))
+                .hint("choose a number from 11 to 199, or from 201 on"));
+        }
+        if DeviceType::NAMES.iter().any(|(_, known)| *known == name) {
+            return Err(self.error(format!("'{name}' is the name of a device of Amber")));
+        }
+        Ok(())
+    }
+
+    fn error(&self, text: String) -> Error {
+        let text = format!("service {}: {text}", self.0.name());
+        Error::at(&self.0.parent_file(), self.0.path(), text)
+    }
+}
+
+/// Whether a driver or a client could not tell two methods apart.
+fn collide(one: &Method, other: &Method) -> bool {
+    fn fields(method: &Method) -> Vec<&str> {
+        let request = method.request.iter().map(|field| field.path.as_str());
+        request
+            .chain(method.flags.iter().map(String::as_str))
+            .collect()
+    }
+    if one.kind == Kind::Subscribe && other.kind == Kind::Subscribe {
+        return (one.answer.iter())
+            .any(|field| other.answer.iter().any(|it| it.path == field.path));
+    }
+    let others = fields(other);
+    let share = fields(one).iter().any(|field| others.contains(field));
+    let differ = (one.set.iter()).any(|setting| {
+        (other.set.iter()).any(|it| it.field == setting.field && it.value != setting.value)
+    });
+    share && !differ
+}
+
+/// Which of the options for methods a method has.
+fn ways(method: &MethodDescriptor, file: &FileDescriptor) -> Vec<(&'static str, DynamicMessage)> {
+    let options = method.options();
+    let ways = ["ask", "tell", "stream"].into_iter();
+    ways.filter_map(|way| {
+        option(&options, file, &format!("amber.{way}")).map(|option| (way, option))
+    })
+    .collect()
+}
+
+struct Rpc<'a> {
+    method: &'a MethodDescriptor,
+    file: &'a FileDescriptor,
+}
+
+impl Rpc<'_> {
+    fn read(&self) -> Result<Method, Error> {
+        let ways = ways(self.method, self.file);
+        let [(way, options)] = &ways[..] else {
+            return Err(self.error("it needs exactly one of the options ask, tell and stream"));
+        };
+        self.check_signature(way)?;
+        let flags = self.flags(options)?;
+        let request = self.fields(&texts(options, "request"))?;
+        let set = self.settings(options, "set", &request)?;
+        let answer_name = if *way == "stream" { "data" } else { "answer" };
+        let may_name = if *way == "stream" {
+            "may_have"
+        } else {
+            "may_answer"
+        };
+        let answer = self.fields(&texts(options, answer_name))?;
+        let may_answer = self.fields(&texts(options, may_name))?;
+        let no_answer = answer.is_empty() && may_answer.is_empty();
+        let kind = match *way {
+            "ask" if no_answer => return Err(self.error("ask needs an answer field")),
+            "stream" if no_answer => return Err(self.error("stream needs a data field")),
+            "ask" | "tell" if flags.is_empty() && request.is_empty() => {
+                return Err(self.error(format!("{way} needs a flag or a request field")));
+            }
+            "ask" => self.ask(options, &flags)?,
+            "tell" => Kind::Tell,
+            _ if request.is_empty() => self.subscribe(options)?,
+            _ => self.stream_by_request(options, &request)?,
+        };
+        let name = self.method.name().to_owned();
+        Ok(Method {
+            command: kebab(&name),
+            docs: docs(self.file, self.method.path()),
+            name,
+            kind,
+            flags,
+            request,
+            set,
+            answer,
+            may_answer,
+        })
+    }
+
+    /// The types of the `rpc` say the same as its option.
+    fn check_signature(&self, way: &str) -> Result<(), Error> {
+        let (input, output) = (self.method.input(), self.method.output());
+        if input.full_name() != "amber.DriverMsg" || self.method.is_client_streaming() {
+            return Err(self.error("it must take an amber.DriverMsg"));
+        }
+        let is = (output.full_name(), self.method.is_server_streaming());
+        let (should_be, words) = match way {
+            "ask" => (("amber.DriverMsg", false), "ask returns amber.DriverMsg"),
+            "tell" => (("amber.Nothing", false), "tell returns amber.Nothing"),
+            _ => (
+                ("amber.DriverMsg", true),
+                "stream returns a stream of amber.DriverMsg",
+            ),
+        };
+        match is == should_be {
+            true => Ok(()),
+            false => Err(self.error(words)),
+        }
+    }
+
+    fn ask(&self, options: &DynamicMessage, flags: &[String]) -> Result<Kind, Error> {
+        let repeats_flag = options.get_field_by_name("repeats_flag");
+        let repeats_flag = repeats_flag
+            .and_then(|value| value.as_bool())
+            .unwrap_or_default();
+        if repeats_flag && flags.is_empty() {
+            return Err(self.error("repeats_flag needs a flag"));
+        }
+        let refusal = match text(options, "refusal") {
+            Some(name) => Some(Box::new(self.field(&name)?)),
+            None => None,
+        };
+        Ok(Kind::Ask {
+            repeats_flag,
+            refusal,
+        })
+    }
+
+    fn subscribe(&self, options: &DynamicMessage) -> Result<Kind, Error> {
+        for name in ["period", "start", "stop"] {
+            if options.has_field_by_name(name) {
+                return Err(self.error(format!("{name} needs a request field")));
+            }
+        }
+        Ok(Kind::Subscribe)
+    }
+
+    fn stream_by_request(
+        &self,
+        options: &DynamicMessage,
+        request: &[Field],
+    ) -> Result<Kind, Error> {
+        let stop = self.settings(options, "stop", request)?;
+        if stop.is_empty() {
+            return Err(self.error("a stream by a request needs a value that stops it"));
+        }
+        let period = match text(options, "period") {
+            Some(name) => Some(self.inside(&name, request, "period")?),
+            None => None,
+        };
+        let start = self.settings(options, "start", request)?;
+        Ok(Kind::StreamByRequest {
+            period,
+            start,
+            stop,
+        })
+    }
+
+    fn flags(&self, options: &DynamicMessage) -> Result<Vec<String>, Error> {
+        let flags = texts(options, "flag").into_iter().map(|name| {
+            let field = self.field(&name)?;
+            match field.type_name == "bool" {
+                true => Ok(field.path),
+                false => Err(self.error(format!("flag '{name}' is not of type bool"))),
+            }
+        });
+        flags.collect()
+    }
+
+    fn settings(
+        &self,
+        options: &DynamicMessage,
+        name: &str,
+        request: &[Field],
+    ) -> Result<Vec<Setting>, Error> {
+        let Some(values) = options.get_field_by_name(name) else {
+            return Ok(Vec::new());
+        };
+        let values = values.as_list().unwrap_or_default().iter();
+        let settings = values.filter_map(Value::as_message).map(|setting| {
+            let field = text(setting, "field").unwrap_or_default();
+            let value = text(setting, "value").unwrap_or_default();
+            let field = self.inside(&field, request, name)?;
+            match kind_of(self.file, &field) {
+                Some(kind) if is_value(&kind, &value) => Ok(Setting { field, value }),
+                _ => Err(self.error(format!("{name}: '{value}' is not a value of '{field}'"))),
+            }
+        });
+        settings.collect()
+    }
+
+    /// The full name of a field inside the request.
+    fn inside(&self, name: &str, request: &[Field], what: &str) -> Result<String, Error> {
+        let path = self.field(name)?.path;
+        let is_inside = |outer: &Field| path.starts_with(&format!("{}.", outer.path));
+        match request.iter().any(is_inside) {
+            true => Ok(path),
+            false => Err(self.error(format!("{what}: '{name}' is not inside the request"))),
+        }
+    }
+
+    fn fields(&self, names: &[String]) -> Result<Vec<Field>, Error> {
+        names.iter().map(|name| self.field(name)).collect()
+    }
+
+    fn field(&self, name: &str) -> Result<Field, Error> {
+        find(self.file, name).map_err(|why| self.error(why))?
+    }
+
+    fn error(&self, text: impl AsRef<str>) -> Error {
+        let text = format!("method {}: {}", self.method.name(), text.as_ref());
+        Error::at(self.file, self.method.path(), text)
+    }
+}
+
+fn option(options: &DynamicMessage, file: &FileDescriptor, name: &str) -> Option<DynamicMessage> {
+    let extension = file.parent_pool().get_extension_by_name(name)?;
+    let value = options
+        .has_extension(&extension)
+        .then(|| options.get_extension(&extension))?;
+    value.as_message().cloned()
+}
+
+fn text(message: &DynamicMessage, field: &str) -> Option<String> {
+    if !message.has_field_by_name(field) {
+        return None;
+    }
+    message
+        .get_field_by_name(field)?
+        .as_str()
+        .map(str::to_owned)
+}
+
+/// The texts of a field, of which there may be any number or at most one.
+fn texts(message: &DynamicMessage, field: &str) -> Vec<String> {
+    match message.get_field_by_name(field).as_deref() {
+        Some(Value::List(list)) => list
+            .iter()
+            .filter_map(|value| value.as_str().map(str::to_owned))
+            .collect(),
+        _ => text(message, field).into_iter().collect(),
+    }
+}
+
+/// `SetAngle` as `set-angle`.
+fn kebab(name: &str) -> String {
+    let mut out = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !out.is_empty() {
+            out.push('-');
+        }
+        out.push(letter.to_ascii_lowercase());
+    }
+    out.replace('_', "-")
+}

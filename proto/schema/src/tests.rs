@@ -1,0 +1,480 @@
+//! Descriptions that are right, and one for each rule that is broken.
+
+use amber_proto::{DESCRIPTORS, DeviceType};
+use prost_reflect::FileDescriptor;
+use protox::file::{ChainFileResolver, DescriptorSetFileResolver, File, FileResolver};
+
+use super::*;
+
+/// A file of a user, as `battery.proto`.
+struct Source(String);
+
+impl FileResolver for Source {
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        match name {
+            "battery.proto" => File::from_source(name, &self.0),
+            _ => Err(protox::Error::file_not_found(name)),
+        }
+    }
+}
+
+fn compiled(source: &str) -> FileDescriptor {
+    let mut resolver = ChainFileResolver::new();
+    resolver.add(DescriptorSetFileResolver::decode(DESCRIPTORS).unwrap());
+    resolver.add(Source(source.to_owned()));
+    let mut compiler = protox::Compiler::with_file_resolver(resolver);
+    compiler.include_imports(true).include_source_info(true);
+    compiler
+        .open_file("battery.proto")
+        .unwrap_or_else(|error| panic!("{error:?}\n{source}"));
+    // A pool of bytes has the options; the compiler's own pool has lost them.
+    let pool = DescriptorPool::decode(&*compiler.encode_file_descriptor_set()).unwrap();
+    pool.get_file_by_name("battery.proto").unwrap()
+}
+
+const HEAD: &str = r#"syntax = "proto2";
+package battery;
+import "drivermsg.proto";
+import "interface.proto";
+"#;
+
+const FIELDS: &str = r#"extend amber.DriverMsg {
+  optional bool get_charge = 110;
+  // How full the battery is.
+  optional double charge = 111 [(amber.unit) = "%", (amber.min) = 0, (amber.max) = 100];
+  optional uint32 capacity = 112 [(amber.unit) = "mA*h"];
+  optional Watch watch = 113;
+}
+message Watch {
+  optional uint32 period_ms = 1 [(amber.unit) = "ms", (amber.absent_means) = "1000"];
+  optional Mode mode = 2;
+}
+enum Mode { ON = 1; OFF = 2; }
+"#;
+
+/// A battery with these methods; they begin in line 20.
+fn battery(methods: &str) -> String {
+    let device = "  option (amber.device) = { type: 211 name: \"battery\" };\n";
+    format!("{HEAD}{FIELDS}// A battery gauge.\nservice Battery {{\n{device}{methods}\n}}\n")
+}
+
+const ALL_KINDS: &str = r#"
+  // The charge.
+  rpc Charge(amber.DriverMsg) returns (amber.DriverMsg) {
+    option (amber.ask) = { flag: "get_charge" answer: "charge" may_answer: "capacity" };
+  }
+  rpc SetCapacity(amber.DriverMsg) returns (amber.Nothing) {
+    option (amber.tell) = { request: "capacity" };
+  }
+  rpc Charges(amber.DriverMsg) returns (stream amber.DriverMsg) {
+    option (amber.stream) = { data: "charge" };
+  }
+  rpc Watch(amber.DriverMsg) returns (stream amber.DriverMsg) {
+    option (amber.stream) = {
+      request: "watch" period: "watch.period_ms" data: "charge"
+      start: { field: "watch.mode" value: "ON" }
+      stop: { field: "battery.watch.mode" value: "OFF" }
+    };
+  }
+"#;
+
+#[test]
+fn a_description_becomes_a_model() {
+    let interfaces = read(&compiled(&battery(ALL_KINDS))).unwrap();
+    let [interface] = &interfaces[..] else {
+        panic!("{interfaces:?}");
+    };
+    assert_eq!(
+        (interface.device_type, interface.name.as_str()),
+        (DeviceType(211), "battery")
+    );
+    assert_eq!(interface.docs, "A battery gauge.");
+    let commands: Vec<_> = interface
+        .methods
+        .iter()
+        .map(|it| it.command.as_str())
+        .collect();
+    assert_eq!(commands, ["charge", "set-capacity", "charges", "watch"]);
+
+    let charge = interface.method("charge").unwrap();
+    assert_eq!(charge.docs, "The charge.");
+    assert_eq!(
+        charge.kind,
+        Kind::Ask {
+            repeats_flag: false,
+            refusal: None
+        }
+    );
+    assert_eq!(charge.flags, ["battery.get_charge"]);
+    let answer = &charge.answer[0];
+    assert_eq!((answer.number, answer.unit.as_deref()), (111, Some("%")));
+    assert_eq!((answer.min, answer.max), (Some(0.0), Some(100.0)));
+    assert_eq!(answer.docs, "How full the battery is.");
+    assert_eq!(charge.may_answer[0].name, "capacity");
+
+    assert_eq!(interface.method("set-capacity").unwrap().kind, Kind::Tell);
+    assert_eq!(interface.method("Charges").unwrap().kind, Kind::Subscribe);
+    let watch = interface.method("Watch").unwrap();
+    let setting = |value: &str| Setting {
+        field: "battery.watch.mode".into(),
+        value: value.into(),
+    };
+    let expected = Kind::StreamByRequest {
+        period: Some("battery.watch.period_ms".into()),
+        start: vec![setting("ON")],
+        stop: vec![setting("OFF")],
+    };
+    assert_eq!(watch.kind, expected);
+    let period = &watch.request[0].fields[0];
+    assert_eq!(period.path, "battery.watch.period_ms");
+    assert_eq!(period.absent_means.as_deref(), Some("1000"));
+    assert_eq!(watch.request[0].fields[1].choices[1].name, "OFF");
+}
+
+#[test]
+fn a_file_without_a_description_has_no_interface() {
+    assert_eq!(read(&compiled(&format!("{HEAD}{FIELDS}"))).unwrap(), []);
+}
+
+#[test]
+fn messages_that_contain_themselves_end() {
+    let source = format!(
+        "{HEAD}extend amber.DriverMsg {{ optional Tree tree = 110; }}\n\
+         message Tree {{ repeated Tree branches = 1; }}\n\
+         service S {{ option (amber.device) = {{ type: 211 name: \"tree\" }};\n\
+         rpc Grow(amber.DriverMsg) returns (amber.Nothing) {{\n\
+         option (amber.tell) = {{ request: \"tree\" }}; }} }}\n"
+    );
+    let interfaces = read(&compiled(&source)).unwrap();
+    assert_eq!(interfaces[0].methods[0].request[0].fields[0].fields, []);
+}
+
+/// The one method of a battery, with a mistake, and the rule that it breaks.
+#[track_caller]
+fn check_method(returns: &str, option: &str, rule: &str) {
+    let method =
+        format!("  rpc Test(amber.DriverMsg) returns ({returns}) {{\n    option {option};\n  }}");
+    let error = read(&compiled(&battery(&method))).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("battery.proto:20: method Test: {rule}")
+    );
+}
+
+#[test]
+fn broken_rules_of_methods_are_named_with_their_line() {
+    let (message, nothing, stream) = ("amber.DriverMsg", "amber.Nothing", "stream amber.DriverMsg");
+    for (returns, option, rule) in [
+        (
+            message,
+            "deprecated = true",
+            "it needs exactly one of the options ask, tell and stream",
+        ),
+        (
+            message,
+            "(amber.ask) = { flag: \"get_charge\" }",
+            "ask needs an answer field",
+        ),
+        (
+            message,
+            "(amber.ask) = { answer: \"charge\" }",
+            "ask needs a flag or a request field",
+        ),
+        (
+            nothing,
+            "(amber.tell) = { }",
+            "tell needs a flag or a request field",
+        ),
+        (stream, "(amber.stream) = { }", "stream needs a data field"),
+        (
+            nothing,
+            "(amber.ask) = { flag: \"get_charge\" answer: \"charge\" }",
+            "ask returns amber.DriverMsg",
+        ),
+        (
+            message,
+            "(amber.tell) = { request: \"capacity\" }",
+            "tell returns amber.Nothing",
+        ),
+        (
+            message,
+            "(amber.stream) = { data: \"charge\" }",
+            "stream returns a stream of amber.DriverMsg",
+        ),
+        (
+            message,
+            "(amber.ask) = { flag: \"get_charge\" answer: \"chrage\" }",
+            "no extension of DriverMsg is called 'chrage'; did you mean 'charge'?",
+        ),
+        (
+            nothing,
+            "(amber.tell) = { request: \"nonsense\" }",
+            "no extension of DriverMsg is called 'nonsense'",
+        ),
+        (
+            nothing,
+            "(amber.tell) = { request: \"amber.unit\" }",
+            "'amber.unit' extends google.protobuf.FieldOptions, not amber.DriverMsg",
+        ),
+        (
+            nothing,
+            "(amber.tell) = { request: \"watch.speed\" }",
+            "'battery.watch' has no field 'speed'",
+        ),
+        (
+            message,
+            "(amber.ask) = { flag: \"capacity\" answer: \"charge\" }",
+            "flag 'capacity' is not of type bool",
+        ),
+        (
+            message,
+            "(amber.ask) = { request: \"capacity\" answer: \"charge\" repeats_flag: true }",
+            "repeats_flag needs a flag",
+        ),
+        (
+            nothing,
+            "(amber.tell) = { request: \"watch\" set: { field: \"watch.mode\" value: \"MAYBE\" } }",
+            "set: 'MAYBE' is not a value of 'battery.watch.mode'",
+        ),
+        (
+            nothing,
+            "(amber.tell) = { request: \"capacity\" set: { field: \"watch.mode\" value: \"ON\" } }",
+            "set: 'watch.mode' is not inside the request",
+        ),
+        (
+            stream,
+            "(amber.stream) = { data: \"charge\" period: \"watch.period_ms\" }",
+            "period needs a request field",
+        ),
+        (
+            stream,
+            "(amber.stream) = { data: \"charge\" request: \"watch\" }",
+            "a stream by a request needs a value that stops it",
+        ),
+        (
+            stream,
+            "(amber.stream) = { data: \"charge\" request: \"watch\" period: \"capacity\"\
+             stop: { field: \"watch.mode\" value: \"OFF\" } }",
+            "period: 'capacity' is not inside the request",
+        ),
+    ] {
+        check_method(returns, option, rule);
+    }
+}
+
+/// A whole file with a mistake, and the error.
+#[track_caller]
+fn check_file(source: &str, expected: &str) {
+    let error = read(&compiled(source)).unwrap_err();
+    assert_eq!(error.to_string(), expected);
+}
+
+fn service(options: &str, methods: &str) -> String {
+    format!("{HEAD}{FIELDS}service S {{\n{options}\n{methods}\n}}\n")
+}
+
+const TELL: &str = "rpc Tell(amber.DriverMsg) returns (amber.Nothing) {\n\
+                    option (amber.tell) = { request: \"capacity\" }; }";
+
+#[test]
+fn broken_rules_of_services_are_named_with_their_line() {
+    let device = |device: &str| service(&format!("option (amber.device) = {{ {device} }};"), "");
+    for (source, expected) in [
+        (service("", TELL), "service S: method Tell needs a device"),
+        (
+            device("type: 211 name: \"My Lamp\""),
+            "service S: invalid device name 'My Lamp'",
+        ),
+        (
+            device("type: 211 name: \"lamp-\""),
+            "service S: invalid device name 'lamp-'",
+        ),
+        (
+            device("type: 4 name: \"lamp\""),
+            "service S: device type 4 is not free for users",
+        ),
+        (
+            device("type: 200 name: \"lamp\""),
+            "service S: device type 200 is not free for users",
+        ),
+        (
+            device("type: -1 name: \"lamp\""),
+            "service S: device type -1 is not free for users",
+        ),
+        (
+            device("type: 211 name: \"hokuyo\""),
+            "service S: 'hokuyo' is the name of a device of Amber",
+        ),
+    ] {
+        check_file(&source, &format!("battery.proto:17: {expected}"));
+    }
+    let two = "option (amber.device) = { type: 211 name: \"one\" };\n}\n\
+               service T {\noption (amber.device) = { type: 211 name: \"two\" };";
+    let expected = "battery.proto:20: service T: device type 211 is that of battery.S";
+    check_file(&service(two, ""), expected);
+}
+
+#[test]
+fn two_methods_do_not_share_a_field() {
+    for (second, line) in [
+        (TELL.replace("Tell(", "Again("), 21),
+        (
+            "rpc Again(amber.DriverMsg) returns (amber.DriverMsg) {\n\
+             option (amber.ask) = { request: \"capacity\" answer: \"charge\" }; }"
+                .to_owned(),
+            21,
+        ),
+    ] {
+        let source = battery(&format!("{TELL}\n{second}").replacen("\n", " ", 1));
+        let expected =
+            format!("battery.proto:{line}: method Again: its fields are those of method Tell");
+        check_file(&source, &expected);
+    }
+    let stream = |name: &str| {
+        format!(
+            "rpc {name}(amber.DriverMsg) returns (stream amber.DriverMsg) {{ \
+             option (amber.stream) = {{ data: \"charge\" }}; }}\n"
+        )
+    };
+    check_file(
+        &battery(&(stream("One") + &stream("Two"))),
+        "battery.proto:21: method Two: its fields are those of method One",
+    );
+    // Values inside the request may make the difference.
+    let mode = |name: &str, mode: &str| {
+        format!(
+            "rpc {name}(amber.DriverMsg) returns (amber.Nothing) {{ option (amber.tell) = {{ \
+             request: \"watch\" set: {{ field: \"watch.mode\" value: \"{mode}\" }} }}; }}\n"
+        )
+    };
+    read(&compiled(&battery(
+        &(mode("On", "ON") + &mode("Off", "OFF")),
+    )))
+    .unwrap();
+}
+
+#[test]
+fn broken_rules_of_fields_are_named_with_their_line() {
+    for (field, rule) in [
+        (
+            "optional double f = 150 [(amber.unit) = \"furlong\"];",
+            "unknown unit 'furlong'",
+        ),
+        (
+            "optional string f = 150 [(amber.unit) = \"m\"];",
+            "a unit is only for a number or for a message of numbers",
+        ),
+        (
+            "optional bool f = 150 [(amber.min) = 1];",
+            "min and max are only for a number",
+        ),
+        (
+            "optional int32 f = 150 [(amber.min) = 2, (amber.max) = 1];",
+            "min 2 is above max 1",
+        ),
+        (
+            "repeated int32 f = 150 [(amber.absent_means) = \"1\"];",
+            "absent_means is only for an optional field",
+        ),
+        (
+            "optional int32 f = 150 [(amber.absent_means) = \"1.5\"];",
+            "absent_means '1.5' is not a value of type int32",
+        ),
+        (
+            "optional int32 f = 150 [(amber.max) = 3, (amber.absent_means) = \"4\"];",
+            "absent_means 4 is outside of min and max",
+        ),
+    ] {
+        let source = format!(
+            "{HEAD}extend amber.DriverMsg {{\n  {field}\n}}\nservice S {{\n\
+             option (amber.device) = {{ type: 211 name: \"battery\" }};\n\
+             rpc Tell(amber.DriverMsg) returns (amber.Nothing) {{\n\
+             option (amber.tell) = {{ request: \"f\" }}; }}\n}}\n"
+        );
+        check_file(&source, &format!("battery.proto:6: field f: {rule}"));
+    }
+}
+
+#[test]
+fn numbers_of_users_are_from_their_range() {
+    let source = battery(ALL_KINDS).replace("get_charge = 110", "get_charge = 108");
+    let expected = "battery.proto:6: field get_charge: number 108 is not free for users";
+    check_file(&source, expected);
+    let error = read(&compiled(&source)).unwrap_err();
+    assert_eq!(
+        error.hint.unwrap(),
+        "choose an unused number from 110 to 179"
+    );
+}
+
+#[test]
+fn the_devices_of_amber_are_described() {
+    let interfaces = built_in().unwrap();
+    let names: Vec<_> = interfaces
+        .iter()
+        .map(|it| (it.device_type, it.name.as_str()))
+        .collect();
+    // Gateways have no messages of their own yet.
+    let known = DeviceType::NAMES
+        .into_iter()
+        .filter(|(it, _)| *it != DeviceType::GATEWAY);
+    assert_eq!(names, known.collect::<Vec<_>>());
+    for interface in &interfaces {
+        assert!(!interface.docs.is_empty(), "{}", interface.name);
+        for method in &interface.methods {
+            assert!(
+                !method.docs.is_empty(),
+                "{} {}",
+                interface.name,
+                method.name
+            );
+        }
+    }
+}
+
+/// Every extension of `DriverMsg` that Amber has is a part of a method.
+#[test]
+fn no_field_of_a_device_is_left_out() {
+    let pool = built_in_pool().unwrap();
+    let mut described = std::collections::BTreeSet::new();
+    for interface in built_in().unwrap() {
+        for method in interface.methods {
+            let fields = method
+                .request
+                .into_iter()
+                .chain(method.answer)
+                .chain(method.may_answer);
+            let fields = fields.map(|field| field.path).chain(method.flags);
+            described.extend(fields);
+        }
+    }
+    // These explain a DRIVER_DIED, and belong to requests to any device.
+    for name in ["unavailable", "want_outcome", "outcome"] {
+        described.insert(format!("amber.mediator_proto.{name}"));
+    }
+    for extension in pool.all_extensions() {
+        if extension.containing_message().full_name() != "amber.DriverMsg" {
+            continue;
+        }
+        let name = extension.full_name();
+        let inside = format!("{name}.");
+        assert!(
+            described
+                .iter()
+                .any(|path| path == name || path.starts_with(&inside)),
+            "{name} is not described"
+        );
+    }
+}
+
+#[test]
+fn tools_get_json() {
+    let interfaces = built_in().unwrap();
+    let dummy = interfaces.iter().find(|it| it.name == "dummy").unwrap();
+    let json = serde_json::to_value(dummy).unwrap();
+    assert_eq!(json["type"], 5);
+    assert_eq!(json["methods"][0]["command"], "status");
+    assert_eq!(json["methods"][0]["kind"], "ask");
+    assert_eq!(json["methods"][0]["answer"][1]["type"], "string");
+    assert_eq!(json["methods"][3]["kind"], "subscribe");
+}
