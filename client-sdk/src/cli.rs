@@ -18,6 +18,7 @@ mod call;
 mod capture;
 mod change;
 pub mod decode;
+pub mod describe;
 mod devices;
 mod drive;
 mod events;

@@ -48,6 +48,8 @@ enum Verb {
     Import(import::Options),
     /// Explain bytes of the protocol, and show where they are invalid
     Decode(client::decode::Options),
+    /// Show the interface of a device: requests, streams, fields and units
+    Describe(client::describe::Options),
     /// Test a driver against the protocol, and show how to fix what is wrong
     Check(amber_check::cli::Options),
     /// Test a client against a deliberately misbehaving mediator
@@ -121,6 +123,7 @@ impl Cli {
             Verb::Client(verb) => client::run(verb, &options),
             Verb::Import(import) => import.run(),
             Verb::Decode(decode) => decode.run(options.json),
+            Verb::Describe(describe) => describe.run(options.json),
             Verb::Check(check) => check.run(options.json),
             Verb::CheckClient(check) => check.run(options.json),
             Verb::Completions { shell } => {

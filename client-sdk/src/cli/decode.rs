@@ -127,6 +127,7 @@ impl Options {
     }
 
     fn one_message(&self, schemas: &Schemas, bytes: &[u8], json: bool) -> Result<(), Failure> {
+        let schemas = schemas.for_device(None);
         let (lines, error) = schemas.explain_message(bytes);
         let shown = ShownFrame {
             text: match self.brief {
@@ -290,7 +291,7 @@ impl ShownFrame {
         let (header, message) = (&bytes[frame.header.clone()], &bytes[frame.message.clone()]);
         let parsed = Header::parse(header).unwrap_or_default();
         let error = frame.header_error.as_ref().or(frame.message_error.as_ref());
-        let values = schemas.values(message);
+        let values = schemas.for_device(parsed.device_type).values(message);
         Self {
             offset: frame.offset,
             bytes: frame.length,

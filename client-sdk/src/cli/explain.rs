@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use amber_proto::Header;
 use prost_reflect::{Kind, MessageDescriptor};
 
 use super::reflect::{self, Schemas};
@@ -90,7 +91,9 @@ impl Schemas {
             0,
             format!("message: {} bytes", message.len()),
         );
-        let message_error = walk.message(message.clone(), Some(self.message()), 1).err();
+        let parsed = Header::parse(&bytes[header.clone()]).unwrap_or_default();
+        let schema = self.for_device(parsed.device_type).message();
+        let message_error = walk.message(message.clone(), Some(schema), 1).err();
         Ok(Explained {
             offset: start,
             length: message.end - start,

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use amber_proto::{DESCRIPTORS, Device, DeviceType, Header, MsgType};
+use amber_schema::Interface;
 use prost::Message as _;
 use prost_reflect::{
     DescriptorPool, DynamicMessage, EnumDescriptor, ExtensionDescriptor, Kind, MessageDescriptor,
@@ -23,6 +24,11 @@ pub(super) const MAX_SHOWN: usize = 8;
 pub struct Schemas {
     header: MessageDescriptor,
     message: MessageDescriptor,
+    /// Users' devices that have a description. Each has a pool of its own, so two of them may
+    /// use the same numbers.
+    described: Vec<(DeviceType, Schemas)>,
+    /// Whether there are files of users without a description. These share numbers.
+    has_plain: bool,
 }
 
 impl Schemas {
@@ -44,7 +50,43 @@ impl Schemas {
         if files.is_empty() {
             return Self::load();
         }
-        Self::of(&own::pool(prost_types_set()?, files)?)
+        let mut described = Vec::new();
+        let mut plain = Vec::new();
+        for file in files {
+            let pool = own::pool(prost_types_set()?, std::slice::from_ref(file))?;
+            let interfaces = own::interfaces(&pool, file)?;
+            if interfaces.is_empty() {
+                plain.push(file.clone());
+            }
+            for interface in interfaces {
+                described.push((interface.device_type, Self::of(&pool)?));
+            }
+        }
+        Ok(Self {
+            described,
+            has_plain: !plain.is_empty(),
+            ..Self::of(&own::pool(prost_types_set()?, &plain)?)?
+        })
+    }
+
+    /// The schemas for the messages of a device. A single description is also that of a device
+    /// without a type, and of a type that nobody describes.
+    pub fn for_device(&self, device_type: Option<DeviceType>) -> &Self {
+        let named = device_type.is_some_and(|device_type| device_type.name().is_some());
+        let of = |wanted| self.described.iter().find(|(of, _)| *of == wanted);
+        match (device_type.and_then(of), &self.described[..]) {
+            (Some((_, found)), _) => found,
+            (None, [(_, only)]) if !named && !self.has_plain => only,
+            (None, _) => self,
+        }
+    }
+
+    /// The device type that users' files describe, if it is one.
+    pub fn described_type(&self) -> Option<DeviceType> {
+        match self.described[..] {
+            [(device_type, _)] => Some(device_type),
+            _ => None,
+        }
     }
 
     fn of(pool: &DescriptorPool) -> Result<Self, Failure> {
@@ -52,6 +94,8 @@ impl Schemas {
         Ok(Self {
             header: message("amber.DriverHdr")?,
             message: message("amber.DriverMsg")?,
+            described: Vec::new(),
+            has_plain: false,
         })
     }
 
@@ -98,10 +142,11 @@ impl Schemas {
         asked: DeviceType,
         fields: &Map<String, Value>,
     ) -> Result<Vec<u8>, Failure> {
-        let mut message = DynamicMessage::new(self.message.clone());
+        let descriptor = &self.for_device(Some(asked)).message;
+        let mut message = DynamicMessage::new(descriptor.clone());
         message.set_field_by_name("type", Field::EnumNumber(MsgType::Data.into()));
         for (name, value) in fields {
-            let known = self.message.extensions();
+            let known = descriptor.extensions();
             let known = known.filter(|field| field.name() == name || field.full_name() == name);
             let likely = |field: &ExtensionDescriptor| match owner(field.package_name()) {
                 None => 0,
@@ -109,8 +154,7 @@ impl Schemas {
                 Some(_) => 2,
             };
             let field = known.min_by_key(likely).ok_or_else(|| {
-                let names: Vec<_> = self
-                    .message
+                let names: Vec<_> = descriptor
                     .extensions()
                     .map(|f| f.name().to_owned())
                     .collect();
@@ -127,21 +171,21 @@ impl Schemas {
             })?;
             let full = format!("[{}]", field.full_name());
             let json = Value::Object(Map::from_iter([(full, value.clone())]));
-            let read =
-                DynamicMessage::deserialize(self.message.clone(), json).map_err(|error| {
-                    Failure::wrong(format!("{name}: {error}")).hint("write values as in JSON")
-                })?;
+            let read = DynamicMessage::deserialize(descriptor.clone(), json).map_err(|error| {
+                Failure::wrong(format!("{name}: {error}")).hint("write values as in JSON")
+            })?;
             message.set_extension(&field, read.get_extension(&field).into_owned());
         }
         Ok(message.encode_to_vec())
     }
 
     /// The names of the fields of a device, in the order of their numbers, and those
-    /// in the user's own files, which do not name device types.
+    /// in users' files without a description, which name no device type.
     pub fn fields(&self, asked: DeviceType) -> Vec<String> {
         let wanted =
             |package: &str| owner(package).is_none_or(|it| module(asked).as_deref() == Some(it));
-        let mut fields: Vec<_> = (self.message.extensions())
+        let message = &self.for_device(Some(asked)).message;
+        let mut fields: Vec<_> = (message.extensions())
             .filter(|field| wanted(field.package_name()))
             .map(|field| (field.number(), field.name().to_owned()))
             .collect();
@@ -151,11 +195,16 @@ impl Schemas {
 
     /// A frame in one line: device or clients, type, and the fields of the device.
     pub fn brief(&self, header: &[u8], message: &[u8]) -> String {
-        let who = match Header::parse(header) {
+        let parsed = Header::parse(header);
+        let device_type = parsed.as_ref().ok().and_then(|header| header.device_type);
+        let who = match parsed {
             Ok(header) => addressee(&header),
             Err(error) => format!("invalid header ({error})"),
         };
-        format!("{who}  {}", self.brief_message(message))
+        format!(
+            "{who}  {}",
+            self.for_device(device_type).brief_message(message)
+        )
     }
 
     /// A message in one line.
@@ -191,6 +240,19 @@ fn owner(package: &str) -> Option<&str> {
 /// The name of a device in the packages of Amber.
 fn module(device_type: DeviceType) -> Option<String> {
     device_type.name().map(|name| name.replace('-', "_"))
+}
+
+/// The interfaces that users' files describe.
+///
+/// # Errors
+/// A file cannot be read or compiled, or breaks a rule.
+pub(super) fn interfaces(files: &[PathBuf]) -> Result<Vec<Interface>, Failure> {
+    let mut interfaces = Vec::new();
+    for file in files {
+        let pool = own::pool(prost_types_set()?, std::slice::from_ref(file))?;
+        interfaces.extend(own::interfaces(&pool, file)?);
+    }
+    Ok(interfaces)
 }
 
 fn broken() -> Failure {

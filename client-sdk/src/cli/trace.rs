@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use amber_proto::mediator::{Traced, traced::Direction};
-use amber_proto::{Device, Header};
+use amber_proto::{Device, DeviceType, Header};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -89,6 +89,7 @@ impl Shown {
     fn new(traced: &Traced, schemas: &Schemas, bytes: bool) -> Self {
         let (header, message) = (&traced.header[..], &traced.message[..]);
         let parsed = Header::parse(header).unwrap_or_default();
+        let schemas = schemas.for_device(Some(DeviceType(traced.device.r#type)));
         let values = schemas.values(message);
         let mut text = match traced.message_bytes {
             None => schemas.brief(header, message),

@@ -256,7 +256,7 @@ impl Shown {
     }
 
     pub(super) fn answer(device: Device, bytes: &[u8], schemas: &Schemas) -> Self {
-        let message = schemas.decode(bytes);
+        let message = schemas.for_device(Some(device.device_type)).decode(bytes);
         Self {
             device: device.to_string(),
             bytes: bytes.len(),

@@ -136,13 +136,14 @@ impl Options {
     }
 
     fn plan(self) -> Result<Plan, Failure> {
+        let schemas = Schemas::with(&self.proto)?;
         let device = match (self.device, self.speaks) {
             (Some(device), _) => device,
             (None, Some(kind)) => Device::new(kind, 0),
             // The first device type for users.
-            (None, None) => Device::new(DeviceType(110), 0),
+            (None, None) => Device::new(schemas.described_type().unwrap_or(DeviceType(110)), 0),
         };
-        let schemas = Schemas::with(&self.proto)?;
+        let schemas = schemas.for_device(Some(device.device_type)).clone();
         let read = |request: String| {
             let message = match request.contains('=') {
                 true => read_fields(device.device_type, [&*request], &schemas)?,

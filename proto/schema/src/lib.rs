@@ -24,11 +24,13 @@ mod model;
 mod read;
 #[cfg(test)]
 mod tests;
+mod text;
 mod unit;
 
 pub use error::Error;
 pub use model::{Cardinality, Choice, Field, Interface, Kind, Method, Setting};
 pub use read::read;
+pub use text::{markdown, text};
 pub use unit::is_unit;
 
 /// The descriptors of Amber's own devices.

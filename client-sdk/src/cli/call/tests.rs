@@ -225,3 +225,86 @@ fn unknown_requests_list_the_known_ones() {
         assert!(wrong(request, args).is_some(), "{request} {args:?}");
     }
 }
+
+/// What `amber call` sends for each of its requests, with arguments that suit it.
+fn sent() -> Vec<(DeviceType, &'static str, Bytes)> {
+    let arguments = |device_type, name| match (device_type, name) {
+        (DeviceType::DUMMY, "enable") => "true",
+        (DeviceType::DUMMY, "message") => "hello",
+        (DeviceType::ROBOCLAW, "drive") => "100 100",
+        (DeviceType::MAESTRO, "set-same-angle") => "1,2 90",
+        (DeviceType::MAESTRO, "set-angles") => "1=90",
+        (DeviceType::MAESTRO, _) => "1 90",
+        _ => "",
+    };
+    let sent = KNOWN.iter().map(|known| {
+        let args = arguments(known.device_type, known.name);
+        let args: Vec<_> = args.split_whitespace().collect();
+        let request = options_for(known.device_type, known.name, &args).read();
+        let bytes = match request.unwrap_or_else(|error| panic!("{}: {error:?}", known.name)) {
+            Request::DummyStatus => proxy::dummy::question().encode_to_vec(),
+            Request::Dummy(message) => message.encode_to_vec(),
+            Request::Speeds => roboclaw::question().encode_to_vec(),
+            Request::Drive(speeds) => roboclaw::command(speeds).encode_to_vec(),
+            Request::Scan => proxy::hokuyo::question().encode_to_vec(),
+            Request::Pose => proxy::stargazer::question().encode_to_vec(),
+            Request::Maestro(message) => message.encode_to_vec(),
+            Request::NineDof(ninedof::Request::Data(sensors)) => {
+                proxy::ninedof::question(sensors).encode_to_vec()
+            }
+            // Only the client itself makes these.
+            Request::NineDof(_) => Vec::new(),
+            Request::List | Request::Raw(_) => panic!("{} is a request", known.name),
+        };
+        (known.device_type, known.name, bytes.into())
+    });
+    sent.collect()
+}
+
+/// The descriptions and the requests of `amber call` are the same, by name and by field.
+#[test]
+fn requests_are_those_that_the_devices_describe() {
+    let interfaces = amber_schema::built_in().unwrap();
+    let schemas = Schemas::load().unwrap();
+    let sent = sent();
+    for (device_type, name, bytes) in &sent {
+        // Driving with speed 0.
+        if *name == "stop" {
+            continue;
+        }
+        let interface = interfaces
+            .iter()
+            .find(|it| it.device_type == *device_type)
+            .unwrap();
+        let method = interface.method(name);
+        let method = method.unwrap_or_else(|| panic!("{name} of {device_type} is not described"));
+        let Some(fields) = schemas.decode(bytes) else {
+            assert_eq!(*device_type, DeviceType::NINEDOF, "{name}");
+            continue;
+        };
+        let request = method.request.iter().map(|field| &*field.path);
+        let described = request.chain(method.flags.iter().map(String::as_str));
+        let described: Vec<_> = described
+            .map(|path| path.rsplit('.').next().unwrap())
+            .collect();
+        assert_eq!(
+            fields.keys().collect::<Vec<_>>(),
+            described,
+            "{name} of {device_type}"
+        );
+    }
+    // The other way round, for devices whose drivers are a part of Amber.
+    for interface in &interfaces {
+        let has_requests = sent.iter().any(|(of, ..)| *of == interface.device_type);
+        for method in interface
+            .methods
+            .iter()
+            .filter(|method| !method.is_stream())
+        {
+            let found = sent
+                .iter()
+                .any(|(of, name, _)| *of == interface.device_type && *name == method.command);
+            assert_eq!(found, has_requests, "{} {}", interface.name, method.name);
+        }
+    }
+}

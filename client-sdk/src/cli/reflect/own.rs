@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use amber_schema::Interface;
 use prost_reflect::DescriptorPool;
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use protox::file::{DescriptorSetFileResolver, File, FileResolver};
@@ -89,6 +90,33 @@ pub(super) fn pool(ours: FileDescriptorSet, files: &[PathBuf]) -> Result<Descrip
         })?;
     }
     Ok(compiler.descriptor_pool())
+}
+
+/// The interfaces that a user's file or its imports describe.
+///
+/// # Errors
+/// The first rule that a description breaks.
+pub(super) fn interfaces(pool: &DescriptorPool, path: &Path) -> Result<Vec<Interface>, Failure> {
+    let mut interfaces = Vec::new();
+    for file in pool.files() {
+        let package = file.package_name();
+        if package == "amber" || package.starts_with("amber.") {
+            continue;
+        }
+        interfaces.extend(amber_schema::read(&file).map_err(|error| broken_rule(error, path))?);
+    }
+    Ok(interfaces)
+}
+
+/// The error with the path that the user gave.
+fn broken_rule(mut error: amber_schema::Error, path: &Path) -> Failure {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    if error.file.ends_with(&*name.to_string_lossy()) {
+        error.file = shown(path);
+    }
+    let hint = error.hint.take();
+    let failure = Failure::wrong(error.to_string());
+    hint.into_iter().fold(failure, Failure::hint)
 }
 
 /// The folders for imports: those of the files.
@@ -196,6 +224,52 @@ mod tests {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         path
+    }
+
+    /// A device with a flag and a description.
+    fn described(package: &str, field: &str, device_type: u32) -> String {
+        format!(
+            "syntax = \"proto2\";\npackage {package};\nimport \"drivermsg.proto\";\n\
+             import \"interface.proto\";\n\
+             extend amber.DriverMsg {{ optional bool {field} = 110; }}\n\
+             service S {{\n  option (amber.device) = {{ type: {device_type} name: \"{package}\" }};\n\
+             rpc Set(amber.DriverMsg) returns (amber.Nothing) {{\n\
+             option (amber.tell) = {{ request: \"{field}\" }};\n}}\n}}\n"
+        )
+    }
+
+    #[test]
+    fn two_described_devices_may_use_one_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let lamp = file(folder.path(), "lamp.proto", &described("lamp", "lit", 201));
+        let fan = file(
+            folder.path(),
+            "fan.proto",
+            &described("fan", "turning", 202),
+        );
+        let plain = file(folder.path(), "plain.proto", &schema("plain", "on", 110));
+        let schemas = Schemas::with(&[lamp.clone(), fan, plain.clone()]).unwrap();
+        let name = |schemas: &Schemas, device_type| {
+            let schemas = schemas.for_device(device_type);
+            let fields = schemas.decode(b"\x10\x01\xf0\x06\x01").unwrap();
+            fields.keys().next().unwrap().clone()
+        };
+        let type_of = |number| Some(amber_proto::DeviceType(number));
+        assert_eq!(name(&schemas, type_of(201)), "lit");
+        assert_eq!(name(&schemas, type_of(202)), "turning");
+        assert_eq!(name(&schemas, type_of(203)), "on");
+        assert_eq!(name(&schemas, None), "on");
+        assert_eq!(schemas.fields(amber_proto::DeviceType(202)), ["turning"]);
+        assert_eq!(schemas.described_type(), None);
+        let on = serde_json::Map::from_iter([("turning".to_owned(), true.into())]);
+        assert!(schemas.encode(amber_proto::DeviceType(202), &on).is_ok());
+        assert!(schemas.encode(amber_proto::DeviceType(201), &on).is_err());
+
+        // A single description serves devices of any other type, too.
+        let one = Schemas::with(&[lamp]).unwrap();
+        assert_eq!(name(&one, type_of(205)), "lit");
+        assert_eq!(name(&one, None), "lit");
+        assert_eq!(one.described_type(), type_of(201));
     }
 
     #[test]

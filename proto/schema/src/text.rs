@@ -1,0 +1,188 @@
+//! Interfaces as text for people, and as Markdown. PURE.
+
+use std::fmt::Write as _;
+
+use crate::model::{Cardinality, Field, Interface, Kind, Method};
+
+/// An interface as plain text, for a terminal.
+pub fn text(interface: &Interface) -> String {
+    let mut out = format!(
+        "{} (device type {})\n",
+        interface.name, interface.device_type.0
+    );
+    paragraph(&mut out, "", &interface.docs);
+    for method in &interface.methods {
+        let _ = writeln!(out, "\n{}  ({})", method.command, kind(method));
+        paragraph(&mut out, "    ", &method.docs);
+        for (title, fields) in parts(method) {
+            let _ = writeln!(out, "  {title}:");
+            let mut rows = Vec::new();
+            for field in fields {
+                add_rows(&mut rows, field, 2);
+            }
+            out += &aligned(&rows);
+        }
+    }
+    out
+}
+
+/// Interfaces as a part of a document in Markdown: a section for each.
+pub fn markdown(interfaces: &[Interface]) -> String {
+    let mut out = String::new();
+    for interface in interfaces {
+        let _ = writeln!(
+            out,
+            "## {}: device type {}\n",
+            interface.name, interface.device_type.0
+        );
+        let _ = writeln!(out, "{}\n", interface.docs);
+        let _ = writeln!(
+            out,
+            "Service `{}` in `{}`.",
+            interface.service, interface.file
+        );
+        for method in &interface.methods {
+            let _ = writeln!(out, "\n### {}: {}\n", interface.name, method.command);
+            if !method.docs.is_empty() {
+                let _ = writeln!(out, "{}\n", method.docs);
+            }
+            let _ = writeln!(out, "Kind: {}.", kind(method));
+            for flag in &method.flags {
+                let _ = writeln!(out, "The client sets the field `{}` to true.", last(flag));
+            }
+            for (title, fields) in parts(method) {
+                let _ = writeln!(out, "\n| {} | type | unit, range | meaning |", title);
+                out += "|---|---|---|---|\n";
+                let mut rows = Vec::new();
+                for field in fields {
+                    add_rows(&mut rows, field, 0);
+                }
+                for row in rows {
+                    let indent = "&nbsp;".repeat(2 * row.depth);
+                    let [name, type_name, unit, docs] =
+                        [row.name, row.type_name, row.unit, row.docs].map(|cell| cell_of(&cell));
+                    let _ = writeln!(out, "| {indent}`{name}` | {type_name} | {unit} | {docs} |");
+                }
+            }
+        }
+        out += "\n";
+    }
+    out.truncate(out.trim_end().len());
+    out += "\n";
+    out
+}
+
+fn kind(method: &Method) -> String {
+    match &method.kind {
+        Kind::Ask {
+            repeats_flag: false,
+            ..
+        } => "request with an answer".into(),
+        Kind::Ask {
+            repeats_flag: true, ..
+        } => "request with an answer, which repeats the flag".into(),
+        Kind::Tell => "request without an answer".into(),
+        Kind::Subscribe => "stream, by SUBSCRIBE".into(),
+        Kind::StreamByRequest { stop, .. } => {
+            let stop = stop
+                .iter()
+                .map(|it| format!("{} = {}", last(&it.field), it.value));
+            let stop = stop.collect::<Vec<_>>().join(", ");
+            format!("stream, by a request; stops with {stop}")
+        }
+    }
+}
+
+/// The lists of fields that a method has, with a title.
+fn parts(method: &Method) -> impl Iterator<Item = (&'static str, &Vec<Field>)> {
+    let titles = match method.is_stream() {
+        true => ["arguments", "data", "data, not always"],
+        false => ["arguments", "answer", "answer, not always"],
+    };
+    let lists = [&method.request, &method.answer, &method.may_answer];
+    titles
+        .into_iter()
+        .zip(lists)
+        .filter(|(_, fields)| !fields.is_empty())
+}
+
+struct Row {
+    depth: usize,
+    name: String,
+    type_name: String,
+    unit: String,
+    docs: String,
+}
+
+fn add_rows(rows: &mut Vec<Row>, field: &Field, depth: usize) {
+    let name = last(&field.type_name);
+    let type_name = match field.cardinality {
+        Cardinality::Repeated => format!("list of {name}"),
+        Cardinality::Required => format!("{name}, required"),
+        Cardinality::Optional => name.to_owned(),
+    };
+    let mut docs = field.docs.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !field.choices.is_empty() {
+        let names = field.choices.iter().map(|choice| choice.name.as_str());
+        let names = names.collect::<Vec<_>>().join(", ");
+        docs = format!("{docs} One of {names}.").trim().to_owned();
+    }
+    rows.push(Row {
+        depth,
+        name: field.name.clone(),
+        type_name,
+        unit: unit(field),
+        docs,
+    });
+    for inner in &field.fields {
+        add_rows(rows, inner, depth + 1);
+    }
+}
+
+/// The unit, the range and the meaning of an absent field.
+fn unit(field: &Field) -> String {
+    let range = match (field.min, field.max) {
+        (Some(min), Some(max)) => Some(format!("{min} to {max}")),
+        (Some(min), None) => Some(format!("from {min}")),
+        (None, Some(max)) => Some(format!("to {max}")),
+        (None, None) => None,
+    };
+    let absent = field
+        .absent_means
+        .as_ref()
+        .map(|value| format!("absent means {value}"));
+    let parts = [field.unit.clone(), range, absent];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn aligned(rows: &[Row]) -> String {
+    let name = |row: &Row| 2 * row.depth + row.name.len();
+    let widest = |width: &dyn Fn(&Row) -> usize| rows.iter().map(width).max().unwrap_or(0);
+    let (names, types) = (widest(&name), widest(&|row| row.type_name.len()));
+    let units = widest(&|row| row.unit.len());
+    let mut out = String::new();
+    for row in rows {
+        let indented = format!("{}{}", "  ".repeat(row.depth), row.name);
+        let line = format!(
+            "{indented:names$}  {:types$}  {:units$}  {}",
+            row.type_name, row.unit, row.docs
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out
+}
+
+fn paragraph(out: &mut String, indent: &str, text: &str) {
+    for line in text.lines() {
+        let _ = writeln!(out, "{}", format!("{indent}{line}").trim_end());
+    }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+/// A vertical line would end the cell.
+fn cell_of(text: &str) -> String {
+    text.replace('|', "\\|")
+}
