@@ -300,4 +300,51 @@ mod tests {
             }
         }
     }
+
+    /// Requests to devices, and the fields of the replies, are those of the descriptions.
+    #[test]
+    fn every_device_is_asked_what_its_description_says() {
+        let schemas = Schemas::load().unwrap();
+        for interface in amber_schema::built_in().unwrap() {
+            let Some(known) = known(interface.device_type) else {
+                assert_eq!(interface.name, "mediator");
+                continue;
+            };
+            let last = |path: &str| path.rsplit('.').next().unwrap().to_owned();
+            for ask in known.asks {
+                let sent = schemas.decode(&ask.message).unwrap();
+                let mut methods = interface.methods.iter();
+                let method = methods.find(|method| {
+                    let request = method.request.iter().map(|field| field.name.clone());
+                    let flags = method.flags.iter().map(|flag| last(flag));
+                    sent.keys().cloned().eq(flags.chain(request))
+                });
+                let name = format!("{} {}", interface.name, ask.name);
+                let method = method.unwrap_or_else(|| panic!("{name} is not described"));
+                let Answer::Fields(fields) = ask.answer else {
+                    assert!(
+                        !matches!(method.kind, amber_schema::Kind::Ask { .. }),
+                        "{name}"
+                    );
+                    continue;
+                };
+                let mut described: Vec<_> = (method.answer.iter().chain(&method.may_answer))
+                    .map(|field| field.name.clone())
+                    .collect();
+                if let amber_schema::Kind::Ask {
+                    repeats_flag: true, ..
+                } = method.kind
+                {
+                    described.extend(method.flags.iter().map(|flag| last(flag)));
+                }
+                for field in fields {
+                    assert!(described.iter().any(|it| it == field), "{name}: {field}");
+                }
+            }
+            let publishes =
+                |method: &amber_schema::Method| method.kind == amber_schema::Kind::Subscribe;
+            let is_described = interface.methods.iter().any(publishes);
+            assert_eq!(known.publishes, is_described, "{}", interface.name);
+        }
+    }
 }

@@ -279,6 +279,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_with_a_description_is_compiled_like_one_without() {
+        let described = LAMP.replace(
+            "import \"hokuyo.proto\";\n",
+            "import \"hokuyo.proto\";\nimport \"interface.proto\";\n\
+             service Lamp {\n\
+             option (amber.device) = { type: 201 name: \"lamp\" };\n\
+             rpc Brightness(amber.DriverMsg) returns (stream amber.DriverMsg) {\n\
+             option (amber.stream) = { data: \"brightness\" };\n}\n}\n",
+        );
+        let plain = compiled(&[("lamp.proto", LAMP)]).unwrap();
+        assert_eq!(compiled(&[("lamp.proto", &described)]).unwrap(), plain);
+    }
+
+    #[test]
     fn errors_say_where_and_what_to_do() {
         for (files, words) in [
             (

@@ -467,6 +467,56 @@ fn no_field_of_a_device_is_left_out() {
     }
 }
 
+/// The mediator decides by the members of `Request`.
+#[test]
+fn every_request_to_the_mediator_is_described() {
+    let interfaces = built_in().unwrap();
+    let mediator = interfaces.iter().find(|it| it.name == "mediator").unwrap();
+    let described: Vec<_> = (mediator.methods.iter())
+        .flat_map(|method| &method.request)
+        .filter_map(|field| field.path.strip_prefix("amber.mediator_proto.request."))
+        .collect();
+    let pool = built_in_pool().unwrap();
+    let request = pool
+        .get_message_by_name("amber.mediator_proto.Request")
+        .unwrap();
+    for field in request.fields() {
+        assert!(
+            described.contains(&field.name()),
+            "{} is not described",
+            field.name()
+        );
+    }
+    assert_eq!(described.len(), request.fields().count());
+}
+
+#[test]
+fn people_get_text_without_fixed_arguments() {
+    let interfaces = read(&compiled(&battery(ALL_KINDS))).unwrap();
+    let shown = text(&interfaces[0]);
+    for line in [
+        "battery (device type 211)",
+        "A battery gauge.",
+        "charge  (request with an answer)",
+        "    The charge.",
+        "    charge  double  %, 0 to 100  How full the battery is.",
+        "set-capacity  (request without an answer)",
+        "charges  (stream, by SUBSCRIBE)",
+        "watch  (stream, by a request; stops with mode = OFF)",
+        "      period_ms  uint32  ms, absent means 1000",
+    ] {
+        assert!(
+            shown.lines().any(|it| it == line),
+            "no {line:?} in\n{shown}"
+        );
+    }
+    assert!(!shown.contains("One of ON"), "{shown}");
+    let document = markdown(&interfaces);
+    let row = "| `charge` | double | %, 0 to 100 | How full the battery is. |";
+    assert!(document.lines().any(|line| line == row), "{document}");
+    assert!(document.contains("The client sets the field `get_charge` to true."));
+}
+
 #[test]
 fn tools_get_json() {
     let interfaces = built_in().unwrap();

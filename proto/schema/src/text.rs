@@ -18,7 +18,7 @@ pub fn text(interface: &Interface) -> String {
             let _ = writeln!(out, "  {title}:");
             let mut rows = Vec::new();
             for field in fields {
-                add_rows(&mut rows, field, 2);
+                add_rows(&mut rows, field, &fixed(method), 2);
             }
             out += &aligned(&rows);
         }
@@ -55,7 +55,7 @@ pub fn markdown(interfaces: &[Interface]) -> String {
                 out += "|---|---|---|---|\n";
                 let mut rows = Vec::new();
                 for field in fields {
-                    add_rows(&mut rows, field, 0);
+                    add_rows(&mut rows, field, &fixed(method), 0);
                 }
                 for row in rows {
                     let indent = "&nbsp;".repeat(2 * row.depth);
@@ -106,6 +106,16 @@ fn parts(method: &Method) -> impl Iterator<Item = (&'static str, &Vec<Field>)> {
         .filter(|(_, fields)| !fields.is_empty())
 }
 
+/// Arguments that have a value already.
+fn fixed(method: &Method) -> Vec<&str> {
+    let starts = match &method.kind {
+        Kind::StreamByRequest { start, .. } => &start[..],
+        _ => &[],
+    };
+    let settings = method.set.iter().chain(starts);
+    settings.map(|setting| setting.field.as_str()).collect()
+}
+
 struct Row {
     depth: usize,
     name: String,
@@ -114,7 +124,10 @@ struct Row {
     docs: String,
 }
 
-fn add_rows(rows: &mut Vec<Row>, field: &Field, depth: usize) {
+fn add_rows(rows: &mut Vec<Row>, field: &Field, fixed: &[&str], depth: usize) {
+    if fixed.contains(&field.path.as_str()) {
+        return;
+    }
     let name = last(&field.type_name);
     let type_name = match field.cardinality {
         Cardinality::Repeated => format!("list of {name}"),
@@ -135,7 +148,7 @@ fn add_rows(rows: &mut Vec<Row>, field: &Field, depth: usize) {
         docs,
     });
     for inner in &field.fields {
-        add_rows(rows, inner, depth + 1);
+        add_rows(rows, inner, fixed, depth + 1);
     }
 }
 
