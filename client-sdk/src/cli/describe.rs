@@ -151,9 +151,12 @@ service Battery {
             found.into_iter().map(|it| it.name).collect::<Vec<_>>()
         };
         assert_eq!(names(Some("hokuyo:1"), &[]), ["hokuyo"]);
-        assert_eq!(names(Some("4"), &[file.clone()]), ["hokuyo"]);
-        assert_eq!(names(Some("211:3"), &[file.clone()]), ["battery"]);
-        assert_eq!(names(None, &[file.clone()]), ["battery"]);
+        assert_eq!(names(Some("4"), std::slice::from_ref(&file)), ["hokuyo"]);
+        assert_eq!(
+            names(Some("211:3"), std::slice::from_ref(&file)),
+            ["battery"]
+        );
+        assert_eq!(names(None, std::slice::from_ref(&file)), ["battery"]);
         assert_eq!(names(None, &[]).len(), 11);
 
         let battery = options(None, &[file]).found().unwrap().remove(0);
@@ -173,7 +176,12 @@ service Battery {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("battery.proto");
         fs::write(&file, BATTERY.replace(" answer: \"charge\"", "")).unwrap();
-        let failure = format!("{:?}", options(None, &[file.clone()]).found().unwrap_err());
+        let failure = format!(
+            "{:?}",
+            options(None, std::slice::from_ref(&file))
+                .found()
+                .unwrap_err()
+        );
         let expected = format!(
             "{}:13: method Charge: ask needs an answer field",
             file.display()
