@@ -59,6 +59,7 @@ fn the_help_of_every_command() {
         "drive",
         "trace",
         "decode",
+        "describe",
         "check",
         "check-client",
         "import",
@@ -329,4 +330,21 @@ fn the_built_in_drivers_are_listed_and_completions_are_printed() {
         assert_eq!(code, 0);
         assert!(out.contains("devices"), "{shell}");
     }
+}
+
+#[test]
+fn devices_are_described_without_a_mediator() {
+    let (code, out, err) = run(Command::new(AMBER).args(["describe", "hokuyo"]));
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("hokuyo (device type 4)"), "{out}");
+    let (code, out, _) = run(Command::new(AMBER).args(["describe", "maestro", "--json"]));
+    assert_eq!(code, 0);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["methods"][0]["command"], "set-angle");
+    let (code, out, err) = run(Command::new(AMBER).args(["describe", "77"]));
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(
+        err.contains("no description of device type 77\nhint: "),
+        "{err}"
+    );
 }
