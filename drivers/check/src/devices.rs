@@ -267,6 +267,8 @@ fn pid_follow_trajectory() -> Vec<Ask> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use amber_client::cli::Schemas;
 
     use super::*;
@@ -317,7 +319,8 @@ mod tests {
                 let method = methods.find(|method| {
                     let request = method.request.iter().map(|field| field.name.clone());
                     let flags = method.flags.iter().map(|flag| last(flag));
-                    sent.keys().cloned().eq(flags.chain(request))
+                    let fields: BTreeSet<_> = flags.chain(request).collect();
+                    sent.keys().eq(&fields)
                 });
                 let name = format!("{} {}", interface.name, ask.name);
                 let method = method.unwrap_or_else(|| panic!("{name} is not described"));
