@@ -22,6 +22,8 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     // Only this form has the options of interface.proto.
     let descriptors = amber_build::keep_comments_only(&compiler.encode_file_descriptor_set())?;
     fs::write(Path::new(&out).join("descriptors.bin"), descriptors)?;
+    let names = amber_build::device_names(&amber_build::our_interfaces()?)?;
+    fs::write(Path::new(&out).join("devices.rs"), names)?;
     let mut set = compiler.file_descriptor_set();
     amber_build::fold_extensions(&mut set)?;
     prost_build::Config::new()

@@ -29,47 +29,6 @@ pub struct Device {
 }
 
 impl DeviceType {
-    /// The mediator itself.
-    pub const MEDIATOR: Self = Self(0);
-    /// Accelerometer, gyroscope and magnetometer.
-    pub const NINEDOF: Self = Self(1);
-    /// Four wheels on two RoboClaw motor controllers.
-    pub const ROBOCLAW: Self = Self(2);
-    /// Pose from landmarks on the ceiling.
-    pub const STARGAZER: Self = Self(3);
-    /// Laser scanner.
-    pub const HOKUYO: Self = Self(4);
-    /// No hardware, for trying things out.
-    pub const DUMMY: Self = Self(5);
-    /// Where the robot is on its map.
-    pub const LOCATION: Self = Self(6);
-    /// Hobby servos.
-    pub const MAESTRO: Self = Self(7);
-    /// Drives to targets.
-    pub const DRIVE_TO_POINT: Self = Self(8);
-    /// Drives and avoids collisions.
-    pub const COLLISION_AVOIDANCE: Self = Self(9);
-    /// Follows a line of points.
-    pub const PID_FOLLOW_TRAJECTORY: Self = Self(10);
-    /// Gateways to other robot protocols.
-    pub const GATEWAY: Self = Self(200);
-
-    /// The device types that have a name.
-    pub const NAMES: [(Self, &'static str); 12] = [
-        (Self::MEDIATOR, "mediator"),
-        (Self::NINEDOF, "ninedof"),
-        (Self::ROBOCLAW, "roboclaw"),
-        (Self::STARGAZER, "stargazer"),
-        (Self::HOKUYO, "hokuyo"),
-        (Self::DUMMY, "dummy"),
-        (Self::LOCATION, "location"),
-        (Self::MAESTRO, "maestro"),
-        (Self::DRIVE_TO_POINT, "drive-to-point"),
-        (Self::COLLISION_AVOIDANCE, "collision-avoidance"),
-        (Self::PID_FOLLOW_TRAJECTORY, "pid-follow-trajectory"),
-        (Self::GATEWAY, "gateway"),
-    ];
-
     /// The name, for types that have one.
     pub fn name(self) -> Option<&'static str> {
         Self::NAMES

@@ -36,13 +36,6 @@ mod printable;
 pub use codec::{FrameCodec, Packet};
 pub use frame::Frame;
 pub use generated::amber::{DriverHdr, DriverMsg, driver_msg::MsgType};
-pub use generated::amber::{
-    collision_avoidance_proto as collision_avoidance, drive_to_point_proto as drive_to_point,
-    dummy_proto as dummy, hokuyo_proto as hokuyo, location_proto as location,
-    maestro_proto as maestro, mediator_proto as mediator, ninedof_proto as ninedof,
-    pid_follow_trajectory_proto as pid_follow_trajectory, roboclaw_proto as roboclaw,
-    stargazer_proto as stargazer,
-};
 pub use header::{Header, HeaderBytes};
 pub use ids::{ClientId, Device, DeviceId, DeviceType, SynNum};
 pub use message::DeviceMessage;
@@ -53,6 +46,9 @@ pub use prost;
 /// The schemas as a serialized `FileDescriptorSet`, not folded: with `extend`, as other
 /// languages see them. For tools that use reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+// `DeviceType`'s constants, and a module of messages for each device.
+include!(concat!(env!("OUT_DIR"), "/devices.rs"));
 
 #[allow(
     missing_docs,

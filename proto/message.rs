@@ -85,18 +85,6 @@ macro_rules! include_messages {
     };
 }
 
-device_message!(crate::collision_avoidance::DriverMsg);
-device_message!(crate::drive_to_point::DriverMsg);
-device_message!(crate::dummy::DriverMsg);
-device_message!(crate::hokuyo::DriverMsg);
-device_message!(crate::location::DriverMsg);
-device_message!(crate::maestro::DriverMsg);
-device_message!(crate::mediator::DriverMsg);
-device_message!(crate::ninedof::DriverMsg);
-device_message!(crate::pid_follow_trajectory::DriverMsg);
-device_message!(crate::roboclaw::DriverMsg);
-device_message!(crate::stargazer::DriverMsg);
-
 #[cfg(test)]
 mod tests {
     use prost::Message;

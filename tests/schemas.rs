@@ -102,13 +102,11 @@ fn googles_compiler_and_ours_read_the_schemas_alike() {
 
     // prost_types drops the options of interface.proto: compare them as tools read them.
     let theirs = DescriptorPool::decode(&*descriptors).unwrap();
-    let theirs: Vec<_> = (theirs.files())
-        .flat_map(|file| amber_schema::read(&file).unwrap())
-        .map(without_comments)
-        .collect();
+    let theirs = amber_schema::read_all(&theirs, &[]).unwrap();
+    let theirs: Vec<_> = theirs.into_iter().map(without_comments).collect();
     assert_eq!(theirs.len(), 11);
-    let ours = amber_schema::built_in().unwrap();
-    for ours in ours.into_iter().map(without_comments) {
+    let ours = amber_reflect::built_in();
+    for ours in ours.iter().cloned().map(without_comments) {
         let theirs = theirs.iter().find(|it| it.device_type == ours.device_type);
         assert_eq!(theirs, Some(&ours));
     }

@@ -64,7 +64,7 @@ impl Options {
         let own = reflect::interfaces(&self.proto)?;
         let Some(Device { device_type, .. }) = self.device else {
             if self.proto.is_empty() {
-                return built_in();
+                return Ok(amber_reflect::built_in().to_vec());
             }
             let hint = "see proto/interface.proto for the options of a service";
             return match own.is_empty() {
@@ -72,8 +72,10 @@ impl Options {
                 false => Ok(own),
             };
         };
-        let mut all = own.into_iter().chain(built_in()?);
-        let one = all.find(|interface| interface.device_type == device_type);
+        let mut all = own
+            .into_iter()
+            .chain(amber_reflect::built_in().iter().cloned());
+        let one = all.find(|interface| interface.device_type == device_type.0);
         one.map(|one| vec![one]).ok_or_else(|| unknown(device_type))
     }
 }
@@ -81,10 +83,6 @@ impl Options {
 fn unknown(device_type: DeviceType) -> Failure {
     Failure::wrong(format!("no description of device type {device_type}"))
         .hint("`--proto FILE` reads the description of your own device")
-}
-
-fn built_in() -> Result<Vec<Interface>, Failure> {
-    amber_schema::built_in().map_err(|error| Failure::new(error.to_string()))
 }
 
 impl Human for All {
@@ -97,7 +95,7 @@ impl Human for All {
                 .map_or(&*device.docs, |(first, _)| first);
             let about = about.lines().next().unwrap_or_default();
             let about = about.trim_end_matches('.').to_owned();
-            [device.device_type.0.to_string(), device.name.clone(), about]
+            [device.device_type.to_string(), device.name.clone(), about]
         });
         output::table(["TYPE", "DEVICE", "WHAT IT IS"], &rows.collect::<Vec<_>>())
     }

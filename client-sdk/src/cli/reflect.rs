@@ -59,7 +59,7 @@ impl Schemas {
                 plain.push(file.clone());
             }
             for interface in interfaces {
-                described.push((interface.device_type, Self::of(&pool)?));
+                described.push((DeviceType(interface.device_type), Self::of(&pool)?));
             }
         }
         Ok(Self {

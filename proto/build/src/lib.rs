@@ -28,39 +28,19 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{env, error};
 
+use amber_schema::Interface;
+use prost_reflect::DescriptorPool;
 use prost_types::FileDescriptorSet;
 use protox::file::{
     ChainFileResolver, File, FileResolver, GoogleFileResolver, IncludeFileResolver,
 };
 
 mod comments;
+mod devices;
 mod fold;
 
 /// The files of Amber's own devices, which other files may import.
-const OURS: [(&str, &str); 13] = [
-    (
-        "collision_avoidance.proto",
-        include_str!("../../collision_avoidance.proto"),
-    ),
-    (
-        "drive_to_point.proto",
-        include_str!("../../drive_to_point.proto"),
-    ),
-    ("drivermsg.proto", include_str!("../../drivermsg.proto")),
-    ("dummy.proto", include_str!("../../dummy.proto")),
-    ("hokuyo.proto", include_str!("../../hokuyo.proto")),
-    ("interface.proto", include_str!("../../interface.proto")),
-    ("location.proto", include_str!("../../location.proto")),
-    ("maestro.proto", include_str!("../../maestro.proto")),
-    ("mediator.proto", include_str!("../../mediator.proto")),
-    ("ninedof.proto", include_str!("../../ninedof.proto")),
-    (
-        "pid_follow_trajectory.proto",
-        include_str!("../../pid_follow_trajectory.proto"),
-    ),
-    ("roboclaw.proto", include_str!("../../roboclaw.proto")),
-    ("stargazer.proto", include_str!("../../stargazer.proto")),
-];
+const OURS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/ours.rs"));
 
 /// Compiles files to Rust, for `amber_proto::include_messages!`.
 ///
@@ -105,6 +85,42 @@ pub fn fold_extensions(set: &mut FileDescriptorSet) -> Result<(), Error> {
 /// The bytes are not a descriptor set with all imports.
 pub fn keep_comments_only(set: &[u8]) -> Result<Vec<u8>, Error> {
     comments::keep_comments_only(set).map_err(Error)
+}
+
+/// The interfaces of Amber's own devices.
+///
+/// # Errors
+/// A description breaks a rule.
+pub fn our_interfaces() -> Result<Vec<Interface>, Error> {
+    let mut compiler = protox::Compiler::with_file_resolver(Ours);
+    compiler.include_imports(true).include_source_info(true);
+    for (name, _) in OURS {
+        compiler
+            .open_file(name)
+            .map_err(|error| Error(format!("{name}: {error:?}")))?;
+    }
+    interfaces(&compiler, &[])
+}
+
+/// The Rust names of Amber's own devices: constants of `DeviceType`, and a module of messages for
+/// each device. For Amber's own build script.
+///
+/// # Errors
+/// A file is not in the package that its name asks for.
+pub fn device_names(interfaces: &[Interface]) -> Result<String, Error> {
+    devices::rust(interfaces).map_err(Error)
+}
+
+/// The interfaces of all files that were compiled. `known` are the devices whose types and names
+/// are taken.
+fn interfaces(compiler: &protox::Compiler, known: &[Interface]) -> Result<Vec<Interface>, Error> {
+    // Only this form has the options of interface.proto.
+    let pool = DescriptorPool::decode(&*compiler.encode_file_descriptor_set())
+        .map_err(|error| Error(format!("cannot read the descriptors: {error}")))?;
+    amber_schema::read_all(&pool, known).map_err(|error| {
+        let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
+        Error(format!("{error}{}", hint.unwrap_or_default()))
+    })
 }
 
 /// What is wrong with a file, and what to do. `Debug` prints the same text, because that is
@@ -187,7 +203,6 @@ fn parse(files: &[&Path]) -> Result<(FileDescriptorSet, Vec<PathBuf>), Error> {
     let mut resolver = ChainFileResolver::new();
     // Built-in files come first, so another drivermsg.proto nearby is ignored.
     resolver.add(Ours);
-    resolver.add(GoogleFileResolver::new());
     let folders: BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
     for folder in folders {
         let here = folder.as_os_str().is_empty();
@@ -211,6 +226,8 @@ fn parse(files: &[&Path]) -> Result<(FileDescriptorSet, Vec<PathBuf>), Error> {
     for file in files {
         open(file.file_name().map_or(*file, Path::new), file)?;
     }
+    // The rules of descriptions hold at build time already.
+    interfaces(&compiler, &our_interfaces()?)?;
     let read = compiler.files().filter_map(|file| file.path());
     let read = read.map(Path::to_owned).collect();
     Ok((compiler.file_descriptor_set(), read))
@@ -227,7 +244,7 @@ impl FileResolver for Ours {
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
         match OURS.iter().find(|(ours, _)| *ours == name) {
             Some((_, source)) => File::from_source(name, source),
-            None => Err(protox::Error::file_not_found(name)),
+            None => GoogleFileResolver::new().open_file(name),
         }
     }
 }

@@ -144,6 +144,10 @@ impl Raw {
         self.check(own_unit.as_deref(), min, max, absent_means.as_deref())?;
 
         let mut fields = Vec::new();
+        let (value, columns) = match &self.kind {
+            Kind::Message(message) => (text(message, "amber.value"), is_table(message)?),
+            _ => (None, false),
+        };
         if let Kind::Message(message) = &self.kind
             && !inside.iter().any(|outer| outer == message.full_name())
         {
@@ -176,6 +180,8 @@ impl Raw {
             max,
             absent_means,
             oneof: self.oneof,
+            value,
+            columns,
             fields,
             choices,
         })
@@ -249,6 +255,40 @@ impl Raw {
         let value = (self.options.has_extension(&extension))
             .then(|| self.options.get_extension(&extension))?;
         value.as_f64()
+    }
+}
+
+/// A text among the options of a message.
+fn text(message: &MessageDescriptor, option: &str) -> Option<String> {
+    let extension = message.parent_pool().get_extension_by_name(option)?;
+    let options = message.options();
+    let value = (options.has_extension(&extension)).then(|| options.get_extension(&extension))?;
+    value.as_str().map(str::to_owned)
+}
+
+/// Whether the lists of a message are the columns of a table.
+///
+/// # Errors
+/// The message says so, and has something else than lists.
+fn is_table(message: &MessageDescriptor) -> Result<bool, Error> {
+    let pool = message.parent_pool();
+    let Some(extension) = pool.get_extension_by_name("amber.columns") else {
+        return Ok(false);
+    };
+    if message.options().get_extension(&extension).as_bool() != Some(true) {
+        return Ok(false);
+    }
+    let is_column = |field: FieldDescriptor| field.is_list() && field.kind().as_message().is_none();
+    match message.fields().count() > 0 && message.fields().all(is_column) {
+        true => Ok(true),
+        false => Err(Error::at(
+            &message.parent_file(),
+            message.path(),
+            format!(
+                "message {}: columns is only for a message of lists of single values",
+                message.name()
+            ),
+        )),
     }
 }
 

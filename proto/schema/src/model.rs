@@ -1,7 +1,6 @@
 //! The model of a device's interface. PURE.
 
-use amber_proto::DeviceType;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// What a type of device offers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -9,8 +8,8 @@ pub struct Interface {
     /// The name for people and command lines, e.g. `drive-to-point`.
     pub name: String,
     /// The device type.
-    #[serde(rename = "type", serialize_with = "number")]
-    pub device_type: DeviceType,
+    #[serde(rename = "type")]
+    pub device_type: i32,
     /// The full name of the service.
     pub service: String,
     /// The `.proto` file.
@@ -43,6 +42,9 @@ pub struct Method {
     pub answer: Vec<Field>,
     /// Fields of `DriverMsg` that an answer or published message may have.
     pub may_answer: Vec<Field>,
+    /// The class that the SDKs have for the whole answer or published message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
 }
 
 /// How a method travels.
@@ -55,6 +57,13 @@ pub enum Kind {
         repeats_flag: bool,
         /// The field of an answer that refuses the request.
         refusal: Option<Box<Field>>,
+        /// How long a client waits for the answer, unless its caller says otherwise.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u32>,
+        /// The full name of the argument that says how many milliseconds the device may take. A
+        /// client waits longer than that.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        duration: Option<String>,
     },
     /// A request without an answer.
     Tell,
@@ -112,6 +121,12 @@ pub struct Field {
     /// The name of the group of which a message has at most one field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oneof: Option<String>,
+    /// The class that the SDKs have for this message, or for one of its rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Whether the lists of this message are the columns of a table, and so have equal length.
+    #[serde(skip_serializing_if = "is_false")]
+    pub columns: bool,
     /// The fields of a message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
@@ -144,6 +159,12 @@ pub struct Choice {
     pub docs: String,
 }
 
+// The signature is that of `skip_serializing_if`.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(it: &bool) -> bool {
+    !it
+}
+
 impl Interface {
     /// A method by its name, `SetAngle` or `set-angle`.
     pub fn method(&self, name: &str) -> Option<&Method> {
@@ -157,8 +178,4 @@ impl Method {
     pub fn is_stream(&self) -> bool {
         matches!(self.kind, Kind::Subscribe | Kind::StreamByRequest { .. })
     }
-}
-
-fn number<S: Serializer>(device_type: &DeviceType, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_i32(device_type.0)
 }

@@ -1,7 +1,8 @@
 //! Reads the services of a file, and checks every rule of a description. PURE.
 
-use amber_proto::DeviceType;
-use prost_reflect::{DynamicMessage, FileDescriptor, MethodDescriptor, ServiceDescriptor, Value};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, FileDescriptor, MethodDescriptor, ServiceDescriptor, Value,
+};
 
 use crate::error::Error;
 use crate::fields::{docs, find, is_value, kind_of};
@@ -9,15 +10,27 @@ use crate::model::{Field, Interface, Kind, Method, Setting};
 
 /// The numbers of extensions that are free for users.
 const USERS_NUMBERS: std::ops::RangeInclusive<u32> = 110..=179;
+/// The device types that are free for users, ...
+const USERS_TYPES: std::ops::RangeFrom<i32> = 11..;
+/// ... except for gateways to other robot protocols.
+const GATEWAYS: std::ops::RangeInclusive<i32> = 200..=200;
 
 /// The interfaces that a file describes: one for each service with the option `amber.device`.
 ///
+/// The device types and names of `known` devices are not free for a user's file. Amber's own files
+/// may have them.
+///
 /// # Errors
 /// The first rule that the file breaks.
-pub fn read(file: &FileDescriptor) -> Result<Vec<Interface>, Error> {
+pub fn read(file: &FileDescriptor, known: &[Interface]) -> Result<Vec<Interface>, Error> {
     let mut interfaces: Vec<Interface> = Vec::new();
     for service in file.services() {
-        let Some(interface) = Service(&service).read()? else {
+        let Some(interface) = Service {
+            service: &service,
+            known,
+        }
+        .read()?
+        else {
             continue;
         };
         if let Some(other) = interfaces
@@ -27,7 +40,7 @@ pub fn read(file: &FileDescriptor) -> Result<Vec<Interface>, Error> {
             let text = format!(
                 "service {}: device type {} is that of {}",
                 service.name(),
-                interface.device_type.0,
+                interface.device_type,
                 other.service
             );
             return Err(Error::at(file, service.path(), text));
@@ -48,19 +61,35 @@ pub fn read(file: &FileDescriptor) -> Result<Vec<Interface>, Error> {
     Ok(interfaces)
 }
 
+/// The interfaces that the files of a pool describe, by device type; see [`read`].
+///
+/// # Errors
+/// The first rule that a file breaks.
+pub fn read_all(pool: &DescriptorPool, known: &[Interface]) -> Result<Vec<Interface>, Error> {
+    let mut interfaces = Vec::new();
+    for file in pool.files() {
+        interfaces.extend(read(&file, known)?);
+    }
+    interfaces.sort_by_key(|interface| interface.device_type);
+    Ok(interfaces)
+}
+
 fn is_ours(file: &FileDescriptor) -> bool {
     file.package_name().starts_with("amber.")
 }
 
-struct Service<'a>(&'a ServiceDescriptor);
+struct Service<'a> {
+    service: &'a ServiceDescriptor,
+    known: &'a [Interface],
+}
 
 impl Service<'_> {
     /// `None` if the service does not describe a device.
     fn read(&self) -> Result<Option<Interface>, Error> {
-        let file = self.0.parent_file();
-        let Some(device) = option(&self.0.options(), &file, "amber.device") else {
+        let file = self.service.parent_file();
+        let Some(device) = option(&self.service.options(), &file, "amber.device") else {
             let is_described = |method: &MethodDescriptor| !ways(method, &file).is_empty();
-            return match self.0.methods().find(is_described) {
+            return match self.service.methods().find(is_described) {
                 Some(method) => Err(self
                     .error(format!("method {} needs a device", method.name()))
                     .hint("add `option (amber.device) = { type: 201 name: \"lamp\" };`")),
@@ -68,12 +97,12 @@ impl Service<'_> {
             };
         };
         let number = |name| (device.get_field_by_name(name)).and_then(|value| value.as_i32());
-        let device_type = DeviceType(number("type").unwrap_or_default());
+        let device_type = number("type").unwrap_or_default();
         let name = text(&device, "name").unwrap_or_default();
         self.check_device(device_type, &name)?;
 
         let mut methods: Vec<Method> = Vec::new();
-        for method in self.0.methods() {
+        for method in self.service.methods() {
             let read = Rpc {
                 method: &method,
                 file: &file,
@@ -91,14 +120,14 @@ impl Service<'_> {
         Ok(Some(Interface {
             name,
             device_type,
-            service: self.0.full_name().to_owned(),
+            service: self.service.full_name().to_owned(),
             file: file.name().to_owned(),
-            docs: docs(&file, self.0.path()),
+            docs: docs(&file, self.service.path()),
             methods,
         }))
     }
 
-    fn check_device(&self, device_type: DeviceType, name: &str) -> Result<(), Error> {
+    fn check_device(&self, device_type: i32, name: &str) -> Result<(), Error> {
         let is_name = name.starts_with(|first: char| first.is_ascii_lowercase())
             && !name.ends_with('-')
             && !name.contains("--")
@@ -108,32 +137,24 @@ impl Service<'_> {
                 .error(format!("invalid device name '{name}'"))
                 .hint("use lower case, and `-` between words"));
         }
-        if is_ours(&self.0.parent_file()) {
-            return match device_type.name() {
-                Some(known) if known == name => Ok(()),
-                _ => Err(self.error(format!(
-                    "device type {} is not called '{name}' in ids.rs",
-                    device_type.0
-                ))),
-            };
+        if is_ours(&self.service.parent_file()) {
+            return Ok(());
         }
-        if device_type.0 < 0 || device_type.name().is_some() {
+        let is_known = self.known.iter().any(|it| it.device_type == device_type);
+        if !USERS_TYPES.contains(&device_type) || GATEWAYS.contains(&device_type) || is_known {
             return Err(self
-                .error(format!(
-                    "device type {} is not free for users",
-                    device_type.0
-                ))
+                .error(format!("device type {device_type} is not free for users"))
                 .hint("choose a number from 11 to 199, or from 201 on"));
         }
-        if DeviceType::NAMES.iter().any(|(_, known)| *known == name) {
+        if self.known.iter().any(|it| it.name == name) {
             return Err(self.error(format!("'{name}' is the name of a device of Amber")));
         }
         Ok(())
     }
 
     fn error(&self, text: String) -> Error {
-        let text = format!("service {}: {text}", self.0.name());
-        Error::at(&self.0.parent_file(), self.0.path(), text)
+        let text = format!("service {}: {text}", self.service.name());
+        Error::at(&self.service.parent_file(), self.service.path(), text)
     }
 }
 
@@ -197,7 +218,7 @@ impl Rpc<'_> {
             "ask" | "tell" if flags.is_empty() && request.is_empty() => {
                 return Err(self.error(format!("{way} needs a flag or a request field")));
             }
-            "ask" => self.ask(options, &flags)?,
+            "ask" => self.ask(options, &flags, &request)?,
             "tell" => Kind::Tell,
             _ if request.is_empty() => self.subscribe(options)?,
             _ => self.stream_by_request(options, &request)?,
@@ -213,6 +234,7 @@ impl Rpc<'_> {
             set,
             answer,
             may_answer,
+            value: text(options, "value"),
         })
     }
 
@@ -237,7 +259,12 @@ impl Rpc<'_> {
         }
     }
 
-    fn ask(&self, options: &DynamicMessage, flags: &[String]) -> Result<Kind, Error> {
+    fn ask(
+        &self,
+        options: &DynamicMessage,
+        flags: &[String],
+        request: &[Field],
+    ) -> Result<Kind, Error> {
         let repeats_flag = options.get_field_by_name("repeats_flag");
         let repeats_flag = repeats_flag
             .and_then(|value| value.as_bool())
@@ -249,9 +276,17 @@ impl Rpc<'_> {
             Some(name) => Some(Box::new(self.field(&name)?)),
             None => None,
         };
+        let timeout_ms = (options.has_field_by_name("timeout_ms"))
+            .then(|| options.get_field_by_name("timeout_ms")?.as_u32());
+        let duration = match text(options, "duration") {
+            Some(name) => Some(self.milliseconds(&name, request, "duration")?),
+            None => None,
+        };
         Ok(Kind::Ask {
             repeats_flag,
             refusal,
+            timeout_ms: timeout_ms.flatten(),
+            duration,
         })
     }
 
@@ -274,7 +309,7 @@ impl Rpc<'_> {
             return Err(self.error("a stream by a request needs a value that stops it"));
         }
         let period = match text(options, "period") {
-            Some(name) => Some(self.inside(&name, request, "period")?),
+            Some(name) => Some(self.milliseconds(&name, request, "period")?),
             None => None,
         };
         let start = self.settings(options, "start", request)?;
@@ -316,6 +351,17 @@ impl Rpc<'_> {
             }
         });
         settings.collect()
+    }
+
+    /// The full name of a field inside the request that is a time in milliseconds.
+    fn milliseconds(&self, name: &str, request: &[Field], what: &str) -> Result<String, Error> {
+        let path = self.inside(name, request, what)?;
+        let field = self.field(name)?;
+        let is_whole = ["uint32", "uint64", "int32", "int64"].contains(&&*field.type_name);
+        match is_whole && field.unit.as_deref() == Some("ms") {
+            true => Ok(path),
+            false => Err(self.error(format!("{what}: '{name}' is not a whole number of ms"))),
+        }
     }
 
     /// The full name of a field inside the request.

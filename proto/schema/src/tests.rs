@@ -1,10 +1,20 @@
 //! Descriptions that are right, and one for each rule that is broken.
 
 use amber_proto::{DESCRIPTORS, DeviceType};
-use prost_reflect::FileDescriptor;
+use prost_reflect::{DescriptorPool, FileDescriptor};
 use protox::file::{ChainFileResolver, DescriptorSetFileResolver, File, FileResolver};
 
 use super::*;
+
+/// The descriptors of Amber's own devices.
+fn built_in_pool() -> DescriptorPool {
+    DescriptorPool::decode(DESCRIPTORS).unwrap()
+}
+
+/// Their interfaces.
+fn built_in() -> Vec<Interface> {
+    read_all(&built_in_pool(), &[]).unwrap()
+}
 
 /// A file of a user, as `battery.proto`.
 struct Source(String);
@@ -61,7 +71,9 @@ fn battery(methods: &str) -> String {
 const ALL_KINDS: &str = r#"
   // The charge.
   rpc Charge(amber.DriverMsg) returns (amber.DriverMsg) {
-    option (amber.ask) = { flag: "get_charge" answer: "charge" may_answer: "capacity" };
+    option (amber.ask) = {
+      flag: "get_charge" answer: "charge" may_answer: "capacity" timeout_ms: 3000 value: "Charge"
+    };
   }
   rpc SetCapacity(amber.DriverMsg) returns (amber.Nothing) {
     option (amber.tell) = { request: "capacity" };
@@ -80,13 +92,13 @@ const ALL_KINDS: &str = r#"
 
 #[test]
 fn a_description_becomes_a_model() {
-    let interfaces = read(&compiled(&battery(ALL_KINDS))).unwrap();
+    let interfaces = read(&compiled(&battery(ALL_KINDS)), &built_in()).unwrap();
     let [interface] = &interfaces[..] else {
         panic!("{interfaces:?}");
     };
     assert_eq!(
         (interface.device_type, interface.name.as_str()),
-        (DeviceType(211), "battery")
+        (211, "battery")
     );
     assert_eq!(interface.docs, "A battery gauge.");
     let commands: Vec<_> = interface
@@ -102,9 +114,12 @@ fn a_description_becomes_a_model() {
         charge.kind,
         Kind::Ask {
             repeats_flag: false,
-            refusal: None
+            refusal: None,
+            timeout_ms: Some(3000),
+            duration: None,
         }
     );
+    assert_eq!(charge.value.as_deref(), Some("Charge"));
     assert_eq!(charge.flags, ["battery.get_charge"]);
     let answer = &charge.answer[0];
     assert_eq!((answer.number, answer.unit.as_deref()), (111, Some("%")));
@@ -133,7 +148,10 @@ fn a_description_becomes_a_model() {
 
 #[test]
 fn a_file_without_a_description_has_no_interface() {
-    assert_eq!(read(&compiled(&format!("{HEAD}{FIELDS}"))).unwrap(), []);
+    assert_eq!(
+        read(&compiled(&format!("{HEAD}{FIELDS}")), &built_in()).unwrap(),
+        []
+    );
 }
 
 #[test]
@@ -145,7 +163,7 @@ fn messages_that_contain_themselves_end() {
          rpc Grow(amber.DriverMsg) returns (amber.Nothing) {{\n\
          option (amber.tell) = {{ request: \"tree\" }}; }} }}\n"
     );
-    let interfaces = read(&compiled(&source)).unwrap();
+    let interfaces = read(&compiled(&source), &built_in()).unwrap();
     assert_eq!(interfaces[0].methods[0].request[0].fields[0].fields, []);
 }
 
@@ -154,7 +172,7 @@ fn messages_that_contain_themselves_end() {
 fn check_method(returns: &str, option: &str, rule: &str) {
     let method =
         format!("  rpc Test(amber.DriverMsg) returns ({returns}) {{\n    option {option};\n  }}");
-    let error = read(&compiled(&battery(&method))).unwrap_err();
+    let error = read(&compiled(&battery(&method)), &built_in()).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("battery.proto:20: method Test: {rule}")
@@ -257,6 +275,12 @@ fn broken_rules_of_methods_are_named_with_their_line() {
              stop: { field: \"watch.mode\" value: \"OFF\" } }",
             "period: 'capacity' is not inside the request",
         ),
+        (
+            stream,
+            "(amber.stream) = { data: \"charge\" request: \"watch\" period: \"watch.mode\"\
+             stop: { field: \"watch.mode\" value: \"OFF\" } }",
+            "period: 'watch.mode' is not a whole number of ms",
+        ),
     ] {
         check_method(returns, option, rule);
     }
@@ -265,7 +289,7 @@ fn broken_rules_of_methods_are_named_with_their_line() {
 /// A whole file with a mistake, and the error.
 #[track_caller]
 fn check_file(source: &str, expected: &str) {
-    let error = read(&compiled(source)).unwrap_err();
+    let error = read(&compiled(source), &built_in()).unwrap_err();
     assert_eq!(error.to_string(), expected);
 }
 
@@ -275,6 +299,25 @@ fn service(options: &str, methods: &str) -> String {
 
 const TELL: &str = "rpc Tell(amber.DriverMsg) returns (amber.Nothing) {\n\
                     option (amber.tell) = { request: \"capacity\" }; }";
+
+#[test]
+fn a_table_has_columns_only() {
+    let table = |field: &str| {
+        let row = format!("message Row {{ option (amber.columns) = true; {field} }}\n");
+        let fields = "extend amber.DriverMsg { optional Row row = 130; }\n";
+        let method = "rpc SetRows(amber.DriverMsg) returns (amber.Nothing) {\n\
+                      option (amber.tell) = { request: \"row\" }; }";
+        battery(method) + fields + &row
+    };
+    let good = compiled(&table(
+        "repeated int32 x = 1 [packed = true]; repeated string name = 2;",
+    ));
+    assert!(read(&good, &[]).unwrap()[0].methods[0].request[0].columns);
+    check_file(
+        &table("optional int32 x = 1;"),
+        "battery.proto:24: message Row: columns is only for a message of lists of single values",
+    );
+}
 
 #[test]
 fn broken_rules_of_services_are_named_with_their_line() {
@@ -347,9 +390,10 @@ fn two_methods_do_not_share_a_field() {
              request: \"watch\" set: {{ field: \"watch.mode\" value: \"{mode}\" }} }}; }}\n"
         )
     };
-    read(&compiled(&battery(
-        &(mode("On", "ON") + &mode("Off", "OFF")),
-    )))
+    read(
+        &compiled(&battery(&(mode("On", "ON") + &mode("Off", "OFF")))),
+        &built_in(),
+    )
     .unwrap();
 }
 
@@ -400,7 +444,7 @@ fn numbers_of_users_are_from_their_range() {
     let source = battery(ALL_KINDS).replace("get_charge = 110", "get_charge = 108");
     let expected = "battery.proto:6: field get_charge: number 108 is not free for users";
     check_file(&source, expected);
-    let error = read(&compiled(&source)).unwrap_err();
+    let error = read(&compiled(&source), &built_in()).unwrap_err();
     assert_eq!(
         error.hint.unwrap(),
         "choose an unused number from 110 to 179"
@@ -409,10 +453,10 @@ fn numbers_of_users_are_from_their_range() {
 
 #[test]
 fn the_devices_of_amber_are_described() {
-    let interfaces = built_in().unwrap();
+    let interfaces = built_in();
     let names: Vec<_> = interfaces
         .iter()
-        .map(|it| (it.device_type, it.name.as_str()))
+        .map(|it| (DeviceType(it.device_type), it.name.as_str()))
         .collect();
     // Gateways have no messages of their own yet.
     let known = DeviceType::NAMES
@@ -435,9 +479,9 @@ fn the_devices_of_amber_are_described() {
 /// Every extension of `DriverMsg` that Amber has is a part of a method.
 #[test]
 fn no_field_of_a_device_is_left_out() {
-    let pool = built_in_pool().unwrap();
+    let pool = built_in_pool();
     let mut described = std::collections::BTreeSet::new();
-    for interface in built_in().unwrap() {
+    for interface in built_in() {
         for method in interface.methods {
             let fields = method
                 .request
@@ -470,13 +514,13 @@ fn no_field_of_a_device_is_left_out() {
 /// The mediator decides by the members of `Request`.
 #[test]
 fn every_request_to_the_mediator_is_described() {
-    let interfaces = built_in().unwrap();
+    let interfaces = built_in();
     let mediator = interfaces.iter().find(|it| it.name == "mediator").unwrap();
     let described: Vec<_> = (mediator.methods.iter())
         .flat_map(|method| &method.request)
         .filter_map(|field| field.path.strip_prefix("amber.mediator_proto.request."))
         .collect();
-    let pool = built_in_pool().unwrap();
+    let pool = built_in_pool();
     let request = pool
         .get_message_by_name("amber.mediator_proto.Request")
         .unwrap();
@@ -492,7 +536,7 @@ fn every_request_to_the_mediator_is_described() {
 
 #[test]
 fn people_get_text_without_fixed_arguments() {
-    let interfaces = read(&compiled(&battery(ALL_KINDS))).unwrap();
+    let interfaces = read(&compiled(&battery(ALL_KINDS)), &built_in()).unwrap();
     let shown = text(&interfaces[0]);
     for line in [
         "battery (device type 211)",
@@ -519,7 +563,7 @@ fn people_get_text_without_fixed_arguments() {
 
 #[test]
 fn tools_get_json() {
-    let interfaces = built_in().unwrap();
+    let interfaces = built_in();
     let dummy = interfaces.iter().find(|it| it.name == "dummy").unwrap();
     let json = serde_json::to_value(dummy).unwrap();
     assert_eq!(json["type"], 5);

@@ -8,7 +8,7 @@ use crate::model::{Cardinality, Field, Interface, Kind, Method};
 pub fn text(interface: &Interface) -> String {
     let mut out = format!(
         "{} (device type {})\n",
-        interface.name, interface.device_type.0
+        interface.name, interface.device_type
     );
     paragraph(&mut out, "", &interface.docs);
     for method in &interface.methods {
@@ -33,7 +33,7 @@ pub fn markdown(interfaces: &[Interface]) -> String {
         let _ = writeln!(
             out,
             "## {}: device type {}\n",
-            interface.name, interface.device_type.0
+            interface.name, interface.device_type
         );
         let _ = writeln!(out, "{}\n", interface.docs);
         let _ = writeln!(

@@ -264,7 +264,7 @@ fn sent() -> Vec<(DeviceType, &'static str, Bytes)> {
 /// The descriptions and the requests of `amber call` are the same, by name and by field.
 #[test]
 fn requests_are_those_that_the_devices_describe() {
-    let interfaces = amber_schema::built_in().unwrap();
+    let interfaces = amber_reflect::built_in();
     let schemas = Schemas::load().unwrap();
     let sent = sent();
     for (device_type, name, bytes) in &sent {
@@ -274,7 +274,7 @@ fn requests_are_those_that_the_devices_describe() {
         }
         let interface = interfaces
             .iter()
-            .find(|it| it.device_type == *device_type)
+            .find(|it| it.device_type == device_type.0)
             .unwrap();
         let method = interface.method(name);
         let method = method.unwrap_or_else(|| panic!("{name} of {device_type} is not described"));
@@ -294,8 +294,8 @@ fn requests_are_those_that_the_devices_describe() {
         );
     }
     // The other way round, for devices whose drivers are a part of Amber.
-    for interface in &interfaces {
-        let has_requests = sent.iter().any(|(of, ..)| *of == interface.device_type);
+    for interface in interfaces {
+        let has_requests = sent.iter().any(|(of, ..)| of.0 == interface.device_type);
         for method in interface
             .methods
             .iter()
@@ -303,7 +303,7 @@ fn requests_are_those_that_the_devices_describe() {
         {
             let found = sent
                 .iter()
-                .any(|(of, name, _)| *of == interface.device_type && *name == method.command);
+                .any(|(of, name, _)| of.0 == interface.device_type && *name == method.command);
             assert_eq!(found, has_requests, "{} {}", interface.name, method.name);
         }
     }

@@ -103,7 +103,10 @@ pub(super) fn interfaces(pool: &DescriptorPool, path: &Path) -> Result<Vec<Inter
         if package == "amber" || package.starts_with("amber.") {
             continue;
         }
-        interfaces.extend(amber_schema::read(&file).map_err(|error| broken_rule(error, path))?);
+        interfaces.extend(
+            amber_schema::read(&file, amber_reflect::built_in())
+                .map_err(|error| broken_rule(error, path))?,
+        );
     }
     Ok(interfaces)
 }

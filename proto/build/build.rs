@@ -1,0 +1,28 @@
+//! Lists the `.proto` files of Amber's own devices, which are built into this crate.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, error, fs};
+
+fn main() -> Result<(), Box<dyn error::Error>> {
+    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("..");
+    println!("cargo:rerun-if-changed={}", folder.display());
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    files.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "proto")
+    });
+    files.sort();
+
+    let mut list = String::from("[\n");
+    for path in files {
+        println!("cargo:rerun-if-changed={}", path.display());
+        let name = path.file_name().ok_or("a file without a name")?;
+        writeln!(list, "    ({name:?}, include_str!({path:?})),")?;
+    }
+    list.push(']');
+    fs::write(Path::new(&env::var("OUT_DIR")?).join("ours.rs"), list)?;
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! The Rust names of Amber's own devices, for the crate amber-proto. PURE.
+
+use std::fmt::Write;
+
+use amber_schema::Interface;
+
+/// Gateways have no interface of their own: they serve the devices of other robots.
+const GATEWAY: (i32, &str, &str) = (200, "gateway", "Gateways to other robot protocols.");
+
+/// The constants of `DeviceType`, and one module of messages per device.
+///
+/// # Errors
+/// A file does not lie in the package that its name asks for.
+pub(crate) fn rust(interfaces: &[Interface]) -> Result<String, String> {
+    let mut types: Vec<(i32, &str, &str)> = interfaces
+        .iter()
+        .map(|it| (it.device_type, &*it.name, &*it.docs))
+        .collect();
+    types.push(GATEWAY);
+
+    let mut out = String::from("impl DeviceType {\n");
+    let mut names = String::new();
+    for (number, name, docs) in &types {
+        let constant = name.to_uppercase().replace('-', "_");
+        for line in docs.lines().take_while(|line| !line.is_empty()) {
+            let _ = writeln!(out, "    /// {line}");
+        }
+        let _ = writeln!(out, "    pub const {constant}: Self = Self({number});");
+        let _ = writeln!(names, "        (Self::{constant}, {name:?}),");
+    }
+    let count = types.len();
+    let _ = write!(
+        out,
+        "\n    /// The device types that have a name.\n    \
+         pub const NAMES: [(Self, &'static str); {count}] = [\n{names}    ];\n}}\n\n"
+    );
+    for interface in interfaces {
+        let module = interface.file.trim_end_matches(".proto");
+        let package = format!("amber.{module}_proto.");
+        if !interface.service.starts_with(&package) {
+            return Err(format!("{}: its package is not {package}", interface.file));
+        }
+        let _ = writeln!(
+            out,
+            "pub use crate::generated::amber::{module}_proto as {module};"
+        );
+        let _ = writeln!(out, "device_message!({module}::DriverMsg);");
+    }
+    Ok(out)
+}
