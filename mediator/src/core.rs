@@ -29,6 +29,7 @@ use std::time::{Duration, Instant, SystemTime};
 use amber_proto::frame::{Frame, StreamError, check_prefix};
 use amber_proto::mediator::{self, Event as Notice, event::Kind};
 use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType, SynNum};
+use bytes::Bytes;
 use prost::Message;
 use tracing::{debug, error, info, warn};
 
@@ -104,6 +105,8 @@ struct Driver {
     words: Words,
     /// The health of each of its devices, in the same order.
     health: Vec<Health>,
+    /// The description of each of its devices, in the same order, as its process has sent it.
+    descriptions: Vec<Option<Bytes>>,
     /// Its clients were told that it is unavailable.
     gone: bool,
     /// What to check, after a failure.
@@ -468,6 +471,7 @@ impl Core {
                     } else {
                         warn!(driver = %devices[0], hint = driver.hint, "{reason}");
                     }
+                    driver.descriptions.fill(None);
                     let untold = driver.health.iter_mut().map(Health::forget).sum();
                     self.router.counters.drop_many(Drop::HealthEvents, untold);
                     self.router.driver_down(key, &mut self.outbox);
@@ -513,6 +517,23 @@ impl Core {
         }
         self.timers_changed = true;
         self.tell_of_health(now, key);
+    }
+
+    /// A driver hands over the description of one of its devices, or of all.
+    fn driver_describes(&mut self, key: DriverKey, about: Option<Device>, files: &Bytes) {
+        let Some(driver) = self.drivers.get_mut(&key) else {
+            return;
+        };
+        if files.len() > limits::DESCRIPTION_BYTES {
+            return self.router.counters.drop(Drop::Description);
+        }
+        // A copy of its own: `files` is a part of a message that may be longer.
+        let files = Bytes::copy_from_slice(files);
+        for (device, known) in driver.config.devices.iter().zip(&mut driver.descriptions) {
+            if about.is_none_or(|about| about == *device) {
+                *known = Some(files.clone());
+            }
+        }
     }
 
     fn tell_of_health(&mut self, now: Instant, key: DriverKey) {

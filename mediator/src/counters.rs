@@ -171,6 +171,8 @@ kinds! {
         /// Health reports of drivers that caused no event: repetitions, or too many in a short
         /// time.
         HealthEvents = "driver_health_events",
+        /// Descriptions of devices that were too long.
+        Description = "device_description_too_long",
     }
 }
 
@@ -223,6 +225,7 @@ impl Drop {
             | Self::LogLines
             | Self::DriverStderrLines
             | Self::HealthEvents
+            | Self::Description
             | Self::TraceFrames => Stage::Beside,
         }
     }

@@ -330,6 +330,10 @@ pub const COMMAND_BYTES: usize = 4_000;
 /// The longest text in an answer, in bytes, such as a reason or an argument of a command.
 pub const TEXT_BYTES: usize = 400;
 
+/// The longest description of a device, in bytes: about ten times what a device needs, and in one
+/// answer of 16 384.
+pub const DESCRIPTION_BYTES: usize = 16_000;
+
 /// Events about the health of one device that may follow each other at once: a loose plug may
 /// disconnect a few times.
 pub const HEALTH_EVENTS: u32 = 10;

@@ -102,11 +102,17 @@ impl Core {
                 }
             }
             (Sender::Driver(key), MsgType::Data) => {
-                match message.health.map(|health| health.trouble()) {
-                    Some(Ok(trouble)) => {
+                let trouble = message.health.as_ref().map(mediator::Health::trouble);
+                match (trouble, &message.description) {
+                    (Some(Ok(trouble)), _) => {
                         self.driver_health(now, key, said.about, trouble.as_deref());
                     }
-                    Some(Err(_)) | None => self.router.counters.drop(Drop::MediatorMessage),
+                    (None, Some(description)) => {
+                        self.driver_describes(key, said.about, &description.files);
+                    }
+                    (Some(Err(_)), _) | (None, None) => {
+                        self.router.counters.drop(Drop::MediatorMessage);
+                    }
                 }
             }
             (Sender::Driver(_), MsgType::Subscribe | MsgType::Unsubscribe)
@@ -201,6 +207,10 @@ impl Core {
                 let key = self.key_of(&device)?;
                 reply::What::Driver(self.describe(now, &self.drivers[&key], Detail::Full))
             }
+            request::What::GetDescription(device) => {
+                let key = self.key_of(&device)?;
+                reply::What::Description(self.description_of(key, &device)?)
+            }
             request::What::ListClients(page) => self.list_clients(now, page.skip()),
             request::What::GetStatistics(_) => {
                 reply::What::Statistics(self.statistics(now, ticket.to))
@@ -235,6 +245,24 @@ impl Core {
                 return Ok(None);
             }
         }))
+    }
+
+    fn description_of(
+        &self,
+        key: DriverKey,
+        device: &mediator::Device,
+    ) -> Result<mediator::Description, Refusal> {
+        let driver = &self.drivers[&key];
+        let mut known = driver.config.devices.iter().zip(&driver.descriptions);
+        let of_device = known.find(|(known, _)| wire_device(**known) == *device);
+        match of_device.and_then(|(_, files)| files.clone()) {
+            Some(files) => Ok(mediator::Description { files }),
+            None => {
+                let hint = "a driver sends it when it starts, if its SDK knows the .proto file";
+                let message = "the driver of this device has sent no description";
+                Err(refuse(refusal::Reason::Failed, message, Some(hint)))
+            }
+        }
     }
 
     fn list_drivers(&self, now: Instant, skip: u32) -> reply::What {

@@ -96,11 +96,13 @@ impl Core {
         self.router.add_driver(key, config.devices.clone());
         let supervisor = Supervisor::new(now, config.policy);
         let health = config.devices.iter().map(|_| Health::new(now)).collect();
+        let descriptions = vec![None; config.devices.len()];
         let driver = Driver {
             config,
             supervisor,
             words: Words::default(),
             health,
+            descriptions,
             gone: false,
             hint: None,
             last_exit_hint: None,

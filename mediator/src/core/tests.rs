@@ -4,6 +4,7 @@
 mod access;
 mod bounds;
 mod clients;
+mod descriptions;
 mod device0;
 mod drivers;
 mod health;
@@ -252,6 +253,16 @@ impl World {
     fn says(&mut self, key: DriverKey, about: Option<Device>, health: mediator::Health) {
         let mut message = mediator::DriverMsg::data();
         message.health = Some(health);
+        self.tells_mediator(key, about, &message);
+    }
+
+    /// A driver sends a message to the mediator, about itself or one of its devices.
+    fn tells_mediator(
+        &mut self,
+        key: DriverKey,
+        about: Option<Device>,
+        message: &mediator::DriverMsg,
+    ) {
         let (header, message) = (HeaderBytes::new(about, None), message.encode_to_vec());
         let (header, message) = (header.as_slice(), &message[..]);
         assert!((self.core).driver_frame(self.now, key, Frame { header, message }));
