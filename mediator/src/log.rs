@@ -30,8 +30,8 @@ use tracing_subscriber::{Registry, fmt, reload};
 
 pub use self::filter::HINT;
 use self::filter::parse;
-use crate::limits::{LOG_LINES_PER_SECOND, LOG_QUEUE_LINES};
-use crate::rate::{Gate, Rate};
+use amber_core::limits::{LOG_LINES_PER_SECOND, LOG_QUEUE_LINES};
+use amber_core::rate::{Gate, Rate};
 
 /// How long the end of the program waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);

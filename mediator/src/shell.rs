@@ -51,16 +51,16 @@ use self::service::Service;
 use self::starts::Starts;
 use self::strays::Strays;
 use self::udp::{Listener, Receiver, Rest};
-use crate::config::{Config, ConfigError};
-use crate::core::{Core, Order};
-use crate::counters::Drop;
-use crate::hash::Map;
-use crate::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES};
 use crate::log;
-use crate::origin::{OwnAddresses, Reach};
-use crate::rate::Digest;
-use crate::router::{ClientAddress, DriverKey, Unreachable};
-use crate::supervise::Action;
+use amber_core::config::{Config, ConfigError};
+use amber_core::counters::Drop;
+use amber_core::hash::Map;
+use amber_core::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES};
+use amber_core::origin::{OwnAddresses, Reach};
+use amber_core::rate::Digest;
+use amber_core::router::{ClientAddress, DriverKey, Unreachable};
+use amber_core::supervise::Action;
+use amber_core::{Core, Order};
 
 /// A mediator with its sockets.
 pub struct Mediator {
@@ -190,7 +190,7 @@ impl Mediator {
     }
 
     /// Runs until SIGTERM or SIGINT comes and all drivers have ended or cannot be ended: at
-    /// most twice the longest grace time and [`AFTER_KILL`](crate::limits::AFTER_KILL) later. A
+    /// most twice the longest grace time and [`AFTER_KILL`](amber_core::limits::AFTER_KILL) later. A
     /// second signal ends it at once. SIGHUP reads the configuration again, or ends it as well.
     ///
     /// Drivers get SIGTERM when the calling thread ends.

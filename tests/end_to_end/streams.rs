@@ -4,7 +4,7 @@
 use std::fs;
 use std::thread;
 
-use amber_mediator::limits::PARTIAL_FRAME;
+use amber_core::limits::PARTIAL_FRAME;
 use amber_proto::Frame;
 use amber_proto::mediator::DriverState;
 use nix::sys::signal::Signal;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use amber_client::cli::{self as client, Failure};
-use amber_mediator::config::DEFAULT_PORT;
+use amber_core::config::DEFAULT_PORT;
 use amber_mediator::shell::{Hangup, this_program};
 use amber_sim::cli::default_folder;
 use amber_sim::simulator::MARKERS;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use amber_client::cli::{self as client, Failure};
-use amber_mediator::config::file;
-use amber_mediator::config::import::import;
+use amber_mediator::config_file;
+use amber_mediator::import::import;
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -26,7 +26,7 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let path = self.settings.display();
-        let bytes = file::read(&self.settings)
+        let bytes = config_file::read(&self.settings)
             .map_err(|error| Failure::wrong(format!("cannot read {path}: {error}")))?;
         // Old Erlang wrote Latin-1, which may occur in comments and texts.
         let text = match String::from_utf8(bytes) {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::{io, process};
 
 use amber_client::cli::{self as client, Failure};
-use amber_mediator::config::{Config, ConfigError, DEFAULT_PORT};
+use amber_core::config::{Config, ConfigError, DEFAULT_PORT};
+use amber_mediator::config_file;
 use amber_mediator::log::{self, Format, Log};
 use amber_mediator::shell::{BindError, Ending, Hangup, Hooks, Mediator, this_program};
 
@@ -113,7 +114,7 @@ impl Options {
     /// The configuration from the file and the command line.
     fn effective(&self) -> Result<Config, ConfigError> {
         let mut config = match &self.config {
-            Some(path) => Config::read(path)?,
+            Some(path) => config_file::read_config(path)?,
             None => Config::default(),
         };
         if !self.listen.is_empty() {

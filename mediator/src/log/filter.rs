@@ -7,7 +7,7 @@
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
-use crate::limits::{LOG_FILTER_BYTES, LOG_FILTER_PARTS};
+use amber_core::limits::{LOG_FILTER_BYTES, LOG_FILTER_PARTS};
 
 /// The hint for an invalid filter.
 pub const HINT: &str = "write a level (off, error, warn, info, debug or trace), or levels for \

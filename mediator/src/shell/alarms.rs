@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::time::Instant;
 
-use crate::hash::Map;
+use amber_core::hash::Map;
 
 /// See the [module](self).
 #[derive(Debug)]

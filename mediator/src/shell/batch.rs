@@ -19,7 +19,7 @@ use nix::libc;
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 
 use super::udp::to_std;
-use crate::limits::DATAGRAMS_PER_TURN;
+use amber_core::limits::DATAGRAMS_PER_TURN;
 
 /// The size of one buffer: any datagram, or any number of merged ones.
 const BUFFER: usize = 1 << 16;

@@ -21,15 +21,15 @@ use super::poll::{Source, Stream};
 use super::spawn::Started;
 use super::strays::Run;
 use super::{Alarm as ShellAlarm, Shell};
-use crate::core::Core;
-use crate::gate::Gate;
-use crate::limits::{
+use amber_core::Core;
+use amber_core::gate::Gate;
+use amber_core::limits::{
     AHEAD_LOOK, DRIVER_TURN, DRIVER_TURN_DATAGRAMS, FRAMES_PER_LOOK, JUNK_FRAMES, JUNK_PAUSE,
     PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES, WRITE_PIECES,
 };
-use crate::queue::Queue;
-use crate::router::DriverKey;
-use crate::supervise::{Event, Exit};
+use amber_core::queue::Queue;
+use amber_core::router::DriverKey;
+use amber_core::supervise::{Event, Exit};
 
 /// After the end of a process, its streams are read for this long, in case a process that it
 /// started holds them open.

@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 
 use nix::errno::Errno;
 
-use crate::router::Unreachable;
-use crate::router::Unreachable::{NoRoute, PortClosed};
+use amber_core::router::Unreachable;
+use amber_core::router::Unreachable::{NoRoute, PortClosed};
 
 /// Asks the system to keep errors for [`take`].
 pub(super) fn keep(socket: &socket2::Socket, is_ipv6: bool) -> io::Result<()> {
@@ -58,8 +58,8 @@ mod imp {
 
     use super::super::udp::to_std;
     use super::classify;
-    use crate::limits::DATAGRAMS_PER_TURN;
-    use crate::router::Unreachable;
+    use amber_core::limits::DATAGRAMS_PER_TURN;
+    use amber_core::router::Unreachable;
 
     pub(super) fn keep(socket: &socket2::Socket, is_ipv6: bool) -> io::Result<()> {
         match is_ipv6 {
@@ -112,7 +112,7 @@ mod imp {
     #[cfg(test)]
     mod tests {
         use super::*;
-        use crate::router::Unreachable::{NoRoute, PortClosed};
+        use amber_core::router::Unreachable::{NoRoute, PortClosed};
 
         fn error(ee_origin: u8, errno: Errno) -> sock_extended_err {
             sock_extended_err {
@@ -153,7 +153,7 @@ mod imp {
     use std::net::SocketAddr;
     use std::os::fd::AsFd;
 
-    use crate::router::Unreachable;
+    use amber_core::router::Unreachable;
 
     pub(super) fn keep(_: &socket2::Socket, _: bool) -> io::Result<()> {
         Ok(())

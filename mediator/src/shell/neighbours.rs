@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 
-use crate::limits::{NEIGHBOURS_AGE, NEWCOMERS_AGE};
-use crate::links::{Interface, Links, Whereabouts};
+use amber_core::limits::{NEIGHBOURS_AGE, NEWCOMERS_AGE};
+use amber_core::links::{Interface, Links, Whereabouts};
 
 /// What is known about the networks, kept up to date.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ fn hosts() -> nix::Result<Vec<IpAddr>> {
         AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
     };
 
-    use crate::links::{DUMP_NEIGHBOURS, Dump, resolved};
+    use amber_core::links::{DUMP_NEIGHBOURS, Dump, resolved};
 
     /// The longest message of the system.
     const PART: usize = 32 * 1024;

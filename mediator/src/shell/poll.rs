@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mio::{Events, Token};
 
-use crate::router::DriverKey;
+use amber_core::router::DriverKey;
 
 /// A source that may be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use mio::Waker;
 use tracing::error;
 
 use super::Shell;
-use crate::config::{Config, ConfigError};
-use crate::core::Ticket;
-use crate::limits::RELOADS;
+use amber_core::Ticket;
+use amber_core::config::{Config, ConfigError};
+use amber_core::limits::RELOADS;
 
 /// The result of a reload: a summary, or an error and a hint.
 type Outcome = Result<String, (String, Option<String>)>;

@@ -24,11 +24,11 @@ use tracing::debug;
 use super::errors;
 use super::neighbours::Neighbours;
 use super::udp::Outlets;
-use crate::counters::{Count, Counters, Drop};
-use crate::lanes::Lanes;
-use crate::limits::{DATAGRAMS_PER_TURN, HOST_LANES, SEGMENTS, SEND_TRIES};
-use crate::links::Whereabouts;
-use crate::router::{ClientAddress, Outbox, Place, Run, Unreachable};
+use amber_core::counters::{Count, Counters, Drop};
+use amber_core::lanes::Lanes;
+use amber_core::limits::{DATAGRAMS_PER_TURN, HOST_LANES, SEGMENTS, SEND_TRIES};
+use amber_core::links::Whereabouts;
+use amber_core::router::{ClientAddress, Outbox, Place, Run, Unreachable};
 
 /// Sends the contents of the outbox.
 pub(super) struct Sender {
@@ -346,7 +346,7 @@ mod tests {
         Some((Sender::new(vec![outlets]), receiving))
     }
 
-    type Receiving = Vec<(mio::net::UdpSocket, crate::origin::Reach)>;
+    type Receiving = Vec<(mio::net::UdpSocket, amber_core::origin::Reach)>;
 
     fn peer(ip: IpAddr) -> (std::net::UdpSocket, ClientAddress) {
         let peer = std::net::UdpSocket::bind((ip, 0)).unwrap();

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_gettime};
 use tracing::warn;
 
-use crate::core::Core;
-use crate::limits::{SERVICE_STATUS_PAUSE, SERVICE_TICK, SERVICE_TICK_MIN};
+use amber_core::Core;
+use amber_core::limits::{SERVICE_STATUS_PAUSE, SERVICE_TICK, SERVICE_TICK_MIN};
 
 /// Variables for the mediator, not for drivers.
 pub(super) const VARIABLES: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];

@@ -16,7 +16,7 @@ use nix::unistd::{getpid, getppid};
 use super::guard::{Announce, Guard, Slot};
 use super::service;
 use super::strays::{Run, Strays, TAG};
-use crate::config::DriverConfig;
+use amber_core::config::DriverConfig;
 
 /// Why a driver could not be started, and what to check.
 pub(super) struct SpawnError {

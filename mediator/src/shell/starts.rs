@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::child::Child;
 use super::spawn::{self, SpawnError};
 use super::{Alarm, Shell};
-use crate::limits::{STARTS_AT_ONCE, STARTS_PAUSE};
-use crate::router::DriverKey;
-use crate::supervise::{Event, Exit};
+use amber_core::limits::{STARTS_AT_ONCE, STARTS_PAUSE};
+use amber_core::router::DriverKey;
+use amber_core::supervise::{Event, Exit};
 
 /// Drivers that wait to be started.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use tracing::{debug, warn};
 
 use super::process::{Process, Stat, children, descendants, signal, stat, variable};
 use super::{Alarm, Shell};
-use crate::limits::{FAMILY_PROCESSES, ORPHANS_PER_TURN};
+use amber_core::limits::{FAMILY_PROCESSES, ORPHANS_PER_TURN};
 
 /// The variable that identifies the start of the driver that a process belongs to.
 pub(super) const TAG: &str = "AMBER_STARTED_BY";

@@ -11,11 +11,11 @@ use socket2::{Domain, Protocol, Type};
 
 use super::batch::{self, Batch};
 use super::errors;
-use crate::limits::{
+use amber_core::limits::{
     BUSY_DATAGRAMS, DATAGRAMS_PER_TURN, DOUBTFUL_BUFFER_BYTES, HOST_LANES, LOST_LOOK,
     SOCKET_BUFFER_BYTES,
 };
-use crate::origin::Reach;
+use amber_core::origin::Reach;
 
 /// The sockets of one listening address; all have the same address and port.
 pub(super) struct Listener {
@@ -26,7 +26,7 @@ pub(super) struct Listener {
 }
 
 /// The sending sockets. There are several, so that no destination fills the send buffer that
-/// others need: see [`Lanes`](crate::lanes::Lanes).
+/// others need: see [`Lanes`](amber_core::lanes::Lanes).
 pub(super) struct Outlets {
     /// To programs on this machine.
     pub(super) local: net::UdpSocket,

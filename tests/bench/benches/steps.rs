@@ -11,10 +11,10 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant, SystemTime};
 
 use amber_bench::probe;
-use amber_mediator::config::Config;
-use amber_mediator::core::Core;
-use amber_mediator::router::{ClientAddress, DriverKey};
-use amber_mediator::supervise::Event;
+use amber_core::Core;
+use amber_core::config::Config;
+use amber_core::router::{ClientAddress, DriverKey};
+use amber_core::supervise::Event;
 use amber_proto::{ClientId, DriverHdr, Frame, Header, HeaderBytes, MsgType};
 use prost::Message;
 

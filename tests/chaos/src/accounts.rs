@@ -1,6 +1,6 @@
 //! Checks that the reported counters of a mediator add up. PURE.
 
-use amber_mediator::counters::{Count, Counters, Drop, Stage};
+use amber_core::counters::{Count, Counters, Drop, Stage};
 use amber_proto::Device;
 use amber_proto::mediator::{Driver, DriverCounters, Statistics};
 

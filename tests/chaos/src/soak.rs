@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use amber_client::blocking::Client;
 use amber_client::{Result, Sensors};
-use amber_mediator::counters::{Count, Counters};
+use amber_core::counters::{Count, Counters};
 use amber_proto::{Device, DeviceType, MsgType};
 use nix::sys::signal::Signal;
 

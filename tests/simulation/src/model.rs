@@ -15,12 +15,12 @@ mod voice;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use amber_mediator::access::Access;
-use amber_mediator::config::Config;
-use amber_mediator::core::Core;
-use amber_mediator::counters::{Count, Counters, Drop, Stage};
-use amber_mediator::queue::Bounds;
-use amber_mediator::router::{DriverKey, Unreachable};
+use amber_core::Core;
+use amber_core::access::Access;
+use amber_core::config::Config;
+use amber_core::counters::{Count, Counters, Drop, Stage};
+use amber_core::queue::Bounds;
+use amber_core::router::{DriverKey, Unreachable};
 use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, Frame, Header, MsgType, SynNum};
 
 use self::accounts::Seen;

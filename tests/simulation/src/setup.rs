@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use amber_mediator::config::{Config, Limits};
-use amber_mediator::queue::Bounds;
-use amber_mediator::supervise::{Backoff, Policy, Restart};
+use amber_core::config::{Config, Limits};
+use amber_core::queue::Bounds;
+use amber_core::supervise::{Backoff, Policy, Restart};
 
 use crate::random::Random;
 
@@ -123,7 +123,7 @@ impl Setup {
         let (min, more) = (ms(rng, 10, 300), ms(rng, 0, 3000));
         let doubling = Backoff::new(min, min + more);
         let restarts = [Restart::Always, Restart::Always, Restart::OnFailure];
-        let usual = Config::parse(USUAL, "amber.toml".as_ref()).unwrap_or_default();
+        let usual = Config::parse(USUAL, "amber.toml".as_ref(), &|_| None).unwrap_or_default();
         let policy = Policy {
             restart: *rng.choice(&restarts).unwrap_or(&Restart::Always),
             deaths: rng.usize(3..20),
@@ -148,7 +148,7 @@ impl Setup {
     }
 
     fn read(&self, text: &str) -> Config {
-        let mut config = Config::parse(text, "amber.toml".as_ref())
+        let mut config = Config::parse(text, "amber.toml".as_ref(), &|_| None)
             .unwrap_or_else(|error| unreachable!("{error}: {text}"));
         config.limits = self.limits;
         for driver in &mut config.drivers {

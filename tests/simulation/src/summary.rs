@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use amber_mediator::counters::{Count, Counters, Drop};
+use amber_core::counters::{Count, Counters, Drop};
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use amber_mediator::config::Config;
-use amber_mediator::core::{Core, Ticket};
-use amber_mediator::router::{DriverKey, Unreachable};
+use amber_core::config::Config;
+use amber_core::router::{DriverKey, Unreachable};
+use amber_core::{Core, Ticket};
 
 use crate::agenda::Agenda;
 use crate::clients::Client;

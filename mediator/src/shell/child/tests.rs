@@ -3,8 +3,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::config::Config;
 use crate::shell::strays::Strays;
+use amber_core::config::Config;
 
 /// A core with a running driver.
 fn core() -> Core {
@@ -65,7 +65,7 @@ fn frames_without_any_effect_are_junk() {
 #[test]
 fn a_turn_sends_a_bounded_number_of_datagrams() {
     let mut core = core();
-    let from = crate::router::ClientAddress {
+    let from = amber_core::router::ClientAddress {
         socket: 0,
         address: ([127, 0, 0, 1], 1).into(),
     };

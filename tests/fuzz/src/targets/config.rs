@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use amber_mediator::config::{Config, import};
+use amber_core::config::Config;
+use amber_mediator::import;
 
 /// A file: read, shown, read again; or an error that says where.
 pub(super) fn config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    match Config::parse(text, Path::new("amber.toml")) {
+    match Config::parse(text, Path::new("amber.toml"), &|_| None) {
         Ok(config) => again(&config),
         Err(error) => {
             let (shown, _) = (error.to_string(), error.hint());
@@ -44,7 +45,7 @@ pub(super) fn import(data: &[u8]) {
         return;
     };
     if let Ok(imported) = import::import(text, None) {
-        let config = Config::parse(&imported.toml, Path::new("amber.toml"));
+        let config = Config::parse(&imported.toml, Path::new("amber.toml"), &|_| None);
         let config = config.unwrap_or_else(|error| panic!("{error} in\n{}", imported.toml));
         assert_eq!(config.drivers.len(), imported.drivers);
     }
@@ -52,7 +53,7 @@ pub(super) fn import(data: &[u8]) {
 
 fn again(config: &Config) {
     let shown = config.to_toml();
-    let again = Config::parse(&shown, Path::new("amber.toml"));
+    let again = Config::parse(&shown, Path::new("amber.toml"), &|_| None);
     let mut again = again.unwrap_or_else(|error| panic!("{error} in\n{shown}"));
     again.path.clone_from(&config.path);
     assert_eq!(again, *config, "{shown}");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use amber_mediator::queue::{Bounds, Lane, Queue};
+use amber_core::queue::{Bounds, Lane, Queue};
 use amber_proto::{ClientId, Frame};
 
 use crate::input::Input;

@@ -1,7 +1,7 @@
 //! Counts the traffic independently of the core's counters. PURE.
 
-use amber_mediator::core::Core;
-use amber_mediator::counters::{Count, Drop};
+use amber_core::Core;
+use amber_core::counters::{Count, Drop};
 
 use super::{Cause, Changes, Model};
 use crate::invariant::{Check, Invariant, broken, holds};

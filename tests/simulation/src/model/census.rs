@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use amber_mediator::core::Core;
-use amber_mediator::counters::{Count, Drop};
+use amber_core::Core;
+use amber_core::counters::{Count, Drop};
 use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType};
 
 use super::{Arrival, Asked, Cause, Changes, Model, Owner, Person, is_client_died};

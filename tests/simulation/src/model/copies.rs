@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use amber_mediator::limits::REPEATED_COPIES;
+use amber_core::limits::REPEATED_COPIES;
 use amber_proto::Header;
 use amber_proto::limits::MAX_PART;
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use amber_mediator::counters::Count;
+use amber_core::counters::Count;
 
 use super::{Cause, Changes, Model};
 use crate::invariant::{Check, Invariant, holds};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use amber_mediator::core::Core;
-use amber_mediator::router::DriverKey;
+use amber_core::Core;
+use amber_core::router::DriverKey;
 use amber_proto::{ClientId, Device, DeviceMessage, Frame, Header, MsgType};
 
 use super::{Call, Cause, Model, Owner, Started, is_client_died};

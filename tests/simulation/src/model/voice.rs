@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use amber_mediator::counters::Drop;
+use amber_core::counters::Drop;
 use amber_proto::limits::OLD_CLIENT_DATAGRAM;
 use amber_proto::mediator::{reply, request};
 use amber_proto::{Device, DeviceMessage, Frame, Header, MsgType, SynNum};

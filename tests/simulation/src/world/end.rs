@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use amber_mediator::core::Core;
+use amber_core::Core;
 use amber_proto::mediator::{self, DriverState, change_driver, reply, request};
 use amber_proto::{Device, DeviceMessage, SynNum};
 use prost::Message;
@@ -185,7 +185,7 @@ impl World {
         let what = request::What::ListDrivers(mediator::ListDrivers::default());
         message.request = Some(mediator::Request { what: Some(what) });
         let asked = messages::frame(Some(Device::MEDIATOR), &message.encode_to_vec());
-        let from = amber_mediator::router::ClientAddress {
+        let from = amber_core::router::ClientAddress {
             socket: 0,
             address: INSPECTOR.into(),
         };

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use amber_mediator::router::Unreachable;
+use amber_core::router::Unreachable;
 
 use super::{Event, SENT, World};
 use crate::invariant::Check;

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-use amber_mediator::core::{Core, Order, Ticket};
-use amber_mediator::counters::{Count, Drop};
-use amber_mediator::limits;
-use amber_mediator::router::{ClientAddress, DriverKey, Unreachable};
-use amber_mediator::supervise::{Action, Event as Happened, Exit};
+use amber_core::counters::{Count, Drop};
+use amber_core::limits;
+use amber_core::router::{ClientAddress, DriverKey, Unreachable};
+use amber_core::supervise::{Action, Event as Happened, Exit};
+use amber_core::{Core, Order, Ticket};
 use amber_proto::{DeviceMessage, Frame, MsgType};
 
 use super::peers::show;

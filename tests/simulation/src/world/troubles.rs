@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use amber_mediator::core::Core;
-use amber_mediator::supervise::Event as Happened;
+use amber_core::Core;
+use amber_core::supervise::Event as Happened;
 use amber_proto::{ClientId, MsgType};
 
 use super::{Event, World};

@@ -5,12 +5,14 @@
 //! arguments, the values of `config_file` and `log_config_file`. All other entries are
 //! reported.
 
+pub mod erlang;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
 use amber_proto::{Device, DeviceType};
 
-use super::erlang::{Place, SyntaxError, Term, Value, consult};
+use self::erlang::{Place, SyntaxError, Term, Value, consult};
 
 /// The converted configuration, and notes about what it leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -273,7 +275,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::config::Config;
+    use amber_core::config::Config;
 
     const SETTINGS: &str = r#"
 % Patrz: config.hrl
@@ -308,7 +310,8 @@ mod tests {
     #[test]
     fn imported_drivers_get_the_same_arguments() {
         let imported = import(SETTINGS, None).unwrap();
-        let config = Config::parse(&imported.toml, &PathBuf::from("amber.toml")).unwrap();
+        let config =
+            Config::parse(&imported.toml, &PathBuf::from("amber.toml"), &|_| None).unwrap();
         let drivers: Vec<_> = config
             .drivers
             .iter()
@@ -341,7 +344,8 @@ mod tests {
     #[test]
     fn a_directory_is_written_for_each_driver() {
         let imported = import(SETTINGS, Some(Path::new("/opt/amber"))).unwrap();
-        let config = Config::parse(&imported.toml, &PathBuf::from("/etc/amber.toml")).unwrap();
+        let config =
+            Config::parse(&imported.toml, &PathBuf::from("/etc/amber.toml"), &|_| None).unwrap();
         for driver in config.drivers {
             assert_eq!(driver.directory.as_deref(), Some(Path::new("/opt/amber")));
         }

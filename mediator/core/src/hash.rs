@@ -10,10 +10,10 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 /// See the [module](self).
-pub(crate) type Map<K, V> = HashMap<K, V, RandomState>;
+pub type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// See the [module](self).
-pub(crate) type Set<K> = HashSet<K, RandomState>;
+pub type Set<K> = HashSet<K, RandomState>;
 
 /// Finds entries of a table by a key that is stored in the entry, without a copy of the key:
 /// five bytes per entry, plus spare capacity.

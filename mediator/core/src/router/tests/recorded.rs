@@ -71,7 +71,7 @@ fn unhex(text: &str) -> Vec<u8> {
 
 #[test]
 fn every_recorded_case_produces_the_same_bytes() {
-    let recorded = include_str!("../../../../tests/golden/routing.json");
+    let recorded = include_str!("../../../../../tests/golden/routing.json");
     let recorded: Value = serde_json::from_str(recorded).unwrap();
     let drivers = ["77:3", "5:0", "-4:2147483647"];
     let mut world = World::new(&[]);

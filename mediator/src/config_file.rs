@@ -1,4 +1,4 @@
-//! Reads a file of bounded size without blocking. IO.
+//! Reads files of configuration: bounded in size, without blocking. IO.
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
@@ -8,7 +8,24 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
 
-use crate::limits::CONFIG_BYTES;
+use amber_core::config::{Config, ConfigError};
+use amber_core::limits::CONFIG_BYTES;
+
+/// Reads a configuration. Paths in it are relative to the file's folder.
+///
+/// # Errors
+/// The file cannot be read or is invalid; the error names the place and a hint.
+pub fn read_config(path: &Path) -> Result<Config, ConfigError> {
+    let read = read(path).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|error| io::Error::other(error.utf8_error()))
+    });
+    let text = read.map_err(|error| ConfigError::Read {
+        path: path.into(),
+        error,
+    })?;
+    let interfaces = |name: &str| nix::net::if_::if_nametoindex(name).ok();
+    Config::parse(&text, path, &interfaces)
+}
 
 /// Reads a configuration or the settings of the original mediator from a regular file.
 ///

@@ -1,18 +1,13 @@
-//! The configuration: reads TOML or the command line, and returns checked values. PURE, except
-//! [`Config::read`].
+//! The configuration: reads TOML or the command line, and returns checked values. PURE.
 //!
 //! Everything has a default; `amber mediator --print-config` shows all settings.
 
-pub mod erlang;
-pub mod file;
-pub mod import;
 mod problem;
 mod sections;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -133,26 +128,17 @@ impl Default for Limits {
 }
 
 impl Config {
-    /// Reads a file. Paths in it are relative to the file's folder.
+    /// Parses the text of a file. Paths in it are relative to the folder of `path`.
     ///
-    /// # Errors
-    /// The file cannot be read or is invalid; the error names the place and a hint.
-    pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let read = file::read(path).and_then(|bytes| {
-            String::from_utf8(bytes).map_err(|error| io::Error::other(error.utf8_error()))
-        });
-        let text = read.map_err(|error| ConfigError::Read {
-            path: path.into(),
-            error,
-        })?;
-        Self::parse(&text, path)
-    }
-
-    /// Parses the text of a file.
+    /// `interfaces` has the numbers of the network interfaces that an access rule may name.
     ///
     /// # Errors
     /// The text is invalid.
-    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+    pub fn parse(
+        text: &str,
+        path: &Path,
+        interfaces: &dyn Fn(&str) -> Option<u32>,
+    ) -> Result<Self, ConfigError> {
         let at = At { text, path };
         let file: File = toml::from_str(text).map_err(|error| at.toml_error(&error))?;
         let directory = path
@@ -180,7 +166,10 @@ impl Config {
             }
             drivers.push(driver);
         }
-        let access = file.access.into_iter().map(|entry| entry.check(&at));
+        let access = file
+            .access
+            .into_iter()
+            .map(|entry| entry.check(&at, interfaces));
         Ok(Self {
             listen: listen.into_inner(),
             admin: file.mediator.admin,

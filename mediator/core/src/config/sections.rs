@@ -85,10 +85,13 @@ pub(super) struct AccessEntry {
 }
 
 impl AccessEntry {
-    pub(super) fn check(self, at: &At<'_>) -> Result<Rule, ConfigError> {
+    pub(super) fn check(
+        self,
+        at: &At<'_>,
+        interfaces: &dyn Fn(&str) -> Option<u32>,
+    ) -> Result<Rule, ConfigError> {
         let from = each(self.from, at, |text| {
-            let index_of = |name: &str| nix::net::if_::if_nametoindex(name).ok();
-            Network::parse(text, index_of)
+            Network::parse(text, interfaces)
                 .map_err(|problem| Wrong::new(problem.to_string(), Some(&problem.hint())))
         })?;
         let devices = each(self.devices, at, |text| {

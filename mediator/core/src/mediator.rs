@@ -1,6 +1,6 @@
 //! All decisions of the mediator, in one value without IO. PURE.
 //!
-//! The [shell](crate::shell) reports what happens through methods that take `now`. Afterwards
+//! The shell of the crate amber-mediator reports what happens through methods that take `now`. Afterwards
 //! it performs what the core has decided, until nothing is left:
 //!
 //! - [`Core::poll_action`]: processes to start and stop,
