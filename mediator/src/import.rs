@@ -12,7 +12,7 @@ use std::path::Path;
 
 use amber_proto::{Device, DeviceType};
 
-use self::erlang::{Place, SyntaxError, Term, Value, consult};
+use self::erlang::{Position, SyntaxError, Term, Value, consult};
 
 /// The converted configuration, and notes about what it leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Imported {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {message}", at.line, at.column)]
 struct InvalidEntry {
-    at: Place,
+    at: Position,
     message: String,
 }
 
@@ -39,7 +39,7 @@ struct Driver {
     name: String,
     device: Device,
     command: Vec<String>,
-    at: Place,
+    at: Position,
 }
 
 /// Converts the settings. `directory` is the folder in which the original was started, unless

@@ -31,7 +31,7 @@ use tracing_subscriber::{Registry, fmt, reload};
 pub use self::filter::HINT;
 use self::filter::parse;
 use amber_core::limits::{LOG_LINES_PER_SECOND, LOG_QUEUE_LINES};
-use amber_core::rate::{Gate, Rate};
+use amber_core::rate::{Rate, RateLimit};
 
 /// How long the end of the program waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -111,7 +111,7 @@ impl Escape {
 /// Limits the lines per second. Only threads that log wait for this lock.
 struct Pace {
     rate: Rate,
-    gate: Gate,
+    gate: RateLimit,
 }
 
 enum Item {
@@ -150,7 +150,7 @@ impl Log {
             lost: Arc::default(),
             pace: Arc::new(Mutex::new(Pace {
                 rate: Rate::per_second(LOG_LINES_PER_SECOND),
-                gate: Gate::default(),
+                gate: RateLimit::default(),
             })),
         };
         let registry = tracing_subscriber::registry().with(filter);

@@ -53,14 +53,14 @@ use self::strays::Strays;
 use self::udp::{Listener, Receiver, Rest};
 use crate::log;
 use amber_core::config::{Config, ConfigError};
-use amber_core::counters::Drop;
+use amber_core::counters::DropReason;
 use amber_core::hash::Map;
 use amber_core::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES};
 use amber_core::origin::{OwnAddresses, Reach};
 use amber_core::rate::Digest;
 use amber_core::router::{ClientAddress, DriverKey, Unreachable};
-use amber_core::supervise::Action;
-use amber_core::{Core, Order};
+use amber_core::supervise::ProcessAction;
+use amber_core::{Core, ShellTask};
 
 /// A mediator with its sockets.
 pub struct Mediator {
@@ -201,7 +201,7 @@ impl Mediator {
         // Unpredictable, because the numbers that prove client addresses are derived from it.
         let seed = RandomState::new().build_hasher().finish();
         let mut core = Core::new(Instant::now(), &self.config, seed, SystemTime::now);
-        core.router.set_listening(&self.addresses);
+        core.set_listening(&self.addresses);
         (self.hooks.set_log_rate)(self.config.limits.log_lines_per_second);
         let registry = self.poll.registry();
         let (mut inlets, mut outlets) = (Vec::new(), Vec::new());
@@ -487,7 +487,7 @@ impl Shell {
             |address, bytes: &[u8]| match own.check(now, address, reach, neighbours::own_addresses)
             {
                 Ok(()) => core.datagram(now, ClientAddress { socket, address }, bytes),
-                Err(why) => core.router.refuse_datagram(why),
+                Err(why) => core.refuse_datagram(why),
             };
         match inlet.receiver.receive(&mut self.batch, &inlet.socket, each) {
             Ok(Rest::Nothing) => {}
@@ -518,8 +518,8 @@ impl Shell {
         if lost == 0 {
             return;
         }
-        let counters = &mut self.core.router.counters;
-        counters.drop_many(Drop::ReceiveBufferFull, lost);
+        let counters = self.core.counters_mut();
+        counters.drop_many(DropReason::ReceiveBufferFull, lost);
         if let Some(datagrams) = self.lost_datagrams.happened_times(now, lost) {
             let hint = udp::has_little_room(socket).then_some(
                 "the system grants little room for them: see `sysctl net.core.rmem_max`",
@@ -596,11 +596,11 @@ impl Shell {
 
     fn settle_drivers(&mut self) {
         loop {
-            if let Some(key) = self.core.router.poll_dirty() {
+            if let Some(key) = self.core.poll_queue() {
                 self.write(key);
             } else if let Some((key, action)) = self.core.poll_action() {
                 self.act(key, action);
-            } else if let Some(order) = self.core.poll_order() {
+            } else if let Some(order) = self.core.poll_task() {
                 self.carry_out(order);
             } else {
                 break;
@@ -612,15 +612,13 @@ impl Shell {
     /// unreachable.
     fn send(&mut self) -> bool {
         let core = &mut self.core;
-        if !core.router.tap.is_empty() {
+        if core.is_traced() {
             core.send_traced(Instant::now());
         }
-        if core.outbox.is_empty() {
+        if core.outbox().is_empty() {
             return false;
         }
-        let counters = &mut core.router.counters;
-        let unreachable = self.sender.send(&core.outbox, counters);
-        core.outbox.clear();
+        let unreachable = core.transmit(|outbox, counters| self.sender.send(outbox, counters));
         for address in &unreachable {
             core.unreachable(Instant::now(), *address, Unreachable::NoRoute);
         }
@@ -631,26 +629,26 @@ impl Shell {
     fn count_lost_lines(&mut self) {
         let lost = (self.hooks.log_lines_lost)();
         let known = std::mem::replace(&mut self.log_lines_lost, lost);
-        let counters = &mut self.core.router.counters;
-        counters.drop_many(Drop::LogLines, lost - known);
+        let counters = self.core.counters_mut();
+        counters.drop_many(DropReason::LogLines, lost - known);
     }
 
-    fn act(&mut self, key: DriverKey, action: Action) {
+    /// An action on a process that has ended already does nothing.
+    fn act(&mut self, key: DriverKey, action: ProcessAction) {
         let child = self.children.get_mut(&key);
         match (action, child) {
-            (Action::Spawn, _) => self.start_driver(key),
-            (Action::CloseInput, Some(child)) => child.close_input(),
-            (Action::Terminate, Some(_)) => self.signal(key, Signal::SIGTERM),
-            (Action::Kill, Some(_)) => self.signal(key, Signal::SIGKILL),
-            // There is no process, or the core has performed it itself.
-            _ => {}
+            (ProcessAction::Spawn, _) => self.start_driver(key),
+            (ProcessAction::CloseInput, Some(child)) => child.close_input(),
+            (ProcessAction::Terminate, Some(_)) => self.signal(key, Signal::SIGTERM),
+            (ProcessAction::Kill, Some(_)) => self.signal(key, Signal::SIGKILL),
+            (ProcessAction::CloseInput | ProcessAction::Terminate | ProcessAction::Kill, None) => {}
         }
     }
 
-    fn carry_out(&mut self, order: Order) {
+    fn carry_out(&mut self, order: ShellTask) {
         match order {
-            Order::Reload(ticket) => self.reload(Some(ticket)),
-            Order::SetLogLevel(ticket, filter) => {
+            ShellTask::Reload(ticket) => self.reload(Some(ticket)),
+            ShellTask::SetLogLevel(ticket, filter) => {
                 let outcome = (self.hooks.set_log_level)(&filter)
                     .map(|()| format!("log level: {filter}"))
                     .map_err(|error| (error, Some(log::HINT.to_owned())));

@@ -93,8 +93,8 @@ kinds! {
 }
 
 kinds! {
-    /// Reasons for drops; see [`Drop::stage`].
-    Drop {
+    /// Reasons for drops; see [`DropReason::stage`].
+    DropReason {
         /// An empty datagram.
         DatagramEmpty = "datagram_empty",
         /// A datagram too short for two lengths.
@@ -191,7 +191,7 @@ pub enum Stage {
     Beside,
 }
 
-impl Drop {
+impl DropReason {
     /// Where this kind of drop happens.
     pub fn stage(self) -> Stage {
         match self {
@@ -235,14 +235,14 @@ impl Drop {
 #[derive(Clone, Debug)]
 pub struct Counters {
     counts: [u64; Count::ALL.len()],
-    drops: [u64; Drop::ALL.len()],
+    drops: [u64; DropReason::ALL.len()],
 }
 
 impl Default for Counters {
     fn default() -> Self {
         Self {
             counts: [0; Count::ALL.len()],
-            drops: [0; Drop::ALL.len()],
+            drops: [0; DropReason::ALL.len()],
         }
     }
 }
@@ -259,12 +259,12 @@ impl Counters {
     }
 
     /// Counts one drop.
-    pub fn drop(&mut self, why: Drop) {
+    pub fn drop(&mut self, why: DropReason) {
         self.drop_many(why, 1);
     }
 
     /// Counts several drops.
-    pub fn drop_many(&mut self, why: Drop, many: u64) {
+    pub fn drop_many(&mut self, why: DropReason, many: u64) {
         self.drops[why as usize] += many;
     }
 
@@ -274,13 +274,13 @@ impl Counters {
     }
 
     /// The number of drops of this kind.
-    pub fn dropped(&self, why: Drop) -> u64 {
+    pub fn dropped(&self, why: DropReason) -> u64 {
         self.drops[why as usize]
     }
 
     /// The number of drops at a stage.
     pub fn dropped_at(&self, stage: Stage) -> u64 {
-        let here = Drop::ALL.iter().filter(|why| why.stage() == stage);
+        let here = DropReason::ALL.iter().filter(|why| why.stage() == stage);
         here.map(|why| self.dropped(*why)).sum()
     }
 
@@ -331,7 +331,7 @@ fn equal(what: &str, came: u64, went: u64) -> Result<(), String> {
     Err(format!("{what}: {came}, but {went} accounted for"))
 }
 
-impl From<DatagramError> for Drop {
+impl From<DatagramError> for DropReason {
     fn from(error: DatagramError) -> Self {
         match error {
             DatagramError::Empty => Self::DatagramEmpty,

@@ -11,7 +11,7 @@ use std::time::Instant;
 use foldhash::fast::RandomState;
 
 use crate::limits::{HOST_LANES, LANE_FULL, LANE_IDLE};
-use crate::router::Place;
+use crate::router::PackedAddress;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -23,14 +23,15 @@ pub struct Lanes {
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     /// The host that owns it, and when it was last used.
-    holder: Option<(Place, Instant)>,
+    holder: Option<(PackedAddress, Instant)>,
     /// When its buffer was last full.
     full: Option<Instant>,
 }
 
 impl Lane {
     fn is_free(&self, now: Instant) -> bool {
-        let idle = |(_, used): (Place, Instant)| now.saturating_duration_since(used) >= LANE_IDLE;
+        let idle =
+            |(_, used): (PackedAddress, Instant)| now.saturating_duration_since(used) >= LANE_IDLE;
         self.holder.is_none_or(idle) && !self.was_full(now)
     }
 
@@ -41,7 +42,7 @@ impl Lane {
 
 impl Lanes {
     /// The lane for a client; the same for all ports of its host.
-    pub fn lane_for(&mut self, now: Instant, client: Place) -> usize {
+    pub fn lane_for(&mut self, now: Instant, client: PackedAddress) -> usize {
         let host = client.without_port();
         let holds = |lane: &Lane| lane.holder.is_some_and(|(holder, _)| holder == host);
         let own = self.lanes.iter().position(holds);
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
     use crate::router::ClientAddress;
 
-    fn client(host: usize, port: u16) -> Place {
+    fn client(host: usize, port: u16) -> PackedAddress {
         let address = (Ipv4Addr::from(0x0a00_0000 + host as u32), port).into();
         ClientAddress { socket: 0, address }.into()
     }

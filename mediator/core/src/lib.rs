@@ -45,4 +45,4 @@ pub mod rate;
 pub mod router;
 pub mod supervise;
 
-pub use mediator::{Core, Order, Ticket};
+pub use mediator::{Core, ShellTask, Ticket};

@@ -4,10 +4,10 @@
 //! it performs what the core has decided, until nothing is left:
 //!
 //! - [`Core::poll_action`]: processes to start and stop,
-//! - [`Core::poll_order`]: work that needs files or the log,
+//! - [`Core::poll_task`]: work that needs files or the log,
 //! - [`Core::send_traced`]: copies of frames for `amber trace`,
-//! - [`Router::poll_dirty`]: queues with bytes for a driver's pipe,
-//! - [`Core::outbox`]: datagrams to send.
+//! - [`Core::poll_queue`]: queues with bytes for a driver's pipe,
+//! - [`Core::transmit`]: datagrams to send.
 //!
 //! [`Core::next_timeout`] says when [`Core::timeout`] is due; [`Core::poll_timers_changed`]
 //! says that this may have changed.
@@ -24,6 +24,7 @@ mod trace;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
 use amber_proto::frame::{Frame, StreamError, check_prefix};
@@ -38,23 +39,22 @@ use self::health::{Health, News};
 use self::lists::Lists;
 use self::words::Words;
 use crate::config::{Admin, Config, DriverConfig, Limits};
-use crate::counters::{Count, Drop};
+use crate::counters::{Count, Counters, DropReason};
 use crate::limits;
-use crate::rate::{Digest, Gate, Rate};
+use crate::queue::Queue;
+use crate::rate::{Digest, Rate, RateLimit};
 use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Unreachable};
-use crate::supervise::{Action, Event, Exit, State, Supervisor};
+use crate::supervise::{Action, Event, Exit, ProcessAction, State, Supervisor};
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Core {
-    /// Routes frames.
-    pub router: Router,
-    /// Datagrams to send to clients.
-    pub outbox: Outbox,
+    router: Router,
+    outbox: Outbox,
     drivers: BTreeMap<DriverKey, Driver>,
     next_key: u32,
-    actions: VecDeque<(DriverKey, Action)>,
-    orders: VecDeque<Order>,
+    actions: VecDeque<(DriverKey, ProcessAction)>,
+    tasks: VecDeque<ShellTask>,
     /// Subscribers to events.
     listeners: BTreeSet<ClientId>,
     /// Clients that run `amber trace`.
@@ -67,7 +67,7 @@ pub struct Core {
     /// Requests from clients that have yet to prove their address.
     unproved: VecDeque<(ClientAddress, Vec<u8>)>,
     /// Limits the events about lost clients.
-    client_events: Gate,
+    client_events: RateLimit,
     evictions: Digest,
     host_evictions: Digest,
     listening: Vec<String>,
@@ -82,7 +82,7 @@ pub struct Core {
 
 /// Work for the shell, because it needs files or the log.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Order {
+pub enum ShellTask {
     /// Read the configuration again; then call [`Core::apply`] and [`Core::answer`].
     Reload(Ticket),
     /// Change what is logged; then call [`Core::answer`].
@@ -134,7 +134,7 @@ impl Core {
             drivers: BTreeMap::new(),
             next_key: 0,
             actions: VecDeque::new(),
-            orders: VecDeque::new(),
+            tasks: VecDeque::new(),
             listeners: BTreeSet::new(),
             tracers: Vec::new(),
             notices: 0,
@@ -142,7 +142,7 @@ impl Core {
             admin: config.admin,
             limits: config.limits,
             unproved: VecDeque::new(),
-            client_events: Gate::default(),
+            client_events: RateLimit::default(),
             evictions: Digest::default(),
             host_evictions: Digest::default(),
             listening: Vec::new(),
@@ -177,6 +177,58 @@ impl Core {
         }
         let graces = self.drivers.values().map(|d| d.config.policy.grace);
         graces.max().unwrap_or_default() * 2 + limits::AFTER_KILL
+    }
+
+    /// What is routed where, to look at.
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// The addresses on which the mediator listens: datagrams from them are its own.
+    pub fn set_listening(&mut self, addresses: &[SocketAddr]) {
+        self.router.set_listening(addresses);
+    }
+
+    /// Makes the next client get this id, to test what happens when they wrap around.
+    pub fn set_next_id(&mut self, id: ClientId) {
+        self.router.set_next_id(id);
+    }
+
+    /// All counters. The shell adds what it drops itself.
+    pub fn counters_mut(&mut self) -> &mut Counters {
+        &mut self.router.counters
+    }
+
+    /// Counts a datagram that was rejected for its source.
+    pub fn refuse_datagram(&mut self, why: DropReason) {
+        self.router.refuse_datagram(why);
+    }
+
+    /// A driver whose queue has bytes for its pipe.
+    pub fn poll_queue(&mut self) -> Option<DriverKey> {
+        self.router.poll_dirty()
+    }
+
+    /// The frames that wait for a driver.
+    pub fn queue_mut(&mut self, key: DriverKey) -> Option<&mut Queue> {
+        self.router.queue_mut(key)
+    }
+
+    /// Whether anyone traces a driver.
+    pub fn is_traced(&self) -> bool {
+        !self.router.tap.is_empty()
+    }
+
+    /// Datagrams to send to clients.
+    pub fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Lets `send` have the datagrams to send, and forgets them.
+    pub fn transmit<T>(&mut self, send: impl FnOnce(&Outbox, &mut Counters) -> T) -> T {
+        let sent = send(&self.outbox, &mut self.router.counters);
+        self.outbox.clear();
+        sent
     }
 
     /// Whether the mediator is shutting down.
@@ -273,7 +325,7 @@ impl Core {
         counters.counted(Count::CopiesToClients)
             + counters.counted(Count::CopiesToDrivers)
             + counters.counted(Count::Requests)
-            + for_mediator.saturating_sub(counters.dropped(Drop::MediatorMessage))
+            + for_mediator.saturating_sub(counters.dropped(DropReason::MediatorMessage))
     }
 
     /// A driver has written the beginning of a frame. Returns false if it cannot become one;
@@ -406,13 +458,13 @@ impl Core {
     }
 
     /// The next action on a process.
-    pub fn poll_action(&mut self) -> Option<(DriverKey, Action)> {
+    pub fn poll_action(&mut self) -> Option<(DriverKey, ProcessAction)> {
         self.actions.pop_front()
     }
 
     /// The next order for files or the log.
-    pub fn poll_order(&mut self) -> Option<Order> {
-        self.orders.pop_front()
+    pub fn poll_task(&mut self) -> Option<ShellTask> {
+        self.tasks.pop_front()
     }
 
     /// Whether a driver with a requested start still waits for it, and was not stopped since.
@@ -473,7 +525,9 @@ impl Core {
                     }
                     driver.descriptions.fill(None);
                     let untold = driver.health.iter_mut().map(Health::forget).sum();
-                    self.router.counters.drop_many(Drop::HealthEvents, untold);
+                    self.router
+                        .counters
+                        .drop_many(DropReason::HealthEvents, untold);
                     self.router.driver_down(key, &mut self.outbox);
                     for device in &devices {
                         self.notify(device_notice(Kind::DeviceDown, *device, Some(&reason)));
@@ -492,9 +546,7 @@ impl Core {
                     self.notify(device_notice(Kind::DeviceFailed, *device, Some(&reason)));
                 }
             }
-            Action::Spawn | Action::CloseInput | Action::Terminate | Action::Kill => {
-                self.actions.push_back((key, action));
-            }
+            Action::Process(action) => self.actions.push_back((key, action)),
         }
     }
 
@@ -512,7 +564,9 @@ impl Core {
         for (device, health) in driver.config.devices.iter().zip(&mut driver.health) {
             if about.is_none_or(|about| about == *device) {
                 let untold = health.report(now, trouble.map(str::to_owned));
-                self.router.counters.drop_many(Drop::HealthEvents, untold);
+                self.router
+                    .counters
+                    .drop_many(DropReason::HealthEvents, untold);
             }
         }
         self.timers_changed = true;
@@ -525,7 +579,7 @@ impl Core {
             return;
         };
         if files.len() > limits::DESCRIPTION_BYTES {
-            return self.router.counters.drop(Drop::Description);
+            return self.router.counters.drop(DropReason::Description);
         }
         // A copy of its own: `files` is a part of a message that may be longer.
         let files = Bytes::copy_from_slice(files);

@@ -13,7 +13,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::hash::Set;
 use crate::limits::OWN_ADDRESSES_AGE;
 
@@ -59,7 +59,7 @@ impl OwnAddresses {
         source: SocketAddr,
         reach: Reach,
         ask: impl FnOnce() -> Vec<IpAddr>,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), DropReason> {
         let ours = self
             .listening
             .iter()
@@ -75,14 +75,14 @@ impl OwnAddresses {
         let ip = source.ip();
         let own = ip.is_loopback() || self.known.contains(&ip);
         if own && reach == Reach::Network {
-            return Err(Drop::DatagramForged);
+            return Err(DropReason::DatagramForged);
         }
         let listens = |ours: &SocketAddr| {
             let all = ours.ip().is_unspecified() && ours.is_ipv4() == source.is_ipv4();
             ours.port() == source.port() && (ours.ip() == ip || all && own)
         };
         match self.listening.iter().any(listens) {
-            true => Err(Drop::DatagramFromMediator),
+            true => Err(DropReason::DatagramFromMediator),
             false => Ok(()),
         }
     }
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    const FORGED: Result<(), Drop> = Err(Drop::DatagramForged);
+    const FORGED: Result<(), DropReason> = Err(DropReason::DatagramForged);
 
     #[test]
     fn own_addresses_from_the_network_are_forged() {
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn datagrams_of_the_mediator_itself_are_rejected() {
         let own = || vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
-        let ours = Err(Drop::DatagramFromMediator);
+        let ours = Err(DropReason::DatagramFromMediator);
         for (listening, source, expected) in [
             ("0.0.0.0:7", "10.0.0.1:7", ours),
             ("0.0.0.0:7", "127.0.0.2:7", ours),

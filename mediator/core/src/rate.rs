@@ -22,18 +22,18 @@ impl Rate {
 
 /// Passes events up to a [`Rate`], and rejects the rest.
 #[derive(Clone, Copy, Debug)]
-pub struct Gate<T = Instant> {
+pub struct RateLimit<T = Instant> {
     /// When all passed events would have passed at an even pace.
     paid: Option<T>,
 }
 
-impl<T> Default for Gate<T> {
+impl<T> Default for RateLimit<T> {
     fn default() -> Self {
         Self { paid: None }
     }
 }
 
-impl<T: Copy + Ord + Add<Duration, Output = T>> Gate<T> {
+impl<T: Copy + Ord + Add<Duration, Output = T>> RateLimit<T> {
     /// Whether one more event may pass now.
     pub fn pass(&mut self, now: T, rate: Rate) -> bool {
         let paid = self.paid.map_or(now, |paid| paid.max(now)) + rate.interval;
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_then_an_even_rate() {
-        let (mut gate, now) = (Gate::default(), Instant::now());
+        let (mut gate, now) = (RateLimit::default(), Instant::now());
         let rate = Rate::per_second(10);
-        let passed = |gate: &mut Gate, at| (0..100).filter(|_| gate.pass(at, rate)).count();
+        let passed = |gate: &mut RateLimit, at| (0..100).filter(|_| gate.pass(at, rate)).count();
         assert_eq!(passed(&mut gate, now), 10);
         assert_eq!(passed(&mut gate, now + 99 * MS), 0);
         assert_eq!(passed(&mut gate, now + 100 * MS), 1);
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_kept_however_high() {
-        let (mut gate, start) = (Gate::default(), Instant::now());
+        let (mut gate, start) = (RateLimit::default(), Instant::now());
         let rate = Rate::per_second(1_000_000);
         let passed = (0..4_000_000u32)
             .filter(|i| gate.pass(start + Duration::from_nanos(500) * *i, rate))

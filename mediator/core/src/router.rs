@@ -23,10 +23,10 @@
 mod client;
 mod clients;
 mod deaths;
+mod eviction_order;
 mod hosts;
-mod order;
 mod outbox;
-mod place;
+mod packed_address;
 mod requests;
 mod tap;
 #[cfg(test)]
@@ -48,16 +48,16 @@ use tracing::warn;
 pub use self::client::{Client, Silence, Unreachable};
 pub use self::clients::{Clients, RoomFor};
 pub use self::outbox::{ClientAddress, Outbox, Run, Written};
-pub use self::place::{Host, Place};
+pub use self::packed_address::{Host, PackedAddress};
 pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use self::voice::is_client_died;
 use crate::access::Access;
-use crate::counters::{Count, Counters, Drop};
+use crate::counters::{Count, Counters, DropReason};
 use crate::hash::{Map, Set};
 use crate::limits;
 use crate::queue::{Bounds, Lane, Queue, Tally};
-use crate::rate::{Digest, Gate, Rate};
+use crate::rate::{Digest, Rate, RateLimit};
 
 /// The queue treats answers of the mediator to a driver like those of other devices, and may
 /// drop them: a driver may send requests without end and never read. No client has this id.
@@ -102,7 +102,7 @@ pub struct Route {
     /// It has contacted the mediator as a client.
     announced: bool,
     /// Limits how fast it may send requests to the mediator.
-    requests: Gate,
+    requests: RateLimit,
     warned_of_long_messages: bool,
     over_long: u64,
     /// When a log message last named it as part of an endless exchange.
@@ -244,7 +244,7 @@ impl Router {
                 uses: Uses::default(),
                 untold: BTreeSet::new(),
                 announced: false,
-                requests: Gate::default(),
+                requests: RateLimit::default(),
                 warned_of_long_messages: false,
                 over_long: 0,
                 loop_named: None,
@@ -270,7 +270,7 @@ impl Router {
 
     /// Counts a datagram with a source that is not genuine: see
     /// [`OwnAddresses`](crate::origin::OwnAddresses).
-    pub fn refuse_datagram(&mut self, why: Drop) {
+    pub fn refuse_datagram(&mut self, why: DropReason) {
         self.counters.count(Count::Datagrams);
         self.counters.drop(why);
     }
@@ -296,12 +296,12 @@ impl Router {
             }
         };
         let Ok(header) = Header::parse(frame.header) else {
-            self.counters.drop(Drop::DatagramHeader);
+            self.counters.drop(DropReason::DatagramHeader);
             return None;
         };
-        let (moment, place) = (self.clients.moment(now), Place::from(from));
+        let (moment, address) = (self.clients.moment(now), PackedAddress::from(from));
         let may_be_mediator = self.mediator_ports.contains(&from.address.port());
-        let known = match self.clients.heard(moment, &place, bytes.len()) {
+        let known = match self.clients.heard(moment, &address, bytes.len()) {
             Some(client) => {
                 let rate = if may_be_mediator {
                     Some(Rate::per_second(limits::MEDIATOR_PORT_DATAGRAMS_PER_SECOND))
@@ -309,7 +309,7 @@ impl Router {
                     (!from.address.ip().is_loopback()).then_some(self.datagram_rate)
                 };
                 if rate.is_some_and(|rate| !client.datagrams.pass(moment, rate)) {
-                    self.counters.drop(Drop::RateLimited);
+                    self.counters.drop(DropReason::RateLimited);
                     return None;
                 }
                 Some(client.id)
@@ -319,7 +319,7 @@ impl Router {
         let device = other_device(&header);
         if may_be_mediator && device.is_none() && !is_client_died(frame.message) {
             // It may be an answer of another mediator to one of our messages.
-            self.counters.drop(Drop::DatagramFromMediator);
+            self.counters.drop(DropReason::DatagramFromMediator);
             return None;
         }
         let Some(device) = device else {
@@ -336,8 +336,8 @@ impl Router {
             });
         };
         if frame.message.len() > MAX_PART {
-            self.counters.drop(Drop::DatagramTooLong);
-            let dropped = self.counters.dropped(Drop::DatagramTooLong);
+            self.counters.drop(DropReason::DatagramTooLong);
+            let dropped = self.counters.dropped(DropReason::DatagramTooLong);
             if dropped.is_power_of_two() {
                 let (client, bytes) = (from.address, frame.message.len());
                 warn!(%client, %device, bytes, dropped, "message over 32767 bytes dropped");
@@ -360,7 +360,7 @@ impl Router {
     ) -> Option<ForMediator<'a>> {
         self.counters.count(Count::DriverFrames);
         let Some(route) = self.routes.get_mut(&key) else {
-            self.counters.drop(Drop::DriverStopping);
+            self.counters.drop(DropReason::DriverStopping);
             return None;
         };
         route.traffic.frames_out += 1;
@@ -370,7 +370,7 @@ impl Router {
         }
         let Some(id) = route.id else {
             route.traffic.dropped_stopping += 1;
-            self.counters.drop(Drop::DriverStopping);
+            self.counters.drop(DropReason::DriverStopping);
             return None;
         };
         if frame.message.len() > MAX_PART {
@@ -380,7 +380,7 @@ impl Router {
                 warn!(driver = %route.devices[0], bytes, dropped,
                     "message over 32767 bytes dropped");
             }
-            self.counters.drop(Drop::DriverTooLong);
+            self.counters.drop(DropReason::DriverTooLong);
             return None;
         }
         if header.has_clients() {
@@ -463,9 +463,9 @@ impl Router {
         let mut totals = self.counters.clone();
         totals.count_many(Count::DriverFramesQueued, tally.queued);
         totals.count_many(Count::DriverFramesWritten, tally.written);
-        totals.drop_many(Drop::QueueFull, tally.dropped_full);
-        totals.drop_many(Drop::ClientGone, tally.dropped_client_gone);
-        totals.drop_many(Drop::DriverGone, tally.dropped_driver_gone);
+        totals.drop_many(DropReason::QueueFull, tally.dropped_full);
+        totals.drop_many(DropReason::ClientGone, tally.dropped_client_gone);
+        totals.drop_many(DropReason::DriverGone, tally.dropped_driver_gone);
         totals
     }
 
@@ -475,15 +475,17 @@ impl Router {
         self.routes.values().map(waiting).sum()
     }
 
-    fn can_be_answered(&self, from: SocketAddr) -> Result<(), Drop> {
+    fn can_be_answered(&self, from: SocketAddr) -> Result<(), DropReason> {
         let nowhere = match from.ip() {
             IpAddr::V4(v4) => v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast(),
             // IPv4 has its own sockets, so IPv4 addresses never come this way.
-            IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => return Err(Drop::DatagramForged),
+            IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
+                return Err(DropReason::DatagramForged);
+            }
             IpAddr::V6(v6) => v6.is_unspecified() || v6.is_multicast(),
         };
         if nowhere || from.port() == 0 {
-            return Err(Drop::DatagramSource);
+            return Err(DropReason::DatagramSource);
         }
         Ok(())
     }
@@ -505,8 +507,8 @@ impl Router {
             ([only], _) => *only,
             (several, Some(device)) if several.contains(&device) => device,
             (several, named) => {
-                self.counters.drop(Drop::WrongDevice);
-                let dropped = self.counters.dropped(Drop::WrongDevice);
+                self.counters.drop(DropReason::WrongDevice);
+                let dropped = self.counters.dropped(DropReason::WrongDevice);
                 if dropped.is_power_of_two() {
                     let named = named.map_or("none".into(), |device| device.to_string());
                     warn!(driver = %several[0], named, dropped,
@@ -522,7 +524,7 @@ impl Router {
         }
         let header_out = HeaderBytes::new(Some(device), None);
         let Ok(frame) = out.write(header_out.as_slice(), message) else {
-            return self.counters.drop(Drop::DriverTooLong);
+            return self.counters.drop(DropReason::DriverTooLong);
         };
         self.counters.count(Count::Delivered);
         let (mut copies, mut to_clients) = (0, 0);
@@ -535,7 +537,7 @@ impl Router {
             if let Some(client) = self.clients.client_mut(id) {
                 client.sent.one_more();
                 client.uses.answered(key, device);
-                out.send(client.place, &frame);
+                out.send(client.address, &frame);
                 to_clients += 1;
             } else if let Some(asker) = self.running.get(&id).copied() {
                 if let Some(asker) = self.routes.get_mut(&asker) {
@@ -544,13 +546,13 @@ impl Router {
                 self.counters.count(Count::CopiesToDrivers);
                 self.push(asker, Lane::Client(own_id), header_out, message);
             } else {
-                self.counters.drop(Drop::UnknownClient);
+                self.counters.drop(DropReason::UnknownClient);
             }
         }
         if repeats.refused > 0 {
             self.counters
-                .drop_many(Drop::DuplicateClient, repeats.refused);
-            let dropped = self.counters.dropped(Drop::DuplicateClient);
+                .drop_many(DropReason::DuplicateClient, repeats.refused);
+            let dropped = self.counters.dropped(DropReason::DuplicateClient);
             if self.duplicates.happened(now).is_some() {
                 warn!(driver = %device, dropped,
                     "a frame names the same client many times; further copies are dropped");
@@ -598,8 +600,8 @@ impl Router {
     }
 
     fn new_client(&mut self, now: Instant, address: ClientAddress, bytes: usize) -> ClientId {
-        let place = Place::from(address);
-        while let Some((id, room)) = self.clients.to_evict(&place) {
+        let address = PackedAddress::from(address);
+        while let Some((id, room)) = self.clients.to_evict(&address) {
             self.counters.count(Count::ClientsEvicted);
             if room == RoomFor::ItsHost {
                 self.counters.count(Count::ClientsEvictedForHost);
@@ -610,7 +612,7 @@ impl Router {
         self.counters.count(Count::ClientsSeen);
         let id = self.free_id();
         let now = self.clients.moment(now);
-        self.clients.add(now, id, place, bytes);
+        self.clients.add(now, id, address, bytes);
         id
     }
 

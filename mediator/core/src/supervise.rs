@@ -165,9 +165,9 @@ pub struct Exit {
     pub success: bool,
 }
 
-/// What the shell has to do, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+/// What to do with the process of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessAction {
     /// Start the process; answer with `Spawned` or `SpawnFailed`.
     Spawn,
     /// Close its stdin.
@@ -176,6 +176,13 @@ pub enum Action {
     Terminate,
     /// Send SIGKILL to it and all that it has started.
     Kill,
+}
+
+/// What to do now, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// An action on the process, for the shell.
+    Process(ProcessAction),
     /// Send it a PING.
     Ping {
         /// The number that its PONG repeats.
@@ -398,7 +405,7 @@ impl Supervisor {
         self.starts += 1;
         self.watch = Watch::default();
         self.enter(now, State::Starting);
-        vec![Action::Spawn]
+        vec![Action::Process(ProcessAction::Spawn)]
     }
 
     fn spawned(&mut self, now: Instant, pid: u32) -> Vec<Action> {
@@ -476,7 +483,7 @@ impl Supervisor {
             Action::Gone {
                 reason: "stopped".into(),
             },
-            Action::CloseInput,
+            Action::Process(ProcessAction::CloseInput),
         ]
     }
 
@@ -497,8 +504,8 @@ impl Supervisor {
                 );
                 vec![
                     Action::Gone { reason },
-                    Action::CloseInput,
-                    Action::Terminate,
+                    Action::Process(ProcessAction::CloseInput),
+                    Action::Process(ProcessAction::Terminate),
                 ]
             }
             State::Down | State::Stopping { .. } | State::Backoff { .. } | State::Failed { .. } => {
@@ -607,14 +614,14 @@ impl Supervisor {
                     Rung::InputClosed => {
                         *rung = Rung::Terminated;
                         *until = now + grace;
-                        vec![Action::Terminate]
+                        vec![Action::Process(ProcessAction::Terminate)]
                     }
                     // From here only the end of the process leads on. It takes a while, however
                     // short the grace time is.
                     Rung::Terminated | Rung::Killed => {
                         *rung = Rung::Killed;
                         *until = now + grace.max(limits::KILL_AGAIN);
-                        vec![Action::Kill]
+                        vec![Action::Process(ProcessAction::Kill)]
                     }
                 }
             }

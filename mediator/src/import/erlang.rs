@@ -24,14 +24,14 @@ pub enum Value {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
     /// Where it begins.
-    pub at: Place,
+    pub at: Position,
     /// What it is.
     pub value: Value,
 }
 
 /// A place in a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The line.
     pub line: usize,
     /// The character in the line.
@@ -43,7 +43,7 @@ pub struct Place {
 #[error("{}:{}: {message}", at.line, at.column)]
 pub struct SyntaxError {
     /// The place.
-    pub at: Place,
+    pub at: Position,
     /// The problem.
     pub message: String,
 }
@@ -59,7 +59,7 @@ pub fn consult(text: &str) -> Result<Vec<Term>, SyntaxError> {
     let mut reader = Reader {
         rest: text.chars().collect(),
         next: 0,
-        at: Place { line: 1, column: 1 },
+        at: Position { line: 1, column: 1 },
     };
     let mut terms = Vec::new();
     loop {
@@ -78,7 +78,7 @@ pub fn consult(text: &str) -> Result<Vec<Term>, SyntaxError> {
 struct Reader {
     rest: Vec<char>,
     next: usize,
-    at: Place,
+    at: Position,
 }
 
 impl Reader {
@@ -95,7 +95,7 @@ impl Reader {
         self.next += 1;
         match c {
             '\n' => {
-                self.at = Place {
+                self.at = Position {
                     line: self.at.line + 1,
                     column: 1,
                 }
@@ -176,7 +176,12 @@ impl Reader {
         Ok(Term { at, value })
     }
 
-    fn elements(&mut self, end: char, open: Place, depth: usize) -> Result<Vec<Term>, SyntaxError> {
+    fn elements(
+        &mut self,
+        end: char,
+        open: Position,
+        depth: usize,
+    ) -> Result<Vec<Term>, SyntaxError> {
         let mut elements = Vec::new();
         self.skip();
         if self.take(end) {
@@ -189,7 +194,7 @@ impl Reader {
                 return Ok(elements);
             }
             if !self.take(',') {
-                let Place { line, column } = open;
+                let Position { line, column } = open;
                 return Err(match self.peek() {
                     Some('|') => self.error("lists with a tail are not supported"),
                     _ => self.error(format!(
@@ -223,7 +228,7 @@ impl Reader {
             }
             self.skip();
             if !self.take(',') && self.peek() != Some('>') {
-                let Place { line, column } = open;
+                let Position { line, column } = open;
                 return Err(self.error(format!("'>>' is missing (opened at {line}:{column})")));
             }
             self.skip();
@@ -246,7 +251,7 @@ impl Reader {
         Ok(Value::Text(text))
     }
 
-    fn quoted(&mut self, end: char, open: Place) -> Result<String, SyntaxError> {
+    fn quoted(&mut self, end: char, open: Position) -> Result<String, SyntaxError> {
         let mut text = String::new();
         loop {
             if self.peek() == Some(end) {
@@ -263,9 +268,9 @@ impl Reader {
     }
 
     /// One character, escaped or not.
-    fn character(&mut self, open: Place) -> Result<char, SyntaxError> {
+    fn character(&mut self, open: Position) -> Result<char, SyntaxError> {
         let ended = |reader: &Self| {
-            let Place { line, column } = open;
+            let Position { line, column } = open;
             reader.error(format!(
                 "the text ends inside the quotes opened at {line}:{column}"
             ))
@@ -416,7 +421,7 @@ mod tests {
         let Value::Tuple(elements) = one("{a,\n  [1 , \"x\"]}.") else {
             panic!("a tuple")
         };
-        assert_eq!(elements[1].at, Place { line: 2, column: 3 });
+        assert_eq!(elements[1].at, Position { line: 2, column: 3 });
         assert_eq!(consult("% nothing\n").unwrap(), []);
         assert_eq!(consult("a. b.").unwrap().len(), 2);
     }

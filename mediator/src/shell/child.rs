@@ -243,7 +243,7 @@ impl Child {
 impl Shell {
     /// Writes frames that wait for a driver.
     pub(super) fn write(&mut self, key: DriverKey) {
-        let Some(queue) = self.core.router.queue_mut(key) else {
+        let Some(queue) = self.core.queue_mut(key) else {
             return;
         };
         let Some(child) = self.children.get_mut(&key) else {
@@ -260,7 +260,7 @@ impl Shell {
 
     /// The driver may have read something: writes more.
     fn write_on(&mut self, key: DriverKey) {
-        if let Some(queue) = self.core.router.queue_mut(key)
+        if let Some(queue) = self.core.queue_mut(key)
             && queue.is_blocked()
         {
             queue.writable();
@@ -613,7 +613,7 @@ struct Turn {
 /// Gives whole frames from the buffer to the core, until the turn is over.
 fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> Turn {
     let start = Instant::now();
-    let (effects, datagrams) = (core.driver_effects(), core.outbox.datagrams().len());
+    let (effects, datagrams) = (core.driver_effects(), core.outbox().datagrams().len());
     let mut turn = Turn {
         sane: true,
         frames: 0,
@@ -630,7 +630,7 @@ fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> Turn {
         buffer.start += length;
         turn.frames += 1;
         let look = turn.frames.is_multiple_of(FRAMES_PER_LOOK) || length > LONG_FRAME;
-        let caused = core.outbox.datagrams().len() - datagrams;
+        let caused = core.outbox().datagrams().len() - datagrams;
         if caused >= DRIVER_TURN_DATAGRAMS || look && start.elapsed() >= DRIVER_TURN {
             turn.unfinished = true;
             break;

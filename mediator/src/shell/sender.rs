@@ -24,11 +24,11 @@ use tracing::debug;
 use super::errors;
 use super::neighbours::Neighbours;
 use super::udp::Outlets;
-use amber_core::counters::{Count, Counters, Drop};
+use amber_core::counters::{Count, Counters, DropReason};
 use amber_core::lanes::Lanes;
 use amber_core::limits::{DATAGRAMS_PER_TURN, HOST_LANES, SEGMENTS, SEND_TRIES};
 use amber_core::links::Whereabouts;
-use amber_core::router::{ClientAddress, Outbox, Place, Run, Unreachable};
+use amber_core::router::{ClientAddress, Outbox, PackedAddress, Run, Unreachable};
 
 /// Sends the contents of the outbox.
 pub(super) struct Sender {
@@ -117,12 +117,12 @@ impl Sender {
         let (mut next, mut tries) = (0, 0);
         while let Some(run) = outbox.run_at(next, self.segments) {
             let Some(way) = self.way(&mut clock, run.to) else {
-                counters.drop_many(Drop::SendFailed, run.len() as u64);
+                counters.drop_many(DropReason::SendFailed, run.len() as u64);
                 next += run.len();
                 continue;
             };
             if self.outlets[way.outlet].full & 1 << way.lane != 0 {
-                counters.drop_many(Drop::SendBufferFull, run.len() as u64);
+                counters.drop_many(DropReason::SendBufferFull, run.len() as u64);
                 next += run.len();
                 continue;
             }
@@ -143,7 +143,7 @@ impl Sender {
                 }
                 // The queue of a network card is full. The next datagram may use another.
                 Err(Errno::ENOBUFS) => {
-                    counters.drop_many(Drop::SendBufferFull, run.len() as u64);
+                    counters.drop_many(DropReason::SendBufferFull, run.len() as u64);
                     next += run.len();
                     tries = 0;
                 }
@@ -160,7 +160,7 @@ impl Sender {
                 }
                 // This address is unreachable; the others are not affected.
                 Err(error) => {
-                    counters.drop_many(Drop::SendFailed, run.len() as u64);
+                    counters.drop_many(DropReason::SendFailed, run.len() as u64);
                     debug!(%error, "a datagram could not be sent");
                     // A closed port cannot be reported that soon: that error concerns another
                     // address.
@@ -176,7 +176,7 @@ impl Sender {
     }
 
     /// The socket for a datagram. `None` only if there is no such listening address.
-    fn way(&mut self, clock: &mut Clock, to: Place) -> Option<Way> {
+    fn way(&mut self, clock: &mut Clock, to: PackedAddress) -> Option<Way> {
         let index = usize::from(to.socket());
         let outlet = self.outlets.get_mut(index)?;
         let lane = if to.is_loopback() {
@@ -214,21 +214,21 @@ impl Sender {
             return send_one(self.socket(way), run).map(|()| 1);
         };
         let mut bytes: [&[u8]; DATAGRAMS_PER_TURN] = [&[]; DATAGRAMS_PER_TURN];
-        let mut places = [run.to; DATAGRAMS_PER_TURN];
-        (bytes[0], bytes[1], places[1]) = (run.bytes, second.bytes, second.to);
+        let mut addresses = [run.to; DATAGRAMS_PER_TURN];
+        (bytes[0], bytes[1], addresses[1]) = (run.bytes, second.bytes, second.to);
         let mut count = 2;
         while count < DATAGRAMS_PER_TURN
             && let Some(run) = self.single_at(clock, way, outbox, next + count)
         {
-            (bytes[count], places[count]) = (run.bytes, run.to);
+            (bytes[count], addresses[count]) = (run.bytes, run.to);
             count += 1;
         }
-        let (bytes, places) = (&bytes[..count], &places[..count]);
+        let (bytes, addresses) = (&bytes[..count], &addresses[..count]);
         let socket = &self.outlets[way.outlet].sockets[way.lane];
         // A socket has addresses of one family.
         match run.to.address() {
-            SocketAddr::V4(_) => send_many(socket, &mut self.v4, bytes, places, v4),
-            SocketAddr::V6(_) => send_many(socket, &mut self.v6, bytes, places, v6),
+            SocketAddr::V4(_) => send_many(socket, &mut self.v4, bytes, addresses, v4),
+            SocketAddr::V6(_) => send_many(socket, &mut self.v6, bytes, addresses, v6),
         }
     }
 
@@ -279,14 +279,14 @@ fn send_many<A: SockaddrLike + Copy>(
     socket: &UdpSocket,
     headers: &mut MultiHeaders<A>,
     bytes: &[&[u8]],
-    places: &[Place],
+    destinations: &[PackedAddress],
     to: impl Fn(SocketAddr) -> Option<A>,
 ) -> nix::Result<usize> {
     let mut slices = [[IoSlice::new(&[])]; DATAGRAMS_PER_TURN];
     let mut addresses = [None; DATAGRAMS_PER_TURN];
-    for (number, (bytes, place)) in bytes.iter().zip(places).enumerate() {
+    for (number, (bytes, destination)) in bytes.iter().zip(destinations).enumerate() {
         slices[number] = [IoSlice::new(bytes)];
-        addresses[number] = to(place.address());
+        addresses[number] = to(destination.address());
     }
     let (slices, addresses) = (&slices[..bytes.len()], &addresses[..bytes.len()]);
     let flags = MsgFlags::MSG_DONTWAIT;
@@ -375,7 +375,7 @@ mod tests {
             let length = live.recv(&mut buffer).expect("nothing is lost");
             assert!(buffer[..length].ends_with(&round.to_be_bytes()));
         }
-        assert_eq!(counters.dropped(Drop::SendFailed), 0);
+        assert_eq!(counters.dropped(DropReason::SendFailed), 0);
         assert_eq!(counters.counted(Count::DatagramsSent), 3 * ROUNDS as u64);
 
         let told = Cell::new(0);

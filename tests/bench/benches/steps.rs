@@ -146,8 +146,8 @@ impl Mediator {
 
     /// Once per turn, the pipe takes everything.
     fn write(&mut self) {
-        while let Some(key) = self.core.router.poll_dirty() {
-            let queue = self.core.router.queue_mut(key).expect("is known");
+        while let Some(key) = self.core.poll_queue() {
+            let queue = self.core.queue_mut(key).expect("is known");
             let bytes = black_box(queue.chunk()).len();
             queue.wrote(bytes);
         }
@@ -158,9 +158,9 @@ impl Mediator {
         assert!(self.core.driver_frame(self.now, DRIVER, frame));
         self.turn += 1;
         if self.turn.is_multiple_of(TURN) || datagrams > 1 {
-            assert!(self.core.outbox.datagrams().len() >= datagrams);
-            black_box(self.core.outbox.runs(TURN as usize).count());
-            self.core.outbox.clear();
+            assert!(self.core.outbox().datagrams().len() >= datagrams);
+            self.core
+                .transmit(|outbox, _| black_box(outbox.runs(TURN as usize).count()));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Checks that the reported counters of a mediator add up. PURE.
 
-use amber_core::counters::{Count, Counters, Drop, Stage};
+use amber_core::counters::{Count, Counters, DropReason, Stage};
 use amber_proto::Device;
 use amber_proto::mediator::{Driver, DriverCounters, Statistics};
 
@@ -17,7 +17,7 @@ pub fn counters(statistics: &Statistics) -> Result<Counters, String> {
         counters.count_many(*count, told.value);
         taken += 1;
     }
-    for drop in Drop::ALL {
+    for drop in DropReason::ALL {
         let told = statistics.dropped.iter().find(|c| c.name == drop.name());
         let told = told.ok_or_else(|| format!("missing counter {}", drop.name()))?;
         counters.drop_many(*drop, told.value);
@@ -117,7 +117,7 @@ mod tests {
             counters: (Count::ALL.iter())
                 .map(|c| counter(c.name(), counters.counted(*c)))
                 .collect(),
-            dropped: (Drop::ALL.iter())
+            dropped: (DropReason::ALL.iter())
                 .map(|d| counter(d.name(), counters.dropped(*d)))
                 .collect(),
             ..Statistics::default()
@@ -136,7 +136,7 @@ mod tests {
         let in_and_out = |counters: &mut Counters| {
             counters.count_many(Count::Datagrams, 3);
             counters.count_many(Count::Requests, 2);
-            counters.drop(Drop::UnknownDevice);
+            counters.drop(DropReason::UnknownDevice);
             counters.count_many(Count::DriverFramesQueued, 2);
             counters.count(Count::DriverFramesWritten);
         };

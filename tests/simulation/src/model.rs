@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use amber_core::Core;
 use amber_core::access::Access;
 use amber_core::config::Config;
-use amber_core::counters::{Count, Counters, Drop, Stage};
+use amber_core::counters::{Count, Counters, DropReason, Stage};
 use amber_core::queue::Bounds;
 use amber_core::router::{DriverKey, Unreachable};
 use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, Frame, Header, MsgType, SynNum};
@@ -144,28 +144,32 @@ impl Changes<'_> {
         self.after.counted(what) - self.call.before.counted(what)
     }
 
-    fn dropped(&self, why: Drop) -> u64 {
+    fn dropped(&self, why: DropReason) -> u64 {
         self.after.dropped(why) - self.call.before.dropped(why)
     }
 
     /// Whether the datagram was dropped before its receiver was determined.
     fn ignored(&self) -> bool {
         let heard = [
-            Drop::UnknownDevice,
-            Drop::DriverDown,
-            Drop::AccessDenied,
-            Drop::NothingToTell,
-            Drop::DatagramTooLong,
+            DropReason::UnknownDevice,
+            DropReason::DriverDown,
+            DropReason::AccessDenied,
+            DropReason::NothingToTell,
+            DropReason::DatagramTooLong,
         ];
-        let at_input = |why: &&Drop| why.stage() == Stage::Input && !heard.contains(why);
-        Drop::ALL
+        let at_input = |why: &&DropReason| why.stage() == Stage::Input && !heard.contains(why);
+        DropReason::ALL
             .iter()
             .filter(at_input)
             .any(|why| self.dropped(*why) > 0)
     }
 
     fn refused(&self) -> bool {
-        let refusals = [Drop::UnknownDevice, Drop::DriverDown, Drop::AccessDenied];
+        let refusals = [
+            DropReason::UnknownDevice,
+            DropReason::DriverDown,
+            DropReason::AccessDenied,
+        ];
         refusals.iter().any(|why| self.dropped(*why) > 0)
     }
 }
@@ -201,7 +205,7 @@ impl Model {
         let copies = self.expected_copies(call);
         let mut changes = Changes {
             call,
-            after: call.core.router.totals(),
+            after: call.core.router().totals(),
             asked: None,
             gone: BTreeMap::new(),
             down: self.down(call.core),
@@ -260,7 +264,7 @@ impl Model {
                 asked.device.is_none()
                     && said == Some(MsgType::ClientDied)
                     && !changes.ignored()
-                    && changes.dropped(Drop::AccessDenied) == 0
+                    && changes.dropped(DropReason::AccessDenied) == 0
                     && self.people.contains_key(&asked.from)
             }),
             _ => false,

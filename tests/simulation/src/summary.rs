@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use amber_core::counters::{Count, Counters, Drop};
+use amber_core::counters::{Count, Counters, DropReason};
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,13 +32,16 @@ impl Summary {
     }
 
     /// The count of a drop reason.
-    pub fn dropped(&self, why: Drop) -> u64 {
+    pub fn dropped(&self, why: DropReason) -> u64 {
         self.dropped.get(why.name()).copied().unwrap_or(0)
     }
 
     /// Adds the final counters of a mediator.
     pub fn add(&mut self, counters: &Counters) {
-        for why in Drop::ALL.iter().filter(|why| counters.dropped(**why) > 0) {
+        for why in DropReason::ALL
+            .iter()
+            .filter(|why| counters.dropped(**why) > 0)
+        {
             *self.dropped.entry(why.name()).or_default() += counters.dropped(*why);
         }
         for what in [

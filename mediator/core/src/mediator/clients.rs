@@ -8,7 +8,7 @@ use amber_proto::mediator::{Event as Notice, event::Kind};
 use tracing::{debug, info, warn};
 
 use super::{Core, notice};
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::limits;
 use crate::rate::Rate;
 use crate::router::{Client, RoomFor, Silence, Unreachable};
@@ -57,7 +57,7 @@ impl Core {
     pub(super) fn say_client_gone(&mut self, now: Instant, client: &Client, why: Gone) {
         let (id, address) = (client.id, client.address());
         self.listeners.remove(&id);
-        self.forget_what_waited(client.place);
+        self.forget_what_waited(client.address);
         match why {
             Gone::Lost | Gone::Unreachable(_) if !client.uses.is_empty() => {
                 info!(client = %address, id = id.0, "client gone: {why}");
@@ -93,7 +93,7 @@ impl Core {
         }
         let rate = Rate::per_second(limits::CLIENT_EVENTS_PER_SECOND);
         if !self.client_events.pass(now, rate) {
-            return self.router.counters.drop(Drop::EventRateLimited);
+            return self.router.counters.drop(DropReason::EventRateLimited);
         }
         self.notify(Notice {
             client_id: Some(id.0),

@@ -19,11 +19,11 @@ use tracing::info;
 
 use super::clients::Gone;
 use super::lists::List;
-use super::{Core, Driver, Order, Ticket, absence};
+use super::{Core, Driver, ShellTask, Ticket, absence};
 use crate::config::Admin;
-use crate::counters::{Count, Drop};
+use crate::counters::{Count, DropReason};
 use crate::limits;
-use crate::router::{Client, ClientAddress, DriverKey, ForMediator, Place, Sender};
+use crate::router::{Client, ClientAddress, DriverKey, ForMediator, PackedAddress, Sender};
 use crate::supervise::{Event, Restart, State};
 
 impl Core {
@@ -32,7 +32,7 @@ impl Core {
         let message = mediator::DriverMsg::decode(said.message).ok();
         let kind = message.as_ref().and_then(DeviceMessage::kind);
         let (Some(message), Some(kind)) = (message, kind) else {
-            return self.router.counters.drop(Drop::MediatorMessage);
+            return self.router.counters.drop(DropReason::MediatorMessage);
         };
         match (said.from, kind) {
             (from, MsgType::Ping) => {
@@ -77,7 +77,7 @@ impl Core {
                 let id = self.announce(now, &said);
                 let Some(syn) = message.syn() else {
                     // There is no number to answer to.
-                    return self.router.counters.drop(Drop::MediatorMessage);
+                    return self.router.counters.drop(DropReason::MediatorMessage);
                 };
                 if !self.router.may_request(now, said.from) {
                     return;
@@ -111,7 +111,7 @@ impl Core {
                         self.driver_describes(key, said.about, &description.files);
                     }
                     (Some(Err(_)), _) | (None, None) => {
-                        self.router.counters.drop(Drop::MediatorMessage);
+                        self.router.counters.drop(DropReason::MediatorMessage);
                     }
                 }
             }
@@ -119,12 +119,12 @@ impl Core {
             | (Sender::DriverAsClient(_), MsgType::Pong)
             | (Sender::Driver(_) | Sender::DriverAsClient(_), MsgType::ClientDied)
             | (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::DriverDied) => {
-                self.router.counters.drop(Drop::MediatorMessage);
+                self.router.counters.drop(DropReason::MediatorMessage);
             }
         }
     }
 
-    /// Answers an [`Order`].
+    /// Answers an [`ShellTask`].
     pub fn answer(&mut self, ticket: Ticket, outcome: Result<String, (String, Option<String>)>) {
         let reply = match outcome {
             Ok(done) => reply::What::Done(shorten(&done)),
@@ -137,7 +137,7 @@ impl Core {
         if self.router.id_of(ticket.to) == ticket.id {
             self.reply(ticket, reply);
         } else {
-            self.router.counters.drop(Drop::Unproved);
+            self.router.counters.drop(DropReason::Unproved);
         }
     }
 
@@ -146,11 +146,11 @@ impl Core {
     /// PONG.
     fn ask_for_proof(&mut self, from: ClientAddress, id: Option<ClientId>, request: &[u8]) {
         if request.len() > limits::UNPROVED_REQUEST_BYTES {
-            return self.router.counters.drop(Drop::Unproved);
+            return self.router.counters.drop(DropReason::Unproved);
         }
         if self.unproved.len() == limits::UNPROVED_REQUESTS {
             self.unproved.pop_front();
-            self.router.counters.drop(Drop::Unproved);
+            self.router.counters.drop(DropReason::Unproved);
         }
         self.unproved.push_back((from, request.to_vec()));
         if let Some(id) = id {
@@ -175,12 +175,14 @@ impl Core {
     }
 
     /// The next client at that address has not sent the waiting request.
-    pub(super) fn forget_what_waited(&mut self, from: Place) {
+    pub(super) fn forget_what_waited(&mut self, from: PackedAddress) {
         let before = self.unproved.len();
         self.unproved
-            .retain(|(address, _)| Place::from(*address) != from);
+            .retain(|(address, _)| PackedAddress::from(*address) != from);
         let forgotten = (before - self.unproved.len()) as u64;
-        self.router.counters.drop_many(Drop::Unproved, forgotten);
+        self.router
+            .counters
+            .drop_many(DropReason::Unproved, forgotten);
     }
 
     fn announce(&mut self, now: Instant, said: &ForMediator<'_>) -> Option<ClientId> {
@@ -234,14 +236,14 @@ impl Core {
             request::What::Reload(_) => {
                 self.check_admin(ticket.to)?;
                 self.check_not_stopping()?;
-                self.orders.push_back(Order::Reload(ticket));
+                self.tasks.push_back(ShellTask::Reload(ticket));
                 return Ok(None);
             }
             request::What::Trace(wanted) => reply::What::Done(self.trace(now, ticket, &wanted)?),
             request::What::SetLogLevel(level) => {
                 self.check_admin(ticket.to)?;
-                self.orders
-                    .push_back(Order::SetLogLevel(ticket, level.filter));
+                self.tasks
+                    .push_back(ShellTask::SetLogLevel(ticket, level.filter));
                 return Ok(None);
             }
         }))
@@ -474,7 +476,7 @@ impl Core {
             counters: (Count::ALL.iter())
                 .map(|count| counter(count.name(), counters.counted(*count)))
                 .collect(),
-            dropped: (Drop::ALL.iter())
+            dropped: (DropReason::ALL.iter())
                 .map(|drop| counter(drop.name(), counters.dropped(*drop)))
                 .collect(),
             client_id: self.router.id_of(asker).map(|id| id.0),

@@ -22,7 +22,7 @@ use amber_proto::mediator::{DriverState, Reply, Request, refusal, reply, request
 use amber_proto::{DeviceType, HeaderBytes};
 
 use super::*;
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::queue::Lane;
 
 struct World {
@@ -35,7 +35,7 @@ struct World {
     spawn_fails: bool,
     /// Drivers answer PINGs.
     drivers_answer: bool,
-    actions: Vec<(DriverKey, Action)>,
+    actions: Vec<(DriverKey, ProcessAction)>,
     /// Datagrams that each client received.
     got: HashMap<SocketAddr, Vec<Vec<u8>>>,
     /// Frames that drivers received, without PINGs of the mediator: header, message.
@@ -116,7 +116,7 @@ impl World {
     fn settle(&mut self) {
         loop {
             if let Some((key, action)) = self.core.poll_action() {
-                if action == Action::Spawn {
+                if action == ProcessAction::Spawn {
                     assert!(!self.running.contains_key(&key), "two processes of {key:?}");
                     if self.spawn_fails {
                         let (error, hint) = ("no such file".into(), "check the path".into());

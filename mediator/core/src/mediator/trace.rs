@@ -8,7 +8,7 @@ use prost::Message;
 
 use super::control::{refuse, wire_device};
 use super::{Core, Ticket};
-use crate::counters::Drop;
+use crate::counters::DropReason;
 use crate::limits;
 use crate::router::{Copied, Direction, DriverKey, Sender};
 
@@ -89,7 +89,9 @@ impl Core {
         for tracer in &mut self.tracers {
             for (_, count) in missed.iter().filter(|(driver, _)| *driver == tracer.driver) {
                 tracer.lost += count;
-                self.router.counters.drop_many(Drop::TraceFrames, *count);
+                self.router
+                    .counters
+                    .drop_many(DropReason::TraceFrames, *count);
             }
         }
         for copied in copies {
@@ -100,7 +102,7 @@ impl Core {
             {
                 if !tracer.may_be_shown(now) {
                     tracer.lost += 1;
-                    self.router.counters.drop(Drop::TraceFrames);
+                    self.router.counters.drop(DropReason::TraceFrames);
                     continue;
                 }
                 let message = show(tracer, &copied, time_us);

@@ -6,16 +6,16 @@ use std::time::Instant;
 use amber_proto::Device;
 use tracing::{Level, error, info, warn};
 
-use crate::counters::{Counters, Drop};
+use crate::counters::{Counters, DropReason};
 use crate::limits;
-use crate::rate::{Gate, Rate};
+use crate::rate::{Rate, RateLimit};
 
 #[derive(Debug, Default)]
 pub(super) struct Words {
     last: VecDeque<String>,
     lines: u64,
     dropped: u64,
-    gate: Gate,
+    gate: RateLimit,
     unlogged: u64,
 }
 
@@ -40,7 +40,7 @@ impl Words {
         if !self.gate.pass(now, rate) {
             self.dropped += 1;
             self.unlogged += 1;
-            return counters.drop(Drop::DriverStderrLines);
+            return counters.drop(DropReason::DriverStderrLines);
         }
         let unlogged = std::mem::take(&mut self.unlogged);
         if unlogged > 0 {

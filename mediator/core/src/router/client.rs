@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use amber_proto::ClientId;
 
 use super::hosts::ALONE;
-use super::place::Place;
+use super::packed_address::PackedAddress;
 use super::uses::Uses;
 use crate::limits;
 use crate::moment::Moment;
-use crate::rate::Gate;
+use crate::rate::RateLimit;
 
 /// What the router knows about one client.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Client {
     /// Its id.
     pub id: ClientId,
     /// Its address, port and our socket.
-    pub place: Place,
+    pub address: PackedAddress,
     /// It has sent a valid message to the mediator itself, so the mediator may send to it.
     pub announced: bool,
     /// The arrival time of its last datagram.
@@ -32,11 +32,11 @@ pub struct Client {
     /// The devices that it uses.
     pub uses: Uses,
     /// Limits how fast it may send.
-    pub(super) datagrams: Gate<Moment>,
+    pub(super) datagrams: RateLimit<Moment>,
     /// Limits how fast it may send requests to the mediator itself.
-    pub(super) requests: Gate<Moment>,
+    pub(super) requests: RateLimit<Moment>,
     /// Limits how often it is told that a device is unavailable.
-    pub(super) refusals: Gate<Moment>,
+    pub(super) refusals: RateLimit<Moment>,
     since: Moment,
     /// Its source address is genuine: it has repeated the number of a PING, or it is on this
     /// machine, where the system rejects forged loopback addresses.
@@ -141,20 +141,20 @@ pub enum Silence {
 }
 
 impl Client {
-    pub(super) fn new(now: Moment, id: ClientId, place: Place) -> Self {
+    pub(super) fn new(now: Moment, id: ClientId, address: PackedAddress) -> Self {
         Self {
             id,
-            place,
+            address,
             announced: false,
             heard: now,
             received: 0,
             sent: Sent::default(),
             uses: Uses::default(),
-            datagrams: Gate::default(),
-            requests: Gate::default(),
-            refusals: Gate::default(),
+            datagrams: RateLimit::default(),
+            requests: RateLimit::default(),
+            refusals: RateLimit::default(),
             since: now,
-            proved: place.is_loopback(),
+            proved: address.is_loopback(),
             credit: 0,
             answers: false,
             unanswered: 0,
@@ -165,7 +165,7 @@ impl Client {
 
     /// Its address and port.
     pub fn address(&self) -> SocketAddr {
-        self.place.address()
+        self.address.address()
     }
 
     /// A datagram of this length has come from it.

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use amber_proto::ClientId;
 
 use super::client::{Client, NoRoute, STANDINGS, Silence, Standing, Unreachable};
+use super::eviction_order::{EvictionOrder, Links};
 use super::hosts::Hosts;
-use super::order::{Links, Order};
-use super::place::Place;
+use super::packed_address::PackedAddress;
 use super::{ClientAddress, DriverKey};
 use crate::hash::{Index, Map};
 use crate::limits;
@@ -33,10 +33,10 @@ pub struct Clients {
     slots: Vec<Option<Client>>,
     free: Vec<u32>,
     /// The slot of each client, by address.
-    by_place: Index,
+    by_address: Index,
     by_id: Index,
     announced: usize,
-    order: Order<STANDINGS>,
+    order: EvictionOrder<STANDINGS>,
     links: Links,
     hosts: Hosts,
     /// Clients that the network reports as unreachable; hardly any.
@@ -62,10 +62,10 @@ impl Clients {
             epoch: Epoch::at(now),
             slots: Vec::new(),
             free: Vec::new(),
-            by_place: Index::default(),
+            by_address: Index::default(),
             by_id: Index::default(),
             announced: 0,
-            order: Order::default(),
+            order: EvictionOrder::default(),
             links: Links::default(),
             hosts: Hosts::default(),
             no_routes: Map::default(),
@@ -89,7 +89,12 @@ impl Clients {
     }
 
     /// The client at an address, from which a datagram of this length has just come.
-    pub(super) fn heard(&mut self, now: Moment, from: &Place, bytes: usize) -> Option<&mut Client> {
+    pub(super) fn heard(
+        &mut self,
+        now: Moment,
+        from: &PackedAddress,
+        bytes: usize,
+    ) -> Option<&mut Client> {
         let slot = self.slot_at(from)?;
         let client = self.slots[slot as usize].as_mut()?;
         client.hear(now, bytes);
@@ -99,9 +104,9 @@ impl Clients {
         Some(client)
     }
 
-    /// The client to evict before a new one at `place` can be added; `None` if there is room.
-    pub(super) fn to_evict(&self, place: &Place) -> Option<(ClientId, RoomFor)> {
-        let (slot, room) = match self.hosts.crowd(&self.slots, place.host()) {
+    /// The client to evict before a new one at `address` can be added; `None` if there is room.
+    pub(super) fn to_evict(&self, address: &PackedAddress) -> Option<(ClientId, RoomFor)> {
+        let (slot, room) = match self.hosts.crowd(&self.slots, address.host()) {
             Some((len, first)) if len >= self.per_host => (first, RoomFor::ItsHost),
             _ if self.len() >= self.limit => (self.order.first()?, RoomFor::AnyHost),
             _ => return None,
@@ -110,8 +115,8 @@ impl Clients {
     }
 
     /// Adds a client that has sent this many bytes. The caller has made room.
-    pub(super) fn add(&mut self, now: Moment, id: ClientId, place: Place, bytes: usize) {
-        let mut client = Client::new(now, id, place);
+    pub(super) fn add(&mut self, now: Moment, id: ClientId, address: PackedAddress, bytes: usize) {
+        let mut client = Client::new(now, id, address);
         client.hear(now, bytes);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -122,8 +127,9 @@ impl Clients {
         self.slots[slot as usize] = Some(client);
         self.hosts.add(&mut self.slots, slot);
         let slots = &self.slots;
-        self.by_place
-            .insert(slot, |slot| slots[slot as usize].as_ref().map(|c| c.place));
+        self.by_address.insert(slot, |slot| {
+            slots[slot as usize].as_ref().map(|c| c.address)
+        });
         self.by_id
             .insert(slot, |slot| slots[slot as usize].as_ref().map(|c| c.id));
     }
@@ -133,9 +139,9 @@ impl Clients {
         let slot = self.slot_of(id)?;
         self.hosts.remove(&mut self.slots, slot);
         let slots = &self.slots;
-        let place = slots[slot as usize].as_ref()?.place;
+        let address = slots[slot as usize].as_ref()?.address;
         self.by_id.remove(slot, &id);
-        self.by_place.remove(slot, &place);
+        self.by_address.remove(slot, &address);
         let client = self.slots[slot as usize].take()?;
         self.free.push(slot);
         self.order.remove(&mut self.links, slot);
@@ -174,7 +180,7 @@ impl Clients {
             return true;
         };
         let together =
-            client.place.is_loopback() || self.hosts.may_request(client.crowd, now, rate);
+            client.address.is_loopback() || self.hosts.may_request(client.crowd, now, rate);
         together && client.requests.pass(now, rate)
     }
 
@@ -209,13 +215,13 @@ impl Clients {
 
     /// The client at an address.
     pub fn at(&self, address: &ClientAddress) -> Option<&Client> {
-        let slot = self.slot_at(&Place::from(*address))?;
+        let slot = self.slot_at(&PackedAddress::from(*address))?;
         self.slots[slot as usize].as_ref()
     }
 
-    fn slot_at(&self, place: &Place) -> Option<u32> {
-        let is_it = |client: &Client| client.place == *place;
-        (self.by_place).find(place, |slot| {
+    fn slot_at(&self, address: &PackedAddress) -> Option<u32> {
+        let is_it = |client: &Client| client.address == *address;
+        (self.by_address).find(address, |slot| {
             self.slots[slot as usize].as_ref().is_some_and(is_it)
         })
     }

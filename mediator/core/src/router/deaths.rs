@@ -11,7 +11,7 @@ use amber_proto::{ClientId, Device};
 use super::voice::{client_died, not_allowed};
 use super::{Client, DriverKey, Outbox, Router, Use};
 use crate::access::Access;
-use crate::counters::{Count, Drop};
+use crate::counters::{Count, DropReason};
 use crate::queue::Lane;
 
 impl Router {
@@ -127,7 +127,7 @@ impl Router {
         let is_it = |used: &Use| used.driver == driver && used.device == device;
         let ended = self.uses_mut(id).map(|uses| uses.end(is_it));
         if ended.is_none_or(|ended| ended.is_empty()) {
-            return self.counters.drop(Drop::NothingToTell);
+            return self.counters.drop(DropReason::NothingToTell);
         }
         match self.lane_for_leaving(id, driver) {
             Some(lane) => {
@@ -135,7 +135,7 @@ impl Router {
                 let header = self.header_for(driver, device, Some(id));
                 self.push(driver, lane, header, message);
             }
-            None => self.counters.drop(Drop::NothingToTell),
+            None => self.counters.drop(DropReason::NothingToTell),
         }
     }
 

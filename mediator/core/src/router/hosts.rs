@@ -7,11 +7,11 @@
 //! operation does not depend on the number of clients.
 
 use super::client::{Client, STANDINGS};
-use super::order::{Links, Order};
-use super::place::Host;
+use super::eviction_order::{EvictionOrder, Links};
+use super::packed_address::Host;
 use crate::hash::Index;
 use crate::moment::Moment;
-use crate::rate::{Gate, Rate};
+use crate::rate::{Rate, RateLimit};
 
 /// The crowd number of a client that is the only one of its host.
 pub(super) const ALONE: u32 = u32::MAX;
@@ -29,10 +29,10 @@ pub(super) struct Hosts {
 /// Two or more clients of one host.
 #[derive(Debug, Default)]
 struct Crowd {
-    order: Order<STANDINGS>,
+    order: EvictionOrder<STANDINGS>,
     len: u32,
     /// Limits how fast all of them together may send requests to the mediator.
-    requests: Gate<Moment>,
+    requests: RateLimit<Moment>,
 }
 
 impl Hosts {
@@ -73,7 +73,7 @@ impl Hosts {
             let standing = before.standing() as usize;
             crowd.order.move_to_end(&mut self.links, other, standing);
             crowd.len = 1;
-            crowd.requests = Gate::default();
+            crowd.requests = RateLimit::default();
         }
         let number = before.crowd;
         if let Some(client) = slots[slot as usize].as_mut() {
@@ -133,5 +133,5 @@ impl Hosts {
 }
 
 fn host_of(slots: &[Option<Client>], slot: u32) -> Option<Host> {
-    Some(slots[slot as usize].as_ref()?.place.host())
+    Some(slots[slot as usize].as_ref()?.address.host())
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use amber_proto::Frame;
 use amber_proto::frame::PartTooLong;
 
-use super::Place;
+use super::PackedAddress;
 use crate::limits;
 
 /// The address of a client, and the socket of ours that it uses.
@@ -26,7 +26,7 @@ pub struct ClientAddress {
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    datagrams: Vec<(Place, Written)>,
+    datagrams: Vec<(PackedAddress, Written)>,
 }
 
 /// Consecutive datagrams for one client with the same length; only the last may be shorter. The
@@ -34,7 +34,7 @@ pub struct Outbox {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run<'a> {
     /// The client.
-    pub to: Place,
+    pub to: PackedAddress,
     /// All datagrams, one after the other.
     pub bytes: &'a [u8],
     /// The length of the first datagram.
@@ -50,7 +50,7 @@ impl<'a> Run<'a> {
 }
 
 /// The number of datagrams at the start that form a run.
-fn run_len(datagrams: &[(Place, Written)], most: usize) -> usize {
+fn run_len(datagrams: &[(PackedAddress, Written)], most: usize) -> usize {
     let Some((to, first)) = datagrams.first() else {
         return 0;
     };
@@ -62,7 +62,7 @@ fn run_len(datagrams: &[(Place, Written)], most: usize) -> usize {
     if segment > longest {
         return 1;
     }
-    let goes_on = |pair: &[(Place, Written)]| {
+    let goes_on = |pair: &[(PackedAddress, Written)]| {
         let ((_, before), (other, next)) = (&pair[0], &pair[1]);
         next.start == before.end && other == to && before.len() == segment && next.len() <= segment
     };
@@ -71,7 +71,7 @@ fn run_len(datagrams: &[(Place, Written)], most: usize) -> usize {
     1 + more.take_while(|pair| goes_on(pair)).count()
 }
 
-/// The place of a frame's bytes in the outbox.
+/// The address of a frame's bytes in the outbox.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     start: u32,
@@ -102,7 +102,7 @@ impl Outbox {
     }
 
     /// Sends a frame to one client.
-    pub fn send(&mut self, to: impl Into<Place>, frame: &Written) {
+    pub fn send(&mut self, to: impl Into<PackedAddress>, frame: &Written) {
         self.datagrams.push((to.into(), *frame));
     }
 

@@ -6,8 +6,8 @@ use amber_proto::{ClientId, Device, HeaderBytes};
 use tracing::warn;
 
 use super::voice::{is_client_died, request_number};
-use super::{ClientAddress, DriverKey, Host, Outbox, Place, Router, Uses};
-use crate::counters::{Count, Drop};
+use super::{ClientAddress, DriverKey, Host, Outbox, PackedAddress, Router, Uses};
+use crate::counters::{Count, DropReason};
 use crate::limits;
 use crate::queue::Lane;
 
@@ -33,7 +33,7 @@ impl Router {
             return self.deny(now, from, known, device, message, out);
         }
         let Some(driver) = driver else {
-            self.counters.drop(Drop::UnknownDevice);
+            self.counters.drop(DropReason::UnknownDevice);
             return self.refuse(now, known, device, message, out);
         };
         let Some(route) = self
@@ -41,7 +41,7 @@ impl Router {
             .get_mut(&driver)
             .filter(|route| route.id.is_some())
         else {
-            self.counters.drop(Drop::DriverDown);
+            self.counters.drop(DropReason::DriverDown);
             if let Some(route) = self.routes.get_mut(&driver) {
                 route.traffic.dropped_down += 1;
             }
@@ -50,7 +50,7 @@ impl Router {
         if is_client_died(message) {
             return match known {
                 Some(id) => self.client_leaves(id, driver, device, message),
-                None => self.counters.drop(Drop::NothingToTell),
+                None => self.counters.drop(DropReason::NothingToTell),
             };
         }
         let lane = match (used, known) {
@@ -71,7 +71,7 @@ impl Router {
                 self.begin_use(id, driver, device)
             }
         };
-        let host = Place::from(from).host();
+        let host = PackedAddress::from(from).host();
         self.pass_on(driver, device, Some(host), lane, message);
     }
 
@@ -91,9 +91,9 @@ impl Router {
             match driver.and_then(|driver| self.routes.get_mut(&driver)) {
                 Some(route) => {
                     route.traffic.dropped_down += 1;
-                    self.counters.drop(Drop::DriverDown);
+                    self.counters.drop(DropReason::DriverDown);
                 }
-                None => self.counters.drop(Drop::UnknownDevice),
+                None => self.counters.drop(DropReason::UnknownDevice),
             }
             return self.refuse_driver(key, device, message);
         };

@@ -151,7 +151,7 @@ impl World {
         seen
     }
 
-    fn dropped(&self, why: Drop) -> u64 {
+    fn dropped(&self, why: DropReason) -> u64 {
         self.router.counters.dropped(why)
     }
 }

@@ -15,7 +15,7 @@ use prost::Message;
 use tracing::info;
 
 use super::{ANSWERS, ClientAddress, DriverKey, ForMediator, Outbox, Router, Sender};
-use crate::counters::{Count, Drop};
+use crate::counters::{Count, DropReason};
 use crate::limits;
 use crate::queue::Lane;
 use crate::rate::Rate;
@@ -26,7 +26,7 @@ impl Router {
         match to {
             Sender::Client(address) => match self.clients.at(&address).map(|client| client.id) {
                 Some(id) => self.say(id, Device::MEDIATOR, &[message], out),
-                None => self.counters.drop(Drop::Unproved),
+                None => self.counters.drop(DropReason::Unproved),
             },
             Sender::DriverAsClient(key) => {
                 let header = HeaderBytes::new(Some(Device::MEDIATOR), None);
@@ -49,7 +49,7 @@ impl Router {
             return;
         };
         let mut ping = mediator::DriverMsg::of_kind(MsgType::Ping);
-        ping.set_syn(Some(SynNum(self.cookie(&client.place.into()))));
+        ping.set_syn(Some(SynNum(self.cookie(&client.address.into()))));
         self.say(id, Device::MEDIATOR, &[&ping.encode_to_vec()], out);
     }
 
@@ -96,7 +96,7 @@ impl Router {
             }
         };
         if !may {
-            self.counters.drop(Drop::RequestRateLimited);
+            self.counters.drop(DropReason::RequestRateLimited);
         }
         may
     }
@@ -183,7 +183,7 @@ impl Router {
         message: &[u8],
         out: &mut Outbox,
     ) {
-        self.counters.drop(Drop::AccessDenied);
+        self.counters.drop(DropReason::AccessDenied);
         let ip = from.address.ip();
         if let Some(times) = self.denials.happened(now) {
             let name = name_of(device);
@@ -213,7 +213,7 @@ impl Router {
             .refusals
             .pass(now, Rate::per_second(limits::REFUSALS_PER_SECOND))
         {
-            return self.counters.drop(Drop::AnswerRateLimited);
+            return self.counters.drop(DropReason::AnswerRateLimited);
         }
         let (id, ack) = (client.id, syn_num(message));
         let (long, short) = (driver_died(ack, Some(why)), driver_died(ack, None));
@@ -252,13 +252,13 @@ impl Router {
         let fixed = FRAME_OVERHEAD + header.as_slice().len();
         let fits = |message: &&&[u8]| client.may_be_sent(fixed + message.len());
         let Some(message) = messages.iter().find(fits) else {
-            return self.counters.drop(Drop::Unproved);
+            return self.counters.drop(DropReason::Unproved);
         };
         client.sent.one_more();
         self.counters.count(Count::DatagramsToSend);
         match out.write(header.as_slice(), message) {
-            Ok(frame) => out.send(client.place, &frame),
-            Err(_) => self.counters.drop(Drop::SendFailed),
+            Ok(frame) => out.send(client.address, &frame),
+            Err(_) => self.counters.drop(DropReason::SendFailed),
         }
     }
 

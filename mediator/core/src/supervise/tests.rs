@@ -44,7 +44,7 @@ impl Life {
 
     fn up(policy: Policy) -> Self {
         let mut life = Self::new(policy);
-        life.check(Event::Start, &[Action::Spawn]);
+        life.check(Event::Start, &[Action::Process(ProcessAction::Spawn)]);
         life.check(Event::Spawned { pid: 7 }, &[Action::Ping { syn_num: 1 }]);
         life.check(Event::Frame, &[Action::Up]);
         life
@@ -72,7 +72,7 @@ impl Life {
 #[test]
 fn a_silent_driver_is_up_after_a_second() {
     let mut life = Life::new(policy());
-    life.check(Event::Start, &[Action::Spawn]);
+    life.check(Event::Start, &[Action::Process(ProcessAction::Spawn)]);
     life.check(Event::Spawned { pid: 7 }, &[Action::Ping { syn_num: 1 }]);
     life.timer(1000, &[Action::Up]);
     assert_eq!(life.supervisor.state, State::Up);
@@ -84,13 +84,13 @@ fn the_backoff_doubles_until_the_driver_has_been_useful() {
     let mut life = Life::up(policy());
     for delay in [100, 200, 400, 800] {
         life.check(exit(1), &[gone("exited with code 1")]);
-        life.timer(delay, &[Action::Spawn]);
+        life.timer(delay, &[Action::Process(ProcessAction::Spawn)]);
         life.check(Event::Spawned { pid: 8 }, &[Action::Ping { syn_num: 1 }]);
         life.check(Event::Pong, &[Action::Up]);
     }
     life.now += limits::USEFUL;
     life.check(exit(1), &[gone("exited with code 1")]);
-    life.timer(100, &[Action::Spawn]);
+    life.timer(100, &[Action::Process(ProcessAction::Spawn)]);
     assert_eq!(life.supervisor.restarts(), 5);
 }
 
@@ -102,7 +102,7 @@ fn too_many_deaths_are_a_failure_until_a_start_is_requested() {
     });
     for delay in [100, 200] {
         life.check(exit(1), &[gone("exited with code 1")]);
-        life.timer(delay, &[Action::Spawn]);
+        life.timer(delay, &[Action::Process(ProcessAction::Spawn)]);
         life.check(Event::Spawned { pid: 8 }, &[Action::Ping { syn_num: 1 }]);
     }
     let reason = "died 3 times within 60 s, last: exited with code 1";
@@ -117,10 +117,10 @@ fn too_many_deaths_are_a_failure_until_a_start_is_requested() {
     );
     assert_eq!(life.supervisor.next_timeout(), None);
     life.check(Event::Timer, &[]);
-    life.check(Event::Start, &[Action::Spawn]);
+    life.check(Event::Start, &[Action::Process(ProcessAction::Spawn)]);
     life.check(Event::Spawned { pid: 9 }, &[Action::Ping { syn_num: 1 }]);
     life.check(exit(1), &[gone("exited with code 1")]);
-    life.timer(100, &[Action::Spawn]);
+    life.timer(100, &[Action::Process(ProcessAction::Spawn)]);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn old_deaths_do_not_count() {
     for _ in 0..5 {
         life.now += limits::DEATHS_WINDOW;
         life.check(exit(1), &[gone("exited with code 1")]);
-        life.timer(100, &[Action::Spawn]);
+        life.timer(100, &[Action::Process(ProcessAction::Spawn)]);
         life.check(Event::Spawned { pid: 8 }, &[Action::Ping { syn_num: 1 }]);
         life.check(Event::Frame, &[Action::Up]);
     }
@@ -141,11 +141,11 @@ fn old_deaths_do_not_count() {
 #[test]
 fn a_start_failure_waits_longer_than_a_crash_and_is_retried_forever() {
     let mut life = Life::new(policy());
-    life.check(Event::Start, &[Action::Spawn]);
+    life.check(Event::Start, &[Action::Process(ProcessAction::Spawn)]);
     for _ in 0..50 {
         let reason = "could not be started: no such file";
         life.check(Event::SpawnFailed("no such file".into()), &[gone(reason)]);
-        life.timer(10_000, &[Action::Spawn]);
+        life.timer(10_000, &[Action::Process(ProcessAction::Spawn)]);
     }
 }
 
@@ -176,10 +176,13 @@ fn restart_policies() {
 #[test]
 fn the_stop_ladder() {
     let mut life = Life::up(policy());
-    life.check(Event::Stop, &[gone("stopped"), Action::CloseInput]);
-    life.timer(1000, &[Action::Terminate]);
-    life.timer(1000, &[Action::Kill]);
-    life.timer(1000, &[Action::Kill]);
+    life.check(
+        Event::Stop,
+        &[gone("stopped"), Action::Process(ProcessAction::CloseInput)],
+    );
+    life.timer(1000, &[Action::Process(ProcessAction::Terminate)]);
+    life.timer(1000, &[Action::Process(ProcessAction::Kill)]);
+    life.timer(1000, &[Action::Process(ProcessAction::Kill)]);
     life.check(exit(0), &[]);
     assert_eq!(life.supervisor.state, State::Down);
     assert_eq!(life.supervisor.next_timeout(), None);
@@ -188,36 +191,54 @@ fn the_stop_ladder() {
 #[test]
 fn a_stop_before_the_process_exists_ends_it_when_it_starts() {
     let mut life = Life::new(policy());
-    life.check(Event::Start, &[Action::Spawn]);
-    life.check(Event::Stop, &[gone("stopped"), Action::CloseInput]);
+    life.check(Event::Start, &[Action::Process(ProcessAction::Spawn)]);
+    life.check(
+        Event::Stop,
+        &[gone("stopped"), Action::Process(ProcessAction::CloseInput)],
+    );
     life.check(Event::Spawned { pid: 7 }, &[]);
     assert_eq!(life.supervisor.pid(), Some(7));
-    life.timer(1000, &[Action::Terminate]);
+    life.timer(1000, &[Action::Process(ProcessAction::Terminate)]);
     life.check(exit(0), &[]);
     assert_eq!(life.supervisor.state, State::Down);
 
-    life.check(Event::Start, &[Action::Spawn]);
-    life.check(Event::Stop, &[gone("stopped"), Action::CloseInput]);
+    life.check(Event::Start, &[Action::Process(ProcessAction::Spawn)]);
+    life.check(
+        Event::Stop,
+        &[gone("stopped"), Action::Process(ProcessAction::CloseInput)],
+    );
     life.check(Event::SpawnFailed("no file".into()), &[]);
     assert_eq!(life.supervisor.state, State::Down);
 
-    life.check(Event::Start, &[Action::Spawn]);
-    life.check(Event::Restart, &[gone("stopped"), Action::CloseInput]);
-    life.check(Event::SpawnFailed("no file".into()), &[Action::Spawn]);
+    life.check(Event::Start, &[Action::Process(ProcessAction::Spawn)]);
+    life.check(
+        Event::Restart,
+        &[gone("stopped"), Action::Process(ProcessAction::CloseInput)],
+    );
+    life.check(
+        Event::SpawnFailed("no file".into()),
+        &[Action::Process(ProcessAction::Spawn)],
+    );
 }
 
 #[test]
 fn a_restart_starts_when_the_old_process_has_ended() {
     let mut life = Life::up(policy());
-    life.check(Event::Restart, &[gone("stopped"), Action::CloseInput]);
+    life.check(
+        Event::Restart,
+        &[gone("stopped"), Action::Process(ProcessAction::CloseInput)],
+    );
     life.check(Event::Start, &[]);
-    life.check(exit(0), &[Action::Spawn]);
+    life.check(exit(0), &[Action::Process(ProcessAction::Spawn)]);
 }
 
 #[test]
 fn a_stop_during_a_restart_wins() {
     let mut life = Life::up(policy());
-    life.check(Event::Restart, &[gone("stopped"), Action::CloseInput]);
+    life.check(
+        Event::Restart,
+        &[gone("stopped"), Action::Process(ProcessAction::CloseInput)],
+    );
     life.check(Event::Stop, &[]);
     life.check(exit(1), &[]);
     assert_eq!(life.supervisor.state, State::Down);
@@ -239,12 +260,12 @@ fn a_restart_by_name_works_in_every_state() {
             deaths: 1,
             ..policy()
         });
-        life.check(Event::Start, &[Action::Spawn]);
+        life.check(Event::Start, &[Action::Process(ProcessAction::Spawn)]);
         life.supervisor.step(life.now, 1.0, event.clone());
         if event == Event::Stop {
             life.check(exit(0), &[]);
         }
-        life.check(Event::Restart, &[Action::Spawn]);
+        life.check(Event::Restart, &[Action::Process(ProcessAction::Spawn)]);
     }
 }
 
@@ -254,17 +275,21 @@ fn bad_framing_ends_the_driver_at_once_and_counts_as_a_death() {
     let reason = "wrote no frame: 48 65 6c";
     life.check(
         Event::BadFraming("48 65 6c".into()),
-        &[gone(reason), Action::CloseInput, Action::Terminate],
+        &[
+            gone(reason),
+            Action::Process(ProcessAction::CloseInput),
+            Action::Process(ProcessAction::Terminate),
+        ],
     );
     life.check(Event::BadFraming("again".into()), &[]);
     life.check(Event::Frame, &[]);
-    life.timer(1000, &[Action::Kill]);
+    life.timer(1000, &[Action::Process(ProcessAction::Kill)]);
     life.check(exit(1), &[gone(reason)]);
     assert_eq!(
         life.supervisor.last_exit(),
         Some("wrote no frame: 48 65 6c; the mediator ended it (exited with code 1)")
     );
-    life.timer(100, &[Action::Spawn]);
+    life.timer(100, &[Action::Process(ProcessAction::Spawn)]);
 }
 
 #[test]
@@ -276,7 +301,11 @@ fn a_closed_stdout_or_stdin_is_a_fault() {
         let mut life = Life::up(policy());
         life.check(
             event,
-            &[gone(reason), Action::CloseInput, Action::Terminate],
+            &[
+                gone(reason),
+                Action::Process(ProcessAction::CloseInput),
+                Action::Process(ProcessAction::Terminate),
+            ],
         );
     }
 }
@@ -287,11 +316,14 @@ fn without_a_grace_time_a_stop_is_immediate_but_sigkill_repeats_slowly() {
         grace: Duration::ZERO,
         ..policy()
     });
-    life.check(Event::Stop, &[gone("stopped"), Action::CloseInput]);
-    life.timer(0, &[Action::Terminate]);
-    life.timer(0, &[Action::Kill]);
+    life.check(
+        Event::Stop,
+        &[gone("stopped"), Action::Process(ProcessAction::CloseInput)],
+    );
+    life.timer(0, &[Action::Process(ProcessAction::Terminate)]);
+    life.timer(0, &[Action::Process(ProcessAction::Kill)]);
     for _ in 0..3 {
-        life.timer(100, &[Action::Kill]);
+        life.timer(100, &[Action::Process(ProcessAction::Kill)]);
     }
     life.check(exit(1), &[]);
     assert_eq!(life.supervisor.next_timeout(), None);
@@ -316,7 +348,14 @@ fn a_driver_that_has_answered_must_keep_answering() {
         life.timer(5000, &[Action::Ping { syn_num }]);
     }
     let reason = "is unresponsive: 3 PINGs unanswered, no other output";
-    life.timer(5000, &[gone(reason), Action::CloseInput, Action::Terminate]);
+    life.timer(
+        5000,
+        &[
+            gone(reason),
+            Action::Process(ProcessAction::CloseInput),
+            Action::Process(ProcessAction::Terminate),
+        ],
+    );
 }
 
 #[test]
@@ -328,7 +367,14 @@ fn a_busy_driver_has_more_time_to_answer() {
         assert!(life.supervisor.heard());
     }
     let reason = "has not answered 12 PINGs";
-    life.timer(5000, &[gone(reason), Action::CloseInput, Action::Terminate]);
+    life.timer(
+        5000,
+        &[
+            gone(reason),
+            Action::Process(ProcessAction::CloseInput),
+            Action::Process(ProcessAction::Terminate),
+        ],
+    );
 }
 
 #[test]
@@ -379,7 +425,7 @@ fn random_lives_keep_the_invariants() {
                 for action in life.supervisor.step(life.now, random.f64(), event) {
                     let state = &life.supervisor.state;
                     match action {
-                        Action::Spawn => {
+                        Action::Process(ProcessAction::Spawn) => {
                             assert!(!process && wanted, "seed {seed}: spawn in {state:?}");
                             if random.u8(0..4) == 0 {
                                 events.push(Event::SpawnFailed("x".into()));
@@ -388,7 +434,9 @@ fn random_lives_keep_the_invariants() {
                                 events.push(Event::Spawned { pid: 1 });
                             }
                         }
-                        Action::Kill | Action::Terminate | Action::CloseInput => {
+                        Action::Process(ProcessAction::Kill)
+                        | Action::Process(ProcessAction::Terminate)
+                        | Action::Process(ProcessAction::CloseInput) => {
                             assert!(process, "seed {seed}: {action:?} in {state:?}");
                         }
                         _ => {}

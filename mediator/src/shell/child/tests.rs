@@ -74,7 +74,7 @@ fn a_turn_sends_a_bounded_number_of_datagrams() {
     let mut buffer = buffer(b"\0\x03\x1a\x01\x02\0\x01x", 1000);
     let turn = hand_over(&mut core, KEY, &mut buffer);
     assert!(turn.unfinished && !turn.is_junk);
-    let datagrams = core.outbox.datagrams().len();
+    let datagrams = core.outbox().datagrams().len();
     assert!((1..=DRIVER_TURN_DATAGRAMS).contains(&datagrams));
     assert_eq!(datagrams, turn.frames);
 }

@@ -1,7 +1,7 @@
 //! Counts the traffic independently of the core's counters. PURE.
 
 use amber_core::Core;
-use amber_core::counters::{Count, Drop};
+use amber_core::counters::{Count, DropReason};
 
 use super::{Cause, Changes, Model};
 use crate::invariant::{Check, Invariant, broken, holds};
@@ -49,26 +49,26 @@ impl Model {
                 },
             )?;
         }
-        let unknown = counts.dropped(Drop::UnknownClient);
+        let unknown = counts.dropped(DropReason::UnknownClient);
         holds(Invariant::AllAccountedFor, unknown == seen.unknown, || {
             format!(
                 "frames named {} unknown clients, the core counts {unknown}",
                 seen.unknown
             )
         })?;
-        let waiting = changes.call.core.router.waiting();
+        let waiting = changes.call.core.router().waiting();
         let accounted = counts.check(waiting);
         accounted.map_err(|what| broken(Invariant::AllAccountedFor, what))?;
         self.check_bounds(changes.call.core)
     }
 
     fn check_bounds(&self, core: &Core) -> Check {
-        let clients = core.router.clients.len();
+        let clients = core.router().clients.len();
         holds(Invariant::BoundsHold, clients <= self.clients, || {
             format!("{clients} clients are known, the limit is {}", self.clients)
         })?;
         for life in self.lives.values() {
-            let Some(route) = core.router.route(life.key) else {
+            let Some(route) = core.router().route(life.key) else {
                 continue;
             };
             let (frames, bytes) = route.queue.waiting();
@@ -90,7 +90,7 @@ impl Model {
     /// # Errors
     /// They do not add up.
     pub fn settled(&self, core: &Core) -> Check {
-        let totals = core.router.totals();
+        let totals = core.router().totals();
         let sent = totals.check_sent();
         sent.map_err(|what| broken(Invariant::AllAccountedFor, what))?;
         let starts = totals.counted(Count::DriverStarts);
@@ -116,7 +116,7 @@ impl Model {
             },
         )?;
         for life in self.lives.values().filter(|life| life.up()) {
-            let route = core.router.route(life.key);
+            let route = core.router().route(life.key);
             let deaf = route.is_some_and(|route| route.queue.is_deaf());
             holds(Invariant::BoundsHold, !deaf, || {
                 format!("{} leaves too much unread, but keeps running", life.pid)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use amber_core::Core;
-use amber_core::counters::{Count, Drop};
+use amber_core::counters::{Count, DropReason};
 use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType};
 
 use super::{Arrival, Asked, Cause, Changes, Model, Owner, Person, is_client_died};
@@ -23,7 +23,7 @@ impl Model {
             self.owners.remove(&id);
             self.ends(id, None);
         }
-        let known: BTreeMap<SocketAddr, ClientId> = (core.router.clients.in_order().into_iter())
+        let known: BTreeMap<SocketAddr, ClientId> = (core.router().clients.in_order().into_iter())
             .map(|client| (client.address(), client.id))
             .collect();
         let of_its_host = match changes.call.cause {
@@ -79,7 +79,7 @@ impl Model {
         self.spoke.insert(asked.from);
         let accepted = changes.counted(Count::Requests) > 0;
         match asked.device {
-            None if changes.dropped(Drop::AccessDenied) == 0 => self.spoken_to(asked),
+            None if changes.dropped(DropReason::AccessDenied) == 0 => self.spoken_to(asked),
             None => {}
             Some(device) if accepted => {
                 let ip = asked.from.ip();
@@ -108,7 +108,7 @@ impl Model {
                 }
             }
             // It leaves a driver that has not read any of its messages and never will.
-            Some(device) if changes.dropped(Drop::NothingToTell) > 0 => {
+            Some(device) if changes.dropped(DropReason::NothingToTell) > 0 => {
                 if let Some(person) = self.people.get_mut(&asked.from) {
                     person.used.remove(&device);
                     person.told.remove(&device);
@@ -165,7 +165,7 @@ impl Model {
         device: Device,
         message: &[u8],
     ) -> bool {
-        let key = core.router.driver_of(device);
+        let key = core.router().driver_of(device);
         if is_client_died(message) {
             self.ends(id, Some(device));
             for life in self.lives.values_mut() {

@@ -68,7 +68,7 @@ impl Model {
     pub fn started(&mut self, started: Started, core: &Core) -> Check {
         let Started { pid, key, devices } = started;
         self.seen.starts += 1;
-        let id = core.router.route(key).and_then(|route| route.id);
+        let id = core.router().route(key).and_then(|route| route.id);
         let life = Life {
             pid,
             key,
@@ -99,7 +99,7 @@ impl Model {
     /// The processes that have become unavailable since the last call.
     pub(super) fn down(&self, core: &Core) -> Vec<u32> {
         let is_down = |life: &&Life| {
-            let id = core.router.route(life.key).and_then(|route| route.id);
+            let id = core.router().route(life.key).and_then(|route| route.id);
             life.up() && id != life.id
         };
         self.lives

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use amber_core::counters::Drop;
+use amber_core::counters::DropReason;
 use amber_proto::limits::OLD_CLIENT_DATAGRAM;
 use amber_proto::mediator::{reply, request};
 use amber_proto::{Device, DeviceMessage, Frame, Header, MsgType, SynNum};
@@ -65,7 +65,7 @@ impl Model {
         }
         let missing = expected.difference(&deaths).next();
         holds(Invariant::DriverDeathTold, missing.is_none(), || {
-            let core = &changes.call.core.router.clients;
+            let core = &changes.call.core.router().clients;
             let to = missing.map(|it| it.0);
             format!(
                 "{missing:?} is not notified: {:?}",
@@ -161,7 +161,8 @@ impl Model {
         let person = self.people.get(&asked.from);
         let may_hear = person.is_some_and(|person| person.announced);
         let must_hear = may_hear && person.is_some_and(|person| person.proved);
-        let limited = changes.dropped(Drop::AnswerRateLimited) + changes.dropped(Drop::Unproved);
+        let limited =
+            changes.dropped(DropReason::AnswerRateLimited) + changes.dropped(DropReason::Unproved);
         let refused = changes.refused() && !changes.ignored();
         let told = refusals + limited;
         let right = match refused {
@@ -183,7 +184,7 @@ impl Model {
             .filter(|asked| asked.device.is_none() && !changes.ignored());
         let ping = asked.filter(|asked| {
             let said = messages::envelope(asked.message).and_then(|said| said.kind());
-            said == Some(MsgType::Ping) && changes.dropped(Drop::AccessDenied) == 0
+            said == Some(MsgType::Ping) && changes.dropped(DropReason::AccessDenied) == 0
         });
         let Some(ping) = ping else {
             return holds(Invariant::PingAnswered, pongs == 0, || {

@@ -105,7 +105,7 @@ impl World {
         self.check_unsubscribed(now)?;
         self.ended = true;
         if let Some(core) = &self.core {
-            self.summary.add(&core.router.totals());
+            self.summary.add(&core.router().totals());
         }
         let all: Vec<SocketAddr> = self.clients.keys().copied().collect();
         for at in all {
@@ -142,7 +142,7 @@ impl World {
         holds(Invariant::QueuesEmpty, waits.is_none(), || {
             let process = waits.and_then(|pid| self.processes.get(&pid));
             let core = self.core.as_ref();
-            let route = process.and_then(|process| core?.router.route(process.key));
+            let route = process.and_then(|process| core?.router().route(process.key));
             let queue = route.map(|route| (route.queue.len(), route.queue.is_blocked()));
             format!("process {waits:?} reads, but frames are queued for it: {queue:?}")
         })?;
@@ -150,7 +150,7 @@ impl World {
             let queue = self
                 .core
                 .as_ref()
-                .and_then(|core| core.router.route(process.key));
+                .and_then(|core| core.router().route(process.key));
             let all = queue.is_some_and(|route| route.queue.is_empty());
             if all && process.has_read_all() {
                 self.model.has_read_all(*pid)?;
@@ -163,7 +163,7 @@ impl World {
     fn waits(&self, now: Instant) -> Option<u32> {
         let waits = |process: &&Process| {
             let core = self.core.as_ref();
-            let route = core.and_then(|core| core.router.route(process.key));
+            let route = core.and_then(|core| core.router().route(process.key));
             let empty = route.is_none_or(|route| route.queue.is_empty());
             !empty && process.reads(now) && !process.vices.slow
         };
@@ -190,12 +190,13 @@ impl World {
             address: INSPECTOR.into(),
         };
         core.datagram(now, from, &asked);
-        let answers: Vec<mediator::DriverMsg> = (core.outbox.datagrams())
-            .filter(|(to, _)| *to == from)
-            .filter_map(|(_, bytes)| amber_proto::Frame::from_datagram(bytes).ok())
-            .filter_map(|frame| messages::envelope(frame.message))
-            .collect();
-        core.outbox.clear();
+        let answers: Vec<mediator::DriverMsg> = core.transmit(|outbox, _| {
+            (outbox.datagrams())
+                .filter(|(to, _)| *to == from)
+                .filter_map(|(_, bytes)| amber_proto::Frame::from_datagram(bytes).ok())
+                .filter_map(|frame| messages::envelope(frame.message))
+                .collect()
+        });
         let lists = answers.into_iter().filter_map(|answer| answer.reply?.what);
         let drivers: Vec<_> = lists
             .filter_map(|what| match what {
@@ -270,7 +271,7 @@ impl World {
 
     /// Whether the driver of a device reads and publishes.
     fn reads_and_speaks(&self, now: Instant, device: Device) -> Option<()> {
-        let key = self.core.as_ref()?.router.driver_of(device)?;
+        let key = self.core.as_ref()?.router().driver_of(device)?;
         let process = self.processes.get(self.children.get(&key)?)?;
         let works = !process.ended && process.reads(now) && !process.ignored;
         let well = !process.stdout_closed && process.stdin.is_some() && !process.vices.slow;

@@ -196,7 +196,7 @@ impl World {
         };
         let key = process.key;
         let waits = (self.core.as_mut())
-            .and_then(|core| core.router.queue_mut(key))
+            .and_then(|core| core.queue_mut(key))
             .map(|queue| !queue.is_empty());
         if waits == Some(false) && process.has_read_all() && self.children.get(&key) == Some(&pid) {
             self.model.has_read_all(pid)?;

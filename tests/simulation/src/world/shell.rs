@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-use amber_core::counters::{Count, Drop};
+use amber_core::counters::{Count, DropReason};
 use amber_core::limits;
 use amber_core::router::{ClientAddress, DriverKey, Unreachable};
-use amber_core::supervise::{Action, Event as Happened, Exit};
-use amber_core::{Core, Order, Ticket};
+use amber_core::supervise::{Event as Happened, Exit, ProcessAction};
+use amber_core::{Core, ShellTask, Ticket};
 use amber_proto::{DeviceMessage, Frame, MsgType};
 
 use super::peers::show;
@@ -32,7 +32,7 @@ impl World {
         self.model = Model::new(&self.config);
         let (now, seed) = (self.agenda.now(), self.rng.u64(..));
         let mut core = Core::new(now, &self.config, seed, || SystemTime::UNIX_EPOCH);
-        core.router.set_listening(&[([0, 0, 0, 0], 26_233).into()]);
+        core.set_listening(&[([0, 0, 0, 0], 26_233).into()]);
         self.core = Some(core);
         self.say(|| "the mediator starts".into());
         self.summary.count("mediators started");
@@ -52,13 +52,15 @@ impl World {
         let Some(core) = &mut self.core else {
             return Ok(None);
         };
-        let before = core.router.totals();
+        let before = core.router().totals();
         let told = tell(core);
         core.send_traced(now);
-        let sent: Vec<(SocketAddr, Vec<u8>)> = (core.outbox.datagrams())
-            .map(|(to, bytes)| (to.address, bytes.to_vec()))
-            .collect();
-        core.outbox.clear();
+        let sent: Vec<(SocketAddr, Vec<u8>)> = core.transmit(|outbox, _| {
+            let datagrams = outbox.datagrams();
+            datagrams
+                .map(|(to, bytes)| (to.address, bytes.to_vec()))
+                .collect()
+        });
         let call = Call {
             cause,
             before: &before,
@@ -81,9 +83,9 @@ impl World {
             return;
         };
         if full {
-            core.router.counters.drop(Drop::SendBufferFull);
+            core.counters_mut().drop(DropReason::SendBufferFull);
         } else {
-            core.router.counters.count(Count::DatagramsSent);
+            core.counters_mut().count(Count::DatagramsSent);
             self.send_to_client(to, bytes);
         }
     }
@@ -97,11 +99,11 @@ impl World {
             let Some(core) = &mut self.core else {
                 return Ok(());
             };
-            if let Some(key) = core.router.poll_dirty() {
+            if let Some(key) = core.poll_queue() {
                 self.write(key);
             } else if let Some((key, action)) = core.poll_action() {
                 self.act(key, action)?;
-            } else if let Some(order) = core.poll_order() {
+            } else if let Some(order) = core.poll_task() {
                 self.carry_out(order)?;
             } else {
                 break;
@@ -168,11 +170,7 @@ impl World {
     fn write(&mut self, key: DriverKey) {
         let now = self.agenda.now();
         let pid = self.children.get(&key).copied();
-        let Some(queue) = self
-            .core
-            .as_mut()
-            .and_then(|core| core.router.queue_mut(key))
-        else {
+        let Some(queue) = self.core.as_mut().and_then(|core| core.queue_mut(key)) else {
             return;
         };
         let process = pid.and_then(|pid| self.processes.get_mut(&pid));
@@ -267,29 +265,26 @@ impl World {
             return;
         };
         let (key, eof) = (process.key, process.eof);
-        let queue = self
-            .core
-            .as_mut()
-            .and_then(|core| core.router.queue_mut(key));
+        let queue = self.core.as_mut().and_then(|core| core.queue_mut(key));
         if let Some(queue) = queue.filter(|queue| queue.is_blocked() && !eof) {
             queue.writable();
             self.write(key);
         }
     }
 
-    fn act(&mut self, key: DriverKey, action: Action) -> Check {
+    fn act(&mut self, key: DriverKey, action: ProcessAction) -> Check {
         self.say(|| format!("mediator does {action:?} to {key:?}"));
         let pid = self.children.get(&key).copied();
         let process = pid.and_then(|pid| self.processes.get_mut(&pid));
         match (action, process) {
-            (Action::Spawn, _) => self.spawn(key),
-            (Action::CloseInput, Some(process)) => {
+            (ProcessAction::Spawn, _) => self.spawn(key),
+            (ProcessAction::CloseInput, Some(process)) => {
                 process.eof = true;
                 let pid = process.pid;
                 self.plan_read(pid, Duration::from_millis(5));
                 Ok(())
             }
-            (Action::Terminate, Some(process)) => {
+            (ProcessAction::Terminate, Some(process)) => {
                 let (pid, deaf) = (process.pid, process.vices.ignores_term);
                 if !deaf {
                     let delay = about(&mut self.rng, Duration::from_millis(4));
@@ -297,14 +292,16 @@ impl World {
                 }
                 Ok(())
             }
-            (Action::Kill, Some(process)) => {
+            (ProcessAction::Kill, Some(process)) => {
                 let pid = process.pid;
                 self.summary.count("processes that had to be killed");
                 self.agenda
                     .plan(Duration::from_millis(1), Event::Dies(pid, 9));
                 Ok(())
             }
-            _ => Ok(()),
+            (ProcessAction::CloseInput | ProcessAction::Terminate | ProcessAction::Kill, None) => {
+                Ok(())
+            }
         }
     }
 
@@ -362,15 +359,15 @@ impl World {
         self.model.started(Started { pid, key, devices }, core)
     }
 
-    fn carry_out(&mut self, order: Order) -> Check {
+    fn carry_out(&mut self, order: ShellTask) -> Check {
         match order {
-            Order::Reload(ticket) => {
+            ShellTask::Reload(ticket) => {
                 let delay = about(&mut self.rng, Duration::from_millis(30));
                 let reloaded = Event::Reloaded(self.generation, Some(ticket));
                 self.agenda.plan(delay, reloaded);
                 Ok(())
             }
-            Order::SetLogLevel(ticket, _) => self.answer(ticket, Ok("log level".into())),
+            ShellTask::SetLogLevel(ticket, _) => self.answer(ticket, Ok("log level".into())),
         }
     }
 
@@ -508,7 +505,9 @@ impl World {
 
     fn named_nobody(&self) -> u64 {
         let core = self.core.as_ref();
-        core.map_or(0, |core| core.router.counters.dropped(Drop::UnknownClient))
+        core.map_or(0, |core| {
+            core.router().counters.dropped(DropReason::UnknownClient)
+        })
     }
 
     fn note_pong(&mut self, pid: u32, frame: Frame<'_>) {

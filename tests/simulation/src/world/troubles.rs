@@ -62,7 +62,7 @@ impl World {
 
     fn mediator_is_gone(&mut self) {
         if let Some(core) = self.core.take() {
-            self.summary.add(&core.router.totals());
+            self.summary.add(&core.router().totals());
             let after = Duration::from_millis(self.rng.u64(1..6000));
             self.agenda.plan(after, Event::MediatorStarts);
         }
@@ -166,13 +166,13 @@ impl World {
         let Some(core) = &mut self.core else {
             return;
         };
-        let known = core.router.clients.in_order();
+        let known = core.router().clients.in_order();
         let id = match self.rng.u8(0..3) {
             0 => i32::MAX - self.rng.i32(0..5),
             1 => 1,
             _ => known.first().map_or(1, |client| client.id.0),
         };
-        core.router.set_next_id(ClientId(id));
+        core.set_next_id(ClientId(id));
         self.summary.count("wraps of the ids");
     }
 

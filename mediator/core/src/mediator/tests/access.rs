@@ -45,7 +45,10 @@ fn a_client_without_access_gets_no_answer_and_takes_no_memory() {
     assert!(world.take(remote()).is_empty());
     assert!(world.drivers_got.is_empty());
     assert!(world.core.router.clients.is_empty());
-    assert_eq!(world.core.router.counters.dropped(Drop::AccessDenied), 2);
+    assert_eq!(
+        world.core.router.counters.dropped(DropReason::AccessDenied),
+        2
+    );
     world.send(local(1), dummy(), b"drive");
     assert_eq!(world.drivers_got.len(), 1, "others are served");
 }

@@ -181,7 +181,11 @@ fn events_about_lost_clients_are_limited_and_counted() {
     }
     let told = world.events(local(1)).len() as u64;
     assert_eq!(told, u64::from(limits::CLIENT_EVENTS_PER_SECOND));
-    let unsaid = world.core.router.counters.dropped(Drop::EventRateLimited);
+    let unsaid = world
+        .core
+        .router
+        .counters
+        .dropped(DropReason::EventRateLimited);
     assert_eq!(told + unsaid, 999);
 }
 
@@ -199,7 +203,10 @@ fn datagrams_of_a_remote_client_are_limited() {
     };
     // The first datagram has made it known.
     assert_eq!(flood(&mut world, remote()), 101);
-    assert_eq!(world.core.router.counters.dropped(Drop::RateLimited), 899);
+    assert_eq!(
+        world.core.router.counters.dropped(DropReason::RateLimited),
+        899
+    );
     world.advance(SECOND / 2);
     assert_eq!(flood(&mut world, remote()), 50);
     // Other machines are not affected, and this machine is not limited.
@@ -232,7 +239,11 @@ fn requests_to_the_mediator_are_limited_per_sender() {
         world.settle();
     }
     assert_eq!(world.drivers_got.len(), limit);
-    let dropped = world.core.router.counters.dropped(Drop::RequestRateLimited);
+    let dropped = world
+        .core
+        .router
+        .counters
+        .dropped(DropReason::RequestRateLimited);
     assert_eq!(dropped, 2 * (1000 - limit as u64));
 }
 
@@ -248,7 +259,11 @@ fn all_ports_of_another_machine_share_one_request_rate() {
     }
     // PINGs of the mediator.
     (1..=50).for_each(|port| drop(world.take(remote(port))));
-    let before = world.core.router.counters.dropped(Drop::RequestRateLimited);
+    let before = world
+        .core
+        .router
+        .counters
+        .dropped(DropReason::RequestRateLimited);
     let mut answers = 0;
     for _ in 0..200 {
         for port in 1..=50 {
@@ -256,7 +271,12 @@ fn all_ports_of_another_machine_share_one_request_rate() {
             answers += world.take(remote(port)).len();
         }
     }
-    let dropped = world.core.router.counters.dropped(Drop::RequestRateLimited) - before;
+    let dropped = world
+        .core
+        .router
+        .counters
+        .dropped(DropReason::RequestRateLimited)
+        - before;
     assert_eq!(answers, limits::REQUESTS_PER_SECOND as usize);
     assert_eq!(dropped, 50 * 200 - answers as u64);
     // Programs on this machine and on other machines are not slowed down.
@@ -286,15 +306,15 @@ fn other_machines_share_one_list_and_this_one_gets_the_latest() {
 fn datagrams_that_cannot_be_answered_are_dropped() {
     let mut world = World::new(&["5:0=x"]);
     for (address, why) in [
-        ("192.168.1.7:0", Drop::DatagramSource),
-        ("0.0.0.0:4000", Drop::DatagramSource),
-        ("255.255.255.255:4000", Drop::DatagramSource),
-        ("224.0.0.1:4000", Drop::DatagramSource),
-        ("[ff02::1]:4000", Drop::DatagramSource),
-        ("[::]:4000", Drop::DatagramSource),
-        ("[::ffff:224.0.0.1]:4000", Drop::DatagramForged),
-        ("[::ffff:127.0.0.1]:4000", Drop::DatagramForged),
-        ("[::ffff:10.0.0.1]:4000", Drop::DatagramForged),
+        ("192.168.1.7:0", DropReason::DatagramSource),
+        ("0.0.0.0:4000", DropReason::DatagramSource),
+        ("255.255.255.255:4000", DropReason::DatagramSource),
+        ("224.0.0.1:4000", DropReason::DatagramSource),
+        ("[ff02::1]:4000", DropReason::DatagramSource),
+        ("[::]:4000", DropReason::DatagramSource),
+        ("[::ffff:224.0.0.1]:4000", DropReason::DatagramForged),
+        ("[::ffff:127.0.0.1]:4000", DropReason::DatagramForged),
+        ("[::ffff:10.0.0.1]:4000", DropReason::DatagramForged),
     ] {
         let before = world.core.router.counters.dropped(why);
         world.send(

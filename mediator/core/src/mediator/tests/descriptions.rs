@@ -60,6 +60,6 @@ fn the_longest_description_is_served_and_a_longer_one_is_counted() {
     // `ask` checks the length of each answer.
     assert_eq!(ask(&mut world, dummy()).unwrap(), longest);
     let counters = &world.core.router.counters;
-    assert_eq!(counters.dropped(Drop::Description), 1);
-    assert_eq!(counters.dropped(Drop::MediatorMessage), 0);
+    assert_eq!(counters.dropped(DropReason::Description), 1);
+    assert_eq!(counters.dropped(DropReason::MediatorMessage), 0);
 }

@@ -35,7 +35,14 @@ fn unreadable_messages_are_counted_and_not_answered() {
     }
     world.settle();
     assert!(world.take(local(1)).is_empty());
-    assert_eq!(world.core.router.counters.dropped(Drop::MediatorMessage), 6);
+    assert_eq!(
+        world
+            .core
+            .router
+            .counters
+            .dropped(DropReason::MediatorMessage),
+        6
+    );
     assert!(world.core.router.clients.is_empty());
 }
 
@@ -83,7 +90,7 @@ fn changes_are_for_programs_on_the_same_machine() {
         world
             .actions
             .iter()
-            .all(|(_, action)| *action == Action::Spawn)
+            .all(|(_, action)| *action == ProcessAction::Spawn)
     );
     // A loopback address inside an IPv6 address proves nothing: other machines can send it.
     let forged: SocketAddr = "[::ffff:127.0.0.1]:99".parse().unwrap();
@@ -93,7 +100,10 @@ fn changes_are_for_programs_on_the_same_machine() {
         world.ask(local(1), stop()),
         reply::What::Done("dummy:0: stopping".into())
     );
-    assert_eq!(world.actions.last(), Some(&(DUMMY, Action::CloseInput)));
+    assert_eq!(
+        world.actions.last(),
+        Some(&(DUMMY, ProcessAction::CloseInput))
+    );
     world.exits(DUMMY, 0);
     assert_eq!(world.describe(dummy()).state(), DriverState::Down);
     world.advance(SECOND * 60);
@@ -194,7 +204,7 @@ fn statistics_name_every_counter() {
     };
     assert_eq!(counter("datagrams_received"), Some(2));
     assert_eq!(counter("driver_starts"), Some(1));
-    assert_eq!(statistics.dropped.len(), Drop::ALL.len());
+    assert_eq!(statistics.dropped.len(), DropReason::ALL.len());
     assert_eq!((statistics.clients(), statistics.drivers()), (2, 1));
     let asker = ClientAddress {
         socket: 0,
@@ -212,7 +222,7 @@ fn the_answer_to_a_reload_is_not_sent_to_a_new_client_at_that_address() {
     let what = Some(request::What::Reload(mediator::Reload {}));
     message.request = Some(Request { what });
     world.send(local(1), Device::MEDIATOR, &message.encode_to_vec());
-    let Some(Order::Reload(ticket)) = world.core.poll_order() else {
+    let Some(ShellTask::Reload(ticket)) = world.core.poll_task() else {
         panic!("no reload")
     };
     world.send(local(1), Device::MEDIATOR, &plain(MsgType::ClientDied));

@@ -107,11 +107,10 @@ fn text_on_stdout_is_bad_framing_with_a_hint() {
     let mut world = World::new(&["5:0=x"]);
     assert!(!world.core.driver_prefix(world.now, DUMMY, b"starting up\n"));
     world.settle();
-    assert!(
-        world
-            .actions
-            .ends_with(&[(DUMMY, Action::CloseInput), (DUMMY, Action::Terminate)])
-    );
+    assert!(world.actions.ends_with(&[
+        (DUMMY, ProcessAction::CloseInput),
+        (DUMMY, ProcessAction::Terminate)
+    ]));
     world.exits(DUMMY, 1);
     let driver = world.describe(dummy());
     assert_eq!(driver.state(), DriverState::Backoff);
@@ -155,11 +154,11 @@ fn a_driver_that_stops_answering_pings_is_stopped() {
         world
             .actions
             .iter()
-            .all(|(_, action)| *action == Action::Spawn)
+            .all(|(_, action)| *action == ProcessAction::Spawn)
     );
     world.drivers_answer = false;
     world.advance(SECOND * 21);
-    assert!(world.actions.contains(&(DUMMY, Action::Terminate)));
+    assert!(world.actions.contains(&(DUMMY, ProcessAction::Terminate)));
 }
 
 #[test]
@@ -244,7 +243,14 @@ fn a_frame_about_the_drivers_own_device_is_for_the_mediator() {
         world.drivers_got.is_empty(),
         "it is not a request to itself"
     );
-    assert_eq!(world.core.router.counters.dropped(Drop::MediatorMessage), 0);
+    assert_eq!(
+        world
+            .core
+            .router
+            .counters
+            .dropped(DropReason::MediatorMessage),
+        0
+    );
 }
 
 #[test]
@@ -259,17 +265,21 @@ fn a_shutdown_stops_all_drivers_and_starts_none() {
         world.ask(local(1), reload),
         reply::What::Refused(_)
     ));
-    assert_eq!(world.core.poll_order(), None);
+    assert_eq!(world.core.poll_task(), None);
     world.advance(SECOND * 3);
     let ladder: Vec<_> = world
         .actions
         .iter()
         .filter(|(key, _)| *key == DUMMY)
-        .map(|(_, a)| a.clone())
+        .map(|(_, action)| *action)
         .collect();
     assert_eq!(
         ladder[1..4],
-        [Action::CloseInput, Action::Terminate, Action::Kill]
+        [
+            ProcessAction::CloseInput,
+            ProcessAction::Terminate,
+            ProcessAction::Kill
+        ]
     );
     world.exits(DUMMY, 0);
     assert!(world.core.is_finished());
@@ -294,11 +304,11 @@ fn a_driver_that_never_reads_is_restarted_while_clients_come_and_go() {
             .unwrap();
         world.send(local(1), dummy(), b"x");
         peak = peak.max(world.core.router.route(DUMMY).unwrap().queue.len());
-        if world.actions.contains(&(DUMMY, Action::Terminate)) {
+        if world.actions.contains(&(DUMMY, ProcessAction::Terminate)) {
             break;
         }
     }
-    assert!(world.actions.contains(&(DUMMY, Action::Terminate)));
+    assert!(world.actions.contains(&(DUMMY, ProcessAction::Terminate)));
     assert!(peak <= limits::LIFE_CYCLE_FRAMES + limits::QUEUE_FRAMES + 2);
     world.exits(DUMMY, 1);
     assert_eq!(world.core.router.counters.counted(Count::DriversDeaf), 1);

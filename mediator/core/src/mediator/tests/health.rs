@@ -34,8 +34,18 @@ fn trouble_is_one_event_and_shown_until_the_device_works_again() {
         (Kind::DeviceRecovered, "after 12.0 s"),
     ];
     assert_eq!(events, expected.map(|(kind, text)| (kind, text.to_owned())));
-    assert_eq!(world.core.router.counters.dropped(Drop::HealthEvents), 3);
-    assert_eq!(world.core.router.counters.dropped(Drop::MediatorMessage), 0);
+    assert_eq!(
+        world.core.router.counters.dropped(DropReason::HealthEvents),
+        3
+    );
+    assert_eq!(
+        world
+            .core
+            .router
+            .counters
+            .dropped(DropReason::MediatorMessage),
+        0
+    );
 }
 
 #[test]
@@ -89,7 +99,7 @@ fn events_of_a_flapping_device_are_bounded_and_end_with_its_last_state() {
     world.advance(limits::HEALTH_EVENT_INTERVAL);
     assert_eq!(world.events(local(1)), [Kind::DeviceTrouble]);
     let told = u64::from(limits::HEALTH_EVENTS) + 1;
-    let untold = world.core.router.counters.dropped(Drop::HealthEvents);
+    let untold = world.core.router.counters.dropped(DropReason::HealthEvents);
     assert_eq!(told + untold, 2001);
 }
 
@@ -109,7 +119,14 @@ fn invalid_data_of_a_driver_is_counted() {
         assert!(world.core.driver_frame(world.now, DUMMY, frame));
     }
     world.settle();
-    assert_eq!(world.core.router.counters.dropped(Drop::MediatorMessage), 2);
+    assert_eq!(
+        world
+            .core
+            .router
+            .counters
+            .dropped(DropReason::MediatorMessage),
+        2
+    );
     assert!(world.describe(dummy()).troubles.is_empty());
 }
 

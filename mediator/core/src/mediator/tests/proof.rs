@@ -48,7 +48,7 @@ fn a_waiting_request_is_not_carried_out_for_the_next_client_at_that_address() {
     world.send(remote(), Device::MEDIATOR, &ask_for_drivers());
     let ping = decode(&world.take(remote())[0]);
     world.send(remote(), Device::MEDIATOR, &plain(MsgType::ClientDied));
-    let unproved = world.core.router.counters.dropped(Drop::Unproved);
+    let unproved = world.core.router.counters.dropped(DropReason::Unproved);
     assert_eq!(unproved, 1, "it is counted");
 
     // An old client, which never contacts the mediator; the PONG comes too late.
@@ -142,6 +142,6 @@ fn an_unproved_address_never_gets_more_than_it_sent() {
             assert!(got <= sent, "seed {seed}: {got} bytes for {sent}");
         }
         assert!(got > 0, "seed {seed}");
-        assert!(world.core.router.counters.dropped(Drop::Unproved) > 0);
+        assert!(world.core.router.counters.dropped(DropReason::Unproved) > 0);
     }
 }

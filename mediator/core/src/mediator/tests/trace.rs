@@ -81,7 +81,10 @@ fn the_trace_of_a_lost_client_ends_and_excess_frames_are_counted() {
         world.send(local(2), dummy(), b"x");
     }
     assert_eq!(traced(&world.take(local(1))).len() as u32, many - 10);
-    assert_eq!(world.core.router.counters.dropped(Drop::TraceFrames), 10);
+    assert_eq!(
+        world.core.router.counters.dropped(DropReason::TraceFrames),
+        10
+    );
     // The next second's first frame reports the loss.
     world.now += SECOND;
     world.send(local(2), dummy(), &[7; 20_000]);
@@ -109,7 +112,10 @@ fn a_turn_with_too_many_frames_reports_the_lost_ones() {
     }
     world.settle();
     assert_eq!(traced(&world.take(local(1))).len(), limits::TRACE_WAITING);
-    assert_eq!(world.core.router.counters.dropped(Drop::TraceFrames), 3);
+    assert_eq!(
+        world.core.router.counters.dropped(DropReason::TraceFrames),
+        3
+    );
 }
 
 #[test]

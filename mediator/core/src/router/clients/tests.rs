@@ -34,12 +34,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn place(host: u8, port: u16) -> Place {
+fn address(host: u8, port: u16) -> PackedAddress {
     let ip = match host {
         0 => Ipv4Addr::LOCALHOST,
         _ => Ipv4Addr::new(10, 0, 0, host),
     };
-    Place::from(ClientAddress {
+    PackedAddress::from(ClientAddress {
         socket: 0,
         address: (ip, port).into(),
     })
@@ -106,8 +106,8 @@ impl World {
             return;
         };
         assert_eq!(
-            self.clients.remove(known.id).unwrap().place,
-            place(at.0, at.1)
+            self.clients.remove(known.id).unwrap().address,
+            address(at.0, at.1)
         );
         let mut left = self.known.iter_mut().filter(|((host, _), _)| *host == at.0);
         if let (Some((_, last)), None) = (left.next(), left.next()) {
@@ -117,7 +117,7 @@ impl World {
 
     fn datagram(&mut self, host: u8, port: u16) {
         self.steps += 1;
-        let at = place(host, port);
+        let at = address(host, port);
         if self.clients.heard(self.now, &at, 1).is_none() {
             while let Some((gone, room)) = self.expected(host) {
                 let id = self.known[&gone].id;
@@ -206,20 +206,20 @@ impl World {
         assert_eq!(self.clients.len(), self.known.len());
         assert!(self.clients.len() <= Self::LIMIT);
         for (at, known) in &self.known {
-            assert_eq!(self.clients.id_at(&place(at.0, at.1)), Some(known.id));
+            assert_eq!(self.clients.id_at(&address(at.0, at.1)), Some(known.id));
         }
         for host in 0..4 {
             let expected = self
                 .expected(host)
                 .map(|(at, room)| (self.known[&at].id, room));
-            assert_eq!(self.clients.to_evict(&place(host, 99)), expected);
+            assert_eq!(self.clients.to_evict(&address(host, 99)), expected);
         }
     }
 }
 
 impl Clients {
-    fn id_at(&self, place: &Place) -> Option<ClientId> {
-        self.slots[self.slot_at(place)? as usize]
+    fn id_at(&self, address: &PackedAddress) -> Option<ClientId> {
+        self.slots[self.slot_at(address)? as usize]
             .as_ref()
             .map(|client| client.id)
     }
@@ -227,7 +227,7 @@ impl Clients {
     /// The size of the tables, without the spare capacity of vectors, which was never touched.
     fn bytes(&self) -> usize {
         let slots = self.slots.len() * size_of::<Option<Client>>();
-        let indices = self.by_place.bytes() + self.by_id.bytes();
+        let indices = self.by_address.bytes() + self.by_id.bytes();
         slots + indices + self.links.bytes() + self.hosts.bytes()
     }
 }
@@ -255,7 +255,7 @@ fn a_client_takes_less_than_200_bytes() {
             for i in 0..count {
                 let ip = Ipv4Addr::from_bits(0x0a00_0000 + i / of_one_host);
                 let address = (ip, (1 + i % of_one_host) as u16).into();
-                let at = Place::from(ClientAddress { socket: 0, address });
+                let at = PackedAddress::from(ClientAddress { socket: 0, address });
                 clients.add(clients.moment(start), ClientId(i as i32 + 1), at, 1);
             }
             let each = clients.bytes() / count as usize;

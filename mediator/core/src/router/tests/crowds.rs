@@ -194,7 +194,7 @@ fn a_full_host_evicts_none_of_another_host() {
     ask(&mut world, other, "5:0");
     let (evicted, room) = world.router.poll_evicted().unwrap();
     assert_eq!(
-        (evicted.place, room),
+        (evicted.address, room),
         (elsewhere(1).into(), RoomFor::AnyHost)
     );
     assert!(world.router.poll_evicted().is_none());

@@ -73,7 +73,7 @@ fn frames_of_a_driver_that_is_being_stopped_are_dropped() {
     world.request(A, "5:0", b"");
     world.driver_down(0);
     assert_eq!(world.write(0, b"\x1a\x01\x02", b"late"), Seen::default());
-    assert_eq!(world.dropped(Drop::DriverStopping), 1);
+    assert_eq!(world.dropped(DropReason::DriverStopping), 1);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn only_announced_clients_are_told_about_unknown_devices() {
         bare(world.request(A, "123:4", b"\xff")),
         to_client(A, &wire, b"\x10\x05")
     );
-    assert_eq!(world.dropped(Drop::UnknownDevice), 3);
+    assert_eq!(world.dropped(DropReason::UnknownDevice), 3);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn unknown_device_answers_are_limited() {
             .sum()
     };
     assert_eq!(answers(&mut world) as u64, limit);
-    assert_eq!(world.dropped(Drop::AnswerRateLimited), 5);
+    assert_eq!(world.dropped(DropReason::AnswerRateLimited), 5);
     world.now += Duration::from_secs(1);
     assert_eq!(answers(&mut world) as u64, limit);
 }
@@ -122,7 +122,7 @@ fn a_driver_that_is_down_is_like_an_unknown_device() {
         world.request(B, "5:0", b"\x10\x01\x18\x07"),
         Seen::default()
     );
-    assert_eq!(world.dropped(Drop::DriverDown), 2);
+    assert_eq!(world.dropped(DropReason::DriverDown), 2);
 }
 
 const CLIENT_DIED: &[u8] = b"\x10\x04";
@@ -138,7 +138,7 @@ fn a_driver_is_told_once_that_a_client_leaves() {
     assert_eq!(told, to_driver(0, b"\x1a\x01\x03", numbered));
     // A second time, or a datagram that the network duplicated: ignored.
     assert_eq!(world.request(A, "5:0", CLIENT_DIED), Seen::default());
-    assert_eq!(world.dropped(Drop::NothingToTell), 1);
+    assert_eq!(world.dropped(DropReason::NothingToTell), 1);
     world.router.client_gone(ClientId(3));
     assert_eq!(
         world.seen().drivers,

@@ -104,7 +104,7 @@ fn a_client_that_sends_from_the_port_of_the_mediator_is_served() {
         world.datagram(MEDIATOR, &frame(&[], &[0x10, 2])),
         Seen::default()
     );
-    assert_eq!(world.dropped(Drop::DatagramFromMediator), 1);
+    assert_eq!(world.dropped(DropReason::DatagramFromMediator), 1);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn two_mediators_that_are_clients_of_each_other_do_not_loop_forever() {
     for to in [0, 1].into_iter().cycle() {
         let asked = worlds[to].datagram(MEDIATOR, &datagram).drivers.pop();
         let Some((_, header, message)) = asked else {
-            assert_eq!(worlds[to].dropped(Drop::RateLimited), 1);
+            assert_eq!(worlds[to].dropped(DropReason::RateLimited), 1);
             break;
         };
         let mut answers = worlds[to].write(0, &header, &message).clients;

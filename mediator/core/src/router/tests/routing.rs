@@ -21,7 +21,7 @@ fn each_known_id_gets_a_copy_in_order_with_duplicates() {
     let seen = world.write(0, b"\x1a\x05\x02\x03\x63\x02\x03", b"x");
     let ports: Vec<u16> = seen.clients.iter().map(|(port, _)| *port).collect();
     assert_eq!(ports, [A, B, A, B]);
-    assert_eq!(world.dropped(Drop::UnknownClient), 1);
+    assert_eq!(world.dropped(DropReason::UnknownClient), 1);
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_client_that_one_frame_names_very_often_gets_a_bounded_number_of_copies() {
         header.extend(&ids);
         let copies = world.write(0, &header, b"x").clients.len();
         assert!((2..=most + 1).contains(&copies), "{copies}");
-        let refused = world.dropped(Drop::DuplicateClient);
+        let refused = world.dropped(DropReason::DuplicateClient);
         assert!(refused >= (ids.len() - 4 - limits::REPEATED_COPIES) as u64);
     }
 }
@@ -63,7 +63,7 @@ fn every_one_of_many_clients_gets_its_copy() {
     prost::encoding::encode_varint(packed.len() as u64, &mut header);
     header.extend(packed);
     assert_eq!(world.write(0, &header, b"x").clients.len(), ids.len());
-    assert_eq!(world.dropped(Drop::DuplicateClient), 0);
+    assert_eq!(world.dropped(DropReason::DuplicateClient), 0);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn frames_of_a_driver_with_several_devices_name_the_device() {
     for wrong in [header(None, Some(2)), header(Some(device("6:0")), Some(2))] {
         assert_eq!(world.write(0, &wrong, b"answer"), Seen::default());
     }
-    assert_eq!(world.dropped(Drop::WrongDevice), 2);
+    assert_eq!(world.dropped(DropReason::WrongDevice), 2);
 }
 
 #[test]
@@ -160,12 +160,12 @@ fn parts_of_32767_bytes_pass_and_longer_ones_are_counted() {
         MAX_PART + 8
     );
     assert_eq!(world.write(0, b"\x1a\x01\x02", &longer), Seen::default());
-    assert_eq!(world.dropped(Drop::DriverTooLong), 1);
+    assert_eq!(world.dropped(DropReason::DriverTooLong), 1);
 
     let mut datagram = b"\0\x04\x08\x05\x10\0\x80\0".to_vec();
     datagram.extend(&longer);
     assert_eq!(world.datagram(A, &datagram), Seen::default());
-    assert_eq!(world.dropped(Drop::DatagramTooLong), 1);
+    assert_eq!(world.dropped(DropReason::DatagramTooLong), 1);
     assert_eq!(
         world.request(A, "5:0", b"on").drivers.len(),
         1,
@@ -192,12 +192,12 @@ fn long_and_unusual_client_headers_are_rewritten() {
 fn malformed_datagrams_change_only_their_counter() {
     let mut world = World::new(&["5:0"]);
     for (bytes, why) in [
-        (&b""[..], Drop::DatagramEmpty),
-        (b"\0", Drop::DatagramShort),
-        (b"\0\x09\x08\x05", Drop::DatagramHeaderLength),
-        (b"\0\0\0\x09xx", Drop::DatagramMessageLength),
-        (b"\0\0\0\0xx", Drop::DatagramTrailing),
-        (b"\0\x02\x08\xff\0\0", Drop::DatagramHeader),
+        (&b""[..], DropReason::DatagramEmpty),
+        (b"\0", DropReason::DatagramShort),
+        (b"\0\x09\x08\x05", DropReason::DatagramHeaderLength),
+        (b"\0\0\0\x09xx", DropReason::DatagramMessageLength),
+        (b"\0\0\0\0xx", DropReason::DatagramTrailing),
+        (b"\0\x02\x08\xff\0\0", DropReason::DatagramHeader),
     ] {
         let before = world.dropped(why);
         assert_eq!(world.datagram(A, bytes), Seen::default());
@@ -209,5 +209,5 @@ fn malformed_datagrams_change_only_their_counter() {
     world
         .router
         .datagram(world.now, no_port, &bytes, &mut world.out);
-    assert_eq!(world.dropped(Drop::DatagramSource), 1);
+    assert_eq!(world.dropped(DropReason::DatagramSource), 1);
 }

@@ -26,9 +26,9 @@ impl Link {
 
 /// `N` lists, by their first entries. Entries of the first list are evicted first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Order<const N: usize>([u32; N]);
+pub(super) struct EvictionOrder<const N: usize>([u32; N]);
 
-impl<const N: usize> Default for Order<N> {
+impl<const N: usize> Default for EvictionOrder<N> {
     fn default() -> Self {
         Self([NO_SLOT; N])
     }
@@ -51,7 +51,7 @@ impl Links {
     }
 }
 
-impl<const N: usize> Order<N> {
+impl<const N: usize> EvictionOrder<N> {
     /// Moves an entry to the end of a list, from wherever it is in this order.
     pub(super) fn move_to_end(&mut self, links: &mut Links, slot: u32, line: usize) {
         let front = self.0[line];
@@ -105,7 +105,7 @@ mod tests {
         #[test]
         fn it_behaves_like_plain_lists(steps in prop::collection::vec((0u32..16, 0usize..4), 0..200)) {
             let mut links = Links::default();
-            let mut orders = [Order::<3>::default(); 2];
+            let mut orders = [EvictionOrder::<3>::default(); 2];
             let mut models: [[VecDeque<u32>; 3]; 2] = Default::default();
             for (slot, line) in steps {
                 let (order, model) = (&mut orders[slot as usize % 2], &mut models[slot as usize % 2]);

@@ -11,7 +11,7 @@ use super::ClientAddress;
 /// A [`ClientAddress`] in 24 bytes. The flow label of IPv6 is left out: it is not part of the
 /// address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct PackedAddress {
     ip: [u64; 2],
     /// From the top: 32 bits of IPv6 scope, 16 of port, 8 of our socket, and 8
     /// that are 1 for IPv6.
@@ -32,7 +32,7 @@ pub enum Host {
     V6(u64, u32),
 }
 
-impl Place {
+impl PackedAddress {
     pub(super) fn host(self) -> Host {
         match self.address() {
             address if address.ip().is_loopback() => Host::This,
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-impl From<ClientAddress> for Place {
+impl From<ClientAddress> for PackedAddress {
     fn from(ClientAddress { socket, address }: ClientAddress) -> Self {
         let (ip, scope, is_v6) = match address {
             SocketAddr::V4(v4) => ([0, v4.ip().to_bits().into()], 0, 0),
@@ -89,11 +89,11 @@ impl From<ClientAddress> for Place {
     }
 }
 
-impl From<Place> for ClientAddress {
-    fn from(place: Place) -> Self {
+impl From<PackedAddress> for ClientAddress {
+    fn from(address: PackedAddress) -> Self {
         Self {
-            socket: place.socket(),
-            address: place.address(),
+            socket: address.socket(),
+            address: address.address(),
         }
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     fn a_host_is_an_address_or_an_ipv6_network_or_this_machine() {
         let host = |address: &str| {
             let address = address.parse().unwrap();
-            Place::from(ClientAddress { socket: 0, address }).host()
+            PackedAddress::from(ClientAddress { socket: 0, address }).host()
         };
         for (one, other, same) in [
             ("10.0.0.1:1", "10.0.0.1:2", true),
@@ -156,14 +156,14 @@ mod tests {
         fn ports_and_sockets_do_not_change_the_host(address in address(), port in any::<u16>(), socket in any::<u8>()) {
             let mut other = ClientAddress { socket, ..address };
             other.address.set_port(port);
-            prop_assert_eq!(Place::from(address).host(), Place::from(other).host());
+            prop_assert_eq!(PackedAddress::from(address).host(), PackedAddress::from(other).host());
         }
 
         #[test]
         fn addresses_survive_packing(address in address(), other in address()) {
-            let (place, other_place) = (Place::from(address), Place::from(other));
-            prop_assert_eq!(ClientAddress::from(place), address);
-            prop_assert_eq!(place == other_place, address == other);
+            let [packed, other_packed] = [address, other].map(PackedAddress::from);
+            prop_assert_eq!(ClientAddress::from(packed), address);
+            prop_assert_eq!(packed == other_packed, address == other);
         }
     }
 }
