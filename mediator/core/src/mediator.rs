@@ -15,15 +15,17 @@
 mod absence;
 mod clients;
 mod control;
+mod events;
 mod health;
 mod lists;
 mod reload;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod unproved;
 mod words;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -34,15 +36,17 @@ use bytes::Bytes;
 use prost::Message;
 use tracing::{debug, error, info, warn};
 
-use self::clients::Gone;
+use self::clients::{ClientNews, Gone};
+use self::events::Events;
 use self::health::{Health, News};
 use self::lists::Lists;
+use self::unproved::UnprovedRequests;
 use self::words::Words;
 use crate::config::{Admin, Config, DriverConfig, Limits};
 use crate::counters::{Count, Counters, DropReason};
 use crate::limits;
 use crate::queue::Queue;
-use crate::rate::{Digest, Rate, RateLimit};
+use crate::rate::Rate;
 use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Unreachable};
 use crate::supervise::{Action, Event, Exit, ProcessAction, State, Supervisor};
 
@@ -55,24 +59,17 @@ pub struct Core {
     next_key: u32,
     actions: VecDeque<(DriverKey, ProcessAction)>,
     tasks: VecDeque<ShellTask>,
-    /// Subscribers to events.
-    listeners: BTreeSet<ClientId>,
+    events: Events,
     /// Clients that run `amber trace`.
     tracers: Vec<trace::Tracer>,
-    notices: u64,
     /// Recent lists, for programs on other machines.
     lists: Lists,
     admin: Admin,
     limits: Limits,
-    /// Requests from clients that have yet to prove their address.
-    unproved: VecDeque<(ClientAddress, Vec<u8>)>,
-    /// Limits the events about lost clients.
-    client_events: RateLimit,
-    evictions: Digest,
-    host_evictions: Digest,
+    unproved: UnprovedRequests,
+    client_news: ClientNews,
     listening: Vec<String>,
     started: Instant,
-    wall_clock: fn() -> SystemTime,
     random: fastrand::Rng,
     /// When to check for silent clients.
     client_tick: Option<Instant>,
@@ -135,19 +132,15 @@ impl Core {
             next_key: 0,
             actions: VecDeque::new(),
             tasks: VecDeque::new(),
-            listeners: BTreeSet::new(),
+            events: Events::new(wall_clock),
             tracers: Vec::new(),
-            notices: 0,
             lists: Lists::default(),
             admin: config.admin,
             limits: config.limits,
-            unproved: VecDeque::new(),
-            client_events: RateLimit::default(),
-            evictions: Digest::default(),
-            host_evictions: Digest::default(),
+            unproved: UnprovedRequests::default(),
+            client_news: ClientNews::default(),
             listening: Vec::new(),
             started: now,
-            wall_clock,
             random,
             client_tick: None,
             timers_changed: false,
@@ -630,31 +623,19 @@ impl Core {
     /// Forgets listeners that were evicted. Others are found when an event is sent to them.
     fn forget_listeners_that_are_gone(&mut self) {
         let known = self.router.clients.len() + self.drivers.len();
-        if self.listeners.len() > 2 * known {
+        if self.events.listeners() > 2 * known {
             let router = &self.router;
-            self.listeners.retain(|id| router.knows(*id));
+            self.events.retain(|id| router.knows(id));
         }
     }
 
     /// Sends an event to all listeners.
-    fn notify(&mut self, mut notice: Notice) {
-        self.notices += 1;
-        if self.listeners.is_empty() {
-            return;
-        }
-        let since_epoch = (self.wall_clock)().duration_since(SystemTime::UNIX_EPOCH);
-        notice.number = Some(self.notices);
-        notice.time_ms = since_epoch
-            .ok()
-            .and_then(|time| time.as_millis().try_into().ok());
-        let mut message = mediator::DriverMsg::data();
-        message.set_ack(Some(SynNum(0)));
-        message.event = Some(notice);
-        let message = message.encode_to_vec();
-        let router = &mut self.router;
+    fn notify(&mut self, notice: Notice) {
+        let (router, outbox) = (&mut self.router, &mut self.outbox);
         // Evicted clients are found here.
-        self.listeners
-            .retain(|id| router.tell_client(*id, &message, &mut self.outbox));
+        self.events.publish(notice, |id, message| {
+            router.tell_client(id, message, outbox)
+        });
     }
 }
 

@@ -20,6 +20,7 @@
 //! reads the number of a request that cannot be passed on, so that the answer reaches the
 //! caller.
 
+mod admission;
 mod client;
 mod clients;
 mod deaths;
@@ -28,6 +29,7 @@ mod hosts;
 mod outbox;
 mod packed_address;
 mod requests;
+mod routes;
 mod tap;
 #[cfg(test)]
 mod tests;
@@ -45,19 +47,20 @@ use amber_proto::mediator::Unavailable;
 use amber_proto::{ClientId, Device, DeviceType, Header, HeaderBytes};
 use tracing::warn;
 
+use self::admission::Admission;
 pub use self::client::{Client, Silence, Unreachable};
 pub use self::clients::{Clients, RoomFor};
 pub use self::outbox::{ClientAddress, Outbox, Run, Written};
 pub use self::packed_address::{Host, PackedAddress};
+use self::routes::Routes;
 pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use self::voice::is_client_died;
-use crate::access::Access;
 use crate::counters::{Count, Counters, DropReason};
-use crate::hash::{Map, Set};
+use crate::hash::Set;
 use crate::limits;
 use crate::queue::{Bounds, Lane, Queue, Tally};
-use crate::rate::{Digest, Rate, RateLimit};
+use crate::rate::{Digest, RateLimit};
 
 /// The queue treats answers of the mediator to a driver like those of other devices, and may
 /// drop them: a driver may send requests without end and never read. No client has this id.
@@ -147,9 +150,7 @@ pub struct Router {
     pub counters: Counters,
     /// Copies of frames for `amber trace`.
     pub tap: Tap,
-    routes: Map<DriverKey, Route>,
-    devices: Map<Device, DriverKey>,
-    running: Map<ClientId, DriverKey>,
+    routes: Routes,
     /// Drivers with new frames since [`Router::poll_dirty`].
     dirty: Vec<DriverKey>,
     /// Drivers that leave too many frames unread.
@@ -158,14 +159,8 @@ pub struct Router {
     evicted: Vec<(Client, RoomFor)>,
     next_id: i32,
     bounds: Bounds,
-    datagram_rate: Rate,
-    access: Access,
-    /// Counts changes of `access`.
-    rules: u32,
-    denials: Digest,
+    admission: Admission,
     duplicates: Digest,
-    /// Ports on which mediators listen, including this one.
-    mediator_ports: BTreeSet<u16>,
     /// The counters of queues of drivers that are no longer configured.
     past: Tally,
     /// The key for the numbers that prove client addresses.
@@ -180,9 +175,7 @@ impl Router {
             clients: Clients::new(now, clients),
             counters: Counters::default(),
             tap: Tap::default(),
-            routes: Map::default(),
-            devices: Map::default(),
-            running: Map::default(),
+            routes: Routes::default(),
             dirty: Vec::new(),
             deaf: Vec::new(),
             evicted: Vec::new(),
@@ -191,12 +184,8 @@ impl Router {
                 life_cycle,
                 ..bounds
             },
-            datagram_rate: Rate::per_second(limits::DATAGRAMS_PER_SECOND),
-            access: Access::default(),
-            rules: 0,
-            denials: Digest::default(),
+            admission: Admission::default(),
             duplicates: Digest::default(),
-            mediator_ports: BTreeSet::from([crate::config::DEFAULT_PORT]),
             past: Tally::default(),
             secret,
         }
@@ -207,8 +196,7 @@ impl Router {
     /// But the original C# client also sends from that port. So its requests are passed on at a
     /// limited rate, and the mediator sends no messages of its own there.
     pub fn set_listening(&mut self, addresses: &[SocketAddr]) {
-        self.mediator_ports
-            .extend(addresses.iter().map(SocketAddr::port));
+        self.admission.set_listening(addresses);
     }
 
     /// Sets the next id to assign, if it is free. For tests only, to make ids wrap around.
@@ -219,7 +207,7 @@ impl Router {
 
     /// Sets how many datagrams a client may send per second.
     pub fn set_datagram_rate(&mut self, per_second: u32) {
-        self.datagram_rate = Rate::per_second(per_second);
+        self.admission.set_rate(per_second);
     }
 
     /// Sets how many clients one host may have.
@@ -229,11 +217,8 @@ impl Router {
 
     /// Adds a driver. No other driver may serve its devices.
     pub fn add_driver(&mut self, key: DriverKey, devices: Vec<Device>) {
-        for device in &devices {
-            self.devices.insert(*device, key);
-        }
         let queue = Queue::new(self.bounds);
-        self.routes.insert(
+        self.routes.add(
             key,
             Route {
                 devices,
@@ -256,13 +241,12 @@ impl Router {
 
     /// Makes the devices of a driver available to others, although it may still run.
     pub fn release_devices(&mut self, key: DriverKey) {
-        self.devices.retain(|_, driver| *driver != key);
+        self.routes.release_devices(key);
     }
 
     /// Removes a driver that is no longer configured and has been taken down.
     pub fn remove_driver(&mut self, key: DriverKey) {
-        self.release_devices(key);
-        if let Some(mut route) = self.routes.remove(&key) {
+        if let Some(mut route) = self.routes.remove(key) {
             route.queue.clear();
             self.past += route.queue.tally();
         }
@@ -300,14 +284,10 @@ impl Router {
             return None;
         };
         let (moment, address) = (self.clients.moment(now), PackedAddress::from(from));
-        let may_be_mediator = self.mediator_ports.contains(&from.address.port());
+        let may_be_mediator = self.admission.may_be_mediator(from.address);
         let known = match self.clients.heard(moment, &address, bytes.len()) {
             Some(client) => {
-                let rate = if may_be_mediator {
-                    Some(Rate::per_second(limits::MEDIATOR_PORT_DATAGRAMS_PER_SECOND))
-                } else {
-                    (!from.address.ip().is_loopback()).then_some(self.datagram_rate)
-                };
+                let rate = self.admission.rate_for(from.address);
                 if rate.is_some_and(|rate| !client.datagrams.pass(moment, rate)) {
                     self.counters.drop(DropReason::RateLimited);
                     return None;
@@ -323,7 +303,7 @@ impl Router {
             return None;
         }
         let Some(device) = device else {
-            if !self.access.allows(from.address, Device::MEDIATOR) {
+            if !self.admission.allows(from.address, Device::MEDIATOR) {
                 self.deny(now, from, known, Device::MEDIATOR, frame.message, out);
                 return None;
             }
@@ -359,7 +339,7 @@ impl Router {
         out: &mut Outbox,
     ) -> Option<ForMediator<'a>> {
         self.counters.count(Count::DriverFrames);
-        let Some(route) = self.routes.get_mut(&key) else {
+        let Some(route) = self.routes.get_mut(key) else {
             self.counters.drop(DropReason::DriverStopping);
             return None;
         };
@@ -410,35 +390,35 @@ impl Router {
 
     /// Whether a client or driver has this id.
     pub fn knows(&self, id: ClientId) -> bool {
-        self.running.contains_key(&id) || self.clients.client(id).is_some()
+        self.routes.of_id(id).is_some() || self.clients.client(id).is_some()
     }
 
     /// Sets whether the frames of a driver are copied.
     pub fn set_tapped(&mut self, key: DriverKey, tapped: bool) {
-        if let Some(route) = self.routes.get_mut(&key) {
+        if let Some(route) = self.routes.get_mut(key) {
             route.tapped = tapped;
         }
     }
 
     /// One driver.
     pub fn route(&self, key: DriverKey) -> Option<&Route> {
-        self.routes.get(&key)
+        self.routes.get(key)
     }
 
     /// The queue of a driver, for the shell to write.
     pub fn queue_mut(&mut self, key: DriverKey) -> Option<&mut Queue> {
-        self.routes.get_mut(&key).map(|route| &mut route.queue)
+        self.routes.get_mut(key).map(|route| &mut route.queue)
     }
 
     /// The driver that serves a device.
     pub fn driver_of(&self, device: Device) -> Option<DriverKey> {
-        self.devices.get(&device).copied()
+        self.routes.of_device(device)
     }
 
     /// The next driver with new frames; each driver is returned once.
     pub fn poll_dirty(&mut self) -> Option<DriverKey> {
         let key = self.dirty.pop()?;
-        if let Some(route) = self.routes.get_mut(&key) {
+        if let Some(route) = self.routes.get_mut(key) {
             route.dirty = false;
         }
         Some(key)
@@ -457,7 +437,7 @@ impl Router {
     /// All counters, including those of the queues.
     pub fn totals(&self) -> Counters {
         let mut tally = self.past;
-        for route in self.routes.values() {
+        for route in self.routes.all() {
             tally += route.queue.tally();
         }
         let mut totals = self.counters.clone();
@@ -472,7 +452,7 @@ impl Router {
     /// The number of frames that wait for drivers.
     pub fn waiting(&self) -> u64 {
         let waiting = |route: &Route| route.queue.len() as u64;
-        self.routes.values().map(waiting).sum()
+        self.routes.all().map(waiting).sum()
     }
 
     fn can_be_answered(&self, from: SocketAddr) -> Result<(), DropReason> {
@@ -500,7 +480,7 @@ impl Router {
         message: &[u8],
         out: &mut Outbox,
     ) {
-        let Some(route) = self.routes.get_mut(&key) else {
+        let Some(route) = self.routes.get_mut(key) else {
             return;
         };
         let device = match (route.devices.as_slice(), header.device()) {
@@ -539,8 +519,8 @@ impl Router {
                 client.uses.answered(key, device);
                 out.send(client.address, &frame);
                 to_clients += 1;
-            } else if let Some(asker) = self.running.get(&id).copied() {
-                if let Some(asker) = self.routes.get_mut(&asker) {
+            } else if let Some(asker) = self.routes.of_id(id) {
+                if let Some(asker) = self.routes.get_mut(asker) {
                     asker.uses.answered(key, device);
                 }
                 self.counters.count(Count::CopiesToDrivers);
@@ -576,7 +556,7 @@ impl Router {
         header: HeaderBytes,
         message: &[u8],
     ) {
-        let Some(route) = self.routes.get_mut(&key) else {
+        let Some(route) = self.routes.get_mut(key) else {
             return;
         };
         let frame = Frame {

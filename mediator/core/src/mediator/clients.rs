@@ -10,7 +10,7 @@ use tracing::{debug, info, warn};
 use super::{Core, notice};
 use crate::counters::DropReason;
 use crate::limits;
-use crate::rate::Rate;
+use crate::rate::{Digest, Rate, RateLimit};
 use crate::router::{Client, RoomFor, Silence, Unreachable};
 
 /// Why a client is gone.
@@ -35,6 +35,14 @@ impl fmt::Display for Gone {
     }
 }
 
+/// What is logged and published about lost clients, at a limited rate.
+#[derive(Debug, Default)]
+pub(super) struct ClientNews {
+    events: RateLimit,
+    evictions: Digest,
+    host_evictions: Digest,
+}
+
 impl Core {
     pub(super) fn look_for_silent_clients(&mut self, now: Instant) {
         self.timers_changed = true;
@@ -56,7 +64,7 @@ impl Core {
 
     pub(super) fn say_client_gone(&mut self, now: Instant, client: &Client, why: Gone) {
         let (id, address) = (client.id, client.address());
-        self.listeners.remove(&id);
+        self.events.unsubscribe(id);
         self.forget_what_waited(client.address);
         match why {
             Gone::Lost | Gone::Unreachable(_) if !client.uses.is_empty() => {
@@ -69,7 +77,7 @@ impl Core {
             }
             // Someone may be forging thousands of addresses.
             Gone::Evicted(RoomFor::AnyHost) => {
-                if let Some(clients) = self.evictions.happened(now) {
+                if let Some(clients) = self.client_news.evictions.happened(now) {
                     warn!(
                         last = %address,
                         clients,
@@ -80,7 +88,7 @@ impl Core {
             }
             // A program may open a port for each request.
             Gone::Evicted(RoomFor::ItsHost) => {
-                if let Some(clients) = self.host_evictions.happened(now) {
+                if let Some(clients) = self.client_news.host_evictions.happened(now) {
                     warn!(
                         last = %address,
                         clients,
@@ -92,7 +100,7 @@ impl Core {
             }
         }
         let rate = Rate::per_second(limits::CLIENT_EVENTS_PER_SECOND);
-        if !self.client_events.pass(now, rate) {
+        if !self.client_news.events.pass(now, rate) {
             return self.router.counters.drop(DropReason::EventRateLimited);
         }
         self.notify(Notice {

@@ -4,7 +4,6 @@
 //! send it messages of its own. Old programs never do that, so they never get a datagram that
 //! the original would not have sent.
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +18,7 @@ use tracing::info;
 
 use super::clients::Gone;
 use super::lists::List;
+use super::unproved::TooLong;
 use super::{Core, Driver, ShellTask, Ticket, absence};
 use crate::config::Admin;
 use crate::counters::{Count, DropReason};
@@ -61,7 +61,7 @@ impl Core {
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Subscribe) => {
                 if let Some(id) = self.announce(now, &said) {
-                    self.listeners.insert(id);
+                    self.events.subscribe(id);
                     self.forget_listeners_that_are_gone();
                     if !self.router.is_proved(said.from) {
                         self.router.ping_client(id, &mut self.outbox);
@@ -70,7 +70,7 @@ impl Core {
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Unsubscribe) => {
                 if let Some(id) = self.announce(now, &said) {
-                    self.listeners.remove(&id);
+                    self.events.unsubscribe(id);
                 }
             }
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Data) => {
@@ -145,25 +145,17 @@ impl Core {
     /// is longer than the request. So the mediator sends a PING, and the request waits for the
     /// PONG.
     fn ask_for_proof(&mut self, from: ClientAddress, id: Option<ClientId>, request: &[u8]) {
-        if request.len() > limits::UNPROVED_REQUEST_BYTES {
-            return self.router.counters.drop(DropReason::Unproved);
+        match self.unproved.push(from, request) {
+            Ok(dropped) => (self.router.counters).drop_many(DropReason::Unproved, dropped),
+            Err(TooLong) => return self.router.counters.drop(DropReason::Unproved),
         }
-        if self.unproved.len() == limits::UNPROVED_REQUESTS {
-            self.unproved.pop_front();
-            self.router.counters.drop(DropReason::Unproved);
-        }
-        self.unproved.push_back((from, request.to_vec()));
         if let Some(id) = id {
             self.router.ping_client(id, &mut self.outbox);
         }
     }
 
     fn carry_out_what_waited(&mut self, now: Instant, from: ClientAddress) {
-        let theirs: VecDeque<_>;
-        (theirs, self.unproved) = std::mem::take(&mut self.unproved)
-            .into_iter()
-            .partition(|(address, _)| *address == from);
-        for (_, request) in theirs {
+        for request in self.unproved.take(from) {
             let said = ForMediator {
                 from: Sender::Client(from),
                 about: None,
@@ -176,10 +168,7 @@ impl Core {
 
     /// The next client at that address has not sent the waiting request.
     pub(super) fn forget_what_waited(&mut self, from: PackedAddress) {
-        let before = self.unproved.len();
-        self.unproved
-            .retain(|(address, _)| PackedAddress::from(*address) != from);
-        let forgotten = (before - self.unproved.len()) as u64;
+        let forgotten = self.unproved.forget(from);
         self.router
             .counters
             .drop_many(DropReason::Unproved, forgotten);

@@ -1,6 +1,6 @@
 //! Traces: copies of a driver's frames for clients. PURE.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use amber_proto::mediator::{self, Refusal, refusal, traced};
 use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, SynNum};
@@ -82,10 +82,7 @@ impl Core {
         }
         self.forget_tracers_that_are_gone();
         let (copies, missed) = self.router.tap.take();
-        let since_epoch = (self.wall_clock)().duration_since(SystemTime::UNIX_EPOCH);
-        let time_us = since_epoch
-            .ok()
-            .and_then(|time| time.as_micros().try_into().ok());
+        let time_us = (self.events.since_epoch()).and_then(|time| time.as_micros().try_into().ok());
         for tracer in &mut self.tracers {
             for (_, count) in missed.iter().filter(|(driver, _)| *driver == tracer.driver) {
                 tracer.lost += count;

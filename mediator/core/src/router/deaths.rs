@@ -18,17 +18,16 @@ impl Router {
     /// The process of a driver has started.
     pub fn driver_up(&mut self, key: DriverKey) {
         let id = self.free_id();
-        if let Some(route) = self.routes.get_mut(&key) {
-            route.id = Some(id);
+        self.routes.started(key, id);
+        if let Some(route) = self.routes.get_mut(key) {
             route.absence = None;
-            self.running.insert(id, key);
         }
     }
 
     /// Sets why a driver is unavailable, for announced clients that send requests to it. It
     /// applies until the driver is up again.
     pub fn set_absence(&mut self, key: DriverKey, why: Unavailable) {
-        if let Some(route) = self.routes.get_mut(&key) {
+        if let Some(route) = self.routes.get_mut(key) {
             route.absence = Some(why);
         }
     }
@@ -36,20 +35,21 @@ impl Router {
     /// The process of a driver has ended, or is about to be stopped. Tells every announced
     /// client and every driver that has used it.
     pub fn driver_down(&mut self, key: DriverKey, out: &mut Outbox) {
-        let Some(route) = self.routes.get_mut(&key) else {
+        let Some(id) = self.routes.ended(key) else {
             return;
         };
-        let Some(id) = route.id.take() else { return };
+        let Some(route) = self.routes.get_mut(key) else {
+            return;
+        };
         route.queue.clear();
         route.announced = false;
         route.untold.clear();
         let own_uses = route.uses.end(|_| true);
         let why = route.absence.clone();
-        self.running.remove(&id);
         self.tell_client_is_gone(id, &own_uses);
 
         let mut users = self.clients.driver_down(key);
-        for route in self.routes.values_mut() {
+        for route in self.routes.all_mut() {
             let uses = route.uses.end(|used| used.driver == key);
             if let Some(id) = route.id.filter(|_| !uses.is_empty()) {
                 users.push((id, uses));
@@ -70,7 +70,7 @@ impl Router {
         self.counters.count(Count::DriversSaidDead);
         let untold = self
             .routes
-            .get_mut(&key)
+            .get_mut(key)
             .map(|route| std::mem::take(&mut route.untold));
         for user in untold.into_iter().flatten() {
             let devices = self.uses_mut(user).map(|uses| uses.tell(key));
@@ -92,25 +92,25 @@ impl Router {
     /// Sets new access rules. Uses that they forbid end: the driver is told that the client
     /// died, and the client that access is denied.
     pub fn set_access(&mut self, access: Access, out: &mut Outbox) {
-        if access == self.access {
+        if !self.admission.set_access(access) {
             return;
         }
-        self.access = access;
-        self.rules += 1;
         for id in self.clients.ids() {
-            let (access, clients) = (&self.access, &mut self.clients);
+            let (admission, clients) = (&self.admission, &mut self.clients);
             let Some(client) = clients.client_mut(id) else {
                 continue;
             };
             let address = client.address();
             let ip = address.ip();
-            let forbidden = client.uses.end(|used| !access.allows(address, used.device));
+            let forbidden = client
+                .uses
+                .end(|used| !admission.allows(address, used.device));
             self.tell_uses_ended(id, &forbidden);
             for used in forbidden {
                 let why = not_allowed(ip, used.device);
                 self.tell_of_death(id, used.device, Some(&why), out);
             }
-            if !self.access.allows(address, Device::MEDIATOR) {
+            if !self.admission.allows(address, Device::MEDIATOR) {
                 self.clients.renounce(id);
             }
         }
@@ -164,7 +164,7 @@ impl Router {
             // Waiting frames may be for another device of the same process.
             return Some(Lane::Left(id));
         }
-        let route = self.routes.get_mut(&driver)?;
+        let route = self.routes.get_mut(driver)?;
         route.untold.remove(&id);
         (!route.queue.forget_unseen(id)).then_some(Lane::ClientDied(id))
     }
@@ -174,7 +174,7 @@ impl Router {
     fn tell_client_is_gone(&mut self, id: ClientId, uses: &[Use]) {
         let drivers: BTreeSet<DriverKey> = uses.iter().map(|used| used.driver).collect();
         for driver in drivers {
-            let Some(route) = self.routes.get_mut(&driver) else {
+            let Some(route) = self.routes.get_mut(driver) else {
                 continue;
             };
             route.untold.remove(&id);

@@ -25,11 +25,13 @@ impl Router {
         out: &mut Outbox,
     ) {
         let moment = self.clients.moment(now);
-        let driver = self.devices.get(&device).copied();
+        let driver = self.routes.of_device(device);
         let client = known.and_then(|id| self.clients.client_mut(id));
         let used = driver.and_then(|driver| client?.uses.find(driver, device));
-        let allowed = used.as_ref().is_some_and(|used| used.rules == self.rules);
-        if !allowed && !self.access.allows(from.address, device) {
+        let allowed = used
+            .as_ref()
+            .is_some_and(|used| used.rules == self.admission.version());
+        if !allowed && !self.admission.allows(from.address, device) {
             return self.deny(now, from, known, device, message, out);
         }
         let Some(driver) = driver else {
@@ -38,11 +40,11 @@ impl Router {
         };
         let Some(route) = self
             .routes
-            .get_mut(&driver)
+            .get_mut(driver)
             .filter(|route| route.id.is_some())
         else {
             self.counters.drop(DropReason::DriverDown);
-            if let Some(route) = self.routes.get_mut(&driver) {
+            if let Some(route) = self.routes.get_mut(driver) {
                 route.traffic.dropped_down += 1;
             }
             return self.refuse(now, known, device, message, out);
@@ -55,7 +57,7 @@ impl Router {
         }
         let lane = match (used, known) {
             (Some(used), Some(id)) => {
-                used.rules = self.rules;
+                used.rules = self.admission.version();
                 if std::mem::take(&mut used.told) {
                     route.untold.insert(id);
                 }
@@ -84,11 +86,11 @@ impl Router {
         device: Device,
         message: &[u8],
     ) {
-        let driver = self.devices.get(&device).copied();
+        let driver = self.routes.of_device(device);
         let is_running =
-            |driver: &DriverKey| self.routes.get(driver).is_some_and(|r| r.id.is_some());
+            |driver: &DriverKey| self.routes.get(*driver).is_some_and(|r| r.id.is_some());
         let Some(driver) = driver.filter(is_running) else {
-            match driver.and_then(|driver| self.routes.get_mut(&driver)) {
+            match driver.and_then(|driver| self.routes.get_mut(driver)) {
                 Some(route) => {
                     route.traffic.dropped_down += 1;
                     self.counters.drop(DropReason::DriverDown);
@@ -101,19 +103,19 @@ impl Router {
             return self.client_leaves(id, driver, device, message);
         }
         let moment = self.clients.moment(now);
-        let asker = self.routes.get_mut(&key);
+        let asker = self.routes.get_mut(key);
         let used = asker.and_then(|asker| asker.uses.find(driver, device));
         let lane = match used {
             Some(used) => {
                 let (was_told, rate) = (std::mem::take(&mut used.told), used.asked(moment));
                 let rate = rate.filter(|_| !used.asks_anew(request_number(message)));
-                if was_told && let Some(route) = self.routes.get_mut(&driver) {
+                if was_told && let Some(route) = self.routes.get_mut(driver) {
                     route.untold.insert(id);
                 }
                 if let Some(rate) = rate {
                     let asker = self
                         .routes
-                        .get(&key)
+                        .get(key)
                         .map(|asker| asker.devices[0].to_string());
                     self.name_loop(now, driver, device, &asker.unwrap_or_default(), rate);
                 }
@@ -127,13 +129,13 @@ impl Router {
     /// The first request from this client or driver to a device since the device's process
     /// started.
     fn begin_use(&mut self, id: ClientId, driver: DriverKey, device: Device) -> Lane {
-        let rules = self.rules;
+        let rules = self.admission.version();
         let Some(uses) = self.uses_mut(id) else {
             return Lane::Client(id);
         };
         let seen = uses.has_driver(driver);
         uses.begin(driver, device, rules);
-        if let Some(route) = self.routes.get_mut(&driver) {
+        if let Some(route) = self.routes.get_mut(driver) {
             route.untold.insert(id);
         }
         if seen {
@@ -145,7 +147,7 @@ impl Router {
 
     /// The uses of a client, or of a driver that sends requests.
     pub(super) fn uses_mut(&mut self, id: ClientId) -> Option<&mut Uses> {
-        match self.running.get(&id) {
+        match self.routes.of_id(id) {
             Some(driver) => Some(&mut self.routes.get_mut(driver)?.uses),
             None => Some(&mut self.clients.client_mut(id)?.uses),
         }
@@ -181,7 +183,7 @@ impl Router {
     ) -> HeaderBytes {
         let several = self
             .routes
-            .get(&driver)
+            .get(driver)
             .is_some_and(|route| route.devices.len() > 1);
         HeaderBytes::new(several.then_some(device), client)
     }
@@ -195,7 +197,7 @@ impl Router {
         rate: u64,
     ) {
         self.counters.count(Count::Loops);
-        let Some(route) = self.routes.get_mut(&driver) else {
+        let Some(route) = self.routes.get_mut(driver) else {
             return;
         };
         let recently = |named: Instant| now.duration_since(named) < limits::LOOP_NEWS;

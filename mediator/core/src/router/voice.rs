@@ -92,7 +92,7 @@ impl Router {
                 id.is_none_or(|id| self.clients.may_request(id, moment, rate))
             }
             Sender::Driver(key) | Sender::DriverAsClient(key) => {
-                (self.routes.get_mut(&key)).is_none_or(|route| route.requests.pass(now, rate))
+                (self.routes.get_mut(key)).is_none_or(|route| route.requests.pass(now, rate))
             }
         };
         if !may {
@@ -104,7 +104,7 @@ impl Router {
     /// Sends a message of the mediator to a client or to a driver that sends requests. Returns
     /// false if it is gone or not announced.
     pub fn tell_client(&mut self, id: ClientId, message: &[u8], out: &mut Outbox) -> bool {
-        if let Some(driver) = self.running.get(&id).copied() {
+        if let Some(driver) = self.routes.of_id(id) {
             self.reply(Sender::DriverAsClient(driver), message, out);
             return true;
         }
@@ -130,9 +130,9 @@ impl Router {
                 self.clients.announce(id);
                 Some(id)
             }
-            Sender::Driver(key) => self.routes.get(&key)?.id,
+            Sender::Driver(key) => self.routes.get(key)?.id,
             Sender::DriverAsClient(key) => {
-                let route = self.routes.get_mut(&key)?;
+                let route = self.routes.get_mut(key)?;
                 route.announced = true;
                 route.id
             }
@@ -143,7 +143,7 @@ impl Router {
     pub fn id_of(&self, from: Sender) -> Option<ClientId> {
         match from {
             Sender::Client(address) => self.clients.at(&address).map(|client| client.id),
-            Sender::Driver(key) | Sender::DriverAsClient(key) => self.routes.get(&key)?.id,
+            Sender::Driver(key) | Sender::DriverAsClient(key) => self.routes.get(key)?.id,
         }
     }
 
@@ -163,7 +163,7 @@ impl Router {
 
     /// The same for a driver that sends a request.
     pub(super) fn refuse_driver(&mut self, key: DriverKey, device: Device, message: &[u8]) {
-        if self.routes.get(&key).is_some_and(|route| route.announced) {
+        if self.routes.get(key).is_some_and(|route| route.announced) {
             let why = self.why_not(device);
             let answer = driver_died(syn_num(message), Some(why));
             let header = HeaderBytes::new(Some(device), None);
@@ -185,7 +185,7 @@ impl Router {
     ) {
         self.counters.drop(DropReason::AccessDenied);
         let ip = from.address.ip();
-        if let Some(times) = self.denials.happened(now) {
+        if let Some(times) = self.admission.denied(now) {
             let name = name_of(device);
             info!(client = %from.address, device = %name, times, "access denied by an [[access]] rule");
         }
@@ -229,8 +229,8 @@ impl Router {
         out: &mut Outbox,
     ) {
         let (long, short) = (driver_died(None, why.cloned()), driver_died(None, None));
-        if let Some(key) = self.running.get(&id).copied() {
-            if self.routes.get(&key).is_some_and(|route| route.announced) {
+        if let Some(key) = self.routes.of_id(id) {
+            if self.routes.get(key).is_some_and(|route| route.announced) {
                 let header = HeaderBytes::new(Some(device), None);
                 self.tell_driver(key, Lane::LifeCycle, header, &long);
             }
@@ -265,7 +265,7 @@ impl Router {
     /// Sends a driver a message of the mediator.
     fn tell_driver(&mut self, key: DriverKey, lane: Lane, header: HeaderBytes, message: &[u8]) {
         let running = |route: &super::Route| route.id.is_some();
-        if self.routes.get(&key).is_some_and(running) {
+        if self.routes.get(key).is_some_and(running) {
             self.push(key, lane, header, message);
         }
     }
@@ -273,7 +273,7 @@ impl Router {
     fn why_not(&self, device: Device) -> Unavailable {
         let absence = self
             .driver_of(device)
-            .and_then(|key| self.routes.get(&key)?.absence.clone());
+            .and_then(|key| self.routes.get(key)?.absence.clone());
         absence.unwrap_or_else(|| Unavailable {
             reason: Reason::NoSuchDevice.into(),
             message: Some(format!("no driver serves {device}")),

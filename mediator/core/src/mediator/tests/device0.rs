@@ -65,7 +65,7 @@ fn evicted_listeners_are_forgotten() {
     world.core.router.clients = crate::router::Clients::new(world.now, limit);
     for port in 1..1000 {
         world.send(local(port), Device::MEDIATOR, &plain(MsgType::Subscribe));
-        assert!(world.core.listeners.len() <= 2 * (10 + 1));
+        assert!(world.core.events.listeners() <= 2 * (10 + 1));
     }
     world.exits(DUMMY, 1);
     assert_eq!(world.events(local(999)), [Kind::DeviceDown]);

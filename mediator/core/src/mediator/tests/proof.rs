@@ -95,18 +95,24 @@ fn requests_that_wait_for_proof_are_bounded() {
         let from = ([192, 168, 1, 7], port).into();
         world.send(from, Device::MEDIATOR, &ask_for_drivers());
     }
-    assert_eq!(world.core.unproved.len(), limits::UNPROVED_REQUESTS);
+    assert_eq!(
+        world.core.unproved.requests().count(),
+        limits::UNPROVED_REQUESTS
+    );
     let mut long = ask_for_drivers();
     // An unknown field.
     long.extend([0xfa, 0x0f, 0xac, 0x02]);
     long.extend([0; 300]);
     world.send(remote(), Device::MEDIATOR, &long);
-    assert_eq!(world.core.unproved.len(), limits::UNPROVED_REQUESTS);
+    assert_eq!(
+        world.core.unproved.requests().count(),
+        limits::UNPROVED_REQUESTS
+    );
     assert!(
         world
             .core
             .unproved
-            .iter()
+            .requests()
             .all(|(from, _)| from.address != remote())
     );
 }
