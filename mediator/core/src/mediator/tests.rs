@@ -13,7 +13,7 @@ mod reload;
 mod trace;
 mod unreachable;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! Drivers are told once about lost clients, and clients about lost drivers.
 
 use super::*;
+use crate::access::Access;
 
 #[test]
 fn announced_users_are_told_once_that_a_driver_died() {
