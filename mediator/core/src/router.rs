@@ -287,7 +287,7 @@ impl Router {
         let may_be_mediator = self.admission.may_be_mediator(from.address);
         let known = match self.clients.heard(moment, &address, bytes.len()) {
             Some(client) => {
-                let rate = self.admission.rate_for(from.address);
+                let rate = self.admission.rate_for(from.address, may_be_mediator);
                 if rate.is_some_and(|rate| !client.datagrams.pass(moment, rate)) {
                     self.counters.drop(DropReason::RateLimited);
                     return None;

@@ -75,9 +75,10 @@ impl Admission {
         self.mediator_ports.contains(&from.port())
     }
 
-    /// How many datagrams a client may send; `None` for any number.
-    pub(super) fn rate_for(&self, from: SocketAddr) -> Option<Rate> {
-        if self.may_be_mediator(from) {
+    /// How many datagrams a client may send; `None` for any number. The result of
+    /// [`Admission::may_be_mediator`] is an argument, since the caller has it already.
+    pub(super) fn rate_for(&self, from: SocketAddr, may_be_mediator: bool) -> Option<Rate> {
+        if may_be_mediator {
             return Some(Rate::per_second(limits::MEDIATOR_PORT_DATAGRAMS_PER_SECOND));
         }
         (!from.ip().is_loopback()).then_some(self.rate)
