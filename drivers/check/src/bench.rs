@@ -1,6 +1,6 @@
 //! One run of a driver, started as the mediator starts it. IO.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
@@ -78,6 +78,10 @@ pub(crate) struct Bench {
     pub(crate) log: Vec<Logged>,
     /// Its requests to other devices.
     pub(crate) asked: Vec<(DriverHdr, Bytes)>,
+    /// Requests of this check without an answer so far.
+    unanswered: BTreeSet<u32>,
+    /// Requests of earlier checks that were not answered in time.
+    given_up: BTreeSet<u32>,
     closed: bool,
     /// The input exceeded its limit, and the rest is discarded.
     flooded: bool,
@@ -139,6 +143,8 @@ impl Bench {
             words,
             log: Vec::new(),
             asked: Vec::new(),
+            unanswered: BTreeSet::new(),
+            given_up: BTreeSet::new(),
             closed: false,
             flooded: false,
             device,
@@ -155,6 +161,8 @@ impl Bench {
         wait: Duration,
     ) -> Result<(), Trouble> {
         let bytes = frame(header, message);
+        let number = DriverMsg::decode(message).ok().and_then(|it| it.syn_num);
+        self.unanswered.extend(number);
         self.note(Logged::Sent(bytes.clone()));
         self.write(&bytes, wait)
     }
@@ -215,7 +223,7 @@ impl Bench {
 
     /// The next frame for a client, or an answer to the mediator; `None` on a
     /// timeout. Records and answers requests to other devices, and skips reports of
-    /// the driver about itself.
+    /// the driver about itself and late answers to earlier checks.
     pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, Trouble> {
         let deadline = Instant::now() + wait;
         loop {
@@ -229,6 +237,9 @@ impl Bench {
                 }
                 if names_half_a_device(&packet) {
                     self.note_request(packet);
+                    continue;
+                }
+                if self.is_late_answer(&packet) {
                     continue;
                 }
                 self.note(Logged::Received(bytes));
@@ -328,9 +339,20 @@ impl Bench {
     pub(crate) fn begin(&mut self) {
         self.log.clear();
         self.recent.clear();
+        self.given_up.append(&mut self.unanswered);
         if let Ok(mut words) = self.words.lock() {
             words.clear();
         }
+    }
+
+    /// Whether it answers a request of an earlier check, as a driver does that was slow then.
+    fn is_late_answer(&mut self, packet: &Packet) -> bool {
+        let message = DriverMsg::decode(packet.message.clone()).ok();
+        let Some(number) = message.and_then(|message| message.ack_num) else {
+            return false;
+        };
+        self.unanswered.remove(&number);
+        self.given_up.contains(&number)
     }
 
     /// Logs a frame, and keeps only the last ones.

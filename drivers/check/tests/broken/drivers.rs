@@ -39,6 +39,16 @@ fn a_driver_without_mistakes_passes_everything() {
     assert_eq!(report.checks.len(), amber_check::list().count());
 }
 
+/// An answer that comes after its check belongs to no other check.
+#[test]
+fn a_driver_that_starts_slowly_is_no_mistake() {
+    let report = report("slow-start", &["start", "ping"], Duration::from_secs(1));
+    for check in &report.checks {
+        let explained = check.line() + &check.explanation();
+        assert_eq!(check.outcome, Outcome::Pass, "{explained}");
+    }
+}
+
 /// The mistake, the check that finds it, and words of its diagnosis.
 #[track_caller]
 fn fails(mistake: &str, check: &str, words: &[&str]) {
