@@ -180,7 +180,9 @@ impl Language {
         self.in_environment(&mut command);
         let mediator = Mediator::run(command);
         mediator.wait_for_line("up driver=dummy:0");
-        let output = mediator.amber(&["call", "dummy", "status"]).output();
+        let output = mediator
+            .amber(&["call", "dummy", "status", "--timeout", PATIENCE])
+            .output();
         let output = output.unwrap();
         assert!(output.status.success(), "{output:?}");
 
