@@ -26,8 +26,8 @@ mod map_pose;
 mod outline;
 mod walls;
 
+pub use amber_values::MapPose;
 pub use geometry::{Point, Pose, Segment, wrap};
 pub use map::{Map, MapError};
-pub use map_pose::MapPose;
 pub use outline::Outline;
 pub use walls::Walls;

@@ -7,10 +7,10 @@
 
 use std::f64::consts::FRAC_PI_2;
 
+use amber_values::MapPose;
 use serde::Deserialize;
 
 use crate::geometry::{Point, Pose, Segment};
-use crate::map_pose::MapPose;
 
 /// The flat included in the program.
 const FLAT: &str = include_str!("../maps/flat.roson");

@@ -1,30 +1,8 @@
-//! Poses in the map frame. PURE.
+//! Poses in the map frame, and in the plane. PURE.
+
+use amber_values::MapPose;
 
 use crate::geometry::{Pose, wrap};
-
-/// A pose in the map frame, which files, messages and the command line use: x to the right,
-/// **y down**, angles clockwise from x.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct MapPose {
-    /// To the right, in metres.
-    pub x_m: f64,
-    /// Down, in metres.
-    pub y_m: f64,
-    /// The heading in radians, clockwise from x.
-    pub heading_rad: f64,
-}
-
-impl MapPose {
-    /// Creates a pose from metres and radians.
-    #[must_use]
-    pub const fn new(x_m: f64, y_m: f64, heading_rad: f64) -> Self {
-        Self {
-            x_m,
-            y_m,
-            heading_rad,
-        }
-    }
-}
 
 impl From<MapPose> for Pose {
     fn from(pose: MapPose) -> Self {

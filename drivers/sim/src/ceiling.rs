@@ -147,6 +147,7 @@ impl Ceiling {
                 x_m,
                 y_m,
                 heading_rad,
+                ..
             } = marker.pose.into();
             let heading_deg = heading_rad.to_degrees();
             let id = marker.id;

@@ -365,6 +365,7 @@ impl Simulator {
             x_m,
             y_m,
             heading_rad,
+            ..
         } = world.pose().into();
         let [front_left, front_right, rear_left, rear_right] =
             world.wheel_speeds().map(|speed| speed * 1000.0);

@@ -3,14 +3,32 @@
 //! One file per value. Field names end with their units. `amber_client` re-exports all of them, so
 //! clients do not need this crate.
 //!
-//! Conversions from messages are `From` if each message has a meaning, and `TryFrom` otherwise. The
-//! whole crate is PURE.
+//! Conversions from messages are `From` if each message has a meaning, and `TryFrom` otherwise.
+//! Messages whose lists are the columns of a table convert by [`Row`]. The whole crate is PURE.
 
 pub mod scan;
 
+mod attitude;
+mod finding;
+mod imu_reading;
+mod map_pose;
 mod marker_pose;
+mod row;
+mod sensors;
+mod target;
+mod trajectory_point;
+mod vector;
 mod wheel_speeds;
 
+pub use attitude::Attitude;
+pub use finding::Finding;
+pub use imu_reading::ImuReading;
+pub use map_pose::MapPose;
 pub use marker_pose::MarkerPose;
+pub use row::{Row, UnequalColumns};
 pub use scan::{Point, Scan, ScanError};
+pub use sensors::{Sensors, UnknownSensor};
+pub use target::Target;
+pub use trajectory_point::TrajectoryPoint;
+pub use vector::Vector;
 pub use wheel_speeds::WheelSpeeds;

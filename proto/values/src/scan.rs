@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime};
 
-use amber_proto::hokuyo;
+use amber_proto::{collision_avoidance, hokuyo};
 
 /// The distances that are distances, in mm. 0 means that nothing is within
 /// range, the other ones below are codes for what went wrong (too near, a weak
@@ -154,6 +154,23 @@ impl From<&Scan> for hokuyo::Scan {
     }
 }
 
+/// Without a timestamp: the message has none.
+impl TryFrom<collision_avoidance::Scan> for Scan {
+    type Error = ScanError;
+
+    fn try_from(scan: collision_avoidance::Scan) -> Result<Self, ScanError> {
+        Self::new(&scan.angles, &scan.distances, None)
+    }
+}
+
+/// Only the points.
+impl From<&Scan> for collision_avoidance::Scan {
+    fn from(scan: &Scan) -> Self {
+        let hokuyo::Scan { angles, distances } = scan.into();
+        Self { angles, distances }
+    }
+}
+
 impl Point {
     /// Whether the distance is valid.
     pub fn is_valid(&self) -> bool {
@@ -251,6 +268,10 @@ mod tests {
             ..hokuyo::DriverMsg::default()
         };
         assert_eq!(Scan::try_from(&message), Ok(scan));
+
+        let scan = Scan::new(&[-90.0, 0.5], &[392, 0], None).unwrap();
+        let message = collision_avoidance::Scan::from(&scan);
+        assert_eq!(Scan::try_from(message), Ok(scan));
     }
 
     #[test]

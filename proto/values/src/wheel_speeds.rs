@@ -1,6 +1,6 @@
 //! The speeds of four wheels. PURE.
 
-use amber_proto::roboclaw::MotorsSpeed;
+use amber_proto::{collision_avoidance, roboclaw};
 
 /// One speed per wheel in mm/s, positive = forward.
 ///
@@ -58,31 +58,40 @@ impl WheelSpeeds {
     }
 }
 
-impl From<WheelSpeeds> for MotorsSpeed {
-    fn from(speeds: WheelSpeeds) -> Self {
-        Self {
-            front_left_speed: Some(speeds.front_left_mm_s),
-            front_right_speed: Some(speeds.front_right_mm_s),
-            rear_left_speed: Some(speeds.rear_left_mm_s),
-            rear_right_speed: Some(speeds.rear_right_mm_s),
+/// Two devices have a message of their own with the same fields.
+macro_rules! wheel_speeds {
+    ($message:ty) => {
+        impl From<WheelSpeeds> for $message {
+            fn from(speeds: WheelSpeeds) -> Self {
+                Self {
+                    front_left_speed: Some(speeds.front_left_mm_s),
+                    front_right_speed: Some(speeds.front_right_mm_s),
+                    rear_left_speed: Some(speeds.rear_left_mm_s),
+                    rear_right_speed: Some(speeds.rear_right_mm_s),
+                }
+            }
         }
-    }
+
+        /// A speed that is missing is 0.
+        impl From<$message> for WheelSpeeds {
+            fn from(speeds: $message) -> Self {
+                Self {
+                    front_left_mm_s: speeds.front_left_speed.unwrap_or(0),
+                    front_right_mm_s: speeds.front_right_speed.unwrap_or(0),
+                    rear_left_mm_s: speeds.rear_left_speed.unwrap_or(0),
+                    rear_right_mm_s: speeds.rear_right_speed.unwrap_or(0),
+                }
+            }
+        }
+    };
 }
 
-/// A speed that is missing is 0.
-impl From<MotorsSpeed> for WheelSpeeds {
-    fn from(speeds: MotorsSpeed) -> Self {
-        Self {
-            front_left_mm_s: speeds.front_left_speed.unwrap_or(0),
-            front_right_mm_s: speeds.front_right_speed.unwrap_or(0),
-            rear_left_mm_s: speeds.rear_left_speed.unwrap_or(0),
-            rear_right_mm_s: speeds.rear_right_speed.unwrap_or(0),
-        }
-    }
-}
+wheel_speeds!(roboclaw::MotorsSpeed);
+wheel_speeds!(collision_avoidance::MotorsSpeed);
 
 #[cfg(test)]
 mod tests {
+    use amber_proto::roboclaw::MotorsSpeed;
     use proptest::prelude::*;
 
     use super::*;

@@ -171,6 +171,7 @@ fn error(bench: &Bench, time: Duration, fix: &Fix) -> (f64, f64) {
         x_m,
         y_m,
         heading_rad,
+        ..
     } = bench.robot.world().pose_at(time).into();
     let MarkerPose {
         x_cm,
