@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::mediator;
+
 /// The type of a device; see [`DeviceType::NAMES`] for those with a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceType(pub i32);
@@ -48,6 +50,21 @@ impl Device {
             device_type,
             id: DeviceId(id),
         }
+    }
+}
+
+impl From<Device> for mediator::Device {
+    fn from(device: Device) -> Self {
+        Self {
+            r#type: device.device_type.0,
+            id: device.id.0,
+        }
+    }
+}
+
+impl From<mediator::Device> for Device {
+    fn from(device: mediator::Device) -> Self {
+        Self::new(DeviceType(device.r#type), device.id)
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) struct Seen {
 /// Drives around until the client ends. After dropping this, stop the wheels.
 pub(crate) async fn wander(client: &Client, seen: &mut Seen) -> Result<()> {
     let (wheels, laser) = (client.roboclaw(0), client.hokuyo(0));
-    let mut scans = laser.subscribe().await?;
+    let mut scans = laser.scans().await?;
     let mut mood = Mood::Ahead;
     loop {
         match timeout(BLIND, scans.next()).await {

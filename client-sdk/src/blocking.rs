@@ -6,7 +6,7 @@
 //! let client = amber_client::blocking::Client::connect("127.0.0.1")?;
 //! let dummy = client.dummy(0);
 //! dummy.message("hello")?;
-//! for update in dummy.subscribe()?.take(10) {
+//! for update in dummy.messages()?.take(10) {
 //!     println!("{}", update.message);
 //! }
 //! client.close();
@@ -24,16 +24,16 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use amber_proto::mediator::{ClientInfo, Driver, Event, Statistics};
 use amber_proto::{Device, DeviceMessage};
 use bytes::Bytes;
 use tokio::runtime::{Builder, Handle};
 
 use crate::client::{self, Announcement};
 use crate::error::{Error, Result};
-use crate::proxy::{self, DummyStatus, Finding, ImuReading, Pose, Sensors, WheelSpeeds};
-use crate::scan::Scan;
+use crate::proxy;
 use crate::subscription::{self, Update};
+
+pub use crate::proxy::blocking::*;
 
 /// A connection to a mediator: a cheap handle that can be cloned.
 ///
@@ -49,55 +49,6 @@ pub struct Client {
 #[derive(Clone, Debug)]
 pub struct Proxy {
     proxy: proxy::Proxy,
-    runtime: Handle,
-}
-
-/// A dummy device.
-#[derive(Clone, Debug)]
-pub struct Dummy {
-    dummy: proxy::Dummy,
-    runtime: Handle,
-}
-
-/// An accelerometer, a gyroscope and a magnetometer.
-#[derive(Clone, Debug)]
-pub struct NineDof {
-    ninedof: proxy::NineDof,
-    runtime: Handle,
-}
-
-/// Four driven wheels.
-#[derive(Clone, Debug)]
-pub struct Roboclaw {
-    roboclaw: proxy::Roboclaw,
-    runtime: Handle,
-}
-
-/// A laser scanner.
-#[derive(Clone, Debug)]
-pub struct Hokuyo {
-    hokuyo: proxy::Hokuyo,
-    runtime: Handle,
-}
-
-/// Positioning by markers on the ceiling.
-#[derive(Clone, Debug)]
-pub struct Stargazer {
-    stargazer: proxy::Stargazer,
-    runtime: Handle,
-}
-
-/// Hobby servos.
-#[derive(Clone, Debug)]
-pub struct Maestro {
-    maestro: proxy::Maestro,
-    runtime: Handle,
-}
-
-/// The mediator itself.
-#[derive(Clone, Debug)]
-pub struct Mediator {
-    mediator: proxy::Mediator,
     runtime: Handle,
 }
 
@@ -165,62 +116,6 @@ impl Client {
         }
     }
 
-    /// The dummy device with this id.
-    pub fn dummy(&self, id: i32) -> Dummy {
-        Dummy {
-            dummy: self.client.dummy(id),
-            runtime: self.runtime.clone(),
-        }
-    }
-
-    /// The accelerometer, gyroscope and magnetometer with this id.
-    pub fn ninedof(&self, id: i32) -> NineDof {
-        NineDof {
-            ninedof: self.client.ninedof(id),
-            runtime: self.runtime.clone(),
-        }
-    }
-
-    /// The four driven wheels with this id.
-    pub fn roboclaw(&self, id: i32) -> Roboclaw {
-        Roboclaw {
-            roboclaw: self.client.roboclaw(id),
-            runtime: self.runtime.clone(),
-        }
-    }
-
-    /// The laser scanner with this id.
-    pub fn hokuyo(&self, id: i32) -> Hokuyo {
-        Hokuyo {
-            hokuyo: self.client.hokuyo(id),
-            runtime: self.runtime.clone(),
-        }
-    }
-
-    /// The ceiling-marker positioning system with this id.
-    pub fn stargazer(&self, id: i32) -> Stargazer {
-        Stargazer {
-            stargazer: self.client.stargazer(id),
-            runtime: self.runtime.clone(),
-        }
-    }
-
-    /// The servos with this id.
-    pub fn maestro(&self, id: i32) -> Maestro {
-        Maestro {
-            maestro: self.client.maestro(id),
-            runtime: self.runtime.clone(),
-        }
-    }
-
-    /// The mediator itself.
-    pub fn mediator(&self) -> Mediator {
-        Mediator {
-            mediator: self.client.mediator(),
-            runtime: self.runtime.clone(),
-        }
-    }
-
     /// Returns the same client with another deadline for everything made from
     /// it.
     pub fn with_deadline(self, deadline: Duration) -> Self {
@@ -243,6 +138,23 @@ impl Client {
 }
 
 impl Proxy {
+    /// The address of this device.
+    pub fn address(&self) -> Device {
+        self.proxy.address()
+    }
+
+    /// Like [`crate::Proxy::with_deadline`].
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self {
+            proxy: self.proxy.with_deadline(deadline),
+            runtime: self.runtime,
+        }
+    }
+
+    pub(crate) fn into_parts(self) -> (proxy::Proxy, Handle) {
+        (self.proxy, self.runtime)
+    }
+
     /// Like [`crate::Proxy::request`].
     ///
     /// # Errors
@@ -292,6 +204,18 @@ impl Proxy {
         Ok(Subscription::new(subscription, &self.runtime))
     }
 
+    /// Like [`crate::Proxy::subscribe_with`].
+    ///
+    /// # Errors
+    /// The same errors.
+    pub fn subscribe_with<M: DeviceMessage + 'static>(
+        &self,
+        parameters: M,
+    ) -> Result<Subscription<M>> {
+        let subscription = (self.runtime).block_on(self.proxy.subscribe_with(parameters))?;
+        Ok(Subscription::new(subscription, &self.runtime))
+    }
+
     /// Like [`crate::Proxy::subscribe_raw`].
     ///
     /// # Errors
@@ -302,314 +226,8 @@ impl Proxy {
     }
 }
 
-impl Dummy {
-    /// Like [`crate::Dummy::enable`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn enable(&self, enable: bool) -> Result<()> {
-        self.runtime.block_on(self.dummy.enable(enable))
-    }
-
-    /// Like [`crate::Dummy::message`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn message(&self, text: impl Into<String>) -> Result<()> {
-        self.runtime.block_on(self.dummy.message(text))
-    }
-
-    /// Like [`crate::Dummy::status`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn status(&self) -> Result<DummyStatus> {
-        self.runtime.block_on(self.dummy.status())
-    }
-
-    /// Like [`crate::Dummy::subscribe`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn subscribe(&self) -> Result<Subscription<String>> {
-        let subscription = self.runtime.block_on(self.dummy.subscribe())?;
-        Ok(Subscription::new(subscription, &self.runtime))
-    }
-}
-
-impl NineDof {
-    /// The same device with another deadline.
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Self {
-            ninedof: self.ninedof.with_deadline(deadline),
-            runtime: self.runtime,
-        }
-    }
-
-    /// Like [`crate::NineDof::data`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn data(&self, sensors: Sensors) -> Result<ImuReading> {
-        self.runtime.block_on(self.ninedof.data(sensors))
-    }
-
-    /// Like [`crate::NineDof::subscribe`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn subscribe(
-        &self,
-        period: Duration,
-        sensors: Sensors,
-    ) -> Result<Subscription<ImuReading>> {
-        let subscription = (self.runtime).block_on(self.ninedof.subscribe(period, sensors))?;
-        Ok(Subscription::new(subscription, &self.runtime))
-    }
-
-    /// Like [`crate::NineDof::self_test`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn self_test(&self) -> Result<Vec<Finding>> {
-        self.runtime.block_on(self.ninedof.self_test())
-    }
-
-    /// Like [`crate::NineDof::calibrate_gyroscope`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn calibrate_gyroscope(&self, time: Duration) -> Result<Vec<Finding>> {
-        (self.runtime).block_on(self.ninedof.calibrate_gyroscope(time))
-    }
-
-    /// Like [`crate::NineDof::calibrate_magnetometer`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn calibrate_magnetometer(&self, time: Duration) -> Result<Vec<Finding>> {
-        (self.runtime).block_on(self.ninedof.calibrate_magnetometer(time))
-    }
-}
-
-impl Stargazer {
-    /// The same device with another deadline.
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Self {
-            stargazer: self.stargazer.with_deadline(deadline),
-            runtime: self.runtime,
-        }
-    }
-
-    /// Like [`crate::Stargazer::pose`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn pose(&self) -> Result<Option<Pose>> {
-        self.runtime.block_on(self.stargazer.pose())
-    }
-
-    /// Like [`crate::Stargazer::subscribe`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn subscribe(&self, period: Option<Duration>) -> Result<Subscription<Pose>> {
-        let subscription = self.runtime.block_on(self.stargazer.subscribe(period))?;
-        Ok(Subscription::new(subscription, &self.runtime))
-    }
-}
-
-impl Maestro {
-    /// The same device with another deadline.
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Self {
-            maestro: self.maestro.with_deadline(deadline),
-            runtime: self.runtime,
-        }
-    }
-
-    /// Like [`crate::Maestro::set_angle`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn set_angle(&self, servo: u32, angle_deg: i32) -> Result<()> {
-        self.runtime
-            .block_on(self.maestro.set_angle(servo, angle_deg))
-    }
-
-    /// Like [`crate::Maestro::set_same_angle`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn set_same_angle(&self, servos: &[u32], angle_deg: i32) -> Result<()> {
-        self.runtime
-            .block_on(self.maestro.set_same_angle(servos, angle_deg))
-    }
-
-    /// Like [`crate::Maestro::set_angles`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn set_angles(&self, servos_and_angles_deg: &[(u32, i32)]) -> Result<()> {
-        self.runtime
-            .block_on(self.maestro.set_angles(servos_and_angles_deg))
-    }
-
-    /// Like [`crate::Maestro::set_speed`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn set_speed(&self, servo: u32, speed: i32) -> Result<()> {
-        self.runtime.block_on(self.maestro.set_speed(servo, speed))
-    }
-}
-
-impl Roboclaw {
-    /// The same device with another deadline.
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Self {
-            roboclaw: self.roboclaw.with_deadline(deadline),
-            runtime: self.runtime,
-        }
-    }
-
-    /// Like [`crate::Roboclaw::drive`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn drive(&self, speeds: WheelSpeeds) -> Result<()> {
-        self.runtime.block_on(self.roboclaw.drive(speeds))
-    }
-
-    /// Like [`crate::Roboclaw::stop`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn stop(&self) -> Result<()> {
-        self.runtime.block_on(self.roboclaw.stop())
-    }
-
-    /// Like [`crate::Roboclaw::speeds`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn speeds(&self) -> Result<WheelSpeeds> {
-        self.runtime.block_on(self.roboclaw.speeds())
-    }
-}
-
-impl Hokuyo {
-    /// The same device with another deadline.
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Self {
-            hokuyo: self.hokuyo.with_deadline(deadline),
-            runtime: self.runtime,
-        }
-    }
-
-    /// Like [`crate::Hokuyo::scan`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn scan(&self) -> Result<Scan> {
-        self.runtime.block_on(self.hokuyo.scan())
-    }
-
-    /// Like [`crate::Hokuyo::subscribe`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn subscribe(&self) -> Result<Subscription<Scan>> {
-        let subscription = self.runtime.block_on(self.hokuyo.subscribe())?;
-        Ok(Subscription::new(subscription, &self.runtime))
-    }
-}
-
-impl Mediator {
-    /// Like [`crate::Mediator::ping`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn ping(&self) -> Result<Duration> {
-        self.runtime.block_on(self.mediator.ping())
-    }
-
-    /// Like [`crate::Mediator::drivers`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn drivers(&self) -> Result<Vec<Driver>> {
-        self.runtime.block_on(self.mediator.drivers())
-    }
-
-    /// Like [`crate::Mediator::driver`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn driver(&self, device: Device) -> Result<Driver> {
-        self.runtime.block_on(self.mediator.driver(device))
-    }
-
-    /// Like [`crate::Mediator::clients`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn clients(&self) -> Result<Vec<ClientInfo>> {
-        self.runtime.block_on(self.mediator.clients())
-    }
-
-    /// Like [`crate::Mediator::statistics`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn statistics(&self) -> Result<Statistics> {
-        self.runtime.block_on(self.mediator.statistics())
-    }
-
-    /// Like [`crate::Mediator::start`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn start(&self, device: Device) -> Result<String> {
-        self.runtime.block_on(self.mediator.start(device))
-    }
-
-    /// Like [`crate::Mediator::stop`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn stop(&self, device: Device) -> Result<String> {
-        self.runtime.block_on(self.mediator.stop(device))
-    }
-
-    /// Like [`crate::Mediator::restart`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn restart(&self, device: Device) -> Result<String> {
-        self.runtime.block_on(self.mediator.restart(device))
-    }
-
-    /// Like [`crate::Mediator::reload`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn reload(&self) -> Result<String> {
-        self.runtime.block_on(self.mediator.reload())
-    }
-
-    /// Like [`crate::Mediator::events`].
-    ///
-    /// # Errors
-    /// The same errors.
-    pub fn events(&self) -> Result<Subscription<Event>> {
-        let subscription = self.runtime.block_on(self.mediator.events())?;
-        Ok(Subscription::new(subscription, &self.runtime))
-    }
-}
-
 impl<T> Subscription<T> {
-    fn new(subscription: subscription::Subscription<T>, runtime: &Handle) -> Self {
+    pub(crate) fn new(subscription: subscription::Subscription<T>, runtime: &Handle) -> Self {
         Self {
             subscription,
             runtime: runtime.clone(),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use amber_proto::Device;
 use amber_proto::limits::MAX_PART;
-use amber_proto::{Device, DeviceType};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -17,7 +17,7 @@ use crate::address::{InvalidAddress, MediatorAddress};
 use crate::dispatch::{Cancellation, Dispatch, Order, Status};
 use crate::error::{Error, Result};
 use crate::pending::CallId;
-use crate::proxy::{Dummy, Hokuyo, Maestro, Mediator, NineDof, Proxy, Roboclaw, Stargazer};
+use crate::proxy::Proxy;
 use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::{ListenerId, Terms};
 use crate::transport::{Transport, UdpTransport};
@@ -121,41 +121,6 @@ impl Client {
     /// The device with this address, for your own messages.
     pub fn device(&self, device: Device) -> Proxy {
         Proxy::new(self.clone(), device)
-    }
-
-    /// The mediator itself.
-    pub fn mediator(&self) -> Mediator {
-        Mediator::new(self.device(Device::MEDIATOR))
-    }
-
-    /// The dummy device with this id.
-    pub fn dummy(&self, id: i32) -> Dummy {
-        Dummy::new(self.device(Device::new(DeviceType::DUMMY, id)))
-    }
-
-    /// The accelerometer, gyroscope and magnetometer with this id.
-    pub fn ninedof(&self, id: i32) -> NineDof {
-        NineDof::new(self.device(Device::new(DeviceType::NINEDOF, id)))
-    }
-
-    /// The four driven wheels with this id.
-    pub fn roboclaw(&self, id: i32) -> Roboclaw {
-        Roboclaw::new(self.device(Device::new(DeviceType::ROBOCLAW, id)))
-    }
-
-    /// The laser scanner with this id.
-    pub fn hokuyo(&self, id: i32) -> Hokuyo {
-        Hokuyo::new(self.device(Device::new(DeviceType::HOKUYO, id)))
-    }
-
-    /// The ceiling-marker positioning system with this id.
-    pub fn stargazer(&self, id: i32) -> Stargazer {
-        Stargazer::new(self.device(Device::new(DeviceType::STARGAZER, id)))
-    }
-
-    /// The servos with this id.
-    pub fn maestro(&self, id: i32) -> Maestro {
-        Maestro::new(self.device(Device::new(DeviceType::MAESTRO, id)))
     }
 
     /// Returns the same client with another deadline for everything made from

@@ -16,7 +16,7 @@
 //! dummy.message("hello").await?;
 //! assert_eq!(dummy.status().await?.message, "hello");
 //!
-//! let mut updates = dummy.subscribe().await?;
+//! let mut updates = dummy.messages().await?;
 //! while let Some(update) = updates.next().await {
 //!     println!("{} ({} missed)", update.message, update.missed);
 //! }
@@ -38,7 +38,8 @@
 //!   or the mediator, and reports what you missed.
 //! - **Dropping.** Dropping a future cancels its request if it is not sent yet.
 //!   Dropping a subscription unsubscribes. Neither blocks.
-//! - **Your own devices** work like the built-in ones: [`Client::device`] takes
+//! - **Your own devices** work like the built-in ones: [`include_client!`] has a typed
+//!   client for each device that your `.proto` file describes. [`Client::device`] takes
 //!   raw bytes or any message that implements [`proto::DeviceMessage`].
 //! - **Without async**: [`blocking`].
 //!
@@ -49,11 +50,16 @@
 //! has no sockets, files, clocks or tasks, and gets the time as an argument. IO
 //! code talks to the outside.
 
+// Generated code has the paths of a program that uses this crate.
+extern crate self as amber_client;
+
 pub mod address;
 pub mod blocking;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod error;
+#[doc(hidden)]
+pub mod generated;
 #[cfg(feature = "picture")]
 pub mod picture;
 pub mod proxy;
@@ -84,11 +90,35 @@ pub mod simulation {
 
 pub use address::MediatorAddress;
 pub use amber_proto as proto;
+pub use amber_values as values;
 pub use amber_values::scan::{self, Point, Scan, ScanError};
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};
 pub use proxy::{
-    Attitude, Dummy, DummyStatus, Finding, Hokuyo, ImuReading, Maestro, Mediator, NineDof, Pose,
-    Proxy, Roboclaw, Sensors, Stargazer, Vector, WheelSpeeds,
+    Attitude, CollisionAvoidance, DriveToPoint, Dummy, DummyStatus, Finding, Hokuyo, ImuReading,
+    LocationService, Maestro, MapPose, Mediator, NineDof, PidFollowTrajectory, Pose, Proxy,
+    Roboclaw, Sensors, Stargazer, Target, TrajectoryPoint, Vector, WheelSpeeds,
 };
 pub use subscription::{Event, Interruption, Subscription, Update};
+
+/// Includes the clients of your own devices: those of the package that `amber_build::compile`
+/// generated in `build.rs`. It belongs into the module of their messages. The program must depend
+/// on `amber-client` and `amber-proto`.
+///
+/// ```ignore
+/// mod lamp {
+///     amber_proto::include_messages!("lamp");
+///     amber_client::include_client!("lamp");
+/// }
+///
+/// let lamp = lamp::Lamp::of(&client, 0);
+/// lamp.set_brightness(40).await?;
+/// ```
+///
+/// The module `blocking` in it has the same clients for programs without async.
+#[macro_export]
+macro_rules! include_client {
+    ($package:literal) => {
+        include!(concat!(env!("OUT_DIR"), "/", $package, ".client.rs"));
+    };
+}

@@ -1,4 +1,7 @@
 //! Devices as seen from a program: one typed proxy per kind, over any transport. IO.
+//!
+//! The typed proxies are generated from the descriptions in the `.proto` files. For your own
+//! device, `amber_build::compile` and [`include_client!`](crate::include_client) do the same.
 
 use std::time::{Duration, Instant};
 
@@ -11,33 +14,36 @@ use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::Terms;
 use crate::wire::Envelope;
 
-pub(crate) mod dummy;
-pub(crate) mod hokuyo;
-pub(crate) mod maestro;
+mod extras;
 mod mediator;
-pub(crate) mod ninedof;
-pub(crate) mod roboclaw;
-pub(crate) mod stargazer;
+#[cfg(feature = "cli")]
+mod questions;
+#[cfg(test)]
+mod tests;
 
-pub use amber_values::{MarkerPose as Pose, WheelSpeeds};
-pub use dummy::{Dummy, DummyStatus};
-pub use hokuyo::Hokuyo;
-pub use maestro::Maestro;
-pub use mediator::Mediator;
-pub use ninedof::{Attitude, Finding, ImuReading, NineDof, Sensors, Vector};
-pub use roboclaw::Roboclaw;
-pub use stargazer::Stargazer;
+#[cfg(feature = "cli")]
+pub(crate) use questions::{dummy, hokuyo, maestro, ninedof, roboclaw, stargazer};
+
+pub use amber_values::{
+    Attitude, Finding, ImuReading, MapPose, MarkerPose as Pose, Sensors, Target, TrajectoryPoint,
+    Vector, WheelSpeeds,
+};
+
+// One client per device, and `blocking` with the same without async.
+include!(concat!(env!("OUT_DIR"), "/clients.rs"));
 
 /// Any device, for your own messages. The typed proxies are built on this.
 ///
 /// `M` is a `DriverMsg` with the device's extensions, such as
-/// [`amber_proto::dummy::DriverMsg`]; for a device of your own implement
-/// [`DeviceMessage`], or use the methods that take raw bytes.
+/// [`amber_proto::dummy::DriverMsg`]. For a device of your own, `amber_build` generates it, or use
+/// the methods that take raw bytes.
 #[derive(Clone, Debug)]
 pub struct Proxy {
     client: Client,
     device: Device,
     deadline: Duration,
+    /// Whether the caller has set the deadline of this proxy, and not only that of the client.
+    has_own_deadline: bool,
 }
 
 impl Proxy {
@@ -47,12 +53,15 @@ impl Proxy {
             client,
             device,
             deadline,
+            has_own_deadline: false,
         }
     }
 
-    /// The same device with another deadline.
+    /// The same device with another deadline for all requests, also for those that
+    /// have one of their own.
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
+        self.has_own_deadline = true;
         self
     }
 
@@ -70,17 +79,29 @@ impl Proxy {
     /// # Errors
     /// There is no answer within the deadline, or the mediator reports that
     /// none will come.
-    pub async fn request<M: DeviceMessage>(&self, mut request: M) -> Result<M> {
+    pub async fn request<M: DeviceMessage>(&self, request: M) -> Result<M> {
+        self.request_within(request, None).await
+    }
+
+    /// Like [`Proxy::request`], for a request that may need a longer time. A deadline of this proxy
+    /// itself counts in any case.
+    pub(crate) async fn request_within<M: DeviceMessage>(
+        &self,
+        mut request: M,
+        wait: Option<Duration>,
+    ) -> Result<M> {
         let device = self.device;
+        let deadline = match wait {
+            Some(wait) if !self.has_own_deadline => wait.max(self.deadline),
+            _ => self.deadline,
+        };
         if request.kind().is_none() {
             request.set_kind(MsgType::Data);
         }
         request.set_syn(None);
-        let answer = self.request_raw(request.encode_to_vec().into()).await?;
-        M::decode(answer).map_err(|error| Error::BadAnswer {
-            device,
-            message: error.to_string(),
-        })
+        let request = request.encode_to_vec().into();
+        let answer = self.client.call(device, request, deadline).await?;
+        M::decode(answer).map_err(|error| self.bad_answer(error.to_string()))
     }
 
     /// Like [`Proxy::request`], with an encoded `DriverMsg`; synNum is appended.

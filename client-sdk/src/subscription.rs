@@ -45,7 +45,7 @@ pub struct Subscription<T> {
 }
 
 /// Decodes bytes; `None` if the message is about something else.
-pub(crate) type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
+pub type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
 
 /// A message and what was lost before it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -24,7 +24,7 @@ fn poses_are_true_within_20_mm_and_1_degree_along_a_drive() {
     let (demo, folder) = ready();
     let client = Client::connect(demo.address).unwrap();
     let (wheels, stargazer) = (client.roboclaw(0), client.stargazer(0));
-    let mut fixes = stargazer.subscribe(None).unwrap();
+    let mut fixes = stargazer.poses(None).unwrap();
     for (left, right) in [(300, 300), (200, -200), (250, 150), (-300, -300)] {
         let begin = state(&folder);
         // The number of fixes per second controls the loop.

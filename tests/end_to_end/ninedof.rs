@@ -32,7 +32,7 @@ fn turn_rate_and_gravity_are_correct_within_2_percent() {
     let client = Client::connect(demo.address).unwrap();
     let ninedof = client.ninedof(0);
     let period = Duration::from_millis(20);
-    let mut readings = ninedof.subscribe(period, Sensors::ALL).unwrap();
+    let mut readings = ninedof.readings(period, Sensors::ALL).unwrap();
     let wheels = client.roboclaw(0);
     let turn = || wheels.drive(WheelSpeeds::sides(-200, 200)).unwrap();
     let begin = Instant::now();

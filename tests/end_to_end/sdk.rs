@@ -43,7 +43,7 @@ fn a_subscription_resumes_after_a_restart() {
     let mediator = Mediator::start(&[DUMMY]);
     run(async {
         let client = Client::connect(mediator.address).await.unwrap();
-        let mut updates = client.dummy(0).subscribe().await.unwrap();
+        let mut updates = client.dummy(0).messages().await.unwrap();
         updates.next().await.unwrap();
         signal(mediator.describe("dummy:0").pid(), Signal::SIGKILL);
         let mut interrupted = false;
@@ -66,7 +66,7 @@ fn an_evicted_client_is_served_again() {
     );
     run(async {
         let client = Client::connect(mediator.address).await.unwrap();
-        let mut updates = client.dummy(0).subscribe().await.unwrap();
+        let mut updates = client.dummy(0).messages().await.unwrap();
         updates.next().await.unwrap();
         let forgotten = Event::Interrupted(Interruption::Forgotten);
         loop {
@@ -88,7 +88,7 @@ fn a_client_that_leaves_is_forgotten_everywhere() {
     let frames = || mediator.describe("dummy:0").counters.unwrap().frames_out();
     run(async {
         let client = Client::connect(mediator.address).await.unwrap();
-        let mut updates = client.dummy(0).subscribe().await.unwrap();
+        let mut updates = client.dummy(0).messages().await.unwrap();
         updates.next().await.unwrap();
         client.close().await;
     });
@@ -108,7 +108,7 @@ fn the_blocking_facade() {
     let dummy = client.dummy(0);
     dummy.message("hello").unwrap();
     assert_eq!(dummy.status().unwrap().message, "hello");
-    let updates = dummy.subscribe().unwrap();
+    let updates = dummy.messages().unwrap();
     assert_eq!(updates.take(3).count(), 3);
     let drivers = client.mediator().drivers().unwrap();
     assert_eq!(drivers.len(), 1);

@@ -46,6 +46,9 @@ impl Request {
     }
 }
 
+/// The time of a self-test; it takes about as long.
+const SELF_TEST: Duration = Duration::from_secs(1);
+
 /// The given seconds, or the default.
 fn time(args: &[String], usual_s: u64) -> Option<Duration> {
     match args {
@@ -77,7 +80,7 @@ pub(super) async fn call(
             }
             return Ok(());
         }
-        Request::SelfTest => ninedof.self_test().await?,
+        Request::SelfTest => ninedof.self_test(Some(SELF_TEST)).await?,
         Request::CalibrateGyro(time) => calibrate_gyro(&ninedof, time, json).await?,
         Request::CalibrateMagnet(time) => calibrate_magnet(&ninedof, time, json).await?,
     };
@@ -100,7 +103,7 @@ async fn calibrate_gyro(
             time.as_secs_f64()
         ));
     }
-    Ok(ninedof.calibrate_gyroscope(time).await?)
+    Ok(ninedof.calibrate_gyro(Some(time)).await?)
 }
 
 async fn calibrate_magnet(
@@ -114,7 +117,7 @@ async fn calibrate_magnet(
             time.as_secs_f64()
         ));
     }
-    Ok(ninedof.calibrate_magnetometer(time).await?)
+    Ok(ninedof.calibrate_magnet(Some(time)).await?)
 }
 
 /// A reading for people and programs.

@@ -91,7 +91,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         }
         return Ok(());
     }
-    let mut scans = scanner.subscribe().await?;
+    let mut scans = scanner.scans().await?;
     let mut shown = 0;
     while options.count.is_none_or(|count| shown < count) {
         let update = watch::next(&mut scans, options.device).await?;

@@ -41,7 +41,7 @@ pub struct Options {
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
     let schemas = Schemas::with(&options.proto)?;
     let mediator = client.mediator();
-    let mut frames = mediator.trace(options.device).await?;
+    let mut frames = mediator.trace_device(options.device).await?;
     note(format!("tracing {}; Ctrl-C ends", options.device));
     let (mut shown, mut lost) = (0, 0);
     while options.count.is_none_or(|count| shown < count) {
@@ -59,7 +59,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             Some(Event::Interrupted(why)) => note(format!("interrupted: {why}")),
             Some(Event::Resumed) => {
                 lost = 0;
-                mediator.trace_on(options.device).await?;
+                mediator.trace(options.device, None).await?;
             }
             None => return Err(Failure::new("the connection to the mediator has ended")),
         }

@@ -284,7 +284,7 @@ fn kinds_to(sent: &mut mpsc::Receiver<Packet>) -> Vec<(MsgType, Device)> {
 macro_rules! subscribe {
     ($name:ident, $client:expr, $bench:expr, $sent:expr) => {
         let proxy = $client.dummy(0);
-        let mut subscribe = Box::pin(proxy.subscribe());
+        let mut subscribe = Box::pin(proxy.messages());
         assert!(poll(subscribe.as_mut()).is_pending());
         let sent: Vec<_> = $bench.settle().into_iter().map(|(kind, _)| kind).collect();
         assert_eq!(sent, $sent);
@@ -333,7 +333,7 @@ async fn subscriptions_share_one_subscribe() {
 async fn a_subscription_dropped_before_it_is_sent_leaves_nothing_behind() {
     let (client, mut bench) = Bench::new();
     let dummy = client.dummy(0);
-    let mut subscribe = Box::pin(dummy.subscribe());
+    let mut subscribe = Box::pin(dummy.messages());
     assert!(poll(subscribe.as_mut()).is_pending());
     drop(subscribe);
     assert!(bench.settle().is_empty());

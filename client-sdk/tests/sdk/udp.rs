@@ -113,7 +113,7 @@ async fn connect_ask_listen_leave() {
     let dummy = client.dummy(0);
     let status = dummy.status().await.unwrap();
     assert_eq!((status.enable, status.message.as_str()), (true, "hello"));
-    let mut updates = dummy.subscribe().await.unwrap();
+    let mut updates = dummy.messages().await.unwrap();
     for k in 1..=3 {
         let update = updates.next().await.unwrap();
         assert_eq!(
@@ -213,7 +213,7 @@ fn without_async() {
     let mediator = runtime.spawn(mediator.play());
     let client = amber_client::blocking::Client::connect(address).unwrap();
     assert_eq!(client.dummy(0).status().unwrap().message, "hello");
-    let updates = client.dummy(0).subscribe().unwrap();
+    let updates = client.dummy(0).messages().unwrap();
     let messages: Vec<_> = updates.take(3).map(|update| update.message).collect();
     assert_eq!(messages, ["Response 1", "Response 2", "Response 3"]);
     let curve = WheelSpeeds::sides(300, -200);

@@ -21,9 +21,9 @@
 //! Other messages of the file are next to it. The program must depend on `amber-proto`, because
 //! the generated code uses it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{env, error};
@@ -35,9 +35,11 @@ use protox::file::{
     ChainFileResolver, File, FileResolver, GoogleFileResolver, IncludeFileResolver,
 };
 
+mod client;
 mod comments;
 mod devices;
 mod fold;
+mod names;
 
 /// The files of Amber's own devices, which other files may import.
 const OURS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/ours.rs"));
@@ -92,6 +94,10 @@ pub fn keep_comments_only(set: &[u8]) -> Result<Vec<u8>, Error> {
 /// # Errors
 /// A description breaks a rule.
 pub fn our_interfaces() -> Result<Vec<Interface>, Error> {
+    Ok(described(&our_compiler()?, &[])?.1)
+}
+
+fn our_compiler() -> Result<protox::Compiler, Error> {
     let mut compiler = protox::Compiler::with_file_resolver(Ours);
     compiler.include_imports(true).include_source_info(true);
     for (name, _) in OURS {
@@ -99,7 +105,18 @@ pub fn our_interfaces() -> Result<Vec<Interface>, Error> {
             .open_file(name)
             .map_err(|error| Error(format!("{name}: {error:?}")))?;
     }
-    interfaces(&compiler, &[])
+    Ok(compiler)
+}
+
+/// The clients of Amber's own devices. For Amber's own build script.
+///
+/// # Errors
+/// A description breaks a rule.
+pub fn our_clients() -> Result<String, Error> {
+    let (pool, interfaces) = described(&our_compiler()?, &[])?;
+    let ours: Vec<_> = interfaces.iter().collect();
+    let clients = client::rust(&ours, &pool).map_err(Error)?;
+    Ok(clients + &client::accessors(&interfaces))
 }
 
 /// The Rust names of Amber's own devices: constants of `DeviceType`, and a module of messages for
@@ -111,16 +128,20 @@ pub fn device_names(interfaces: &[Interface]) -> Result<String, Error> {
     devices::rust(interfaces).map_err(Error)
 }
 
-/// The interfaces of all files that were compiled. `known` are the devices whose types and names
-/// are taken.
-fn interfaces(compiler: &protox::Compiler, known: &[Interface]) -> Result<Vec<Interface>, Error> {
+/// All files that were compiled, and the interfaces in them. `known` are the devices whose types
+/// and names are taken.
+fn described(
+    compiler: &protox::Compiler,
+    known: &[Interface],
+) -> Result<(DescriptorPool, Vec<Interface>), Error> {
     // Only this form has the options of interface.proto.
     let pool = DescriptorPool::decode(&*compiler.encode_file_descriptor_set())
         .map_err(|error| Error(format!("cannot read the descriptors: {error}")))?;
-    amber_schema::read_all(&pool, known).map_err(|error| {
+    let interfaces = amber_schema::read_all(&pool, known).map_err(|error| {
         let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
         Error(format!("{error}{}", hint.unwrap_or_default()))
-    })
+    })?;
+    Ok((pool, interfaces))
 }
 
 /// What is wrong with a file, and what to do. `Debug` prints the same text, because that is
@@ -143,7 +164,12 @@ impl error::Error for Error {}
 
 /// Returns the files that were read.
 fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
-    let (mut set, read) = parse(files)?;
+    let Parsed {
+        mut set,
+        pool,
+        interfaces,
+        read,
+    } = parse(files)?;
     let mut packages = BTreeSet::new();
     for file in &set.file {
         if is_ours(file.name()) || file.package() == "google.protobuf" {
@@ -195,11 +221,31 @@ fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
         writeln!(file, "::amber_proto::device_message!(DriverMsg);")
             .map_err(|error| cannot(&error))?;
     }
+    let mut by_package: BTreeMap<&str, Vec<&Interface>> = BTreeMap::new();
+    for interface in interfaces.iter().filter(|it| !is_ours(&it.file)) {
+        let package = interface.service.rsplit_once('.').map_or("", |it| it.0);
+        by_package.entry(package).or_default().push(interface);
+    }
+    for (package, interfaces) in by_package {
+        let clients = client::rust(&interfaces, &pool).map_err(Error)?;
+        let path = out.join(format!("{package}.client.rs"));
+        fs::write(path, clients).map_err(|error| cannot(&error))?;
+    }
     Ok(read)
 }
 
-/// All files with their imports, and which of them are on the disk.
-fn parse(files: &[&Path]) -> Result<(FileDescriptorSet, Vec<PathBuf>), Error> {
+/// What the files say.
+struct Parsed {
+    set: FileDescriptorSet,
+    pool: DescriptorPool,
+    /// Those of Amber's own devices, too, if a file imports them.
+    interfaces: Vec<Interface>,
+    /// The files on the disk.
+    read: Vec<PathBuf>,
+}
+
+/// All files with their imports.
+fn parse(files: &[&Path]) -> Result<Parsed, Error> {
     let mut resolver = ChainFileResolver::new();
     // Built-in files come first, so another drivermsg.proto nearby is ignored.
     resolver.add(Ours);
@@ -227,10 +273,14 @@ fn parse(files: &[&Path]) -> Result<(FileDescriptorSet, Vec<PathBuf>), Error> {
         open(file.file_name().map_or(*file, Path::new), file)?;
     }
     // The rules of descriptions hold at build time already.
-    interfaces(&compiler, &our_interfaces()?)?;
+    let (pool, interfaces) = described(&compiler, &our_interfaces()?)?;
     let read = compiler.files().filter_map(|file| file.path());
-    let read = read.map(Path::to_owned).collect();
-    Ok((compiler.file_descriptor_set(), read))
+    Ok(Parsed {
+        read: read.map(Path::to_owned).collect(),
+        set: compiler.file_descriptor_set(),
+        pool,
+        interfaces,
+    })
 }
 
 fn is_ours(name: &str) -> bool {

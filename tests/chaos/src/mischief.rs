@@ -199,7 +199,7 @@ impl<'a> Mischief<'a> {
             let client = client.with_deadline(Duration::from_millis(200));
             // The driver is a victim, so a missing reply is not an error.
             let _ = client.dummy(DUMMIES[1].id.0).status();
-            let _ = client.hokuyo(0).subscribe().map(drop);
+            let _ = client.hokuyo(0).scans().map(drop);
             client.close();
         }
         Ok(())

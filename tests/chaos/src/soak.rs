@@ -221,7 +221,7 @@ fn visit(mediator: SocketAddr) -> anyhow::Result<()> {
     // The driver may be starting: a missing reply is not an error.
     let _ = client.dummy(1).status();
     let _ = client.maestro(0).set_angle(3, 45);
-    if let Ok(mut updates) = client.dummy(0).subscribe() {
+    if let Ok(mut updates) = client.dummy(0).messages() {
         updates.next_within(Duration::from_millis(300));
     }
     client.close();

@@ -67,7 +67,7 @@ async fn ask(address: &str, duration: Duration) -> anyhow::Result<Samples> {
 
 async fn listen(address: &str, duration: Duration) -> anyhow::Result<(u64, Duration)> {
     let client = Client::connect(address).await?;
-    let mut scans = client.hokuyo(0).subscribe().await?;
+    let mut scans = client.hokuyo(0).scans().await?;
     for _ in 0..10 {
         scans.next().await;
     }

@@ -82,7 +82,7 @@ pub fn listener(mediator: SocketAddr, id: i32, promise: Promise) -> Worker {
     let name = format!("subscriber of dummy:{id}");
     Worker::start(&name, promise, move |stop, outcome| {
         let client = connect(mediator, promise)?;
-        let mut updates = client.dummy(id).subscribe()?;
+        let mut updates = client.dummy(id).messages()?;
         let mut last = None;
         while !is_told(stop) {
             let Some(update) = updates.next_within(Duration::from_millis(200)) else {

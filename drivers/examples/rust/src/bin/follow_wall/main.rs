@@ -97,7 +97,7 @@ async fn drive(
     mut go: watch::Receiver<bool>,
     last: watch::Sender<Option<Step>>,
 ) {
-    let Ok(mut scans) = link.devices().hokuyo(0).subscribe().await else {
+    let Ok(mut scans) = link.devices().hokuyo(0).scans().await else {
         return; // only at the end of the driver
     };
     loop {

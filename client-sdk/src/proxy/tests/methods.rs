@@ -1,0 +1,44 @@
+//! The clients have the methods of the descriptions, under the same names with and without async.
+
+use std::collections::BTreeSet;
+
+const GENERATED: &str = include_str!(concat!(env!("OUT_DIR"), "/clients.rs"));
+
+/// The methods in a block of the generated code.
+fn methods(start: &str, end: &str) -> BTreeSet<String> {
+    let block = GENERATED
+        .split_once(start)
+        .and_then(|(_, code)| code.split_once(end));
+    let (block, _) = block.unwrap_or_else(|| panic!("there is no {start}"));
+    let names = block.lines().filter_map(|line| {
+        let line = line.trim_start().strip_prefix("pub ")?;
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        let name = line.strip_prefix("fn ")?;
+        Some(name[..name.find('(')?].to_owned())
+    });
+    names.collect()
+}
+
+#[test]
+fn each_client_has_the_methods_of_its_description() {
+    let mut devices = BTreeSet::new();
+    for interface in amber_reflect::built_in() {
+        let service = interface.service.rsplit('.').next().unwrap();
+        let described = interface
+            .methods
+            .iter()
+            .map(|method| method.command.replace('-', "_"));
+        let always = ["address", "new", "of", "ping", "with_deadline"];
+        let expected: BTreeSet<_> = described.chain(always.map(str::to_owned)).collect();
+        let with_async = methods(&format!("\nimpl {service} {{\n"), "\n}\n");
+        assert_eq!(with_async, expected, "{service}");
+        let blocking = methods(&format!("\n    impl {service} {{\n"), "\n    }\n");
+        assert_eq!(blocking, expected, "blocking::{service}");
+        devices.insert(interface.name.replace('-', "_"));
+    }
+    assert_eq!(devices.len(), 11);
+    for client in ["::amber_client::Client", "::amber_client::blocking::Client"] {
+        let accessors = methods(&format!("\nimpl {client} {{\n"), "\n}\n");
+        assert_eq!(accessors, devices, "{client}");
+    }
+}
