@@ -4,6 +4,7 @@
 //! text refers to `::amber_client` and `::amber_proto`. Paths within the user's own packages begin
 //! with `self::`, so that the module `blocking` can have `super::` in their place.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use amber_schema::{Interface, Kind, Method};
@@ -104,6 +105,8 @@ struct ClientMethod<'a> {
     /// `None` for a method without an answer.
     answer: Option<Answer>,
     struct_name: String,
+    /// Whether the device has another kind of stream, by another message.
+    is_one_of_several: bool,
 }
 
 impl<'a> Client<'a> {
@@ -111,6 +114,10 @@ impl<'a> Client<'a> {
         let package = interface.service.rsplit_once('.');
         let package = package.map_or("", |(package, _)| package);
         let name = names::camel(last(&interface.service));
+        let streams = interface.methods.iter().filter(|method| method.is_stream());
+        let kinds: BTreeSet<_> = streams
+            .map(|method| method.request.first().map(|field| &field.path))
+            .collect();
         let methods = interface.methods.iter().map(|method| {
             let mut struct_name = format!("{name}{}", names::camel(&method.name));
             let is_message = |name: &str| {
@@ -136,6 +143,7 @@ impl<'a> Client<'a> {
                 request,
                 answer,
                 struct_name,
+                is_one_of_several: method.is_stream() && kinds.len() > 1,
             })
         });
         Ok(Self {
@@ -420,6 +428,11 @@ impl ClientMethod<'_> {
             .map(|name| format!("`{name}`"))
             .collect();
         let mut text = String::from("\n\n");
+        if self.is_one_of_several {
+            text.push_str(
+                "A client has one kind of stream of this device at a time: the most recent one.\n",
+            );
+        }
         if matches!(self.method.kind, Kind::StreamByRequest { .. }) {
             text.push_str(
                 "The most recent arguments apply to all subscriptions of this client to the \

@@ -1,0 +1,5 @@
+//! Generates messages and clients of the battery.
+
+fn main() -> Result<(), amber_build::Error> {
+    amber_build::compile(&["battery.proto"])
+}
