@@ -420,3 +420,176 @@ mod maestro {
         }
     }
 }
+
+mod software {
+    //! Devices whose drivers are programs: location and what drives by it.
+
+    use super::*;
+    use crate::scan::Scan;
+
+    const ONE: [u8; 8] = 1_f64.to_le_bytes();
+    const TWO: [u8; 8] = 2_f64.to_le_bytes();
+
+    fn bytes(parts: &[&[u8]]) -> Vec<u8> {
+        parts.concat()
+    }
+
+    #[tokio::test]
+    async fn targets_are_columns_and_x_is_the_longitude() {
+        let (client, mut fake) = Fake::new();
+        let robot = client.drive_to_point(0);
+        let target = Target {
+            radius_m: 1.0,
+            ..Target::new(1.0, 2.0)
+        };
+        robot.set_targets(&[target]).await.unwrap();
+        robot.stop().await.unwrap();
+        let columns = bytes(&[b"\x0a\x08", &ONE, b"\x12\x08", &TWO, b"\x1a\x08", &ONE]);
+        let sent = fake.receive().await.unwrap();
+        assert_eq!(sent.device.to_string(), "drive-to-point:0");
+        let expected = bytes(&[b"\x10\x01\x80\x05\x01\xaa\x05\x1e", &columns]);
+        assert_eq!(sent.without_syn(), expected);
+        let stop = fake.receive().await.unwrap();
+        assert_eq!(stop.without_syn(), b"\x10\x01\x80\x05\x01\xaa\x05\x00");
+
+        let pose = bytes(&[b"\x09", &ONE, b"\x11", &TWO, b"\x19", &ONE]);
+        let answer = bytes(&[
+            b"\x10\x01\x90\x05\x01\xaa\x05\x1e",
+            &columns,
+            b"\xb2\x05\x1b",
+            &pose,
+        ]);
+        let device = tokio::spawn(async move {
+            let asked = fake.receive().await.unwrap();
+            assert_eq!(asked.without_syn(), b"\x10\x01\x90\x05\x01");
+            fake.answer(&asked, &answer).await;
+            let asked = fake.receive().await.unwrap();
+            // A longitude without a latitude.
+            let unequal = b"\x10\x01\xaa\x05\x0a\x0a\x08\0\0\0\0\0\0\0\0\xb2\x05\x00";
+            fake.answer(&asked, unequal).await;
+            fake
+        });
+        let next = robot.next_targets().await.unwrap();
+        assert_eq!(next.targets, [target]);
+        assert_eq!(next.location, MapPose::new(1.0, 2.0, 0.0));
+        match robot.next_targets().await {
+            Err(Error::BadAnswer { message, .. }) => {
+                assert_eq!(message, "the columns have 1, 0, 0 values");
+            }
+            other => panic!("{other:?}"),
+        }
+        device.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_trajectory_goes_with_its_configuration_and_x_is_the_latitude() {
+        let (client, mut fake) = Fake::new();
+        let robot = client.pid_follow_trajectory(0);
+        let point = TrajectoryPoint {
+            x_m: 1.0,
+            y_m: 2.0,
+            time_ms: 3,
+        };
+        let configuration = amber_proto::pid_follow_trajectory::Configuration {
+            loop_sleep_time: Some(20),
+            ..Default::default()
+        };
+        robot.set_targets(&[point], configuration).await.unwrap();
+        robot.start().await.unwrap();
+        let sent = fake.receive().await.unwrap();
+        let expected = bytes(&[
+            b"\x10\x01\xa0\x06\x01\xba\x06\x17\x0a\x08",
+            &TWO,
+            b"\x12\x08",
+            &ONE,
+            b"\x1a\x01\x03\xc2\x06\x02\x38\x14",
+        ]);
+        assert_eq!(sent.without_syn(), expected);
+        let start = fake.receive().await.unwrap();
+        assert_eq!(start.without_syn(), b"\x10\x01\xd0\x06\x01");
+    }
+
+    #[tokio::test]
+    async fn a_pose_is_unknown_while_all_is_0() {
+        let (client, mut fake) = Fake::new();
+        let device = tokio::spawn(async move {
+            let asked = fake.receive().await.unwrap();
+            assert_eq!(asked.device.to_string(), "location:0");
+            assert_eq!(asked.without_syn(), b"\x10\x01\xe0\x03\x01");
+            fake.answer(&asked, b"\x10\x01\xea\x03\x00").await;
+            let asked = fake.receive().await.unwrap();
+            fake.answer(&asked, b"\x10\x01").await;
+            fake
+        });
+        let location = client.location(0);
+        assert!(!location.pose().await.unwrap().is_known());
+        match location.pose().await {
+            Err(Error::BadAnswer { message, .. }) => {
+                assert_eq!(message, "the field currentLocation is missing");
+            }
+            other => panic!("{other:?}"),
+        }
+        device.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn speeds_and_scan_come_together() {
+        let (client, mut fake) = Fake::new();
+        let device = tokio::spawn(async move {
+            let asked = fake.receive().await.unwrap();
+            assert_eq!(asked.without_syn(), b"\x10\x01\xe0\x05\x01");
+            let scan = bytes(&[b"\x0a\x08", &ONE, b"\x12\x01\x64"]);
+            let answer = bytes(&[b"\x10\x01\xf2\x05\x02\x08\x07\xfa\x05\x0d", &scan]);
+            fake.answer(&asked, &answer).await;
+            fake
+        });
+        let wheels = client.collision_avoidance(0);
+        let both = wheels.speeds_and_scan().await.unwrap();
+        assert_eq!(both.motors_speed.front_left_mm_s, 7);
+        assert_eq!(both.scan, Scan::new(&[1.0], &[100], None).unwrap());
+        let mut fake = device.await.unwrap();
+        wheels.stop().await.unwrap();
+        let stop = fake.receive().await.unwrap();
+        let expected = b"\x10\x01\xd0\x05\x01\xf2\x05\x08\x08\0\x10\0\x18\0\x20\0";
+        assert_eq!(stop.without_syn(), expected);
+    }
+}
+
+mod deadlines {
+    //! How long a request waits.
+
+    use super::*;
+
+    async fn waited<T>(request: impl Future<Output = Result<T>>) -> Duration {
+        match request.await {
+            Err(Error::TimedOut { waited, .. }) => waited,
+            Err(error) => panic!("{error}"),
+            Ok(_) => panic!("there is no device"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_has_the_deadline_of_its_description() {
+        let (client, _fake) = Fake::new();
+        let (ms, ninedof) = (Duration::from_millis, client.ninedof(0));
+        let usual = waited(client.roboclaw(0).speeds()).await;
+        assert!((ms(1000)..ms(1100)).contains(&usual), "{usual:?}");
+        let described = waited(ninedof.self_test(None)).await;
+        assert!((ms(122_000)..ms(122_100)).contains(&described));
+        let longer = waited(ninedof.self_test(Some(ms(3000)))).await;
+        assert!((ms(5000)..ms(5100)).contains(&longer), "{longer:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_of_the_caller_counts_in_any_case() {
+        let (client, _fake) = Fake::new();
+        let ms = Duration::from_millis;
+        let ninedof = client.ninedof(0).with_deadline(ms(300));
+        let own = waited(ninedof.self_test(Some(ms(3000)))).await;
+        assert!((ms(300)..ms(400)).contains(&own), "{own:?}");
+        // That of the client is only the usual one.
+        let patient = client.with_deadline(ms(9000)).ninedof(0);
+        let longer = waited(patient.self_test(Some(ms(3000)))).await;
+        assert!((ms(9000)..ms(9100)).contains(&longer), "{longer:?}");
+    }
+}
