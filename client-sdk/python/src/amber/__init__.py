@@ -3,7 +3,11 @@
 =====================  =======================================================
 :class:`Client`        asks and commands devices (:mod:`amber.aio` for asyncio)
 :class:`Driver`        base class of a driver; :func:`serve` runs it
-:mod:`amber.schemas`   the messages; :func:`load_proto` reads your own
+:func:`load_proto`     your own device: its messages, clients and base class of drivers
+:mod:`amber.schemas`   the messages of Amber's devices
+:mod:`amber.proxies`   the methods of each device (:mod:`amber.devices` without asyncio)
+:mod:`amber.drivers`   base classes of drivers for these devices
+:mod:`amber.stubs`     types of your own device for editors and mypy
 =====================  =======================================================
 """
 
@@ -13,7 +17,7 @@ from .wire import claim_stdout, claim_stdout_of_driver
 claim_stdout_of_driver()
 
 # ruff: noqa: E402
-from . import aio, schemas
+from . import aio, drivers, schemas
 from .client import Client, Subscription
 from .device import Device
 from .driver import Driver, Request, serve
@@ -24,19 +28,23 @@ from .errors import (
     DriverDied,
     FrameError,
     NoAnswer,
+    Refused,
     Unreachable,
 )
+from .proxies import DummyStatus
 from .schemas import DriverMsg
 from .schemas import load as load_proto
 from .values import (
     Attitude,
     DriverStatus,
-    DummyStatus,
+    Finding,
     ImuReading,
     MapPose,
+    MarkerPose,
     Point,
     Pose,
     Scan,
+    Sensors,
     Target,
     TrajectoryPoint,
     WheelSpeeds,
@@ -55,14 +63,18 @@ __all__ = [
     "DriverMsg",
     "DriverStatus",
     "DummyStatus",
+    "Finding",
     "FrameError",
     "ImuReading",
     "MapPose",
+    "MarkerPose",
     "NoAnswer",
     "Point",
     "Pose",
+    "Refused",
     "Request",
     "Scan",
+    "Sensors",
     "Subscription",
     "Target",
     "TrajectoryPoint",
@@ -70,6 +82,7 @@ __all__ = [
     "WheelSpeeds",
     "aio",
     "claim_stdout",
+    "drivers",
     "load_proto",
     "schemas",
     "serve",

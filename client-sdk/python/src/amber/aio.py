@@ -25,11 +25,12 @@ from typing import (
     Any,
     Callable,
     Generic,
+    NamedTuple,
     Protocol,
     TypeVar,
 )
 
-from . import schemas
+from . import proxies, schemas
 from .device import MEDIATOR, Device
 from .errors import AmberError, BadAnswer, Closed, DriverDied, FrameError, NoAnswer, Unreachable
 from .frame import Frame, Header, decode, encode
@@ -47,6 +48,8 @@ _CLOCK_SLACK = 0.05
 
 T = TypeVar("T")
 DriverMsg = schemas.DriverMsg
+Envelope = schemas.Envelope
+_SUBSCRIBE, _UNSUBSCRIBE = DriverMsg.SUBSCRIBE, DriverMsg.UNSUBSCRIBE
 
 
 class Transport(Protocol):
@@ -59,7 +62,15 @@ class Transport(Protocol):
         """Ends it."""
 
 
-class Client:
+class _Asked(NamedTuple):
+    """A request without an answer so far."""
+
+    device: Device
+    message_class: Any
+    future: asyncio.Future[Any]
+
+
+class Client(proxies.Devices):
     """A connection to a mediator.
 
     ``mediator`` is ``HOST`` or ``HOST:PORT`` (by default ``AMBER_MEDIATOR`` in the
@@ -76,7 +87,7 @@ class Client:
         self.malformed = 0
         self._transport: Transport | None = None
         self._numbers = itertools.count(random.randrange(1, 1 << 20))
-        self._pending: dict[int, tuple[Device, asyncio.Future[Any]]] = {}
+        self._pending: dict[int, _Asked] = {}
         self._subscriptions: dict[Device, list[Subscription[Any]]] = {}
         self._used: set[Device] = set()
         self._liveness: asyncio.Task[None] | None = None
@@ -134,78 +145,29 @@ class Client:
         """Any device, in its own messages: ``"dummy"``, ``"4:1"``."""
         return Proxy(self, Device.parse(device))
 
-    def mediator(self) -> proxies.Mediator:
-        """The mediator itself: the state of all drivers."""
-        return proxies.Mediator(Proxy(self, MEDIATOR))
-
-    def ninedof(self, id: int = 0) -> proxies.NineDof:
-        """Accelerometer, gyroscope and magnetometer."""
-        return proxies.NineDof(self._proxy("ninedof", id))
-
-    def roboclaw(self, id: int = 0) -> proxies.Roboclaw:
-        """Four driven wheels."""
-        return proxies.Roboclaw(self._proxy("roboclaw", id))
-
-    def stargazer(self, id: int = 0) -> proxies.Stargazer:
-        """Pose from landmarks on the ceiling."""
-        return proxies.Stargazer(self._proxy("stargazer", id))
-
-    def hokuyo(self, id: int = 0) -> proxies.Hokuyo:
-        """Laser scanner."""
-        return proxies.Hokuyo(self._proxy("hokuyo", id))
-
-    def dummy(self, id: int = 0) -> proxies.Dummy:
-        """No hardware, for experiments."""
-        return proxies.Dummy(self._proxy("dummy", id))
-
-    def location(self, id: int = 0) -> proxies.Location:
-        """Where the robot is on its map."""
-        return proxies.Location(self._proxy("location", id))
-
-    def maestro(self, id: int = 0) -> proxies.Maestro:
-        """Hobby servos."""
-        return proxies.Maestro(self._proxy("maestro", id))
-
-    def drive_to_point(self, id: int = 0) -> proxies.DriveToPoint:
-        """Drives to targets, one after the other."""
-        return proxies.DriveToPoint(self._proxy("drive_to_point", id))
-
-    def collision_avoidance(self, id: int = 0) -> proxies.CollisionAvoidance:
-        """Drives like the Roboclaw and avoids collisions."""
-        return proxies.CollisionAvoidance(self._proxy("collision_avoidance", id))
-
-    def pid_follow_trajectory(self, id: int = 0) -> proxies.PidFollowTrajectory:
-        """Follows a line of points."""
-        return proxies.PidFollowTrajectory(self._proxy("pid_follow_trajectory", id))
-
-    def _proxy(self, name: str, id: int) -> Proxy:
-        return self.device(f"{name}:{id}")
-
     # What comes in
 
     def handle(self, frame: Frame) -> None:
         """Handles a frame from your own transport."""
         device = Device(frame.header.device_type or 0, frame.header.device_id or 0)
-        message = DriverMsg()
         try:
-            message.ParseFromString(frame.message)
+            envelope = Envelope.FromString(frame.message)
         except Exception:
             self.malformed += 1
             return
-        if not message.HasField("type"):  # missing or unknown
+        if not envelope.HasField("type"):  # missing or unknown
             self.malformed += 1
             return
         if device == MEDIATOR:
             self._mediator_answers = True
-        if message.type == DriverMsg.PING:
-            self._send(device, DriverMsg(type=DriverMsg.PONG, ackNum=message.synNum))
-        elif message.type == DriverMsg.DRIVER_DIED:
-            self._driver_died(device, message.ackNum)
-        elif message.ackNum != 0:
-            self._answer(device, message)
-        elif message.type == DriverMsg.DATA:
-            for subscription in list(self._subscriptions.get(device, ())):
-                subscription._deliver(message)
+        if envelope.type == DriverMsg.PING:
+            self._send(device, DriverMsg(type=DriverMsg.PONG, ackNum=envelope.synNum))
+        elif envelope.type == DriverMsg.DRIVER_DIED:
+            self._driver_died(device, envelope.ackNum)
+        elif envelope.ackNum != 0:
+            self._answer(device, envelope.ackNum, frame.message)
+        elif envelope.type == DriverMsg.DATA:
+            self._publish(device, frame.message)
 
     def _handle_datagram(self, datagram: bytes) -> None:
         try:
@@ -215,23 +177,41 @@ class Client:
         else:
             self.handle(frame)
 
-    def _answer(self, device: Device, message: Any) -> None:
-        asked, future = self._pending.get(message.ackNum, (None, None))
-        if asked == device and future is not None and not future.done():
-            future.set_result(message)
+    def _answer(self, device: Device, number: int, data: bytes) -> None:
+        asked = self._pending.get(number)
+        if asked is not None and asked.device == device and not asked.future.done():
+            message = self._parsed(asked.message_class, data)
+            if message is not None:
+                asked.future.set_result(message)
         elif device != MEDIATOR:  # the reply to the first PING is optional
             self.late_answers += 1
 
+    def _publish(self, device: Device, data: bytes) -> None:
+        parsed: dict[Any, Any] = {}
+        for subscription in list(self._subscriptions.get(device, ())):
+            kind = subscription._message_class
+            if kind not in parsed:
+                parsed[kind] = self._parsed(kind, data)
+            if parsed[kind] is not None:
+                subscription._deliver(parsed[kind])
+
+    def _parsed(self, message_class: Any, data: bytes) -> Any:
+        try:
+            return message_class.FromString(data)
+        except Exception:
+            self.malformed += 1
+            return None
+
     def _driver_died(self, device: Device, number: int) -> None:
         error = DriverDied(f"{device} is unavailable; `amber status {device}` shows the reason")
-        for key, (asked, future) in list(self._pending.items()):
-            if asked == device and number in (0, key) and not future.done():
-                future.set_exception(error)
+        for key, asked in list(self._pending.items()):
+            if asked.device == device and number in (0, key) and not asked.future.done():
+                asked.future.set_exception(error)
 
     def _fail_all(self, error: AmberError) -> None:
-        for _, future in self._pending.values():
-            if not future.done():
-                future.set_exception(error)
+        for asked in self._pending.values():
+            if not asked.future.done():
+                asked.future.set_exception(error)
 
     # What goes out
 
@@ -247,7 +227,7 @@ class Client:
         future: asyncio.Future[Any] = loop.create_future()
         # Not wait_for: before Python 3.12 it may swallow a cancellation.
         timer = loop.call_later(deadline, self._give_up, future, device, deadline)
-        self._pending[number] = (device, future)
+        self._pending[number] = _Asked(device, type(message), future)
         if device != MEDIATOR:
             self._used.add(device)
         try:
@@ -343,6 +323,8 @@ class Proxy:
     def __init__(self, client: Client, device: Device, deadline: float | None = None) -> None:
         self.client = client
         self.device = device
+        #: Whether :meth:`with_deadline` was called.
+        self.has_own_deadline = deadline is not None
         self.deadline = client.deadline if deadline is None else deadline
 
     def with_deadline(self, seconds: float) -> Proxy:
@@ -356,8 +338,9 @@ class Proxy:
         return time.perf_counter() - start
 
     async def request(self, message: Any) -> Any:
-        """Sends a request, and returns its answer. Raises NoAnswer or DriverDied.
+        """Sends a request, and returns its answer, which has the class of the request.
 
+        Raises NoAnswer or DriverDied.
         A request is never repeated: only you know whether that is harmless.
         """
         message.type = DriverMsg.DATA
@@ -387,13 +370,14 @@ class Proxy:
             self.client,
             self.device,
             read,
-            start or DriverMsg(type=DriverMsg.SUBSCRIBE),
-            stop or DriverMsg(type=DriverMsg.UNSUBSCRIBE),
+            start or DriverMsg(type=_SUBSCRIBE),
+            stop or DriverMsg(type=_UNSUBSCRIBE),
         )
 
-    def messages(self) -> Subscription[Any]:
+    def messages(self, message_class: Any = DriverMsg) -> Subscription[Any]:
         """All publications of the device, as DriverMsg."""
-        return self.subscription(lambda message: message)
+        start, stop = (message_class(type=kind) for kind in (_SUBSCRIBE, _UNSUBSCRIBE))
+        return self.subscription(lambda message: message, start, stop)
 
 
 class Subscription(Generic[T]):
@@ -421,6 +405,7 @@ class Subscription(Generic[T]):
         self._read = read
         self._start = start
         self._stop = stop
+        self._message_class = type(start)
         self._values: collections.deque[T] = collections.deque()
         self._changed = asyncio.Event()
         self._open = False
@@ -526,6 +511,3 @@ class _Udp(asyncio.DatagramProtocol):
             self._client._fail_all(
                 Unreachable(f"no mediator is listening at {where}; start one with `amber demo`")
             )
-
-
-from . import proxies  # noqa: E402  (the proxies build on Proxy)

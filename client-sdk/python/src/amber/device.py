@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .interface import OURS
+
 #: Device types that have a name.
-TYPES = {
-    "mediator": 0,
-    "ninedof": 1,
-    "roboclaw": 2,
-    "stargazer": 3,
-    "hokuyo": 4,
-    "dummy": 5,
-    "location": 6,
-    "maestro": 7,
-    "drive_to_point": 8,
-    "collision_avoidance": 9,
-    "pid_follow_trajectory": 10,
-}
+TYPES = {interface.name.replace("-", "_"): interface.device_type for interface in OURS}
 _NAMES = {number: name for name, number in TYPES.items()}
 
 

@@ -33,11 +33,11 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Callable
 
-from . import aio
+from . import aio, schemas
 from .client import Client
 from .errors import FrameError
 from .frame import Frame, FrameReader, Header, encode
-from .schemas import DriverMsg, mediator
+from .schemas import DriverMsg
 from .wire import claim_stdout
 
 #: The maximum number of queued requests; then the oldest is dropped.
@@ -56,12 +56,25 @@ class Request:
     wants_answer: bool
 
 
+@dataclass
+class Timer:
+    """Work that is done again and again."""
+
+    period_s: float
+    #: When it was done last, or when it was requested.
+    last_s: float
+    work: Callable[[], None]
+
+
 class Driver:
     """Base class of a driver. Override the methods that the device needs."""
 
     #: Seconds between two calls of :meth:`publish`; None if it publishes with
     #: :meth:`send_to_subscribers` only.
     period: float | None = None
+    #: The class of the messages of requests. ``load_proto(...).DriverMsg`` for a file that has a
+    #: number or a name of another one.
+    message_class: Any = DriverMsg
 
     _pipe: _Pipe | None = None
 
@@ -120,6 +133,13 @@ class Driver:
         """
         return self._serving().robot()
 
+    @property
+    def _timers(self) -> dict[Any, Timer]:
+        return self._serving().timers
+
+    def _forget_client(self, client: int) -> None:
+        """Ends what the harness does for a client."""
+
     def _serving(self) -> _Pipe:
         if self._pipe is None:
             raise RuntimeError("the driver is not running yet; amber.serve() starts it")
@@ -155,6 +175,8 @@ class _Pipe:
 
     def __init__(self, driver: Driver, output: BinaryIO) -> None:
         self.subscribers: dict[int, None] = {}
+        #: Changed and used by the main thread only.
+        self.timers: dict[Any, Timer] = {}
         self.dropped = 0
         self._driver = driver
         self._output = output
@@ -204,11 +226,19 @@ class _Pipe:
                 due = max(due + period, time.monotonic())
                 if self.subscribers:
                     self._guarded(lambda: self.publish(self._driver.publish()))
+            for timer in list(self.timers.values()):
+                now = time.monotonic()
+                if now >= timer.last_s + timer.period_s:
+                    timer.last_s += timer.period_s
+                    if now >= timer.last_s + timer.period_s:
+                        timer.last_s = now  # too slow: no backlog
+                    self._guarded(timer.work)
 
     def _until(self, due: float) -> float | None:
-        if self._driver.period is None or not self.subscribers:
-            return None
-        return due - time.monotonic()
+        times = [timer.last_s + timer.period_s for timer in self.timers.values()]
+        if self._driver.period is not None and self.subscribers:
+            times.append(due)
+        return min(times) - time.monotonic() if times else None
 
     def _guarded(self, work: Callable[[], None]) -> None:
         """An error in one request must not end the driver for other clients."""
@@ -243,9 +273,8 @@ class _Pipe:
         if self._robot is not None and not clients and frame.header.device_type is not None:
             self._robot._handle(frame)  # a reply of another device
             return
-        message = DriverMsg()
         try:
-            message.ParseFromString(frame.message)
+            message = self._driver.message_class.FromString(frame.message)
         except Exception as error:
             return log("ignored an invalid DriverMsg:", error)
         if not message.HasField("type"):
@@ -299,12 +328,15 @@ class _Pipe:
     def _forget(self, clients: tuple[int, ...]) -> None:
         self._unsubscribe(clients)
         for client in clients:
+            self._driver._forget_client(client)
             self._driver.client_gone(client)
 
     # Writing, from any thread.
 
     def publish(self, message: Any) -> None:
-        clients = tuple(sorted(self.subscribers))
+        self.publish_to(tuple(sorted(self.subscribers)), message)
+
+    def publish_to(self, clients: tuple[int, ...], message: Any) -> None:
         if message is not None and clients:
             message.type = DriverMsg.DATA
             message.ackNum = 0  # an ackNum of 0 marks published data
@@ -319,8 +351,9 @@ class _Pipe:
             if "AMBER_DEVICE" not in os.environ:
                 return
             message = DriverMsg(type=DriverMsg.DATA)
-            health = message.Extensions[mediator.health]
-            health.state = mediator.Health.OK if trouble is None else mediator.Health.TROUBLE
+            health = message.Extensions[schemas.mediator.health]
+            state = schemas.mediator.Health
+            health.state = state.OK if trouble is None else state.TROUBLE
             if trouble is not None:
                 health.text = trouble
             self._send(Header(), message)

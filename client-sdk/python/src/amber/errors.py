@@ -27,5 +27,19 @@ class BadAnswer(AmberError, ValueError):
     """The answer of the device is invalid or does not fit the request."""
 
 
+class Refused(BadAnswer):
+    """The device understood the request and refused it.
+
+    A driver may raise it to refuse a request.
+    """
+
+    def __init__(self, message: str, reason: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        #: The reason as a name, such as ``NOT_ALLOWED``; None if there is none.
+        self.reason = reason
+        #: What to do about it, in words; None if unknown.
+        self.hint = hint
+
+
 class Closed(AmberError):
     """The client has been closed."""

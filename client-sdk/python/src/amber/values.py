@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from . import schemas
 from .errors import BadAnswer
@@ -107,6 +107,38 @@ class Scan:
         taken = timestamp_ms / 1000.0 if timestamp_ms else None
         return cls(tuple(message.angles), tuple(message.distances), taken)
 
+    def _write(self, message: Any) -> None:
+        message.angles.extend(self.angles_deg)
+        message.distances.extend(self.distances_mm)
+
+    @classmethod
+    def _join(cls, scan: Scan, timestamp: int | None) -> Scan:
+        """The value of a whole answer."""
+        return replace(scan, taken_at_s=timestamp / 1000.0 if timestamp else None)
+
+    def _split(self) -> dict[str, Any]:
+        """The fields of a whole answer."""
+        taken = self.taken_at_s
+        return {"scan": self, "timestamp": None if taken is None else round(taken * 1000)}
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """Some of the sensors of a NineDof."""
+
+    accelerometer: bool = True
+    gyroscope: bool = True
+    magnetometer: bool = True
+
+    @classmethod
+    def _read(cls, message: Any) -> Sensors:
+        return cls(message.accel, message.gyro, message.magnet)
+
+    def _write(self, message: Any) -> None:
+        message.accel, message.gyro = self.accelerometer, self.gyroscope
+        message.magnet = self.magnetometer
+        message.extended = True  # also what only new drivers know
+
 
 Vector = tuple[float, float, float]
 
@@ -126,6 +158,15 @@ class Attitude:
     #: ``amber call ninedof calibrate-magnet`` does. False also if the driver
     #: does not report it.
     heading_calibrated: bool = False
+
+    @classmethod
+    def _read(cls, message: Any) -> Attitude:
+        calibrated = message.headingCalibrated
+        return cls(message.headingDeg, message.pitchDeg, message.rollDeg, calibrated)
+
+    def _write(self, message: Any) -> None:
+        message.headingDeg, message.pitchDeg = self.heading_deg, self.pitch_deg
+        message.rollDeg, message.headingCalibrated = self.roll_deg, self.heading_calibrated
 
 
 @dataclass(frozen=True)
@@ -156,13 +197,42 @@ class ImuReading:
         if message.HasField("gyroMilli"):
             milli = message.gyroMilli
             rate = (milli.xAxis / 1000, milli.yAxis / 1000, milli.zAxis / 1000)
-        attitude = None
-        if message.HasField("attitude"):
-            told = message.attitude
-            attitude = Attitude(
-                told.headingDeg, told.pitchDeg, told.rollDeg, told.headingCalibrated
-            )
+        attitude = Attitude._read(message.attitude) if message.HasField("attitude") else None
         return cls(vector("accel"), rate, vector("magnet"), time_ms, attitude)
+
+    def _write(self, message: Any) -> None:
+        def write(name: str, vector: Vector | None, factor: int = 1) -> None:
+            if vector is not None:
+                axes = getattr(message, name)
+                axes.xAxis, axes.yAxis, axes.zAxis = (round(axis * factor) for axis in vector)
+
+        write("accel", self.acceleration_mg)
+        write("gyro", self.rate_deg_s)
+        write("gyroMilli", self.rate_deg_s, 1000)
+        write("magnet", self.field_mgauss)
+        if self.timestamp_ms is not None:
+            message.timestamp = self.timestamp_ms
+        if self.attitude is not None:
+            self.attitude._write(message.attitude)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One result of a test or a calibration of a NineDof."""
+
+    #: What it is about: ``accel``, ``gyro``, ``magnet`` or ``file``.
+    about: str
+    #: Whether all is well.
+    good: bool
+    #: More about it, for people.
+    text: str
+
+    @classmethod
+    def _read(cls, message: Any) -> Finding:
+        return cls(message.about, message.good, message.text)
+
+    def _write(self, message: Any) -> None:
+        message.about, message.good, message.text = self.about, self.good, self.text
 
 
 @dataclass(frozen=True)
@@ -200,6 +270,18 @@ class Pose:
             optional("lostMs"),
         )
 
+    def _write(self, message: Any) -> None:
+        message.xPos, message.yPos, message.zPos = self.x_cm, self.y_cm, self.z_cm
+        message.angle, message.markerID = self.heading_deg, self.marker
+        if self.timestamp_ms is not None:
+            message.timestamp = self.timestamp_ms
+        if self.lost_ms is not None:
+            message.lostMs = self.lost_ms
+
+
+#: The name of this class in descriptions of devices.
+MarkerPose = Pose
+
 
 @dataclass(frozen=True)
 class MapPose:
@@ -224,6 +306,12 @@ class MapPose:
         taken = message.timeStamp / 1000.0 if message.timeStamp else None
         return cls(message.x, message.y, message.alfa, message.p, taken)
 
+    def _write(self, message: Any) -> None:
+        message.x, message.y, message.p = self.x_m, self.y_m, self.quality
+        message.alfa = self.heading_rad
+        if self.taken_at_s is not None:
+            message.timeStamp = round(self.taken_at_s * 1000)
+
 
 @dataclass(frozen=True)
 class Target:
@@ -234,9 +322,8 @@ class Target:
     #: The robot has reached the target within this distance.
     radius_m: float = 0.2
 
-    @classmethod
-    def _read_all(cls, message: Any) -> list[Target]:
-        return [cls(*t) for t in zip(message.longitudes, message.latitudes, message.radiuses)]
+    #: The columns of the message, in the order of the fields above.
+    _columns: ClassVar[tuple[str, ...]] = ("longitudes", "latitudes", "radiuses")
 
 
 @dataclass(frozen=True)
@@ -248,18 +335,8 @@ class TrajectoryPoint:
     #: Milliseconds from the start.
     time_ms: int
 
-    @classmethod
-    def _read_all(cls, message: Any) -> list[TrajectoryPoint]:
-        # In this device's messages latitude is x.
-        return [cls(*t) for t in zip(message.latitudes, message.longitudes, message.times)]
-
-
-@dataclass(frozen=True)
-class DummyStatus:
-    """The flag and the text of a Dummy."""
-
-    enable: bool
-    message: str
+    #: As in :class:`Target`; in this device's messages latitude is x.
+    _columns: ClassVar[tuple[str, ...]] = ("latitudes", "longitudes", "times")
 
 
 @dataclass(frozen=True)
@@ -287,3 +364,18 @@ class DriverStatus:
             message.restarts,
             message.reason or None,
         )
+
+
+#: The classes that ``(amber.value)`` can name.
+CLASSES: dict[str, Any] = {
+    "Attitude": Attitude,
+    "Finding": Finding,
+    "ImuReading": ImuReading,
+    "MapPose": MapPose,
+    "MarkerPose": Pose,
+    "Scan": Scan,
+    "Sensors": Sensors,
+    "Target": Target,
+    "TrajectoryPoint": TrajectoryPoint,
+    "WheelSpeeds": WheelSpeeds,
+}

@@ -1,0 +1,124 @@
+"""Methods of typed devices that no description has, or not in this form. PURE.
+
+Both kinds of clients have them; the annotations go to the stubs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .device import Device
+from .values import DriverStatus, ImuReading, Sensors, TrajectoryPoint, WheelSpeeds
+
+if TYPE_CHECKING:
+    from .aio import Subscription
+
+#: Names that classes had before.
+ALIASES = {"Location": "LocationService"}
+
+
+class Dummy:
+    async def set_enable(self: Any, enable: bool) -> None:
+        """Another name of ``enable``."""
+        await self.enable(enable)
+
+    async def set_message(self: Any, text: str) -> None:
+        """Another name of ``message``."""
+        await self.message(text)
+
+
+class Roboclaw:
+    async def stop(self: Any) -> None:
+        """Stops all wheels. No answer."""
+        await self.drive(WheelSpeeds())
+
+
+class CollisionAvoidance(Roboclaw):
+    pass
+
+
+class NineDof:
+    async def data(
+        self: Any,
+        *,
+        accelerometer: bool = True,
+        gyroscope: bool = True,
+        magnetometer: bool = True,
+    ) -> ImuReading:
+        """One reading of the selected sensors."""
+        sensors = Sensors(accelerometer, gyroscope, magnetometer)
+        return await self._data(sensors)  # type: ignore[no-any-return]
+
+    def readings(
+        self: Any,
+        period_ms: int = 100,
+        *,
+        accelerometer: bool = True,
+        gyroscope: bool = True,
+        magnetometer: bool = True,
+    ) -> Subscription[ImuReading]:
+        """A reading of the selected sensors every ``period_ms`` milliseconds, which is at least 1.
+
+        The device keeps one period and one set of sensors per client, those of
+        the last subscription.
+        """
+        return self._readings(  # type: ignore[no-any-return]
+            period_ms, accelerometer, gyroscope, magnetometer, True
+        )
+
+
+class DriveToPoint:
+    async def stop(self: Any) -> None:
+        """Deletes all targets, which stops the robot. No answer."""
+        await self.set_targets([])
+
+
+class PidFollowTrajectory:
+    async def set_trajectory(self: Any, points: Iterable[TrajectoryPoint]) -> None:
+        """Another name of ``set_targets``, without settings. No answer."""
+        await self.set_targets(points)
+
+    async def next_points(self: Any) -> list[TrajectoryPoint]:
+        """Another name of ``next_targets``."""
+        return await self.next_targets()  # type: ignore[no-any-return]
+
+    async def visited_points(self: Any) -> list[TrajectoryPoint]:
+        """Another name of ``visited_targets``."""
+        return await self.visited_targets()  # type: ignore[no-any-return]
+
+
+class Mediator:
+    async def drivers(self: Any) -> list[DriverStatus]:
+        """All drivers, in the order of the configuration."""
+        found: list[DriverStatus] = []
+        while True:
+            page = await self.list_drivers(len(found))
+            found += [DriverStatus._read(driver) for driver in page.drivers]
+            if len(found) >= page.total or not page.drivers:
+                return found
+
+    async def driver(self: Any, device: str | Device) -> Any:
+        """Details of the driver that serves a device, as a message of mediator.proto."""
+        return await self.describe_driver(*Device.parse(device))
+
+    async def clients(self: Any) -> list[Any]:
+        """All clients that the mediator knows, as messages of mediator.proto."""
+        found: list[Any] = []
+        while True:
+            page = await self.list_clients(len(found))
+            found += page.clients
+            if len(found) >= page.total or not page.clients:
+                return found
+
+    async def start(self: Any, device: str | Device) -> str:
+        """Starts the driver of a device. Returns a sentence that says what happens."""
+        return await self.change_driver(device, "START")  # type: ignore[no-any-return]
+
+    async def stop(self: Any, device: str | Device) -> str:
+        """Stops the driver of a device. Returns a sentence that says what happens."""
+        return await self.change_driver(device, "STOP")  # type: ignore[no-any-return]
+
+    async def restart(self: Any, device: str | Device) -> str:
+        """Restarts the driver of a device. Returns a sentence that says what happens."""
+        return await self.change_driver(device, "RESTART")  # type: ignore[no-any-return]

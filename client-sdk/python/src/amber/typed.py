@@ -1,0 +1,243 @@
+"""Classes for devices, made from their descriptions. IO only through :class:`amber.aio.Proxy`."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
+
+from .convert import snake
+from .device import Device
+from .interface import REQUIRED, Interface, Method, read
+
+if TYPE_CHECKING:
+    from . import aio, client
+
+Self = TypeVar("Self", bound="Typed")
+SelfPlain = TypeVar("SelfPlain", bound="PlainTyped")
+
+
+class Typed:
+    """Base class of the typed devices for asyncio.
+
+    ``client`` is an :class:`amber.aio.Client`; or a Proxy of the device, without ``id``.
+    """
+
+    #: The description of the device.
+    interface: Interface
+
+    def __init__(self, client: aio.Client | aio.Proxy, id: int = 0) -> None:
+        is_proxy = hasattr(client, "request")
+        device = Device(self.interface.device_type, id)
+        self.proxy: aio.Proxy = client if is_proxy else client.device(device)  # type: ignore
+
+    @property
+    def address(self) -> Device:
+        """The device."""
+        return self.proxy.device
+
+    def with_deadline(self: Self, seconds: float) -> Self:
+        """The same device with another deadline for all requests."""
+        return type(self)(self.proxy.with_deadline(seconds))
+
+    async def ping(self) -> float:
+        """Measures the round-trip time of a PING to the driver, in seconds."""
+        return await self.proxy.ping()
+
+
+class PlainTyped:
+    """Base class of the typed devices for programs without asyncio.
+
+    ``client`` is an :class:`amber.Client`.
+    """
+
+    #: The same device for asyncio.
+    _typed: type[Typed]
+
+    def __init__(self, client: client.Client, id: int = 0, *, _inner: Any = None) -> None:
+        self._client = client
+        self._inner = self._typed(client._aio, id) if _inner is None else _inner
+
+    @property
+    def address(self) -> Device:
+        """The device."""
+        address: Device = self._inner.address
+        return address
+
+    def with_deadline(self: SelfPlain, seconds: float) -> SelfPlain:
+        """The same device with another deadline for all requests."""
+        return type(self)(self._client, _inner=self._inner.with_deadline(seconds))
+
+    def ping(self) -> float:
+        """Measures the round-trip time of a PING to the driver, in seconds."""
+        return float(self._client._run(self._inner.ping()))
+
+
+def add_classes(inside: Any, pool: Any, file: str) -> None:
+    """Adds clients and drivers of the devices that a user's file describes to its namespace."""
+    from .typed_driver import driver_class
+
+    inside.aio = SimpleNamespace()
+    for interface in read(pool, [file]):
+        module = file[: -len(".proto")]
+        typed = client_class(interface, module=module)
+        for name, made in {
+            interface.service: plain_class(typed, module),
+            f"{interface.service}Driver": driver_class(interface, module),
+            **{result.__name__: result for result in results(interface)},
+        }.items():
+            if hasattr(inside, name):
+                raise ValueError(f"{file}: the name {name} is needed for the device itself")
+            setattr(inside, name, made)
+        setattr(inside.aio, interface.service, typed)
+
+
+def results(interface: Interface) -> list[Any]:
+    """The named tuples that methods return."""
+    found = [method.result for method in interface.methods]
+    return [result for result in found if hasattr(result, "_fields")]
+
+
+def client_class(interface: Interface, extras: Any = None, module: str = "") -> Any:
+    """The class of a device for asyncio; ``extras`` adds or replaces methods."""
+    bases = (Typed,) if extras is None else (extras, Typed)
+    inside: dict[str, Any] = {
+        "interface": interface,
+        "__doc__": interface.docs,
+        "__module__": module,
+    }
+    for method in interface.methods:
+        if hasattr(Typed, method.name) or method.name == "proxy":
+            raise ValueError(f"{interface.file}: every client has {method.name} already")
+        # Extras use the described method that they replace by a private name.
+        is_replaced = hasattr(extras, method.name)
+        inside[f"_{method.name}" if is_replaced else method.name] = _client_method(method)
+    return type(interface.service, bases, inside)
+
+
+def _client_method(method: Method) -> Any:
+    signature = signature_of(method)
+    proxy_message = method.message_class
+
+    def arguments(self: Typed, args: Any, kwargs: Any) -> dict[str, Any]:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        return bound.arguments
+
+    async def ask(self: Typed, *args: Any, **kwargs: Any) -> Any:
+        given = arguments(self, args, kwargs)
+        proxy = self.proxy
+        duration_ms = given.get(method.duration) if method.duration else None
+        seconds = method.timeout_s if duration_ms is None else duration_ms / 1000 + 2.0
+        if seconds is not None and not proxy.has_own_deadline:
+            proxy = proxy.with_deadline(seconds)
+        return method.answer(await proxy.request(method.order(given)), proxy.device)
+
+    async def tell(self: Typed, *args: Any, **kwargs: Any) -> None:
+        await self.proxy.send(method.order(arguments(self, args, kwargs)))
+
+    def subscribe(self: Typed) -> Any:
+        kinds = proxy_message.SUBSCRIBE, proxy_message.UNSUBSCRIBE
+        start, stop = (proxy_message(type=kind) for kind in kinds)
+        return self.proxy.subscription(method.published, start, stop)
+
+    def stream(self: Typed, *args: Any, **kwargs: Any) -> Any:
+        given = arguments(self, args, kwargs)
+        period_ms = given.get(method.period) if method.period else None
+        least = {it.name: 1 if it.default is REQUIRED else 0 for it in method.arguments}
+        if period_ms is not None and period_ms < least["period_ms"]:
+            raise ValueError(f"period_ms is at least {least['period_ms']}, not {period_ms}")
+        start, stop = (method.order(given, last) for last in (method.start, method.stop))
+        return self.proxy.subscription(method.published, start, stop)
+
+    call: Any = {"ask": ask, "tell": tell, "subscribe": subscribe, "stream": stream}[method.kind]
+    return dressed(call, method.name, signature, docs_of(method))
+
+
+def plain_class(typed: type[Typed], module: str) -> Any:
+    """The same device for programs without asyncio."""
+    inside: dict[str, Any] = {"_typed": typed, "__doc__": typed.__doc__, "__module__": module}
+    for name, function in public_methods(typed):
+        inside[name] = _plain_method(name, function)
+    return type(typed.__name__, (PlainTyped,), inside)
+
+
+def _plain_method(name: str, function: Callable[..., Any]) -> Any:
+    def ask(self: PlainTyped, *args: Any, **kwargs: Any) -> Any:
+        return self._client._run(getattr(self._inner, name)(*args, **kwargs))
+
+    def stream(self: PlainTyped, *args: Any, **kwargs: Any) -> Any:
+        return self._client._listen(getattr(self._inner, name)(*args, **kwargs))
+
+    call = ask if inspect.iscoroutinefunction(function) else stream
+    return dressed(call, name, inspect.signature(function), inspect.getdoc(function) or "")
+
+
+def public_methods(typed: type[Typed]) -> Iterable[tuple[str, Callable[..., Any]]]:
+    """The methods that a typed device has in addition to :class:`Typed`."""
+    for level in typed.__mro__[: typed.__mro__.index(Typed)]:
+        for name, function in vars(level).items():
+            if inspect.isfunction(function) and not name.startswith("_"):
+                yield name, function
+
+
+def accessors(classes: Iterable[Any], module: str) -> Any:
+    """A base class of clients, with a method for each of Amber's devices."""
+    inside: dict[str, Any] = {"__doc__": "A method for each device.", "__module__": module}
+    for made in classes:
+        inside[accessor_name(made)] = _accessor(made)
+    return type("Devices", (), inside)
+
+
+def accessor_name(made: Any) -> str:
+    return snake(getattr(made, "_typed", made).interface.name)
+
+
+def _accessor(made: Any) -> Any:
+    def device(self: Any, id: int = 0) -> Any:
+        return made(self, id)
+
+    def mediator(self: Any) -> Any:
+        return made(self)
+
+    is_mediator = getattr(made, "_typed", made).interface.device_type == 0
+    call = mediator if is_mediator else device
+    return dressed(call, accessor_name(made), inspect.signature(call), made.__doc__)
+
+
+def signature_of(method: Method, with_self: bool = True) -> inspect.Signature:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter("self", kind)] if with_self else []
+    for argument in method.arguments:
+        default = inspect.Parameter.empty if argument.default is REQUIRED else argument.default
+        parameters.append(
+            inspect.Parameter(
+                argument.name, kind, default=default, annotation=argument.annotation
+            )
+        )
+    result = method.result_annotation
+    if method.is_stream:
+        result = f"Subscription[{result}]"
+    return inspect.Signature(parameters, return_annotation=result)
+
+
+def docs_of(method: Method) -> str:
+    """The comment on a method, and what to know about its arguments."""
+    paragraphs = [method.docs] if method.docs else []
+    if method.kind == "tell":
+        paragraphs.append("No answer.")
+    told = [f"``{it.name}``: {it.docs}" for it in method.arguments if it.docs]
+    paragraphs += ["\n".join(textwrap.wrap(it, 80)) for it in told]
+    return "\n\n".join(paragraphs)
+
+
+def dressed(call: Any, name: str, signature: inspect.Signature, docs: str | None) -> Any:
+    """A function with the name, signature and documentation that `help` shows."""
+    call.__name__ = call.__qualname__ = name
+    call.__signature__ = signature
+    call.__doc__ = docs
+    call.__module__ = sys.modules[__name__].__name__
+    return call
