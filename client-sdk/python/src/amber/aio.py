@@ -407,20 +407,24 @@ class Subscription(Generic[T]):
         self._stop = stop
         self._message_class = type(start)
         self._values: collections.deque[T] = collections.deque()
-        self._changed = asyncio.Event()
-        self._open = False
+        # Before Python 3.10, an event belongs to the loop in which it is made.
+        self._changed: asyncio.Event | None = None
         self._ended = False
 
     def open(self) -> Subscription[T]:
         """Subscribes now, if that has not been done yet."""
-        if not self._open:
-            self._open = True
-            self._client._add(self)
+        self._opened()
         return self
+
+    def _opened(self) -> asyncio.Event:
+        if self._changed is None:
+            self._changed = asyncio.Event()
+            self._client._add(self)
+        return self._changed
 
     def close(self) -> None:
         """Unsubscribes."""
-        if self._open and not self._ended:
+        if self._changed is not None and not self._ended:
             self._client._remove(self)
         self._end()
 
@@ -445,12 +449,12 @@ class Subscription(Generic[T]):
 
     async def next(self) -> T | None:
         """The next value; None when the subscription has ended."""
-        self.open()
+        changed = self._opened()
         while not self._values:
             if self._ended:
                 return None
-            self._changed.clear()
-            await self._changed.wait()
+            changed.clear()
+            await changed.wait()
         return self._values.popleft()
 
     def _deliver(self, message: Any) -> None:
@@ -465,11 +469,15 @@ class Subscription(Generic[T]):
             self._values.popleft()
             self.missed += 1
         self._values.append(value)
-        self._changed.set()
+        self._wake()
 
     def _end(self) -> None:
         self._ended = True
-        self._changed.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
 
 
 def _host_and_port(text: str) -> tuple[str, int]:
