@@ -34,9 +34,9 @@ package lamp;
 import "drivermsg.proto";
 import "interface.proto";
 extend amber.DriverMsg {
-  optional string set_color = 110;
-  optional bool get_color = 111;
-  optional string color = 112;
+  optional string set_color = 140;
+  optional bool get_color = 141;
+  optional string color = 142;
 }
 service Lamp {
   option (amber.device) = { type: 211 name: "lamp" };
@@ -302,10 +302,10 @@ class Files(unittest.TestCase):
         self.assertIsNot(lamp.DriverMsg, battery.DriverMsg)
         message = lamp.DriverMsg(type=lamp.DriverMsg.DATA)
         message.Extensions[lamp.color] = "red"
-        self.assertEqual(message.SerializeToString().hex(), "10018207 03726564".replace(" ", ""))
+        self.assertEqual(message.SerializeToString().hex(), "1001f20803726564")
         other = battery.DriverMsg(type=battery.DriverMsg.DATA)
         other.Extensions[battery.charge].percent = 5
-        self.assertEqual(other.SerializeToString().hex(), "1001820702 0805".replace(" ", ""))
+        self.assertEqual(other.SerializeToString().hex(), "1001f208020805")
         # A device of Amber and both of the user, in one program.
         mediator = FakeMediator()
         self.addCleanup(mediator.close)

@@ -49,6 +49,16 @@ class Pool:
                 bare.CopyFrom(file)
                 bare.ClearField("source_code_info")
                 self._pool.AddSerializedFile(bare.SerializeToString())
+                self._register(file.name)
+
+    def _register(self, name: str) -> None:
+        """Makes the extensions of a file known; some implementations before protobuf 5 need this."""
+        for extension in self._pool.FindFileByName(name).extensions_by_name.values():
+            if extension.message_type is not None:
+                self.class_of(extension.message_type)
+            extended = self.class_of(extension.containing_type)
+            with contextlib.suppress(AttributeError, NotImplementedError):
+                extended.RegisterExtension(extension)
 
     def has_room_for(self, file: Any) -> bool:
         """Whether a file declares nothing that another file of this pool declares."""
@@ -84,12 +94,6 @@ class Pool:
         for message in file.message_types_by_name.values():
             setattr(inside, message.name, self.class_of(message))
         for extension in file.extensions_by_name.values():
-            if extension.message_type is not None:
-                self.class_of(extension.message_type)
-            extended = self.class_of(extension.containing_type)
-            # Only some implementations before protobuf 5 need this.
-            with contextlib.suppress(AttributeError, NotImplementedError):
-                extended.RegisterExtension(extension)
             setattr(inside, extension.name, extension)
         for enum in file.enum_types_by_name.values():
             values = {value.name: value.number for value in enum.values}
@@ -128,7 +132,7 @@ def load(path: str) -> Any:
 
     If the file describes a device by a ``service``, say ``Lamp``, the result also has
     ``Lamp``, a client for :class:`amber.Client`; ``aio.Lamp`` for :class:`amber.aio.Client`;
-    and ``LampDriver``, the base class of a driver.
+    and ``LampDriver``, the base class of a driver (see :mod:`amber.typed_driver`).
 
     Raises ValueError if the file has errors, and RuntimeError if there
     is no compiler.
