@@ -134,5 +134,77 @@ fn the_programs_in_write_a_driver_work() {
     mediator.wait_for_line("the lamp shines with 0 percent");
     let mut client = here("python3");
     client.arg("lamp_client.py").env("AMBER_MEDIATOR", &address);
-    assert_eq!(output(client), "the lamp shines with 70 percent\n");
+    assert_eq!(
+        output(client),
+        "the lamp shines with 70 percent\npublished: 70\n"
+    );
+}
+
+/// The folder with a battery gauge: its description, its driver and a client.
+fn battery_gauge() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for file in ["battery.proto", "battery_driver.py", "battery_client.py"] {
+        let original = root().join("client-sdk/python/tests").join(file);
+        fs::copy(original, folder.path().join(file)).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_described_device_has_typed_clients_and_a_driver_class() {
+    if !can_run("python battery gauge", "google.protobuf, grpc_tools") {
+        return;
+    }
+    let folder = battery_gauge();
+    let here = |program: &str| {
+        let mut command = Command::new(program);
+        command
+            .current_dir(folder.path())
+            .env("PYTHONPATH", root().join(SOURCE));
+        command
+    };
+    let mut check = here(AMBER);
+    check.args(["check", "--timeout", "20", "--proto", "battery.proto"]);
+    check.args(["--request", "get_charge=true", "--"]);
+    check.args(["python3", "battery_driver.py"]);
+    output(check);
+
+    let mut command = here(AMBER);
+    command.args(["mediator", "--listen", "127.0.0.1:0"]);
+    command.args(["--driver", "210:0=python3 battery_driver.py"]);
+    let mediator = Mediator::run(command);
+    mediator.wait_for_line("up driver=210:0");
+    let client = |kind: &str| {
+        let mut client = here("python3");
+        client.args(["battery_client.py", kind]);
+        output({
+            client.env("AMBER_MEDIATOR", mediator.address.to_string());
+            client
+        })
+    };
+    assert_eq!(
+        client("asyncio"),
+        "charge 80\nhistory [(1, 12.0)]\nvolts 12.5\ncharges 60\n"
+    );
+    let words = client("plain");
+    let lines: Vec<_> = words.lines().collect();
+    let expected = [
+        "charge 80",
+        "history [(1, 12.0), (2, 11.5)]",
+        "test 300 None for ", // and the number of the client
+        "210:0 refused the request: too much",
+        "volts 12.5",
+        "charges 40",
+        "statistics 1",
+        "driver always",
+        "log level: info",
+        "configuration: ",
+        "traced 210",
+        "210:0: restarting",
+        "state ['up']",
+    ];
+    assert_eq!(lines.len(), expected.len(), "{words}");
+    for (line, start) in lines.iter().zip(expected) {
+        assert!(line.starts_with(start), "no {start} in {words}");
+    }
 }

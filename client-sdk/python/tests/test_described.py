@@ -484,10 +484,10 @@ class Drivers(unittest.TestCase):
         return message, self.methods[method].answer(message, "210:0")
 
     def test_asks(self):
-        message, value = self.answer("set_capacity", capacity_mwh=500)
+        message, value = self.answer("set_capacity", capacity_kj=500)
         self.assertEqual((value.charge.percent, value.history), (70, None))
         self.send("set_history", history=[(1, 12.0), (2, 11.5)])
-        message, value = self.answer("set_capacity", capacity_mwh=500)
+        message, value = self.answer("set_capacity", capacity_kj=500)
         self.assertEqual(value.history, [(1, 12.0), (2, 11.5)])
         message, value = self.answer("charge")
         self.assertTrue(message.Extensions[self.battery.get_charge])
@@ -498,7 +498,7 @@ class Drivers(unittest.TestCase):
 
     def test_refusals(self):
         with self.assertRaisesRegex(amber.Refused, "210:0 refused the request: too much"):
-            self.answer("set_capacity", capacity_mwh=5000)
+            self.answer("set_capacity", capacity_kj=5000)
 
     def test_the_outcome_of_a_command(self):
         outcome = self.battery.aio.BatteryGauge.interface.outcome

@@ -1,49 +1,61 @@
-//! The clients that are written by hand use fields as the descriptions say.
+//! Every surface has the methods of the descriptions.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
-use std::collections::BTreeSet;
 use std::fs;
 
-/// Every field that the Python package uses is a part of a method of that device.
-#[test]
-fn the_python_package_uses_described_fields() {
-    let path = concat!(
+use amber_schema::Interface;
+
+/// A file of the Python package.
+fn python(file: &str) -> String {
+    let package = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../client-sdk/python/src/amber/proxies.py"
+        "/../../client-sdk/python/src/amber"
     );
-    let source = fs::read_to_string(path).unwrap();
-    let mut described = BTreeSet::new();
-    for interface in amber_reflect::built_in() {
-        let device = interface.name.replace('-', "_");
-        for method in interface.methods.iter().cloned() {
-            let fields = method
-                .request
-                .into_iter()
-                .chain(method.answer)
-                .chain(method.may_answer);
-            for path in fields.map(|field| field.path).chain(method.flags) {
-                // amber.dummy_proto.enable, amber.mediator_proto.request.reload
-                let field = path.split('.').nth(2).unwrap();
-                described.insert(format!("{device}.{field}"));
+    fs::read_to_string(format!("{package}/{file}")).unwrap()
+}
+
+/// The part of a Python file that belongs to one class.
+fn class<'a>(text: &'a str, name: &str) -> &'a str {
+    let (_, rest) = text
+        .split_once(&format!("\nclass {name}("))
+        .unwrap_or_else(|| panic!("no class {name}"));
+    rest.split_once("\nclass ").map_or(rest, |(body, _)| body)
+}
+
+fn service(interface: &Interface) -> &str {
+    interface.service.rsplit('.').next().unwrap()
+}
+
+#[test]
+fn the_python_clients_have_the_methods_of_the_descriptions() {
+    for file in ["proxies.pyi", "devices.pyi"] {
+        let text = python(file);
+        for interface in amber_reflect::built_in() {
+            let class = class(&text, service(interface));
+            for method in &interface.methods {
+                let name = method.command.replace('-', "_");
+                let start = format!("def {name}(");
+                assert!(class.contains(&start), "{file}: no {start} in {class}");
             }
+            let accessor = format!("    def {}(self", interface.name.replace('-', "_"));
+            assert!(text.contains(&accessor), "{file}: no {accessor}");
         }
     }
-    let mut used = 0;
-    for words in source.split("schemas.").skip(1) {
-        let end = words
-            .find(|c: char| !c.is_alphanumeric() && !"_.".contains(c))
-            .unwrap();
-        let mut parts = words[..end].split('.');
-        let (device, Some(field)) = (parts.next().unwrap(), parts.next()) else {
-            continue;
-        };
-        // Messages and enums begin with a capital.
-        if field.starts_with(char::is_lowercase) {
-            let name = format!("{device}.{field}");
-            assert!(described.contains(&name), "{name} is not described");
-            used += 1;
+}
+
+#[test]
+fn the_python_drivers_have_the_methods_of_the_descriptions() {
+    let text = python("drivers.pyi");
+    let is_device = |it: &&Interface| it.device_type != 0;
+    for interface in amber_reflect::built_in().iter().filter(is_device) {
+        let class = class(&text, &format!("{}Driver", service(interface)));
+        for method in &interface.methods {
+            let name = method.command.replace('-', "_");
+            // A driver has a start and a stop of its own.
+            let starts = [format!("def {name}("), format!("def {name}_(")];
+            let is_there = starts.iter().any(|start| class.contains(start));
+            assert!(is_there, "no {name} in {class}");
         }
     }
-    assert!(used > 30, "{used}");
 }

@@ -31,10 +31,17 @@ from .values import (
 class NineDofDriver(TypedDriver):
     """An accelerometer, a gyroscope and a magnetometer."""
     @abstractmethod
-    def data(self, data_request: Sensors) -> ImuReading:
+    def data(self, data_request: Sensors, /) -> ImuReading:
         """One reading of some sensors."""
     @abstractmethod
-    def readings(self, accel: bool, gyro: bool, magnet: bool, extended: bool) -> ImuReading | None:
+    def readings(
+        self,
+        accel: bool,
+        gyro: bool,
+        magnet: bool,
+        extended: bool,
+        /,
+    ) -> ImuReading | None:
         """Readings of some sensors, one each period. The first comes after one period. The device keeps
         one period and one set of sensors per client: those of the last request.
 
@@ -46,7 +53,7 @@ class NineDofDriver(TypedDriver):
     def send_readings(self, value: ImuReading) -> None:
         """Publishes a value now. May be called from any thread."""
     @abstractmethod
-    def self_test(self, duration_ms: int | None) -> list[Finding]:
+    def self_test(self, duration_ms: int | None, /) -> list[Finding]:
         """Tests whether the sensors respond with plausible values. The robot must stand still.
         Drivers of the original system do not answer.
 
@@ -54,7 +61,7 @@ class NineDofDriver(TypedDriver):
         most 120000.
         """
     @abstractmethod
-    def calibrate_gyro(self, duration_ms: int | None) -> list[Finding]:
+    def calibrate_gyro(self, duration_ms: int | None, /) -> list[Finding]:
         """Measures the bias of the gyroscope and subtracts it from then on. The robot must stand still.
         Drivers of the original system do not answer.
 
@@ -62,7 +69,7 @@ class NineDofDriver(TypedDriver):
         most 120000.
         """
     @abstractmethod
-    def calibrate_magnet(self, duration_ms: int | None) -> list[Finding]:
+    def calibrate_magnet(self, duration_ms: int | None, /) -> list[Finding]:
         """Measures the magnetic field of the robot itself and subtracts it from then on. The robot must
         make a full turn on level ground meanwhile. Drivers of the original system do not answer.
 
@@ -77,7 +84,7 @@ class RoboclawDriver(TypedDriver):
     command: a program that drives repeats its command.
     """
     @abstractmethod
-    def drive(self, motors_command: WheelSpeeds) -> None:
+    def drive(self, motors_command: WheelSpeeds, /) -> None:
         """Sets the speeds of the wheels. The driver drops a command with a speed beyond its limit
         (1200 mm/s unless configured otherwise).
 
@@ -119,13 +126,13 @@ class DummyDriver(TypedDriver):
     def status(self) -> DummyStatus:
         """The flag and the text."""
     @abstractmethod
-    def enable(self, enable: bool) -> None:
+    def enable(self, enable: bool, /) -> None:
         """Sets the flag.
 
         No answer.
         """
     @abstractmethod
-    def message(self, message: str) -> None:
+    def message(self, message: str, /) -> None:
         """Sets the text.
 
         No answer.
@@ -141,7 +148,7 @@ class LocationServiceDriver(TypedDriver):
     def pose(self) -> MapPose:
         """The pose. All zero means that it is not known yet."""
     @abstractmethod
-    def upload_map(self, upload_map: str) -> None:
+    def upload_map(self, upload_map: str, /) -> None:
         """Replaces the map by this .roson text.
 
         No answer.
@@ -153,7 +160,7 @@ class MaestroDriver(TypedDriver):
     when a client leaves.
     """
     @abstractmethod
-    def set_angle(self, servo_address: int, angle_deg: int) -> None:
+    def set_angle(self, servo_address: int, angle_deg: int, /) -> None:
         """Turns one servo.
 
         No answer.
@@ -163,7 +170,7 @@ class MaestroDriver(TypedDriver):
         ``angle_deg``: In deg.
         """
     @abstractmethod
-    def set_same_angle(self, servo_addresses: list[int], angle_deg: int) -> None:
+    def set_same_angle(self, servo_addresses: list[int], angle_deg: int, /) -> None:
         """Turns several servos to the same angle; all or none.
 
         No answer.
@@ -173,13 +180,13 @@ class MaestroDriver(TypedDriver):
         ``angle_deg``: In deg.
         """
     @abstractmethod
-    def set_angles(self, set_different_angles_command: list[tuple[int, int]]) -> None:
+    def set_angles(self, set_different_angles_command: list[tuple[int, int]], /) -> None:
         """Turns several servos, each to its own angle; all or none.
 
         No answer.
         """
     @abstractmethod
-    def set_speed(self, servo_address: int, speed: int) -> None:
+    def set_speed(self, servo_address: int, speed: int, /) -> None:
         """Sets how fast a servo turns.
 
         No answer.
@@ -193,7 +200,7 @@ class MaestroDriver(TypedDriver):
 class DriveToPointDriver(TypedDriver):
     """Drives to targets, one after the other."""
     @abstractmethod
-    def set_targets(self, targets: list[Target]) -> None:
+    def set_targets(self, targets: list[Target], /) -> None:
         """Replaces all targets and starts. An empty list stops the robot.
 
         No answer.
@@ -217,7 +224,7 @@ class DriveToPointDriver(TypedDriver):
 class CollisionAvoidanceDriver(TypedDriver):
     """Drives like the Roboclaw and avoids collisions."""
     @abstractmethod
-    def drive(self, motors_speed: WheelSpeeds) -> None:
+    def drive(self, motors_speed: WheelSpeeds, /) -> None:
         """Sets the speeds that the wheels should have. The driver lowers them near obstacles.
 
         No answer.
@@ -235,7 +242,7 @@ class CollisionAvoidanceDriver(TypedDriver):
 class PidFollowTrajectoryDriver(TypedDriver):
     """Follows a line of points."""
     @abstractmethod
-    def set_targets(self, targets: list[TrajectoryPoint], configuration: Any) -> None:
+    def set_targets(self, targets: list[TrajectoryPoint], configuration: Any, /) -> None:
         """Replaces the line and the settings. Ignored while the robot follows a line.
 
         No answer.

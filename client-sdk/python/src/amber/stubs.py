@@ -175,6 +175,8 @@ def _function(name: str, function: Any) -> str:
         parameters.append("self" if is_self else str(parameter).replace("'", ""))
         if isinstance(parameter.default, str):
             parameters[-1] = f"{parameter.name}: {parameter.annotation} = {parameter.default!r}"
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        parameters.append("/")
     head = "@abstractmethod\n" if getattr(function, "__isabstractmethod__", False) else ""
     head += "async def" if inspect.iscoroutinefunction(function) else "def"
     result = f") -> {signature.return_annotation}:\n"

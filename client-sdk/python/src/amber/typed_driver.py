@@ -160,7 +160,11 @@ def handler_signature(method: Method) -> inspect.Signature:
         if parameter.default is None and annotation != "Any":
             annotation += " | None"
         empty = inspect.Parameter.empty
-        parameters[index] = parameter.replace(annotation=annotation, default=empty)
+        # A driver may choose names of its own.
+        parameters[index] = parameter.replace(
+            annotation=annotation, default=empty, kind=parameter.POSITIONAL_ONLY
+        )
+    parameters[0] = parameters[0].replace(kind=parameters[-1].kind)
     result = method.result_annotation
     if method.is_stream and result != "Any" and not result.endswith("None"):
         result += " | None"
