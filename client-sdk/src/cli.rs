@@ -22,25 +22,20 @@ pub mod describe;
 mod devices;
 mod drive;
 mod events;
-pub mod explain;
 mod failure;
 mod file;
 mod ninedof;
 mod output;
 mod ping;
 mod reason;
-pub mod reflect;
 mod scan;
 mod stargazer;
 mod status;
 mod trace;
-mod typed;
 mod watch;
 
 pub use failure::{Failure, exit_code};
 pub use output::{Human, note, print, show, table, terminal_columns};
-pub use reflect::Schemas;
-pub use typed::{read_fields, read_hex};
 
 /// The heading of the options of all commands, last in every help.
 const GLOBAL: &str = "Global options";

@@ -11,14 +11,13 @@ use super::Failure;
 use super::ninedof;
 use super::output::{self, note};
 use super::reason;
-use super::reflect::Schemas;
 use super::scan::{self, ScanShown};
 use super::stargazer;
-use super::typed::{read_fields, read_raw};
 use super::watch::Shown;
 use crate::client::{Announcement, Client};
 use crate::error::Error;
 use crate::proxy::{self, WheelSpeeds, roboclaw};
+use amber_reflect::{Schemas, read_fields, read_raw};
 
 mod answers;
 mod requests;
@@ -86,7 +85,7 @@ impl Options {
         };
         if request == RAW {
             let hex = only(&self.args).ok_or_else(|| self.usage(RAW, "HEX"))?;
-            return read_raw(hex).map(Request::Raw);
+            return Ok(Request::Raw(read_raw(hex)?));
         }
         if request.contains('=') {
             return self.read_fields(request).map(Request::Raw);

@@ -8,10 +8,10 @@ use amber_proto::{Frame, Header};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::explain::{self, Explained, Malformed};
 use super::output::{self, Human};
-use super::reflect::{self, Schemas};
-use super::{Failure, capture, note, read_hex};
+use super::{Failure, capture, note};
+use amber_reflect::explain::{self, Explained, Malformed};
+use amber_reflect::{Schemas, hex, read_hex};
 
 /// Options of `amber decode`.
 #[derive(Clone, Debug, clap::Args)]
@@ -202,7 +202,7 @@ impl Options {
                     });
                     ShownFrame {
                         text: format!("malformed: {why}\n"),
-                        hex: Some(reflect::hex(bytes)),
+                        hex: Some(hex(bytes)),
                         ..ShownFrame::default()
                     }
                 }
@@ -297,7 +297,7 @@ impl ShownFrame {
             bytes: frame.length,
             device: parsed.device().map(|device| device.to_string()),
             clients: parsed.client_ids().map(|id| id.0).collect(),
-            hex: values.is_none().then(|| reflect::hex(message)),
+            hex: values.is_none().then(|| hex(message)),
             message: values,
             error: error.map(ErrorShown::from),
             text: schemas.brief(header, message) + "\n",
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_an_object_for_programs() {
-        let schemas = Schemas::load().unwrap();
+        let schemas = Schemas::built_in();
         let bytes = b"\0\x04\x08\x05\x10\0\0\x08\x10\x01\x18\xac\x02\xa0\x03\x01";
         let (frames, _) = schemas.explain(bytes);
         let shown = ShownFrame::of(&schemas, bytes, &frames[0]);

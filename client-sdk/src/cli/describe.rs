@@ -7,8 +7,8 @@ use amber_schema::Interface;
 use serde::Serialize;
 
 use super::output::{self, Human};
-use super::reflect;
 use super::{Failure, print};
+use amber_reflect::Schemas;
 
 /// Options of `amber describe`.
 #[derive(Clone, Debug, clap::Args)]
@@ -61,7 +61,8 @@ impl Options {
     }
 
     fn found(&self) -> Result<Vec<Interface>, Failure> {
-        let own = reflect::interfaces(&self.proto)?;
+        let schemas = Schemas::with(&self.proto)?;
+        let own: Vec<_> = schemas.own_interfaces().cloned().collect();
         let Some(Device { device_type, .. }) = self.device else {
             if self.proto.is_empty() {
                 return Ok(amber_reflect::built_in().to_vec());

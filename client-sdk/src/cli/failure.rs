@@ -99,6 +99,15 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<amber_reflect::Error> for Failure {
+    fn from(error: amber_reflect::Error) -> Self {
+        Self {
+            hint: error.hint,
+            ..Self::wrong(error.text)
+        }
+    }
+}
+
 /// Prints an error with its hint to stderr, and returns the exit code: 0 for success,
 /// 1 for a failure, 2 for an invalid command line.
 pub fn exit_code(result: Result<(), Failure>) -> ExitCode {

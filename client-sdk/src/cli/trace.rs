@@ -7,11 +7,11 @@ use amber_proto::{Device, DeviceType, Header};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::Failure;
 use super::output::{self, Human, note};
-use super::reflect::{self, Schemas};
-use super::{Failure, explain};
 use crate::client::Client;
 use crate::subscription::Event;
+use amber_reflect::{Schemas, explain, hex};
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -115,7 +115,7 @@ impl Shown {
             bytes: traced
                 .message_bytes
                 .map_or(message.len(), |all| all as usize),
-            hex: values.is_none().then(|| reflect::hex(message)),
+            hex: values.is_none().then(|| hex(message)),
             message: values,
             text,
         }
@@ -149,7 +149,7 @@ mod tests {
             time_us: Some(1_700_000_581_000_042),
             ..Traced::default()
         };
-        let schemas = Schemas::load().unwrap();
+        let schemas = Schemas::built_in();
         let shown = Shown::new(&traced, &schemas, false);
         assert_eq!(
             shown.human(),

@@ -16,11 +16,11 @@ use super::Failure;
 use super::ninedof::{ReadingShown, USUAL_PERIOD};
 use super::output::{self, Human, note};
 use super::reason;
-use super::reflect::{self, Schemas};
 use super::stargazer::FixShown;
 use crate::client::Client;
 use crate::proxy::Sensors;
 use crate::subscription::{Event, Subscription, Update};
+use amber_reflect::{Schemas, hex, human};
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -261,7 +261,7 @@ impl Shown {
             device: device.to_string(),
             bytes: bytes.len(),
             missed: 0,
-            hex: message.is_none().then(|| reflect::hex(bytes)),
+            hex: message.is_none().then(|| hex(bytes)),
             message,
         }
     }
@@ -270,7 +270,7 @@ impl Shown {
 impl Human for Shown {
     fn human(&self) -> String {
         match (&self.message, &self.hex) {
-            (Some(message), _) => format!("{}\n", reflect::human(message)),
+            (Some(message), _) => format!("{}\n", human(message)),
             (None, hex) => format!("{} bytes: {}\n", self.bytes, hex.as_deref().unwrap_or("")),
         }
     }
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn messages_without_a_schema_are_shown_in_hex() {
         let device = Device::new(DeviceType(77), 3);
-        let shown = Shown::answer(device, b"\x10\x01\xff", &Schemas::load().unwrap());
+        let shown = Shown::answer(device, b"\x10\x01\xff", &Schemas::built_in());
         assert_eq!(shown.human(), "3 bytes: 1001ff\n");
         let json = serde_json::to_value(&shown).unwrap();
         assert_eq!(json["hex"], "1001ff");

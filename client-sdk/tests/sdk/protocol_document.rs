@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
-use amber_client::cli::{Schemas, explain};
 use amber_proto::limits::MAX_PART;
 use amber_proto::{DESCRIPTORS, DeviceType};
+use amber_reflect::{Schemas, explain};
 use prost_reflect::DescriptorPool;
 
 fn document() -> String {
@@ -32,8 +32,8 @@ fn every_worked_frame_is_what_the_code_makes_of_its_bytes() {
     assert!(blocks.len() >= 11, "only {} frames found", blocks.len());
     for block in blocks {
         let hex: String = block.lines().map(|line| &line[8..34]).collect();
-        let bytes = amber_client::cli::read_hex(&hex).unwrap();
-        let (frames, error) = Schemas::load().unwrap().explain(&bytes);
+        let bytes = amber_reflect::read_hex(&hex).unwrap();
+        let (frames, error) = Schemas::built_in().explain(&bytes);
         assert_eq!((frames.len(), error), (1, None), "{block}");
         assert_eq!(explain::table(&bytes, &frames[0].lines), block);
         assert_eq!(frames[0].message_error, None, "{block}");

@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_client::cli::{Failure, Schemas, print, read_fields, read_hex, seconds, show, table};
+use amber_client::cli::{Failure, print, seconds, show, table};
 use amber_proto::printable;
 use amber_proto::{Device, DeviceType};
+use amber_reflect::{Schemas, read_fields, read_hex};
 
 use crate::bench::Running;
 use crate::client::{self, ClientPlan};

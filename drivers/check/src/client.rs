@@ -8,10 +8,11 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use amber_client::cli::explain::spaced;
-use amber_client::cli::{Failure, Schemas, note, read_fields, read_hex};
+use amber_client::cli::{Failure, note};
 use amber_proto::frame::Frame;
 use amber_proto::{Device, DeviceMessage, DriverHdr, MsgType, dummy};
+use amber_reflect::explain::spaced;
+use amber_reflect::{Schemas, read_fields, read_hex};
 use prost::Message;
 
 use self::fake::Fakes;
@@ -253,7 +254,7 @@ impl ClientPlan {
             patience: Duration::from_secs(10),
             only: vec![],
             skip: vec![],
-            schemas: Schemas::load()?,
+            schemas: Schemas::built_in(),
         })
     }
 

@@ -269,13 +269,13 @@ fn pid_follow_trajectory() -> Vec<Ask> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use amber_client::cli::Schemas;
+    use amber_reflect::Schemas;
 
     use super::*;
 
     #[test]
     fn every_request_uses_fields_of_its_schema() {
-        let schemas = Schemas::load().unwrap();
+        let schemas = Schemas::built_in();
         for (kind, name) in DeviceType::NAMES {
             if [DeviceType::MEDIATOR, DeviceType::GATEWAY].contains(&kind) {
                 assert!(known(kind).is_none());
@@ -306,7 +306,7 @@ mod tests {
     /// Requests to devices, and the fields of the replies, are those of the descriptions.
     #[test]
     fn every_device_is_asked_what_its_description_says() {
-        let schemas = Schemas::load().unwrap();
+        let schemas = Schemas::built_in();
         for interface in amber_reflect::built_in() {
             let Some(known) = known(DeviceType(interface.device_type)) else {
                 assert_eq!(interface.name, "mediator");

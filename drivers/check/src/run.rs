@@ -5,10 +5,11 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use amber_client::cli::explain::spaced;
-use amber_client::cli::{Failure, Schemas};
+use amber_client::cli::Failure;
 use amber_proto::frame::Frame;
 use amber_proto::{Device, DriverHdr, MsgType, Packet, dummy};
+use amber_reflect::Schemas;
+use amber_reflect::explain::spaced;
 use prost::Message;
 
 use crate::bench::{Bench, Logged, Running, Trouble};
@@ -57,7 +58,7 @@ impl Plan {
             only: vec![],
             skip: vec![],
             verbose: false,
-            schemas: Schemas::load()?,
+            schemas: Schemas::built_in(),
         })
     }
 

@@ -1,17 +1,33 @@
-//! The descriptions of devices at run time: those of Amber's own devices, and of yours.
+//! The messages of any robot device by its description: those of Amber's own devices, and yours.
+//!
+//! [`Schemas`] reads and writes messages by their `.proto` files, which come from Amber
+//! ([`Schemas::built_in`]), from files ([`Schemas::with`]) or from the descriptors that a driver
+//! hands over ([`Schemas::from_descriptors`]). [`explain`] says what each byte of a frame means.
 //!
 //! ```
 //! let interfaces = amber_reflect::built_in();
 //! let hokuyo = interfaces.iter().find(|interface| interface.name == "hokuyo").unwrap();
 //! let scan = hokuyo.method("scan").unwrap();
 //! assert_eq!(scan.answer[0].fields[0].unit.as_deref(), Some("deg"));
+//!
+//! let message = amber_reflect::Schemas::built_in().brief_message(b"\x10\x01\xa0\x03\x01");
+//! assert_eq!(message, "DATA  get_status: true");
 //! ```
+
+mod error;
+pub mod explain;
+mod schemas;
+mod words;
 
 use std::sync::LazyLock;
 
 use amber_proto::DESCRIPTORS;
 use amber_schema::Interface;
 use prost_reflect::DescriptorPool;
+
+pub use error::Error;
+pub use schemas::{MAX_DESCRIPTOR_BYTES, Schemas, hex, human};
+pub use words::{read_fields, read_hex, read_raw};
 
 /// The descriptors of Amber's own devices.
 pub fn built_in_pool() -> &'static DescriptorPool {

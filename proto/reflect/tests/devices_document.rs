@@ -10,7 +10,7 @@ fn the_document_is_up_to_date() {
     let document = fs::read_to_string(path).unwrap();
     let (_, generated) = document.split_once("<!-- generated -->\n\n").unwrap();
     let interfaces = amber_reflect::built_in();
-    let expected = amber_schema::markdown(&interfaces);
+    let expected = amber_schema::markdown(interfaces);
     assert!(
         generated == expected,
         "docs/devices.md is not what the files in proto say: run scripts/devices-document"

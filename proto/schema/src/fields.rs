@@ -47,7 +47,7 @@ pub(crate) fn find(file: &FileDescriptor, name: &str) -> Result<Result<Field, Er
         path = format!("{path}.{part}");
         raw = Raw::field(&inner);
     }
-    Ok(raw.described(path, None, &mut Vec::new()))
+    Ok(raw.described(path, None, &mut Way::default()))
 }
 
 fn no_such_field(file: &FileDescriptor, name: &str) -> String {
@@ -88,6 +88,21 @@ pub(crate) fn kind_of(file: &FileDescriptor, path: &str) -> Option<Kind> {
         }
         Some(kind)
     })
+}
+
+/// The most fields inside one field of `DriverMsg`: ten times what a device needs. A description
+/// may come from a stranger, and messages inside messages multiply.
+const MAX_FIELDS: usize = 500;
+/// The deepest nesting of messages, for the same reason: the reader calls itself for each.
+const MAX_DEPTH: usize = 32;
+
+/// The way from a field of `DriverMsg` to one inside it.
+#[derive(Default)]
+struct Way {
+    /// The full names of the messages.
+    messages: Vec<String>,
+    /// The number of fields so far, all branches counted.
+    fields: usize,
 }
 
 /// What extensions and fields have in common.
@@ -135,7 +150,7 @@ impl Raw {
         self,
         path: String,
         unit_outside: Option<&str>,
-        inside: &mut Vec<String>,
+        inside: &mut Way,
     ) -> Result<Field, Error> {
         let own_unit = self.text("amber.unit");
         let unit = own_unit.as_deref().or(unit_outside);
@@ -149,14 +164,24 @@ impl Raw {
             _ => (None, false),
         };
         if let Kind::Message(message) = &self.kind
-            && !inside.iter().any(|outer| outer == message.full_name())
+            && !inside
+                .messages
+                .iter()
+                .any(|outer| outer == message.full_name())
         {
-            inside.push(message.full_name().to_owned());
+            inside.messages.push(message.full_name().to_owned());
             for field in message.fields() {
+                inside.fields += 1;
+                if inside.fields > MAX_FIELDS || inside.messages.len() > MAX_DEPTH {
+                    let text = format!(
+                        "{path}: more than {MAX_FIELDS} fields, or messages nested deeper than {MAX_DEPTH}"
+                    );
+                    return Err(Error::at(&self.file, &self.place, text));
+                }
                 let path = format!("{path}.{}", field.name());
                 fields.push(Raw::field(&field).described(path, unit, inside)?);
             }
-            inside.pop();
+            inside.messages.pop();
         }
         let choices = match &self.kind {
             Kind::Enum(values) => (values.values())

@@ -15,6 +15,11 @@ const USERS_TYPES: std::ops::RangeFrom<i32> = 11..;
 /// ... except for gateways to other robot protocols.
 const GATEWAYS: std::ops::RangeInclusive<i32> = 200..=200;
 
+/// The most methods of a device, and the most fields in all of them: ten times what a device of
+/// ours needs. A description may come from a stranger.
+const MAX_METHODS: usize = 256;
+const MAX_FIELDS: usize = 2000;
+
 /// The interfaces that a file describes: one for each service with the option `amber.device`.
 ///
 /// The device types and names of `known` devices are not free for a user's file. Amber's own files
@@ -74,6 +79,11 @@ pub fn read_all(pool: &DescriptorPool, known: &[Interface]) -> Result<Vec<Interf
     Ok(interfaces)
 }
 
+/// The number of fields, with those inside.
+fn count(fields: &[Field]) -> usize {
+    fields.iter().map(|field| 1 + count(&field.fields)).sum()
+}
+
 fn is_ours(file: &FileDescriptor) -> bool {
     file.package_name().starts_with("amber.")
 }
@@ -102,6 +112,7 @@ impl Service<'_> {
         self.check_device(device_type, &name)?;
 
         let mut methods: Vec<Method> = Vec::new();
+        let mut fields = 0;
         for method in self.service.methods() {
             let read = Rpc {
                 method: &method,
@@ -115,7 +126,12 @@ impl Service<'_> {
                 );
                 return Err(Error::at(&file, method.path(), text));
             }
+            fields += count(&read.request) + count(&read.answer) + count(&read.may_answer);
             methods.push(read);
+            if methods.len() > MAX_METHODS || fields > MAX_FIELDS {
+                let text = format!("more than {MAX_METHODS} methods or {MAX_FIELDS} fields");
+                return Err(self.error(text));
+            }
         }
         Ok(Some(Interface {
             name,

@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn requests_of_known_devices_are_answered() {
         let mut fakes = Fakes::new(vec![]);
-        let schemas = amber_client::cli::Schemas::load().unwrap();
+        let schemas = amber_reflect::Schemas::built_in();
         for (kind, name) in DeviceType::NAMES {
             let Some(known) = devices::known(kind) else {
                 continue;

@@ -2,13 +2,13 @@
 
 use std::sync::OnceLock;
 
-use amber_client::cli::Schemas;
-use amber_client::cli::explain::table;
+use amber_reflect::Schemas;
+use amber_reflect::explain::table;
 
 /// Every byte is explained once, in its order, or there is an error within.
 pub(super) fn explain(data: &[u8]) {
     static SCHEMAS: OnceLock<Schemas> = OnceLock::new();
-    let schemas = SCHEMAS.get_or_init(|| Schemas::load().expect("our schemas are good"));
+    let schemas = SCHEMAS.get_or_init(Schemas::built_in);
     let (frames, error) = schemas.explain(data);
     let explained: usize = frames.iter().map(|frame| frame.length).sum();
     assert!(error.is_some() || explained == data.len());

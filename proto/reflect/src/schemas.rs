@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use amber_proto::{DESCRIPTORS, Device, DeviceType, Header, MsgType};
+use amber_proto::{Device, DeviceType, Header, MsgType};
 use amber_schema::Interface;
 use prost::Message as _;
 use prost_reflect::{
@@ -12,68 +12,101 @@ use prost_reflect::{
 };
 use serde_json::{Map, Value};
 
-use super::Failure;
+use crate::{Error, built_in, built_in_pool};
 
-mod own;
+mod bytes;
+mod files;
+
+pub use bytes::MAX_DESCRIPTOR_BYTES;
 
 /// The number of list elements that people are shown.
-pub(super) const MAX_SHOWN: usize = 8;
+pub(crate) const MAX_SHOWN: usize = 8;
 
 /// Reads and writes `DriverMsg` with all known extensions.
 #[derive(Clone, Debug)]
 pub struct Schemas {
+    pool: DescriptorPool,
     header: MessageDescriptor,
     message: MessageDescriptor,
     /// Users' devices that have a description. Each has a pool of its own, so two of them may
     /// use the same numbers.
-    described: Vec<(DeviceType, Schemas)>,
+    described: Vec<(Interface, Schemas)>,
     /// Whether there are files of users without a description. These share numbers.
     has_plain: bool,
 }
 
 impl Schemas {
     /// The schemas that come with Amber.
-    ///
-    /// # Errors
-    /// The schemas in this program are broken.
-    pub fn load() -> Result<Self, Failure> {
-        let pool = DescriptorPool::decode(DESCRIPTORS).map_err(|_| broken())?;
-        Self::of(&pool)
+    pub fn built_in() -> Self {
+        Self::of(built_in_pool().clone())
     }
 
     /// The schemas that come with Amber, and those of a user's own devices. A
     /// file may import `drivermsg.proto` and files in its own folder.
     ///
     /// # Errors
-    /// A file cannot be read or compiled; the error says where and why.
-    pub fn with(files: &[PathBuf]) -> Result<Self, Failure> {
+    /// A file cannot be read or compiled, or its description breaks a rule; the error says where
+    /// and why.
+    pub fn with(files: &[PathBuf]) -> Result<Self, Error> {
         if files.is_empty() {
-            return Self::load();
+            return Ok(Self::built_in());
         }
         let mut described = Vec::new();
         let mut plain = Vec::new();
         for file in files {
-            let pool = own::pool(prost_types_set()?, std::slice::from_ref(file))?;
-            let interfaces = own::interfaces(&pool, file)?;
+            let pool = files::pool(std::slice::from_ref(file))?;
+            let interfaces = files::interfaces(&pool, file)?;
             if interfaces.is_empty() {
                 plain.push(file.clone());
             }
             for interface in interfaces {
-                described.push((DeviceType(interface.device_type), Self::of(&pool)?));
+                described.push((interface, Self::of(pool.clone())));
             }
         }
         Ok(Self {
             described,
             has_plain: !plain.is_empty(),
-            ..Self::of(&own::pool(prost_types_set()?, &plain)?)?
+            ..Self::of(files::pool(&plain)?)
         })
+    }
+
+    /// The schemas that come with Amber, and that of one device of a user, from a
+    /// `FileDescriptorSet` as `protoc --descriptor_set_out` writes it. The set may lack the files
+    /// that come with Amber and with protobuf.
+    ///
+    /// The bytes may come from anyone: they are limited in size ([`MAX_DESCRIPTOR_BYTES`]) and
+    /// checked before they are used.
+    ///
+    /// # Errors
+    /// The bytes are not such a set, describe no device, or break a rule of descriptions.
+    pub fn from_descriptors(bytes: &[u8]) -> Result<Self, Error> {
+        let (pool, interfaces) = bytes::read(bytes)?;
+        let described = (interfaces.into_iter())
+            .map(|interface| (interface, Self::of(pool.clone())))
+            .collect();
+        Ok(Self {
+            described,
+            ..Self::built_in()
+        })
+    }
+
+    /// Adds the described devices of other schemas. For a device type that both describe, these
+    /// here stay.
+    pub fn add(&mut self, others: Self) {
+        for (interface, schemas) in others.described {
+            if !(self.described.iter()).any(|(it, _)| it.device_type == interface.device_type) {
+                self.described.push((interface, schemas));
+            }
+        }
     }
 
     /// The schemas for the messages of a device. A single description is also that of a device
     /// without a type, and of a type that nobody describes.
     pub fn for_device(&self, device_type: Option<DeviceType>) -> &Self {
         let named = device_type.is_some_and(|device_type| device_type.name().is_some());
-        let of = |wanted| self.described.iter().find(|(of, _)| *of == wanted);
+        let of = |wanted: DeviceType| {
+            (self.described.iter()).find(|(interface, _)| interface.device_type == wanted.0)
+        };
         match (device_type.and_then(of), &self.described[..]) {
             (Some((_, found)), _) => found,
             (None, [(_, only)]) if !named && !self.has_plain => only,
@@ -81,29 +114,49 @@ impl Schemas {
         }
     }
 
+    /// The description of a device type: that of a user, or else that of Amber.
+    pub fn interface(&self, device_type: DeviceType) -> Option<&Interface> {
+        self.own_interfaces()
+            .chain(built_in())
+            .find(|interface| interface.device_type == device_type.0)
+    }
+
+    /// The interfaces that users describe.
+    pub fn own_interfaces(&self) -> impl Iterator<Item = &Interface> {
+        self.described.iter().map(|(interface, _)| interface)
+    }
+
     /// The device type that users' files describe, if it is one.
     pub fn described_type(&self) -> Option<DeviceType> {
-        match self.described[..] {
-            [(device_type, _)] => Some(device_type),
+        match &self.described[..] {
+            [(interface, _)] => Some(DeviceType(interface.device_type)),
             _ => None,
         }
     }
 
-    fn of(pool: &DescriptorPool) -> Result<Self, Failure> {
-        let message = |name| pool.get_message_by_name(name).ok_or_else(broken);
-        Ok(Self {
-            header: message("amber.DriverHdr")?,
-            message: message("amber.DriverMsg")?,
-            described: Vec::new(),
-            has_plain: false,
-        })
+    /// The descriptors, without those of described devices: see [`Schemas::for_device`].
+    pub fn pool(&self) -> &DescriptorPool {
+        &self.pool
     }
 
-    pub(super) fn header(&self) -> &MessageDescriptor {
+    fn of(pool: DescriptorPool) -> Self {
+        let message = |name| {
+            (pool.get_message_by_name(name)).expect("every pool here has the files of Amber")
+        };
+        Self {
+            header: message("amber.DriverHdr"),
+            message: message("amber.DriverMsg"),
+            described: Vec::new(),
+            has_plain: false,
+            pool,
+        }
+    }
+
+    pub(crate) fn header(&self) -> &MessageDescriptor {
         &self.header
     }
 
-    pub(super) fn message(&self) -> &MessageDescriptor {
+    pub(crate) fn message(&self) -> &MessageDescriptor {
         &self.message
     }
 
@@ -137,11 +190,7 @@ impl Schemas {
     ///
     /// # Errors
     /// A name that no schema has, or a value that does not fit.
-    pub fn encode(
-        &self,
-        asked: DeviceType,
-        fields: &Map<String, Value>,
-    ) -> Result<Vec<u8>, Failure> {
+    pub fn encode(&self, asked: DeviceType, fields: &Map<String, Value>) -> Result<Vec<u8>, Error> {
         let descriptor = &self.for_device(Some(asked)).message;
         let mut message = DynamicMessage::new(descriptor.clone());
         message.set_field_by_name("type", Field::EnumNumber(MsgType::Data.into()));
@@ -161,7 +210,7 @@ impl Schemas {
                 let near = names
                     .iter()
                     .min_by_key(|known| strsim::damerau_levenshtein(name, known));
-                let failure = Failure::wrong(format!("unknown field '{name}'"));
+                let failure = Error::new(format!("unknown field '{name}'"));
                 match near {
                     Some(near) => failure.hint(format!(
                         "did you mean '{near}'? `--proto FILE` adds the fields of your own device"
@@ -172,7 +221,7 @@ impl Schemas {
             let full = format!("[{}]", field.full_name());
             let json = Value::Object(Map::from_iter([(full, value.clone())]));
             let read = DynamicMessage::deserialize(descriptor.clone(), json).map_err(|error| {
-                Failure::wrong(format!("{name}: {error}")).hint("write values as in JSON")
+                Error::new(format!("{name}: {error}")).hint("write values as in JSON")
             })?;
             message.set_extension(&field, read.get_extension(&field).into_owned());
         }
@@ -210,7 +259,7 @@ impl Schemas {
     /// A message in one line.
     pub fn brief_message(&self, message: &[u8]) -> String {
         let Ok(base) = amber_proto::dummy::DriverMsg::decode(message) else {
-            let hex = super::explain::spaced(message, 16);
+            let hex = crate::explain::spaced(message, 16);
             return format!("{} bytes, not a DriverMsg: {hex}", message.len());
         };
         let mut out = match base.r#type {
@@ -240,27 +289,6 @@ fn owner(package: &str) -> Option<&str> {
 /// The name of a device in the packages of Amber.
 fn module(device_type: DeviceType) -> Option<String> {
     device_type.name().map(|name| name.replace('-', "_"))
-}
-
-/// The interfaces that users' files describe.
-///
-/// # Errors
-/// A file cannot be read or compiled, or breaks a rule.
-pub(super) fn interfaces(files: &[PathBuf]) -> Result<Vec<Interface>, Failure> {
-    let mut interfaces = Vec::new();
-    for file in files {
-        let pool = own::pool(prost_types_set()?, std::slice::from_ref(file))?;
-        interfaces.extend(own::interfaces(&pool, file)?);
-    }
-    Ok(interfaces)
-}
-
-fn broken() -> Failure {
-    Failure::new("the schemas in this program are broken")
-}
-
-fn prost_types_set() -> Result<prost_types::FileDescriptorSet, Failure> {
-    prost_types::FileDescriptorSet::decode(DESCRIPTORS).map_err(|_| broken())
 }
 
 fn addressee(header: &Header<'_>) -> String {
@@ -364,8 +392,7 @@ mod tests {
     use super::*;
 
     fn decoded(bytes: &[u8]) -> Option<String> {
-        Schemas::load()
-            .unwrap()
+        Schemas::built_in()
             .decode(bytes)
             .map(|fields| human(&fields))
     }
@@ -407,7 +434,7 @@ mod tests {
         std::fs::write(&file, schema).unwrap();
         let own = Schemas::with(&[file]).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-        let ours = Schemas::load().unwrap();
+        let ours = Schemas::built_in();
         let encoded = |schemas: &Schemas, asked, name: &str, value: Value| {
             let fields = Map::from_iter([(name.to_owned(), value)]);
             hex(&schemas.encode(asked, &fields).unwrap())

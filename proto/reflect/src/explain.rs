@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use amber_proto::Header;
 use prost_reflect::{Kind, MessageDescriptor};
 
-use super::reflect::{self, Schemas};
+use crate::schemas::{MAX_SHOWN as MAX_ELEMENTS, Schemas};
 
 /// The deepest nesting of messages and groups: the limit of protobuf.
 const MAX_DEPTH: usize = 100;
@@ -343,7 +343,7 @@ impl<'a> Walk<'a> {
                 None => number_text(Some(kind), self.varint(&mut at, range.end)?),
             };
             count += 1;
-            if shown.len() < reflect::MAX_SHOWN {
+            if shown.len() < MAX_ELEMENTS {
                 shown.push(value);
             }
         }
@@ -468,7 +468,7 @@ mod tests {
     use super::*;
 
     fn schemas() -> Schemas {
-        Schemas::load().unwrap()
+        Schemas::built_in()
     }
 
     #[test]

@@ -7,12 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use amber_proto::DESCRIPTORS;
 use amber_schema::Interface;
+use prost::Message as _;
 use prost_reflect::DescriptorPool;
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use protox::file::{DescriptorSetFileResolver, File, FileResolver};
 
-use super::Failure;
+use crate::Error;
 
 const HINT: &str = "the file of a device needs `import \"drivermsg.proto\";` and `extend amber.DriverMsg \
                     { ... }`, as in the folder proto";
@@ -21,8 +23,8 @@ const HINT: &str = "the file of a device needs `import \"drivermsg.proto\";` and
 const SCHEMA_BYTES: u64 = 1024 * 1024;
 
 /// Reports missing, endless and too long files by name, which the compiler does not.
-fn check_file(path: &Path) -> Result<(), Failure> {
-    let cannot = |what: &dyn fmt::Display| Failure::wrong(format!("{}: {what}", path.display()));
+fn check_file(path: &Path) -> Result<(), Error> {
+    let cannot = |what: &dyn fmt::Display| Error::new(format!("{}: {what}", path.display()));
     let found =
         fs::metadata(path).map_err(|error| cannot(&format_args!("cannot read: {error}")))?;
     let hint = "`--proto` needs a .proto file with the messages of your device";
@@ -36,11 +38,17 @@ fn check_file(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The files of Amber.
+pub(super) fn built_in_files() -> FileDescriptorSet {
+    FileDescriptorSet::decode(DESCRIPTORS).expect("amber-proto has the descriptors it was built of")
+}
+
 /// Our schemas and those of the files.
 ///
 /// # Errors
 /// A file cannot be read or compiled, or uses a field number that another file has.
-pub(super) fn pool(ours: FileDescriptorSet, files: &[PathBuf]) -> Result<DescriptorPool, Failure> {
+pub(super) fn pool(files: &[PathBuf]) -> Result<DescriptorPool, Error> {
+    let ours = built_in_files();
     let packages: Vec<_> = (ours.file.iter())
         .map(|file| (file.name().to_owned(), file.package().to_owned()))
         .collect();
@@ -86,7 +94,7 @@ pub(super) fn pool(ours: FileDescriptorSet, files: &[PathBuf]) -> Result<Descrip
                 return clash;
             }
             let shown = path.map_or(name, |path| path.display().to_string());
-            Failure::wrong(format!("{shown}: {error}")).hint(HINT)
+            Error::new(format!("{shown}: {error}")).hint(HINT)
         })?;
     }
     Ok(compiler.descriptor_pool())
@@ -96,7 +104,7 @@ pub(super) fn pool(ours: FileDescriptorSet, files: &[PathBuf]) -> Result<Descrip
 ///
 /// # Errors
 /// The first rule that a description breaks.
-pub(super) fn interfaces(pool: &DescriptorPool, path: &Path) -> Result<Vec<Interface>, Failure> {
+pub(super) fn interfaces(pool: &DescriptorPool, path: &Path) -> Result<Vec<Interface>, Error> {
     let mut interfaces = Vec::new();
     for file in pool.files() {
         let package = file.package_name();
@@ -104,7 +112,7 @@ pub(super) fn interfaces(pool: &DescriptorPool, path: &Path) -> Result<Vec<Inter
             continue;
         }
         interfaces.extend(
-            amber_schema::read(&file, amber_reflect::built_in())
+            amber_schema::read(&file, crate::built_in())
                 .map_err(|error| broken_rule(error, path))?,
         );
     }
@@ -112,14 +120,12 @@ pub(super) fn interfaces(pool: &DescriptorPool, path: &Path) -> Result<Vec<Inter
 }
 
 /// The error with the path that the user gave.
-fn broken_rule(mut error: amber_schema::Error, path: &Path) -> Failure {
+fn broken_rule(mut error: amber_schema::Error, path: &Path) -> Error {
     let name = path.file_name().unwrap_or(path.as_os_str());
     if error.file.ends_with(&*name.to_string_lossy()) {
         error.file = shown(path);
     }
-    let hint = error.hint.take();
-    let failure = Failure::wrong(error.to_string());
-    hint.into_iter().fold(failure, Failure::hint)
+    error.into()
 }
 
 /// The folders for imports: those of the files.
@@ -140,7 +146,7 @@ struct Resolver {
     folders: Vec<PathBuf>,
     /// The field and the file of each number; the pool panics at a duplicate.
     numbers: RefCell<HashMap<i32, (String, String)>>,
-    clash: Rc<RefCell<Option<Failure>>>,
+    clash: Rc<RefCell<Option<Error>>>,
 }
 
 impl FileResolver for Resolver {
@@ -172,7 +178,7 @@ impl Resolver {
     }
 
     /// Registers the field numbers of a file, or reports a duplicate.
-    fn register(&self, file: &FileDescriptorProto, shown: &str) -> Option<Failure> {
+    fn register(&self, file: &FileDescriptorProto, shown: &str) -> Option<Error> {
         let mut fields: Vec<_> = file.extension.iter().collect();
         file.message_type
             .iter()
@@ -184,7 +190,7 @@ impl Resolver {
                 let text = format!(
                     "{shown}: field '{name}' has number {number}, which '{other}' in {of} already has"
                 );
-                return Some(Failure::wrong(text).hint(
+                return Some(Error::new(text).hint(
                     "choose an unused number from 110 to 179; all users' devices share this range",
                 ));
             }
@@ -212,7 +218,7 @@ fn extends_driver_msg(field: &FieldDescriptorProto) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Failure, Schemas};
+    use super::super::Schemas;
     use super::*;
 
     fn schema(package: &str, field: &str, number: u32) -> String {
@@ -334,12 +340,12 @@ mod tests {
     fn a_missing_file_is_named() {
         let failure = Schemas::with(&["no/such.proto".into()]).unwrap_err();
         let missing = "no/such.proto: cannot read: No such file or directory (os error 2)";
-        assert_eq!(failure, Failure::wrong(missing));
+        assert_eq!(failure, Error::new(missing));
     }
 
     #[test]
     fn a_file_of_amber_may_be_named() {
-        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/hokuyo.proto");
+        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hokuyo.proto");
         Schemas::with(&[ours]).unwrap();
     }
 }

@@ -5,8 +5,7 @@ use bytes::Bytes;
 use prost::Message;
 use serde_json::Map;
 
-use super::Failure;
-use super::reflect::Schemas;
+use crate::{Error, Schemas};
 
 /// A DATA message from `FIELD=VALUE` words.
 ///
@@ -16,12 +15,11 @@ pub fn read_fields<'a>(
     asked: DeviceType,
     words: impl IntoIterator<Item = &'a str>,
     schemas: &Schemas,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, Error> {
     let mut fields = Map::new();
     for word in words {
         let (name, value) = word.split_once('=').ok_or_else(|| {
-            Failure::wrong(format!("'{word}' is not FIELD=VALUE"))
-                .hint("an example is set_led=true")
+            Error::new(format!("'{word}' is not FIELD=VALUE")).hint("an example is set_led=true")
         })?;
         // Anything but JSON is a text.
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
@@ -31,11 +29,11 @@ pub fn read_fields<'a>(
 }
 
 /// A message in hex. Only a `DriverMsg` can get a number, and so an answer.
-pub(super) fn read_raw(hex: &str) -> Result<Bytes, Failure> {
+pub fn read_raw(hex: &str) -> Result<Bytes, Error> {
     let bytes = read_hex(hex)?;
     match dummy::DriverMsg::decode(&bytes[..]) {
         Ok(_) => Ok(bytes.into()),
-        Err(_) => Err(Failure::wrong("these bytes are not a DriverMsg").hint(
+        Err(_) => Err(Error::new("these bytes are not a DriverMsg").hint(
             "`amber decode --message HEX` shows the invalid byte; 1001 is an empty DATA message",
         )),
     }
@@ -45,7 +43,7 @@ pub(super) fn read_raw(hex: &str) -> Result<Bytes, Failure> {
 ///
 /// # Errors
 /// The text is not hex, or has an odd number of digits.
-pub fn read_hex(text: &str) -> Result<Vec<u8>, Failure> {
+pub fn read_hex(text: &str) -> Result<Vec<u8>, Error> {
     let bare = text.replace("0x", "").replace("\\x", "");
     let bare = bare
         .chars()
@@ -56,7 +54,7 @@ pub fn read_hex(text: &str) -> Result<Vec<u8>, Failure> {
             .chunks(2)
             .map(|pair| (pair[0] << 4 | pair[1]) as u8)
             .collect()),
-        _ => Err(Failure::wrong(format!("invalid hex '{text}'"))
+        _ => Err(Error::new(format!("invalid hex '{text}'"))
             .hint("write two digits per byte, e.g. 1001 for an empty DATA message")),
     }
 }

@@ -1,0 +1,37 @@
+//! What is wrong with a description, a message or a word. PURE.
+
+/// An error in what somebody wrote: a file, a description, a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct Error {
+    /// Where and what.
+    pub text: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Error {
+    /// An error without a hint.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            hint: None,
+        }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<amber_schema::Error> for Error {
+    fn from(error: amber_schema::Error) -> Self {
+        Self {
+            text: error.to_string(),
+            hint: error.hint,
+        }
+    }
+}
