@@ -14,9 +14,12 @@
 //! assert_eq!(message, "DATA  get_status: true");
 //! ```
 
+pub mod arguments;
 mod error;
 pub mod explain;
+pub mod help;
 mod schemas;
+mod value;
 mod words;
 
 use std::sync::LazyLock;

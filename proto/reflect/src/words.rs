@@ -44,17 +44,20 @@ pub fn read_raw(hex: &str) -> Result<Bytes, Error> {
 /// # Errors
 /// The text is not hex, or has an odd number of digits.
 pub fn read_hex(text: &str) -> Result<Vec<u8>, Error> {
+    hex_bytes(text).ok_or_else(|| {
+        Error::new(format!("invalid hex '{text}'"))
+            .hint("write two digits per byte, e.g. 1001 for an empty DATA message")
+    })
+}
+
+pub(crate) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     let bare = text.replace("0x", "").replace("\\x", "");
     let bare = bare
         .chars()
         .filter(|c| !c.is_whitespace() && !matches!(c, ':' | ',' | '_' | '-' | '|'));
-    let digits: Option<Vec<_>> = bare.map(|digit| digit.to_digit(16)).collect();
-    match digits {
-        Some(digits) if digits.len().is_multiple_of(2) => Ok(digits
-            .chunks(2)
-            .map(|pair| (pair[0] << 4 | pair[1]) as u8)
-            .collect()),
-        _ => Err(Error::new(format!("invalid hex '{text}'"))
-            .hint("write two digits per byte, e.g. 1001 for an empty DATA message")),
-    }
+    let digits: Vec<_> = bare
+        .map(|digit| digit.to_digit(16))
+        .collect::<Option<_>>()?;
+    let pair = |pair: &[u32]| (pair[0] << 4 | pair[1]) as u8;
+    (digits.len().is_multiple_of(2)).then(|| digits.chunks(2).map(pair).collect())
 }

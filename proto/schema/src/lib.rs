@@ -22,4 +22,4 @@ pub use error::Error;
 pub use model::{Cardinality, Choice, Field, Interface, Kind, Method, Setting};
 pub use read::{read, read_all};
 pub use text::{markdown, text};
-pub use unit::is_unit;
+pub use unit::{conversion, is_unit};

@@ -1,0 +1,233 @@
+//! Methods and their arguments in words, and answers with units. PURE.
+
+use std::fmt::Write as _;
+
+use amber_schema::{Cardinality, Field, Interface, Method};
+use serde_json::{Map, Value};
+
+use crate::arguments::{self, Spelling, kebab};
+use crate::schemas::MAX_SHOWN;
+use crate::value;
+
+/// The first sentence of a comment, without its full stop.
+pub fn summary(docs: &str) -> String {
+    let first = docs.split_once(". ").map_or(docs, |(first, _)| first);
+    let first = first.split("\n\n").next().unwrap_or_default();
+    first.replace('\n', " ").trim_end_matches('.').to_owned()
+}
+
+/// The methods of a device that are streams or not: a line for each, with its arguments.
+pub fn methods(interface: &Interface, streams: bool) -> String {
+    let rows: Vec<_> = (interface.methods.iter())
+        .filter(|method| method.is_stream() == streams)
+        .map(|method| {
+            let usage = arguments::usage(method);
+            let usage = format!("{} {usage}", method.command).trim_end().to_owned();
+            [usage, summary(&method.docs)]
+        })
+        .collect();
+    aligned(&rows)
+}
+
+/// What a method does, its arguments with their units, ranges and defaults, and what it answers or
+/// publishes.
+pub fn method(method: &Method, spelling: Spelling<'_>) -> String {
+    let mut out = format!("{}\n", method.docs.trim());
+    let arguments = arguments::arguments(method);
+    if !arguments.is_empty() {
+        out += "\nArguments, in this order or as name=value:\n";
+        let rows = arguments.iter().map(|argument| {
+            let mut about = [type_of(argument.field), value::range(argument.field)];
+            if argument.is_table() {
+                about[0] = "rows, or `none`".to_owned();
+            }
+            let mut about = joined(&about);
+            let own = spelling.defaults.iter().find(|it| it.0 == argument.name);
+            let default = own.map(|(_, value)| (*value).to_owned());
+            if let Some(default) = default.or_else(|| argument.field.absent_means.clone()) {
+                let _ = write!(about, " [default: {default}]");
+            }
+            [
+                argument.name.clone(),
+                about,
+                argument.field.docs.replace('\n', " "),
+            ]
+        });
+        let mut rows: Vec<_> = rows.collect();
+        let tables = arguments.iter().filter(|it| it.is_table());
+        for column in tables.flat_map(|table| &table.field.fields) {
+            rows.push(row(column, 1));
+        }
+        out += &indented(&aligned(&rows));
+    }
+    if let Some(bare) = spelling.bare_time {
+        let _ = writeln!(out, "\nA time without a unit is in {bare}.");
+    }
+    if let Some(flags) = spelling.flags {
+        let _ = writeln!(out, "\nDefault: {flags}.");
+    }
+    let title = if method.is_stream() {
+        "Publishes"
+    } else {
+        "Answer"
+    };
+    let mut rows = Vec::new();
+    for field in method.answer.iter().chain(&method.may_answer) {
+        add_rows(&mut rows, field, 0);
+    }
+    if !rows.is_empty() {
+        let _ = write!(out, "\n{title}:\n{}", indented(&aligned(&rows)));
+    }
+    out
+}
+
+fn add_rows(rows: &mut Vec<[String; 3]>, field: &Field, depth: usize) {
+    rows.push(row(field, depth));
+    for inner in &field.fields {
+        add_rows(rows, inner, depth + 1);
+    }
+}
+
+fn row(field: &Field, depth: usize) -> [String; 3] {
+    let name = format!("{}{}", "  ".repeat(depth), kebab(&field.name));
+    let about = joined(&[type_of(field), value::range(field)]);
+    [name, about, field.docs.replace('\n', " ")]
+}
+
+fn type_of(field: &Field) -> String {
+    let name = match field.choices.is_empty() {
+        true => field
+            .type_name
+            .rsplit('.')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        false => {
+            let names = field.choices.iter().map(|choice| choice.name.as_str());
+            names.collect::<Vec<_>>().join("|")
+        }
+    };
+    match field.cardinality {
+        Cardinality::Repeated => format!("list of {name}"),
+        _ => name,
+    }
+}
+
+fn joined(words: &[String]) -> String {
+    let words = words.iter().map(String::as_str).filter(|it| !it.is_empty());
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn indented(lines: &str) -> String {
+    lines.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+/// Columns of equal width, but for the last one.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut out = String::new();
+    for row in rows {
+        let cells = row.iter().zip(widths);
+        let line: String = cells
+            .map(|(cell, width)| format!("{cell:width$}  "))
+            .collect();
+        out += line.trim_end();
+        out += "\n";
+    }
+    out
+}
+
+/// The fields of a message in one line, with units where they are known.
+pub fn one_line(fields: &[Field], values: &Map<String, Value>) -> String {
+    let field_of = |name: &str| fields.iter().find(|field| field.name == name);
+    let shown = (values.iter()).map(|(name, value)| match field_of(name) {
+        Some(field) => format!("{name}: {}", with_unit(field, value)),
+        None => format!("{name}: {}", plain(value)),
+    });
+    shown.collect::<Vec<_>>().join("  ")
+}
+
+/// The fields of an answer: a line for each, and a table for lists that are its columns.
+pub fn lines(fields: &[Field], values: &Map<String, Value>) -> String {
+    let mut rows = Vec::new();
+    let mut tables = String::new();
+    for field in fields {
+        match values.get(&field.name) {
+            None => {}
+            Some(Value::Object(columns)) if field.columns => tables += &table(field, columns),
+            Some(Value::Array(all)) if !field.fields.is_empty() => {
+                for value in all {
+                    rows.push([format!("{}:", field.name), with_unit(field, value)]);
+                }
+            }
+            Some(Value::Object(inner)) if fields.len() == 1 => {
+                return lines(&field.fields, inner);
+            }
+            Some(value) => rows.push([format!("{}:", field.name), with_unit(field, value)]),
+        }
+    }
+    aligned(&rows) + &tables
+}
+
+/// The most rows of a table that people are shown.
+const MAX_ROWS: usize = 100;
+
+fn table(field: &Field, columns: &Map<String, Value>) -> String {
+    let heading = field.fields.iter().map(|column| match &column.unit {
+        Some(unit) => format!("{} ({unit})", kebab(&column.name)),
+        None => kebab(&column.name),
+    });
+    let heading: Vec<_> = heading.collect();
+    let lists: Vec<&[Value]> = (field.fields.iter())
+        .map(|column| match columns.get(&column.name) {
+            Some(Value::Array(values)) => &values[..],
+            _ => &[],
+        })
+        .collect();
+    let count = lists.iter().map(|list| list.len()).max().unwrap_or(0);
+    let mut out = heading.join("  ") + "\n";
+    for index in 0..count.min(MAX_ROWS) {
+        let cells = lists.iter().zip(&heading).map(|(list, heading)| {
+            let cell = list.get(index).map_or("-".to_owned(), plain);
+            let width = heading.chars().count();
+            format!("{cell:>width$}")
+        });
+        out += &cells.collect::<Vec<_>>().join("  ");
+        out += "\n";
+    }
+    if count > MAX_ROWS {
+        let _ = writeln!(out, "... {count} rows in all");
+    }
+    out
+}
+
+fn with_unit(field: &Field, value: &Value) -> String {
+    match (value, &field.unit) {
+        (Value::Object(inner), _) => format!("{{ {} }}", one_line(&field.fields, inner)),
+        (Value::Array(all), unit) => {
+            let shown: Vec<_> = (all.iter().take(MAX_SHOWN))
+                .map(|value| match value {
+                    Value::Object(inner) => format!("{{ {} }}", one_line(&field.fields, inner)),
+                    value => plain(value),
+                })
+                .collect();
+            let more = match all.len() > MAX_SHOWN {
+                true => format!(", ... {} in all", all.len()),
+                false => String::new(),
+            };
+            let unit = unit.as_ref().map(|unit| format!(" {unit}"));
+            format!("[{}{more}]{}", shown.join(", "), unit.unwrap_or_default())
+        }
+        (value, Some(unit)) => format!("{} {unit}", plain(value)),
+        (value, None) => plain(value),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.to_string()
+}
