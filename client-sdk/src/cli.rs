@@ -17,21 +17,22 @@ mod bench;
 mod call;
 mod capture;
 mod change;
+mod customs;
 pub mod decode;
 pub mod describe;
+mod descriptions;
 mod devices;
 mod drive;
 mod events;
 mod failure;
 mod file;
-mod ninedof;
 mod output;
 mod ping;
 mod reason;
 mod scan;
-mod stargazer;
 mod status;
 mod trace;
+mod views;
 mod watch;
 
 pub use failure::{Failure, exit_code};
@@ -137,22 +138,22 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     runtime.block_on(async {
         // Invalid options are found before anything is sent.
-        let verb = match verb {
-            Verb::Bench(bench) => Verb::Bench(bench.checked()?),
+        let work = match verb {
+            Verb::Bench(bench) => Work::Bench(bench.read()?),
             Verb::Call(call) => {
-                let call = call.checked()?;
+                let call = call.read()?;
                 if call.is_list() {
                     return call.show_list(options.json);
                 }
-                Verb::Call(call)
+                Work::Call(call)
             }
-            Verb::Drive(drive) => Verb::Drive(drive.checked(options.json)?),
-            Verb::Scan(scan) => Verb::Scan(scan.checked(options.json)?),
-            Verb::Watch(watch) => Verb::Watch(watch.checked()?),
-            verb => verb,
+            Verb::Drive(drive) => Work::Other(Verb::Drive(drive.checked(options.json)?)),
+            Verb::Scan(scan) => Work::Other(Verb::Scan(scan.checked(options.json)?)),
+            Verb::Watch(watch) => Work::Watch(watch.read()?),
+            verb => Work::Other(verb),
         };
         let client = Client::connect(options.mediator.to_string()).await?;
-        let done = match carry_out(verb, &client, options.json).await {
+        let done = match carry_out(work, &client, options.json).await {
             Err(failure) => Err(reason::explain(&client, failure).await),
             done => done,
         };
@@ -161,23 +162,52 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
     })
 }
 
-async fn carry_out(verb: Verb, client: &Client, json: bool) -> Result<(), Failure> {
+impl Verb {
+    /// The help for a device and its request or stream, if the command names a device.
+    ///
+    /// # Errors
+    /// The device has no description, or not this request or stream.
+    pub fn device_help(&self) -> Option<Result<String, Failure>> {
+        match self {
+            Self::Call(call) => Some(call.help()),
+            Self::Watch(watch) => Some(watch.help()),
+            _ => None,
+        }
+    }
+}
+
+/// A command whose options are valid.
+enum Work {
+    Bench(bench::Checked),
+    Call(call::Call),
+    Watch(watch::Watch),
+    Other(Verb),
+}
+
+async fn carry_out(work: Work, client: &Client, json: bool) -> Result<(), Failure> {
+    match work {
+        Work::Bench(bench) => bench::run(client, bench, json).await,
+        Work::Call(call) => call.run(client, json).await,
+        Work::Watch(watch) => until_interrupt(watch::run(client, watch, json)).await,
+        Work::Other(verb) => other(verb, client, json).await,
+    }
+}
+
+async fn other(verb: Verb, client: &Client, json: bool) -> Result<(), Failure> {
     let mediator = client.mediator();
     match verb {
+        // These are other work.
+        Verb::Bench(_) | Verb::Call(_) | Verb::Watch(_) => Ok(()),
         Verb::Devices => devices::run(&mediator, json).await,
-        Verb::Status { device: None } => status::mediator(&mediator, json).await,
         Verb::Status {
-            device: Some(Device::MEDIATOR),
+            device: None | Some(Device::MEDIATOR),
         } => status::mediator(&mediator, json).await,
         Verb::Status {
             device: Some(device),
         } => status::driver(&mediator, device, json).await,
         Verb::Events => until_interrupt(events::run(&mediator, json)).await,
         Verb::Ping(options) => ping::run(client, options, json).await,
-        Verb::Bench(options) => bench::run(client, options, json).await,
-        Verb::Watch(options) => until_interrupt(watch::run(client, options, json)).await,
         Verb::Trace(options) => until_interrupt(trace::run(client, options, json)).await,
-        Verb::Call(options) => call::run(client, options, json).await,
         Verb::Scan(options) => until_interrupt(scan::run(client, options, json)).await,
         // It handles Ctrl-C itself, because it must stop the wheels first.
         Verb::Drive(options) => drive::run(client, options, json).await,

@@ -198,6 +198,28 @@ impl Proxy {
         self.subscribe_as(|bytes| Ok(Some(bytes))).await
     }
 
+    /// Like [`Proxy::subscribe_raw`], for devices that publish after a request with parameters
+    /// instead of SUBSCRIBE: `start` begins and `stop` ends it, both encoded DATA messages without
+    /// synNum. `period` is the expected time between messages.
+    ///
+    /// Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// The same errors.
+    pub async fn subscribe_raw_by(
+        &self,
+        start: Bytes,
+        stop: Bytes,
+        period: Duration,
+    ) -> Result<Subscription<Bytes>> {
+        let terms = Terms {
+            join: start,
+            leave: stop,
+            period,
+        };
+        self.subscribe_by(terms, |bytes| Ok(Some(bytes))).await
+    }
+
     pub(crate) async fn subscribe_as<T>(&self, decode: Decode<T>) -> Result<Subscription<T>> {
         let subscribe = Envelope::new(MsgType::Subscribe, None, None).bytes();
         self.subscribe_by(usual_terms(subscribe), decode).await

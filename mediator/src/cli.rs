@@ -82,10 +82,13 @@ pub(crate) fn run() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => cli.run(),
         // Help and version are for stdout.
-        Err(error) if !error.use_stderr() => {
-            let _ = error.print();
-            ExitCode::SUCCESS
-        }
+        Err(error) if !error.use_stderr() => match device_help(&error) {
+            Some(help) => client::exit_code(help.and_then(|help| client::print(help.as_bytes()))),
+            None => {
+                let _ = error.print();
+                ExitCode::SUCCESS
+            }
+        },
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             ExitCode::from(2)
@@ -95,6 +98,20 @@ pub(crate) fn run() -> ExitCode {
             let _ = write!(io::stderr(), "{}", printable(&text));
             ExitCode::from(2)
         }
+    }
+}
+
+/// The help of `amber call roboclaw --help` and the like, which comes from the description of the
+/// device.
+fn device_help(error: &clap::Error) -> Option<Result<String, Failure>> {
+    if error.kind() != ErrorKind::DisplayHelp {
+        return None;
+    }
+    let is_help = |word: &std::ffi::OsString| word == "--help" || word == "-h";
+    let words = std::env::args_os().filter(|word| !is_help(word));
+    match Cli::try_parse_from(words).ok()?.verb {
+        Verb::Client(verb) => verb.device_help(),
+        _ => None,
     }
 }
 

@@ -121,7 +121,7 @@ fn rejected_commands_fail() {
         demo.wait_for_line(ready);
     }
     for (args, words) in [
-        (&["call", "maestro", "set-angle", "99", "45"][..], "99"),
+        (&["call", "maestro", "set-angle", "23", "45"][..], "23"),
         (&["call", "maestro", "set-angle", "3", "9999"], "9999"),
         (&["call", "roboclaw", "drive", "3000", "3000"], "3000"),
         (
@@ -138,6 +138,15 @@ fn rejected_commands_fail() {
     }
     output(&demo, &["call", "maestro", "set-angle", "3", "45"]);
     output(&demo, &["call", "roboclaw", "drive", "100", "100"]);
+    // No driver can carry this out, so it is not sent.
+    let args = ["call", "maestro", "set-angle", "99", "45"];
+    let refused = demo.amber(&args).output().unwrap();
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    assert!(
+        error.contains("'99' is out of range: from 0 to 23"),
+        "{error}"
+    );
 }
 
 /// The stderr of a command that fails.

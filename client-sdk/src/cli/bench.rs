@@ -77,12 +77,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Options {
-    /// Checks the options before anything is sent.
-    pub(super) fn checked(self) -> Result<Self, Failure> {
+    /// Reads the options before anything is sent.
+    pub(super) fn read(self) -> Result<Checked, Failure> {
         if let Some(path) = &self.svg {
             file::check("--svg", path)?;
         }
-        self.question().map(|_| self)
+        Ok(Checked {
+            question: self.question()?,
+            options: self,
+        })
     }
 
     /// Shows the result, unless stdout carries the chart.
@@ -102,11 +105,19 @@ impl Options {
     }
 }
 
-pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
+/// Valid options.
+#[derive(Debug)]
+pub(super) struct Checked {
+    options: Options,
+    /// The request, unless that is a PING.
+    question: Option<Bytes>,
+}
+
+pub(super) async fn run(client: &Client, bench: Checked, json: bool) -> Result<(), Failure> {
+    let Checked { options, question } = bench;
     if let (Some(device), true) = (options.device, options.subscribe) {
         return subscription(client, device, &options, json).await;
     }
-    let question = options.question()?;
     let devices = match options.device {
         Some(device) => vec![device],
         None => all(client).await?,

@@ -8,7 +8,8 @@ use std::cell::Cell;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use amber_proto::{Device, DeviceType};
+use amber_proto::roboclaw::DriverMsg;
+use amber_proto::{Device, DeviceMessage, DeviceType};
 use prost::Message;
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -21,7 +22,7 @@ use super::output::{self, Human, print};
 use super::reason::{self, Complaints};
 use crate::client::Client;
 use crate::error::Error;
-use crate::proxy::{Roboclaw, WheelSpeeds, roboclaw};
+use crate::proxy::{Roboclaw, WheelSpeeds};
 
 mod keyboard;
 mod pilot;
@@ -134,7 +135,11 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     };
     let speeds = WheelSpeeds::sides(left, right);
     let complaints = Complaints::begin(client, options.device).await;
-    let command = roboclaw::command(speeds).encode_to_vec().into();
+    let command = DriverMsg {
+        motors_command: Some(speeds.into()),
+        ..DriverMsg::data()
+    };
+    let command = command.encode_to_vec().into();
     let measured = Cell::new(None);
     let started = Instant::now();
     let driven = tokio::select! {

@@ -4,6 +4,7 @@ use amber_proto::MsgType;
 use amber_schema::{Cardinality, Field, Kind, Method, Setting, conversion};
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
+use serde_json::Map;
 
 use crate::{Error, Schemas, value};
 
@@ -80,15 +81,6 @@ impl Given {
             Value::I32(ms) => u64::try_from(ms).ok(),
             Value::I64(ms) => u64::try_from(ms).ok(),
             _ => None,
-        }
-    }
-
-    /// Gives a number to a whole-number field that has none yet.
-    pub fn or_time_ms(&mut self, field: &Field, ms: u32) {
-        if self.0.iter().all(|(path, _)| *path != field.path)
-            && let Ok(value) = value::read(field, &ms.to_string(), None)
-        {
-            self.0.push((field.path.clone(), value));
         }
     }
 }
@@ -235,6 +227,14 @@ pub fn read(method: &Method, words: &[String], spelling: Spelling<'_>) -> Result
             true => format!("a row is missing: {}", argument.placeholder()),
             false => format!("argument '{}' is missing", argument.name),
         }));
+    }
+    if let Some(path) = period(method)
+        && arguments
+            .iter()
+            .any(|it| it.is_required && it.field.path == *path)
+        && reader.given.time_ms(path) == Some(0)
+    {
+        return Err(Error::new("argument 'period' must be above 0"));
     }
     if method.kind == Kind::Tell && !arguments.is_empty() && reader.named.is_empty() {
         return Err(Error::new("the arguments are missing"));
@@ -465,6 +465,21 @@ impl Schemas {
         }
         let stop = message.encode_to_vec();
         Ok(StartStop { start, stop })
+    }
+
+    /// The value at the path of a field, in the fields of a message by name ([`Schemas::decode`]).
+    pub fn value_at<'a>(
+        &self,
+        values: &'a Map<String, serde_json::Value>,
+        path: &str,
+    ) -> Option<&'a serde_json::Value> {
+        let parts: Vec<_> = path.split('.').collect();
+        let (extension, inner) = (1..=parts.len()).find_map(|end| {
+            let extension = self.pool().get_extension_by_name(&parts[..end].join("."))?;
+            Some((extension, &parts[end..]))
+        })?;
+        let outer = values.get(extension.name())?;
+        inner.iter().try_fold(outer, |value, part| value.get(part))
     }
 
     fn new_request(&self, method: &Method, given: &Given) -> Result<DynamicMessage, Error> {

@@ -1,9 +1,20 @@
 use amber_proto::DeviceType;
+use amber_reflect::read_hex;
 
-use super::super::output::Human;
 use super::*;
 use crate::fake::Fake;
-use amber_reflect::read_hex;
+
+fn message(request: &Request) -> &Bytes {
+    match request {
+        Request::Raw(bytes) => bytes,
+        Request::Described(described) => &described.message,
+        Request::List | Request::Unknown => panic!("no message"),
+    }
+}
+
+fn read(options: Options) -> Result<Request, Failure> {
+    options.read().map(|call| call.request)
+}
 
 fn options(request: &str, args: &[&str]) -> Options {
     options_for(DeviceType::DUMMY, request, args)
@@ -37,33 +48,38 @@ fn good_requests_are_read() {
         ("message", &["hello"]),
         ("raw", &["1001B00601"]),
     ] {
-        assert!(options(request, args).read().is_ok(), "{request}");
+        assert!(read(options(request, args)).is_ok(), "{request}");
     }
     assert_eq!(read_hex("10fF").unwrap(), &b"\x10\xff"[..]);
 }
 
 #[test]
-fn wheels_take_a_speed_for_each_side() {
-    let read = |args: &[&str]| options_for(DeviceType::ROBOCLAW, "drive", args).read();
-    match read(&["200", "-150"]) {
-        Ok(Request::Drive(speeds)) => assert_eq!(speeds, WheelSpeeds::sides(200, -150)),
-        _ => panic!("valid arguments"),
-    }
-    for args in [
-        &[][..],
-        &["1"],
-        &["1", "2", "3"],
-        &["1", "fast"],
-        &["1", "1.5"],
+fn wheels_take_a_speed_for_each_side_or_each_wheel() {
+    let read = |args: &[&str]| read(options_for(DeviceType::ROBOCLAW, "drive", args));
+    let sides = read(&["200", "-150"]).unwrap();
+    let wheels = read(&["200", "-150", "200", "-150"]).unwrap();
+    assert_eq!(message(&sides), message(&wheels));
+    let named = read(&["frontLeftSpeed=0.2m/s", "rear-right-speed=-5"]).unwrap();
+    let expected = b"\x10\x01\xa2\x01\x0e\x08\xc8\x01\x20\xfb\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+    assert_eq!(message(&named), &expected[..]);
+    for (args, why) in [
+        (&[][..], "the arguments are missing"),
+        (&["1"], "2 or 4 arguments are needed, not 1"),
+        (&["1", "2", "3"], "2 or 4 arguments are needed, not 3"),
+        (
+            &["1", "fast"],
+            "argument 'front-right-speed': 'fast' is not a number",
+        ),
+        (
+            &["1", "1.5"],
+            "argument 'front-right-speed': '1.5' is not a whole number of mm/s",
+        ),
     ] {
-        assert_eq!(
-            read(args).err(),
-            Some(
-                Failure::wrong("invalid arguments for request 'drive'")
-                    .hint("`amber call roboclaw:0 drive LEFT_MM_S RIGHT_MM_S`")
-            ),
-            "{args:?}"
-        );
+        let text = format!("invalid arguments for 'drive': {why}");
+        let usage = "`amber call roboclaw:0 drive [FRONT-LEFT-SPEED] [FRONT-RIGHT-SPEED] \
+                     [REAR-LEFT-SPEED] [REAR-RIGHT-SPEED]`";
+        let expected = Failure::wrong(text).hint(usage);
+        assert_eq!(read(args).unwrap_err(), expected, "{args:?}");
     }
 }
 
@@ -142,7 +158,7 @@ async fn devices_are_asked_by_their_requests() {
     ] {
         let (client, mut fake) = Fake::new();
         let options = options_for(device_type, request, args);
-        let run = tokio::spawn(async move { run(&client, options, true).await });
+        let run = tokio::spawn(async move { options.read().unwrap().run(&client, true).await });
         let asked = fake.receive().await.unwrap();
         assert_eq!(asked.device, Device::new(device_type, 0));
         assert_eq!(&asked.without_syn()[2..], sent, "{request}");
@@ -152,11 +168,9 @@ async fn devices_are_asked_by_their_requests() {
 
 #[test]
 fn any_device_is_asked_by_the_fields_of_its_schema() {
-    let read = |request: &str, args: &[&str]| match options_for(DeviceType::NINEDOF, request, args)
-        .read()
-    {
-        Ok(Request::Raw(bytes)) => bytes,
-        _ => panic!("{request}"),
+    let read = |request: &str, args: &[&str]| {
+        let read = options_for(DeviceType::NINEDOF, request, args).read();
+        message(&read.unwrap().request).clone()
     };
     assert_eq!(
         read("dataRequest={\"accel\": true}", &[]),
@@ -176,12 +190,20 @@ fn any_device_is_asked_by_the_fields_of_its_schema() {
 
 #[test]
 fn requests_of_a_device_are_listed_with_the_fields_of_its_schema() {
-    let list = options("status", &[]).list().unwrap().human();
+    let call = options("status", &[]).read().unwrap();
     assert_eq!(
-        list,
-        "status\nenable true|false\nmessage TEXT\nraw HEX\n\
+        call.list().human(),
+        "REQUEST            WHAT IT DOES\n\
+         status             The flag and the text\n\
+         enable true|false  Sets the flag\n\
+         message MESSAGE    Sets the text\n\
+         raw HEX            Sends a DriverMsg\n\
          enable=VALUE\nmessage=VALUE\nget_status=VALUE\n"
     );
+    let json = serde_json::to_value(call.list()).unwrap();
+    assert_eq!(json["requests"][1]["name"], "enable");
+    assert_eq!(json["requests"][1]["args"], "true|false");
+    assert_eq!(json["fields"][2], "get_status");
 }
 
 #[test]
@@ -193,7 +215,7 @@ fn raw_bytes_must_be_a_driver_msg() {
 
 #[test]
 fn unknown_requests_list_the_known_ones() {
-    let wrong = |request: &str, args: &[&str]| options(request, args).read().err();
+    let wrong = |request: &str, args: &[&str]| read(options(request, args)).err();
     assert_eq!(
         wrong("stats", &[]),
         Some(
@@ -211,8 +233,10 @@ fn unknown_requests_list_the_known_ones() {
     assert_eq!(
         wrong("enable", &["maybe"]),
         Some(
-            Failure::wrong("invalid arguments for request 'enable'")
-                .hint("`amber call dummy:0 enable true|false`")
+            Failure::wrong(
+                "invalid arguments for 'enable': argument 'enable': 'maybe' is not true or false"
+            )
+            .hint("`amber call dummy:0 enable true|false`")
         )
     );
     for (request, args) in [
@@ -226,85 +250,191 @@ fn unknown_requests_list_the_known_ones() {
     }
 }
 
-/// What `amber call` sends for each of its requests, with arguments that suit it.
-fn sent() -> Vec<(DeviceType, &'static str, Bytes)> {
-    let arguments = |device_type, name| match (device_type, name) {
-        (DeviceType::DUMMY, "enable") => "true",
-        (DeviceType::DUMMY, "message") => "hello",
-        (DeviceType::ROBOCLAW, "drive") => "100 100",
-        (DeviceType::MAESTRO, "set-same-angle") => "1,2 90",
-        (DeviceType::MAESTRO, "set-angles") => "1=90",
-        (DeviceType::MAESTRO, _) => "1 90",
-        _ => "",
-    };
-    let sent = KNOWN.iter().map(|known| {
-        let args = arguments(known.device_type, known.name);
-        let args: Vec<_> = args.split_whitespace().collect();
-        let request = options_for(known.device_type, known.name, &args).read();
-        let bytes = match request.unwrap_or_else(|error| panic!("{}: {error:?}", known.name)) {
-            Request::DummyStatus => proxy::dummy::question().encode_to_vec(),
-            Request::Dummy(message) => message.encode_to_vec(),
-            Request::Speeds => roboclaw::question().encode_to_vec(),
-            Request::Drive(speeds) => roboclaw::command(speeds).encode_to_vec(),
-            Request::Scan => proxy::hokuyo::question().encode_to_vec(),
-            Request::Pose => proxy::stargazer::question().encode_to_vec(),
-            Request::Maestro(message) => message.encode_to_vec(),
-            Request::NineDof(ninedof::Request::Data(sensors)) => {
-                proxy::ninedof::question(sensors).encode_to_vec()
-            }
-            // Only the client itself makes these.
-            Request::NineDof(_) => Vec::new(),
-            Request::List | Request::Raw(_) => panic!("{} is a request", known.name),
-        };
-        (known.device_type, known.name, bytes.into())
-    });
-    sent.collect()
+#[test]
+fn a_stream_or_an_unknown_device_is_no_request() {
+    let failure = read(options_for(DeviceType::HOKUYO, "scans", &[])).unwrap_err();
+    let expected = Failure::wrong("hokuyo has no request 'scans'")
+        .hint("it is a stream: `amber watch hokuyo:0 scans`");
+    assert_eq!(failure, expected);
+    // Another source may know the device.
+    let unknown = read(options_for(DeviceType(77), "fly", &[])).unwrap();
+    assert!(matches!(unknown, Request::Unknown));
 }
 
-/// The descriptions and the requests of `amber call` are the same, by name and by field.
+#[test]
+fn a_command_out_of_range_is_refused_before_it_is_sent() {
+    let failure = read(options_for(DeviceType::MAESTRO, "set-angle", &["24", "45"])).unwrap_err();
+    let expected = Failure::wrong(
+        "invalid arguments for 'set-angle': argument 'servo-address': '24' is out of range: \
+         from 0 to 23",
+    )
+    .hint("`amber call maestro:0 set-angle SERVO-ADDRESS ANGLE`");
+    assert_eq!(failure, expected);
+}
+
+/// Every request that a device describes can be called, with arguments that suit it.
 #[test]
 fn requests_are_those_that_the_devices_describe() {
-    let interfaces = amber_reflect::built_in();
-    let schemas = Schemas::built_in();
-    let sent = sent();
-    for (device_type, name, bytes) in &sent {
-        // Driving with speed 0.
-        if *name == "stop" {
-            continue;
+    for interface in amber_reflect::built_in() {
+        let methods = interface.methods.iter().filter(|it| !it.is_stream());
+        for method in methods {
+            let args = match (&*interface.name, &*method.command) {
+                ("dummy", "enable") => "true",
+                ("dummy", "message") => "hello",
+                ("roboclaw" | "collision-avoidance", "drive") => "100 100 100 100",
+                ("maestro", "set-same-angle") => "1,2 90",
+                ("maestro", "set-angles") => "1=90",
+                ("maestro", _) => "1 90",
+                ("location", "upload-map") => "map",
+                ("drive-to-point", "set-targets") => "1,2,0.3 -4,5m,30cm",
+                ("pid-follow-trajectory", "set-targets") => "1,2,0.3s max-lookahead=50cm",
+                ("mediator", "describe-driver") => "5 0",
+                ("mediator", "change-driver") => "5 0 start",
+                ("mediator", "trace") => "5 0",
+                ("mediator", "set-log-level") => "info",
+                ("mediator", "health") => "ok",
+                _ => "",
+            };
+            let args: Vec<_> = args.split_whitespace().collect();
+            let device_type = DeviceType(interface.device_type);
+            let request = read(options_for(device_type, &method.command, &args));
+            let request = request
+                .unwrap_or_else(|error| panic!("{} {}: {error:?}", interface.name, method.command));
+            let schemas = Schemas::built_in();
+            let fields = schemas.decode(message(&request)).unwrap();
+            for path in &method.flags {
+                assert_eq!(
+                    schemas.value_at(&fields, path),
+                    Some(&true.into()),
+                    "{path}"
+                );
+            }
+            for field in &method.request {
+                let found = schemas.value_at(&fields, &field.path);
+                assert!(found.is_some(), "{}", field.path);
+            }
         }
-        let interface = interfaces
-            .iter()
-            .find(|it| it.device_type == device_type.0)
-            .unwrap();
-        let method = interface.method(name);
-        let method = method.unwrap_or_else(|| panic!("{name} of {device_type} is not described"));
-        let Some(fields) = schemas.decode(bytes) else {
-            assert_eq!(*device_type, DeviceType::NINEDOF, "{name}");
-            continue;
+    }
+}
+
+#[test]
+fn help_names_arguments_with_their_units_and_ranges() {
+    let help = |device_type, request: Option<&str>| {
+        let options = Options {
+            request: request.map(str::to_owned),
+            ..options_for(device_type, "", &[])
         };
-        let request = method.request.iter().map(|field| &*field.path);
-        let described = request.chain(method.flags.iter().map(String::as_str));
-        let described: Vec<_> = described
-            .map(|path| path.rsplit('.').next().unwrap())
-            .collect();
-        assert_eq!(
-            fields.keys().collect::<Vec<_>>(),
-            described,
-            "{name} of {device_type}"
-        );
+        options.help().unwrap()
+    };
+    assert_eq!(
+        help(DeviceType::MAESTRO, Some("set-angle")),
+        "Usage: amber call maestro:0 set-angle SERVO-ADDRESS ANGLE\n\nTurns one servo.\n\n\
+         Arguments, in this order or as name=value:\n  \
+         servo-address  uint32, from 0 to 23\n  \
+         angle          int32, deg\n"
+    );
+    let help_for = help(DeviceType::NINEDOF, Some("calibrate-gyro"));
+    for words in [
+        "uint32, from 0 to 120000 ms [default: 2s]",
+        "without a unit is in s",
+        "findings",
+    ] {
+        assert!(help_for.contains(words), "no '{words}' in {help_for}");
     }
-    // The other way round, for devices whose drivers are a part of Amber.
-    for interface in interfaces {
-        let has_requests = sent.iter().any(|(of, ..)| of.0 == interface.device_type);
-        for method in interface
-            .methods
-            .iter()
-            .filter(|method| !method.is_stream())
-        {
-            let found = sent
-                .iter()
-                .any(|(of, name, _)| of.0 == interface.device_type && *name == method.command);
-            assert_eq!(found, has_requests, "{} {}", interface.name, method.name);
-        }
+    let all = help(DeviceType::ROBOCLAW, None);
+    for words in [
+        "Four driven wheels",
+        "\nspeeds ",
+        "\nstop: Stops the wheels\n",
+    ] {
+        assert!(all.contains(words), "no '{words}' in {all}");
     }
+}
+
+#[test]
+fn an_answer_without_its_fields_is_an_error() {
+    let answered = |device_type, request: &str, bytes: &[u8]| {
+        let options = options_for(device_type, request, &[]);
+        let Ok(Request::Described(asked)) = read(options) else {
+            panic!("{request}");
+        };
+        let device = Device::new(device_type, 0);
+        let answer = Answer::read(device, &asked.method, &Schemas::built_in(), bytes)?;
+        views::show(device, &asked.method, &answer.values, true)
+    };
+    let failure = answered(DeviceType::ROBOCLAW, "speeds", b"\x10\x01").unwrap_err();
+    assert!(
+        format!("{failure:?}").contains("it has no 'currentSpeed'"),
+        "{failure:?}"
+    );
+    let speeds = b"\x10\x01\xb2\x01\x02\x08\x01";
+    assert_eq!(answered(DeviceType::ROBOCLAW, "speeds", speeds), Ok(true));
+    let failure = answered(DeviceType::STARGAZER, "pose", b"\x10\x01").unwrap_err();
+    assert!(
+        format!("{failure:?}").contains("has not seen a marker yet"),
+        "{failure:?}"
+    );
+    let status = b"\x10\x01\x90\x03\x01\x9a\x03\x02hi";
+    assert_eq!(answered(DeviceType::DUMMY, "status", status), Ok(false));
+    // reply { refused { reason: NOT_ALLOWED message: "no" hint: "yes" } }
+    let refused = b"\x10\x01\xaa\x0b\x0d\x32\x0b\x08\x03\x12\x02no\x1a\x03yes";
+    let failure = answered(DeviceType::MEDIATOR, "reload", refused).unwrap_err();
+    assert_eq!(failure, Failure::new("no").hint("yes"));
+}
+
+const BATTERY: &str = r#"syntax = "proto2";
+package battery;
+import "drivermsg.proto";
+import "interface.proto";
+extend amber.DriverMsg {
+  optional bool get_charge = 110;
+  optional double charge = 111 [(amber.unit) = "%"];
+  optional uint32 set_limit = 112 [(amber.unit) = "mA", (amber.max) = 5000];
+}
+service Battery {
+  option (amber.device) = { type: 211 name: "battery" };
+  // How full the battery is.
+  rpc Charge(amber.DriverMsg) returns (amber.DriverMsg) {
+    option (amber.ask) = { flag: "get_charge" answer: "charge" timeout_ms: 2500 };
+  }
+  rpc SetLimit(amber.DriverMsg) returns (amber.Nothing) {
+    option (amber.tell) = { request: "set_limit" };
+  }
+}
+"#;
+
+/// The device of a user, by nothing but its description.
+#[test]
+fn a_described_device_of_a_user_is_called_by_method() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("battery.proto");
+    std::fs::write(&file, BATTERY).unwrap();
+    let call = |request: &str, args: &[&str]| {
+        let options = Options {
+            proto: vec![file.clone()],
+            ..options_for(DeviceType(211), request, args)
+        };
+        options.read()
+    };
+    let charge = call("charge", &[]).unwrap();
+    assert_eq!(message(&charge.request), &b"\x10\x01\xf0\x06\x01"[..]);
+    let limit = call("set-limit", &["1.5A"]).unwrap();
+    assert_eq!(message(&limit.request), &b"\x10\x01\x80\x07\xdc\x0b"[..]);
+    let failure = call("set-limit", &["6A"]).unwrap_err();
+    let expected = Failure::wrong(
+        "invalid arguments for 'set-limit': argument 'set-limit': '6A' is out of range: \
+         from 0 to 5000 mA",
+    )
+    .hint("`amber call 211:0 set-limit SET-LIMIT`");
+    assert_eq!(failure, expected);
+    let Request::Described(described) = &charge.request else {
+        panic!("it is described");
+    };
+    assert_eq!(described.timeout(), Some(Duration::from_millis(2500)));
+    let schemas = charge.schemas.for_device(Some(DeviceType(211)));
+    let bytes = b"\x10\x01\xf9\x06\0\0\0\0\0\0\x49\x40";
+    let device = Device::new(DeviceType(211), 0);
+    let answer = Answer::read(device, &described.method, schemas, bytes).unwrap();
+    assert_eq!(answer.human(), "charge:  50.0 %\n");
+    assert_eq!(serde_json::to_string(&answer).unwrap(), "{\"charge\":50.0}");
 }

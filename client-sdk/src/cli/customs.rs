@@ -1,0 +1,142 @@
+//! Where a command differs from what the description of a device gives: spellings that users know,
+//! and advice. PURE.
+
+use std::time::Duration;
+
+use amber_proto::DeviceType;
+use amber_reflect::arguments::Spelling;
+
+/// What is special about a method on the command line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Custom {
+    device_type: DeviceType,
+    /// The name on the command line.
+    method: &'static str,
+    /// How its arguments are written.
+    pub(super) spelling: Spelling<'static>,
+    /// The time limit for the answer, instead of that of the description.
+    pub(super) timeout: Option<Duration>,
+    /// Advice before the request is sent; `{time}` is the argument for the duration.
+    pub(super) before: Option<&'static str>,
+    /// Advice after the command was sent, unless all its arguments are 0.
+    pub(super) after: Option<&'static str>,
+}
+
+/// A name for a request with arguments.
+pub(super) struct Alias {
+    device_type: DeviceType,
+    pub(super) name: &'static str,
+    pub(super) method: &'static str,
+    pub(super) arguments: &'static [&'static str],
+    pub(super) about: &'static str,
+}
+
+const NONE: Spelling<'_> = Spelling {
+    bare_time: None,
+    spread: None,
+    flags: None,
+    defaults: &[],
+};
+
+const USUAL: Custom = Custom {
+    device_type: DeviceType::MEDIATOR,
+    method: "",
+    spelling: NONE,
+    timeout: None,
+    before: None,
+    after: None,
+};
+
+const SENSORS: &str = "accel,gyro,magnet";
+
+const CUSTOMS: [Custom; 7] = [
+    Custom {
+        device_type: DeviceType::ROBOCLAW,
+        method: "drive",
+        // Left and right.
+        spelling: Spelling {
+            spread: Some((2, &[0, 1, 0, 1])),
+            ..NONE
+        },
+        after: Some("the wheels stop when this command exits; use `amber drive` to keep moving"),
+        ..USUAL
+    },
+    Custom {
+        device_type: DeviceType::HOKUYO,
+        method: "scan",
+        // A laser that was off and a slow serial line need this time.
+        timeout: Some(Duration::from_secs(3)),
+        ..USUAL
+    },
+    Custom {
+        device_type: DeviceType::NINEDOF,
+        method: "data",
+        spelling: Spelling {
+            flags: Some(SENSORS),
+            defaults: &[("extended", "true")],
+            ..NONE
+        },
+        ..USUAL
+    },
+    Custom {
+        device_type: DeviceType::NINEDOF,
+        method: "readings",
+        spelling: Spelling {
+            flags: Some(SENSORS),
+            defaults: &[("period", "100ms"), ("extended", "true")],
+            ..NONE
+        },
+        ..USUAL
+    },
+    Custom {
+        device_type: DeviceType::NINEDOF,
+        method: "self-test",
+        spelling: Spelling {
+            bare_time: Some("s"),
+            defaults: &[("milliseconds", "1s")],
+            ..NONE
+        },
+        ..USUAL
+    },
+    Custom {
+        device_type: DeviceType::NINEDOF,
+        method: "calibrate-gyro",
+        spelling: Spelling {
+            bare_time: Some("s"),
+            defaults: &[("milliseconds", "2s")],
+            ..NONE
+        },
+        before: Some("keep the robot still for {time}"),
+        ..USUAL
+    },
+    Custom {
+        device_type: DeviceType::NINEDOF,
+        method: "calibrate-magnet",
+        spelling: Spelling {
+            bare_time: Some("s"),
+            defaults: &[("milliseconds", "60s")],
+            ..NONE
+        },
+        before: Some("turn the robot all the way round within {time}, e.g. with `amber drive`"),
+        ..USUAL
+    },
+];
+
+const ALIASES: [Alias; 1] = [Alias {
+    device_type: DeviceType::ROBOCLAW,
+    name: "stop",
+    method: "drive",
+    arguments: &["0", "0", "0", "0"],
+    about: "Stops the wheels",
+}];
+
+/// What is special about a method, which is nothing for most.
+pub(super) fn of(device_type: DeviceType, method: &str) -> &'static Custom {
+    let is = |custom: &&Custom| custom.device_type == device_type && custom.method == method;
+    CUSTOMS.iter().find(is).unwrap_or(&USUAL)
+}
+
+/// The aliases of a device.
+pub(super) fn aliases(device_type: DeviceType) -> impl Iterator<Item = &'static Alias> {
+    (ALIASES.iter()).filter(move |alias| alias.device_type == device_type)
+}
