@@ -121,7 +121,15 @@ fn rejected_commands_fail() {
         demo.wait_for_line(ready);
     }
     for (args, words) in [
-        (&["call", "maestro", "set-angle", "23", "45"][..], "23"),
+        (
+            &[
+                "call",
+                "maestro",
+                "setAngleCommand={\"servoAddress\": 99, \"angle\": 45}",
+                "--no-answer",
+            ][..],
+            "99",
+        ),
         (&["call", "maestro", "set-angle", "3", "9999"], "9999"),
         (&["call", "roboclaw", "drive", "3000", "3000"], "3000"),
         (

@@ -122,7 +122,7 @@ impl Options {
             out += "Requests:\n";
             out += &help::methods(interface, false);
             for alias in customs::aliases(device.device_type) {
-                out += &format!("{}: {}\n", alias.name, alias.about);
+                out += &format!("{}  {}\n", alias.name, alias.about);
             }
             let example = interface.methods.iter().find(|method| !method.is_stream());
             if let Some(method) = example {
@@ -136,7 +136,8 @@ impl Options {
             .ok_or_else(|| self.unknown(&schemas, name))?;
         let custom = customs::of(device.device_type, &method.command);
         let shown = help::method(method, custom.spelling);
-        Ok(format!("Usage: {}\n\n{shown}", self.usage(method)))
+        let (usage, more) = (self.usage(method), custom.help);
+        Ok(format!("Usage: {usage}\n\n{shown}{more}"))
     }
 
     fn request(&self, schemas: &Schemas) -> Result<Request, Failure> {

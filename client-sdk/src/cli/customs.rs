@@ -16,6 +16,8 @@ pub(super) struct Custom {
     pub(super) spelling: Spelling<'static>,
     /// The time limit for the answer, instead of that of the description.
     pub(super) timeout: Option<Duration>,
+    /// More about the arguments, for `--help`.
+    pub(super) help: &'static str,
     /// Advice before the request is sent; `{time}` is the argument for the duration.
     pub(super) before: Option<&'static str>,
     /// Advice after the command was sent, unless all its arguments are 0.
@@ -43,6 +45,7 @@ const USUAL: Custom = Custom {
     method: "",
     spelling: NONE,
     timeout: None,
+    help: "",
     before: None,
     after: None,
 };
@@ -58,6 +61,7 @@ const CUSTOMS: [Custom; 7] = [
             spread: Some((2, &[0, 1, 0, 1])),
             ..NONE
         },
+        help: "\nTwo speeds are those of the left and the right side: drive 200 -200.\n",
         after: Some("the wheels stop when this command exits; use `amber drive` to keep moving"),
         ..USUAL
     },

@@ -18,9 +18,10 @@ Examples:
   amber describe hokuyo
   amber describe --proto battery.proto
   amber describe maestro --json
+  amber describe roboclaw --as proto > roboclaw.proto
 
-No mediator needs to run. `--proto` checks the description in your file, and `--markdown` makes
-documentation of it.")]
+No mediator needs to run. `--proto FILE` is input: it checks the description in your file.
+`--as proto` is output: the interface as a .proto file that compiles.")]
 pub struct Options {
     /// Device or device type, e.g. hokuyo, hokuyo:0 or 4; without it, list all
     #[arg(value_name = "DEVICE|TYPE")]
@@ -28,9 +29,21 @@ pub struct Options {
     /// Description of your own device (may be given several times)
     #[arg(long, value_name = "FILE")]
     proto: Vec<PathBuf>,
-    /// Print Markdown; without a device, for all of them
+    /// Print it in this form; proto is the source text of its .proto file
+    #[arg(long = "as", value_name = "FORM", conflicts_with = "markdown")]
+    form: Option<Form>,
+    /// The same as --as markdown; without a device, for all of them
     #[arg(long)]
     markdown: bool,
+}
+
+/// A form of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    Text,
+    Proto,
+    Json,
+    Markdown,
 }
 
 /// All devices that are described.
@@ -50,35 +63,60 @@ impl Options {
     /// # Errors
     /// A file breaks a rule, or no description has the device type.
     pub fn run(self, json: bool) -> Result<(), Failure> {
-        let found = self.found()?;
-        if self.markdown && !json {
-            return print(amber_schema::markdown(&found).as_bytes());
-        }
-        match <[Interface; 1]>::try_from(found) {
-            Ok([one]) => output::show(&One(one), json),
-            Err(devices) => output::show(&All { devices }, json),
+        let schemas = Schemas::with(&self.proto)?;
+        let found = self.found(&schemas)?;
+        let form = match self.form {
+            Some(form) => form,
+            None if json => Form::Json,
+            None if self.markdown => Form::Markdown,
+            None => Form::Text,
+        };
+        match form {
+            Form::Proto => print(source(&schemas, &found)?.as_bytes()),
+            Form::Markdown => print(amber_schema::markdown(&found).as_bytes()),
+            Form::Text | Form::Json => {
+                let json = form == Form::Json;
+                match <[Interface; 1]>::try_from(found) {
+                    Ok([one]) => output::show(&One(one), json),
+                    Err(devices) => output::show(&All { devices }, json),
+                }
+            }
         }
     }
 
-    fn found(&self) -> Result<Vec<Interface>, Failure> {
-        let schemas = Schemas::with(&self.proto)?;
-        let own: Vec<_> = schemas.own_interfaces().cloned().collect();
+    fn found(&self, schemas: &Schemas) -> Result<Vec<Interface>, Failure> {
         let Some(Device { device_type, .. }) = self.device else {
             if self.proto.is_empty() {
                 return Ok(amber_reflect::built_in().to_vec());
             }
+            let own: Vec<_> = schemas.own_interfaces().cloned().collect();
             let hint = "see proto/interface.proto for the options of a service";
             return match own.is_empty() {
                 true => Err(Failure::wrong("these files describe no device").hint(hint)),
                 false => Ok(own),
             };
         };
-        let mut all = own
-            .into_iter()
-            .chain(amber_reflect::built_in().iter().cloned());
-        let one = all.find(|interface| interface.device_type == device_type.0);
-        one.map(|one| vec![one]).ok_or_else(|| unknown(device_type))
+        let found = schemas.interface(device_type);
+        found
+            .map(|one| vec![one.clone()])
+            .ok_or_else(|| unknown(device_type))
     }
+}
+
+/// The file that describes the devices.
+fn source(schemas: &Schemas, found: &[Interface]) -> Result<String, Failure> {
+    let file = found.first().map(|interface| interface.file.as_str());
+    let (Some(first), true) = (
+        found.first(),
+        found.iter().all(|it| Some(&*it.file) == file),
+    ) else {
+        return Err(Failure::wrong("--as proto needs a device")
+            .hint("each device has a file of its own, e.g. `amber describe hokuyo --as proto`"));
+    };
+    let schemas = schemas.for_device(Some(DeviceType(first.device_type)));
+    let file = schemas.pool().get_file_by_name(&first.file);
+    file.map(|file| amber_reflect::source(&file))
+        .ok_or_else(|| unknown(DeviceType(first.device_type)))
 }
 
 fn unknown(device_type: DeviceType) -> Failure {
@@ -136,8 +174,13 @@ service Battery {
         Options {
             device: device.map(|device| device.parse().unwrap()),
             proto: proto.to_vec(),
+            form: None,
             markdown: false,
         }
+    }
+
+    fn found(device: Option<&str>, proto: &[PathBuf]) -> Result<Vec<Interface>, Failure> {
+        options(device, proto).found(&Schemas::with(proto)?)
     }
 
     #[test]
@@ -146,7 +189,7 @@ service Battery {
         let file = folder.path().join("battery.proto");
         fs::write(&file, BATTERY).unwrap();
         let names = |device, proto: &[PathBuf]| {
-            let found = options(device, proto).found().unwrap();
+            let found = found(device, proto).unwrap();
             found.into_iter().map(|it| it.name).collect::<Vec<_>>()
         };
         assert_eq!(names(Some("hokuyo:1"), &[]), ["hokuyo"]);
@@ -158,7 +201,7 @@ service Battery {
         assert_eq!(names(None, std::slice::from_ref(&file)), ["battery"]);
         assert_eq!(names(None, &[]).len(), 11);
 
-        let battery = options(None, &[file]).found().unwrap().remove(0);
+        let battery = found(None, &[file]).unwrap().remove(0);
         let shown = One(battery).human();
         for words in [
             "battery (device type 211)",
@@ -167,7 +210,23 @@ service Battery {
         ] {
             assert!(shown.contains(words), "no {words:?} in\n{shown}");
         }
-        assert!(options(Some("211"), &[]).found().is_err());
+        assert!(found(Some("211"), &[]).is_err());
+    }
+
+    #[test]
+    fn the_file_of_a_device_is_its_source() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("battery.proto");
+        fs::write(&file, BATTERY).unwrap();
+        let schemas = Schemas::with(std::slice::from_ref(&file)).unwrap();
+        let own = found(None, std::slice::from_ref(&file)).unwrap();
+        let text = source(&schemas, &own).unwrap();
+        // It is a description, too.
+        fs::write(&file, &text).unwrap();
+        assert_eq!(found(None, &[file]).unwrap(), own, "{text}");
+        let scan = source(&schemas, &found(Some("hokuyo"), &[]).unwrap()).unwrap();
+        assert!(scan.contains("\nservice Hokuyo {\n"), "{scan}");
+        assert!(source(&schemas, &found(None, &[]).unwrap()).is_err());
     }
 
     #[test]
@@ -177,9 +236,7 @@ service Battery {
         fs::write(&file, BATTERY.replace(" answer: \"charge\"", "")).unwrap();
         let failure = format!(
             "{:?}",
-            options(None, std::slice::from_ref(&file))
-                .found()
-                .unwrap_err()
+            found(None, std::slice::from_ref(&file)).unwrap_err()
         );
         let expected = format!(
             "{}:13: method Charge: ask needs an answer field",

@@ -175,11 +175,16 @@ pub fn period(method: &Method) -> Option<&String> {
 pub fn usage(method: &Method) -> String {
     let arguments = arguments(method);
     let flags = arguments.iter().filter(|it| it.is_flag()).count();
+    let is_whole = is_whole(method, &arguments);
     let mut words: Vec<String> = Vec::new();
     let mut names = Vec::new();
     for argument in &arguments {
         match argument.is_flag() && flags > 1 {
             true => names.push(argument.name.as_str()),
+            false if is_whole => {
+                let word = argument.placeholder();
+                words.push(word.trim_matches(['[', ']']).to_owned());
+            }
             false => words.push(argument.placeholder()),
         }
     }
@@ -242,6 +247,12 @@ pub fn read(method: &Method, words: &[String], spelling: Spelling<'_>) -> Result
     Ok(reader.given)
 }
 
+/// Whether the arguments are one value, such as the speeds of all wheels.
+fn is_whole(method: &Method, arguments: &[Argument<'_>]) -> bool {
+    matches!(&method.request[..], [root] if root.value.is_some())
+        && (arguments.iter()).all(|it| !it.is_flag() && !it.is_table())
+}
+
 struct Reader<'a> {
     arguments: &'a [Argument<'a>],
     spelling: Spelling<'a>,
@@ -253,16 +264,8 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// A message that is one value has all its fields or names those that it has.
     fn check_count(&self, method: &Method, positional: &[&str]) -> Result<(), Error> {
-        let [root] = &method.request[..] else {
-            return Ok(());
-        };
-        let is_whole = root.value.is_some()
-            && self
-                .arguments
-                .iter()
-                .all(|it| !it.is_flag() && !it.is_table());
         let (given, wanted) = (positional.len(), self.arguments.len());
-        if !is_whole || given == 0 || given == wanted {
+        if !is_whole(method, self.arguments) || given == 0 || given == wanted {
             return Ok(());
         }
         let or = self

@@ -44,7 +44,9 @@ pub fn method(method: &Method, spelling: Spelling<'_>) -> String {
             let mut about = joined(&about);
             let own = spelling.defaults.iter().find(|it| it.0 == argument.name);
             let default = own.map(|(_, value)| (*value).to_owned());
-            if let Some(default) = default.or_else(|| argument.field.absent_means.clone()) {
+            let is_flag = argument.field.type_name == "bool" && spelling.flags.is_some();
+            let absent = argument.field.absent_means.clone();
+            if let Some(default) = default.or(absent.filter(|_| !is_flag)) {
                 let _ = write!(about, " [default: {default}]");
             }
             [
@@ -64,7 +66,7 @@ pub fn method(method: &Method, spelling: Spelling<'_>) -> String {
         let _ = writeln!(out, "\nA time without a unit is in {bare}.");
     }
     if let Some(flags) = spelling.flags {
-        let _ = writeln!(out, "\nDefault: {flags}.");
+        let _ = writeln!(out, "\nWithout any of these: {flags}.");
     }
     let title = if method.is_stream() {
         "Publishes"

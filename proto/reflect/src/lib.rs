@@ -19,6 +19,7 @@ mod error;
 pub mod explain;
 pub mod help;
 mod schemas;
+mod source;
 mod value;
 mod words;
 
@@ -30,6 +31,7 @@ use prost_reflect::DescriptorPool;
 
 pub use error::Error;
 pub use schemas::{MAX_DESCRIPTOR_BYTES, Schemas, hex, human};
+pub use source::source;
 pub use words::{read_fields, read_hex, read_raw};
 
 /// The descriptors of Amber's own devices.

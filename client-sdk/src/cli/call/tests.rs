@@ -76,8 +76,8 @@ fn wheels_take_a_speed_for_each_side_or_each_wheel() {
         ),
     ] {
         let text = format!("invalid arguments for 'drive': {why}");
-        let usage = "`amber call roboclaw:0 drive [FRONT-LEFT-SPEED] [FRONT-RIGHT-SPEED] \
-                     [REAR-LEFT-SPEED] [REAR-RIGHT-SPEED]`";
+        let usage = "`amber call roboclaw:0 drive FRONT-LEFT-SPEED FRONT-RIGHT-SPEED \
+                     REAR-LEFT-SPEED REAR-RIGHT-SPEED`";
         let expected = Failure::wrong(text).hint(usage);
         assert_eq!(read(args).unwrap_err(), expected, "{args:?}");
     }
@@ -345,7 +345,7 @@ fn help_names_arguments_with_their_units_and_ranges() {
     for words in [
         "Four driven wheels",
         "\nspeeds ",
-        "\nstop: Stops the wheels\n",
+        "\nstop  Stops the wheels\n",
     ] {
         assert!(all.contains(words), "no '{words}' in {all}");
     }
