@@ -17,6 +17,7 @@ mod bench;
 mod call;
 mod capture;
 mod change;
+pub mod complete;
 mod customs;
 pub mod decode;
 pub mod describe;

@@ -1,5 +1,6 @@
 //! The command line: options that all commands share, and their dispatch. IO.
 
+mod completions;
 mod demo;
 mod import;
 mod mediator;
@@ -61,6 +62,13 @@ enum Verb {
     Completions {
         /// Shell
         shell: Shell,
+    },
+    /// Print candidates for the last word; called by the completion scripts
+    #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
+    Complete {
+        /// The command line without `amber`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
     },
     /// End drivers when the mediator was killed; started by the mediator itself
     #[command(hide = true)]
@@ -144,9 +152,15 @@ impl Cli {
             Verb::Check(check) => check.run(options.json),
             Verb::CheckClient(check) => check.run(options.json),
             Verb::Completions { shell } => {
-                let mut script = Vec::new();
-                clap_complete::generate(shell, &mut Self::command(), "amber", &mut script);
-                client::print(&script)
+                let script = completions::script(shell, &mut Self::command());
+                client::print(script.as_bytes())
+            }
+            Verb::Complete { words } => {
+                let found = client::complete::candidates(&words).into_iter();
+                let lines: String = found
+                    .map(|candidate| format!("{}\t{}\n", candidate.word, candidate.about))
+                    .collect();
+                client::print(lines.as_bytes())
             }
             Verb::Guard => return amber_mediator::shell::guard(),
         };

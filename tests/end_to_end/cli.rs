@@ -330,6 +330,69 @@ fn the_built_in_drivers_are_listed_and_completions_are_printed() {
         assert_eq!(code, 0);
         assert!(out.contains("devices"), "{shell}");
     }
+    // In a real shell: by the description, and else by clap.
+    for (line, expected) in [
+        ("call roboclaw s", "speeds stop"),
+        ("call maestro set-angle ''", "servo-address= angle="),
+        ("watch ninedof ''", "readings"),
+        ("describe hok", "hokuyo"),
+        ("completions fi", "fish"),
+    ] {
+        let script = format!(
+            "PATH={}:$PATH; source <(amber completions bash); COMP_WORDS=(amber {line}); \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _amber_described amber \"${{COMP_WORDS[COMP_CWORD]}}\" x; echo \"${{COMPREPLY[@]}}\"",
+            std::path::Path::new(AMBER).parent().unwrap().display()
+        );
+        let (code, out, err) = run(Command::new("bash").args(["-c", &script]));
+        assert_eq!(code, 0, "{err}");
+        assert_eq!(out.trim(), expected, "{line}: {err}");
+    }
+}
+
+#[test]
+fn help_knows_devices_and_their_requests() {
+    let help = |args: &[&str]| {
+        let (code, out, err) = run(Command::new(AMBER).args(args));
+        assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
+        out
+    };
+    let roboclaw = help(&["call", "roboclaw", "--help"]);
+    assert!(roboclaw.contains("Four driven wheels"), "{roboclaw}");
+    let drive = help(&["call", "roboclaw", "drive", "-h"]);
+    assert!(drive.contains("front-left-speed   int32, mm/s"), "{drive}");
+    let watch = help(&["watch", "hokuyo", "--help"]);
+    assert!(
+        watch.contains("distances  list of int32, at least 0 mm"),
+        "{watch}"
+    );
+    let own = help(&["call", "--help"]);
+    assert!(
+        own.contains("Usage: amber call [OPTIONS] <DEVICE>"),
+        "{own}"
+    );
+    let (code, _, err) = run(Command::new(AMBER).args(["call", "roboclaw", "fly", "--help"]));
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("its requests are: drive, speeds, stop, raw"),
+        "{err}"
+    );
+}
+
+#[test]
+fn the_description_of_a_device_is_a_proto_file() {
+    let (code, out, err) = run(Command::new(AMBER).args(["describe", "maestro", "--as", "proto"]));
+    assert_eq!((code, err.as_str()), (0, ""));
+    for words in [
+        "package amber.maestro_proto;",
+        "// Turns one servo.",
+        "rpc SetAngle(",
+    ] {
+        assert!(out.contains(words), "no {words:?} in {out}");
+    }
+    let (code, _, err) = run(Command::new(AMBER).args(["describe", "--as", "proto"]));
+    assert_eq!(code, 2);
+    assert!(err.contains("needs a device"), "{err}");
 }
 
 #[test]

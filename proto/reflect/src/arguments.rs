@@ -47,6 +47,14 @@ impl Argument<'_> {
         !self.is_table() && self.field.cardinality == Cardinality::Repeated
     }
 
+    /// Its range and unit, or else its type.
+    pub fn about(&self) -> String {
+        match value::range(self.field) {
+            range if range.is_empty() => self.field.type_name.clone(),
+            range => range,
+        }
+    }
+
     fn is_flag(&self) -> bool {
         self.field.type_name == "bool" && !self.is_list()
     }
