@@ -16,13 +16,8 @@ use crate::wire::Envelope;
 
 mod extras;
 mod mediator;
-#[cfg(feature = "cli")]
-mod questions;
 #[cfg(test)]
 mod tests;
-
-#[cfg(feature = "cli")]
-pub(crate) use questions::{dummy, hokuyo, maestro, ninedof, roboclaw, stargazer};
 
 pub use amber_values::{
     Attitude, Finding, ImuReading, MapPose, MarkerPose as Pose, Sensors, Target, TrajectoryPoint,
