@@ -20,6 +20,29 @@
 //! amber.DriverMsg`. It works with `amber_driver::Driver` and `amber_client::proxy::Proxy`.
 //! Other messages of the file are next to it. The program must depend on `amber-proto`, because
 //! the generated code uses it.
+//!
+//! If the file describes the interface of the device by a `service`, there are clients, too:
+//!
+//! ```ignore
+//! mod lamp {
+//!     amber_proto::include_messages!("lamp");
+//!     amber_client::include_client!("lamp");
+//! }
+//!
+//! let lamp = lamp::Lamp::of(&client, 0);
+//! lamp.set_brightness(40).await?;
+//! ```
+//!
+//! Each `rpc` is a method, with its comment as documentation:
+//!
+//! - The fields of a request are arguments, if at most one of them is optional. Otherwise the
+//!   message is the argument. A table (`amber.columns`) is a slice of tuples. The period of a stream
+//!   and the duration of a request are a `Duration`.
+//! - The field of an answer is the result; several fields are a struct, such as
+//!   `LampState` for the method `State`.
+//! - A message with a class (`amber.value`) is this class of `amber_client::values`. For a message
+//!   of your own, implement `From` or `TryFrom` between the two, or `Row` for a table.
+//! - `lamp::blocking::Lamp` has the same methods for programs without async.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
