@@ -1,7 +1,6 @@
 //! What the code that `amber-build` generates uses. Not a part of the interface: it changes with
 //! the generator. IO.
 
-use std::error;
 use std::fmt;
 use std::time::Duration;
 
@@ -147,9 +146,6 @@ pub fn rows<M, V: Row<M>>(table: &M) -> std::result::Result<Vec<V>, String> {
 pub fn columns(lengths: &[usize]) -> std::result::Result<(), String> {
     UnequalColumns::check(lengths).map_err(|error| error.to_string())
 }
-
-/// The result of reading a published message.
-pub type Published<T> = std::result::Result<Option<T>, Box<dyn error::Error>>;
 
 /// A client of a device whose methods wait for their futures.
 #[derive(Clone, Debug)]

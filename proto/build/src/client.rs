@@ -273,7 +273,8 @@ impl {name} {{
         if indent.is_empty() {
             text.push_str(
                 "\n\nYou may drop the future of any method: an unsent message is cancelled, and a \
-                 late answer\nis ignored.",
+                 late answer\nis ignored. Dropping \
+                 this value sends nothing to the device.",
             );
         }
         docs::write(out, indent, &text);

@@ -382,6 +382,58 @@ mod tests {
         assert_eq!(compiled(&[("lamp.proto", &described)]).unwrap(), plain);
     }
 
+    /// The clients of a lamp with these fields, messages and methods, or the error.
+    fn clients(fields: &str, messages: &str, methods: &str) -> Result<String, String> {
+        let text = format!(
+            "syntax = \"proto2\";\npackage lamp;\nimport \"drivermsg.proto\";\n\
+             import \"hokuyo.proto\";\nimport \"interface.proto\";\n\
+             extend amber.DriverMsg {{ {fields} }}\n{messages}\nservice Lamp {{\n\
+             option (amber.device) = {{ type: 201 name: \"lamp\" }};\n{methods}\n}}\n"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lamp.proto");
+        fs::write(&path, text).unwrap();
+        compile_to(&[&path], folder.path()).map_err(|error| error.to_string())?;
+        Ok(fs::read_to_string(folder.path().join("lamp.client.rs")).unwrap())
+    }
+
+    const ASK: &str = "(amber.DriverMsg) returns (amber.DriverMsg)";
+
+    #[test]
+    fn names_in_clients_are_different() {
+        let rust = clients(
+            "optional bool get = 110; optional bool on = 111; optional Place from = 112;
+             optional Place to = 113;",
+            "message LampState {} message Place { required double x = 1 [(amber.unit) = \"m\"]; }",
+            &format!(
+                "rpc State{ASK} {{ option (amber.ask) = {{ flag: \"get\" answer: \"on\"
+                   may_answer: \"to\" }}; }}
+                 rpc Ping{ASK} {{ option (amber.ask) = {{ request: [\"from\", \"to\"]
+                   answer: \"on\" }}; }}"
+            ),
+        )
+        .unwrap();
+        assert!(rust.contains("pub struct LampStateAnswer {"), "{rust}");
+        let ping = "pub async fn ping_(&self, x_m: f64, to_x_m: f64) -> ";
+        assert!(rust.contains(ping), "{rust}");
+    }
+
+    #[test]
+    fn fields_of_other_packages_are_an_error() {
+        let error = clients(
+            "optional bool get = 110;",
+            "",
+            &format!(
+                "rpc Scan{ASK} {{ option (amber.ask) = {{ flag: \"get\"
+                   answer: \"amber.hokuyo_proto.scan\" }}; }}"
+            ),
+        )
+        .unwrap_err();
+        let expected = "lamp.proto: method Scan: 'amber.hokuyo_proto.scan' is a field of another \
+                        package\nhint: ";
+        assert!(error.starts_with(expected), "{error}");
+    }
+
     #[test]
     fn errors_say_where_and_what_to_do() {
         for (files, words) in [
