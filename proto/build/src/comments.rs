@@ -26,7 +26,7 @@ pub(crate) fn keep_comments_only(set: &[u8]) -> Result<Vec<u8>, String> {
     Ok(prost_reflect::prost::Message::encode_to_vec(&set))
 }
 
-fn list<'a>(message: &'a mut DynamicMessage, field: &str) -> &'a mut Vec<Value> {
+pub(crate) fn list<'a>(message: &'a mut DynamicMessage, field: &str) -> &'a mut Vec<Value> {
     match message.get_field_by_name_mut(field) {
         Some(Value::List(list)) => list,
         _ => unreachable!("{field} of descriptor.proto is a list"),

@@ -13,6 +13,8 @@
 //! ```ignore
 //! mod lamp {
 //!     amber_proto::include_messages!("lamp");
+//!     // If a `service` of the file has the option `amber.device`: the trait of its drivers.
+//!     amber_driver::include_driver!("lamp");
 //! }
 //! ```
 //!
@@ -60,9 +62,12 @@ use protox::file::{
 
 mod client;
 mod comments;
+mod description;
 mod devices;
+mod driver;
 mod fold;
 mod names;
+mod place;
 
 /// The files of Amber's own devices, which other files may import.
 const OURS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/ours.rs"));
@@ -131,6 +136,30 @@ fn our_compiler() -> Result<protox::Compiler, Error> {
     Ok(compiler)
 }
 
+/// The Rust traits of the drivers of Amber's own devices, in one module for each device. For the
+/// build script of amber-driver.
+///
+/// # Errors
+/// A description breaks a rule.
+pub fn our_drivers() -> Result<String, Error> {
+    let (pool, interfaces) = described(&our_compiler()?, &[])?;
+    let mut out = String::new();
+    for interface in &interfaces {
+        let module = interface.file.trim_end_matches(".proto");
+        // The mediator has no driver. Its trait tests the generator: it has fields inside of fields.
+        if interface.device_type == 0 {
+            out += "#[cfg(test)]\n";
+        }
+        let code = driver::rust(&pool, interface, true, None).map_err(Error)?;
+        out += &format!(
+            "/// Drivers of the device {}: [`{module}::driver`].\n\
+             pub mod {module} {{\n#[doc(no_inline)]\npub use ::amber_proto::{module}::*;\n\n{code}}}\n",
+            interface.name
+        );
+    }
+    Ok(out)
+}
+
 /// The clients of Amber's own devices. For Amber's own build script.
 ///
 /// # Errors
@@ -189,6 +218,7 @@ impl error::Error for Error {}
 fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
     let Parsed {
         mut set,
+        encoded,
         pool,
         interfaces,
         read,
@@ -244,22 +274,53 @@ fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
         writeln!(file, "::amber_proto::device_message!(DriverMsg);")
             .map_err(|error| cannot(&error))?;
     }
-    let mut by_package: BTreeMap<&str, Vec<&Interface>> = BTreeMap::new();
-    for interface in interfaces.iter().filter(|it| !is_ours(&it.file)) {
-        let package = interface.service.rsplit_once('.').map_or("", |it| it.0);
-        by_package.entry(package).or_default().push(interface);
-    }
-    for (package, interfaces) in by_package {
-        let clients = client::rust(&interfaces, &pool).map_err(Error)?;
-        let path = out.join(format!("{package}.client.rs"));
-        fs::write(path, clients).map_err(|error| cannot(&error))?;
-    }
+    write_surfaces(&encoded, &pool, &interfaces, out)?;
     Ok(read)
+}
+
+/// Writes the clients and the traits of drivers, one file each for each package that describes a
+/// device, and next to them the description that drivers hand to the mediator.
+fn write_surfaces(
+    set: &[u8],
+    pool: &DescriptorPool,
+    interfaces: &[Interface],
+    out: &Path,
+) -> Result<(), Error> {
+    let write = |path: &Path, bytes: &[u8]| {
+        fs::write(path, bytes)
+            .map_err(|error| Error(format!("cannot write {}: {error}", path.display())))
+    };
+    let mut packages: BTreeMap<&str, Vec<&Interface>> = BTreeMap::new();
+    for interface in interfaces.iter().filter(|it| !is_ours(&it.file)) {
+        let (package, _) = driver::package_and_name(interface);
+        packages.entry(package).or_default().push(interface);
+    }
+    for (package, interfaces) in packages {
+        let clients = client::rust(&interfaces, pool).map_err(Error)?;
+        write(
+            &out.join(format!("{package}.client.rs")),
+            clients.as_bytes(),
+        )?;
+        let mut code = String::new();
+        for interface in &interfaces {
+            let located = |why| Error(format!("{}: {why}", interface.file));
+            let description = description::files(set, &interface.file).map_err(located)?;
+            let name = format!("{}.description.bin", interface.service);
+            write(&out.join(&name), &description)?;
+            let description = (description.len() <= description::MAX_BYTES).then_some(&*name);
+            let is_only_one = interfaces.len() == 1;
+            code += &driver::rust(pool, interface, is_only_one, description).map_err(located)?;
+        }
+        write(&out.join(format!("{package}.driver.rs")), code.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// What the files say.
 struct Parsed {
     set: FileDescriptorSet,
+    /// The same with the options of interface.proto.
+    encoded: Vec<u8>,
     pool: DescriptorPool,
     /// Those of Amber's own devices, too, if a file imports them.
     interfaces: Vec<Interface>,
@@ -301,6 +362,7 @@ fn parse(files: &[&Path]) -> Result<Parsed, Error> {
     Ok(Parsed {
         read: read.map(Path::to_owned).collect(),
         set: compiler.file_descriptor_set(),
+        encoded: compiler.encode_file_descriptor_set(),
         pool,
         interfaces,
     })
@@ -324,7 +386,7 @@ impl FileResolver for Ours {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use prost::Message;
 
     use super::*;
 
@@ -430,6 +492,91 @@ mod tests {
         )
         .unwrap_err();
         let expected = "lamp.proto: method Scan: 'amber.hokuyo_proto.scan' is a field of another \
+                         package\nhint: ";
+        assert!(error.starts_with(expected), "{error}");
+    }
+
+    /// A lamp with a description, after replacing text in it.
+    fn described_lamp(from: &str, to: &str) -> Result<String, String> {
+        let lamp = "syntax = \"proto2\";\npackage lamp;\nimport \"drivermsg.proto\";\n\
+             import \"interface.proto\";\nimport \"hokuyo.proto\";\n\
+             extend amber.DriverMsg {\n\
+             optional Wish wish = 112;\n\
+             // How bright it is.\n\
+             optional uint32 brightness = 113 [(amber.unit) = \"%\"];\n\
+             optional string colour = 114;\n\
+             optional bool off = 115;\n\
+             optional Watch watch = 116;\n}\n\
+             message Watch { optional uint32 ms = 1 [(amber.unit) = \"ms\", \
+             (amber.absent_means) = \"1000\"]; }\n\
+             message Wish { oneof what { uint32 shine = 1; Colour colour = 2; } }\n\
+             message Colour { required string name = 1; }\n\
+             // A lamp.\n\
+             service Lamp {\n\
+             option (amber.device) = { type: 201 name: \"lamp\" };\n\
+             // Shines.\n\
+             rpc Shine(amber.DriverMsg) returns (amber.DriverMsg) { option (amber.ask) = \
+             { request: \"wish.shine\" answer: \"brightness\" may_answer: \"colour\" }; }\n\
+             rpc Start(amber.DriverMsg) returns (amber.Nothing) { option (amber.tell) = \
+             { flag: \"off\" request: \"wish.colour\" }; }\n\
+             rpc Brightness(amber.DriverMsg) returns (stream amber.DriverMsg) { option \
+             (amber.stream) = { data: \"brightness\" }; }\n\
+             rpc Samples(amber.DriverMsg) returns (stream amber.DriverMsg) { option \
+             (amber.stream) = { request: \"watch\" period: \"watch.ms\" data: \"brightness\" \
+             stop: { field: \"watch.ms\" value: \"0\" } }; }\n}\n";
+        assert!(lamp.contains(from), "{from}");
+        let lamp = lamp.replace(from, to);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lamp.proto");
+        fs::write(&path, lamp).unwrap();
+        compile_to(&[&path], folder.path()).map_err(|error| error.to_string())?;
+        let description = fs::read(folder.path().join("lamp.Lamp.description.bin")).unwrap();
+        let set = FileDescriptorSet::decode(&*description).unwrap();
+        let names: Vec<_> = set.file.iter().map(|file| file.name()).collect();
+        assert_eq!(names, ["hokuyo.proto", "lamp.proto"]);
+        let rust = fs::read_to_string(folder.path().join("lamp.driver.rs")).unwrap();
+        Ok(rust)
+    }
+
+    #[test]
+    fn a_described_device_has_a_trait_for_its_drivers() {
+        let rust = described_lamp("", "").unwrap();
+        for words in [
+            "/// A lamp.",
+            "pub trait LampDriver {",
+            "/// Shines.",
+            "async fn shine(&mut self, shine: u32, reply: ::amber_driver::Reply<ShineAnswer>);",
+            "pub struct ShineAnswer {",
+            "/// How bright it is.",
+            "pub brightness_percent: u32,",
+            "pub colour: ::core::option::Option<::std::string::String>,",
+            // The description has a method `start`.
+            "async fn start(&mut self, colour: self::Colour, outcome: ::amber_driver::Outcome);",
+            "async fn start_driver(&mut self, _link: LampLink)",
+            "async fn publish(&mut self) -> ::core::option::Option<u32>",
+            "pub fn brightness(&self, data: u32)",
+            "pub fn driver<D: LampDriver>(driver: D)",
+            "\"/lamp.Lamp.description.bin\"",
+        ] {
+            assert!(rust.contains(words), "no {words} in {rust}");
+        }
+    }
+
+    #[test]
+    fn an_absent_field_stops_a_stream_only_if_it_means_that() {
+        let stops = |rust: &str, absent: &str| {
+            let ms = "it.watch.as_ref()).and_then(|it| it.ms.as_ref())";
+            rust.contains(&format!("{ms}.{absent}(|it| *it == 0)"))
+        };
+        assert!(stops(&described_lamp("", "").unwrap(), "is_some_and"));
+        let plain = described_lamp(", (amber.absent_means) = \"1000\"", "").unwrap();
+        assert!(stops(&plain, "is_none_or"));
+    }
+
+    #[test]
+    fn a_description_that_rust_cannot_follow_is_refused() {
+        let error = described_lamp("\"wish.shine\"", "\"amber.hokuyo_proto.scan\"").unwrap_err();
+        let expected = "lamp.proto: method Shine: 'amber.hokuyo_proto.scan' is a field of another \
                         package\nhint: ";
         assert!(error.starts_with(expected), "{error}");
     }
