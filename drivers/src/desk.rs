@@ -1,12 +1,20 @@
-//! The desk between a driver's handlers and the one task that owns the device. IO.
+//! The one task that owns a device, and the desk where a driver's handlers leave orders for it. IO.
 //!
 //! Handlers only leave orders, so they never wait for hardware. The exception is [`Desk::close`],
-//! which waits for a short time.
+//! which waits for a short time. The task runs an [`Owner`]:
+//!
+//! ```text
+//!  handlers --orders--> Owner::next: the pure logic decides --> Owner::perform: hardware
+//!                            ^                                        |
+//!                            +------ Owner::wait: input, timers <-----+
+//! ```
 
+use std::borrow::Cow;
 use std::future::pending;
+use std::ops::Deref;
 use std::time::{Duration, Instant};
 
-use amber_driver::{Link, Origin};
+use amber_driver::{Link, Outcome};
 use amber_proto::DeviceMessage;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -18,73 +26,112 @@ const MAX_ORDERS: usize = 64;
 /// Time limit for bringing the device to rest. Shorter than the mediator's own limit.
 const LAST_WORDS: Duration = Duration::from_millis(900);
 
-/// A task that owns a device.
-pub(crate) trait Owner: Send + Sized + 'static {
+/// A device with the pure logic that controls it, owned by one task.
+pub(crate) trait Owner: Send + 'static {
     /// An order from a handler.
     type Order: Send + 'static;
     /// The `DriverMsg` of the device.
     type Message: DeviceMessage + Send + 'static;
+    /// The link to the mediator.
+    type Link: Deref<Target = Link<Self::Message>> + Send + Sync + 'static;
+    /// Something that the logic wants the hardware to do.
+    type Action: Send;
 
-    /// Carries out orders until the inbox closes, then brings the device to rest.
-    fn run(
-        self,
-        inbox: Inbox<Self::Order>,
-        link: Link<Self::Message>,
-    ) -> impl Future<Output = ()> + Send;
+    /// Takes an order.
+    fn order(&mut self, link: &Self::Link, order: Self::Order);
+
+    /// Begins to bring the device to rest.
+    fn shut_down(&mut self);
+
+    /// What the logic wants next. Also sends its answers and writes its log lines.
+    fn next(&mut self, link: &Self::Link) -> Next<Self::Action>;
+
+    /// Carries out an action, and tells the logic the result.
+    fn perform(&mut self, action: Self::Action) -> impl Future<Output = ()> + Send;
+
+    /// Waits until the device or a timer tells the logic something.
+    ///
+    /// Dropping the future loses nothing.
+    fn wait(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// Why the device does not work, if there is a problem.
+    fn trouble(&self) -> Option<Cow<'_, str>>;
+
+    /// Writes the counters to the log, at the end.
+    fn log_counters(&self);
 }
 
-/// Where handlers leave orders.
-#[derive(Debug)]
-pub(crate) struct Desk<W: Owner> {
-    /// `Some` until the task starts.
-    owner: Option<W>,
-    orders: Option<mpsc::Sender<W::Order>>,
-    task: Option<JoinHandle<()>>,
-    link: Option<Link<W::Message>>,
-    has_warned: bool,
+/// What an [`Owner`] does next.
+pub(crate) enum Next<A> {
+    /// Carry out an action.
+    Perform(A),
+    /// Wait for an order, input or a timer.
+    Wait,
+    /// Nothing is left to do.
+    End,
 }
 
-impl<W: Owner> Desk<W> {
-    pub(crate) fn new(owner: W) -> Self {
-        Self {
-            owner: Some(owner),
-            orders: None,
-            task: None,
-            link: None,
-            has_warned: false,
+/// Carries out orders until the inbox closes, then brings the device to rest.
+async fn run<W: Owner>(mut owner: W, mut inbox: Inbox<W::Order>, link: W::Link) {
+    fn take<W: Owner>(owner: &mut W, link: &W::Link, order: Option<W::Order>) {
+        match order {
+            Some(order) => owner.order(link, order),
+            None => owner.shut_down(),
         }
     }
-
-    /// Starts the task.
-    pub(crate) fn open(&mut self, link: Link<W::Message>) {
-        if let Some(owner) = self.owner.take() {
-            let (orders, received) = mpsc::channel(MAX_ORDERS);
-            let inbox = Inbox {
-                orders: received,
-                is_closed: false,
-            };
-            self.orders = Some(orders);
-            self.link = Some(link.clone());
-            self.task = Some(tokio::spawn(owner.run(inbox, link)));
+    loop {
+        let next = owner.next(&link);
+        report(&link, owner.trouble().as_deref());
+        match next {
+            Next::Perform(action) => owner.perform(action).await,
+            Next::Wait => tokio::select! {
+                order = inbox.next() => take(&mut owner, &link, order),
+                () = owner.wait() => {}
+            },
+            Next::End => break,
         }
+        // Takes all orders before the next action: of commands, only the newest may matter.
+        while let Some(order) = inbox.try_next() {
+            take(&mut owner, &link, order);
+        }
+        report(&link, owner.trouble().as_deref());
+    }
+    owner.log_counters();
+}
+
+/// Where handlers leave orders of type `T`.
+#[derive(Debug)]
+pub(crate) struct Desk<T> {
+    orders: Option<mpsc::Sender<T>>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl<T> Default for Desk<T> {
+    fn default() -> Self {
+        Self {
+            orders: None,
+            task: None,
+        }
+    }
+}
+
+impl<T: Send + 'static> Desk<T> {
+    /// Starts the task.
+    pub(crate) fn open<W: Owner<Order = T>>(&mut self, owner: W, link: W::Link) {
+        let (orders, received) = mpsc::channel(MAX_ORDERS);
+        let inbox = Inbox {
+            orders: received,
+            is_closed: false,
+        };
+        self.orders = Some(orders);
+        self.task = Some(tokio::spawn(run(owner, inbox, link)));
     }
 
     /// Leaves an order.
-    pub(crate) async fn order(&self, order: W::Order) {
+    pub(crate) async fn order(&self, order: T) {
         if let Some(orders) = &self.orders {
             // The task ends only when the desk is closed.
             let _ = orders.send(order).await;
-        }
-    }
-
-    /// Refuses a request that is not for this device, and logs the first one.
-    pub(crate) fn complain_once(&mut self, origin: &Origin) {
-        if let Some(link) = &self.link {
-            report_outcome(link, origin, Some("not a request for this device"));
-        }
-        if !std::mem::replace(&mut self.has_warned, true) {
-            let clients = &origin.clients;
-            tracing::warn!(?clients, "not a request for this device (logged once)");
         }
     }
 
@@ -101,7 +148,7 @@ impl<W: Owner> Desk<W> {
 
 /// The orders left at a [`Desk`].
 #[derive(Debug)]
-pub(crate) struct Inbox<T> {
+struct Inbox<T> {
     orders: mpsc::Receiver<T>,
     is_closed: bool,
 }
@@ -110,7 +157,7 @@ impl<T> Inbox<T> {
     /// The next order, or `None` at the end, which is returned once.
     ///
     /// Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Option<T> {
+    async fn next(&mut self) -> Option<T> {
         if self.is_closed {
             return pending().await;
         }
@@ -120,7 +167,7 @@ impl<T> Inbox<T> {
     }
 
     /// The next order if one is already waiting.
-    pub(crate) fn try_next(&mut self) -> Option<Option<T>> {
+    fn try_next(&mut self) -> Option<Option<T>> {
         match self.orders.try_recv() {
             Ok(order) => Some(Some(order)),
             Err(mpsc::error::TryRecvError::Disconnected) if !self.is_closed => {
@@ -132,33 +179,20 @@ impl<T> Inbox<T> {
     }
 }
 
-/// Tells the sender of a request why it is refused, or that it is accepted, if it
-/// asked for that.
-pub(crate) fn report_outcome<M: DeviceMessage>(
-    link: &Link<M>,
-    origin: &Origin,
-    refused: Option<&str>,
-) {
-    let reported = match refused {
-        Some(why) => link.refused(origin, why),
-        None => link.accepted(origin),
-    };
-    if let Err(error) = reported {
-        tracing::debug!("outcome not reported: {error}");
+/// Reports that a command is carried out, or why it is not.
+pub(crate) fn finish(outcome: Outcome, refused: Option<&str>) {
+    match refused {
+        Some(why) => outcome.refuse(why),
+        None => outcome.done(),
     }
 }
 
 /// Reports to the mediator whether the device works. May be called at any rate.
-pub(crate) fn report<M: DeviceMessage>(link: &Link<M>, trouble: Option<&str>) {
+fn report<M: DeviceMessage>(link: &Link<M>, trouble: Option<&str>) {
     match trouble {
         Some(trouble) => link.trouble(trouble),
         None => link.recovered(),
     }
-}
-
-/// The tokio clock, which tests can pause.
-pub(crate) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 /// Waits until this time, or for ever if it is `None`.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use amber_driver::{Driver, Request};
-use amber_proto::dummy::DriverMsg;
+use amber_driver::devices::dummy::{self, DriverMsg, DummyDriver, StatusAnswer};
+use amber_driver::{Driver, Outcome, Reply, Request};
 
 /// Options of the Dummy driver.
 #[derive(Clone, Debug, clap::Args)]
@@ -11,6 +11,13 @@ pub struct Options {
     /// Milliseconds between two messages to subscribers
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub period_ms: u64,
+}
+
+impl Options {
+    /// Creates the driver from these options.
+    pub fn driver(self) -> impl Driver {
+        dummy::driver(Dummy::new(self))
+    }
 }
 
 /// A flag and a text that all clients share, and a counter for subscribers.
@@ -34,38 +41,42 @@ impl Dummy {
     }
 }
 
-impl Driver for Dummy {
-    type Message = DriverMsg;
-
+impl DummyDriver for Dummy {
     /// Only the first field present, in this order, takes effect, whatever its value. The original
     /// driver behaves the same way.
-    async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
-        let ask = request.message;
-        if let Some(enable) = ask.enable {
-            self.enable = enable;
-        } else if let Some(message) = ask.message {
-            self.message = message;
-        } else if ask.get_status.is_some() {
-            return Some(DriverMsg {
-                enable: Some(self.enable),
-                message: Some(self.message.clone()),
-                ..DriverMsg::default()
-            });
-        } else {
-            tracing::warn!(client = ?request.origin.clients, "not a request for the dummy");
+    fn received(&mut self, request: &mut Request<DriverMsg>) {
+        let message = &mut request.message;
+        if message.enable.is_some() {
+            message.message = None;
         }
-        None
+        if message.enable.is_some() || message.message.is_some() {
+            message.get_status = None;
+        }
+    }
+
+    async fn status(&mut self, reply: Reply<StatusAnswer>) {
+        reply.send(StatusAnswer {
+            enable: self.enable,
+            message: self.message.clone(),
+        });
+    }
+
+    async fn enable(&mut self, enable: bool, outcome: Outcome) {
+        self.enable = enable;
+        outcome.done();
+    }
+
+    async fn message(&mut self, message: String, outcome: Outcome) {
+        self.message = message;
+        outcome.done();
     }
 
     fn period(&self) -> Option<Duration> {
         Some(self.period)
     }
 
-    async fn publish(&mut self) -> Option<DriverMsg> {
+    async fn publish(&mut self) -> Option<String> {
         self.responses += 1;
-        Some(DriverMsg {
-            message: Some(format!("Response {}", self.responses)),
-            ..DriverMsg::default()
-        })
+        Some(format!("Response {}", self.responses))
     }
 }

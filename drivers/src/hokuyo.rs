@@ -18,6 +18,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use amber_driver::Driver;
+use amber_driver::devices::hokuyo;
 use serde::Deserialize;
 
 use self::driver::Hokuyo;
@@ -72,7 +74,7 @@ impl Options {
     ///
     /// # Errors
     /// The file cannot be read, or a value is invalid.
-    pub fn driver(self) -> Result<Hokuyo<Place>, OptionsError> {
+    pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
         if file.port.is_some() && file.tcp.is_some() {
             return Err(OptionsError::Value {
@@ -81,7 +83,7 @@ impl Options {
             });
         }
         let (settings, place) = self.or(file).settings()?;
-        Ok(Hokuyo::new(settings, place))
+        Ok(hokuyo::driver(Hokuyo::new(settings, place)))
     }
 
     /// The settings for these options. Ignores `config`.

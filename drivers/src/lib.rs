@@ -4,8 +4,8 @@
 //! [`BuiltIn`] whose doc comment is its line in the list.
 //!
 //! Hardware drivers share `connection` (the connection to a device), `outage` (when to retry a
-//! device and what to log), `desk` (the one task that owns the device) and `options` (a TOML file
-//! that the command line overrides).
+//! device and what to log), `desk` (the one task that owns the device), `stream` (a device at a byte
+//! stream, in that task) and `options` (a TOML file that the command line overrides).
 //!
 //! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
@@ -25,9 +25,9 @@ pub mod maestro;
 pub mod ninedof;
 pub mod options;
 mod outage;
-mod periodic;
 pub mod roboclaw;
 pub mod stargazer;
+mod stream;
 #[cfg(test)]
 mod testing;
 
@@ -52,7 +52,7 @@ impl BuiltIn {
     /// Serves on stdin and stdout until stdin ends.
     pub fn run(self) -> ExitCode {
         match self {
-            Self::Dummy(options) => amber_driver::serve(dummy::Dummy::new(options)),
+            Self::Dummy(options) => amber_driver::serve(options.driver()),
             Self::Hokuyo(options) => serve(options.driver()),
             Self::Maestro(options) => serve(options.driver()),
             Self::Ninedof(options) => serve(options.driver()),

@@ -14,6 +14,8 @@
 
 use std::path::PathBuf;
 
+use amber_driver::Driver;
+use amber_driver::devices::maestro;
 use serde::Deserialize;
 
 use self::driver::Maestro;
@@ -66,10 +68,10 @@ impl Options {
     ///
     /// # Errors
     /// The file cannot be read, or a value is invalid.
-    pub fn driver(self) -> Result<Maestro<Place>, OptionsError> {
+    pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let file = read(self.config.as_deref())?;
         let (settings, servos, place) = self.or(file).settings()?;
-        Ok(Maestro::new(settings, servos, place))
+        Ok(maestro::driver(Maestro::new(settings, servos, place)))
     }
 
     /// The settings for these options. Ignores `config`.

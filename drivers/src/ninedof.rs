@@ -25,6 +25,8 @@
 
 use std::path::PathBuf;
 
+use amber_driver::Driver;
+use amber_driver::devices::ninedof;
 use serde::Deserialize;
 
 use self::bus::Place;
@@ -74,10 +76,10 @@ impl Options {
     ///
     /// # Errors
     /// The file cannot be read, or a value is invalid.
-    pub fn driver(self) -> Result<NineDof<Place>, OptionsError> {
+    pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
         let (setup, place) = self.or(file).setup()?;
-        Ok(NineDof::new(setup, place))
+        Ok(ninedof::driver(NineDof::new(setup, place)))
     }
 
     /// The settings for these options. Ignores `config`.

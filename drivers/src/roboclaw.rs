@@ -30,6 +30,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use amber_driver::Driver;
+use amber_driver::devices::roboclaw;
 use serde::Deserialize;
 
 use self::driver::{Roboclaw, Setup};
@@ -163,10 +165,10 @@ impl Options {
     ///
     /// # Errors
     /// The file cannot be read, or a value is invalid.
-    pub fn driver(self) -> Result<Roboclaw<Place>, OptionsError> {
+    pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
         let (setup, place) = self.or(file).setup()?;
-        Ok(Roboclaw::new(setup, place))
+        Ok(roboclaw::driver(Roboclaw::new(setup, place)))
     }
 
     /// The settings for these options. Ignores `config`.
@@ -308,7 +310,7 @@ mod tests {
             config: Some(path),
             ..Options::default()
         };
-        let error = wrong.driver().unwrap_err();
+        let error = wrong.driver().err().unwrap();
         assert_eq!(error.hint(), Some("did you mean `max_speed_mm_s`?"));
     }
 

@@ -21,6 +21,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use amber_driver::Driver;
+use amber_driver::devices::stargazer;
 use serde::Deserialize;
 
 use self::driver::Stargazer;
@@ -86,12 +88,12 @@ impl Options {
     ///
     /// # Errors
     /// A file cannot be read, or a value is invalid.
-    pub fn driver(self) -> Result<Stargazer<Place>, OptionsError> {
+    pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let file = read(self.config.as_deref())?;
         let options = self.or(file);
         let markers = read(options.markers.as_deref())?;
         let (settings, place) = options.settings(markers)?;
-        Ok(Stargazer::new(settings, place))
+        Ok(stargazer::driver(Stargazer::new(settings, place)))
     }
 
     /// The settings for these options. Ignores `config` and `markers`.

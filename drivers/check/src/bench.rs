@@ -515,12 +515,12 @@ fn names_half_a_device(packet: &Packet) -> bool {
         && message.ack_num.is_none_or(|ack| ack == 0)
 }
 
-/// Whether a driver reports to the mediator about itself: the health of its device,
-/// or that it is unavailable.
+/// Whether a driver reports to the mediator about itself: the health or the description of
+/// its device, or that it is unavailable.
 fn tells_the_mediator(packet: &Packet) -> bool {
     let message = mediator::DriverMsg::decode(packet.message.clone()).unwrap_or_default();
     let about_itself = match message.kind() {
-        Some(MsgType::Data) => message.health.is_some(),
+        Some(MsgType::Data) => message.health.is_some() || message.description.is_some(),
         kind => kind == Some(MsgType::DriverDied),
     };
     packet.header == DriverHdr::default() && about_itself

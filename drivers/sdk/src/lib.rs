@@ -4,19 +4,42 @@
 //! clients to its stdin and reads the answers from its stdout:
 //!
 //! ```text
-//!             stdin   +---------+  handlers, one at a time  +-------------+
-//! mediator ---------->| session |-------------------------->| your Driver |
+//!             stdin   +---------+  methods, one at a time   +-------------+
+//! mediator ---------->| session |-------------------------->| your driver |
 //!          <----------|         |<--------------------------|             |
 //!             stdout  +---------+  answers, published data  +-------------+
 //! ```
 //!
-//! You write a type that implements [`Driver`] and pass it to [`serve`], which
-//! handles PINGs, subscriptions, clients that die, the end of stdin and
-//! signals. This is the complete Dummy driver:
+//! The `.proto` file of the device describes its requests and streams. The
+//! trait of its drivers is generated from it: one method per `rpc`, with the
+//! comments of the file. You implement the trait and pass your driver to
+//! [`serve`], which handles PINGs, subscriptions, clients that die, unknown
+//! requests, the end of stdin and signals. This is the complete Dummy driver:
 //!
 //! ```no_run
 #![doc = include_str!("../../examples/rust/src/bin/dummy_driver.rs")]
 //! ```
+//!
+//! The traits for Amber's own devices are in [`devices`]. For a device of your
+//! own, `amber_build::compile` generates the trait in your build script, and
+//! [`include_driver!`] includes it.
+//!
+//! # Methods of a description
+//!
+//! | description | method |
+//! |---|---|
+//! | `ask` | gets the arguments and a [`Reply`]: answer it now, keep it and answer later from any task, or refuse |
+//! | `tell` | gets the arguments and an [`Outcome`], which reports whether the command is carried out |
+//! | `stream` | none: return the data from `publish` every `period`, or send it with the link from `start` |
+//! | `stream` with a `request` | gets a [`StreamRequest`] when a client starts, changes or stops it, and when the client is gone. [`Periodic`] remembers who is due |
+//!
+//! Arguments are those of the messages; flags do not appear. An answer or
+//! publication with several fields is a struct. [`Driver`] is the trait below
+//! the generated ones: it has whole messages and no methods per request. Use it
+//! for a gateway, or a device without a description.
+//!
+//! Several devices, also of different types, run in one process with
+//! [`serve_many`].
 //!
 //! # How it runs
 //!
@@ -30,7 +53,7 @@
 //!   mediator restarts a driver that does not answer them. Use
 //!   [`tokio::task::spawn_blocking`] for such work.
 //! - If the device sends data at its own pace, read it in your own task or
-//!   thread and publish it with the [`Link`] that [`Driver::start`] receives.
+//!   thread and publish it with the [`Link`] that `start` receives.
 //! - Other devices are called through [`Link::devices`], with the same proxies
 //!   that clients use, over the same stdin and stdout.
 //! - A driver that cannot reach its hardware keeps running and reports it with
@@ -43,34 +66,49 @@
 //!
 //! # Where to look
 //!
-//! `session`, `subscribers`, `queue` and `health` make decisions without IO
-//! (PURE); `pipe` reads and writes any stream, and `stdio` is the process
-//! around it (IO). The first lines of each module say PURE or IO.
+//! `session`, `subscribers`, `periodic`, `queue` and `health` make decisions
+//! without IO (PURE); `pipe` reads and writes any stream, `many` joins the
+//! pipes of several devices, and `stdio` is the process around it (IO). The
+//! first lines of each module say PURE or IO.
 
 use std::error::Error;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use amber_proto::DeviceMessage;
 
+// Generated code names this crate.
+extern crate self as amber_driver;
+
+pub mod devices;
 mod health;
 mod link;
+mod many;
+pub mod periodic;
 mod pipe;
 pub mod queue;
+mod reply;
 mod request;
 pub mod session;
 mod stdio;
 pub mod subscribers;
+#[cfg(test)]
+mod testing;
 
 pub use amber_client::{self as client, Client};
 pub use amber_proto::{self as proto, ClientId, Device};
 pub use link::{Link, SendError};
+pub use many::{Devices, serve_many_until};
+pub use periodic::Periodic;
 pub use pipe::{serve_on, serve_until};
+pub use reply::{Outcome, Reply, StreamRequest, UnknownRequests};
 pub use request::{Origin, Request};
 pub use session::MessageTooLong;
-pub use stdio::{claim_stdout, init_logging, serve};
+pub use stdio::{claim_stdout, init_logging, serve, serve_many};
 
-/// The behaviour of a device. Only [`Driver::request`] is required.
+/// The behaviour of a device, with whole messages. Only [`Driver::request`] is
+/// required. For a device with a description, implement its generated trait
+/// instead.
 ///
 /// The handlers run one at a time; see the [crate's documentation](crate). A
 /// handler is dropped unfinished only when the process receives a signal to
@@ -79,6 +117,14 @@ pub use stdio::{claim_stdout, init_logging, serve};
 pub trait Driver {
     /// The `DriverMsg` of the device, such as `amber_proto::dummy::DriverMsg`.
     type Message: DeviceMessage + Clone;
+
+    /// The description of the device, for clients that do not have its `.proto`
+    /// file: a serialized `google.protobuf.FileDescriptorSet`. The mediator gets
+    /// it after [`Driver::start`]. The generated trait of your own device has
+    /// one.
+    fn description(&self) -> Option<&'static [u8]> {
+        None
+    }
 
     /// Called first, before any message.
     ///
@@ -120,6 +166,15 @@ pub trait Driver {
         self.publish().await
     }
 
+    /// When to call [`Driver::wake`]. Asked again after every call of a handler.
+    fn wake_at(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Called at the time of [`Driver::wake_at`], for work that is due at a certain time, such as
+    /// publishing to clients that each have their own period; see [`Periodic`].
+    async fn wake(&mut self) {}
+
     /// Called when a client subscribes that was not subscribed before.
     async fn subscribed(&mut self, _client: ClientId) {}
 
@@ -130,6 +185,29 @@ pub trait Driver {
     /// Called last: stop everything that moves. Also called when serving ends
     /// with an error, but not after a panic.
     async fn shutdown(&mut self) {}
+}
+
+/// Includes the trait of your own device's drivers, which `amber_build::compile` generated in
+/// `build.rs`: next to the messages of its package.
+///
+/// ```ignore
+/// mod lamp {
+///     amber_proto::include_messages!("lamp");
+///     amber_driver::include_driver!("lamp");
+/// }
+/// ```
+#[macro_export]
+macro_rules! include_driver {
+    ($package:literal) => {
+        include!(concat!(env!("OUT_DIR"), "/", $package, ".driver.rs"));
+    };
+}
+
+/// The present time on the clock of tokio, which tests can pause.
+///
+/// For the times that PURE code gets, such as [`Periodic`].
+pub fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 /// Why serving has ended.

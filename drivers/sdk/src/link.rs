@@ -25,6 +25,8 @@ const MAX_WAITING: usize = 256;
 /// The methods that send never wait. Messages are written in the order of the
 /// calls.
 pub struct Link<M> {
+    /// The device that the driver serves, in a process that serves several.
+    device: Option<Device>,
     commands: mpsc::Sender<Command<M>>,
     subscriptions: watch::Receiver<usize>,
     client: Client,
@@ -66,10 +68,15 @@ pub enum SendError {
 
 impl<M: DeviceMessage> Link<M> {
     /// Creates a link and its other end.
-    pub(crate) fn new(client: Client, subscriptions: watch::Receiver<usize>) -> (Self, Linked<M>) {
+    pub(crate) fn new(
+        device: Option<Device>,
+        client: Client,
+        subscriptions: watch::Receiver<usize>,
+    ) -> (Self, Linked<M>) {
         let (commands, received) = mpsc::channel(MAX_WAITING);
         let (health_changed, changes) = mpsc::channel(1);
         let link = Self {
+            device,
             commands,
             subscriptions,
             client,
@@ -141,8 +148,8 @@ impl<M: DeviceMessage> Link<M> {
     }
 
     /// Reports that the device does not work although the driver does, and why:
-    /// one sentence for people, such as "/dev/ttyACM0 is missing". In a process
-    /// that serves several devices, the report is about all of them.
+    /// one sentence for people, such as "/dev/ttyACM0 is missing". If the driver
+    /// serves several devices, the report is about all of them.
     ///
     /// `amber events`, `amber devices` and `amber status` show it until
     /// [`Link::recovered`] or the end of the driver. Repeating a report does
@@ -153,13 +160,13 @@ impl<M: DeviceMessage> Link<M> {
     /// The report is not logged. If the driver was not started by a mediator of
     /// this project, nothing is sent.
     pub fn trouble(&self, why: &str) {
-        self.say(None, Health::in_trouble(why));
+        self.say(self.device, Health::in_trouble(why));
     }
 
     /// Reports that the device works, which is also the initial state. It
     /// revokes every [`Link::trouble`] and [`Link::trouble_for`].
     pub fn recovered(&self) {
-        self.say(None, Health::ok());
+        self.say(self.device, Health::ok());
     }
 
     /// Like [`Link::trouble`], about one device that this process serves.
@@ -226,6 +233,7 @@ impl<M: DeviceMessage> Link<M> {
 impl<M> Clone for Link<M> {
     fn clone(&self) -> Self {
         Self {
+            device: self.device,
             commands: self.commands.clone(),
             subscriptions: self.subscriptions.clone(),
             client: self.client.clone(),

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use amber_client::Client;
 use amber_client::transport::{ChannelTransport, Role};
-use amber_proto::{Device, FrameCodec, Packet};
-use bytes::{BufMut, BytesMut};
+use amber_proto::{Device, DeviceMessage, DriverHdr, FrameCodec, Packet, mediator};
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -38,7 +39,7 @@ const READ: usize = 8 * 1024;
 const _: () = assert!(READ / 9 < MAX_REQUESTS);
 
 /// The maximum number of packets in transit to and from other devices.
-const MAX_PACKETS: usize = 256;
+pub(crate) const MAX_PACKETS: usize = 256;
 
 /// The maximum pause of reading while there is work. Handlers that compute without waiting must not
 /// delay PINGs.
@@ -48,7 +49,7 @@ const MAX_READ_PAUSE: Duration = Duration::from_millis(100);
 const LAST_REQUESTS: Duration = Duration::from_secs(1);
 
 /// Time limit for the mediator to read the last messages.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The process at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,19 @@ pub(crate) enum Peer {
     Amber,
     /// Possibly one that does not understand reports about devices.
     Unknown,
+}
+
+/// Where a driver runs.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// Alone in its process.
+    Alone(Peer),
+    /// One of several devices of the process, which share the client for calls to other devices.
+    OneOf {
+        peer: Peer,
+        device: Device,
+        client: Client,
+    },
 }
 
 /// Serves until the reader ends, and then shuts the driver down. Assumes a
@@ -85,17 +99,17 @@ pub async fn serve_until<D: Driver>(
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
 ) -> Result<(), ServeError> {
-    serve_peer(Peer::Amber, stop, driver, reader, writer).await
+    serve_in_place(Place::Alone(Peer::Amber), stop, driver, reader, writer).await
 }
 
-pub(crate) async fn serve_peer<D: Driver>(
-    peer: Peer,
+pub(crate) async fn serve_in_place<D: Driver>(
+    place: Place,
     stop: impl Future<Output = ()>,
     mut driver: D,
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
 ) -> Result<(), ServeError> {
-    let (mut pipe, link, ended) = Pipe::new(peer, reader, writer);
+    let (mut pipe, link, ended) = Pipe::new(place, reader, writer);
     let overtime = async {
         if ended.await.is_ok() {
             sleep(LAST_REQUESTS).await;
@@ -115,6 +129,8 @@ pub(crate) async fn serve_peer<D: Driver>(
 
 struct Pipe<D: Driver, R, W> {
     peer: Peer,
+    /// The device, in a process that serves several.
+    device: Option<Device>,
     session: Session<D::Message>,
     reader: R,
     writer: W,
@@ -132,15 +148,26 @@ struct Pipe<D: Driver, R, W> {
 }
 
 impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
-    fn new(peer: Peer, reader: R, writer: W) -> (Self, Link<D::Message>, oneshot::Receiver<()>) {
+    fn new(place: Place, reader: R, writer: W) -> (Self, Link<D::Message>, oneshot::Receiver<()>) {
         let (requests, to_devices) = mpsc::channel(MAX_PACKETS);
         let (from_devices, answers) = mpsc::channel(MAX_PACKETS);
-        let client = Client::over(ChannelTransport::new(requests, answers, Role::Driver));
+        let (peer, device, client) = match place {
+            Place::Alone(peer) => {
+                let transport = ChannelTransport::new(requests, answers, Role::Driver);
+                (peer, None, Client::over(transport))
+            }
+            Place::OneOf {
+                peer,
+                device,
+                client,
+            } => (peer, Some(device), client),
+        };
         let (subscriptions, watched) = watch::channel(0);
-        let (link, linked) = Link::new(client, watched);
+        let (link, linked) = Link::new(device, client, watched);
         let (ended, end) = oneshot::channel();
         let pipe = Self {
             peer,
+            device,
             session: Session::default(),
             reader,
             writer,
@@ -161,6 +188,11 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         self.during(driver.start(link))
             .await?
             .map_err(ServeError::Start)?;
+        if let Some(files) = driver.description()
+            && self.peer == Peer::Amber
+        {
+            self.encode(description(self.device, files));
+        }
         let mut batch = 0;
         let mut has_published = false;
         loop {
@@ -186,13 +218,17 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             if let Some(device) = period.and_then(|period| self.session.take_due(now, period)) {
                 has_published = true;
                 self.publish(driver, device).await?;
+            } else if may_publish && driver.wake_at().is_some_and(|due| due <= now) {
+                has_published = true;
+                self.during(driver.wake()).await?;
             } else if let Some(work) = self.session.poll_work() {
                 self.work(driver, work).await?;
             } else if self.ended.is_none() {
                 return Ok(());
             } else {
                 batch = 0;
-                let due = period.and_then(|_| self.session.next_due());
+                let publishes_at = period.and_then(|_| self.session.next_due());
+                let due = [publishes_at, driver.wake_at()].into_iter().flatten().min();
                 tokio::select! {
                     exchanged = self.exchange() => exchanged?,
                     () = until(due) => {}
@@ -421,6 +457,24 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         if let Err(error) = FrameCodec.encode(packet, &mut self.output) {
             tracing::error!("a message was not sent: {error}");
         }
+    }
+}
+
+/// Hands the description of a device to the mediator.
+fn description(device: Option<Device>, files: &'static [u8]) -> Packet {
+    let message = mediator::DriverMsg {
+        description: Some(mediator::Description {
+            files: Bytes::from_static(files),
+        }),
+        ..mediator::DriverMsg::data()
+    };
+    Packet {
+        header: DriverHdr {
+            device_type: device.map(|device| device.device_type.0),
+            device_id: device.map(|device| device.id.0),
+            client_ids: Vec::new(),
+        },
+        message: message.encode_to_vec().into(),
     }
 }
 

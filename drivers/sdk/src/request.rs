@@ -32,6 +32,21 @@ pub struct Origin {
 impl<M> Request<M> {
     /// The sender, if it is a single client.
     pub fn client(&self) -> Option<ClientId> {
-        self.origin.clients.first().copied()
+        self.origin.client()
+    }
+}
+
+impl Origin {
+    /// The origin of messages from one client, in a process that serves one device.
+    pub fn of(client: ClientId) -> Self {
+        Self {
+            clients: vec![client],
+            ..Self::default()
+        }
+    }
+
+    /// The sender, if it is a single client.
+    pub fn client(&self) -> Option<ClientId> {
+        self.clients.first().copied()
     }
 }

@@ -1,6 +1,7 @@
 //! The process of a driver: stdin, stdout, signals and the log. IO.
 
 use std::io::IsTerminal;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::{env, io, panic, process};
 #[cfg(unix)]
@@ -13,8 +14,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
-use crate::pipe::{Peer, serve_peer};
-use crate::{Driver, ServeError};
+use crate::many::serve_many_peer;
+use crate::pipe::{Peer, Place, serve_in_place};
+use crate::{Devices, Driver, ServeError};
 
 /// Serves on stdin and stdout until stdin ends or the process receives SIGTERM,
 /// SIGINT, SIGHUP or SIGQUIT; this is all that a driver's `main` needs.
@@ -26,9 +28,30 @@ use crate::{Driver, ServeError};
 /// [`claim_stdout`]. A panic in any thread or task ends the process, and the
 /// mediator starts it again.
 pub fn serve<D: Driver>(driver: D) -> ExitCode {
+    run(async |peer, wire| {
+        let place = Place::Alone(peer);
+        serve_in_place(place, wire.terminated, driver, wire.reader, wire.writer).await
+    })
+}
+
+/// Like [`serve`], for several devices in one process.
+pub fn serve_many(devices: Devices) -> ExitCode {
+    run(async |peer, wire| {
+        serve_many_peer(peer, wire.terminated, devices, wire.reader, wire.writer).await
+    })
+}
+
+/// What connects the process to the mediator.
+struct Wire {
+    terminated: Pin<Box<dyn Future<Output = ()>>>,
+    reader: Box<dyn AsyncRead + Unpin>,
+    writer: Box<dyn AsyncWrite + Unpin>,
+}
+
+fn run(serve: impl AsyncFnOnce(Peer, Wire) -> Result<(), ServeError>) -> ExitCode {
     init_logging();
     die_of_panics();
-    match run(driver) {
+    match try_run(serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{}", with_sources(&error));
@@ -103,16 +126,20 @@ fn peer() -> Peer {
     }
 }
 
-fn run<D: Driver>(driver: D) -> Result<(), ServeError> {
+fn try_run(
+    serve: impl AsyncFnOnce(Peer, Wire) -> Result<(), ServeError>,
+) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(ServeError::Runtime)?;
     let served = runtime.block_on(async {
-        let terminated = terminated().map_err(ServeError::Runtime)?;
-        let reader = stdin().map_err(ServeError::Read)?;
-        let writer = stdout().map_err(ServeError::Write)?;
-        serve_peer(peer(), terminated, driver, reader, writer).await
+        let wire = Wire {
+            terminated: Box::pin(terminated().map_err(ServeError::Runtime)?),
+            reader: stdin().map_err(ServeError::Read)?,
+            writer: stdout().map_err(ServeError::Write)?,
+        };
+        serve(peer(), wire).await
     });
     // A thread that waits for a key press must not keep the process alive.
     runtime.shutdown_background();

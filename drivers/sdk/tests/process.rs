@@ -11,9 +11,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Output, St
 use std::{env, error, fs, io, thread};
 
 use amber_driver::proto::dummy::DriverMsg;
-use amber_driver::{Driver, Link, Request};
+use amber_driver::proto::{DeviceMessage, DeviceType, DriverHdr, Packet};
+use amber_driver::{Device, Devices, Driver, Link, Request};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use prost::Message;
 
 /// PING and PONG of client 5 with number 7.
 const PING: &[u8] = b"\0\x03\x1a\x01\x05\0\x04\x10\x02\x18\x07";
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     match env::args().nth(1).as_deref() {
         Some("chatty") => return amber_driver::serve(Chatty),
         Some("prints before it serves") => return prints_before_it_serves(),
+        Some("several") => return amber_driver::serve_many(several()),
         Some("panics") => return amber_driver::serve(Panics),
         Some("panics in a task") => return amber_driver::serve(PanicsInATask),
         _ => {}
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     output_before_serving_goes_to_the_log();
     trouble_is_reported_only_to_mediators_that_know_it();
     a_panic_ends_the_process();
+    several_devices_share_a_process();
     ExitCode::SUCCESS
 }
 
@@ -148,6 +152,56 @@ fn a_panic_ends_the_process() {
         assert_eq!(output.status.code(), Some(101));
         let log = String::from_utf8(output.stderr).unwrap();
         assert!(log.contains("the motor is on fire"), "{log}");
+    }
+}
+
+fn several_devices_share_a_process() {
+    let frame = |id, message: &DriverMsg| {
+        let header = DriverHdr {
+            device_type: Some(DeviceType::DUMMY.0),
+            device_id: Some(id),
+            client_ids: vec![5],
+        };
+        let message = message.encode_to_vec().into();
+        Packet { header, message }.encode().unwrap()
+    };
+    let ask = DriverMsg {
+        syn_num: Some(8),
+        ..DriverMsg::data()
+    };
+    let answer = |text: &str| DriverMsg {
+        ack_num: Some(8),
+        message: Some(text.into()),
+        ..DriverMsg::data()
+    };
+    for (id, text) in [(1, "one"), (2, "two")] {
+        let output = run(this("several"), &frame(id, &ask));
+        assert_eq!(output.stdout, frame(id, &answer(text)));
+        assert!(output.status.success());
+    }
+    // Device 3 panics.
+    let output = run(this("several"), &frame(3, &ask));
+    assert_eq!(output.status.code(), Some(101));
+}
+
+fn several() -> Devices {
+    let dummy = |id| Device::new(DeviceType::DUMMY, id);
+    Devices::new()
+        .add(dummy(1), Says("one"))
+        .add(dummy(2), Says("two"))
+        .add(dummy(3), Panics)
+}
+
+struct Says(&'static str);
+
+impl Driver for Says {
+    type Message = DriverMsg;
+
+    async fn request(&mut self, _: Request<DriverMsg>) -> Option<DriverMsg> {
+        Some(DriverMsg {
+            message: Some(self.0.into()),
+            ..DriverMsg::default()
+        })
     }
 }
 

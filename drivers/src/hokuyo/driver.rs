@@ -1,66 +1,54 @@
 //! The driver between the mediator and the scanner. IO.
 
 use std::error::Error;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use amber_driver::{ClientId, Driver, Link, Origin, Request, SendError};
-use amber_proto::hokuyo::DriverMsg;
+use amber_driver::devices::hokuyo::{DriverMsg, HokuyoDriver, HokuyoLink, ScanAnswer, ScansData};
+use amber_driver::{ClientId, Origin, Reply, now};
 
-use super::logic::{Logic, Measured, Note, Output, Settings};
-use crate::connection::{Connect, Port};
-use crate::desk::{self, Desk, Inbox, now, report, until};
+use super::logic::{Logic, Note, Output, Settings};
+use crate::connection::Connect;
+use crate::desk::{Desk, Next};
+use crate::stream::{Event, PortAction, StreamDevice, StreamLogic, complain, say};
 
 /// The driver of a Hokuyo laser scanner.
 #[derive(Debug)]
-pub struct Hokuyo<C: Connect> {
-    desk: Desk<Owner<C>>,
+pub struct Hokuyo<C> {
+    /// `Some` until the start.
+    setup: Option<(Settings, C)>,
+    desk: Desk<Order>,
 }
 
+/// An order for the task that owns the scanner.
 #[derive(Debug)]
-struct Owner<C> {
-    settings: Settings,
-    connect: C,
-}
-
-#[derive(Debug)]
-enum Order {
+pub(crate) enum Order {
     Ask(Origin),
     Subscribed,
-}
-
-/// Events that wake the task.
-enum Event {
-    Ordered(Option<Order>),
-    Read(Result<usize, String>),
-    Timeout,
 }
 
 impl<C: Connect> Hokuyo<C> {
     /// Creates a driver that reaches its scanner through `connect`.
     pub fn new(settings: Settings, connect: C) -> Self {
         Self {
-            desk: Desk::new(Owner { settings, connect }),
+            setup: Some((settings, connect)),
+            desk: Desk::default(),
         }
     }
 }
 
-impl<C: Connect> Driver for Hokuyo<C> {
-    type Message = DriverMsg;
-
-    async fn start(&mut self, link: Link<DriverMsg>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.desk.open(link);
+impl<C: Connect> HokuyoDriver for Hokuyo<C> {
+    async fn start(&mut self, link: HokuyoLink) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if let Some((settings, connect)) = self.setup.take() {
+            let logic = Logic::new(settings, now());
+            self.desk.open(StreamDevice::new(logic, connect), link);
+        }
         Ok(())
     }
 
-    /// Only the presence of the field matters, not its value, as in the original.
-    async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
-        let Request { message, origin } = request;
-        if message.get_single_scan.is_none() {
-            self.desk.complain_once(&origin);
-        } else if origin.syn.is_some() {
-            self.desk.order(Order::Ask(origin)).await;
+    async fn scan(&mut self, reply: Reply<ScanAnswer>) {
+        if reply.is_possible() {
+            self.desk.order(Order::Ask(reply.into_origin())).await;
         }
-        None
     }
 
     async fn subscribed(&mut self, _client: ClientId) {
@@ -72,79 +60,65 @@ impl<C: Connect> Driver for Hokuyo<C> {
     }
 }
 
-impl<C: Connect> desk::Owner for Owner<C> {
+impl StreamLogic for Logic {
     type Order = Order;
     type Message = DriverMsg;
+    type Link = HokuyoLink;
 
-    async fn run(self, mut inbox: Inbox<Order>, link: Link<DriverMsg>) {
-        let mut logic = Logic::new(self.settings, now());
-        let mut port = Port::new(self.connect);
-        let mut buffer = vec![0; 8 * 1024];
-        loop {
-            logic.handle_listeners(now(), link.subscriptions());
-            while let Some(output) = logic.poll_output() {
-                match output {
-                    Output::Open => match port.open().await {
-                        Ok(()) => logic.opened(now()),
-                        Err(problem) => logic.failed(now(), &problem),
-                    },
-                    Output::Close => port.close(),
-                    Output::Write(text) => {
-                        if let Err(problem) = port.write(text.as_bytes()).await {
-                            logic.failed(now(), &problem);
-                        }
-                    }
-                    Output::Answer(origin, measured) => {
-                        complain(link.answer(&origin, message(measured)));
-                    }
-                    Output::Publish(measured) => complain(link.publish(message(measured))),
-                    Output::Say(note) => say(&note),
-                    Output::End => {
-                        tracing::debug!(counters = ?logic.counters(), "ended");
-                        return;
-                    }
-                }
-                report(&link, logic.trouble());
-            }
-            let event = tokio::select! {
-                order = inbox.next() => Event::Ordered(order),
-                read = port.read(&mut buffer) => Event::Read(read),
-                () = until(logic.wake_at()) => Event::Timeout,
-            };
-            match event {
-                Event::Ordered(Some(Order::Ask(origin))) => logic.ask(now(), origin),
-                // The caller reads the number of listeners after every event.
-                Event::Ordered(Some(Order::Subscribed)) => {}
-                Event::Ordered(None) => logic.shut_down(now()),
-                Event::Read(Ok(length)) => {
-                    logic.handle_bytes(now(), timestamp_ms(), &buffer[..length]);
-                }
-                Event::Read(Err(problem)) => logic.failed(now(), &problem),
-                Event::Timeout => logic.handle_timeout(now()),
-            }
+    fn order(&mut self, now: Instant, _link: &HokuyoLink, order: Order) {
+        match order {
+            Order::Ask(origin) => self.ask(now, origin),
+            // `next` reads the number of subscribers.
+            Order::Subscribed => {}
         }
     }
-}
 
-fn message(measured: Measured) -> DriverMsg {
-    DriverMsg {
-        scan: Some(measured.scan),
-        timestamp: Some(measured.timestamp_ms),
-        ..DriverMsg::default()
+    fn handle(&mut self, now: Instant, event: Event<'_>) {
+        match event {
+            Event::Opened => self.opened(now),
+            Event::Failed(problem) => self.failed(now, problem),
+            Event::Bytes(bytes) => self.handle_bytes(now, timestamp_ms(), bytes),
+            Event::Timeout => self.handle_timeout(now),
+            Event::ShutDown => self.shut_down(now),
+        }
     }
-}
 
-fn complain(sent: Result<(), SendError>) {
-    if let Err(error) = sent {
-        tracing::debug!("a scan was not sent: {error}");
+    fn next(&mut self, now: Instant, link: &HokuyoLink) -> Next<PortAction> {
+        self.handle_listeners(now, link.subscriptions());
+        while let Some(output) = self.poll_output() {
+            match output {
+                Output::Open => return Next::Perform(PortAction::Open),
+                Output::Close => return Next::Perform(PortAction::Close),
+                Output::Write(text) => return Next::Perform(PortAction::Write(text.into_bytes())),
+                Output::Answer(origin, measured) => {
+                    let answer = ScanAnswer {
+                        scan: measured.scan,
+                        timestamp_ms: Some(measured.timestamp_ms),
+                    };
+                    complain(link.answer_scan(&origin, answer));
+                }
+                Output::Publish(measured) => complain(link.scans(ScansData {
+                    scan: measured.scan,
+                    timestamp_ms: Some(measured.timestamp_ms),
+                })),
+                Output::Say(note @ Note::Laser(_)) => tracing::debug!("{note}"),
+                Output::Say(note) => say(&note, note.is_warning()),
+                Output::End => return Next::End,
+            }
+        }
+        Next::Wait
     }
-}
 
-fn say(note: &Note) {
-    match note {
-        note if note.is_warning() => tracing::warn!("{note}"),
-        Note::Laser(_) => tracing::debug!("{note}"),
-        note => tracing::info!("{note}"),
+    fn wake_at(&self) -> Option<Instant> {
+        self.wake_at()
+    }
+
+    fn trouble(&self) -> Option<&str> {
+        self.trouble()
+    }
+
+    fn counters(&self) -> String {
+        format!("{:?}", self.counters())
     }
 }
 

@@ -1,40 +1,38 @@
 //! The driver between the mediator and the Maestro. IO.
 
 use std::error::Error;
+use std::time::Instant;
 
-use amber_driver::{Driver, Link, Origin, Request};
-use amber_proto::maestro::DriverMsg;
+use amber_driver::Outcome;
+use amber_driver::devices::maestro::{
+    DriverMsg, MaestroDriver, MaestroLink, SetAngleCommand, SetDifferentAnglesCommand,
+    SetSameAngleCommand, SetSpeedCommand,
+};
 
 use super::logic::{Logic, Output, Settings};
 use super::protocol::Command;
 use super::servos::{Refusal, Servos};
-use crate::connection::{Connect, Port};
-use crate::desk::{self, Desk, Inbox, now, report, report_outcome, until};
+use crate::connection::Connect;
+use crate::desk::{Desk, Next, finish};
+use crate::stream::{Event, PortAction, StreamDevice, StreamLogic, say};
 
 /// The driver of a Pololu Maestro with hobby servos.
+///
+/// Commands have no answer: old clients expect none. Only the outcome is reported to clients that
+/// ask for it.
 #[derive(Debug)]
-pub struct Maestro<C: Connect> {
+pub struct Maestro<C> {
     servos: Servos,
-    desk: Desk<Owner<C>>,
+    /// `Some` until the start.
+    setup: Option<(Settings, C)>,
+    desk: Desk<Order>,
 }
 
+/// An order for the task that owns the device.
 #[derive(Debug)]
-struct Owner<C> {
-    settings: Settings,
-    connect: C,
-}
-
-#[derive(Debug)]
-enum Order {
-    Command(Origin, Vec<Command>),
-    Refuse(Origin, Refusal),
-}
-
-/// Events that wake the task.
-enum Event {
-    Ordered(Option<Order>),
-    Read(Result<usize, String>),
-    Timeout,
+pub(crate) enum Order {
+    Command(Outcome, Vec<Command>),
+    Refuse(Outcome, Refusal),
 }
 
 impl<C: Connect> Maestro<C> {
@@ -42,28 +40,59 @@ impl<C: Connect> Maestro<C> {
     pub fn new(settings: Settings, servos: Servos, connect: C) -> Self {
         Self {
             servos,
-            desk: Desk::new(Owner { settings, connect }),
+            setup: Some((settings, connect)),
+            desk: Desk::default(),
         }
+    }
+
+    async fn command(&self, message: DriverMsg, outcome: Outcome) {
+        let order = match self.servos.read(&message) {
+            Ok(commands) => Order::Command(outcome, commands),
+            Err(refusal) => Order::Refuse(outcome, refusal),
+        };
+        self.desk.order(order).await;
     }
 }
 
-impl<C: Connect> Driver for Maestro<C> {
-    type Message = DriverMsg;
-
-    async fn start(&mut self, link: Link<DriverMsg>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.desk.open(link);
+impl<C: Connect> MaestroDriver for Maestro<C> {
+    async fn start(&mut self, link: MaestroLink) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if let Some((settings, connect)) = self.setup.take() {
+            let device = StreamDevice::new(Logic::new(settings), connect);
+            self.desk.open(device, link);
+        }
         Ok(())
     }
 
-    /// Commands have no answer: old clients expect none. Only the outcome is reported to
-    /// clients that ask for it.
-    async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
-        let order = match self.servos.read(&request.message) {
-            Ok(commands) => Order::Command(request.origin, commands),
-            Err(refusal) => Order::Refuse(request.origin, refusal),
+    async fn set_angle(&mut self, command: SetAngleCommand, outcome: Outcome) {
+        let message = DriverMsg {
+            set_angle_command: Some(command),
+            ..DriverMsg::default()
         };
-        self.desk.order(order).await;
-        None
+        self.command(message, outcome).await;
+    }
+
+    async fn set_same_angle(&mut self, command: SetSameAngleCommand, outcome: Outcome) {
+        let message = DriverMsg {
+            set_same_angle_command: Some(command),
+            ..DriverMsg::default()
+        };
+        self.command(message, outcome).await;
+    }
+
+    async fn set_angles(&mut self, command: SetDifferentAnglesCommand, outcome: Outcome) {
+        let message = DriverMsg {
+            set_different_angles_command: Some(command),
+            ..DriverMsg::default()
+        };
+        self.command(message, outcome).await;
+    }
+
+    async fn set_speed(&mut self, command: SetSpeedCommand, outcome: Outcome) {
+        let message = DriverMsg {
+            set_speed_command: Some(command),
+            ..DriverMsg::default()
+        };
+        self.command(message, outcome).await;
     }
 
     async fn shutdown(&mut self) {
@@ -71,62 +100,61 @@ impl<C: Connect> Driver for Maestro<C> {
     }
 }
 
-impl<C: Connect> desk::Owner for Owner<C> {
+impl StreamLogic for Logic {
     type Order = Order;
     type Message = DriverMsg;
+    type Link = MaestroLink;
 
-    async fn run(self, mut inbox: Inbox<Order>, link: Link<DriverMsg>) {
-        let mut logic = Logic::new(self.settings);
-        let mut port = Port::new(self.connect);
-        let mut buffer = [0; 256];
-        loop {
-            while let Some(output) = logic.poll_output() {
-                match output {
-                    Output::Open => match port.open().await {
-                        Ok(()) => logic.opened(now()),
-                        Err(problem) => logic.failed(now(), &problem),
-                    },
-                    Output::Close => port.close(),
-                    Output::Write(bytes) => {
-                        if let Err(problem) = port.write(&bytes).await {
-                            logic.failed(now(), &problem);
-                        }
-                    }
-                    Output::Say(note) if note.is_warning() => tracing::warn!("{note}"),
-                    Output::Say(note) => tracing::info!("{note}"),
-                    Output::End => {
-                        tracing::debug!(counters = ?logic.counters(), "ended");
-                        return;
-                    }
-                }
-                report(&link, logic.trouble());
+    fn order(&mut self, _now: Instant, _link: &MaestroLink, order: Order) {
+        match order {
+            Order::Command(outcome, commands) => {
+                let refused = match self.command(&commands) {
+                    true => None,
+                    false => Some(self.trouble().unwrap_or("the Maestro is not ready")),
+                };
+                finish(outcome, refused);
             }
-            let event = tokio::select! {
-                order = inbox.next() => Event::Ordered(order),
-                read = port.read(&mut buffer) => Event::Read(read),
-                () = until(logic.wake_at()) => Event::Timeout,
-            };
-            match event {
-                Event::Ordered(Some(Order::Command(origin, commands))) => {
-                    let refused = match logic.command(&commands) {
-                        true => None,
-                        false => Some(logic.trouble().unwrap_or("the Maestro is not ready")),
-                    };
-                    report_outcome(&link, &origin, refused);
-                }
-                Event::Ordered(Some(Order::Refuse(origin, refusal))) => {
-                    let why = refusal.to_string();
-                    report_outcome(&link, &origin, Some(&why));
-                    logic.refuse(why);
-                }
-                Event::Ordered(None) => logic.shut_down(),
-                Event::Read(Ok(length)) => logic.handle_bytes(now(), &buffer[..length]),
-                Event::Read(Err(problem)) => logic.failed(now(), &problem),
-                Event::Timeout => logic.handle_timeout(now()),
+            Order::Refuse(outcome, refusal) => {
+                let why = refusal.to_string();
+                outcome.refuse(&why);
+                self.refuse(why);
             }
-            // Reports even when nothing else is to do.
-            report(&link, logic.trouble());
         }
+    }
+
+    fn handle(&mut self, now: Instant, event: Event<'_>) {
+        match event {
+            Event::Opened => self.opened(now),
+            Event::Failed(problem) => self.failed(now, problem),
+            Event::Bytes(bytes) => self.handle_bytes(now, bytes),
+            Event::Timeout => self.handle_timeout(now),
+            Event::ShutDown => self.shut_down(),
+        }
+    }
+
+    fn next(&mut self, _now: Instant, _link: &MaestroLink) -> Next<PortAction> {
+        while let Some(output) = self.poll_output() {
+            match output {
+                Output::Open => return Next::Perform(PortAction::Open),
+                Output::Close => return Next::Perform(PortAction::Close),
+                Output::Write(bytes) => return Next::Perform(PortAction::Write(bytes)),
+                Output::Say(note) => say(&note, note.is_warning()),
+                Output::End => return Next::End,
+            }
+        }
+        Next::Wait
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.wake_at()
+    }
+
+    fn trouble(&self) -> Option<&str> {
+        self.trouble()
+    }
+
+    fn counters(&self) -> String {
+        format!("{:?}", self.counters())
     }
 }
 

@@ -3,14 +3,17 @@
 //! One task owns the bus and lends it to a thread for the duration of a transfer; handlers only
 //! send orders to the task.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::future::pending;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_driver::{ClientId, Driver, Link, Origin, Request, SendError};
-use amber_proto::ninedof::service_request::Service;
-use amber_proto::ninedof::{DataRequest, DriverMsg, ServiceRequest, SubscribeAction};
+use amber_driver::devices::ninedof::{
+    DataRequest, DriverMsg, NineDofDriver, NineDofLink, SensorData, ServiceReport, ServiceRequest,
+    SubscribeAction,
+};
+use amber_driver::{ClientId, Origin, Reply, StreamRequest, now};
 use tokio::task::spawn_blocking;
 
 use super::board::Board;
@@ -20,15 +23,18 @@ use super::logic::{Logic, Output, Settings, Step};
 use super::registers::Sensors;
 use super::service::Kind;
 use super::store;
-use crate::desk::{Desk, Inbox, Owner, now, report, until};
+use crate::desk::{Desk, Next, Owner, until};
+use crate::stream::{complain, say};
 
 /// The publishing period for clients that send SUBSCRIBE, which does not state a period.
 const USUAL_PERIOD: Duration = Duration::from_millis(100);
 
 /// The driver of a board with accelerometer, gyroscope and magnetometer.
 #[derive(Debug)]
-pub struct NineDof<B: OpenBus> {
-    desk: Desk<Holder<B>>,
+pub struct NineDof<B> {
+    /// `Some` until the start.
+    setup: Option<(Setup, B)>,
+    desk: Desk<Order>,
 }
 
 /// How the driver runs, apart from the bus.
@@ -40,13 +46,7 @@ pub struct Setup {
     pub calibration: Option<PathBuf>,
 }
 
-/// Owns the bus.
-#[derive(Debug)]
-struct Holder<B> {
-    setup: Setup,
-    place: B,
-}
-
+/// An order for the task that owns the bus.
 #[derive(Debug)]
 enum Order {
     Ask(Origin, DataRequest),
@@ -60,48 +60,69 @@ impl<B: OpenBus> NineDof<B> {
     /// Creates a driver that opens its bus through `place`.
     pub fn new(setup: Setup, place: B) -> Self {
         Self {
-            desk: Desk::new(Holder { setup, place }),
+            setup: Some((setup, place)),
+            desk: Desk::default(),
+        }
+    }
+
+    async fn serve(&self, kind: Kind, request: ServiceRequest, reply: Reply<ServiceReport>) {
+        if reply.is_possible() {
+            let ms = request.milliseconds;
+            let time = ms.map(|ms| Duration::from_millis(ms.into()));
+            let order = Order::Serve(reply.into_origin(), kind, time);
+            self.desk.order(order).await;
         }
     }
 }
 
-impl<B: OpenBus> Driver for NineDof<B> {
-    type Message = DriverMsg;
-
-    async fn start(&mut self, link: Link<DriverMsg>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.desk.open(link);
+impl<B: OpenBus> NineDofDriver for NineDof<B> {
+    async fn start(&mut self, link: NineDofLink) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if let Some((setup, place)) = self.setup.take() {
+            let calibration = load(setup.calibration.clone()).await;
+            let settings = setup.settings;
+            let sensors = Chips {
+                hardware: Some(Hardware {
+                    board: Board::new(settings.gain(), now()),
+                    place,
+                    bus: None,
+                }),
+                logic: Logic::new(settings, calibration, now()),
+                file: setup.calibration,
+                is_ending: false,
+            };
+            self.desk.open(sensors, link);
+        }
         Ok(())
     }
 
-    /// One message may request data, subscribe and request a service at the same time.
-    async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
-        let Request { message, origin } = request;
-        let can_be_answered = origin.syn.is_some();
-        let is_known = message.subscribe_action.is_some()
-            || message.data_request.is_some()
-            || message.service_request.is_some();
-        if let Some(action) = message.subscribe_action {
-            self.desk
-                .order(Order::Subscribe(origin.clone(), action))
-                .await;
+    async fn data(&mut self, request: DataRequest, reply: Reply<SensorData>) {
+        if reply.is_possible() {
+            let order = Order::Ask(reply.into_origin(), request);
+            self.desk.order(order).await;
         }
-        if let Some(asked) = message.data_request.filter(|_| can_be_answered) {
-            self.desk.order(Order::Ask(origin.clone(), asked)).await;
-        }
-        if let Some(asked) = message.service_request.filter(|_| can_be_answered) {
-            let time = asked
-                .milliseconds
-                .map(|ms| Duration::from_millis(ms.into()));
-            if let Some(kind) = kind(&asked) {
-                self.desk
-                    .order(Order::Serve(origin.clone(), kind, time))
-                    .await;
+    }
+
+    async fn readings(&mut self, origin: Origin, request: StreamRequest<SubscribeAction>) {
+        match request {
+            // A period of 0 stops the stream.
+            StreamRequest::Start(action) | StreamRequest::Stop(action) => {
+                self.desk.order(Order::Subscribe(origin, action)).await;
             }
+            // `client_gone` follows.
+            StreamRequest::ClientGone => {}
         }
-        if !is_known {
-            self.desk.complain_once(&origin);
-        }
-        None
+    }
+
+    async fn self_test(&mut self, request: ServiceRequest, reply: Reply<ServiceReport>) {
+        self.serve(Kind::SelfTest, request, reply).await;
+    }
+
+    async fn calibrate_gyro(&mut self, request: ServiceRequest, reply: Reply<ServiceReport>) {
+        self.serve(Kind::Gyro, request, reply).await;
+    }
+
+    async fn calibrate_magnet(&mut self, request: ServiceRequest, reply: Reply<ServiceReport>) {
+        self.serve(Kind::Magnet, request, reply).await;
     }
 
     fn period(&self) -> Option<Duration> {
@@ -113,7 +134,7 @@ impl<B: OpenBus> Driver for NineDof<B> {
         None
     }
 
-    async fn client_died(&mut self, client: ClientId) {
+    async fn client_gone(&mut self, client: ClientId) {
         self.desk.order(Order::ClientDied(client)).await;
     }
 
@@ -122,58 +143,124 @@ impl<B: OpenBus> Driver for NineDof<B> {
     }
 }
 
-impl<B: OpenBus> Owner for Holder<B> {
+/// The chips on their bus, with the logic.
+struct Chips<B> {
+    logic: Logic,
+    /// `None` while a thread has it.
+    hardware: Option<Hardware<B>>,
+    /// The file for calibrations, if any.
+    file: Option<PathBuf>,
+    is_ending: bool,
+}
+
+struct Hardware<B> {
+    board: Board,
+    place: B,
+    bus: Option<Box<dyn Bus>>,
+}
+
+impl<B: OpenBus> Owner for Chips<B> {
     type Order = Order;
     type Message = DriverMsg;
+    type Link = NineDofLink;
+    type Action = Step;
 
-    async fn run(mut self, mut inbox: Inbox<Order>, link: Link<DriverMsg>) {
-        let calibration = load(self.setup.calibration.clone()).await;
-        let settings = self.setup.settings.clone();
-        let mut board = Board::new(settings.gain(), now());
-        let mut logic = Logic::new(settings, calibration, now());
-        let mut bus: Option<Box<dyn Bus>> = None;
-        'orders: loop {
-            while let Some(order) = inbox.try_next() {
-                match order {
-                    Some(order) => obey(&mut logic, order),
-                    None => break 'orders,
-                }
-            }
-            let step = logic.poll_step(now());
-            tell(&mut logic, &link);
-            match step {
-                None => tokio::select! {
-                    order = inbox.next() => match order {
-                        Some(order) => obey(&mut logic, order),
-                        None => break,
-                    },
-                    () = until(logic.wake_at()) => {}
-                },
-                Some(Step::Open) => {
-                    let opened;
-                    (self.place, opened) = on_a_thread(self.place, OpenBus::open).await;
-                    match opened {
-                        Ok(opened) => {
-                            bus = Some(opened);
-                            board.reopened(now());
-                            logic.opened(now());
-                        }
-                        Err(why) => logic.failed(now(), &why),
-                    }
-                }
-                Some(Step::Close) => bus = None,
-                Some(Step::Read(wanted)) => {
-                    (board, bus) = read(&mut logic, board, bus, wanted).await;
-                }
-                Some(Step::Store(calibration)) => {
-                    let file = self.setup.calibration.clone();
-                    let stored = store(file, calibration).await;
-                    logic.stored(stored);
-                }
-            }
-            tell(&mut logic, &link);
+    fn order(&mut self, _link: &NineDofLink, order: Order) {
+        let logic = &mut self.logic;
+        match order {
+            Order::Ask(origin, asked) => logic.ask(now(), origin, asked),
+            Order::Subscribe(origin, action) => logic.subscribe(now(), &origin, action),
+            Order::Serve(origin, kind, time) => logic.serve(now(), origin, kind, time),
+            Order::Publish => logic.publish(),
+            Order::ClientDied(client) => logic.client_died(client),
         }
-        tracing::debug!(counters = ?logic.counters(), "ended");
+    }
+
+    fn shut_down(&mut self) {
+        self.is_ending = true;
+    }
+
+    fn next(&mut self, link: &NineDofLink) -> Next<Step> {
+        if self.is_ending {
+            return Next::End;
+        }
+        let step = self.logic.poll_step(now());
+        tell(&mut self.logic, link);
+        step.map_or(Next::Wait, Next::Perform)
+    }
+
+    async fn perform(&mut self, step: Step) {
+        match step {
+            Step::Open => self.open().await,
+            Step::Close => self.close(),
+            Step::Read(wanted) => self.read(wanted).await,
+            Step::Store(calibration) => {
+                let stored = store(self.file.clone(), calibration).await;
+                self.logic.stored(stored);
+            }
+        }
+    }
+
+    async fn wait(&mut self) {
+        until(self.logic.wake_at()).await;
+    }
+
+    fn trouble(&self) -> Option<Cow<'_, str>> {
+        self.logic.trouble().map(Cow::from)
+    }
+
+    fn log_counters(&self) {
+        tracing::debug!(counters = ?self.logic.counters(), "ended");
+    }
+}
+
+impl<B: OpenBus> Chips<B> {
+    async fn open(&mut self) {
+        let opened = self.on_a_thread(|hardware| {
+            hardware.bus = Some(hardware.place.open()?);
+            hardware.board.reopened(now());
+            Ok(())
+        });
+        match opened.await {
+            Ok(()) => self.logic.opened(now()),
+            Err(why) => self.logic.failed(now(), &why),
+        }
+    }
+
+    async fn read(&mut self, wanted: Sensors) {
+        let begun = now();
+        let read = self.on_a_thread(move |Hardware { board, bus, .. }| match bus {
+            Some(bus) => board.read(begun, bus.as_mut(), wanted),
+            None => Err("the bus is closed".into()),
+        });
+        let read = read.await;
+        let Some(board) = self.hardware.as_mut().map(|hardware| &mut hardware.board) else {
+            return;
+        };
+        while let Some(note) = board.poll_note() {
+            say(&note, note.is_warning());
+        }
+        match read {
+            Ok(reading) => self.logic.read(now(), reading, board.trouble()),
+            Err(why) => self.logic.failed(now(), &why),
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(hardware) = &mut self.hardware {
+            hardware.bus = None;
+        }
+    }
+
+    /// Runs a blocking function on the hardware.
+    async fn on_a_thread<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Hardware<B>) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        let hardware = self.hardware.take().ok_or("a transfer is unfinished")?;
+        let (hardware, result) = on_a_thread(hardware, work).await;
+        self.hardware = Some(hardware);
+        result
     }
 }
 
@@ -202,33 +289,6 @@ async fn store(path: Option<PathBuf>, calibration: Calibration) -> Option<Result
     })
 }
 
-async fn read(
-    logic: &mut Logic,
-    board: Board,
-    bus: Option<Box<dyn Bus>>,
-    wanted: Sensors,
-) -> (Board, Option<Box<dyn Bus>>) {
-    let Some(bus) = bus else {
-        logic.failed(now(), "the bus is closed");
-        return (board, bus);
-    };
-    let begun = now();
-    let transfers =
-        move |(board, bus): &mut (Board, Box<dyn Bus>)| board.read(begun, bus.as_mut(), wanted);
-    let ((mut board, bus), result) = on_a_thread((board, bus), transfers).await;
-    while let Some(note) = board.poll_note() {
-        match note.is_warning() {
-            true => tracing::warn!("{note}"),
-            false => tracing::info!("{note}"),
-        }
-    }
-    match result {
-        Ok(reading) => logic.read(now(), reading, board.trouble()),
-        Err(why) => logic.failed(now(), &why),
-    }
-    (board, Some(bus))
-}
-
 /// Runs a blocking function that takes a value and returns it.
 async fn on_a_thread<T: Send + 'static, R: Send + 'static>(
     mut thing: T,
@@ -245,43 +305,13 @@ async fn on_a_thread<T: Send + 'static, R: Send + 'static>(
     }
 }
 
-fn kind(request: &ServiceRequest) -> Option<Kind> {
-    // The generated getter is not usable: it returns self-test for unknown values.
-    Some(match Service::try_from(request.service?).ok()? {
-        Service::SelfTest => Kind::SelfTest,
-        Service::CalibrateGyro => Kind::Gyro,
-        Service::CalibrateMagnet => Kind::Magnet,
-    })
-}
-
-fn obey(logic: &mut Logic, order: Order) {
-    match order {
-        Order::Ask(origin, asked) => logic.ask(now(), origin, asked),
-        Order::Subscribe(origin, action) => logic.subscribe(now(), &origin, action),
-        Order::Serve(origin, kind, time) => logic.serve(now(), origin, kind, time),
-        Order::Publish => logic.publish(),
-        Order::ClientDied(client) => logic.client_died(client),
-    }
-}
-
-fn tell(logic: &mut Logic, link: &Link<DriverMsg>) {
-    report(link, logic.trouble());
+fn tell(logic: &mut Logic, link: &NineDofLink) {
     while let Some(output) = logic.poll_output() {
-        let sent: Result<(), SendError> = match output {
-            Output::Answer(origin, message) => link.answer(&origin, message),
-            Output::PublishTo(origin, message) => link.publish_to(&origin, message),
-            Output::Publish(message) => link.publish(message),
-            Output::Say(note) if note.is_warning() => {
-                tracing::warn!("{note}");
-                Ok(())
-            }
-            Output::Say(note) => {
-                tracing::info!("{note}");
-                Ok(())
-            }
-        };
-        if let Err(error) = sent {
-            tracing::debug!("a reading was not sent: {error}");
+        match output {
+            Output::Answer(origin, message) => complain(link.answer(&origin, message)),
+            Output::PublishTo(origin, message) => complain(link.publish_to(&origin, message)),
+            Output::Publish(message) => complain(link.publish(message)),
+            Output::Say(note) => say(&note, note.is_warning()),
         }
     }
 }

@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use amber_driver::{ClientId, Origin};
+use amber_driver::{ClientId, Origin, Periodic};
 use amber_proto::DeviceMessage;
 use amber_proto::ninedof::{DataRequest, DriverMsg, SensorData, SubscribeAction};
 
@@ -25,7 +25,6 @@ use super::registers::{Gain, Raw, Sensors};
 use super::service::Service;
 use super::units::{Measured, Numbers, gyro_milli, sensor_data};
 use crate::outage::Outage;
-use crate::periodic::Periodic;
 
 mod note;
 mod services;

@@ -1,10 +1,11 @@
 //! The driver between the mediator and the bus. IO.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
-use amber_driver::{ClientId, Driver, Link, Origin, Request};
-use amber_proto::roboclaw::DriverMsg;
+use amber_driver::devices::roboclaw::{DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink};
+use amber_driver::{ClientId, Origin, Outcome, Reply, Request, now};
 use amber_values::WheelSpeeds;
 use tokio::time::sleep;
 
@@ -12,12 +13,15 @@ use super::bus::Bus;
 use super::gpio::Gpio;
 use super::logic::{ExchangeError, Line, Logic, Output, Refusal, Settings, Step};
 use crate::connection::{Connect, open};
-use crate::desk::{self, Desk, Inbox, now, report, report_outcome, until};
+use crate::desk::{Desk, Next, Owner, finish, until};
+use crate::stream::{complain, say};
 
 /// The driver of two RoboClaw controllers and four wheels.
 #[derive(Debug)]
-pub struct Roboclaw<C: Connect> {
-    desk: Desk<Owner<C>>,
+pub struct Roboclaw<C> {
+    /// `Some` until the start.
+    setup: Option<(Setup, C)>,
+    desk: Desk<Order>,
 }
 
 /// How the driver runs, apart from the connection to the controllers.
@@ -31,15 +35,10 @@ pub struct Setup {
     pub reply_timeout: Duration,
 }
 
-#[derive(Debug)]
-struct Owner<C> {
-    setup: Setup,
-    connect: C,
-}
-
+/// An order for the task that owns the bus.
 #[derive(Debug)]
 enum Order {
-    Drive(Origin, WheelSpeeds),
+    Drive(Outcome, WheelSpeeds),
     Ask(Origin),
     ClientDied(ClientId),
 }
@@ -48,37 +47,46 @@ impl<C: Connect> Roboclaw<C> {
     /// Creates a driver that reaches its controllers through `connect`.
     pub fn new(setup: Setup, connect: C) -> Self {
         Self {
-            desk: Desk::new(Owner { setup, connect }),
+            setup: Some((setup, connect)),
+            desk: Desk::default(),
         }
     }
 }
 
-impl<C: Connect> Driver for Roboclaw<C> {
-    type Message = DriverMsg;
-
-    async fn start(&mut self, link: Link<DriverMsg>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.desk.open(link);
+impl<C: Connect> RoboclawDriver for Roboclaw<C> {
+    async fn start(&mut self, link: RoboclawLink) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if let Some((setup, connect)) = self.setup.take() {
+            let controllers = Controllers {
+                logic: Logic::new(setup.settings.clone(), now()),
+                setup,
+                connect,
+                bus: None,
+                gpio_has_failed: false,
+            };
+            self.desk.open(controllers, link);
+        }
         Ok(())
     }
 
     /// If a message holds a request and a command, only the request takes effect, as in the
     /// original.
-    async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
-        let Request { message, origin } = request;
-        if message.current_speed_request.is_some() {
-            if origin.syn.is_some() {
-                self.desk.order(Order::Ask(origin)).await;
-            }
-        } else if let Some(speeds) = message.motors_command {
-            let drive = Order::Drive(origin, speeds.into());
-            self.desk.order(drive).await;
-        } else {
-            self.desk.complain_once(&origin);
+    fn received(&mut self, request: &mut Request<DriverMsg>) {
+        if request.message.current_speed_request.is_some() {
+            request.message.motors_command = None;
         }
-        None
     }
 
-    async fn client_died(&mut self, client: ClientId) {
+    async fn drive(&mut self, speeds: MotorsSpeed, outcome: Outcome) {
+        self.desk.order(Order::Drive(outcome, speeds.into())).await;
+    }
+
+    async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
+        if reply.is_possible() {
+            self.desk.order(Order::Ask(reply.into_origin())).await;
+        }
+    }
+
+    async fn client_gone(&mut self, client: ClientId) {
         self.desk.order(Order::ClientDied(client)).await;
     }
 
@@ -87,104 +95,118 @@ impl<C: Connect> Driver for Roboclaw<C> {
     }
 }
 
-impl<C: Connect> desk::Owner for Owner<C> {
+/// Both controllers on their bus, with the logic.
+struct Controllers<C> {
+    logic: Logic,
+    setup: Setup,
+    connect: C,
+    bus: Option<Bus>,
+    gpio_has_failed: bool,
+}
+
+impl<C: Connect> Owner for Controllers<C> {
     type Order = Order;
     type Message = DriverMsg;
+    type Link = RoboclawLink;
+    type Action = Step;
 
-    async fn run(mut self, mut inbox: Inbox<Order>, link: Link<DriverMsg>) {
-        let mut logic = Logic::new(self.setup.settings.clone(), now());
-        let mut bus: Option<Bus> = None;
-        let mut gpio_has_failed = false;
-        loop {
-            // Takes all orders before the next step, since only the newest command matters.
-            while let Some(order) = inbox.try_next() {
-                obey(&mut logic, &link, order);
+    fn order(&mut self, link: &RoboclawLink, order: Order) {
+        let logic = &mut self.logic;
+        tell(logic, link);
+        match order {
+            Order::Drive(outcome, speeds) => {
+                let refused = logic.drive(now(), &outcome.origin().clients, speeds);
+                // A client learns the cause of an outage, not only that there is one.
+                let why = refused.map(|refusal| match (refusal, logic.trouble()) {
+                    (Refusal::Away, Some(trouble)) => trouble.into_owned(),
+                    (refusal, _) => refusal.to_string(),
+                });
+                finish(outcome, why.as_deref());
             }
-            let step = logic.poll_step(now());
-            tell(&mut logic, &link);
-            match step {
-                None => tokio::select! {
-                    order = inbox.next() => obey(&mut logic, &link, order),
-                    () = until(logic.wake_at()) => {}
-                },
-                Some(Step::Open) => match self.open().await {
-                    Ok(opened) => {
-                        bus = Some(opened);
-                        logic.opened();
-                    }
-                    Err(problem) => logic.open_failed(now(), &problem),
-                },
-                Some(Step::Close) => bus = None,
-                Some(Step::Exchange { packet, shape }) => {
-                    let result = match &mut bus {
-                        Some(bus) => bus.exchange(&packet, shape).await,
-                        None => Err(ExchangeError::Port("the port is closed".into())),
-                    };
-                    logic.exchanged(now(), result);
-                }
-                Some(Step::Set(line, active)) => {
-                    if let Err(error) = self.setup.gpio.set(line, active).await
-                        && !gpio_has_failed
-                    {
-                        gpio_has_failed = true;
-                        tracing::warn!("cannot set the {line:?} line: {error} (logged once)");
-                    }
-                    if line == Line::Reset {
-                        tracing::debug!(active, "reset line");
-                    }
-                }
-                Some(Step::Wait(duration)) => sleep(duration).await,
-                Some(Step::End) => break,
-            }
-            tell(&mut logic, &link);
+            Order::Ask(origin) => logic.ask(now(), origin),
+            Order::ClientDied(client) => logic.client_died(client),
         }
-        tracing::debug!(counters = ?logic.counters(), "ended");
+    }
+
+    fn shut_down(&mut self) {
+        self.logic.shut_down();
+    }
+
+    fn next(&mut self, link: &RoboclawLink) -> Next<Step> {
+        let step = self.logic.poll_step(now());
+        tell(&mut self.logic, link);
+        match step {
+            Some(Step::End) => Next::End,
+            Some(step) => Next::Perform(step),
+            None => Next::Wait,
+        }
+    }
+
+    async fn perform(&mut self, step: Step) {
+        match step {
+            Step::Open => match self.open().await {
+                Ok(opened) => {
+                    self.bus = Some(opened);
+                    self.logic.opened();
+                }
+                Err(problem) => self.logic.open_failed(now(), &problem),
+            },
+            Step::Close => self.bus = None,
+            Step::Exchange { packet, shape } => {
+                let result = match &mut self.bus {
+                    Some(bus) => bus.exchange(&packet, shape).await,
+                    None => Err(ExchangeError::Port("the port is closed".into())),
+                };
+                self.logic.exchanged(now(), result);
+            }
+            Step::Set(line, active) => self.set(line, active).await,
+            Step::Wait(duration) => sleep(duration).await,
+            Step::End => {}
+        }
+    }
+
+    async fn wait(&mut self) {
+        until(self.logic.wake_at()).await;
+    }
+
+    fn trouble(&self) -> Option<Cow<'_, str>> {
+        self.logic.trouble()
+    }
+
+    fn log_counters(&self) {
+        tracing::debug!(counters = ?self.logic.counters(), "ended");
     }
 }
 
-impl<C: Connect> Owner<C> {
+impl<C: Connect> Controllers<C> {
     async fn open(&mut self) -> Result<Bus, String> {
         let connection = open(&mut self.connect).await?;
         let mut bus = Bus::new(connection, self.connect.place(), self.setup.reply_timeout);
         bus.settle().await.map_err(|error| error.to_string())?;
         Ok(bus)
     }
-}
 
-fn obey(logic: &mut Logic, link: &Link<DriverMsg>, order: Option<Order>) {
-    match order {
-        Some(Order::Drive(origin, speeds)) => {
-            let refused = logic.drive(now(), &origin.clients, speeds);
-            // A client learns the cause of an outage, not only that there is one.
-            let why = refused.map(|refusal| match (refusal, logic.trouble()) {
-                (Refusal::Away, Some(trouble)) => trouble.into_owned(),
-                (refusal, _) => refusal.to_string(),
-            });
-            report_outcome(link, &origin, why.as_deref());
+    async fn set(&mut self, line: Line, active: bool) {
+        if let Err(error) = self.setup.gpio.set(line, active).await
+            && !std::mem::replace(&mut self.gpio_has_failed, true)
+        {
+            tracing::warn!("cannot set the {line:?} line: {error} (logged once)");
         }
-        Some(Order::Ask(origin)) => logic.ask(now(), origin),
-        Some(Order::ClientDied(client)) => logic.client_died(client),
-        None => logic.shut_down(),
+        if line == Line::Reset {
+            tracing::debug!(active, "reset line");
+        }
     }
 }
 
-fn tell(logic: &mut Logic, link: &Link<DriverMsg>) {
+fn tell(logic: &mut Logic, link: &RoboclawLink) {
     while let Some(output) = logic.poll_output() {
         match output {
             Output::Answer(origin, speeds) => {
-                let message = DriverMsg {
-                    current_speed: Some(speeds.into()),
-                    ..DriverMsg::default()
-                };
-                if let Err(error) = link.answer(&origin, message) {
-                    tracing::debug!("not answered: {error}");
-                }
+                complain(link.answer_speeds(&origin, speeds.into()));
             }
-            Output::Say(note) if note.is_warning() => tracing::warn!("{note}"),
-            Output::Say(note) => tracing::info!("{note}"),
+            Output::Say(note) => say(&note, note.is_warning()),
         }
     }
-    report(link, logic.trouble().as_deref());
 }
 
 #[cfg(test)]

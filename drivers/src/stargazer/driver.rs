@@ -1,84 +1,61 @@
 //! The driver between the mediator and the StarGazer. IO.
 
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use amber_driver::{ClientId, Driver, Link, Origin, Request, SendError};
-use amber_proto::stargazer::DriverMsg;
-use amber_proto::stargazer::subscribe_action::Action;
+use amber_driver::devices::stargazer::{
+    DataRequest, DriverMsg, LocalizationData, StargazerDriver, StargazerLink, SubscribeAction,
+};
+use amber_driver::{Origin, Reply, StreamRequest, now};
 use amber_values::MarkerPose;
 
 use super::logic::{Fix, Known, Logic, Note, Output, Rate, Settings};
-use crate::connection::{Connect, Port};
-use crate::desk::{self, Desk, Inbox, now, report, until};
+use crate::connection::Connect;
+use crate::desk::{Desk, Next};
+use crate::stream::{Event, PortAction, StreamDevice, StreamLogic, complain, say};
 
 /// The driver of a Hagisonic StarGazer.
 #[derive(Debug)]
-pub struct Stargazer<C: Connect> {
-    desk: Desk<Owner<C>>,
+pub struct Stargazer<C> {
+    /// `Some` until the start.
+    setup: Option<(Settings, C)>,
+    desk: Desk<Order>,
 }
 
+/// An order for the task that owns the device.
 #[derive(Debug)]
-struct Owner<C> {
-    settings: Settings,
-    connect: C,
-}
-
-#[derive(Debug)]
-enum Order {
+pub(crate) enum Order {
     Ask(Origin),
-    Subscribe(Origin, Action, Rate),
-    ClientDied(ClientId),
-}
-
-/// Events that wake the task.
-enum Event {
-    Ordered(Option<Order>),
-    Read(Result<usize, String>),
-    Timeout,
+    Poses(Origin, StreamRequest<SubscribeAction>),
 }
 
 impl<C: Connect> Stargazer<C> {
     /// Creates a driver that reaches its device through `connect`.
     pub fn new(settings: Settings, connect: C) -> Self {
         Self {
-            desk: Desk::new(Owner { settings, connect }),
+            setup: Some((settings, connect)),
+            desk: Desk::default(),
         }
     }
 }
 
-impl<C: Connect> Driver for Stargazer<C> {
-    type Message = DriverMsg;
-
-    async fn start(&mut self, link: Link<DriverMsg>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.desk.open(link);
+impl<C: Connect> StargazerDriver for Stargazer<C> {
+    async fn start(&mut self, link: StargazerLink) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if let Some((settings, connect)) = self.setup.take() {
+            let logic = Logic::new(settings, now());
+            self.desk.open(StreamDevice::new(logic, connect), link);
+        }
         Ok(())
     }
 
-    /// One message may subscribe and request a fix.
-    async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
-        let Request { message, origin } = request;
-        if message.subscribe_action.is_none() && message.data_request.is_none() {
-            self.desk.complain_once(&origin);
+    async fn pose(&mut self, _: DataRequest, reply: Reply<Option<LocalizationData>>) {
+        if reply.is_possible() {
+            self.desk.order(Order::Ask(reply.into_origin())).await;
         }
-        if let Some(wanted) = message.subscribe_action {
-            match Action::try_from(wanted.action) {
-                Ok(action) => {
-                    let rate = rate(wanted.freq);
-                    let order = Order::Subscribe(origin.clone(), action, rate);
-                    self.desk.order(order).await;
-                }
-                Err(_) => self.desk.complain_once(&origin),
-            }
-        }
-        if message.data_request.is_some() && origin.syn.is_some() {
-            self.desk.order(Order::Ask(origin)).await;
-        }
-        None
     }
 
-    async fn client_died(&mut self, client: ClientId) {
-        self.desk.order(Order::ClientDied(client)).await;
+    async fn poses(&mut self, origin: Origin, request: StreamRequest<SubscribeAction>) {
+        self.desk.order(Order::Poses(origin, request)).await;
     }
 
     async fn shutdown(&mut self) {
@@ -86,61 +63,72 @@ impl<C: Connect> Driver for Stargazer<C> {
     }
 }
 
-impl<C: Connect> desk::Owner for Owner<C> {
+impl StreamLogic for Logic {
     type Order = Order;
     type Message = DriverMsg;
+    type Link = StargazerLink;
 
-    async fn run(self, mut inbox: Inbox<Order>, link: Link<DriverMsg>) {
-        let mut logic = Logic::new(self.settings, now());
-        let mut port = Port::new(self.connect);
-        let mut buffer = vec![0; 1024];
-        loop {
-            while let Some(output) = logic.poll_output() {
-                match output {
-                    Output::Open => match port.open().await {
-                        Ok(()) => logic.opened(now()),
-                        Err(problem) => logic.failed(now(), &problem),
-                    },
-                    Output::Close => port.close(),
-                    Output::Write(byte) => {
-                        if let Err(problem) = port.write(&[byte]).await {
-                            logic.failed(now(), &problem);
-                        }
-                    }
-                    Output::Answer(origin, known) => {
-                        complain(link.answer(&origin, answer(known)));
-                    }
-                    Output::PublishTo(origin, fix) => {
-                        complain(link.publish_to(&origin, message(fix, None)));
-                    }
-                    Output::Publish(fix) => complain(link.publish(message(fix, None))),
-                    Output::Say(note) => say(&note),
-                    Output::End => {
-                        let (counters, spoilt) = (logic.counters(), logic.spoilt());
-                        tracing::debug!(?counters, spoilt, "ended");
-                        return;
-                    }
-                }
-                report(&link, logic.trouble());
+    fn order(&mut self, now: Instant, _link: &StargazerLink, order: Order) {
+        match order {
+            Order::Ask(origin) => self.ask(now, origin),
+            Order::Poses(origin, StreamRequest::Start(wanted)) => {
+                self.subscribe(now, &origin, rate(wanted.freq));
             }
-            let event = tokio::select! {
-                order = inbox.next() => Event::Ordered(order),
-                read = port.read(&mut buffer) => Event::Read(read),
-                () = until(logic.wake_at()) => Event::Timeout,
-            };
-            match event {
-                Event::Ordered(Some(Order::Ask(origin))) => logic.ask(now(), origin),
-                Event::Ordered(Some(Order::Subscribe(origin, action, rate))) => match action {
-                    Action::Subscribe => logic.subscribe(now(), &origin, rate),
-                    Action::Unsubscribe => logic.unsubscribe(&origin, rate),
-                },
-                Event::Ordered(Some(Order::ClientDied(client))) => logic.client_died(client),
-                Event::Ordered(None) => logic.shut_down(),
-                Event::Read(Ok(length)) => logic.handle_bytes(now(), &buffer[..length]),
-                Event::Read(Err(problem)) => logic.failed(now(), &problem),
-                Event::Timeout => logic.handle_timeout(now()),
+            Order::Poses(origin, StreamRequest::Stop(wanted)) => {
+                self.unsubscribe(&origin, rate(wanted.freq));
+            }
+            Order::Poses(origin, StreamRequest::ClientGone) => {
+                origin
+                    .clients
+                    .iter()
+                    .for_each(|client| self.client_died(*client));
             }
         }
+    }
+
+    fn handle(&mut self, now: Instant, event: Event<'_>) {
+        match event {
+            Event::Opened => self.opened(now),
+            Event::Failed(problem) => self.failed(now, problem),
+            Event::Bytes(bytes) => self.handle_bytes(now, bytes),
+            Event::Timeout => self.handle_timeout(now),
+            Event::ShutDown => self.shut_down(),
+        }
+    }
+
+    fn next(&mut self, _now: Instant, link: &StargazerLink) -> Next<PortAction> {
+        while let Some(output) = self.poll_output() {
+            match output {
+                Output::Open => return Next::Perform(PortAction::Open),
+                Output::Close => return Next::Perform(PortAction::Close),
+                Output::Write(byte) => return Next::Perform(PortAction::Write(vec![byte])),
+                Output::Answer(origin, known) => {
+                    complain(link.answer_pose(&origin, answer(known)));
+                }
+                Output::PublishTo(origin, fix) => complain(link.poses(&origin, data(fix, None))),
+                // For clients that sent SUBSCRIBE, which the description does not mention.
+                Output::Publish(fix) => complain(link.publish(DriverMsg {
+                    localization_data: Some(data(fix, None)),
+                    ..DriverMsg::default()
+                })),
+                Output::Say(note @ Note::InView(_)) => tracing::debug!("{note}"),
+                Output::Say(note) => say(&note, note.is_warning()),
+                Output::End => return Next::End,
+            }
+        }
+        Next::Wait
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.wake_at()
+    }
+
+    fn trouble(&self) -> Option<&str> {
+        self.trouble()
+    }
+
+    fn counters(&self) -> String {
+        format!("{:?}, {} invalid frames", self.counters(), self.spoilt())
     }
 }
 
@@ -152,43 +140,26 @@ fn rate(freq: Option<u32>) -> Rate {
     }
 }
 
-fn answer(known: Known) -> DriverMsg {
+fn answer(known: Known) -> Option<LocalizationData> {
     match known {
-        Known::Nothing => DriverMsg::default(),
-        Known::Fresh(fix) => message(fix, None),
-        Known::Old(fix, age) => message(fix, Some(age)),
+        Known::Nothing => None,
+        Known::Fresh(fix) => Some(data(fix, None)),
+        Known::Old(fix, age) => Some(data(fix, Some(age))),
     }
 }
 
-fn message(fix: Fix, lost: Option<Duration>) -> DriverMsg {
+fn data(fix: Fix, lost: Option<Duration>) -> LocalizationData {
     let pose = MarkerPose {
         timestamp_ms: Some(ms(fix.since_start)),
         lost_ms: lost.map(ms),
         ..fix.pose
     };
-    DriverMsg {
-        localization_data: Some(pose.into()),
-        ..DriverMsg::default()
-    }
+    pose.into()
 }
 
 /// Wraps after seven weeks because the field has 32 bits.
 fn ms(duration: Duration) -> u32 {
     (duration.as_millis() & u128::from(u32::MAX)) as u32
-}
-
-fn complain(sent: Result<(), SendError>) {
-    if let Err(error) = sent {
-        tracing::debug!("a fix was not sent: {error}");
-    }
-}
-
-fn say(note: &Note) {
-    match note {
-        note if note.is_warning() => tracing::warn!("{note}"),
-        Note::InView(_) => tracing::debug!("{note}"),
-        note => tracing::info!("{note}"),
-    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use amber_driver::{ClientId, Device, Origin};
+use amber_driver::{ClientId, Device, Origin, Periodic};
 use amber_values::MarkerPose;
 
 pub use self::note::Note;
@@ -27,7 +27,6 @@ use super::plausible::Plausible;
 use super::protocol::{Message, Parser, Sighting};
 use super::setup::{Parameter, Talk};
 use crate::outage::Outage;
-use crate::periodic::Periodic;
 
 mod note;
 

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use amber_driver::devices::dummy;
 use amber_drivers::dummy::{Dummy, Options};
 use amber_proto::{DriverHdr, FrameCodec, Packet};
 use bytes::BytesMut;
@@ -45,7 +46,7 @@ async fn the_python_client_talks_to_a_dummy() {
         .output();
     let (to_driver, reader) = duplex(4096);
     let (writer, from_driver) = duplex(4096);
-    let dummy = Dummy::new(Options { period_ms: 100 });
+    let dummy = dummy::driver(Dummy::new(Options { period_ms: 100 }));
     let output = tokio::select! {
         output = client => output.unwrap(),
         () = mediate(socket, to_driver, from_driver) => unreachable!(),

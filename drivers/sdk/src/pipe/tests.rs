@@ -28,6 +28,7 @@ struct Probe {
     period: Option<Duration>,
     publishing_takes: Duration,
     published: u64,
+    description: Option<&'static [u8]>,
     go: Rc<Notify>,
 }
 
@@ -41,6 +42,10 @@ impl Probe {
 
 impl Driver for Probe {
     type Message = DriverMsg;
+
+    fn description(&self) -> Option<&'static [u8]> {
+        self.description
+    }
 
     async fn start(&mut self, link: Link<DriverMsg>) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.link = Some(link);
@@ -145,7 +150,8 @@ impl Mediator {
         let stop = Rc::new(Notify::new());
         let stopped = stop.clone();
         let served = spawn_local(async move {
-            serve_peer(peer, stopped.notified(), probe, reader, writer).await
+            let place = Place::Alone(peer);
+            serve_in_place(place, stopped.notified(), probe, reader, writer).await
         });
         Self {
             to_driver,

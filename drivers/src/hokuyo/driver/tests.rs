@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use amber_driver::devices::hokuyo;
 use amber_driver::proto::{DeviceMessage, SynNum};
 use amber_sim::hokuyo as sim;
 use prost::Message;
@@ -72,7 +73,7 @@ async fn check(plugged: bool, scenario: impl AsyncFnOnce(&mut Mediator)) {
     port.plug(plugged);
     let (settings, _) = Options::default().settings().unwrap();
     let theirs = port.clone();
-    let driver = Hokuyo::new(settings, move || theirs.connect());
+    let driver = hokuyo::driver(Hokuyo::new(settings, move || theirs.connect()));
     testing::run(port, driver, scenario).await;
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use amber_driver::devices::maestro;
 use amber_sim::maestro as sim;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -48,7 +49,7 @@ async fn check_with(
     port.plug(plugged);
     let (settings, servos, _) = options.settings().unwrap();
     let theirs = port.clone();
-    let driver = Maestro::new(settings, servos, move || theirs.connect());
+    let driver = maestro::driver(Maestro::new(settings, servos, move || theirs.connect()));
     testing::run(port, driver, scenario).await;
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the driver as the mediator sees it, with a fake bus.
 
+use amber_driver::devices::ninedof;
 use amber_driver::serve_on;
 use amber_proto::{DriverHdr, FrameCodec, Packet};
 use amber_sim::ninedof::{Errors, Motion};
@@ -42,7 +43,7 @@ async fn serve(numbers: Numbers, scenario: impl AsyncFnOnce(&mut Bench)) {
         calibration: None,
     };
     let place = move || Ok(Box::new(Timed(bus.clone(), start)) as Box<dyn Bus>);
-    let driver = NineDof::new(setup, place);
+    let driver = ninedof::driver(NineDof::new(setup, place));
     let (served, ()) = tokio::join!(serve_on(driver, reader, writer), async move {
         scenario(&mut bench).await;
     });

@@ -1,5 +1,6 @@
 //! Tests of the whole driver, between a mediator and in-memory controllers.
 
+use amber_driver::devices::roboclaw;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -38,7 +39,7 @@ async fn check(scenario: impl AsyncFnOnce(&mut Mediator)) -> Plug<Controllers> {
     let port = Plug::new(controllers, |port, stream| Box::pin(answer(port, stream)));
     let (setup, _) = Options::default().setup().unwrap();
     let theirs = port.clone();
-    let driver = Roboclaw::new(setup, move || theirs.connect());
+    let driver = roboclaw::driver(Roboclaw::new(setup, move || theirs.connect()));
     testing::run(port.clone(), driver, async move |mediator| {
         sleep(Duration::from_secs(1)).await;
         scenario(mediator).await;

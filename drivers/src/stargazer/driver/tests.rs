@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use amber_driver::devices::stargazer;
 use amber_driver::proto::{DeviceMessage, SynNum};
 use amber_map::Pose;
+use amber_proto::stargazer::subscribe_action::Action;
 use amber_proto::stargazer::{DataRequest, LocalizationData, SubscribeAction};
 use amber_sim::ceiling::{MarkType, Seen};
 use amber_sim::stargazer as sim;
@@ -81,7 +83,7 @@ async fn check(plugged: bool, mood: Mood, scenario: impl AsyncFnOnce(&mut Mediat
     port.plug(plugged);
     let (settings, _) = Options::default().settings(MarkerFile::default()).unwrap();
     let theirs = port.clone();
-    let driver = Stargazer::new(settings, move || theirs.connect());
+    let driver = stargazer::driver(Stargazer::new(settings, move || theirs.connect()));
     testing::run(port, driver, scenario).await;
 }
 

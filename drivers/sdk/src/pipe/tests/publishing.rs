@@ -111,7 +111,7 @@ fn a_link_knows_whether_there_are_subscribers() {
         let (outgoing, _) = mpsc::channel(1);
         let (_, incoming) = mpsc::channel(1);
         let transport = ChannelTransport::new(outgoing, incoming, Role::Driver);
-        let (mut link, _commands) = Link::<DriverMsg>::new(Client::over(transport), watched);
+        let (mut link, _commands) = Link::<DriverMsg>::new(None, Client::over(transport), watched);
         let mut waiting = link.clone();
         let waited = spawn_local(async move { waiting.listened_to().await });
         subscriptions.send(2).unwrap();

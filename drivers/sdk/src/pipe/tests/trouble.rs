@@ -1,4 +1,4 @@
-//! Tests of health reports: they reach the mediator.
+//! Tests of what a driver tells the mediator itself: health reports and a description.
 
 use std::collections::HashMap;
 
@@ -86,5 +86,27 @@ impl Mediator {
         assert_eq!((message.syn(), message.ack()), (None, None));
         let trouble = Ok(trouble.map(str::to_owned));
         assert_eq!(message.health.unwrap().trouble(), trouble);
+    }
+}
+
+#[test]
+fn the_description_is_handed_over_once_to_mediators_that_know_it() {
+    for peer in [Peer::Amber, Peer::Unknown] {
+        run(async {
+            let probe = Probe {
+                description: Some(b"files"),
+                ..Probe::default()
+            };
+            let mut mediator = Mediator::of_peer(peer, probe, 1024);
+            if peer == Peer::Amber {
+                let packet = mediator.read().await.unwrap();
+                assert_eq!(packet.header, DriverHdr::default());
+                let message = mediator::DriverMsg::decode(packet.message).unwrap();
+                assert_eq!(message.description.unwrap().files[..], b"files"[..]);
+            }
+            mediator.ask(1, "hello").await;
+            mediator.expect(5, 1, "hello").await;
+            mediator.end().await.unwrap();
+        });
     }
 }

@@ -1,22 +1,44 @@
 //! Subscribers that each have their own publishing period. PURE.
 //!
-//! For devices whose subscription request states a period. The driver SDK handles clients that send
-//! SUBSCRIBE.
+//! For devices whose clients subscribe by a request that states a period. Clients that send
+//! SUBSCRIBE do not appear here.
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//!
+//! use amber_driver::{ClientId, Origin, Periodic, StreamRequest};
+//!
+//! let mut readings = Periodic::default();
+//! let (now, origin) = (Instant::now(), Origin::of(ClientId(5)));
+//! // In the method of the stream; the request is its period in milliseconds.
+//! let request = StreamRequest::Start(100);
+//! readings.handle(now, &origin, request, |ms| Duration::from_millis(*ms));
+//! // `Driver::wake_at` returns the time of the next publication,
+//! assert_eq!(readings.next_due(), Some(now + Duration::from_millis(100)));
+//! // and `Driver::wake` publishes to the clients that are due.
+//! for (origin, _) in readings.take_due(now) {
+//!     // link.readings(&origin, reading)
+//! #   let _ = origin;
+//! }
+//! ```
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use amber_driver::{ClientId, Device, Origin};
+use amber_proto::{ClientId, Device};
+
+use crate::reply::StreamRequest;
+use crate::request::Origin;
 
 /// The shortest period: a shorter one loads the bus without new information.
-pub(crate) const MIN_PERIOD: Duration = Duration::from_millis(5);
+pub const MIN_PERIOD: Duration = Duration::from_millis(5);
 
 /// Maximum number of subscribers; further ones are rejected.
 const MAX_SUBSCRIBERS: usize = 1024;
 
-/// The subscribers, the data for each (`T`), and when each is due.
+/// The subscribers, what each wants (`T`), and when each is due.
 #[derive(Debug)]
-pub(crate) struct Periodic<T> {
+pub struct Periodic<T> {
     subscribers: BTreeMap<(ClientId, Option<Device>), Subscriber<T>>,
 }
 
@@ -35,16 +57,34 @@ impl<T> Default for Periodic<T> {
     }
 }
 
-impl<T: Copy> Periodic<T> {
-    /// Subscribes the clients of an origin with this period, in place of earlier subscriptions.
-    /// Returns `false` if there are too many subscribers.
-    pub(crate) fn subscribe(
+impl<T: Clone> Periodic<T> {
+    /// Handles what a client wants from the stream: starts, changes or stops it. Returns `false`
+    /// if there are too many subscribers.
+    pub fn handle(
         &mut self,
         now: Instant,
         origin: &Origin,
-        period: Duration,
-        what: T,
+        request: StreamRequest<T>,
+        period: impl FnOnce(&T) -> Duration,
     ) -> bool {
+        match request {
+            StreamRequest::Start(what) => self.subscribe(now, origin, period(&what), what),
+            StreamRequest::Stop(_) => {
+                self.unsubscribe(origin);
+                true
+            }
+            StreamRequest::ClientGone => {
+                for client in &origin.clients {
+                    self.remove(*client);
+                }
+                true
+            }
+        }
+    }
+
+    /// Subscribes the clients of an origin with this period, in place of earlier subscriptions.
+    /// Returns `false` if there are too many subscribers.
+    pub fn subscribe(&mut self, now: Instant, origin: &Origin, period: Duration, what: T) -> bool {
         let period = period.max(MIN_PERIOD);
         let due = now + period;
         for client in &origin.clients {
@@ -52,6 +92,7 @@ impl<T: Copy> Periodic<T> {
             if self.subscribers.len() == MAX_SUBSCRIBERS && !self.subscribers.contains_key(&key) {
                 return false;
             }
+            let what = what.clone();
             let subscriber = Subscriber { what, period, due };
             self.subscribers.insert(key, subscriber);
         }
@@ -59,31 +100,34 @@ impl<T: Copy> Periodic<T> {
     }
 
     /// Unsubscribes the clients of an origin.
-    pub(crate) fn unsubscribe(&mut self, origin: &Origin) {
+    pub fn unsubscribe(&mut self, origin: &Origin) {
         for client in &origin.clients {
             self.subscribers.remove(&(*client, origin.device));
         }
     }
 
     /// A client is gone.
-    pub(crate) fn remove(&mut self, client: ClientId) {
+    pub fn remove(&mut self, client: ClientId) {
         self.subscribers.retain(|(other, _), _| *other != client);
     }
 
     /// When the next publication is due; `None` without subscribers.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
+    pub fn next_due(&self) -> Option<Instant> {
         self.subscribers.values().map(|one| one.due).min()
     }
 
     /// The data for the subscribers that are due now.
-    pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = T> {
+    pub fn due(&self, now: Instant) -> impl Iterator<Item = T> {
         let due = move |one: &&Subscriber<T>| one.due <= now;
-        self.subscribers.values().filter(due).map(|one| one.what)
+        self.subscribers
+            .values()
+            .filter(due)
+            .map(|one| one.what.clone())
     }
 
     /// The subscribers that are due now, with their data. Schedules the next publication one period
     /// later; missed publications are skipped.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<(Origin, T)> {
+    pub fn take_due(&mut self, now: Instant) -> Vec<(Origin, T)> {
         let mut taken = Vec::new();
         for ((client, device), one) in &mut self.subscribers {
             if one.due > now {
@@ -98,7 +142,7 @@ impl<T: Copy> Periodic<T> {
                 device: *device,
                 ..Origin::default()
             };
-            taken.push((origin, one.what));
+            taken.push((origin, one.what.clone()));
         }
         taken
     }
