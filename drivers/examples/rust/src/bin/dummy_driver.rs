@@ -7,8 +7,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use amber_driver::proto::dummy::DriverMsg;
-use amber_driver::{Driver, Request};
+use amber_driver::devices::dummy::{self, DriverMsg, DummyDriver, StatusAnswer};
+use amber_driver::{Outcome, Reply, Request};
 
 struct Dummy {
     enable: bool,
@@ -16,42 +16,46 @@ struct Dummy {
     responses: u64,
 }
 
-impl Driver for Dummy {
-    type Message = DriverMsg;
+impl DummyDriver for Dummy {
+    async fn status(&mut self, reply: Reply<StatusAnswer>) {
+        reply.send(StatusAnswer {
+            enable: self.enable,
+            message: self.message.clone(),
+        });
+    }
 
-    async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
-        let ask = request.message;
-        if let Some(enable) = ask.enable {
-            self.enable = enable;
-        } else if let Some(message) = ask.message {
-            self.message = message;
-        } else if ask.get_status.is_some() {
-            return Some(DriverMsg {
-                enable: Some(self.enable),
-                message: Some(self.message.clone()),
-                ..DriverMsg::default()
-            });
+    async fn enable(&mut self, enable: bool, outcome: Outcome) {
+        self.enable = enable;
+        outcome.done();
+    }
+
+    async fn message(&mut self, message: String, outcome: Outcome) {
+        self.message = message;
+        outcome.done();
+    }
+
+    /// A message that changes something asks for nothing, as in the original Dummy.
+    fn received(&mut self, request: &mut Request<DriverMsg>) {
+        let message = &mut request.message;
+        if message.enable.is_some() || message.message.is_some() {
+            message.get_status = None;
         }
-        None
     }
 
     fn period(&self) -> Option<Duration> {
         Some(Duration::from_millis(100))
     }
 
-    async fn publish(&mut self) -> Option<DriverMsg> {
+    async fn publish(&mut self) -> Option<String> {
         self.responses += 1;
-        Some(DriverMsg {
-            message: Some(format!("Response {}", self.responses)),
-            ..DriverMsg::default()
-        })
+        Some(format!("Response {}", self.responses))
     }
 }
 
 fn main() -> ExitCode {
-    amber_driver::serve(Dummy {
+    amber_driver::serve(dummy::driver(Dummy {
         enable: false,
         message: "Message".into(),
         responses: 0,
-    })
+    }))
 }

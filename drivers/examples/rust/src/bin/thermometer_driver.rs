@@ -11,36 +11,27 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use amber_driver::{Driver, Request};
-use amber_examples::thermometer::{DriverMsg, Temperature};
+use amber_driver::Reply;
+use amber_examples::thermometer::{self, Temperature, ThermometerDriver};
 
 struct Thermometer;
 
-impl Driver for Thermometer {
-    type Message = DriverMsg;
-
-    async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
-        if request.message.get_temperature.is_some() {
-            return self.publish().await;
-        }
-        eprintln!("not a request for the thermometer");
-        None
+impl ThermometerDriver for Thermometer {
+    async fn temperature(&mut self, reply: Reply<Temperature>) {
+        reply.send(warmest(Path::new("/sys/class/thermal")));
     }
 
     fn period(&self) -> Option<Duration> {
         Some(Duration::from_secs(1))
     }
 
-    async fn publish(&mut self) -> Option<DriverMsg> {
-        Some(DriverMsg {
-            // Present even if no sensor can be read.
-            temperature: Some(warmest(Path::new("/sys/class/thermal"))),
-            ..DriverMsg::default()
-        })
+    async fn publish(&mut self) -> Option<Temperature> {
+        Some(warmest(Path::new("/sys/class/thermal")))
     }
 }
 
-/// The warmest sensor in Linux. Kernel files can be read without blocking.
+/// The warmest sensor in Linux; without content if none can be read. Kernel files can be read
+/// without blocking.
 fn warmest(folder: &Path) -> Temperature {
     let zones = fs::read_dir(folder).into_iter().flatten().flatten();
     let readings = zones.filter_map(|zone| {
@@ -58,5 +49,5 @@ fn warmest(folder: &Path) -> Temperature {
 }
 
 fn main() -> ExitCode {
-    amber_driver::serve(Thermometer)
+    amber_driver::serve(thermometer::driver(Thermometer))
 }

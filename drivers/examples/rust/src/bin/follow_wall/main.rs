@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use amber_client::{Roboclaw, WheelSpeeds};
-use amber_driver::{ClientId, Driver, Link, Request};
-use amber_examples::follow_wall::{DriverMsg, Status};
+use amber_driver::{ClientId, Reply};
+use amber_examples::follow_wall::{self, FollowWallDriver, FollowWallLink, Status};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -37,32 +37,29 @@ struct FollowWall {
     driving: Option<(JoinHandle<()>, Roboclaw)>,
 }
 
-impl Driver for FollowWall {
-    type Message = DriverMsg;
-
-    async fn start(&mut self, link: Link<DriverMsg>) -> Result<(), Box<dyn Error + Send + Sync>> {
+impl FollowWallDriver for FollowWall {
+    async fn start(&mut self, link: FollowWallLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         let wheels = link.devices().roboclaw(0);
         let task = drive(link, wheels.clone(), self.go.subscribe(), self.step.clone());
         self.driving = Some((tokio::spawn(task), wheels));
         Ok(())
     }
 
-    async fn request(&mut self, request: Request<DriverMsg>) -> Option<DriverMsg> {
-        match (request.message.follow, request.message.get_status) {
-            (Some(true), _) => self.followers.extend(request.client()),
+    async fn follow(&mut self, follow: bool, reply: Reply<Status>) {
+        match follow {
+            true => self.followers.extend(reply.client()),
             // A stop from one client stops the robot for all.
-            (Some(false), _) => self.followers.clear(),
-            (None, Some(_)) => {}
-            (None, None) => {
-                eprintln!("not a request for the wall follower");
-                return None;
-            }
+            false => self.followers.clear(),
         }
         self.tell();
-        Some(status(*self.go.borrow(), *self.step.borrow()))
+        self.status(reply).await;
     }
 
-    async fn client_died(&mut self, client: ClientId) {
+    async fn status(&mut self, reply: Reply<Status>) {
+        reply.send(status(*self.go.borrow(), *self.step.borrow()));
+    }
+
+    async fn client_gone(&mut self, client: ClientId) {
         self.followers.remove(&client);
         self.tell();
     }
@@ -92,7 +89,7 @@ impl FollowWall {
 /// Turns every scan into a command. All commands come from here, so none can overtake another.
 /// While the robot must not go, there are none.
 async fn drive(
-    link: Link<DriverMsg>,
+    link: FollowWallLink,
     wheels: Roboclaw,
     mut go: watch::Receiver<bool>,
     last: watch::Sender<Option<Step>>,
@@ -127,25 +124,22 @@ async fn drive(
         }
         last.send_replace(step);
         // A mediator that does not read misses a status.
-        let _ = link.publish(status(goes, step));
+        let _ = link.statuses(status(goes, step));
     }
 }
 
-fn status(following: bool, step: Option<Step>) -> DriverMsg {
+fn status(following: bool, step: Option<Step>) -> Status {
     let speeds = step
         .filter(|_| following)
         .map_or(WheelSpeeds::STOP, |step| step.speeds);
-    DriverMsg {
-        status: Some(Status {
-            following: Some(following),
-            wall_mm: step.and_then(|step| step.wall_mm),
-            left_mm_s: Some(speeds.front_left_mm_s),
-            right_mm_s: Some(speeds.front_right_mm_s),
-        }),
-        ..DriverMsg::default()
+    Status {
+        following: Some(following),
+        wall_mm: step.and_then(|step| step.wall_mm),
+        left_mm_s: Some(speeds.front_left_mm_s),
+        right_mm_s: Some(speeds.front_right_mm_s),
     }
 }
 
 fn main() -> ExitCode {
-    amber_driver::serve(FollowWall::default())
+    amber_driver::serve(follow_wall::driver(FollowWall::default()))
 }
