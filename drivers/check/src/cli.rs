@@ -9,6 +9,7 @@ use amber_client::cli::{Failure, print, seconds, show, table};
 use amber_proto::printable;
 use amber_proto::{Device, DeviceType};
 use amber_reflect::{Schemas, read_fields, read_hex};
+use amber_schema::Interface;
 
 use crate::bench::Running;
 use crate::client::{self, ClientPlan};
@@ -144,6 +145,8 @@ impl Options {
             // The first device type for users.
             (None, None) => Device::new(schemas.described_type().unwrap_or(DeviceType(110)), 0),
         };
+        let own = |it: &&Interface| it.device_type == device.device_type.0;
+        let described = schemas.own_interfaces().find(own).cloned();
         let schemas = schemas.for_device(Some(device.device_type)).clone();
         let read = |request: String| {
             let message = match request.contains('=') {
@@ -159,6 +162,7 @@ impl Options {
             speaks: self.speaks.or(plan.speaks),
             requests,
             schemas,
+            described,
             timeout: self.timeout,
             only: self.which.only,
             skip: self.which.skip,

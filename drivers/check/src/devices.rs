@@ -1,9 +1,9 @@
-//! Requests for the known device types, with values that move nothing. PURE.
+//! Requests for devices by their descriptions, with values that move nothing. PURE.
 
-use amber_proto::{
-    DeviceMessage, DeviceType, collision_avoidance, drive_to_point, dummy, hokuyo, location,
-    maestro, ninedof, pid_follow_trajectory, roboclaw, stargazer,
-};
+use amber_proto::DeviceType;
+use amber_reflect::arguments::{self, Spelling};
+use amber_reflect::{Schemas, built_in};
+use amber_schema::{Interface, Kind, Method};
 
 /// A request, and the expected answer.
 #[derive(Clone, Debug)]
@@ -15,10 +15,10 @@ pub(crate) struct Ask {
 }
 
 /// The expected answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// DATA with at least one of these fields.
-    Fields(&'static [&'static str]),
+    Fields(Vec<String>),
     /// Any DATA.
     Any,
     /// No answer.
@@ -36,318 +36,184 @@ pub(crate) struct Known {
     pub(crate) may_be_silent: bool,
 }
 
-/// What is known about a device type; `None` for a user's own.
+/// Commands that move nothing, by device and method, with their arguments. No description can say
+/// which these are.
+const HARMLESS: [(&str, &str, &[&str]); 7] = [
+    ("collision-avoidance", "drive", &["0", "0", "0", "0"]),
+    ("drive-to-point", "set-targets", &["none"]),
+    ("dummy", "enable", &["true"]),
+    // Letters beyond ASCII.
+    ("dummy", "message", &["amber check \u{17c}\u{f3}\u{142}w"]),
+    ("maestro", "set-speed", &["0", "0"]),
+    ("pid-follow-trajectory", "stop", &[]),
+    ("roboclaw", "drive", &["0", "0", "0", "0"]),
+];
+
+/// What is known about a device type of Amber; `None` for a user's own and for the mediator.
 pub(crate) fn known(kind: DeviceType) -> Option<Known> {
-    let (asks, publishes) = match kind {
-        DeviceType::DUMMY => (dummy(), true),
-        DeviceType::HOKUYO => (hokuyo(), true),
-        DeviceType::ROBOCLAW => (roboclaw(), false),
-        DeviceType::NINEDOF => (ninedof(), false),
-        DeviceType::STARGAZER => (stargazer(), false),
-        DeviceType::LOCATION => (location(), false),
-        DeviceType::MAESTRO => (maestro(), false),
-        DeviceType::DRIVE_TO_POINT => (drive_to_point(), false),
-        DeviceType::COLLISION_AVOIDANCE => (collision_avoidance(), false),
-        DeviceType::PID_FOLLOW_TRAJECTORY => (pid_follow_trajectory(), false),
-        _ => return None,
+    let interface = built_in().iter().find(|it| it.device_type == kind.0)?;
+    (kind != DeviceType::MEDIATOR).then(|| of(interface, &Schemas::built_in()))
+}
+
+/// What a description says about a device; the schemas are those of its messages.
+pub(crate) fn of(interface: &Interface, schemas: &Schemas) -> Known {
+    let asks = interface.methods.iter();
+    Known {
+        asks: asks
+            .filter_map(|method| ask(interface, method, schemas))
+            .collect(),
+        publishes: (interface.methods.iter()).any(|method| method.kind == Kind::Subscribe),
+        may_be_silent: interface.device_type != DeviceType::DUMMY.0,
+    }
+}
+
+/// The request of a method, if it moves nothing and its arguments are known.
+fn ask(interface: &Interface, method: &Method, schemas: &Schemas) -> Option<Ask> {
+    let harmless = (HARMLESS.iter())
+        .find(|(device, name, _)| *device == interface.name && *name == method.command);
+    let (words, answer) = match &method.kind {
+        // A calibration or the like.
+        Kind::Ask {
+            duration: Some(_), ..
+        }
+        | Kind::Subscribe => return None,
+        Kind::Ask { repeats_flag, .. } => {
+            let flags = method.flags.iter().filter(|_| *repeats_flag);
+            let flags = flags.filter_map(|path| path.rsplit('.').next().map(str::to_owned));
+            let fields = method.answer.iter().chain(&method.may_answer);
+            let fields = fields.filter_map(|field| outermost(schemas, &field.path));
+            (
+                everything(method),
+                Answer::Fields(flags.chain(fields).collect()),
+            )
+        }
+        Kind::Tell => {
+            let words = harmless?.2.iter().map(|&word| word.to_owned());
+            (words.collect(), Answer::Nothing)
+        }
+        Kind::StreamByRequest { .. } => (period(method), Answer::Nothing),
     };
-    Some(Known {
-        asks,
-        publishes,
-        may_be_silent: kind != DeviceType::DUMMY,
+    let given = arguments::read(method, &words, Spelling::default()).ok()?;
+    let is_stream = method.is_stream();
+    Some(Ask {
+        name: match is_stream {
+            true => format!("{} off", method.command),
+            false => method.command.clone(),
+        },
+        message: match is_stream {
+            true => schemas.start_stop(method, &given).ok()?.stop,
+            false => schemas.request(method, &given).ok()?,
+        },
+        answer,
     })
 }
 
-fn ask(name: &'static str, fields: &'static [&'static str], message: impl DeviceMessage) -> Ask {
-    Ask {
-        name: name.into(),
-        message: message.encode_to_vec(),
-        answer: Answer::Fields(fields),
-    }
+/// The extension of `DriverMsg` in which a field is.
+fn outermost(schemas: &Schemas, path: &str) -> Option<String> {
+    let mut ends = path
+        .match_indices('.')
+        .map(|(end, _)| end)
+        .chain([path.len()]);
+    let found = ends.find_map(|end| schemas.pool().get_extension_by_name(&path[..end]))?;
+    Some(found.name().to_owned())
 }
 
-fn tell(name: &'static str, message: impl DeviceMessage) -> Ask {
-    Ask {
-        name: name.into(),
-        message: message.encode_to_vec(),
-        answer: Answer::Nothing,
-    }
+/// All flags that a request may have.
+fn everything(method: &Method) -> Vec<String> {
+    let arguments = arguments::arguments(method).into_iter();
+    let flags = arguments.filter(|it| it.field.type_name == "bool" && !it.is_required);
+    flags.map(|flag| format!("{}=true", flag.name)).collect()
 }
 
-fn dummy() -> Vec<Ask> {
-    use dummy::DriverMsg;
-    let status = DriverMsg {
-        get_status: Some(true),
-        ..DriverMsg::data()
-    };
-    let enable = DriverMsg {
-        enable: Some(true),
-        ..DriverMsg::data()
-    };
-    let message = DriverMsg {
-        message: Some("amber check \u{17c}\u{f3}\u{142}w".into()),
-        ..DriverMsg::data()
-    };
-    vec![
-        ask("get_status", &["enable", "message"], status),
-        tell("enable", enable),
-        tell("message", message),
-    ]
-}
-
-fn hokuyo() -> Vec<Ask> {
-    let scan = hokuyo::DriverMsg {
-        get_single_scan: Some(true),
-        ..hokuyo::DriverMsg::data()
-    };
-    vec![ask("get_single_scan", &["scan"], scan)]
-}
-
-fn roboclaw() -> Vec<Ask> {
-    use roboclaw::{DriverMsg, MotorsSpeed};
-    let speeds = DriverMsg {
-        current_speed_request: Some(true),
-        ..DriverMsg::data()
-    };
-    let stop = DriverMsg {
-        motors_command: Some(MotorsSpeed {
-            front_left_speed: Some(0),
-            front_right_speed: Some(0),
-            rear_left_speed: Some(0),
-            rear_right_speed: Some(0),
-        }),
-        ..DriverMsg::data()
-    };
-    vec![
-        ask("currentSpeedRequest", &["currentSpeed"], speeds),
-        tell("motorsCommand 0", stop),
-    ]
-}
-
-fn ninedof() -> Vec<Ask> {
-    use ninedof::{DataRequest, DriverMsg, SubscribeAction};
-    let all = DriverMsg {
-        data_request: Some(DataRequest {
-            accel: Some(true),
-            gyro: Some(true),
-            magnet: Some(true),
-            ..DataRequest::default()
-        }),
-        ..DriverMsg::data()
-    };
-    let off = DriverMsg {
-        subscribe_action: Some(SubscribeAction {
-            freq: Some(0),
-            ..SubscribeAction::default()
-        }),
-        ..DriverMsg::data()
-    };
-    vec![
-        ask("dataRequest", &["sensorData"], all),
-        tell("subscribeAction off", off),
-    ]
-}
-
-fn stargazer() -> Vec<Ask> {
-    use stargazer::subscribe_action::Action;
-    use stargazer::{DataRequest, DriverMsg, SubscribeAction};
-    let last = DriverMsg {
-        data_request: Some(DataRequest {}),
-        ..DriverMsg::data()
-    };
-    let off = DriverMsg {
-        subscribe_action: Some(SubscribeAction {
-            action: Action::Unsubscribe.into(),
-            freq: None,
-        }),
-        ..DriverMsg::data()
-    };
-    vec![
-        ask("dataRequest", &["localizationData"], last),
-        tell("subscribeAction off", off),
-    ]
-}
-
-fn location() -> Vec<Ask> {
-    let pose = location::DriverMsg {
-        get_location: Some(true),
-        ..location::DriverMsg::data()
-    };
-    vec![ask("get_location", &["currentLocation"], pose)]
-}
-
-fn maestro() -> Vec<Ask> {
-    let speed = maestro::DriverMsg {
-        set_speed_command: Some(maestro::SetSpeedCommand {
-            servo_address: 0,
-            speed: 0,
-        }),
-        ..maestro::DriverMsg::data()
-    };
-    vec![tell("setSpeedCommand", speed)]
-}
-
-fn drive_to_point() -> Vec<Ask> {
-    use drive_to_point::{DriverMsg, Targets};
-    let next = DriverMsg {
-        get_next_targets: Some(true),
-        ..DriverMsg::data()
-    };
-    let visited = DriverMsg {
-        get_visited_targets: Some(true),
-        ..DriverMsg::data()
-    };
-    let stop = DriverMsg {
-        set_targets: Some(true),
-        targets: Some(Targets::default()),
-        ..DriverMsg::data()
-    };
-    vec![
-        ask("getNextTargets", &["getNextTargets", "targets"], next),
-        ask(
-            "getVisitedTargets",
-            &["getVisitedTargets", "targets"],
-            visited,
-        ),
-        tell("setTargets none", stop),
-    ]
-}
-
-fn collision_avoidance() -> Vec<Ask> {
-    use collision_avoidance::{DriverMsg, MotorsSpeed};
-    let speed = DriverMsg {
-        get_speed: Some(true),
-        ..DriverMsg::data()
-    };
-    let scan = DriverMsg {
-        get_scan: Some(true),
-        ..DriverMsg::data()
-    };
-    let stop = DriverMsg {
-        set_speed: Some(true),
-        motors_speed: Some(MotorsSpeed {
-            front_left_speed: Some(0),
-            front_right_speed: Some(0),
-            rear_left_speed: Some(0),
-            rear_right_speed: Some(0),
-        }),
-        ..DriverMsg::data()
-    };
-    vec![
-        ask("getSpeed", &["getSpeed", "motorsSpeed"], speed),
-        ask("getScan", &["getScan", "scan"], scan),
-        tell("setSpeed 0", stop),
-    ]
-}
-
-fn pid_follow_trajectory() -> Vec<Ask> {
-    use pid_follow_trajectory::DriverMsg;
-    let next = DriverMsg {
-        get_next_targets: Some(true),
-        ..DriverMsg::data()
-    };
-    let visited = DriverMsg {
-        get_visited_targets: Some(true),
-        ..DriverMsg::data()
-    };
-    let stop = DriverMsg {
-        stop_execution: Some(true),
-        ..DriverMsg::data()
-    };
-    vec![
-        ask("getNextTargets", &["getNextTargets", "targets"], next),
-        ask(
-            "getVisitedTargets",
-            &["getVisitedTargets", "targets"],
-            visited,
-        ),
-        tell("stopExecution", stop),
-    ]
+fn period(method: &Method) -> Vec<String> {
+    let arguments = arguments::arguments(method).into_iter();
+    let period = arguments.filter(|it| it.name == "period" && it.is_required);
+    period.map(|_| "period=1000ms".to_owned()).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use amber_reflect::Schemas;
+    use amber_reflect::hex;
 
     use super::*;
 
     #[test]
-    fn every_request_uses_fields_of_its_schema() {
-        let schemas = Schemas::built_in();
-        for (kind, name) in DeviceType::NAMES {
-            if [DeviceType::MEDIATOR, DeviceType::GATEWAY].contains(&kind) {
-                assert!(known(kind).is_none());
-                continue;
-            }
-            let known = known(kind).unwrap_or_else(|| panic!("{name} is not known"));
-            for ask in known.asks {
-                assert!(
-                    schemas.decode(&ask.message).is_some(),
-                    "{name} {}",
-                    ask.name
-                );
-                let Answer::Fields(fields) = ask.answer else {
-                    continue;
-                };
-                for field in fields {
-                    let null = serde_json::Map::from_iter([((*field).to_owned(), 7.into())]);
-                    let error = schemas.encode(kind, &null).err().map(|e| format!("{e:?}"));
-                    assert!(
-                        !error.unwrap_or_default().contains("unknown field"),
-                        "{name} {field}"
-                    );
-                }
-            }
+    fn devices_are_asked_what_moves_nothing() {
+        for (name, expected) in [
+            ("ninedof", "data, readings off"),
+            ("roboclaw", "drive, speeds"),
+            ("stargazer", "pose, poses off"),
+            ("hokuyo", "scan"),
+            ("dummy", "status, enable, message"),
+            ("location", "pose"),
+            ("maestro", "set-speed"),
+            (
+                "drive-to-point",
+                "set-targets, next-target, next-targets, visited-target, visited-targets, \
+                 configuration",
+            ),
+            (
+                "collision-avoidance",
+                "drive, speeds, scan, speeds-and-scan",
+            ),
+            (
+                "pid-follow-trajectory",
+                "next-targets, visited-targets, stop",
+            ),
+        ] {
+            let kind: DeviceType = name.parse().unwrap();
+            let asks = known(kind).unwrap().asks;
+            let names: Vec<_> = asks.iter().map(|ask| ask.name.as_str()).collect();
+            assert_eq!(names.join(", "), expected, "{name}");
+        }
+        assert!(known(DeviceType::MEDIATOR).is_none());
+        assert!(known(DeviceType(201)).is_none());
+    }
+
+    #[test]
+    fn requests_are_these_bytes() {
+        for (kind, name, bytes) in [
+            (DeviceType::DUMMY, "status", "1001a00301"),
+            (DeviceType::HOKUYO, "scan", "1001c00201"),
+            (DeviceType::ROBOCLAW, "speeds", "1001a80101"),
+            (DeviceType::ROBOCLAW, "drive", "1001a201080800100018002000"),
+            (DeviceType::NINEDOF, "data", "10015a080801100118012001"),
+            (DeviceType::NINEDOF, "readings off", "100162020800"),
+            (DeviceType::STARGAZER, "pose", "1001fa0100"),
+            (DeviceType::STARGAZER, "poses off", "10018202020802"),
+            (DeviceType::MAESTRO, "set-speed", "1001ca040408001000"),
+            (
+                DeviceType::DRIVE_TO_POINT,
+                "set-targets",
+                "1001800501aa0500",
+            ),
+            (DeviceType::PID_FOLLOW_TRAJECTORY, "stop", "1001c80601"),
+        ] {
+            let asks = known(kind).unwrap().asks;
+            let ask = asks.iter().find(|ask| ask.name == name).unwrap();
+            assert_eq!(hex(&ask.message), bytes, "{kind} {name}");
         }
     }
 
-    /// Requests to devices, and the fields of the replies, are those of the descriptions.
     #[test]
-    fn every_device_is_asked_what_its_description_says() {
-        let schemas = Schemas::built_in();
-        for interface in amber_reflect::built_in() {
-            let Some(known) = known(DeviceType(interface.device_type)) else {
-                assert_eq!(interface.name, "mediator");
-                continue;
-            };
-            let last = |path: &str| path.rsplit('.').next().unwrap().to_owned();
-            for ask in known.asks {
-                let sent = schemas.decode(&ask.message).unwrap();
-                let mut methods = interface.methods.iter();
-                let method = methods.find(|method| {
-                    let request = method.request.iter().map(|field| field.name.clone());
-                    let flags = method.flags.iter().map(|flag| last(flag));
-                    let fields: BTreeSet<_> = flags.chain(request).collect();
-                    sent.keys().eq(&fields)
-                });
-                let name = format!("{} {}", interface.name, ask.name);
-                let method = method.unwrap_or_else(|| panic!("{name} is not described"));
-                let Answer::Fields(fields) = ask.answer else {
-                    assert!(
-                        !matches!(method.kind, amber_schema::Kind::Ask { .. }),
-                        "{name}"
-                    );
-                    continue;
-                };
-                let mut described: Vec<_> = (method.answer.iter().chain(&method.may_answer))
-                    .map(|field| field.name.clone())
-                    .collect();
-                if let amber_schema::Kind::Ask {
-                    repeats_flag: true, ..
-                } = method.kind
-                {
-                    described.extend(method.flags.iter().map(|flag| last(flag)));
-                }
-                for field in fields {
-                    assert!(described.iter().any(|it| it == field), "{name}: {field}");
-                }
-            }
-            let publishes =
-                |method: &amber_schema::Method| method.kind == amber_schema::Kind::Subscribe;
-            let is_described = interface.methods.iter().any(publishes);
-            assert_eq!(known.publishes, is_described, "{}", interface.name);
-        }
+    fn answers_have_the_fields_of_the_description() {
+        let fields = |kind, name: &str| {
+            let asks = known(kind).unwrap().asks;
+            asks.into_iter()
+                .find(|ask| ask.name == name)
+                .unwrap()
+                .answer
+        };
+        let expected =
+            |names: &[&str]| Answer::Fields(names.iter().map(|&name| name.to_owned()).collect());
+        assert_eq!(
+            fields(DeviceType::HOKUYO, "scan"),
+            expected(&["scan", "timestamp"])
+        );
+        assert_eq!(
+            fields(DeviceType::COLLISION_AVOIDANCE, "speeds"),
+            expected(&["getSpeed", "motorsSpeed"])
+        );
+        assert_eq!(fields(DeviceType::ROBOCLAW, "drive"), Answer::Nothing);
     }
 }

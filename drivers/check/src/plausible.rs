@@ -3,13 +3,17 @@
 //! The limits are generous. They find wrong units, lists of unequal length and
 //! values that were never set.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use amber_proto::{
     DeviceType, collision_avoidance, drive_to_point, dummy, hokuyo, location, ninedof,
     pid_follow_trajectory, roboclaw, stargazer,
 };
+use amber_reflect::{Schemas, help};
+use amber_schema::{Field, Interface};
 use prost::Message;
+use serde_json::Value;
 
 /// No scanner covers more than a full turn.
 const ANGLES_DEG: RangeInclusive<f64> = -180.0..=180.0;
@@ -26,7 +30,7 @@ const AXES: RangeInclusive<i32> = -100_000..=100_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Implausible {
     pub(crate) what: String,
-    pub(crate) expected: &'static str,
+    pub(crate) expected: Cow<'static, str>,
 }
 
 type Plausibility = Result<(), Implausible>;
@@ -122,6 +126,58 @@ pub(crate) fn look(kind: DeviceType, message: &[u8]) -> Plausibility {
     }
 }
 
+/// Holds the fields of a message against the ranges in the description of a device.
+pub(crate) fn described(interface: &Interface, schemas: &Schemas, message: &[u8]) -> Plausibility {
+    let Some(values) = schemas.decode(message) else {
+        return Ok(());
+    };
+    for method in &interface.methods {
+        for field in method.answer.iter().chain(&method.may_answer) {
+            if let Some(value) = schemas.value_at(&values, &field.path) {
+                is_described(field, value)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_described(field: &Field, value: &Value) -> Plausibility {
+    let name = &field.name;
+    match value {
+        Value::Array(all) => all.iter().try_for_each(|value| is_described(field, value)),
+        Value::Object(values) => {
+            for inner in &field.fields {
+                values
+                    .get(&inner.name)
+                    .map_or(Ok(()), |value| is_described(inner, value))?;
+            }
+            let lengths = field.fields.iter().map(|column| {
+                let list = values.get(&column.name).and_then(Value::as_array);
+                list.map_or(0, Vec::len)
+            });
+            let lengths: Vec<_> = lengths.collect();
+            match field.columns && lengths.iter().any(|length| *length != lengths[0]) {
+                true => wrong(
+                    format!("lists of {lengths:?} values in {name}"),
+                    "lists of the same length",
+                ),
+                false => Ok(()),
+            }
+        }
+        // JSON has no NaN and no infinity.
+        Value::Null => wrong(format!("a {name} of NaN"), "a number"),
+        Value::Number(number) => {
+            let number = number.as_f64().unwrap_or_default();
+            let is_small = field.min.is_some_and(|min| number < min);
+            match is_small || field.max.is_some_and(|max| number > max) {
+                true => wrong(format!("a {name} of {number}"), help::range(field)),
+                false => Ok(()),
+            }
+        }
+        Value::Bool(_) | Value::String(_) => Ok(()),
+    }
+}
+
 fn read<M: Message + Default>(
     message: &[u8],
     look: impl FnOnce(M) -> Plausibility,
@@ -178,10 +234,10 @@ fn targets_are(longitudes: usize, latitudes: usize, thirds: usize) -> Plausibili
     }
 }
 
-fn wrong(what: impl Into<String>, expected: &'static str) -> Plausibility {
+fn wrong(what: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Plausibility {
     Err(Implausible {
         what: what.into(),
-        expected,
+        expected: expected.into(),
     })
 }
 

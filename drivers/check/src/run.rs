@@ -10,6 +10,7 @@ use amber_proto::frame::Frame;
 use amber_proto::{Device, DriverHdr, MsgType, Packet, dummy};
 use amber_reflect::Schemas;
 use amber_reflect::explain::spaced;
+use amber_schema::Interface;
 use prost::Message;
 
 use crate::bench::{Bench, Logged, Running, Trouble};
@@ -41,6 +42,8 @@ pub struct Plan {
     pub verbose: bool,
     /// How messages are shown.
     pub schemas: Schemas,
+    /// The description of a user's own device.
+    pub described: Option<Interface>,
 }
 
 impl Plan {
@@ -59,6 +62,7 @@ impl Plan {
             skip: vec![],
             verbose: false,
             schemas: Schemas::built_in(),
+            described: None,
         })
     }
 
@@ -369,7 +373,10 @@ impl Run<'_> {
 
     /// What is known about the device type of the driver.
     pub(crate) fn known(&self) -> Option<Known> {
-        self.plan.speaks.and_then(devices::known)
+        match &self.plan.described {
+            Some(interface) => Some(devices::of(interface, &self.plan.schemas)),
+            None => self.plan.speaks.and_then(devices::known),
+        }
     }
 
     /// The requests that it can answer.
@@ -509,10 +516,16 @@ impl Run<'_> {
 
     /// Checks that the values of a known device type are plausible.
     pub(crate) fn plausible(&self, which: &str, message: &[u8]) -> Result<(), Finding> {
-        let Some(kind) = self.plan.speaks else {
-            return Ok(());
+        let looked = match self.plan.speaks {
+            Some(kind) => plausible::look(kind, message),
+            None => Ok(()),
         };
-        plausible::look(kind, message).map_err(|wrong| {
+        let interface = self.plan.described.as_ref();
+        let looked = looked.and_then(|()| match interface {
+            Some(interface) => plausible::described(interface, &self.plan.schemas, message),
+            None => Ok(()),
+        });
+        looked.map_err(|wrong| {
             Finding::new(
                 format!("{which} is not plausible: {}", wrong.what),
                 wrong.expected,

@@ -16,6 +16,11 @@ pub fn summary(docs: &str) -> String {
     first.replace('\n', " ").trim_end_matches('.').to_owned()
 }
 
+/// The range and the unit of a field, e.g. `from 0 to 120000 ms`; empty if it has none.
+pub fn range(field: &Field) -> String {
+    value::range(field)
+}
+
 /// The methods of a device that are streams or not: a line for each, with its arguments.
 pub fn methods(interface: &Interface, streams: bool) -> String {
     let rows: Vec<_> = (interface.methods.iter())

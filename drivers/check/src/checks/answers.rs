@@ -203,11 +203,11 @@ fn request(run: &mut Run<'_>, ask: &Ask, may_be_silent: bool) -> Result<bool, Fi
     }
     judge(&packet, CLIENT, MsgType::Data, Some(syn))
         .map_err(|mistake| Finding::of(&mistake, wanted.clone()))?;
-    let Answer::Fields(fields) = ask.answer else {
+    let Answer::Fields(fields) = &ask.answer else {
         return Ok(true);
     };
     let has = run.schemas.decode(&packet.message).unwrap_or_default();
-    if !fields.iter().any(|field| has.contains_key(*field)) {
+    if !fields.iter().any(|field| has.contains_key(field)) {
         wanted += &format!(", with {}", fields.join(" or "));
         let what = format!("the answer to '{}' has none of its fields", ask.name);
         return Err(Finding::new(what, wanted).fix(

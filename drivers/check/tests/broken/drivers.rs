@@ -372,7 +372,7 @@ fn a_missing_pong_is_a_note_and_silence_is_a_failure() {
                 "no-pong",
                 "ping",
                 &[
-                    "'get_status' is answered",
+                    "'status' is answered",
                     "cannot notice when the driver hangs",
                 ],
                 Outcome::Note,
