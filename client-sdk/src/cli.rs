@@ -150,7 +150,7 @@ pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
             }
             Verb::Drive(drive) => Work::Other(Verb::Drive(drive.checked(options.json)?)),
             Verb::Scan(scan) => Work::Other(Verb::Scan(scan.checked(options.json)?)),
-            Verb::Watch(watch) => Work::Watch(watch.read()?),
+            Verb::Watch(watch) => Work::Watch(Box::new(watch.read()?)),
             verb => Work::Other(verb),
         };
         let client = Client::connect(options.mediator.to_string()).await?;
@@ -181,7 +181,7 @@ impl Verb {
 enum Work {
     Bench(bench::Checked),
     Call(call::Call),
-    Watch(watch::Watch),
+    Watch(Box<watch::Watch>),
     Other(Verb),
 }
 
@@ -189,7 +189,7 @@ async fn carry_out(work: Work, client: &Client, json: bool) -> Result<(), Failur
     match work {
         Work::Bench(bench) => bench::run(client, bench, json).await,
         Work::Call(call) => call.run(client, json).await,
-        Work::Watch(watch) => until_interrupt(watch::run(client, watch, json)).await,
+        Work::Watch(watch) => until_interrupt(watch::run(client, *watch, json)).await,
         Work::Other(verb) => other(verb, client, json).await,
     }
 }

@@ -214,7 +214,10 @@ fn a_user_defined_device_is_called_by_its_fields() {
     assert!(err.contains("not a DriverMsg"), "{err}");
     let (code, out, _) = call(&[]);
     assert_eq!(code, 0);
-    assert!(out.starts_with("status\nenable true|false\n"), "{out}");
+    let list = "REQUEST            WHAT IT DOES\n\
+                status             The flag and the text\n\
+                enable true|false  Sets the flag\n";
+    assert!(out.starts_with(list), "{out}");
 }
 
 #[test]

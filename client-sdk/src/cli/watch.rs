@@ -601,6 +601,21 @@ mod tests {
     }
 
     #[test]
+    fn messages_are_shown_by_name_with_units() {
+        let shown = |device_type, bytes: &[u8]| {
+            let device = Device::new(device_type, 0);
+            Shown::answer(device, bytes, &Schemas::built_in()).human()
+        };
+        // currentSpeed { frontLeftSpeed: 5 }
+        let speeds = b"\x10\x01\xb2\x01\x02\x08\x05";
+        let expected = "currentSpeed: { frontLeftSpeed: 5 mm/s }\n";
+        assert_eq!(shown(DeviceType::ROBOCLAW, speeds), expected);
+        // A device without a description.
+        let expected = "currentSpeed: { frontLeftSpeed: 5 }\n";
+        assert_eq!(shown(DeviceType(77), speeds), expected);
+    }
+
+    #[test]
     fn messages_without_a_schema_are_shown_in_hex() {
         let device = Device::new(DeviceType(77), 3);
         let shown = Shown::answer(device, b"\x10\x01\xff", &Schemas::built_in());

@@ -6,7 +6,7 @@ use amber_schema::{Cardinality, Field, Interface, Method};
 use serde_json::{Map, Value};
 
 use crate::arguments::{self, Spelling, kebab};
-use crate::schemas::MAX_SHOWN;
+use crate::schemas::{MAX_SHOWN, short};
 use crate::value;
 
 /// The first sentence of a comment, without its full stop.
@@ -154,7 +154,7 @@ pub fn one_line(fields: &[Field], values: &Map<String, Value>) -> String {
     let field_of = |name: &str| fields.iter().find(|field| field.name == name);
     let shown = (values.iter()).map(|(name, value)| match field_of(name) {
         Some(field) => format!("{name}: {}", with_unit(field, value)),
-        None => format!("{name}: {}", plain(value)),
+        None => format!("{name}: {}", short(value)),
     });
     shown.collect::<Vec<_>>().join("  ")
 }

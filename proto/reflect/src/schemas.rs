@@ -338,7 +338,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn short(value: &Value) -> String {
+pub(crate) fn short(value: &Value) -> String {
     match value {
         Value::Array(all) => {
             let shown: Vec<_> = all.iter().take(MAX_SHOWN).map(short).collect();
