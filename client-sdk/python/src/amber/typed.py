@@ -30,9 +30,10 @@ class Typed:
     interface: Interface
 
     def __init__(self, client: aio.Client | aio.Proxy, id: int = 0) -> None:
-        is_proxy = hasattr(client, "request")
-        device = Device(self.interface.device_type, id)
-        self.proxy: aio.Proxy = client if is_proxy else client.device(device)  # type: ignore
+        found: Any = client
+        if not hasattr(client, "request"):
+            found = found.device(Device(self.interface.device_type, id))
+        self.proxy: aio.Proxy = found
 
     @property
     def address(self) -> Device:
