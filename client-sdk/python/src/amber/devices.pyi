@@ -37,6 +37,8 @@ class Mediator(PlainTyped):
         """The drivers with their state, in the order of the configuration."""
     def describe_driver(self, type: int, id: int) -> Any:
         """All about the driver that serves one device."""
+    def get_description(self, type: int, id: int) -> Any:
+        """The description that the driver of a device has sent, for clients that do not know the device."""
     def list_clients(self, skip: int | None = None) -> Any:
         """The clients that the mediator knows."""
     def statistics(self) -> Any:
@@ -53,6 +55,17 @@ class Mediator(PlainTyped):
         """Events of drivers and clients."""
     def traced(self) -> Subscription[Any]:
         """The frames of the drivers for which this client asked with Trace."""
+    def describe(self, files: bytes) -> None:
+        """Hands over the description of a device. From a driver only, without clientIDs. The header names
+        the device; without one, the description is that of all devices of the driver.
+
+        No answer.
+
+        ``files``: A serialized google.protobuf.FileDescriptorSet: the file with the
+        `service` of the device, and the files that it imports, except drivermsg.proto,
+        interface.proto and those of google.protobuf. At most 16000 bytes. The mediator
+        does not read it.
+        """
     def health(self, state: int | str, text: str | None = None) -> None:
         """Says whether a device works. From a driver only, without clientIDs.
 
