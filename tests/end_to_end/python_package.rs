@@ -195,6 +195,7 @@ fn a_described_device_has_typed_clients_and_a_driver_class() {
         "210:0 refused the request: too much",
         "volts 12.5",
         "charges 40",
+        "described 80",
         "statistics 1",
         "driver always",
         "log level: info",

@@ -29,6 +29,8 @@ def plain():
             print("charges", charge.percent)
             break
         mediator = robot.mediator()
+        stranger = mediator.load("210")  # from the driver, by way of the mediator
+        print("described", stranger.BatteryGauge(robot).charge().percent)
         assert mediator.clients(), "this program is one"
         print("statistics", mediator.statistics().drivers)
         print("driver", mediator.driver("210").restart_policy)

@@ -12,6 +12,7 @@ import unittest
 
 import amber
 from amber import schemas, stubs
+from amber.frame import Header
 from amber.interface import OURS
 from amber.schemas import DriverMsg
 from test_client import PATIENCE, FakeMediator
@@ -451,6 +452,9 @@ class Drivers(unittest.TestCase):
         self.bench = Bench("210:0", program)
         interface = self.battery.aio.BatteryGauge.interface
         self.methods = {method.name: method for method in interface.methods}
+        header, message = self.bench.receive()
+        self.assertEqual(header, Header())
+        self.description = message.Extensions[schemas.mediator.description].files
 
     def tearDown(self):
         self.bench.guard.cancel()
@@ -482,6 +486,19 @@ class Drivers(unittest.TestCase):
         header, message = self.receive()
         self.assertEqual((header.clients, message.ackNum), ((7,), 5))
         return message, self.methods[method].answer(message, "210:0")
+
+    def test_the_driver_hands_over_its_description(self):
+        again = schemas.from_description(self.description)
+        self.assertIsNot(again, self.battery)
+        interface = again.aio.BatteryGauge.interface
+        self.assertEqual([it.name for it in interface.methods], list(self.methods))
+        self.assertEqual(interface.docs, "A gauge of a battery.")
+        self.assertIn("The charge.", again.BatteryGauge.charge.__doc__)
+        short = self.description[:-1]
+        no_number = self.description.replace(b"capacity", b"capacitY", 1)
+        for invalid in (b"", b"\xff", short, no_number):
+            with self.assertRaises(ValueError):
+                schemas.from_description(invalid)
 
     def test_asks(self):
         message, value = self.answer("set_capacity", capacity_kj=500)

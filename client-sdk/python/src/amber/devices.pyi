@@ -78,6 +78,11 @@ class Mediator(PlainTyped):
         """All drivers, in the order of the configuration."""
     def driver(self, device: str | Device) -> Any:
         """Details of the driver that serves a device, as a message of mediator.proto."""
+    def load(self, device: str | Device) -> Any:
+        """The messages and clients of a device whose driver has handed over its description.
+
+        The result is that of :func:`amber.load_proto`; no file and no compiler are needed.
+        """
     def clients(self) -> list[Any]:
         """All clients that the mediator knows, as messages of mediator.proto."""
     def start(self, device: str | Device) -> str:

@@ -42,6 +42,8 @@ from .wire import claim_stdout
 
 #: The maximum number of queued requests; then the oldest is dropped.
 WAITING = 256
+#: The maximum size of a description: so much does a mediator keep.
+DESCRIPTION_BYTES = 16_000
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,11 @@ class Driver:
     def _timers(self) -> dict[Any, Timer]:
         return self._serving().timers
 
+    @property
+    def _description(self) -> bytes:
+        """What the mediator serves to programs that do not know the device."""
+        return b""
+
     def _forget_client(self, client: int) -> None:
         """Ends what the harness does for a client."""
 
@@ -197,6 +204,7 @@ class _Pipe:
         reader = threading.Thread(target=self._read, args=(input_fd,), daemon=True)
         try:
             self._driver.start()
+            self._describe(self._driver._description)
             reader.start()
             self._call_driver()
         finally:
@@ -342,13 +350,20 @@ class _Pipe:
             message.ackNum = 0  # an ackNum of 0 marks published data
             self._send(Header(clients=clients), message)
 
+    def _describe(self, files: bytes) -> None:
+        if len(files) > DESCRIPTION_BYTES:
+            log(f"the description of the device has {len(files)} bytes, more than a mediator keeps")
+        elif files and _is_under_amber():
+            message = DriverMsg(type=DriverMsg.DATA)
+            message.Extensions[schemas.mediator.description].files = files
+            self._send(Header(), message)
+
     def say_health(self, trouble: str | None) -> None:
         with self._trouble_lock:
             if trouble == self._trouble:
                 return
             self._trouble = trouble
-            # Only a mediator that sets this variable understands such a message.
-            if "AMBER_DEVICE" not in os.environ:
+            if not _is_under_amber():
                 return
             message = DriverMsg(type=DriverMsg.DATA)
             health = message.Extensions[schemas.mediator.health]
@@ -376,6 +391,11 @@ class _Pipe:
             if self._robot is None:
                 self._robot = Client._over(_ToMediator(self))
             return self._robot
+
+
+def _is_under_amber() -> bool:
+    """Whether the mediator understands reports; only one of this project sets this variable."""
+    return "AMBER_DEVICE" in os.environ
 
 
 class _ToMediator(aio.Transport):

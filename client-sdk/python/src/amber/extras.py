@@ -1,4 +1,4 @@
-"""Methods of typed devices that no description has, or not in this form. PURE.
+"""Methods of typed devices that no description has, or not in this form. IO by other methods.
 
 Both kinds of clients have them; the annotations go to the stubs.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from . import schemas
 from .device import Device
+from .errors import BadAnswer
 from .values import DriverStatus, ImuReading, Sensors, TrajectoryPoint, WheelSpeeds
 
 if TYPE_CHECKING:
@@ -101,6 +103,18 @@ class Mediator:
     async def driver(self: Any, device: str | Device) -> Any:
         """Details of the driver that serves a device, as a message of mediator.proto."""
         return await self.describe_driver(*Device.parse(device))
+
+    async def load(self: Any, device: str | Device) -> Any:
+        """The messages and clients of a device whose driver has handed over its description.
+
+        The result is that of :func:`amber.load_proto`; no file and no compiler are needed.
+        """
+        device = Device.parse(device)
+        found = await self.get_description(*device)
+        try:
+            return schemas.from_description(found.files)
+        except ValueError as error:
+            raise BadAnswer(f"{device}: {error}") from error
 
     async def clients(self: Any) -> list[Any]:
         """All clients that the mediator knows, as messages of mediator.proto."""

@@ -213,6 +213,8 @@ class Interface:
     want_outcome: Any
     outcome: Any
     methods: tuple[Method, ...]
+    #: What the driver of a user's device hands to the mediator; empty for Amber's own devices.
+    description: bytes
 
 
 def read(pool: Any, files: list[str]) -> list[Interface]:
@@ -251,6 +253,7 @@ class _Service:
             want_outcome=self.pool.extension(f"{mediator}.want_outcome"),
             outcome=self.pool.extension(f"{mediator}.outcome"),
             methods=tuple(methods),
+            description=schemas.description_of(self.pool, self.file),
         )
 
     def method(self, full_name: str, name: str) -> Method:

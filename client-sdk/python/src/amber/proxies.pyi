@@ -97,6 +97,11 @@ class Mediator(Typed):
         """All drivers, in the order of the configuration."""
     async def driver(self, device: str | Device) -> Any:
         """Details of the driver that serves a device, as a message of mediator.proto."""
+    async def load(self, device: str | Device) -> Any:
+        """The messages and clients of a device whose driver has handed over its description.
+
+        The result is that of :func:`amber.load_proto`; no file and no compiler are needed.
+        """
     async def clients(self) -> list[Any]:
         """All clients that the mediator knows, as messages of mediator.proto."""
     async def start(self, device: str | Device) -> str:

@@ -25,6 +25,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
 
 
 class Pool:
@@ -137,9 +138,43 @@ def load(path: str) -> Any:
     Raises ValueError if the file has errors, and RuntimeError if there
     is no compiler.
     """
+    return _loaded(compile_files(path))
+
+
+def from_description(files: bytes) -> Any:
+    """What :func:`load` returns, of the description that a driver has handed over.
+
+    Raises ValueError if it is invalid.
+    """
+    try:
+        return _loaded(list(descriptor_pb2.FileDescriptorSet.FromString(files).file))
+    except (DecodeError, IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"the description is invalid: {error}") from error
+
+
+def description_of(pool: Pool, name: str) -> bytes:
+    """The description of a user's device, for programs that do not have its file."""
+    found: dict[str, Any] = {}
+
+    def add(name: str) -> None:
+        if name not in found and name not in _BASE_NAMES:
+            for imported in pool.files[name].dependency:
+                add(imported)
+            bare = found[name] = descriptor_pb2.FileDescriptorProto()
+            bare.CopyFrom(pool.files[name])
+            bare.ClearField("source_code_info")
+            for place in pool.files[name].source_code_info.location:
+                if place.leading_comments:
+                    kept = bare.source_code_info.location.add(path=place.path)
+                    kept.leading_comments = place.leading_comments
+
+    add(name)
+    return descriptor_pb2.FileDescriptorSet(file=found.values()).SerializeToString()
+
+
+def _loaded(files: list[Any]) -> Any:
     from . import typed
 
-    files = compile_files(path)
     key = b"".join(file.SerializeToString(deterministic=True) for file in files)
     if key not in _LOADED:
         pool = _SHARED

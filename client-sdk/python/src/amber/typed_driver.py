@@ -87,6 +87,10 @@ class TypedDriver(Driver):
                 if value is not None:
                     self.send_to_subscribers(method.reply(value))
 
+    @property
+    def _description(self) -> bytes:
+        return self.interface.description
+
     def _handle(self, method: Method, request: Request) -> Any:
         try:
             arguments = method.read_arguments(request.message)
