@@ -114,22 +114,31 @@ class Method:
         """The value of an answer. Raises BadAnswer, or Refused."""
         if self.refusal is not None and is_present(message, self.refusal):
             raise _refusal(device, self.codec.read(message, self.refusal))
-        found = {}
+        found = self._found(message)
         for part in self.parts:
-            there = is_present(message, part.path)
-            if not there and not part.is_optional:
+            if found[part.name] is None and not part.is_optional:
                 raise BadAnswer(f"{device} answered without {part.path[-1].name}")
-            found[part.name] = self.codec.read(message, part.path) if there else None
-        if self.result is None:
-            return found[self.parts[0].name]
-        return getattr(self.result, "_join", self.result)(**found)
+        return self._value(found)
 
     def published(self, message: Any) -> Any:
         """The value of a published message; None if the message belongs to another stream."""
-        needed = [part for part in self.parts if not part.is_optional]
-        found = [is_present(message, part.path) for part in needed or self.parts]
-        is_ours = all(found) if needed else any(found)
-        return self.answer(message, "the device") if is_ours else None
+        found = self._found(message)
+        is_missing = [found[part.name] is None for part in self.parts if not part.is_optional]
+        is_other = any(is_missing) or all(value is None for value in found.values())
+        return None if is_other else self._value(found)
+
+    def _found(self, message: Any) -> dict[str, Any]:
+        """The values of all parts of an answer; None for those that are missing."""
+        read = self.codec.read
+        return {
+            part.name: read(message, part.path) if is_present(message, part.path) else None
+            for part in self.parts
+        }
+
+    def _value(self, found: dict[str, Any]) -> Any:
+        if self.result is None:
+            return found[self.parts[0].name]
+        return getattr(self.result, "_join", self.result)(**found)
 
     # For drivers
 

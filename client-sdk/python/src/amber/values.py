@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from . import schemas
@@ -114,7 +114,8 @@ class Scan:
     @classmethod
     def _join(cls, scan: Scan, timestamp: int | None) -> Scan:
         """The value of a whole answer."""
-        return replace(scan, taken_at_s=timestamp / 1000.0 if timestamp else None)
+        taken = timestamp / 1000.0 if timestamp else None
+        return cls(scan.angles_deg, scan.distances_mm, taken)
 
     def _split(self) -> dict[str, Any]:
         """The fields of a whole answer."""
