@@ -5,7 +5,8 @@ import sys
 
 import amber
 
-battery = amber.load_proto(os.path.join(os.path.dirname(os.path.abspath(__file__)), "battery.proto"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+battery = amber.load_proto(os.path.join(HERE, "battery.proto"))
 
 
 class Gauge(battery.BatteryGaugeDriver):

@@ -67,7 +67,7 @@ class Options:
 
 
 class Shape(NamedTuple):
-    """What a message is in Python."""
+    """The form of a message in Python."""
 
     #: ``value``, ``rows``, ``tuples``, ``list`` or ``plain``.
     kind: str

@@ -79,7 +79,7 @@ class Mediator(PlainTyped):
     def driver(self, device: str | Device) -> Any:
         """Details of the driver that serves a device, as a message of mediator.proto."""
     def load(self, device: str | Device) -> Any:
-        """The messages and clients of a device whose driver has handed over its description.
+        """The messages and clients of a device, from the description that its driver has sent.
 
         The result is that of :func:`amber.load_proto`; no file and no compiler are needed.
         """

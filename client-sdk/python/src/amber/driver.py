@@ -141,11 +141,11 @@ class Driver:
 
     @property
     def _description(self) -> bytes:
-        """What the mediator serves to programs that do not know the device."""
+        """The description of the device, for the mediator."""
         return b""
 
     def _forget_client(self, client: int) -> None:
-        """Ends what the harness does for a client."""
+        """Ends the streams of a client."""
 
     def _serving(self) -> _Pipe:
         if self._pipe is None:

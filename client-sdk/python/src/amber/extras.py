@@ -105,7 +105,7 @@ class Mediator:
         return await self.describe_driver(*Device.parse(device))
 
     async def load(self: Any, device: str | Device) -> Any:
-        """The messages and clients of a device whose driver has handed over its description.
+        """The messages and clients of a device, from the description that its driver has sent.
 
         The result is that of :func:`amber.load_proto`; no file and no compiler are needed.
         """

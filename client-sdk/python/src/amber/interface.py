@@ -33,7 +33,7 @@ class Argument:
     annotation: str
     #: :data:`REQUIRED`, None if the field may be absent, or what its absence means.
     default: Any
-    #: What to know about it: its comment, unit and range. May be empty.
+    #: Its comment, unit and range. May be empty.
     docs: str
 
 
@@ -207,7 +207,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a type of device offers."""
+    """The interface of a type of device."""
 
     #: The name for people, such as ``drive-to-point``.
     name: str
@@ -222,7 +222,7 @@ class Interface:
     want_outcome: Any
     outcome: Any
     methods: tuple[Method, ...]
-    #: What the driver of a user's device hands to the mediator; empty for Amber's own devices.
+    #: The descriptor that a driver sends to the mediator; empty for Amber's own devices.
     description: bytes
 
 
@@ -335,7 +335,7 @@ class _Service:
             else:
                 is_bare = shape == "plain" and not any(map(is_required, message.fields))
                 found.append(self.argument(path, times, None if is_bare else REQUIRED))
-        # First what has no default, and the period.
+        # Arguments without a default come first, and the period before all others.
         return sorted(found, key=lambda it: (it.default is not REQUIRED, it.name != "period_ms"))
 
     def argument(self, path: Path, times: Any, default: Any = ...) -> Argument:
@@ -355,7 +355,7 @@ class _Service:
         return Argument(name, path, annotation, default, self.about(field, unit, len(path) > 1))
 
     def about(self, field: Any, unit: str, with_comment: bool) -> str:
-        """What a program should know about a field, in one line."""
+        """Comment, unit and range of a field, in one line."""
         lowest, highest = (self.options.get(field.full_name, end) for end in ("min", "max"))
         words = []
         if unit and not field.name.lower().endswith(unit.lower()):

@@ -53,7 +53,7 @@ class Pool:
                 self._register(file.name)
 
     def _register(self, name: str) -> None:
-        """Makes the extensions of a file known; some implementations before protobuf 5 need this."""
+        """Registers the extensions of a file, which some versions before protobuf 5 need."""
         for extension in self._pool.FindFileByName(name).extensions_by_name.values():
             if extension.message_type is not None:
                 self.class_of(extension.message_type)
@@ -103,7 +103,7 @@ class Pool:
 
 
 def _declared(file: Any) -> Iterator[str]:
-    """What no two files of a pool may both declare."""
+    """Names and numbers that must be unique in a pool."""
     prefix = f"{file.package}." if file.package else ""
     kinds = (file.message_type, file.enum_type, file.extension, file.service)
     for declared in [one for kind in kinds for one in kind]:
@@ -142,7 +142,7 @@ def load(path: str) -> Any:
 
 
 def from_description(files: bytes) -> Any:
-    """What :func:`load` returns, of the description that a driver has handed over.
+    """Like :func:`load`, from the description that a driver has sent to the mediator.
 
     Raises ValueError if it is invalid.
     """
@@ -255,7 +255,7 @@ def _bundled_files() -> list[Any]:
     return [options, *bundled.file]
 
 
-#: What :func:`load` has returned, by the descriptors.
+#: Results of :func:`load`, by descriptors.
 _LOADED: dict[bytes, Any] = {}
 #: Amber's schemas, and those of users as long as they do not conflict.
 _SHARED = Pool(_bundled_files())

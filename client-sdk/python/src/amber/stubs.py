@@ -101,12 +101,13 @@ def _module(head: str, own_imports: str, parts: Iterable[str], package: str = ".
     def used(names: Iterable[str]) -> list[str]:
         return [name for name in names if re.search(rf"\b{name}\b", body)]
 
+    results = [result.__name__ for result in _RESULTS]
     imports = [
         ("abc", ["abstractmethod"]),
         ("collections.abc", ["Iterable", "Mapping"]),
         ("typing", ["Any", "NamedTuple"]),
         (f"{package}device", ["Device"]),
-        (f"{package}proxies", [] if "class DummyStatus" in body else [result.__name__ for result in _RESULTS]),
+        (f"{package}proxies", [] if "class DummyStatus" in body else results),
         (f"{package}values", _FROM_VALUES),
     ]
     lines = [_import(module, used(names)) for module, names in imports]

@@ -226,7 +226,7 @@ def signature_of(method: Method, with_self: bool = True) -> inspect.Signature:
 
 
 def docs_of(method: Method) -> str:
-    """The comment on a method, and what to know about its arguments."""
+    """The comment on a method, and those on its arguments."""
     paragraphs = [method.docs] if method.docs else []
     if method.kind == "tell":
         paragraphs.append("No answer.")

@@ -154,7 +154,7 @@ def handler_name(method: Method) -> str:
 
 
 def handler_signature(method: Method) -> inspect.Signature:
-    """What a driver implements."""
+    """The signature that a driver implements."""
     signature = signature_of(method)
     parameters = [it for it in signature.parameters.values() if it.name != method.period]
     # Values of requests are read, not written.
