@@ -19,6 +19,7 @@ mod languages;
 mod limits;
 mod lost_clients;
 mod markers_and_servos;
+mod new_device;
 mod ninedof;
 mod no_survivors;
 mod old_clients;

@@ -130,7 +130,7 @@ fn the_programs_in_write_a_driver_work() {
     let mut call = here(AMBER);
     call.args(["call", "201", "--proto", "lamp.proto", "set_brightness=40"]);
     call.env("AMBER_MEDIATOR", &address);
-    assert_eq!(output(call), "brightness: 40\n");
+    assert_eq!(output(call), "brightness: 40 %\n");
     mediator.wait_for_line("the lamp shines with 0 percent");
     let mut client = here("python3");
     client.arg("lamp_client.py").env("AMBER_MEDIATOR", &address);

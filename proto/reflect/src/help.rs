@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use amber_proto::printable_line;
 use amber_schema::{Cardinality, Field, Interface, Method};
 use serde_json::{Map, Value};
 
@@ -161,7 +162,7 @@ pub fn one_line(fields: &[Field], values: &Map<String, Value>) -> String {
 
 /// The fields of an answer: a line for each, and a table for lists that are its columns.
 pub fn lines(fields: &[Field], values: &Map<String, Value>) -> String {
-    let mut rows = Vec::new();
+    let mut rows: Vec<(&str, String)> = Vec::new();
     let mut tables = String::new();
     for field in fields {
         match values.get(&field.name) {
@@ -169,16 +170,26 @@ pub fn lines(fields: &[Field], values: &Map<String, Value>) -> String {
             Some(Value::Object(columns)) if field.columns => tables += &table(field, columns),
             Some(Value::Array(all)) if !field.fields.is_empty() => {
                 for value in all {
-                    rows.push([format!("{}:", field.name), with_unit(field, value)]);
+                    rows.push((&field.name, with_unit(field, value)));
                 }
             }
             Some(Value::Object(inner)) if fields.len() == 1 => {
                 return lines(&field.fields, inner);
             }
-            Some(value) => rows.push([format!("{}:", field.name), with_unit(field, value)]),
+            // A text of its own needs no quotes.
+            Some(Value::String(text)) => {
+                rows.push((&field.name, printable_line(text).into_owned()))
+            }
+            Some(value) => rows.push((&field.name, with_unit(field, value))),
         }
     }
-    aligned(&rows) + &tables
+    let width = rows.iter().map(|(name, _)| name.len() + 1).max();
+    let width = width.unwrap_or_default();
+    let mut out = String::new();
+    for (name, value) in rows {
+        let _ = writeln!(out, "{:width$} {value}", format!("{name}:"));
+    }
+    out + &tables
 }
 
 /// The most rows of a table that people are shown.

@@ -1,0 +1,3 @@
+fn main() -> Result<(), amber_build::Error> {
+    amber_build::compile(&["battery.proto"])
+}

@@ -1,0 +1,112 @@
+//! A device of a user needs its `.proto` and its driver, and nothing else: outside of this
+//! repository, in Rust. (`python_package` has the same in Python.)
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::common::{AMBER, Mediator, Running, root};
+
+/// Copies the package to a temporary folder, and builds it there. Its dependencies are built only
+/// as far as the workspace has not built them.
+fn built() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let original = root().join("tests/end_to_end/battery");
+    let files = [
+        "battery.proto",
+        "build.rs",
+        "src/lib.rs",
+        "src/bin/ask.rs",
+        "src/bin/gauge.rs",
+    ];
+    for file in files {
+        let copy = folder.path().join(file);
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::copy(original.join(file), copy).unwrap();
+    }
+    let path = |crate_folder: &str| format!("{{ path = {:?} }}", root().join(crate_folder));
+    let manifest = format!(
+        "[package]\nname = \"battery\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+         [dependencies]\namber-client = {}\namber-driver = {}\namber-proto = {}\n\
+         tokio = {{ version = \"1\", features = [\"rt\"] }}\n\n\
+         [build-dependencies]\namber-build = {}\n\n\
+         [profile.dev]\ndebug = \"line-tables-only\"\nincremental = false\n\n\
+         [profile.dev.package.\"*\"]\ndebug = false\n\n[workspace]\n",
+        path("client-sdk"),
+        path("drivers/sdk"),
+        path(""),
+        path("proto/build"),
+    );
+    fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
+    // The same versions as here, so that nothing is downloaded.
+    fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
+    let target = Path::new(AMBER).ancestors().nth(2).unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--offline", "--bins"])
+        // Leave CPU time for other tests, which have deadlines.
+        .args(["--jobs", "1", "--target-dir"])
+        .arg(target)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    (folder, target.join("debug"))
+}
+
+/// Runs a command in the folder, and returns its exit code and its output.
+fn run(command: &mut Command, folder: &TempDir) -> (i32, String) {
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.code().unwrap(), text.concat())
+}
+
+#[test]
+fn a_device_of_a_user_needs_its_description_and_its_driver() {
+    let (folder, programs) = built();
+    let gauge = programs.join("gauge");
+    let mediator = Mediator::start(&[&format!("211:0={}", gauge.display())]);
+    mediator.wait_for_line("up driver=211:0");
+
+    // Typed clients in Rust.
+    let address = mediator.address.to_string();
+    let (code, out) = run(Command::new(programs.join("ask")).arg(&address), &folder);
+    let charge = "BatteryCharge { charge_percent: 87.5, capacity: Some(1800) }";
+    let expected = format!(
+        "blocking {charge}\nblocking charges Some(87.5)\n\
+         async {charge}\nasync voltages Some(3702)\n"
+    );
+    assert_eq!((code, out), (0, expected));
+
+    // The command line, without the file: the driver has handed its description to the mediator.
+    let call = |words: &[&str]| {
+        let words = [&["call", "--timeout", "30", "211"], words].concat();
+        run(&mut mediator.amber(&words), &folder)
+    };
+    let (code, out) = call(&["charge"]);
+    assert!(code == 0 && out.contains("87.5 %"), "{out}");
+    assert_eq!(call(&["set-capacity", "2500"]).0, 0);
+    let (code, out) = call(&["charge", "--json"]);
+    assert!(code == 0 && out.contains("2500"), "{out}");
+    let (code, out) = call(&["set-capacity", "50"]);
+    assert!(code == 2 && out.contains("100"), "{out}");
+    let mut watched = Running::start(&mediator, &["watch", "211", "voltages", "50ms", "3"]);
+    let line = watched.line();
+    assert!(line.contains("3703"), "{line}");
+    watched.interrupt();
+
+    // Tools with the file.
+    let mut describe = Command::new(AMBER);
+    describe.args(["describe", "--proto", "battery.proto"]);
+    let (code, out) = run(&mut describe, &folder);
+    assert!(
+        code == 0 && out.contains("How full the battery is."),
+        "{out}"
+    );
+    let mut check = Command::new(AMBER);
+    check.args(["check", "--timeout", "20", "--device", "211:0"]);
+    check.args(["--proto", "battery.proto", "--"]).arg(&gauge);
+    let (code, out) = run(&mut check, &folder);
+    assert!(code == 0 && !out.contains("FAIL"), "{out}");
+}
