@@ -567,7 +567,7 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
         }
         mediator "amber.mediator_proto" {
             Outcome
-            Device Health Trouble Request ListDrivers ListClients GetStatistics ChangeDriver Reload SetLogLevel
+            Device Description Health Trouble Request ListDrivers ListClients GetStatistics ChangeDriver Reload SetLogLevel
             Reply Refusal DriverList Driver DriverCounters ClientList ClientInfo Statistics
             Counter Event Trace Traced Unavailable
         }
