@@ -142,10 +142,12 @@ struct Slow {
 
 impl Slow {
     fn new(file: &Path) -> Self {
-        // 1024 is F_SETLEASE.
+        // 1024 is F_SETLEASE. Perl handles a signal between two operations, so no read may block:
+        // a signal just before it would wait for its end.
         let script = "$SIG{IO} = sub { syswrite STDOUT, \"wanted\\n\" };
              open F, '+<', $ARGV[0] or die; fcntl F, 1024, F_WRLCK or die;
-             syswrite STDOUT, \"held\\n\"; while (defined <STDIN>) {}";
+             syswrite STDOUT, \"held\\n\"; my $in = ''; vec($in, 0, 1) = 1;
+             while (!select(my $ready = $in, undef, undef, 0.05) || sysread STDIN, my $byte, 1) {}";
         let mut process = Command::new("perl")
             .args(["-MFcntl", "-e", script])
             .arg(file)
