@@ -1,0 +1,249 @@
+//! Occupancy grids, and fields with the distance to the nearest wall. PURE.
+//!
+//! A [`DistanceField`] has two sources:
+//!
+//! - [`DistanceField::from_walls`] computes the exact distance to straight walls. Localization uses
+//!   it, because a rasterized wall is off by up to half a cell.
+//! - [`DistanceField::from_occupancy`] computes the distance to the nearest occupied cell, for maps
+//!   that are images and for planners. It takes linear time: the exact Euclidean distance transform
+//!   of Felzenszwalb and Huttenlocher, "Distance Transforms of Sampled Functions", Theory of
+//!   Computing 8 (2012), with one pass over the columns and one over the rows.
+
+mod occupancy;
+mod parabolas;
+
+use amber_map::{Point, Segment};
+
+pub use self::occupancy::{Cell, Occupancy};
+
+/// One unit of a stored distance: 1/16 mm.
+const UNIT_M: f64 = 1.0 / 16_000.0;
+/// The maximum distance that a field can store, in metres.
+pub const MAX_DISTANCE_M: f64 = u16::MAX as f64 * UNIT_M;
+/// The maximum number of cells of a grid: 100 m x 100 m in cells of 20 mm.
+pub const MAX_CELLS: usize = 25_000_000;
+
+/// Position and size of a grid of square cells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Layout {
+    /// The lower left corner of the grid.
+    pub low: Point,
+    /// The side length of a cell in metres.
+    pub cell_m: f64,
+    /// The number of cells along x.
+    pub columns: usize,
+    /// The number of cells along y.
+    pub rows: usize,
+}
+
+/// Why a grid cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum GridError {
+    /// The area is empty or the cell size is not a positive number.
+    #[error("a grid needs an area and a positive cell size")]
+    Empty,
+    /// The area is too large for the cell size.
+    #[error("a grid of {0:.0} cells is too large (at most {MAX_CELLS}); use larger cells")]
+    TooLarge(f64),
+    /// The number of cells does not match the layout.
+    #[error("{found} cells do not fill a grid of {expected}")]
+    WrongLength {
+        /// The number of cells of the layout.
+        expected: usize,
+        /// The number of cells that were passed.
+        found: usize,
+    },
+}
+
+impl Layout {
+    /// A grid that covers the box between two corners and a border around it.
+    ///
+    /// # Errors
+    /// The box or the cell size is unusable.
+    pub fn around(low: Point, high: Point, border_m: f64, cell_m: f64) -> Result<Self, GridError> {
+        let size = high.minus(low);
+        let valid = cell_m > 0.0 && size.x >= 0.0 && size.y >= 0.0 && border_m >= 0.0;
+        if !valid || !size.length().is_finite() {
+            return Err(GridError::Empty);
+        }
+        let count = |length_m: f64| ((length_m + 2.0 * border_m) / cell_m).ceil().max(1.0);
+        let (columns, rows) = (count(size.x), count(size.y));
+        if columns * rows > MAX_CELLS as f64 {
+            return Err(GridError::TooLarge(columns * rows));
+        }
+        Ok(Self {
+            low: low.minus(Point::new(border_m, border_m)),
+            cell_m,
+            columns: columns as usize,
+            rows: rows as usize,
+        })
+    }
+
+    /// A grid that covers walls and a border around them.
+    ///
+    /// # Errors
+    /// There are no walls, or the area is too large for the cell size.
+    pub fn around_walls(walls: &[Segment], border_m: f64, cell_m: f64) -> Result<Self, GridError> {
+        let first = walls.first().ok_or(GridError::Empty)?.from;
+        let ends = walls.iter().flat_map(|wall| [wall.from, wall.to]);
+        let (low, high) = ends.fold((first, first), |(low, high), end| {
+            (
+                Point::new(low.x.min(end.x), low.y.min(end.y)),
+                Point::new(high.x.max(end.x), high.y.max(end.y)),
+            )
+        });
+        Self::around(low, high, border_m, cell_m)
+    }
+
+    /// The number of cells.
+    #[must_use]
+    pub fn cells(&self) -> usize {
+        self.columns * self.rows
+    }
+
+    /// The column and row of the cell at a position.
+    #[must_use]
+    pub fn cell_at(&self, at: Point) -> Option<(usize, usize)> {
+        let x = (at.x - self.low.x) / self.cell_m;
+        let y = (at.y - self.low.y) / self.cell_m;
+        let inside = x >= 0.0 && y >= 0.0 && x < self.columns as f64 && y < self.rows as f64;
+        inside.then_some((x as usize, y as usize))
+    }
+
+    /// The index of the cell at a position. Cells are stored row by row, from low to high y.
+    #[must_use]
+    pub fn index_at(&self, at: Point) -> Option<usize> {
+        self.cell_at(at)
+            .map(|(column, row)| self.index(column, row))
+    }
+
+    /// The index of a cell.
+    #[must_use]
+    pub fn index(&self, column: usize, row: usize) -> usize {
+        row * self.columns + column
+    }
+
+    /// The centre of a cell.
+    #[must_use]
+    pub fn centre(&self, column: usize, row: usize) -> Point {
+        let half = Point::new(column as f64 + 0.5, row as f64 + 0.5);
+        self.low.plus(half.times(self.cell_m))
+    }
+
+    /// The upper right corner of the grid.
+    #[must_use]
+    pub fn high(&self) -> Point {
+        let size = Point::new(self.columns as f64, self.rows as f64);
+        self.low.plus(size.times(self.cell_m))
+    }
+
+    /// The first and last column and row that a box overlaps, cut to the grid.
+    fn range(&self, low: Point, high: Point) -> Option<((usize, usize), (usize, usize))> {
+        let axis = |low: f64, high: f64, start: f64, count: usize| {
+            let first = ((low - start) / self.cell_m).floor().max(0.0);
+            let last = ((high - start) / self.cell_m)
+                .floor()
+                .min(count as f64 - 1.0);
+            (first <= last).then_some((first as usize, last as usize))
+        };
+        Some((
+            axis(low.x, high.x, self.low.x, self.columns)?,
+            axis(low.y, high.y, self.low.y, self.rows)?,
+        ))
+    }
+}
+
+/// The distance from the centre of each cell to the nearest wall, up to a limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DistanceField {
+    layout: Layout,
+    limit_m: f64,
+    /// In units of [`UNIT_M`].
+    distances: Vec<u16>,
+}
+
+impl DistanceField {
+    /// The exact distances to walls; everything farther than the limit gets the limit.
+    ///
+    /// The time grows with the area within the limit of the walls.
+    #[must_use]
+    pub fn from_walls(layout: Layout, walls: &[Segment], limit_m: f64) -> Self {
+        let mut new = Self::far(layout, limit_m);
+        let reach = Point::new(new.limit_m, new.limit_m);
+        for wall in walls {
+            let low = Point::new(wall.from.x.min(wall.to.x), wall.from.y.min(wall.to.y));
+            let high = Point::new(wall.from.x.max(wall.to.x), wall.from.y.max(wall.to.y));
+            let Some((columns, rows)) = layout.range(low.minus(reach), high.plus(reach)) else {
+                continue;
+            };
+            for row in rows.0..=rows.1 {
+                for column in columns.0..=columns.1 {
+                    let stored = &mut new.distances[row * layout.columns + column];
+                    *stored = (*stored).min(units(wall.distance(layout.centre(column, row))));
+                }
+            }
+        }
+        new
+    }
+
+    /// The distances to the centres of occupied cells; everything farther than the limit gets the
+    /// limit. Unknown cells are not obstacles.
+    #[must_use]
+    pub fn from_occupancy(occupancy: &Occupancy, limit_m: f64) -> Self {
+        let mut new = Self::far(*occupancy.layout(), limit_m);
+        parabolas::transform(occupancy, |index, distance_m| {
+            new.distances[index] = new.distances[index].min(units(distance_m));
+        });
+        new
+    }
+
+    fn far(layout: Layout, limit_m: f64) -> Self {
+        let limit_m = limit_m.clamp(0.0, MAX_DISTANCE_M);
+        Self {
+            layout,
+            limit_m,
+            distances: vec![units(limit_m); layout.cells()],
+        }
+    }
+
+    /// Position and size of the grid.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The largest distance in the field, in metres.
+    #[must_use]
+    pub fn limit_m(&self) -> f64 {
+        self.limit_m
+    }
+
+    /// The distance at the centre of a cell, in metres.
+    #[must_use]
+    pub fn distance_of_cell_m(&self, column: usize, row: usize) -> f64 {
+        f64::from(self.distances[self.layout.index(column, row)]) * UNIT_M
+    }
+
+    /// The distance at the centre of the cell that contains a position, in metres; the limit
+    /// outside the grid.
+    #[must_use]
+    pub fn distance_m(&self, at: Point) -> f64 {
+        self.layout.index_at(at).map_or(self.limit_m, |index| {
+            f64::from(self.distances[index]) * UNIT_M
+        })
+    }
+
+    /// The memory of the field in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.distances.len() * size_of::<u16>()
+    }
+}
+
+fn units(distance_m: f64) -> u16 {
+    // A cast to an integer saturates.
+    (distance_m / UNIT_M).round() as u16
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Which cells of a grid are occupied. PURE.
+
+use amber_map::{Point, Segment};
+
+use super::{GridError, Layout};
+
+/// The content of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cell {
+    /// Not observed.
+    #[default]
+    Unknown,
+    /// Passable.
+    Free,
+    /// A wall or another obstacle.
+    Occupied,
+}
+
+/// An occupancy grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Occupancy {
+    layout: Layout,
+    cells: Vec<Cell>,
+}
+
+impl Occupancy {
+    /// The occupancy of an image. Its cells are ordered row by row, from low to high y.
+    ///
+    /// # Errors
+    /// The number of cells does not match the layout.
+    pub fn from_cells(layout: Layout, cells: Vec<Cell>) -> Result<Self, GridError> {
+        let (expected, found) = (layout.cells(), cells.len());
+        if expected == found {
+            Ok(Self { layout, cells })
+        } else {
+            Err(GridError::WrongLength { expected, found })
+        }
+    }
+
+    /// The cells that walls cross are occupied, all others are free.
+    #[must_use]
+    pub fn from_walls(layout: Layout, walls: &[Segment]) -> Self {
+        let mut new = Self {
+            layout,
+            cells: vec![Cell::Free; layout.cells()],
+        };
+        for wall in walls {
+            new.draw(wall);
+        }
+        new
+    }
+
+    /// Position and size of the grid.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The content of a cell.
+    #[must_use]
+    pub fn cell(&self, column: usize, row: usize) -> Cell {
+        self.cells[self.layout.index(column, row)]
+    }
+
+    /// Whether a cell is occupied.
+    #[must_use]
+    pub fn is_occupied(&self, column: usize, row: usize) -> bool {
+        self.cell(column, row) == Cell::Occupied
+    }
+
+    /// Occupies the cells that a wall crosses: within each column or row, whichever the wall
+    /// crosses more of, the cells between the points where it enters and leaves.
+    fn draw(&mut self, wall: &Segment) {
+        let scale = |point: Point| {
+            let offset = point.minus(self.layout.low);
+            Point::new(offset.x / self.layout.cell_m, offset.y / self.layout.cell_m)
+        };
+        let (mut from, mut to) = (scale(wall.from), scale(wall.to));
+        let steep = (to.y - from.y).abs() > (to.x - from.x).abs();
+        if steep {
+            from = Point::new(from.y, from.x);
+            to = Point::new(to.y, to.x);
+        }
+        if from.x > to.x {
+            (from, to) = (to, from);
+        }
+        let across = if steep {
+            self.layout.rows
+        } else {
+            self.layout.columns
+        };
+        let first = from.x.floor().max(0.0) as usize;
+        let last = to.x.floor().min(across as f64 - 1.0);
+        if last < 0.0 {
+            return;
+        }
+        let slope = if to.x > from.x {
+            (to.y - from.y) / (to.x - from.x)
+        } else {
+            0.0
+        };
+        for step in first..=last as usize {
+            let height = |x: f64| from.y + (x.clamp(from.x, to.x) - from.x) * slope;
+            let (a, b) = (height(step as f64), height(step as f64 + 1.0));
+            let (low, high) = (a.min(b).floor(), a.max(b).floor());
+            let limit = if steep {
+                self.layout.columns
+            } else {
+                self.layout.rows
+            };
+            if high < 0.0 || low >= limit as f64 {
+                continue;
+            }
+            for other in low.max(0.0) as usize..=(high as usize).min(limit - 1) {
+                let (column, row) = if steep { (other, step) } else { (step, other) };
+                let index = self.layout.index(column, row);
+                self.cells[index] = Cell::Occupied;
+            }
+        }
+    }
+}
