@@ -12,12 +12,13 @@
 mod occupancy;
 mod parabolas;
 
-use amber_map::{Point, Segment};
+use amber_map::{Point, Pose, Segment};
 
 pub use self::occupancy::{Cell, Occupancy};
 
 /// One unit of a stored distance: 1/16 mm.
-const UNIT_M: f64 = 1.0 / 16_000.0;
+const UNIT_M: f64 = 1.0 / (1_000 * UNITS_PER_MM as u32) as f64;
+const UNITS_PER_MM: u16 = 16;
 /// The maximum distance that a field can store, in metres.
 pub const MAX_DISTANCE_M: f64 = u16::MAX as f64 * UNIT_M;
 /// The maximum number of cells of a grid: 100 m x 100 m in cells of 20 mm.
@@ -231,6 +232,69 @@ impl DistanceField {
         self.layout.index_at(at).map_or(self.limit_m, |index| {
             f64::from(self.distances[index]) * UNIT_M
         })
+    }
+
+    /// Passes on the distances in whole millimetres, rounded down, at points in the frame of a
+    /// pose. This is the inner loop of localization.
+    pub(crate) fn visit(&self, pose: Pose, points: &[Point], mut visit: impl FnMut(u16)) {
+        let (sin, cos) = pose.heading.sin_cos();
+        let scale = 1.0 / self.layout.cell_m;
+        let (sin, cos) = (sin * scale, cos * scale);
+        let x0 = (pose.at.x - self.layout.low.x) * scale;
+        let y0 = (pose.at.y - self.layout.low.y) * scale;
+        let (width, height) = (self.layout.columns as f64, self.layout.rows as f64);
+        let far = units(self.limit_m);
+        for point in points {
+            let x = x0 + cos * point.x - sin * point.y;
+            let y = y0 + sin * point.x + cos * point.y;
+            let inside = x >= 0.0 && y >= 0.0 && x < width && y < height;
+            let distance = if inside {
+                self.distances[y as usize * self.layout.columns + x as usize]
+            } else {
+                far
+            };
+            visit(distance / UNITS_PER_MM);
+        }
+    }
+
+    /// The vector from the nearest wall to a position, in metres, or `None` if no wall is within
+    /// the limit.
+    ///
+    /// It is half the gradient of the squared distance, which is linear near a straight wall, also
+    /// across it; so this is exact there, while the distance itself has a kink at the wall.
+    #[must_use]
+    pub fn offset_m(&self, at: Point) -> Option<Point> {
+        let layout = &self.layout;
+        let x = (at.x - layout.low.x) / layout.cell_m - 0.5;
+        let y = (at.y - layout.low.y) / layout.cell_m - 0.5;
+        let inside =
+            x >= 1.0 && y >= 1.0 && x < layout.columns as f64 - 2.0 && y < layout.rows as f64 - 2.0;
+        if !inside {
+            return None;
+        }
+        let (column, row) = (x as usize, y as usize);
+        let (part_x, part_y) = (x - column as f64, y - row as f64);
+        let limit = units(self.limit_m);
+        let first = (row - 1) * layout.columns + column - 1;
+        let mut squares = [[0.0; 4]; 4];
+        for (line, squares) in squares.iter_mut().enumerate() {
+            let start = first + line * layout.columns;
+            for (square, stored) in squares.iter_mut().zip(&self.distances[start..start + 4]) {
+                if *stored >= limit {
+                    return None;
+                }
+                let distance_m = f64::from(*stored) * UNIT_M;
+                *square = distance_m * distance_m;
+            }
+        }
+        let along_x = |i: usize, j: usize| squares[j][i + 1] - squares[j][i - 1];
+        let along_y = |i: usize, j: usize| squares[j + 1][i] - squares[j - 1][i];
+        let between = |slope: &dyn Fn(usize, usize) -> f64| {
+            let low = slope(1, 1) * (1.0 - part_x) + slope(2, 1) * part_x;
+            let high = slope(1, 2) * (1.0 - part_x) + slope(2, 2) * part_x;
+            (low * (1.0 - part_y) + high * part_y) / (4.0 * layout.cell_m)
+        };
+        Some(Point::new(between(&along_x), between(&along_y)))
     }
 
     /// The memory of the field in bytes.

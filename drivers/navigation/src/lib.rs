@@ -5,5 +5,17 @@
 //! the same calls give the same result, bit for bit.
 //!
 //! - [`grid`]: occupancy grids and distance fields, shared by everything that plans or localizes.
+//! - [`odometry`], [`scan`], [`mod@deskew`]: what the sensors measured.
+//! - [`likelihood`]: how well a scan fits a pose.
+//! - [`location`]: where the robot is.
+//! - [`scenario`]: simulated drives for tests and measurements.
 
+pub mod deskew;
+pub mod free;
 pub mod grid;
+pub mod likelihood;
+pub mod location;
+pub mod odometry;
+mod random;
+pub mod scan;
+pub mod scenario;

@@ -65,6 +65,21 @@ fn ends() -> impl Strategy<Value = Segment> {
 
 proptest! {
     #[test]
+    fn the_offset_from_a_straight_wall_is_exact(
+        angle in 0.0..6.3f64, x in -0.3..0.3, y in -0.3..0.3,
+    ) {
+        let along = Point::new(angle.cos(), angle.sin());
+        let wall = Segment { from: along.times(-3.0), to: along.times(3.0) };
+        let (low, high) = (Point::new(-0.5, -0.5), Point::new(0.5, 0.5));
+        let layout = Layout::around(low, high, 0.0, 0.02).unwrap();
+        let field = DistanceField::from_walls(layout, &[wall], 1.0);
+        let normal = Point::new(-along.y, along.x);
+        let expected = normal.times(normal.x * x + normal.y * y);
+        let found = field.offset_m(Point::new(x, y)).unwrap();
+        prop_assert!(found.minus(expected).length() < 1e-3, "{found:?} {expected:?}");
+    }
+
+    #[test]
     fn the_transform_equals_brute_force(
         occupied in prop::collection::vec(prop::bool::weighted(0.1), 17 * 11),
     ) {

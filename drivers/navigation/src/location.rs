@@ -1,0 +1,486 @@
+//! Where the robot is: a particle filter with scans and wheel speeds. PURE.
+//!
+//! ```text
+//!   wheel speeds ──> odometry ──────┐ motion since the last scan
+//!                       │           v
+//!   scan ──> queue ──> deskew ──> predict, weigh ──> heaviest cluster ──> fit to the map ──> estimate
+//!                                   ^      │
+//!                                   └ resample <── search for poses, while the match is bad
+//! ```
+//!
+//! [`Location`] takes measurements in any order of arrival and never waits: [`Location::handle_speeds`]
+//! and [`Location::handle_scan`] only store. [`Location::update`] computes the estimate for at most
+//! one scan, as soon as the wheel speeds for its time are there or have been waited for long enough;
+//! [`Location::next_timeout`] tells when that is. [`Location::estimate`] and [`Location::pose_at`]
+//! answer at once.
+//!
+//! An estimate is the pose in the middle of a scan, so it has a time. It is *decided* if one pose
+//! has explained the scans for a while; until then, and when the robot is lost, the quality stays
+//! below 0.3.
+
+pub mod config;
+pub mod direction;
+pub mod estimate;
+pub mod filter;
+pub mod inject;
+pub mod map;
+pub mod motion;
+pub mod particles;
+pub mod refine;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use amber_map::{Point, Pose, wrap};
+
+pub use self::config::Config;
+use self::estimate::{Cluster, heaviest};
+use self::filter::Filter;
+pub use self::map::LocationMap;
+use self::particles::Particle;
+use self::refine::{Matrix, invert, refine};
+use crate::deskew::deskew;
+use crate::likelihood::{Likelihood, match_of};
+use crate::odometry::{Odometry, Speeds, compose};
+use crate::random::gaussian;
+use crate::scan::Scan;
+
+/// Scans that wait for odometry; the oldest is dropped.
+const MAX_SCANS: usize = 4;
+/// Less motion than this is none: 2 mm and 0.1 degrees.
+const STILL_M: f64 = 0.002;
+const STILL_RAD: f64 = 0.001_7;
+/// At rest, a match that is worse by this factor is news.
+const STILL_MATCH: f64 = 0.8;
+/// A match like this gives full quality: beams that hit no wall of the map are normal.
+const GOOD_MATCH: f64 = 0.8;
+/// A worse match is no reason to decide for a pose.
+const DECIDE_MATCH: f64 = 0.6;
+/// The average match below which a decided pose is doubted.
+const LOST_MATCH: f64 = 0.45;
+/// How fast the average of the match follows it.
+const MATCH_SPEED: f64 = 0.3;
+/// A cluster with this part of all weights is the only one.
+const DECIDE_MASS: f64 = 0.9;
+/// The largest spread of a cluster that can be decided for.
+const DECIDE_SPREAD_M: f64 = 0.3;
+/// So many updates in a row must agree before a pose is decided.
+const DECIDE_UPDATES: u32 = 3;
+/// While undecided, the quality stays below that of any known pose.
+const UNDECIDED_QUALITY: f64 = 0.29;
+/// Below this average match, poses are searched even while decided.
+const SEARCH_MATCH: f64 = 0.6;
+/// The fit may move the pose of the cluster by this much.
+const FIT_M: f64 = 0.2;
+const FIT_RAD: f64 = 0.2;
+/// One particle in this many is placed near the fitted pose.
+const FITTED_ONE_IN: usize = 20;
+const FITTED_SIGMA_M: f64 = 0.01;
+const FITTED_SIGMA_RAD: f64 = 0.01;
+/// The covariance of an estimate is at least this: 1 mm and 0.06 degrees.
+const MIN_VARIANCE: [f64; 3] = [1e-6, 1e-6, 1e-6];
+
+/// A pose of the robot with its quality.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The time of the pose.
+    pub time: Duration,
+    /// The pose.
+    pub pose: Pose,
+    /// 0 to 1: below 0.3 while the pose is not known, above 0.9 while it is known well.
+    pub quality: f64,
+    /// The mean of `exp(-d² / 2σ²)` of the beams at this pose: which part of the scan the map
+    /// explains.
+    pub matching: f64,
+    /// The covariance of x, y and heading: m², m·rad, rad².
+    pub covariance: Matrix,
+    /// Whether one pose has explained the scans for a while.
+    pub decided: bool,
+}
+
+/// Counts of events since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Scans that gave an estimate.
+    pub scans: u64,
+    /// Scans dropped because too many waited.
+    pub scans_dropped: u64,
+    /// Scans dropped because a later one was used before.
+    pub scans_late: u64,
+    /// Scans with too few valid beams.
+    pub scans_blind: u64,
+    /// Scans used without complete odometry.
+    pub scans_without_odometry: u64,
+    /// Samples of wheel speeds that were refused.
+    pub speeds_refused: u64,
+    /// Poses inserted by the search.
+    pub injected: u64,
+    /// How often a decided pose was given up.
+    pub lost: u64,
+}
+
+/// The localization of one robot in one map.
+#[derive(Clone, Debug)]
+pub struct Location {
+    config: Config,
+    map: LocationMap,
+    sharp: Likelihood,
+    blurred: Likelihood,
+    odometry: Odometry,
+    scans: VecDeque<Scan>,
+    filter: Filter,
+    /// The time of the particles.
+    filter_time: Option<Duration>,
+    estimate: Option<Estimate>,
+    match_average: f64,
+    agreeing: u32,
+    agreed: Pose,
+    counters: Counters,
+    random: fastrand::Rng,
+}
+
+impl Location {
+    /// Creates a localization that does not know where the robot is.
+    #[must_use]
+    pub fn new(map: LocationMap, config: Config) -> Self {
+        let mut random = fastrand::Rng::with_seed(config.seed);
+        Self {
+            sharp: Likelihood::new(config.sharp, &map.field),
+            blurred: Likelihood::new(config.blurred, &map.field),
+            odometry: Odometry::new(config.track_m),
+            scans: VecDeque::new(),
+            filter: Filter::everywhere(&map, config.size, config.averages, &mut random),
+            filter_time: None,
+            estimate: None,
+            match_average: 0.0,
+            agreeing: 0,
+            agreed: Pose::default(),
+            counters: Counters::default(),
+            random,
+            config,
+            map,
+        }
+    }
+
+    /// Tells where the robot is at a time, with standard deviations.
+    pub fn place(&mut self, time: Duration, pose: Pose, sigma_m: f64, sigma_rad: f64) {
+        self.filter
+            .place(pose, sigma_m, sigma_rad, &mut self.random);
+        self.filter_time = Some(time);
+        self.agreeing = DECIDE_UPDATES;
+        self.agreed = pose;
+        self.match_average = 1.0;
+        self.estimate = Some(Estimate {
+            time,
+            pose,
+            quality: GOOD_MATCH,
+            matching: GOOD_MATCH,
+            covariance: diagonal([sigma_m.powi(2), sigma_m.powi(2), sigma_rad.powi(2)]),
+            decided: true,
+        });
+    }
+
+    /// Stores the speeds of the wheels.
+    pub fn handle_speeds(&mut self, speeds: Speeds) {
+        if !self.odometry.handle_speeds(speeds) {
+            self.counters.speeds_refused += 1;
+        }
+    }
+
+    /// Stores a scan.
+    pub fn handle_scan(&mut self, scan: Scan) {
+        let place = self.scans.partition_point(|other| other.time <= scan.time);
+        self.scans.insert(place, scan);
+        if self.scans.len() > MAX_SCANS {
+            self.scans.pop_front();
+            self.counters.scans_dropped += 1;
+        }
+    }
+
+    /// When [`Location::update`] will have something to do; at once if the time has passed.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Duration> {
+        let scan = self.scans.front()?;
+        if self.has_odometry_for(scan) {
+            Some(scan.end())
+        } else {
+            Some(scan.end() + self.config.wait)
+        }
+    }
+
+    /// Computes the estimate for the oldest waiting scan, if it can be computed now.
+    pub fn update(&mut self, now: Duration) -> Option<Estimate> {
+        if self.next_timeout()? > now {
+            return None;
+        }
+        let scan = self.scans.pop_front()?;
+        if self.estimate.is_some_and(|last| scan.middle() <= last.time) {
+            self.counters.scans_late += 1;
+            return None;
+        }
+        if !self.has_odometry_for(&scan) {
+            self.counters.scans_without_odometry += 1;
+        }
+        self.use_scan(&scan)
+    }
+
+    /// The last estimate.
+    #[must_use]
+    pub fn estimate(&self) -> Option<Estimate> {
+        self.estimate
+    }
+
+    /// The pose at another time: the last estimate, moved by odometry.
+    #[must_use]
+    pub fn pose_at(&self, time: Duration) -> Option<Pose> {
+        let last = self.estimate?;
+        let pose = compose(last.pose, self.odometry.motion(last.time, time).pose);
+        Some(Pose {
+            heading: wrap(pose.heading),
+            ..pose
+        })
+    }
+
+    /// All particles; their weights sum up to 1.
+    #[must_use]
+    pub fn particles(&self) -> &[Particle] {
+        self.filter.particles()
+    }
+
+    /// The map.
+    #[must_use]
+    pub fn map(&self) -> &LocationMap {
+        &self.map
+    }
+
+    /// The counts of events.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The memory of the map and the particles in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.map.bytes() + self.filter.bytes()
+    }
+
+    fn has_odometry_for(&self, scan: &Scan) -> bool {
+        self.odometry
+            .latest()
+            .is_some_and(|latest| latest >= scan.end())
+    }
+
+    fn use_scan(&mut self, scan: &Scan) -> Option<Estimate> {
+        let time = scan.middle();
+        let points = self.points(scan);
+        if points.len() < self.config.min_beams {
+            self.counters.scans_blind += 1;
+            return None;
+        }
+        self.counters.scans += 1;
+        let fit_points = evenly(&points, self.config.fit_beams);
+        if let Some(same) = self.still(time, &fit_points) {
+            self.estimate = Some(same);
+            return self.estimate;
+        }
+        let some = evenly(&points, self.config.beams);
+        self.move_particles(time);
+        let searching = !self.is_decided();
+        let likelihood = if searching {
+            &self.blurred
+        } else {
+            &self.sharp
+        };
+        self.filter
+            .weigh(&self.map, likelihood, &some, self.config.sharpness);
+        let cluster = heaviest(self.filter.particles())?;
+        let (pose, covariance) = self.fit(&cluster, &fit_points);
+        let matching = match_of(
+            &self.map.field,
+            pose,
+            &fit_points,
+            self.config.sharp.sigma_m,
+        );
+        self.judge(&cluster, pose, matching);
+        let estimate = Estimate {
+            time,
+            pose,
+            quality: self.quality(&cluster, matching),
+            matching,
+            covariance,
+            decided: self.is_decided(),
+        };
+        self.estimate = Some(estimate);
+        let inserted = self.inserted(pose, &points, &some);
+        self.filter.resample(&inserted, &mut self.random);
+        self.estimate
+    }
+
+    /// The ends of valid beams in the frame of the robot in the middle of the scan.
+    fn points(&self, scan: &Scan) -> Vec<Point> {
+        let valid = self.config.min_range_m..=self.config.max_range_m;
+        let mut scan = scan.clone();
+        let (start, reference) = (scan.time, scan.middle());
+        scan.beams.retain(|beam| valid.contains(&beam.distance_m));
+        scan.time = start;
+        deskew(&scan, &self.odometry, self.config.mount, reference)
+    }
+
+    /// The last estimate with a new time, if the robot has not moved and the scan is not new either:
+    /// the same errors must not be counted again and again.
+    fn still(&self, time: Duration, points: &[Point]) -> Option<Estimate> {
+        let (last, since) = (self.estimate?, self.filter_time?);
+        let motion = self.odometry.motion(since, time);
+        let moved =
+            motion.path_m > STILL_M || motion.turns_rad > STILL_RAD || motion.unknown_s > 0.0;
+        if moved || !last.decided || time >= since + self.config.idle {
+            return None;
+        }
+        let matching = match_of(
+            &self.map.field,
+            last.pose,
+            points,
+            self.config.sharp.sigma_m,
+        );
+        (matching >= STILL_MATCH * last.matching).then_some(Estimate { time, ..last })
+    }
+
+    fn move_particles(&mut self, time: Duration) {
+        if let Some(since) = self.filter_time {
+            let motion = self.odometry.motion(since, time);
+            let spread = self.config.motion.spread(&motion);
+            self.filter.predict(&motion, spread, &mut self.random);
+        }
+        self.filter_time = Some(time);
+    }
+
+    /// The pose of a cluster, fitted to the map, and its covariance.
+    fn fit(&self, cluster: &Cluster, points: &[Point]) -> (Pose, Matrix) {
+        let fitted = refine(
+            &self.map.field,
+            cluster.pose,
+            points,
+            self.config.fit_width_m,
+        );
+        let Some(fitted) = fitted.filter(|fitted| {
+            let way_m = fitted.pose.at.minus(cluster.pose.at).length();
+            let turn = wrap(fitted.pose.heading - cluster.pose.heading);
+            way_m <= FIT_M && turn.abs() <= FIT_RAD
+        }) else {
+            return (cluster.pose, cluster.covariance);
+        };
+        let pose = Pose {
+            heading: wrap(fitted.pose.heading),
+            ..fitted.pose
+        };
+        (pose, self.covariance(cluster, &fitted.information))
+    }
+
+    /// Both sources of information together: the points, and the particles where the points say
+    /// nothing, such as along a corridor.
+    fn covariance(&self, cluster: &Cluster, information: &Matrix) -> Matrix {
+        let mut from_particles = cluster.covariance;
+        for (index, row) in from_particles.iter_mut().enumerate() {
+            row[index] += MIN_VARIANCE[index];
+        }
+        let Some(mut sum) = invert(&from_particles) else {
+            return from_particles;
+        };
+        let factor = self.config.sharpness / self.config.fit_width_m.powi(2);
+        for (row, other) in sum.iter_mut().zip(information) {
+            for (value, other) in row.iter_mut().zip(other) {
+                *value += factor * other;
+            }
+        }
+        let mut covariance = invert(&sum).unwrap_or(from_particles);
+        for (index, row) in covariance.iter_mut().enumerate() {
+            row[index] += MIN_VARIANCE[index];
+        }
+        covariance
+    }
+
+    fn is_decided(&self) -> bool {
+        self.agreeing >= DECIDE_UPDATES
+    }
+
+    /// Decides for a pose that keeps explaining the scans, and gives up one that no longer does.
+    fn judge(&mut self, cluster: &Cluster, pose: Pose, matching: f64) {
+        self.match_average += MATCH_SPEED * (matching - self.match_average);
+        if self.is_decided() {
+            if self.match_average < LOST_MATCH {
+                self.agreeing = 0;
+                self.counters.lost += 1;
+            }
+            return;
+        }
+        let sure = cluster.mass >= DECIDE_MASS
+            && cluster.spread_m() <= DECIDE_SPREAD_M
+            && matching >= DECIDE_MATCH;
+        let _ = pose;
+        self.agreeing = if sure { self.agreeing + 1 } else { 0 };
+        if self.is_decided() {
+            self.match_average = matching;
+        }
+    }
+
+    fn quality(&self, cluster: &Cluster, matching: f64) -> f64 {
+        let quality = cluster.mass * (matching / GOOD_MATCH).min(1.0);
+        if self.is_decided() {
+            quality
+        } else {
+            quality.min(UNDECIDED_QUALITY)
+        }
+    }
+
+    /// Poses to add to the particles: some near the fitted pose, and others if it is in doubt.
+    fn inserted(&mut self, pose: Pose, points: &[Point], some: &[Point]) -> Vec<Pose> {
+        let mut draw = |sigma: f64| sigma * gaussian(&mut self.random);
+        let near = self.filter.particles().len() / FITTED_ONE_IN;
+        let mut inserted: Vec<Pose> = (0..near)
+            .map(|_| {
+                Pose::new(
+                    pose.at.x + draw(FITTED_SIGMA_M),
+                    pose.at.y + draw(FITTED_SIGMA_M),
+                    pose.heading + draw(FITTED_SIGMA_RAD),
+                )
+            })
+            .collect();
+        let lost_part = self.filter.lost_part();
+        let doubted = !self.is_decided() || self.match_average < SEARCH_MATCH;
+        if doubted || self.random.f64() < lost_part {
+            let search = self.config.search;
+            let sigma_m = self.config.sharp.sigma_m;
+            let found = search.run(
+                &self.map,
+                &self.blurred,
+                points,
+                some,
+                sigma_m,
+                &mut self.random,
+            );
+            self.counters.injected += found.len() as u64;
+            inserted.extend(found.into_iter().map(|found| found.pose));
+        }
+        inserted
+    }
+}
+
+/// About `count` of the points, evenly spaced.
+fn evenly(points: &[Point], count: usize) -> Vec<Point> {
+    if points.len() <= count || count == 0 {
+        return points.to_vec();
+    }
+    let step = points.len() as f64 / count as f64;
+    (0..count)
+        .map(|index| points[((index as f64 + 0.5) * step) as usize])
+        .collect()
+}
+
+fn diagonal(values: [f64; 3]) -> Matrix {
+    let mut matrix = [[0.0; 3]; 3];
+    for (index, value) in values.into_iter().enumerate() {
+        matrix[index][index] = value;
+    }
+    matrix
+}

@@ -1,0 +1,176 @@
+//! The particle filter: augmented Monte Carlo localization. PURE.
+//!
+//! Probabilistic Robotics (Thrun, Burgard, Fox, 2005): chapter 8.3 with table 8.3 (augmented MCL:
+//! two averages of the likelihood show when the robot is lost), and KLD sampling (table 8.4) for the
+//! number of particles.
+
+use amber_map::{Point, Pose};
+
+use super::map::LocationMap;
+use super::motion::Spread;
+use super::particles::{self, Particle, SampleSize};
+use crate::likelihood::Likelihood;
+use crate::odometry::Motion;
+use crate::random::gaussian;
+
+/// Resampling starts when the particles are as good as this part of them with equal weights.
+const RESAMPLE_BELOW: f64 = 0.5;
+/// The logarithm of the likelihood of a position where the robot cannot be.
+const NOT_FREE_LOG: f64 = -3.0;
+
+/// How fast the averages of the likelihood follow it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Averages {
+    /// The slow one, per update.
+    pub slow: f64,
+    /// The fast one, per update.
+    pub fast: f64,
+}
+
+impl Default for Averages {
+    fn default() -> Self {
+        Self {
+            slow: 0.01,
+            fast: 0.3,
+        }
+    }
+}
+
+/// The particles.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    particles: Vec<Particle>,
+    size: SampleSize,
+    averages: Averages,
+    slow: f64,
+    fast: f64,
+}
+
+impl Filter {
+    /// Creates particles all over the free space.
+    #[must_use]
+    pub fn everywhere(
+        map: &LocationMap,
+        size: SampleSize,
+        averages: Averages,
+        random: &mut fastrand::Rng,
+    ) -> Self {
+        let mut new = Self {
+            particles: Vec::new(),
+            size,
+            averages,
+            slow: 0.0,
+            fast: 0.0,
+        };
+        new.particles = (0..size.max).filter_map(|_| uniform(map, random)).collect();
+        particles::scale(&mut new.particles);
+        new
+    }
+
+    /// Moves all particles to the surroundings of a pose.
+    pub fn place(&mut self, pose: Pose, sigma_m: f64, sigma_rad: f64, random: &mut fastrand::Rng) {
+        let mut draw = |sigma: f64| sigma * gaussian(random);
+        let count = self.size.min;
+        self.particles = (0..count)
+            .map(|_| Particle {
+                pose: Pose::new(
+                    pose.at.x + draw(sigma_m),
+                    pose.at.y + draw(sigma_m),
+                    pose.heading + draw(sigma_rad),
+                ),
+                weight: 1.0 / count as f64,
+            })
+            .collect();
+        (self.slow, self.fast) = (0.0, 0.0);
+    }
+
+    /// The particles; their weights sum up to 1.
+    #[must_use]
+    pub fn particles(&self) -> &[Particle] {
+        &self.particles
+    }
+
+    /// Moves all particles by a motion with random errors.
+    pub fn predict(&mut self, motion: &Motion, spread: Spread, random: &mut fastrand::Rng) {
+        for particle in &mut self.particles {
+            particle.pose = spread.draw(particle.pose, motion, random);
+        }
+    }
+
+    /// Weighs all particles by points in the frame of the robot. `sharpness` scales the logarithm of
+    /// the likelihood, because the errors of beams are not independent.
+    pub fn weigh(
+        &mut self,
+        map: &LocationMap,
+        likelihood: &Likelihood,
+        points: &[Point],
+        sharpness: f64,
+    ) {
+        let count = points.len().max(1) as f64;
+        let mut mean = 0.0;
+        let mut logs = Vec::with_capacity(self.particles.len());
+        for particle in &self.particles {
+            let log = likelihood.log_of(&map.field, particle.pose, points);
+            mean += particle.weight * (log / count).exp();
+            let free = map.free.is_free(&map.field, particle.pose.at);
+            logs.push(sharpness * log + if free { 0.0 } else { NOT_FREE_LOG });
+        }
+        particles::weigh(&mut self.particles, &logs);
+        let follow = |average: &mut f64, speed: f64| {
+            *average = if *average == 0.0 {
+                mean
+            } else {
+                *average + speed * (mean - *average)
+            };
+        };
+        follow(&mut self.slow, self.averages.slow);
+        follow(&mut self.fast, self.averages.fast);
+    }
+
+    /// The part of the particles that should be replaced by other poses: 0 while the likelihood is
+    /// as usual.
+    #[must_use]
+    pub fn lost_part(&self) -> f64 {
+        if self.slow > 0.0 {
+            (1.0 - self.fast / self.slow).max(0.0)
+        } else {
+            0.0
+        }
+    }
+
+    /// Resamples if the weights differ too much or poses must be inserted.
+    pub fn resample(&mut self, inserted: &[Pose], random: &mut fastrand::Rng) {
+        let effective = particles::effective(&self.particles);
+        let uneven = effective < RESAMPLE_BELOW * self.particles.len() as f64;
+        if !uneven && inserted.is_empty() {
+            return;
+        }
+        if uneven {
+            let same = particles::resample(&self.particles, self.particles.len(), random);
+            let count = self.size.particles_for(self.size.bins(&same));
+            self.particles = particles::resample(&self.particles, count, random);
+        }
+        let weight = 1.0 / self.particles.len().max(1) as f64;
+        let place = |pose: &Pose| Particle {
+            pose: *pose,
+            weight,
+        };
+        self.particles.extend(inserted.iter().map(place));
+        particles::scale(&mut self.particles);
+    }
+
+    /// The memory in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.particles.capacity() * size_of::<Particle>()
+    }
+}
+
+fn uniform(map: &LocationMap, random: &mut fastrand::Rng) -> Option<Particle> {
+    let at = map.free.draw(&map.field, random)?;
+    let heading = (random.f64() - 0.5) * std::f64::consts::TAU;
+    Some(Particle {
+        pose: Pose { at, heading },
+        weight: 1.0,
+    })
+}

@@ -1,0 +1,74 @@
+//! What localization needs of a map. PURE.
+
+use amber_map::{Point, Segment};
+
+use super::direction::{self, Direction};
+use crate::free::FreeSpace;
+use crate::grid::{DistanceField, GridError, Layout, Occupancy};
+
+/// The field reaches this far around the map.
+const BORDER_M: f64 = 0.5;
+/// The robot's centre is never closer to a wall.
+const CLEARANCE_M: f64 = 0.12;
+/// The map has a main direction if its walls agree at least this much.
+const MIN_STRENGTH: f64 = 0.5;
+
+/// A map for localization: distances to walls, free space and the main direction.
+#[derive(Clone, Debug)]
+pub struct LocationMap {
+    pub(crate) field: DistanceField,
+    pub(crate) free: FreeSpace,
+    pub(crate) direction: Option<Direction>,
+}
+
+impl LocationMap {
+    /// A map of straight walls. `inside` are positions where the robot can be, such as the nodes of
+    /// the map; without any, everything that walls enclose is free.
+    ///
+    /// # Errors
+    /// There are no walls, or the map is too large for the cell size.
+    pub fn from_walls(
+        walls: &[Segment],
+        inside: &[Point],
+        cell_m: f64,
+        limit_m: f64,
+    ) -> Result<Self, GridError> {
+        let layout = Layout::around_walls(walls, BORDER_M, cell_m)?;
+        let field = DistanceField::from_walls(layout, walls, limit_m);
+        Ok(Self::from_field(field, inside))
+    }
+
+    /// A map from an occupancy grid.
+    #[must_use]
+    pub fn from_occupancy(occupancy: &Occupancy, inside: &[Point], limit_m: f64) -> Self {
+        Self::from_field(DistanceField::from_occupancy(occupancy, limit_m), inside)
+    }
+
+    fn from_field(field: DistanceField, inside: &[Point]) -> Self {
+        let free = FreeSpace::new(&field, CLEARANCE_M, inside);
+        let direction = direction::of_field(&field);
+        Self {
+            direction: direction.filter(|found| found.strength >= MIN_STRENGTH),
+            field,
+            free,
+        }
+    }
+
+    /// The distances to walls.
+    #[must_use]
+    pub fn field(&self) -> &DistanceField {
+        &self.field
+    }
+
+    /// Where the robot can be.
+    #[must_use]
+    pub fn free(&self) -> &FreeSpace {
+        &self.free
+    }
+
+    /// The memory in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.field.bytes() + self.free.bytes()
+    }
+}

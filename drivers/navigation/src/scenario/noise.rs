@@ -1,0 +1,109 @@
+//! The errors of a laser scanner of the class of the Hokuyo URG-04LX. PURE.
+
+use amber_map::{Point, Walls};
+
+use crate::random::gaussian;
+use crate::scan::Beam;
+
+/// The noise up to 1 m, and per metre beyond.
+const SIGMA_M: f64 = 0.01;
+/// Beams without an echo.
+const DROP_OUTS: f64 = 0.01;
+/// Beams along a wall that are lost: from this angle of incidence on, this share.
+const GRAZING_DEG: f64 = 80.0;
+const GRAZING_LOST: f64 = 0.2;
+/// At an edge, this share of the beams hits both surfaces and ends in between.
+const EDGE_M: f64 = 0.1;
+const MIXED: f64 = 0.3;
+/// What the scanner can measure.
+const MIN_RANGE_M: f64 = 0.02;
+const MAX_RANGE_M: f64 = 5.6;
+
+/// Which errors a scanner has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// Independent errors of each beam: 10 mm up to 1 m, 1 % beyond.
+    White,
+    /// In addition: a constant error per surface, drop-outs, lost beams at grazing
+    /// incidence, and mixed pixels at edges.
+    Full,
+}
+
+/// A beam without errors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ray {
+    beam: Beam,
+    end: Point,
+    direction: f64,
+}
+
+impl Ray {
+    pub(super) fn new(beam: Beam, origin: Point, direction: f64) -> Self {
+        let way = Point::new(beam.distance_m, 0.0).turned(direction);
+        Self {
+            beam,
+            end: origin.plus(way),
+            direction,
+        }
+    }
+}
+
+/// The bias of a surface, as a part of the maximum: -1 to 1.
+pub(super) fn bias(random: &mut fastrand::Rng) -> f64 {
+    2.0 * random.f64() - 1.0
+}
+
+impl Noise {
+    /// The measured beams.
+    pub(super) fn measure(
+        self,
+        rays: &[Ray],
+        walls: &Walls,
+        biases_m: &[f64],
+        short_beams: f64,
+        random: &mut fastrand::Rng,
+    ) -> Vec<Beam> {
+        let mut beams = Vec::with_capacity(rays.len());
+        for (index, ray) in rays.iter().enumerate() {
+            let mut distance_m = ray.beam.distance_m;
+            if self == Self::Full {
+                if random.f64() < DROP_OUTS {
+                    continue;
+                }
+                let neighbour_m = rays
+                    .get(index + 1)
+                    .map_or(distance_m, |ray| ray.beam.distance_m);
+                if (neighbour_m - distance_m).abs() > EDGE_M && random.f64() < MIXED {
+                    distance_m += (neighbour_m - distance_m) * random.f64();
+                } else if let Some(wall) = nearest(walls, ray.end) {
+                    let way = walls.segments()[wall].to.minus(walls.segments()[wall].from);
+                    let along = (way.y.atan2(way.x) - ray.direction).sin().abs();
+                    let grazing = along < GRAZING_DEG.to_radians().cos();
+                    if grazing && random.f64() < GRAZING_LOST {
+                        continue;
+                    }
+                    distance_m += biases_m[wall];
+                }
+            }
+            distance_m += SIGMA_M * distance_m.max(1.0) * gaussian(random);
+            if random.f64() < short_beams {
+                distance_m *= random.f64();
+            }
+            if (MIN_RANGE_M..=MAX_RANGE_M).contains(&distance_m) {
+                // The scanner reports whole millimetres.
+                beams.push(Beam {
+                    distance_m: (distance_m * 1000.0).round() / 1000.0,
+                    ..ray.beam
+                });
+            }
+        }
+        beams
+    }
+}
+
+/// The wall that a beam hit.
+fn nearest(walls: &Walls, end: Point) -> Option<usize> {
+    let distances = walls.segments().iter().map(|wall| wall.distance(end));
+    let nearest = distances.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
+    nearest.map(|(index, _)| index)
+}
