@@ -21,6 +21,8 @@ const UNIT_M: f64 = 1.0 / (1_000 * UNITS_PER_MM as u32) as f64;
 const UNITS_PER_MM: u16 = 16;
 /// The maximum distance that a field can store, in metres.
 pub const MAX_DISTANCE_M: f64 = u16::MAX as f64 * UNIT_M;
+/// A line has left a wall at this many half diagonals of a cell: 31 mm for cells of 20 mm.
+const LEFT_CORNERS: f64 = 2.2;
 /// The maximum number of cells of a grid: 100 m x 100 m in cells of 20 mm.
 pub const MAX_CELLS: usize = 25_000_000;
 
@@ -255,6 +257,27 @@ impl DistanceField {
             };
             visit(distance / UNITS_PER_MM);
         }
+    }
+
+    /// Whether a straight line crosses a wall, up to the cell size: it comes near a wall and later
+    /// leaves it again. It is followed in steps as long as the distance to the nearest wall (sphere
+    /// tracing; Hart, The Visual Computer 12, 1996).
+    pub(crate) fn crosses_wall(&self, from: Point, to: Point) -> bool {
+        let way = to.minus(from);
+        let length_m = way.length();
+        // A wall that crosses a cell is at most half a diagonal away from its centre.
+        let corner_m = self.layout.cell_m * std::f64::consts::FRAC_1_SQRT_2;
+        let (mut at_m, mut near) = (0.0, false);
+        while at_m < length_m {
+            let distance_m = self.distance_m(from.plus(way.times(at_m / length_m)));
+            if distance_m < corner_m {
+                near = true;
+            } else if near && distance_m > LEFT_CORNERS * corner_m {
+                return true;
+            }
+            at_m += (distance_m - corner_m).max(corner_m);
+        }
+        false
     }
 
     /// The vector from the nearest wall to a position, in metres, or `None` if no wall is within

@@ -12,6 +12,9 @@ use crate::grid::DistanceField;
 /// Entries of the table per metre of distance.
 const STEPS_PER_M: usize = 1_000;
 
+/// The last part of a beam does not cross walls: the end has an error.
+const CROSSED_M: f64 = 0.04;
+
 /// The parameters of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BeamModel {
@@ -64,19 +67,39 @@ impl Likelihood {
     }
 }
 
-/// The mean of `exp(-d² / 2σ²)` over points in the frame of the robot: 1 if all points are on walls.
+/// How well points match a pose: the mean of `exp(-d² / 2σ²)`, where beams that cross a wall before
+/// their end count 0. 1 if all beams end at the first wall. The points are in the frame of the robot,
+/// and `laser` is the position of the scanner in it.
+///
+/// The likelihood field alone takes the far side of a wall for as good as the near one.
 #[must_use]
-pub fn match_of(field: &DistanceField, pose: Pose, points: &[Point], sigma_m: f64) -> f64 {
+pub fn match_of(
+    field: &DistanceField,
+    pose: Pose,
+    laser: Point,
+    points: &[Point],
+    sigma_m: f64,
+) -> f64 {
     if points.is_empty() {
         return 0.0;
     }
-    let (sin, cos) = pose.heading.sin_cos();
+    let on_map = |point: Point| pose.at.plus(point.turned(pose.heading));
+    let start = on_map(laser);
     let part = |point: &Point| {
-        let at = Point::new(
-            pose.at.x + cos * point.x - sin * point.y,
-            pose.at.y + sin * point.x + cos * point.y,
-        );
-        gauss(field.distance_m(at), sigma_m)
+        let end = on_map(*point);
+        let hit = gauss(field.distance_m(end), sigma_m);
+        // A beam that ends nowhere near a wall does not count anyway.
+        if hit < 0.01 {
+            return 0.0;
+        }
+        let way = end.minus(start);
+        let length_m = way.length();
+        let before = way.times((1.0 - CROSSED_M / length_m).max(0.0));
+        if field.crosses_wall(start, start.plus(before)) {
+            0.0
+        } else {
+            hit
+        }
     };
     points.iter().map(part).sum::<f64>() / points.len() as f64
 }
@@ -133,9 +156,25 @@ mod tests {
         let field = DistanceField::from_walls(layout, &[wall], 0.5);
         let on_wall = [Point::new(0.5, 0.01), Point::new(-0.5, 0.01)];
         let pose = Pose::default();
-        assert!((match_of(&field, pose, &on_wall, 0.05) - 1.0).abs() < 1e-6);
+        let laser = Point::new(0.0, -0.5);
+        assert!((match_of(&field, pose, laser, &on_wall, 0.05) - 1.0).abs() < 1e-6);
         let half = [Point::new(0.5, 0.01), Point::new(0.5, 5.0)];
-        assert!((match_of(&field, pose, &half, 0.05) - 0.5).abs() < 1e-6);
-        assert_eq!(match_of(&field, pose, &[], 0.05), 0.0);
+        assert!((match_of(&field, pose, laser, &half, 0.05) - 0.5).abs() < 1e-6);
+        assert_eq!(match_of(&field, pose, laser, &[], 0.05), 0.0);
+    }
+
+    #[test]
+    fn a_beam_through_a_wall_does_not_match() {
+        let wall = |y| Segment {
+            from: Point::new(-1.0, y),
+            to: Point::new(1.0, y),
+        };
+        let walls = [wall(0.0), wall(0.1)];
+        let layout = Layout::around_walls(&walls, 1.0, 0.02).unwrap();
+        let field = DistanceField::from_walls(layout, &walls, 0.5);
+        let (pose, laser) = (Pose::default(), Point::new(0.0, -0.5));
+        let matching = |y| match_of(&field, pose, laser, &[Point::new(0.02, y)], 0.05);
+        assert!(matching(0.0) > 0.95);
+        assert_eq!(matching(0.1), 0.0);
     }
 }

@@ -36,6 +36,7 @@ use amber_map::{Point, Pose, wrap};
 pub use self::config::Config;
 use self::estimate::{Cluster, heaviest};
 use self::filter::Filter;
+use self::inject::Seen;
 pub use self::map::LocationMap;
 use self::particles::Particle;
 use self::refine::{Matrix, invert, refine};
@@ -89,8 +90,8 @@ pub struct Estimate {
     pub pose: Pose,
     /// 0 to 1: below 0.3 while the pose is not known, above 0.9 while it is known well.
     pub quality: f64,
-    /// The mean of `exp(-d² / 2σ²)` of the beams at this pose: which part of the scan the map
-    /// explains.
+    /// Which part of the scan the map explains at this pose, 0 to 1; see
+    /// [`match_of`].
     pub matching: f64,
     /// The covariance of x, y and heading: m², m·rad, rad².
     pub covariance: Matrix,
@@ -134,7 +135,6 @@ pub struct Location {
     estimate: Option<Estimate>,
     match_average: f64,
     agreeing: u32,
-    agreed: Pose,
     counters: Counters,
     random: fastrand::Rng,
 }
@@ -154,7 +154,6 @@ impl Location {
             estimate: None,
             match_average: 0.0,
             agreeing: 0,
-            agreed: Pose::default(),
             counters: Counters::default(),
             random,
             config,
@@ -168,7 +167,6 @@ impl Location {
             .place(pose, sigma_m, sigma_rad, &mut self.random);
         self.filter_time = Some(time);
         self.agreeing = DECIDE_UPDATES;
-        self.agreed = pose;
         self.match_average = 1.0;
         self.estimate = Some(Estimate {
             time,
@@ -280,11 +278,11 @@ impl Location {
         }
         self.counters.scans += 1;
         let fit_points = evenly(&points, self.config.fit_beams);
-        if let Some(same) = self.still(time, &fit_points) {
+        let some = evenly(&points, self.config.beams);
+        if let Some(same) = self.still(time, &some) {
             self.estimate = Some(same);
             return self.estimate;
         }
-        let some = evenly(&points, self.config.beams);
         self.move_particles(time);
         let searching = !self.is_decided();
         let likelihood = if searching {
@@ -296,13 +294,8 @@ impl Location {
             .weigh(&self.map, likelihood, &some, self.config.sharpness);
         let cluster = heaviest(self.filter.particles())?;
         let (pose, covariance) = self.fit(&cluster, &fit_points);
-        let matching = match_of(
-            &self.map.field,
-            pose,
-            &fit_points,
-            self.config.sharp.sigma_m,
-        );
-        self.judge(&cluster, pose, matching);
+        let matching = self.matching(pose, &some);
+        self.judge(&cluster, matching);
         let estimate = Estimate {
             time,
             pose,
@@ -334,15 +327,11 @@ impl Location {
         let motion = self.odometry.motion(since, time);
         let moved =
             motion.path_m > STILL_M || motion.turns_rad > STILL_RAD || motion.unknown_s > 0.0;
-        if moved || !last.decided || time >= since + self.config.idle {
+        let doubted = !last.decided || last.matching < SEARCH_MATCH;
+        if moved || doubted || time >= since + self.config.idle {
             return None;
         }
-        let matching = match_of(
-            &self.map.field,
-            last.pose,
-            points,
-            self.config.sharp.sigma_m,
-        );
+        let matching = self.matching(last.pose, points);
         (matching >= STILL_MATCH * last.matching).then_some(Estimate { time, ..last })
     }
 
@@ -387,7 +376,7 @@ impl Location {
         let Some(mut sum) = invert(&from_particles) else {
             return from_particles;
         };
-        let factor = self.config.sharpness / self.config.fit_width_m.powi(2);
+        let factor = 1.0 / self.config.fit_width_m.powi(2);
         for (row, other) in sum.iter_mut().zip(information) {
             for (value, other) in row.iter_mut().zip(other) {
                 *value += factor * other;
@@ -400,12 +389,17 @@ impl Location {
         covariance
     }
 
+    fn matching(&self, pose: Pose, points: &[Point]) -> f64 {
+        let sigma_m = self.config.sharp.sigma_m;
+        match_of(&self.map.field, pose, self.config.mount.at, points, sigma_m)
+    }
+
     fn is_decided(&self) -> bool {
         self.agreeing >= DECIDE_UPDATES
     }
 
     /// Decides for a pose that keeps explaining the scans, and gives up one that no longer does.
-    fn judge(&mut self, cluster: &Cluster, pose: Pose, matching: f64) {
+    fn judge(&mut self, cluster: &Cluster, matching: f64) {
         self.match_average += MATCH_SPEED * (matching - self.match_average);
         if self.is_decided() {
             if self.match_average < LOST_MATCH {
@@ -417,7 +411,6 @@ impl Location {
         let sure = cluster.mass >= DECIDE_MASS
             && cluster.spread_m() <= DECIDE_SPREAD_M
             && matching >= DECIDE_MATCH;
-        let _ = pose;
         self.agreeing = if sure { self.agreeing + 1 } else { 0 };
         if self.is_decided() {
             self.match_average = matching;
@@ -451,14 +444,13 @@ impl Location {
         if doubted || self.random.f64() < lost_part {
             let search = self.config.search;
             let sigma_m = self.config.sharp.sigma_m;
-            let found = search.run(
-                &self.map,
-                &self.blurred,
+            let laser = self.config.mount.at;
+            let seen = Seen {
                 points,
                 some,
-                sigma_m,
-                &mut self.random,
-            );
+                laser,
+            };
+            let found = search.run(&self.map, &self.blurred, &seen, sigma_m, &mut self.random);
             self.counters.injected += found.len() as u64;
             inserted.extend(found.into_iter().map(|found| found.pose));
         }
@@ -484,3 +476,6 @@ fn diagonal(values: [f64; 3]) -> Matrix {
     }
     matrix
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@
 //! virtual clock; [`Score`] compares its estimates with the truth.
 
 mod course;
+mod floor;
 mod noise;
 mod score;
 mod vehicle;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use amber_map::{Point, Pose, Segment, Walls};
 
 pub use self::course::Course;
+pub use self::floor::office_floor;
 pub use self::noise::Noise;
 pub use self::score::{Score, Summary};
 use self::vehicle::Vehicle;
@@ -26,7 +28,7 @@ use crate::odometry::{Speeds, compose, inverse};
 use crate::random::gaussian;
 use crate::scan::{Beam, Scan};
 
-/// The length of a run.
+/// The length of a run in the list of scenarios.
 const LENGTH: Duration = Duration::from_secs(50);
 /// The time step of the robot.
 const STEP: Duration = Duration::from_millis(5);
@@ -42,8 +44,9 @@ const ANGLE_STEP_DEG: f64 = 0.352_085_168_869_309_85;
 /// How long measurements take to arrive.
 const SPEEDS_DELAY: Duration = Duration::from_millis(12);
 const SCAN_DELAY: Duration = Duration::from_millis(8);
-/// When a kidnapping happens, and how far away.
+/// When a kidnapping happens in the list of scenarios.
 const KIDNAP_AT: Duration = Duration::from_secs(20);
+/// How far away the robot is moved at least.
 const KIDNAP_MIN_M: f64 = 1.0;
 /// The side of an additional box.
 const BOX_M: f64 = 0.3;
@@ -70,8 +73,10 @@ pub struct Scenario {
     pub changed: bool,
     /// Whether the software is told where the robot starts.
     pub known_start: bool,
-    /// Whether the robot is moved to another place during the run.
-    pub kidnap: bool,
+    /// When the robot is moved to another place.
+    pub kidnap_at: Option<Duration>,
+    /// The length of the run.
+    pub length: Duration,
 }
 
 impl Scenario {
@@ -83,7 +88,8 @@ impl Scenario {
         track: 1.0,
         changed: false,
         known_start: true,
-        kidnap: false,
+        kidnap_at: None,
+        length: LENGTH,
     };
 
     /// All scenarios.
@@ -143,12 +149,12 @@ impl Scenario {
         },
         Self {
             name: "kidnap",
-            kidnap: true,
+            kidnap_at: Some(KIDNAP_AT),
             ..Self::TRACKING
         },
         Self {
             name: "kidnap, 20 % short",
-            kidnap: true,
+            kidnap_at: Some(KIDNAP_AT),
             short_beams: 0.2,
             ..Self::TRACKING
         },
@@ -163,11 +169,8 @@ impl Scenario {
     /// When the software must find the pose: at the start or after the kidnapping.
     #[must_use]
     pub fn search_starts(&self) -> Option<Duration> {
-        if self.kidnap {
-            Some(KIDNAP_AT)
-        } else {
-            (!self.known_start).then_some(Duration::ZERO)
-        }
+        let start = (!self.known_start).then_some(Duration::ZERO);
+        self.kidnap_at.or(start)
     }
 }
 
@@ -211,10 +214,10 @@ impl Drive {
         let scan_length = SCAN_EVERY.mul_f64(BEAMS as f64 / SCAN_STEPS);
         let mut now = Duration::ZERO;
         let mut scan_starts = SCAN_EVERY.mul_f64(random.f64());
-        while now < LENGTH {
+        while now < scenario.length {
             now += STEP;
             vehicle.step(course, STEP.as_secs_f64());
-            if scenario.kidnap && now == KIDNAP_AT {
+            if scenario.kidnap_at == Some(now) {
                 vehicle.kidnap(course, KIDNAP_MIN_M, &mut random);
             }
             new.poses.push(vehicle.pose());
@@ -224,8 +227,8 @@ impl Drive {
                     .push((now + SPEEDS_DELAY, Arrival::Speeds(speeds)));
             }
             if scan_starts + scan_length <= now {
-                let kidnapped = scenario.kidnap
-                    && (scan_starts..=scan_starts + scan_length).contains(&KIDNAP_AT);
+                let duration = scan_starts..=scan_starts + scan_length;
+                let kidnapped = scenario.kidnap_at.is_some_and(|at| duration.contains(&at));
                 if !kidnapped {
                     let scan = new.scan(&walls, &biases, scenario, scan_starts, &mut random);
                     let arrives = scan_starts + scan_length + SCAN_DELAY;
@@ -370,7 +373,7 @@ pub fn run(
     let mut score = Score::new(*scenario);
     let mut arrivals = drive.arrivals.iter().peekable();
     let mut now = Duration::ZERO;
-    while now < LENGTH {
+    while now < scenario.length {
         now += STEP;
         while let Some((_, arrival)) = arrivals.next_if(|(arrives, _)| *arrives <= now) {
             match arrival {

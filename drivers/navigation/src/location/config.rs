@@ -33,7 +33,7 @@ pub struct Config {
     /// The number of beams that fit the pose to the map. Default: 340.
     pub fit_beams: usize,
     /// The width of the kernel of the fit, in metres: what is farther from walls counts little.
-    /// Default: 0.03.
+    /// Default: 0.04.
     pub fit_width_m: f64,
     /// The model of beams while the pose is known. Default: σ 0.05 m, hit 0.95, random 0.05.
     pub sharp: BeamModel,
@@ -70,7 +70,7 @@ impl Config {
             beams: 60,
             min_beams: 30,
             fit_beams: 340,
-            fit_width_m: 0.03,
+            fit_width_m: 0.04,
             sharp: BeamModel {
                 sigma_m: 0.05,
                 hit: 0.95,

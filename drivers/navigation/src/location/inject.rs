@@ -51,30 +51,39 @@ impl Default for Search {
     }
 }
 
+/// The points of a scan, in the frame of the robot.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// All points, in the order of their angles.
+    pub points: &'a [Point],
+    /// Some of them.
+    pub some: &'a [Point],
+    /// The position of the scanner.
+    pub laser: Point,
+}
+
 /// A pose and how well it matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
     /// The pose.
     pub pose: Pose,
-    /// The mean of `exp(-d² / 2σ²)` over the points.
+    /// See [`match_of`].
     pub matching: f64,
 }
 
 impl Search {
-    /// Poses at which the points, which are in the frame of the robot and in the order of their
-    /// angles, fit the map; the best first.
+    /// Poses at which a scan fits the map; the best first.
     #[must_use]
     pub fn run(
         &self,
         map: &LocationMap,
         blurred: &Likelihood,
-        points: &[Point],
-        some: &[Point],
+        seen: &Seen<'_>,
         sigma_m: f64,
         random: &mut fastrand::Rng,
     ) -> Vec<Found> {
-        let few = super::evenly(some, self.beams);
-        let headings = Headings::new(map, points);
+        let few = super::evenly(seen.some, self.beams);
+        let headings = Headings::new(map, seen.points);
         let by_area = (map.free.area_m2() * DRAWN_PER_M2) as usize;
         let count = self.drawn.max(by_area.min(self.drawn * MAX_MULTIPLE));
         let mut drawn: Vec<(f64, Pose)> = Vec::with_capacity(count);
@@ -93,13 +102,14 @@ impl Search {
         drawn.select_nth_unstable_by(fitted - 1, |a, b| b.0.total_cmp(&a.0));
         let mut found: Vec<Found> = Vec::new();
         for (_, start) in &drawn[..fitted] {
-            let pose = refine(&map.field, *start, some, sigma_m).map_or(*start, |fit| fit.pose);
+            let pose =
+                refine(&map.field, *start, seen.some, sigma_m).map_or(*start, |fit| fit.pose);
             if !map.free.is_free(&map.field, pose.at)
                 || found.iter().any(|other| same(other.pose, pose))
             {
                 continue;
             }
-            let matching = match_of(&map.field, pose, some, sigma_m);
+            let matching = match_of(&map.field, pose, seen.laser, seen.some, sigma_m);
             found.push(Found { pose, matching });
         }
         found.sort_by(|a, b| b.matching.total_cmp(&a.matching));

@@ -70,6 +70,7 @@ impl Score {
     /// The first sample from which on the pose is known and not lost again.
     fn found(&self) -> Option<usize> {
         let judged = self.judged();
+        // The pose must be known to the end.
         let after_loss = judged.iter().rposition(|sample| sample.error_m > LOST_M);
         let start = after_loss.map_or(0, |index| index + 1);
         let known = |sample: &Sample| sample.error_m <= KNOWN_M && sample.error_rad <= KNOWN_RAD;
@@ -91,7 +92,7 @@ impl Score {
     /// The samples after the search; before a kidnapping, too.
     fn tracked(&self) -> Vec<Sample> {
         let mut all = Vec::new();
-        if self.scenario.kidnap {
+        if self.scenario.kidnap_at.is_some() {
             let count = self.samples.len() - self.judged().len();
             all.extend(&self.samples[..count]);
         }

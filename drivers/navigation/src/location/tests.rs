@@ -1,0 +1,222 @@
+use amber_map::{Map, Walls};
+
+use super::*;
+use crate::scan::Beam;
+
+const START: Pose = Pose::new(3.5, -2.6, 0.3);
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn flat() -> LocationMap {
+    let map = Map::flat();
+    LocationMap::from_walls(&map.faces(), &map.nodes, 0.02, 0.5).unwrap()
+}
+
+/// At a known place in the flat, at time 0.
+fn placed() -> Location {
+    let mut location = Location::new(flat(), Config::new(Pose::default()));
+    location.place(ms(0), START, 0.03, 0.03);
+    location
+}
+
+fn scan(time_ms: u64, pose: Pose) -> Scan {
+    let walls = Walls::new(Map::flat().faces());
+    let beams = (-120..=120).filter_map(|degree: i32| {
+        let angle_rad = f64::from(degree).to_radians();
+        Some(Beam {
+            angle_rad,
+            distance_m: walls.cast(pose.at, pose.heading + angle_rad, 5.6)?,
+            delay_s: 0.0,
+        })
+    });
+    Scan {
+        time: ms(time_ms),
+        beams: beams.collect(),
+    }
+}
+
+fn at_rest(time_ms: u64) -> Speeds {
+    Speeds {
+        time: ms(time_ms),
+        left_m_s: 0.0,
+        right_m_s: 0.0,
+    }
+}
+
+fn error_m(estimate: Estimate) -> f64 {
+    estimate.pose.at.minus(START.at).length()
+}
+
+#[test]
+fn a_scan_waits_for_odometry_but_not_for_long() {
+    let mut location = placed();
+    assert_eq!(
+        (location.next_timeout(), location.update(ms(5))),
+        (None, None)
+    );
+    location.handle_scan(scan(100, START));
+    assert_eq!(location.next_timeout(), Some(ms(200)));
+    assert_eq!(location.update(ms(199)), None);
+    location.handle_speeds(at_rest(101));
+    assert_eq!(location.next_timeout(), Some(ms(100)));
+    assert!(error_m(location.update(ms(199)).unwrap()) < 0.02);
+    assert_eq!(location.counters().scans_without_odometry, 0);
+
+    location.handle_scan(scan(300, START));
+    assert!(location.update(ms(400)).is_some());
+    assert_eq!(location.counters().scans_without_odometry, 1);
+}
+
+#[test]
+fn measurements_may_arrive_in_any_order() {
+    let drive = |order: [usize; 6]| {
+        let mut location = placed();
+        for index in order {
+            match index {
+                0 => location.handle_scan(scan(100, START)),
+                1 => location.handle_scan(scan(200, START)),
+                _ => location.handle_speeds(at_rest([0, 90, 150, 250][index - 2])),
+            }
+        }
+        assert!(location.update(ms(300)).is_some());
+        location.update(ms(300)).unwrap()
+    };
+    let expected = drive([0, 1, 2, 3, 4, 5]);
+    assert_eq!(expected.time, ms(200));
+    assert_eq!(drive([5, 1, 4, 0, 3, 2]), expected);
+    assert_eq!(drive([1, 0, 5, 4, 3, 2]), expected);
+}
+
+#[test]
+fn late_and_surplus_scans_are_counted() {
+    let mut location = placed();
+    for time_ms in [100, 200, 300, 400, 500, 600] {
+        location.handle_scan(scan(time_ms, START));
+    }
+    assert_eq!(location.counters().scans_dropped, 2);
+    location.handle_speeds(at_rest(0));
+    location.handle_speeds(at_rest(700));
+    while location.next_timeout().is_some() {
+        location.update(ms(800));
+    }
+    assert_eq!(location.counters().scans, 4);
+    location.handle_scan(scan(350, START));
+    assert_eq!(location.update(ms(800)), None);
+    assert_eq!(location.counters().scans_late, 1);
+    location.handle_speeds(Speeds {
+        left_m_s: f64::NAN,
+        ..at_rest(800)
+    });
+    assert_eq!(location.counters().speeds_refused, 1);
+}
+
+#[test]
+fn a_scan_without_echoes_changes_nothing() {
+    let mut location = placed();
+    let before = location.estimate();
+    let mut blind = scan(100, START);
+    blind.beams.truncate(10);
+    location.handle_scan(blind);
+    location.handle_scan(Scan {
+        time: ms(110),
+        beams: Vec::new(),
+    });
+    assert_eq!(location.update(ms(500)), None);
+    assert_eq!(location.update(ms(500)), None);
+    assert_eq!(location.counters().scans_blind, 2);
+    assert_eq!(location.estimate(), before);
+}
+
+#[test]
+fn at_rest_the_estimate_stays_and_the_particles_keep_their_variety() {
+    let mut location = placed();
+    let mut run = |from_ms: u64, to_ms: u64, pose: Pose| {
+        for time_ms in (from_ms..to_ms).step_by(100) {
+            location.handle_speeds(at_rest(time_ms));
+            location.handle_speeds(at_rest(time_ms + 1));
+            location.handle_scan(scan(time_ms, pose));
+            location.update(ms(time_ms + 1));
+        }
+        location.clone()
+    };
+    let early = run(0, 2000, START);
+    let late = run(2000, 60_000, START);
+    let way_m = |a: Estimate, b: Estimate| a.pose.at.minus(b.pose.at).length();
+    let (first, last) = (early.estimate().unwrap(), late.estimate().unwrap());
+    assert!(
+        way_m(first, last) < 0.002 && error_m(last) < 0.01,
+        "{last:?}"
+    );
+    assert!(last.quality > 0.9 && last.time == ms(59_900), "{last:?}");
+    let spread_m = heaviest(late.particles()).unwrap().spread_m();
+    assert!(spread_m > 0.002, "{spread_m}");
+
+    // A robot that is carried away while its wheels stand still notices it.
+    let carried = Pose::new(5.5, -1.0, 2.0);
+    let found = run(60_000, 64_000, carried).estimate().unwrap();
+    assert!(found.pose.at.minus(carried.at).length() < 0.05, "{found:?}");
+}
+
+#[test]
+fn the_quality_is_low_until_the_pose_is_decided() {
+    let mut location = Location::new(flat(), Config::new(Pose::default()));
+    assert_eq!((location.estimate(), location.pose_at(ms(0))), (None, None));
+    location.handle_speeds(at_rest(0));
+    let mut qualities = Vec::new();
+    for time_ms in (0..3000).step_by(100) {
+        location.handle_speeds(at_rest(time_ms + 1));
+        location.handle_scan(scan(time_ms, START));
+        let estimate = location.update(ms(time_ms + 1)).unwrap();
+        assert_eq!(estimate.decided, estimate.quality >= 0.3, "{estimate:?}");
+        qualities.push(estimate.quality);
+    }
+    assert!(qualities[0] < 0.3 && qualities[1] < 0.3, "{qualities:?}");
+    assert!(qualities[29] > 0.9, "{qualities:?}");
+    assert!(error_m(location.estimate().unwrap()) < 0.02);
+}
+
+#[test]
+fn the_pose_is_extrapolated_by_odometry() {
+    let mut location = placed();
+    for time_ms in [0, 1000] {
+        location.handle_speeds(Speeds {
+            time: ms(time_ms),
+            left_m_s: 0.2,
+            right_m_s: 0.2,
+        });
+    }
+    let pose = location.pose_at(ms(500)).unwrap();
+    let expected = START.at.plus(Point::new(0.1, 0.0).turned(START.heading));
+    assert!(pose.at.minus(expected).length() < 1e-9, "{pose:?}");
+}
+
+#[test]
+fn the_covariance_covers_the_direction_that_the_walls_do_not_show() {
+    // A corridor without ends.
+    let wall = |y| amber_map::Segment {
+        from: Point::new(-20.0, y),
+        to: Point::new(20.0, y),
+    };
+    let map = LocationMap::from_walls(&[wall(0.0), wall(1.0)], &[Point::new(0.0, 0.5)], 0.02, 0.5);
+    let mut location = Location::new(map.unwrap(), Config::new(Pose::default()));
+    location.place(ms(0), Pose::new(0.0, 0.5, 0.0), 0.1, 0.03);
+    let walls = Walls::new(vec![wall(0.0), wall(1.0)]);
+    let beams = (-110..=110).filter_map(|degree: i32| {
+        let angle_rad = f64::from(degree).to_radians();
+        let distance_m = walls.cast(Point::new(0.0, 0.5), angle_rad, 5.0)?;
+        Some(Beam {
+            angle_rad,
+            distance_m,
+            delay_s: 0.0,
+        })
+    });
+    location.handle_scan(Scan {
+        time: ms(100),
+        beams: beams.collect(),
+    });
+    let estimate = location.update(ms(1000)).unwrap();
+    let sigma_m = |axis: usize| estimate.covariance[axis][axis].sqrt();
+    assert!(sigma_m(1) < 0.02 && sigma_m(0) > 0.05, "{estimate:?}");
+}
