@@ -73,7 +73,9 @@ impl Point {
         self.x * other.y - self.y * other.x
     }
 
-    pub(crate) fn dot(self, other: Self) -> f64 {
+    /// The scalar product of two vectors.
+    #[must_use]
+    pub fn dot(self, other: Self) -> f64 {
         self.x * other.x + self.y * other.y
     }
 }
@@ -87,8 +89,31 @@ impl Pose {
     }
 
     /// A position in the frame of this pose: x ahead, y to the left.
-    pub(crate) fn local(self, place: Point) -> Point {
+    #[must_use]
+    pub fn local(self, place: Point) -> Point {
         place.minus(self.at).turned(-self.heading)
+    }
+
+    /// The position of a point that is given in the frame of this pose. Inverts [`Pose::local`].
+    #[must_use]
+    pub fn global(self, local: Point) -> Point {
+        self.at.plus(local.turned(self.heading))
+    }
+
+    /// The pose after driving `way_m` ahead while turning by `turn` radians, along one arc.
+    #[must_use]
+    pub fn along_arc(self, way_m: f64, turn: f64) -> Self {
+        let half = turn / 2.0;
+        let chord_m = if half.abs() < 1e-9 {
+            way_m
+        } else {
+            way_m * half.sin() / half
+        };
+        let chord = Point::new(chord_m, 0.0).turned(self.heading + half);
+        Self {
+            at: self.at.plus(chord),
+            heading: self.heading + turn,
+        }
     }
 }
 
@@ -134,6 +159,23 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quarter_of_a_circle_ends_beside_its_start() {
+        let start = Pose::new(1.0, 2.0, 0.0);
+        let end = start.along_arc(PI / 2.0, PI / 2.0);
+        assert!(end.at.minus(Point::new(2.0, 3.0)).length() < 1e-9);
+        assert!((end.heading - PI / 2.0).abs() < 1e-9);
+        assert_eq!(start.along_arc(0.5, 0.0), Pose::new(1.5, 2.0, 0.0));
+    }
+
+    #[test]
+    fn local_and_global_positions_are_inverse() {
+        let pose = Pose::new(1.0, 2.0, PI / 2.0);
+        let local = pose.local(Point::new(1.0, 3.0));
+        assert!(local.minus(Point::new(1.0, 0.0)).length() < 1e-9, "ahead");
+        assert!(pose.global(local).minus(Point::new(1.0, 3.0)).length() < 1e-9);
+    }
 
     #[test]
     fn angles_wrap() {

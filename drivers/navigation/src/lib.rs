@@ -9,10 +9,16 @@
 //! - [`likelihood`]: how well a scan fits a pose.
 //! - [`location`]: where the robot is.
 //! - [`scenario`]: simulated drives for tests and measurements.
+//! - [`kinematics`], [`dead_reckoning`], [`full_scan`]: the wheels and the scanner of the robot.
+//! - [`collision`]: the collision monitor, which slows down and stops the wheels.
 
+pub mod collision;
+pub mod dead_reckoning;
 pub mod deskew;
 pub mod free;
+pub mod full_scan;
 pub mod grid;
+pub mod kinematics;
 pub mod likelihood;
 pub mod location;
 pub mod odometry;

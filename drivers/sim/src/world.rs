@@ -99,7 +99,7 @@ impl World {
         }
         let (speed, turn) = self.body_speed();
         if speed != 0.0 || turn != 0.0 {
-            let wanted = arc(self.pose, speed * dt_s, turn * dt_s);
+            let wanted = self.pose.along_arc(speed * dt_s, turn * dt_s);
             let next = self.slide(wanted);
             if next != wanted {
                 self.touch();
@@ -226,6 +226,20 @@ impl World {
         &self.walls
     }
 
+    /// Adds walls, such as the faces of a box that somebody puts on the floor.
+    ///
+    /// # Errors
+    /// The robot stands there; nothing has changed.
+    pub fn add_walls(&mut self, walls: &[Segment]) -> Result<(), StartError> {
+        let all = [self.walls.segments(), walls].concat();
+        let all = Walls::new(all);
+        if !all.is_free(OUTLINE, self.pose) {
+            return Err(StartError::OnWall);
+        }
+        self.walls = all;
+        Ok(())
+    }
+
     /// Blocks or releases a wheel.
     pub fn set_stuck(&mut self, wheel: Wheel, stuck: bool) {
         self.motors[wheel.index()].set_stuck(stuck);
@@ -342,22 +356,6 @@ fn is_inside(walls: &Walls, place: Point) -> bool {
         let angle = f64::from(ray) * 10f64.to_radians() + 0.01;
         walls.cast(place, angle, f64::INFINITY).is_some()
     })
-}
-
-/// The pose after driving and turning at the same time.
-fn arc(pose: Pose, way_m: f64, turn: f64) -> Pose {
-    let half = turn / 2.0;
-    let chord = if half.abs() < 1e-9 {
-        way_m
-    } else {
-        way_m * half.sin() / half
-    };
-    Pose {
-        at: pose
-            .at
-            .plus(Point::new(chord, 0.0).turned(pose.heading + half)),
-        heading: pose.heading + turn,
-    }
 }
 
 #[cfg(test)]

@@ -97,6 +97,25 @@ fn wheels_pressed_against_a_wall_stop_and_draw_current() {
 }
 
 #[test]
+fn a_box_on_the_floor_is_seen_and_stops_the_robot() {
+    let mut world = in_box(10.0);
+    let small: Vec<Segment> = box_of(0.3)
+        .into_iter()
+        .map(|wall| Segment {
+            from: wall.from.plus(Point::new(1.0, 0.0)),
+            to: wall.to.plus(Point::new(1.0, 0.0)),
+        })
+        .collect();
+    world.add_walls(&small).unwrap();
+    let ahead_m = world.beam(Duration::ZERO, 0.0, 9.0).unwrap();
+    assert!((ahead_m - 0.85).abs() < 1e-9, "{ahead_m}");
+    run(&mut world, 4.0, speeds(400.0, 400.0));
+    assert_eq!(world.contacts(), 1);
+    assert_eq!(world.add_walls(&box_of(1.0)), Err(StartError::OnWall));
+    assert_eq!(world.walls().segments().len(), 8);
+}
+
+#[test]
 fn a_robot_slides_along_a_wall() {
     let start = Pose::new(0.0, 0.0, -0.3);
     let mut world = World::new(box_of(4.0), start, 1).unwrap();

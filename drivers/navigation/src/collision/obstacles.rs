@@ -1,0 +1,263 @@
+//! The obstacles around the robot: the latest scan, and what earlier scans saw where the latest one
+//! cannot look. PURE.
+//!
+//! Points are in the odometry frame, so they stay in place while the robot moves. Each beam is
+//! placed where the robot was when that beam was measured.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use amber_map::{Point, Pose};
+
+use crate::dead_reckoning::DeadReckoning;
+use crate::full_scan::{Beam, Echo, FullScan};
+
+/// A beam counts only if one of its two neighbours on either side is as far: a single beam between
+/// two edges is no object.
+const NEIGHBOURS: usize = 2;
+/// Neighbouring beams on one object differ at most by this part of the distance...
+const SAME_OBJECT: f64 = 0.12;
+/// ...or by this.
+const SAME_OBJECT_M: f64 = 0.05;
+/// A beam that is too near to be measured counts as an object at this distance.
+const TOO_NEAR_M: f64 = 0.02;
+/// Points that the laser no longer sees are kept only this near to the robot.
+const MEMORY_RANGE_M: f64 = 1.5;
+/// Remembered points closer than this to each other count as one.
+const MEMORY_CELL_M: f64 = 0.02;
+/// The maximum number of remembered points: the outline of everything within
+/// [`MEMORY_RANGE_M`] has about 500 cells.
+const MAX_REMEMBERED: usize = 2_000;
+/// The maximum number of beams of a scan: the UTM-30LX has 1,081.
+const MAX_BEAMS: usize = 4_096;
+/// With no echo, an object is remembered only this long: dark walls give none, but neither does a
+/// free view.
+const NO_ECHO_MEMORY: Duration = Duration::from_secs(1);
+
+/// Points that the robot may touch.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Obstacles {
+    seen: Vec<Point>,
+    seen_at: Duration,
+    remembered: VecDeque<(Duration, Point)>,
+}
+
+impl Obstacles {
+    /// Replaces what the scan sees again, and keeps the rest for some time.
+    pub(super) fn handle_scan(
+        &mut self,
+        scan: &FullScan,
+        laser: Pose,
+        odometry: &DeadReckoning,
+        memory: Duration,
+    ) {
+        let beams = &scan.beams[..scan.beams.len().min(MAX_BEAMS)];
+        let now = scan.finished();
+        let robot = odometry.pose_at(now);
+        let eye = Pose {
+            at: robot.global(laser.at),
+            heading: robot.heading + laser.heading,
+        };
+        let old = std::mem::take(&mut self.seen).into_iter();
+        let old: Vec<(Duration, Point)> = old
+            .map(|point| (self.seen_at, point))
+            .chain(std::mem::take(&mut self.remembered))
+            .collect();
+        let mut cells = HashSet::new();
+        for (time, point) in old {
+            let age = now.saturating_sub(time);
+            let near = point.minus(robot.at).length() <= MEMORY_RANGE_M;
+            let keeps = match view(beams, eye.local(point)) {
+                View::Hidden => age <= memory,
+                View::NoEcho => age <= memory.min(NO_ECHO_MEMORY),
+                View::Seen => false,
+            };
+            let cell = |length_m: f64| (length_m / MEMORY_CELL_M).floor() as i64;
+            if near
+                && keeps
+                && self.remembered.len() < MAX_REMEMBERED
+                && cells.insert((cell(point.x), cell(point.y)))
+            {
+                self.remembered.push_back((time, point));
+            }
+        }
+        self.seen_at = now;
+        self.seen = beams
+            .iter()
+            .enumerate()
+            .filter_map(|(index, beam)| {
+                let distance_m = supported(beams, index)?;
+                let robot = odometry.pose_at(scan.time_of(index));
+                let angle = laser.heading + beam.angle_rad;
+                let way = Point::new(distance_m, 0.0).turned(angle);
+                Some(robot.global(laser.at.plus(way)))
+            })
+            .collect();
+    }
+
+    /// All points in the odometry frame.
+    pub(super) fn points(&self) -> impl Iterator<Item = Point> + '_ {
+        let remembered = self.remembered.iter().map(|(_, point)| *point);
+        self.seen.iter().copied().chain(remembered)
+    }
+}
+
+/// What a scan says about a position.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum View {
+    /// It measured in this direction.
+    Seen,
+    /// No echo came back from this direction.
+    NoEcho,
+    /// It cannot see this direction.
+    Hidden,
+}
+
+fn view(beams: &[Beam], point: Point) -> View {
+    let angle = point.y.atan2(point.x);
+    // The beams are sorted, in either direction.
+    let (Some(first), Some(last)) = (beams.first(), beams.last()) else {
+        return View::Hidden;
+    };
+    let (low, high) = (
+        first.angle_rad.min(last.angle_rad),
+        first.angle_rad.max(last.angle_rad),
+    );
+    if angle < low || angle > high {
+        return View::Hidden;
+    }
+    let part = (angle - first.angle_rad) / (last.angle_rad - first.angle_rad);
+    let index = (part * (beams.len() - 1) as f64).round() as usize;
+    match beams.get(index).map(|beam| beam.echo) {
+        Some(Echo::At(_)) => View::Seen,
+        Some(Echo::Nothing) => View::NoEcho,
+        Some(Echo::TooNear | Echo::Invalid) | None => View::Hidden,
+    }
+}
+
+/// The distance of a beam if a neighbouring beam sees the same object.
+fn supported(beams: &[Beam], index: usize) -> Option<f64> {
+    let distance = |beam: &Beam| match beam.echo {
+        Echo::At(distance_m) => distance_m.is_finite().then_some(distance_m),
+        Echo::TooNear => Some(TOO_NEAR_M),
+        Echo::Nothing | Echo::Invalid => None,
+    };
+    let distance_m = distance(&beams[index])?;
+    let tolerance_m = SAME_OBJECT_M.max(SAME_OBJECT * distance_m);
+    let first = index.saturating_sub(NEIGHBOURS);
+    let last = (index + NEIGHBOURS).min(beams.len() - 1);
+    (first..=last)
+        .filter(|other| *other != index)
+        .filter_map(|other| distance(&beams[other]))
+        .any(|other_m| (other_m - distance_m).abs() <= tolerance_m)
+        .then_some(distance_m)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kinematics::{SkidSteer, Wheels};
+
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// A scan of 240 degrees with these echoes ahead and nothing elsewhere.
+    fn scan(taken: Duration, ahead: &[Echo]) -> FullScan {
+        let count = 241;
+        let first = (count - ahead.len()) / 2;
+        let echo = |index: usize| {
+            let inside = index.checked_sub(first).and_then(|index| ahead.get(index));
+            inside.copied().unwrap_or(Echo::Nothing)
+        };
+        let beams = (0..count).map(|index| Beam {
+            angle_rad: (index as f64 - 120.0).to_radians(),
+            echo: echo(index),
+        });
+        FullScan {
+            taken,
+            beam_time: Duration::ZERO,
+            beams: beams.collect(),
+        }
+    }
+
+    fn handle(obstacles: &mut Obstacles, odometry: &DeadReckoning, scan: &FullScan) {
+        obstacles.handle_scan(scan, Pose::default(), odometry, ms(3000));
+    }
+
+    #[test]
+    fn a_single_beam_is_no_object() {
+        let odometry = DeadReckoning::new(SkidSteer::default());
+        let mut obstacles = Obstacles::default();
+        for (echoes, points) in [
+            (vec![Echo::At(1.0)], 0),
+            (vec![Echo::At(1.0), Echo::At(1.05)], 2),
+            (vec![Echo::At(1.0), Echo::At(2.0)], 0),
+            (vec![Echo::At(1.0), Echo::Invalid, Echo::At(1.0)], 2),
+            (vec![Echo::TooNear, Echo::TooNear], 2),
+            (vec![Echo::At(f64::NAN); 3], 0),
+        ] {
+            let mut fresh = obstacles.clone();
+            handle(&mut fresh, &odometry, &scan(ms(0), &echoes));
+            assert_eq!(fresh.points().count(), points, "{echoes:?}");
+        }
+        handle(&mut obstacles, &odometry, &FullScan::default());
+        assert_eq!(obstacles.points().count(), 0);
+    }
+
+    #[test]
+    fn an_object_behind_is_remembered_and_then_forgotten() {
+        let mut odometry = DeadReckoning::new(SkidSteer::default());
+        let mut obstacles = Obstacles::default();
+        odometry.handle_wheels(ms(0), Wheels::STOP);
+        handle(&mut obstacles, &odometry, &scan(ms(0), &[Echo::At(0.6); 5]));
+        // Half a turn to the left within 1.5 s.
+        let spin = Wheels::sides(-0.44, 0.44);
+        for step in 1..=30 {
+            odometry.handle_wheels(ms(50 * step), spin);
+        }
+        handle(&mut obstacles, &odometry, &scan(ms(1500), &[]));
+        let robot = odometry.pose_at(ms(1500));
+        let behind: Vec<_> = obstacles.points().map(|point| robot.local(point)).collect();
+        assert!(!behind.is_empty());
+        assert!(behind.iter().all(|point| point.x < -0.5), "{behind:?}");
+        handle(&mut obstacles, &odometry, &scan(ms(2900), &[]));
+        assert!(obstacles.points().count() > 0);
+        handle(&mut obstacles, &odometry, &scan(ms(3100), &[]));
+        assert_eq!(obstacles.points().count(), 0);
+    }
+
+    #[test]
+    fn an_object_that_goes_away_is_forgotten_at_once_if_the_laser_sees_past_it() {
+        let odometry = DeadReckoning::new(SkidSteer::default());
+        for (after, kept_ms) in [
+            (Echo::At(3.0), 0),
+            (Echo::Nothing, 1000),
+            (Echo::Invalid, 3000),
+        ] {
+            let mut obstacles = Obstacles::default();
+            handle(&mut obstacles, &odometry, &scan(ms(0), &[Echo::At(0.6); 5]));
+            let near = |obstacles: &Obstacles| {
+                obstacles.points().filter(|point| point.x < 1.0).count() > 0
+            };
+            for time in (100..4000).step_by(100) {
+                handle(&mut obstacles, &odometry, &scan(ms(time), &[after; 5]));
+                assert_eq!(near(&obstacles), time <= kept_ms, "{after:?} {time}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut odometry = DeadReckoning::new(SkidSteer::default());
+        let mut obstacles = Obstacles::default();
+        let mut random = fastrand::Rng::with_seed(1);
+        for time in 0..100 {
+            odometry.handle_wheels(ms(time * 30), Wheels::sides(-0.4, 0.4));
+            let echoes: Vec<_> = (0..241).map(|_| Echo::At(0.3 + random.f64())).collect();
+            handle(&mut obstacles, &odometry, &scan(ms(time * 30), &echoes));
+            assert!(obstacles.remembered.len() <= MAX_REMEMBERED);
+        }
+    }
+}

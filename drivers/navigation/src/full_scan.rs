@@ -1,0 +1,64 @@
+//! A laser scan in the plane frame. PURE.
+//!
+//! The messages of the scanner have degrees to the right and millimetres with error codes below
+//! 20. This type has radians to the left, metres, and a name for each kind of reading.
+
+use std::time::Duration;
+
+/// One turn of the laser.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FullScan {
+    /// When the first of the beams was measured.
+    pub taken: Duration,
+    /// The time between two beams; zero if all were measured at once.
+    pub beam_time: Duration,
+    /// The beams in the order of measurement.
+    pub beams: Vec<Beam>,
+}
+
+/// One direction of a scan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beam {
+    /// The direction from the scanner, counter-clockwise from ahead.
+    pub angle_rad: f64,
+    /// The result.
+    pub echo: Echo,
+}
+
+/// The result of a beam.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Echo {
+    /// An object at this distance in metres.
+    At(f64),
+    /// No object within range.
+    Nothing,
+    /// An object that is too near to be measured.
+    TooNear,
+    /// An error: the beam says nothing.
+    Invalid,
+}
+
+impl FullScan {
+    /// When a beam was measured.
+    #[must_use]
+    pub fn time_of(&self, index: usize) -> Duration {
+        self.taken + self.beam_time * u32::try_from(index).unwrap_or(u32::MAX)
+    }
+
+    /// The time of the last beam.
+    #[must_use]
+    pub fn finished(&self) -> Duration {
+        self.time_of(self.beams.len().saturating_sub(1))
+    }
+}
+
+impl Beam {
+    /// The distance in metres, if there is one.
+    #[must_use]
+    pub fn distance_m(&self) -> Option<f64> {
+        match self.echo {
+            Echo::At(distance_m) => Some(distance_m),
+            Echo::Nothing | Echo::TooNear | Echo::Invalid => None,
+        }
+    }
+}
