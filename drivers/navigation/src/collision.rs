@@ -92,7 +92,8 @@ pub struct Config {
     pub scan_timeout: Duration,
     /// From this age on, a command no longer counts.
     pub command_timeout: Duration,
-    /// Obstacles that the laser no longer sees are remembered for this long.
+    /// Obstacles that the laser no longer sees are remembered for this long. With 3 s a robot that
+    /// turns and backs up at random touched walls behind it.
     pub memory: Duration,
     /// The detection of a stuck or bumped robot.
     pub watch: WatchConfig,
@@ -121,7 +122,7 @@ impl Config {
             scan_fresh: Duration::from_millis(300),
             scan_timeout: Duration::from_millis(600),
             command_timeout: Duration::from_millis(500),
-            memory: Duration::from_secs(3),
+            memory: Duration::from_secs(10),
             watch: WatchConfig::default(),
         }
     }
@@ -209,7 +210,7 @@ pub struct Counters {
 #[derive(Clone, Debug)]
 pub struct Monitor {
     config: Config,
-    odometry: DeadReckoning,
+    dead_reckoning: DeadReckoning,
     obstacles: Obstacles,
     scanned: Option<Duration>,
     command: Option<(Duration, Wheels)>,
@@ -224,7 +225,7 @@ impl Monitor {
     pub fn new(config: Config) -> Self {
         Self {
             config,
-            odometry: DeadReckoning::new(config.drive),
+            dead_reckoning: DeadReckoning::new(config.drive),
             obstacles: Obstacles::default(),
             scanned: None,
             command: None,
@@ -249,15 +250,15 @@ impl Monitor {
         }
         let Config { laser, memory, .. } = self.config;
         self.obstacles
-            .handle_scan(scan, laser, &self.odometry, memory);
-        self.watch.handle_scan(scan, &self.odometry);
+            .handle_scan(scan, laser, &self.dead_reckoning, memory);
+        self.watch.handle_scan(scan, &self.dead_reckoning);
         self.scanned = Some(scan.finished());
     }
 
     /// The speeds of the wheels were measured.
     pub fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
-        self.odometry.handle_wheels(time, wheels);
-        self.watch.handle_motion(time, self.odometry.twist());
+        self.dead_reckoning.handle_wheels(time, wheels);
+        self.watch.handle_motion(time, self.dead_reckoning.twist());
     }
 
     /// The gyroscope and the accelerometer were read.
@@ -278,8 +279,8 @@ impl Monitor {
     /// The speeds for the wheels now.
     pub fn step(&mut self, now: Duration) -> Decision {
         let silent = |updated: Duration| now.saturating_sub(updated) > WHEELS_TIMEOUT;
-        if self.odometry.updated().is_none_or(silent) {
-            self.odometry.handle_wheels(now, self.sent);
+        if self.dead_reckoning.updated().is_none_or(silent) {
+            self.dead_reckoning.handle_wheels(now, self.sent);
         }
         let decision = self.decide(now);
         self.sent = decision.wheels;
@@ -290,14 +291,20 @@ impl Monitor {
 
     /// The dead reckoning of the robot.
     #[must_use]
-    pub fn odometry(&self) -> &DeadReckoning {
-        &self.odometry
+    pub fn dead_reckoning(&self) -> &DeadReckoning {
+        &self.dead_reckoning
     }
 
-    /// The obstacles in the frame of the robot: x ahead, y to the left.
-    pub fn obstacles(&self, now: Duration) -> impl Iterator<Item = Point> + '_ {
-        let robot = self.odometry.pose_at(now);
-        self.obstacles.points().map(move |point| robot.local(point))
+    /// The obstacles of the latest scan in the frame of the robot: x ahead, y to the left.
+    pub fn seen(&self, now: Duration) -> impl Iterator<Item = Point> + '_ {
+        let robot = self.dead_reckoning.pose_at(now);
+        self.obstacles.seen().map(move |point| robot.local(point))
+    }
+
+    /// Forgets all obstacles and waits for a new scan: the robot was carried away.
+    pub fn forget(&mut self) {
+        self.obstacles.clear();
+        self.scanned = None;
     }
 
     /// When the last valid scan was measured.
@@ -340,7 +347,7 @@ impl Monitor {
                 Trouble::Bump => Reason::Bump,
             });
         }
-        let robot = self.odometry.pose_at(now);
+        let robot = self.dead_reckoning.pose_at(now);
         let reach_m = self.reach_m(speed_m_s);
         let near: Vec<Point> = self
             .obstacles
@@ -377,7 +384,7 @@ impl Monitor {
         let moving_m_s = self
             .config
             .drive
-            .wheels(self.odometry.twist())
+            .wheels(self.dead_reckoning.twist())
             .fastest_m_s()
             .max(speed_m_s);
         let stopping_m =
@@ -479,7 +486,7 @@ impl Monitor {
 
     /// Whether the robot is so fast that it must brake hard now.
     fn has_momentum(&self, near: &[Point], command: Wheels) -> bool {
-        let moving = self.odometry.twist();
+        let moving = self.dead_reckoning.twist();
         let wheels = self.config.drive.wheels(moving);
         let speed_m_s = wheels.fastest_m_s();
         let mut pairs = wheels.all_m_s().into_iter().zip(command.all_m_s());

@@ -21,6 +21,10 @@ const SAME_OBJECT: f64 = 0.12;
 const SAME_OBJECT_M: f64 = 0.05;
 /// A beam that is too near to be measured counts as an object at this distance.
 const TOO_NEAR_M: f64 = 0.02;
+/// A gap without echoes that is narrower than this counts as closed: the robot is wider.
+const MAX_GAP_M: f64 = 0.3;
+/// The distance of the points that close a gap.
+const FILL_STEP_M: f64 = 0.02;
 /// Points that the laser no longer sees are kept only this near to the robot.
 const MEMORY_RANGE_M: f64 = 1.5;
 /// Remembered points closer than this to each other count as one.
@@ -82,17 +86,25 @@ impl Obstacles {
             }
         }
         self.seen_at = now;
-        self.seen = beams
-            .iter()
-            .enumerate()
-            .filter_map(|(index, beam)| {
-                let distance_m = supported(beams, index)?;
-                let robot = odometry.pose_at(scan.time_of(index));
-                let angle = laser.heading + beam.angle_rad;
-                let way = Point::new(distance_m, 0.0).turned(angle);
-                Some(robot.global(laser.at.plus(way)))
-            })
-            .collect();
+        let seen = beams.iter().enumerate().filter_map(|(index, beam)| {
+            let distance_m = supported(beams, index)?;
+            let robot = odometry.pose_at(scan.time_of(index));
+            let angle = laser.heading + beam.angle_rad;
+            let way = Point::new(distance_m, 0.0).turned(angle);
+            Some((index, robot.global(laser.at.plus(way))))
+        });
+        self.seen = filled(seen, beams);
+    }
+
+    /// The points of the latest scan in the odometry frame.
+    pub(super) fn seen(&self) -> impl Iterator<Item = Point> + '_ {
+        self.seen.iter().copied()
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.seen.clear();
+        self.remembered.clear();
     }
 
     /// All points in the odometry frame.
@@ -100,6 +112,30 @@ impl Obstacles {
         let remembered = self.remembered.iter().map(|(_, point)| *point);
         self.seen.iter().copied().chain(remembered)
     }
+}
+
+/// The points, and more between two of them where no beam in between has an echo and the robot
+/// would not fit through: such a place is dark or shiny rather than free.
+fn filled(points: impl Iterator<Item = (usize, Point)>, beams: &[Beam]) -> Vec<Point> {
+    let mut all = Vec::new();
+    let mut last: Option<(usize, Point)> = None;
+    for (index, point) in points {
+        if let Some((before, from)) = last {
+            let way = point.minus(from);
+            let blind = beams[before + 1..index]
+                .iter()
+                .all(|beam| beam.distance_m().is_none());
+            let steps = (way.length() / FILL_STEP_M).ceil();
+            if blind && index > before + 1 && steps > 1.0 && way.length() < MAX_GAP_M {
+                all.extend(
+                    (1..steps as u32).map(|step| from.plus(way.times(f64::from(step) / steps))),
+                );
+            }
+        }
+        all.push(point);
+        last = Some((index, point));
+    }
+    all
 }
 
 /// What a scan says about a position.
@@ -194,7 +230,8 @@ mod tests {
             (vec![Echo::At(1.0)], 0),
             (vec![Echo::At(1.0), Echo::At(1.05)], 2),
             (vec![Echo::At(1.0), Echo::At(2.0)], 0),
-            (vec![Echo::At(1.0), Echo::Invalid, Echo::At(1.0)], 2),
+            // And the gap is closed.
+            (vec![Echo::At(1.0), Echo::Invalid, Echo::At(1.0)], 3),
             (vec![Echo::TooNear, Echo::TooNear], 2),
             (vec![Echo::At(f64::NAN); 3], 0),
         ] {
@@ -244,6 +281,27 @@ mod tests {
             for time in (100..4000).step_by(100) {
                 handle(&mut obstacles, &odometry, &scan(ms(time), &[after; 5]));
                 assert_eq!(near(&obstacles), time <= kept_ms, "{after:?} {time}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_narrow_gap_without_echoes_is_closed() {
+        let odometry = DeadReckoning::new(SkidSteer::default());
+        for (inside, is_closed) in [
+            (Echo::Nothing, true),
+            (Echo::Invalid, true),
+            (Echo::At(3.0), false),
+        ] {
+            for (beams, fits) in [(10, false), (20, true)] {
+                let mut echoes = vec![Echo::At(1.0); 3];
+                echoes.extend(vec![inside; beams]);
+                echoes.extend([Echo::At(1.0); 3]);
+                let mut obstacles = Obstacles::default();
+                handle(&mut obstacles, &odometry, &scan(ms(0), &echoes));
+                let middle = |point: Point| point.y.abs() < 0.03 && point.x < 1.1;
+                let closed = obstacles.points().any(middle);
+                assert_eq!(closed, is_closed && !fits, "{inside:?} {beams}");
             }
         }
     }

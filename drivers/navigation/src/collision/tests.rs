@@ -170,6 +170,18 @@ fn a_fast_robot_brakes_before_it_follows_a_command_that_would_be_free() {
 }
 
 #[test]
+fn a_robot_that_was_carried_away_waits_for_a_new_scan() {
+    let mut monitor = monitor(wall_ahead(0.25));
+    assert_eq!(decide(&mut monitor, 0.1, 0.1).reason, Reason::Blocked);
+    assert!(monitor.seen(ms(1000)).count() > 100);
+    monitor.forget();
+    assert_eq!(monitor.seen(ms(1000)).count(), 0);
+    assert_eq!(decide(&mut monitor, 0.1, 0.1).reason, Reason::NoScan);
+    monitor.handle_scan(&scan_of(ms(1050), |_| None));
+    assert_eq!(decide(&mut monitor, 0.1, 0.1).reason, Reason::Free);
+}
+
+#[test]
 fn useless_late_and_invalid_input_is_counted() {
     let mut monitor = monitor(wall_ahead(1.0));
     let mut covered = scan_of(ms(1100), |_| None);

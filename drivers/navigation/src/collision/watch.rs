@@ -14,6 +14,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use amber_map::{Point, Pose};
+
 use crate::dead_reckoning::DeadReckoning;
 use crate::full_scan::{Beam, FullScan};
 use crate::kinematics::Twist;
@@ -24,15 +26,18 @@ const BLOCKED_PART: f64 = 0.3;
 const MIN_FORWARD_M_S: f64 = 0.04;
 const MIN_TURN_RAD_S: f64 = 0.2;
 /// The wheels must have moved this far before the laser can contradict them.
-const MIN_WAY_M: f64 = 0.08;
-/// The laser has seen motion if a distance changed by this part of the way.
-const SEEN_PART: f64 = 0.5;
-/// Beams up to this angle from ahead or behind see a motion ahead.
-const ALONG_RAD: f64 = 0.7;
-/// The laser needs this many beams along the motion.
-const MIN_BEAMS: usize = 20;
+const MIN_WAY_M: f64 = 0.1;
+/// Distances that differ by less are equal: three standard deviations of the noise.
+const EQUAL_M: f64 = 0.03;
+/// The robot stands still if this share of the beams is as before...
+const SAME_SHARE: f64 = 0.7;
+/// ...and only this share is as it should be after the motion. Along a corridor both fit, so the
+/// laser says nothing there.
+const MOVED_SHARE: f64 = 0.5;
 /// The beams of a scan that are compared: every eighth.
 const EVERY: usize = 8;
+/// At least this many of them must have a distance.
+const MIN_BEAMS: usize = 10;
 /// The maximum number of remembered scans: 40 per second for the window.
 const MAX_SCANS: usize = 80;
 
@@ -94,7 +99,7 @@ pub struct Watch {
     imu: Option<Imu>,
     blocked_since: Option<Duration>,
     slips_since: Option<Duration>,
-    scans: VecDeque<(Duration, amber_map::Pose, Vec<Beam>)>,
+    scans: VecDeque<(Duration, Pose, Vec<Beam>)>,
     trouble: Option<(Duration, Trouble, Twist)>,
     sent: Twist,
 }
@@ -213,15 +218,36 @@ fn lasts(since: &mut Option<Duration>, holds: bool, now: Duration, length: Durat
     is_over
 }
 
-/// Whether beams along the motion have not changed although the wheels have rolled this far.
+/// Whether a scan looks as if the robot stood still, and not as if it had moved this far ahead.
 fn is_same_view(old: &[Beam], new: &[Beam], way_m: f64) -> bool {
-    let changes: Vec<bool> = old
-        .iter()
-        .zip(new)
-        .filter(|(a, b)| a.angle_rad == b.angle_rad && a.angle_rad.cos().abs() > ALONG_RAD.cos())
-        .filter_map(|(a, b)| Some((a.distance_m()? - b.distance_m()?).abs()))
-        .map(|change_m| change_m > SEEN_PART * way_m.abs())
-        .collect();
-    let moved = changes.iter().filter(|moved| **moved).count();
-    changes.len() * EVERY >= MIN_BEAMS && moved * 4 < changes.len()
+    let (Some(first), Some(last)) = (old.first(), old.last()) else {
+        return false;
+    };
+    let spread_rad = last.angle_rad - first.angle_rad;
+    let old_at = |angle_rad: f64| {
+        let place = (angle_rad - first.angle_rad) / spread_rad * (old.len() - 1) as f64;
+        let inside = place >= 0.0 && place <= (old.len() - 1) as f64;
+        inside
+            .then(|| old[place.round() as usize].distance_m())
+            .flatten()
+    };
+    let (mut beams, mut same, mut moved) = (0, 0, 0);
+    for beam in new {
+        let Some(distance_m) = beam.distance_m() else {
+            continue;
+        };
+        let Some(before_m) = old_at(beam.angle_rad) else {
+            continue;
+        };
+        beams += 1;
+        same += usize::from((before_m - distance_m).abs() < EQUAL_M);
+        // The same point as seen from where the robot should have been before.
+        let end = Point::new(distance_m, 0.0).turned(beam.angle_rad);
+        let seen = end.plus(Point::new(way_m, 0.0));
+        let fits = old_at(seen.y.atan2(seen.x))
+            .is_none_or(|before_m| (before_m - seen.length()).abs() < EQUAL_M);
+        moved += usize::from(fits);
+    }
+    let share = |count: usize| count as f64 / beams as f64;
+    beams >= MIN_BEAMS && share(same) > SAME_SHARE && share(moved) < MOVED_SHARE
 }

@@ -1,0 +1,618 @@
+//! Drives from target to target: the logic of the driver DriveToPoint. PURE.
+//!
+//! ```text
+//!            set_targets             a pose
+//!   Idle ---------------> Waiting -----------> Driving (turn, follow) --> next target or Idle
+//!    ^                       ^  pose lost,      |  ^   blocked, or
+//!    | no targets left       +---- jumped ------+  |   no progress
+//!    | or the client left                       v  |
+//!    +------------------------------------- Recovering: plan around, back up, wait
+//! ```
+//!
+//! Each target is *visited* when the robot is within its radius, or *skipped* when there is no path
+//! or the robot does not get there. The targets belong to the client that set them; when it leaves,
+//! the robot stops.
+//!
+//! Call the `handle_*` functions when data arrives, [`DriveToPoint::step`] at least 20 times per
+//! second, and then [`DriveToPoint::poll_event`] until it returns `None`. All wheel speeds pass the
+//! collision monitor.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use amber_map::{Point, Pose, Segment};
+
+use crate::collision::{self, Decision, Imu, Monitor, Reason};
+use crate::full_scan::FullScan;
+use crate::grid::GridError;
+use crate::kinematics::{Twist, Wheels};
+use crate::path::Path;
+use crate::planner::{self, NoPath, Planner};
+use crate::pose_tracker::{self, PoseReading, PoseTracker, Tracked};
+use crate::pursuit::{self, Follower};
+
+/// More targets do not fit into a message of 32,767 bytes.
+pub const MAX_TARGETS: usize = 1_365;
+/// A point this far from the walls of the map is an obstacle that is not on the map.
+const NOT_ON_MAP_M: f64 = 0.15;
+/// Obstacles that are not on the map are remembered for this long...
+const OBSTACLE_MEMORY: Duration = Duration::from_secs(20);
+/// ...one per square of this size...
+const OBSTACLE_CELL_M: f64 = 0.05;
+/// ...and at most so many: the edge of a room of 5 m x 5 m.
+const MAX_OBSTACLES: usize = 400;
+/// Obstacles farther away are not used: the pose error turns them into phantoms.
+const OBSTACLE_RANGE_M: f64 = 1.5;
+/// An obstacle counts when so many scans have seen it.
+const OBSTACLE_SCANS: u32 = 4;
+/// The path is planned again if an obstacle is this near to it...
+const PATH_MARGIN_M: f64 = 0.18;
+/// ...within this way ahead.
+const PATH_AHEAD_M: f64 = 1.2;
+/// The path is planned again at most this often.
+const REPLAN_PERIOD: Duration = Duration::from_secs(1);
+/// The path is planned again if the robot is this far from it.
+const OFF_PATH_M: f64 = 0.3;
+/// Driven beyond this, earlier failures are forgotten.
+const GOOD_WAY_M: f64 = 0.5;
+
+/// The configuration of a [`DriveToPoint`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// The last filter before the wheels.
+    pub collision: collision::Config,
+    /// The path through the map.
+    pub planner: planner::Config,
+    /// The motion along the path.
+    pub pursuit: pursuit::Config,
+    /// The use of poses.
+    pub pose: pose_tracker::Config,
+    /// The robot must get on by [`Config::progress_m`] within this time.
+    pub progress_time: Duration,
+    /// See [`Config::progress_time`], in metres.
+    pub progress_m: f64,
+    /// How long an obstacle may stop the robot before it looks for another way.
+    pub blocked_time: Duration,
+    /// How far the robot backs up, in metres.
+    pub back_up_m: f64,
+    /// How fast it backs up, in m/s.
+    pub back_up_m_s: f64,
+    /// How long the robot waits for an obstacle to go away.
+    pub wait_time: Duration,
+    /// The speed past a target when another one follows, in m/s.
+    pub passing_m_s: f64,
+    /// Whether the robot stops when any client leaves, as the original does. By default only when
+    /// the client leaves that set the targets.
+    pub any_client_stops: bool,
+}
+
+impl Config {
+    /// The defaults of a Capo robot with its scanner at this pose.
+    #[must_use]
+    pub fn new(laser: Pose) -> Self {
+        Self {
+            collision: collision::Config {
+                // The follower slows down near the walls of the map.
+                limit_zone_m: 0.0,
+                stop_ahead_m: 0.06,
+                ..collision::Config::new(laser)
+            },
+            planner: planner::Config::default(),
+            pursuit: pursuit::Config::default(),
+            pose: pose_tracker::Config::default(),
+            progress_time: Duration::from_secs(8),
+            progress_m: 0.2,
+            blocked_time: Duration::from_millis(1500),
+            back_up_m: 0.2,
+            back_up_m_s: 0.1,
+            wait_time: Duration::from_secs(2),
+            passing_m_s: 0.25,
+            any_client_stops: false,
+        }
+    }
+}
+
+/// A client of the mediator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientId(pub i32);
+
+/// A place to visit, in the plane frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Target {
+    /// Its centre.
+    pub at: Point,
+    /// The robot has visited it when its centre is this near, in metres.
+    pub radius_m: f64,
+}
+
+/// What the robot does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There are no targets.
+    Idle,
+    /// No pose has arrived yet.
+    NoPose,
+    /// The pose has jumped: the robot waits until it is sure again.
+    PoseJumped,
+    /// The last pose is old.
+    PoseLost,
+    /// The robot turns on the spot.
+    Turning,
+    /// It follows its path.
+    Following,
+    /// An obstacle or a missing scan stops it.
+    Blocked,
+    /// It backs up.
+    BackingUp,
+    /// It waits for an obstacle to go away.
+    Waiting,
+}
+
+/// Why a target was skipped.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum Skipped {
+    /// There is no path.
+    #[error("{0}")]
+    Unreachable(#[from] NoPath),
+    /// The robot did not get there.
+    #[error("the robot made no progress after {0} attempts")]
+    NoProgress(u32),
+    /// Its coordinates or its radius are invalid.
+    #[error(
+        "the target is not a place: coordinates and radius must be numbers, the radius positive"
+    )]
+    Invalid,
+}
+
+/// What has happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// A target was visited.
+    Visited(Target),
+    /// A target was skipped.
+    Skipped(Target, Skipped),
+    /// No targets are left.
+    Finished,
+    /// The client that had set the targets has left.
+    ClientLeft(ClientId),
+    /// The state has changed.
+    State(State),
+}
+
+/// Drives from target to target.
+#[derive(Clone, Debug)]
+pub struct DriveToPoint {
+    config: Config,
+    planner: Option<Planner>,
+    monitor: Monitor,
+    tracker: PoseTracker,
+    owner: Option<ClientId>,
+    next: VecDeque<Target>,
+    visited: Vec<Target>,
+    skipped: Vec<(Target, Skipped)>,
+    events: VecDeque<Event>,
+    state: State,
+    follower: Option<Follower>,
+    obstacles: Vec<Obstacle>,
+    planned: Duration,
+    obstacles_ahead: bool,
+    attempts: u32,
+    recovery: Option<Recovery>,
+    /// When the robot last got on, and how far it was along its path.
+    progress: (Duration, f64),
+    blocked_since: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Obstacle {
+    at: Point,
+    seen: Duration,
+    scans: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Recovery {
+    BackUp { from: Point, until: Duration },
+    Wait { until: Duration },
+}
+
+impl DriveToPoint {
+    /// Creates a driver without targets. Without walls it drives straight to its targets.
+    ///
+    /// # Errors
+    /// The map is too large.
+    pub fn new(config: Config, walls: &[Segment]) -> Result<Self, GridError> {
+        let planner = if walls.is_empty() {
+            None
+        } else {
+            Some(Planner::new(config.planner, walls)?)
+        };
+        Ok(Self {
+            config,
+            planner,
+            monitor: Monitor::new(config.collision),
+            tracker: PoseTracker::new(config.pose),
+            owner: None,
+            next: VecDeque::new(),
+            visited: Vec::new(),
+            skipped: Vec::new(),
+            events: VecDeque::new(),
+            state: State::Idle,
+            follower: None,
+            obstacles: Vec::new(),
+            planned: Duration::ZERO,
+            obstacles_ahead: false,
+            attempts: 0,
+            recovery: None,
+            progress: (Duration::ZERO, 0.0),
+            blocked_since: None,
+        })
+    }
+
+    /// A client replaces all targets and starts at once. No targets stop the robot.
+    pub fn set_targets(&mut self, now: Duration, client: ClientId, targets: &[Target]) {
+        self.next.clear();
+        self.visited.clear();
+        self.skipped.clear();
+        self.owner = (!targets.is_empty()).then_some(client);
+        for target in targets.iter().take(MAX_TARGETS) {
+            let numbers = [target.at.x, target.at.y, target.radius_m];
+            if numbers.into_iter().all(f64::is_finite) && target.radius_m > 0.0 {
+                self.next.push_back(*target);
+            } else {
+                self.skip(*target, Skipped::Invalid);
+            }
+        }
+        self.begin_target(now);
+    }
+
+    /// A client has left. The targets end with the client that set them.
+    pub fn handle_client_left(&mut self, now: Duration, client: ClientId) {
+        if self.owner == Some(client) || (self.config.any_client_stops && self.owner.is_some()) {
+            self.owner = None;
+            self.next.clear();
+            self.events.push_back(Event::ClientLeft(client));
+            self.begin_target(now);
+        }
+    }
+
+    /// A pose has arrived.
+    pub fn handle_pose(&mut self, reading: PoseReading) {
+        self.tracker
+            .handle_pose(reading, self.monitor.dead_reckoning());
+    }
+
+    /// The speeds of the wheels were measured.
+    pub fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
+        self.monitor.handle_wheels(time, wheels);
+    }
+
+    /// The inertial sensors were read.
+    pub fn handle_imu(&mut self, time: Duration, imu: Imu) {
+        self.monitor.handle_imu(time, imu);
+    }
+
+    /// A scan has arrived.
+    pub fn handle_scan(&mut self, scan: &FullScan) {
+        self.monitor.handle_scan(scan);
+        let now = scan.finished();
+        if let Tracked::At(pose) = self.tracker.pose(now, self.monitor.dead_reckoning()) {
+            self.remember_obstacles(now, pose);
+        }
+    }
+
+    /// The speeds for the wheels now.
+    pub fn step(&mut self, now: Duration) -> Decision {
+        let pose = self.tracker.pose(now, self.monitor.dead_reckoning());
+        let (state, twist) = match pose {
+            _ if self.next.is_empty() => (State::Idle, Twist::STOP),
+            Tracked::At(pose) => self.drive(now, pose),
+            Tracked::Unknown => (State::NoPose, Twist::STOP),
+            Tracked::Jumped => (State::PoseJumped, Twist::STOP),
+            Tracked::Lost => (State::PoseLost, Twist::STOP),
+        };
+        if !matches!(pose, Tracked::At(_)) {
+            // The old path no longer fits.
+            self.follower = None;
+            self.recovery = None;
+        }
+        if pose == Tracked::Jumped && self.state != State::PoseJumped {
+            // What was around the robot is somewhere else.
+            self.obstacles.clear();
+            self.monitor.forget();
+        }
+        let wheels = self.config.collision.drive.wheels(twist);
+        self.monitor.handle_command(now, wheels);
+        let decision = self.monitor.step(now);
+        let wants_to_move = twist != Twist::STOP;
+        let is_blocked = wants_to_move && decision.wheels == Wheels::STOP;
+        if !is_blocked {
+            self.blocked_since = None;
+        } else if decision.reason != Reason::Momentum {
+            self.blocked_since.get_or_insert(now);
+        }
+        self.set_state(if is_blocked { State::Blocked } else { state });
+        decision
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// The targets that are not visited yet, in order.
+    pub fn next_targets(&self) -> impl Iterator<Item = Target> + '_ {
+        self.next.iter().copied()
+    }
+
+    /// The visited targets in order. Skipped ones are not among them.
+    #[must_use]
+    pub fn visited_targets(&self) -> &[Target] {
+        &self.visited
+    }
+
+    /// The skipped targets.
+    #[must_use]
+    pub fn skipped_targets(&self) -> &[(Target, Skipped)] {
+        &self.skipped
+    }
+
+    /// The last pose with its time.
+    #[must_use]
+    pub fn pose(&self) -> Option<(Duration, Pose)> {
+        self.tracker.last()
+    }
+
+    /// What the robot does.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The path to the next target.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.follower.as_ref().map(Follower::path)
+    }
+
+    /// The collision monitor.
+    #[must_use]
+    pub fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
+    fn drive(&mut self, now: Duration, pose: Pose) -> (State, Twist) {
+        while let Some(target) = self.next.front().copied() {
+            if pose.at.minus(target.at).length() < target.radius_m {
+                self.next.pop_front();
+                self.visited.push(target);
+                self.events.push_back(Event::Visited(target));
+                self.begin_target(now);
+                continue;
+            }
+            if let Some(motion) = self.recover(now, pose) {
+                return motion;
+            }
+            if self.needs_plan(now, pose) {
+                match self.plan(pose.at, target) {
+                    Ok(path) => {
+                        self.follower = Some(Follower::new(self.config.pursuit, path));
+                        self.planned = now;
+                        self.progress = (now, 0.0);
+                        self.obstacles_ahead = false;
+                    }
+                    Err(error) if self.obstacles.is_empty() || self.attempts > 0 => {
+                        self.next.pop_front();
+                        self.skip(target, error.into());
+                        self.begin_target(now);
+                        continue;
+                    }
+                    Err(_) => {
+                        // An obstacle closes the way. It may go away.
+                        self.fail(now, pose, target);
+                        continue;
+                    }
+                }
+            }
+            return self.follow(now, pose, target);
+        }
+        (State::Idle, Twist::STOP)
+    }
+
+    fn follow(&mut self, now: Duration, pose: Pose, target: Target) -> (State, Twist) {
+        let Some(follower) = self.follower.as_mut() else {
+            return (State::Idle, Twist::STOP);
+        };
+        let speed_m_s = self.monitor.dead_reckoning().twist().forward_m_s;
+        let end_m_s = if self.next.len() > 1 {
+            self.config.passing_m_s
+        } else {
+            0.0
+        };
+        let planner = self.planner.as_ref();
+        let clearance =
+            |at: Point| planner.map_or(f64::INFINITY, |planner| planner.clearance_m(at));
+        let motion = follower.step(pose, speed_m_s, end_m_s, clearance);
+        let way_m = follower.way_m();
+        if way_m >= self.progress.1 + self.config.progress_m {
+            self.progress = (now, way_m);
+            if way_m > GOOD_WAY_M {
+                self.attempts = 0;
+            }
+        }
+        let stands = now.saturating_sub(self.progress.0) > self.config.progress_time;
+        let is_blocked = self
+            .blocked_since
+            .is_some_and(|since| now.saturating_sub(since) > self.config.blocked_time);
+        if stands || is_blocked {
+            self.fail(now, pose, target);
+            return (State::Blocked, Twist::STOP);
+        }
+        let state = if motion.is_turning {
+            State::Turning
+        } else {
+            State::Following
+        };
+        (state, motion.twist)
+    }
+
+    fn needs_plan(&self, now: Duration, pose: Pose) -> bool {
+        let Some(follower) = &self.follower else {
+            return true;
+        };
+        let way_m = follower.way_m();
+        let place = follower.path().project(pose.at, way_m - 0.1, way_m + 0.5);
+        let is_off = place.left_m.abs() > OFF_PATH_M;
+        (is_off || self.obstacles_ahead) && now.saturating_sub(self.planned) >= REPLAN_PERIOD
+    }
+
+    fn plan(&self, from: Point, target: Target) -> Result<Path, NoPath> {
+        let Some(planner) = &self.planner else {
+            return Path::new([from, target.at]).ok_or(NoPath::Goal);
+        };
+        let obstacles: Vec<Point> = self.sure_obstacles().collect();
+        planner.plan(from, target.at, target.radius_m, &obstacles)
+    }
+
+    /// The robot does not get on: it plans around, then backs up, then waits, then gives up.
+    fn fail(&mut self, now: Duration, pose: Pose, target: Target) {
+        self.attempts += 1;
+        self.follower = None;
+        self.blocked_since = None;
+        self.progress = (now, 0.0);
+        match self.attempts {
+            1 => {}
+            2 | 4 => {
+                self.recovery = Some(Recovery::BackUp {
+                    from: pose.at,
+                    until: now + BACK_UP_TIME,
+                });
+            }
+            3 | 5 => {
+                self.obstacles.clear();
+                self.recovery = Some(Recovery::Wait {
+                    until: now + self.config.wait_time,
+                });
+            }
+            attempts => {
+                self.next.pop_front();
+                self.skip(target, Skipped::NoProgress(attempts - 1));
+                self.begin_target(now);
+            }
+        }
+    }
+
+    fn recover(&mut self, now: Duration, pose: Pose) -> Option<(State, Twist)> {
+        match self.recovery? {
+            Recovery::BackUp { from, until } => {
+                let way_m = pose.at.minus(from).length();
+                let is_blocked = self
+                    .blocked_since
+                    .is_some_and(|since| now.saturating_sub(since) > BLOCKED_BACK_TIME);
+                if way_m < self.config.back_up_m && now < until && !is_blocked {
+                    return Some((State::BackingUp, Twist::new(-self.config.back_up_m_s, 0.0)));
+                }
+            }
+            Recovery::Wait { until } => {
+                if now < until {
+                    return Some((State::Waiting, Twist::STOP));
+                }
+            }
+        }
+        self.recovery = None;
+        self.blocked_since = None;
+        None
+    }
+
+    fn begin_target(&mut self, now: Duration) {
+        self.follower = None;
+        self.recovery = None;
+        self.attempts = 0;
+        self.blocked_since = None;
+        self.progress = (now, 0.0);
+        if self.next.is_empty() {
+            if self.owner.take().is_some() {
+                self.events.push_back(Event::Finished);
+            }
+            self.set_state(State::Idle);
+        }
+    }
+
+    fn skip(&mut self, target: Target, why: Skipped) {
+        self.skipped.push((target, why));
+        self.events.push_back(Event::Skipped(target, why));
+    }
+
+    fn set_state(&mut self, state: State) {
+        if state != self.state {
+            self.state = state;
+            self.events.push_back(Event::State(state));
+        }
+        // Nobody may listen.
+        while self.events.len() > MAX_EVENTS {
+            self.events.pop_front();
+        }
+    }
+
+    /// Notes obstacles that are not on the map, and whether they are on the path.
+    fn remember_obstacles(&mut self, now: Duration, pose: Pose) {
+        let Some(planner) = &self.planner else {
+            return;
+        };
+        self.obstacles
+            .retain(|obstacle| now.saturating_sub(obstacle.seen) < OBSTACLE_MEMORY);
+        let cell = |at: Point| {
+            let index = |length_m: f64| (length_m / OBSTACLE_CELL_M).floor() as i64;
+            (index(at.x), index(at.y))
+        };
+        let mut cells = Vec::new();
+        for local in self.monitor.seen(now) {
+            let at = pose.global(local);
+            if local.length() > OBSTACLE_RANGE_M
+                || planner.clearance_m(at) < NOT_ON_MAP_M
+                || cells.contains(&cell(at))
+            {
+                continue;
+            }
+            cells.push(cell(at));
+            let known = self
+                .obstacles
+                .iter_mut()
+                .find(|obstacle| cell(obstacle.at) == cell(at));
+            if let Some(known) = known {
+                known.seen = now;
+                known.scans = known.scans.saturating_add(1);
+            } else if self.obstacles.len() < MAX_OBSTACLES {
+                self.obstacles.push(Obstacle {
+                    at,
+                    seen: now,
+                    scans: 1,
+                });
+            }
+        }
+        let Some(follower) = &self.follower else {
+            return;
+        };
+        let (from_m, to_m) = (follower.way_m(), follower.way_m() + PATH_AHEAD_M);
+        let is_ahead = self.sure_obstacles().any(|at| {
+            let place = follower.path().project(at, from_m, to_m);
+            place.left_m.abs() < PATH_MARGIN_M
+        });
+        self.obstacles_ahead = is_ahead;
+    }
+
+    fn sure_obstacles(&self) -> impl Iterator<Item = Point> + '_ {
+        let sure = |obstacle: &&Obstacle| obstacle.scans >= OBSTACLE_SCANS;
+        self.obstacles.iter().filter(sure).map(|it| it.at)
+    }
+}
+
+/// The robot backs up for at most this long.
+const BACK_UP_TIME: Duration = Duration::from_secs(4);
+/// If something behind stops it for this long, it does not back up.
+const BLOCKED_BACK_TIME: Duration = Duration::from_millis(500);
+/// Unread events are dropped beyond this, the oldest first.
+const MAX_EVENTS: usize = 1_000;
+
+#[cfg(test)]
+mod tests;

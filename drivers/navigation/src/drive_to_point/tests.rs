@@ -1,0 +1,183 @@
+//! Tests of the lists, the owner and the states; the runs in the simulated world are in `tests/`.
+
+use super::*;
+
+const CLIENT: ClientId = ClientId(7);
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn target(x: f64, y: f64) -> Target {
+    Target {
+        at: Point::new(x, y),
+        radius_m: 0.25,
+    }
+}
+
+/// A robot in a room of 4 m x 4 m, at its centre, with a wall behind which nothing is reachable.
+fn driver() -> DriveToPoint {
+    let corners = [
+        (-2.0, -2.0),
+        (2.0, -2.0),
+        (2.0, 2.0),
+        (-2.0, 2.0),
+        (-2.0, -2.0),
+    ];
+    let mut walls: Vec<Segment> = corners
+        .windows(2)
+        .map(|pair| Segment {
+            from: Point::new(pair[0].0, pair[0].1),
+            to: Point::new(pair[1].0, pair[1].1),
+        })
+        .collect();
+    walls.push(Segment {
+        from: Point::new(1.0, -2.0),
+        to: Point::new(1.0, 2.0),
+    });
+    let mut driver = DriveToPoint::new(Config::new(Pose::default()), &walls).unwrap();
+    stand_at(&mut driver, 1000, Pose::default());
+    driver
+}
+
+/// Half a second at a pose, with fresh scans and wheels; returns the last state.
+fn stand_at(driver: &mut DriveToPoint, from_ms: u64, pose: Pose) -> State {
+    for time in (from_ms..from_ms + 500).step_by(50) {
+        let beams = (0..100).map(|index| crate::full_scan::Beam {
+            angle_rad: f64::from(index) * 0.04 - 2.0,
+            echo: crate::full_scan::Echo::Nothing,
+        });
+        driver.handle_scan(&FullScan {
+            taken: ms(time),
+            beam_time: Duration::ZERO,
+            beams: beams.collect(),
+        });
+        driver.handle_wheels(ms(time), Wheels::STOP);
+        driver.handle_pose(PoseReading {
+            time: ms(time),
+            pose,
+            quality: 1.0,
+        });
+        driver.step(ms(time));
+    }
+    driver.state()
+}
+
+fn events(driver: &mut DriveToPoint) -> Vec<Event> {
+    std::iter::from_fn(|| driver.poll_event())
+        .filter(|event| !matches!(event, Event::State(_)))
+        .collect()
+}
+
+#[test]
+fn targets_are_visited_in_order() {
+    let mut driver = driver();
+    let targets = [target(-1.0, 0.0), target(0.5, 0.0)];
+    driver.set_targets(ms(1500), CLIENT, &targets);
+    assert_eq!(driver.next_targets().collect::<Vec<_>>(), targets);
+    assert_eq!(stand_at(&mut driver, 1500, Pose::default()), State::Turning);
+    assert!(driver.path().is_some_and(|path| path.length_m() > 0.9));
+    // Carried to the first target: the pose must be sure first.
+    let there = Pose::new(-0.9, 0.0, 0.0);
+    stand_at(&mut driver, 2000, there);
+    assert_eq!(driver.visited_targets(), [targets[0]]);
+    assert_eq!(driver.next_targets().collect::<Vec<_>>(), [targets[1]]);
+    assert_eq!(driver.state(), State::Following);
+    stand_at(&mut driver, 2500, Pose::new(0.4, 0.0, 0.0));
+    assert_eq!(driver.visited_targets(), targets);
+    assert_eq!(driver.state(), State::Idle);
+    let expected = [
+        Event::Visited(targets[0]),
+        Event::Visited(targets[1]),
+        Event::Finished,
+    ];
+    assert_eq!(events(&mut driver), expected);
+}
+
+#[test]
+fn unreachable_and_invalid_targets_are_skipped_and_not_visited() {
+    let mut driver = driver();
+    let targets = [
+        target(1.5, 0.0),
+        target(f64::NAN, 0.0),
+        Target {
+            radius_m: 0.0,
+            ..target(0.0, 0.0)
+        },
+        target(-1.0, 0.0),
+    ];
+    driver.set_targets(ms(1500), CLIENT, &targets);
+    driver.step(ms(1500));
+    let skipped: Vec<_> = driver.skipped_targets().iter().map(|it| it.1).collect();
+    let closed = Skipped::Unreachable(NoPath::Closed(0.4));
+    assert_eq!(skipped, [Skipped::Invalid, Skipped::Invalid, closed]);
+    assert_eq!(driver.next_targets().collect::<Vec<_>>(), [targets[3]]);
+    assert!(driver.visited_targets().is_empty());
+}
+
+#[test]
+fn the_targets_end_with_their_client() {
+    for (any_client_stops, other_stops) in [(false, false), (true, true)] {
+        let mut driver = driver();
+        driver.config.any_client_stops = any_client_stops;
+        driver.set_targets(ms(1500), CLIENT, &[target(-1.0, 0.0)]);
+        driver.handle_client_left(ms(1500), ClientId(8));
+        assert_eq!(driver.next_targets().count() == 0, other_stops);
+        driver.handle_client_left(ms(1500), CLIENT);
+        assert_eq!(driver.next_targets().count(), 0);
+        assert_eq!(driver.step(ms(1510)).wheels, Wheels::STOP);
+        assert_eq!(driver.state(), State::Idle);
+    }
+}
+
+#[test]
+fn new_targets_replace_the_old_ones_and_none_stop_the_robot() {
+    let mut driver = driver();
+    driver.set_targets(ms(1500), CLIENT, &[target(0.0, 0.0), target(-1.0, 0.0)]);
+    stand_at(&mut driver, 1500, Pose::default());
+    assert_eq!(driver.visited_targets().len(), 1);
+    driver.set_targets(ms(2000), ClientId(8), &[target(0.5, 0.5)]);
+    assert!(driver.visited_targets().is_empty());
+    driver.handle_client_left(ms(2000), CLIENT);
+    assert_eq!(driver.next_targets().count(), 1, "they belong to client 8");
+    driver.set_targets(ms(2000), CLIENT, &[]);
+    assert_eq!(driver.next_targets().count(), 0);
+    assert_eq!(driver.step(ms(2000)).wheels, Wheels::STOP);
+}
+
+#[test]
+fn without_a_sure_pose_the_robot_stands_still() {
+    let mut driver = driver();
+    driver.set_targets(ms(1500), CLIENT, &[target(-1.0, 0.0)]);
+    assert_ne!(
+        stand_at(&mut driver, 1500, Pose::default()),
+        State::PoseJumped
+    );
+    driver.handle_pose(PoseReading {
+        time: ms(2000),
+        pose: Pose::new(0.0, 1.5, 0.0),
+        quality: 1.0,
+    });
+    assert_eq!(driver.step(ms(2000)).wheels, Wheels::STOP);
+    assert_eq!(driver.state(), State::PoseJumped);
+    assert_eq!(driver.step(ms(2700)).wheels, Wheels::STOP);
+    assert_eq!(driver.state(), State::PoseLost);
+    let mut fresh = DriveToPoint::new(Config::new(Pose::default()), &[]).unwrap();
+    fresh.set_targets(ms(0), CLIENT, &[target(1.0, 0.0)]);
+    fresh.step(ms(0));
+    assert_eq!((fresh.state(), fresh.pose()), (State::NoPose, None));
+}
+
+#[test]
+fn a_robot_that_does_not_get_on_gives_up() {
+    let mut driver = driver();
+    let far = target(-1.5, 0.0);
+    driver.set_targets(ms(1500), CLIENT, &[far]);
+    let mut now = 1500;
+    while stand_at(&mut driver, now, Pose::default()) != State::Idle && now < 90_000 {
+        now += 500;
+    }
+    assert_eq!(driver.skipped_targets(), [(far, Skipped::NoProgress(5))]);
+    assert!(driver.visited_targets().is_empty());
+    assert!(now < 60_000, "{now}");
+}

@@ -1,0 +1,262 @@
+//! Runs of the collision monitor: straight at obstacles, along walls, through a gate, and without a
+//! client.
+
+use std::f64::consts::FRAC_PI_4;
+use std::time::{Duration, Instant};
+
+use amber_map::{Point, Pose, Segment};
+use amber_navigation::collision::{Config, Monitor, Reason};
+use amber_navigation::kinematics::{Twist, Wheels};
+
+use crate::robot::{Event, Noise, Robot, SHEET, box_of, is_due};
+
+/// The period of the monitor.
+const PERIOD: Duration = Duration::from_millis(20);
+/// The period of a client's commands.
+const COMMANDS: Duration = Duration::from_millis(100);
+
+/// What stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Obstacle {
+    Wall,
+    Post,
+    SlantedWall,
+    /// A box that appears when the robot is this far from it, from its centre.
+    Appears(f64),
+}
+
+/// The result of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) contacts: u64,
+    /// The distance between the robot and the obstacle at the end.
+    pub(crate) stop_m: f64,
+    /// The time per step and per scan of the monitor.
+    pub(crate) worst: Duration,
+    pub(crate) mean: Duration,
+    /// The time from the arrival of the first scan with the obstacle to the zero command.
+    pub(crate) stopped: bool,
+}
+
+/// A robot with a monitor and a client.
+pub(crate) struct Guarded {
+    pub(crate) robot: Robot,
+    pub(crate) monitor: Monitor,
+    pub(crate) reasons: Vec<(Duration, Reason)>,
+    pub(crate) spent: Vec<Duration>,
+}
+
+impl Guarded {
+    pub(crate) fn new(robot: Robot, config: Config) -> Self {
+        Self {
+            robot,
+            monitor: Monitor::new(config),
+            reasons: Vec::new(),
+            spent: Vec::new(),
+        }
+    }
+
+    /// Advances by one step of the world; the command is repeated as a client does.
+    pub(crate) fn step(&mut self, command: Option<Wheels>) {
+        let scans_before = self.spent.len();
+        for event in self.robot.step() {
+            match event {
+                Event::Scan(scan) => {
+                    let start = Instant::now();
+                    self.monitor.handle_scan(&scan);
+                    self.spent.push(start.elapsed());
+                }
+                Event::Wheels(time, wheels) => self.monitor.handle_wheels(time, wheels),
+                Event::Pose(..) => {}
+            }
+        }
+        let now = self.robot.now();
+        if let Some(command) = command
+            && is_due(now, COMMANDS)
+        {
+            self.monitor.handle_command(now, command);
+        }
+        if is_due(now, PERIOD) || self.spent.len() > scans_before {
+            let start = Instant::now();
+            let decision = self.monitor.step(now);
+            self.spent.push(start.elapsed());
+            self.robot.send(decision.wheels);
+            if self.reasons.last().map(|it| it.1) != Some(decision.reason) {
+                self.reasons.push((now, decision.reason));
+            }
+        }
+    }
+
+    pub(crate) fn is_moving(&self) -> bool {
+        let speeds = self.robot.world.wheel_speeds();
+        speeds.into_iter().any(|speed| speed.abs() > 0.005)
+    }
+}
+
+/// Drives at an obstacle.
+pub(crate) fn approach(obstacle: Obstacle, speed_m_s: f64, seed: u64) -> Run {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0xa0);
+    let way_m = 1.2 + random.f64();
+    let start = Pose::new(0.0, (random.f64() - 0.5) * 0.1, (random.f64() - 0.5) * 0.1);
+    let wall = |turn: f64| {
+        let half = Point::new(0.0, 1.5).turned(turn);
+        let centre = Point::new(way_m, 0.0);
+        vec![Segment {
+            from: centre.minus(half),
+            to: centre.plus(half),
+        }]
+    };
+    let mut walls = box_of(Point::new(2.0, 0.0), 8.0, 8.0);
+    let ahead = match obstacle {
+        Obstacle::Wall => wall(0.0),
+        Obstacle::SlantedWall => wall(FRAC_PI_4),
+        Obstacle::Post => box_of(Point::new(way_m, 0.0), 0.03, 0.03),
+        Obstacle::Appears(_) => Vec::new(),
+    };
+    walls.extend(&ahead);
+    let noise = Noise {
+        outliers: 0.01,
+        ..SHEET
+    };
+    let robot = Robot::new(walls, start, seed, noise);
+    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let mut placed = !ahead.is_empty();
+    let mut run = Run::default();
+    let mut rest = Duration::ZERO;
+    let command = Wheels::sides(speed_m_s, speed_m_s);
+    while guarded.robot.now() < Duration::from_secs(15) && rest < Duration::from_millis(600) {
+        guarded.step(Some(command));
+        let pose = guarded.robot.world.pose();
+        if let Obstacle::Appears(away_m) = obstacle
+            && !placed
+            && pose.at.x > way_m - 0.5
+        {
+            placed = true;
+            let centre = pose.global(Point::new(away_m + 0.1, 0.0));
+            let walls = box_of(centre, 0.2, 0.2);
+            guarded.robot.world.add_walls(&walls).expect("a free place");
+            guarded.robot.clearance_m = f64::INFINITY;
+        }
+        let started = guarded.robot.now() > Duration::from_secs(1);
+        rest = if guarded.is_moving() || !started {
+            Duration::ZERO
+        } else {
+            rest + amber_sim::world::STEP
+        };
+    }
+    run.contacts = guarded.robot.world.contacts();
+    run.stop_m = guarded.robot.footprint_clearance_m();
+    run.stopped = rest >= Duration::from_millis(600);
+    run.worst = guarded.spent.iter().max().copied().unwrap_or_default();
+    run.mean = guarded.spent.iter().sum::<Duration>() / guarded.spent.len().max(1) as u32;
+    run
+}
+
+/// Drives along a wall; the mean speed after the start.
+pub(crate) fn along_wall(gap_m: f64, seed: u64) -> (f64, u64) {
+    let mut walls = box_of(Point::new(4.0, 0.0), 12.0, 8.0);
+    walls.push(Segment {
+        from: Point::new(-1.0, 0.165 + gap_m),
+        to: Point::new(9.0, 0.165 + gap_m),
+    });
+    let robot = Robot::new(walls, Pose::default(), seed, SHEET);
+    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let command = Some(Wheels::sides(0.4, 0.4));
+    let run = |guarded: &mut Guarded, until_s: u64| {
+        while guarded.robot.now() < Duration::from_secs(until_s) {
+            guarded.step(command);
+        }
+        guarded.robot.world.pose().at.x
+    };
+    let start_m = run(&mut guarded, 2);
+    let end_m = run(&mut guarded, 12);
+    ((end_m - start_m) / 10.0, guarded.robot.world.contacts())
+}
+
+/// Passes a gate of 0.51 m; the slowest speed within a metre of it, and contacts.
+pub(crate) fn gate(offset_m: f64, seed: u64) -> (f64, u64) {
+    let mut walls = box_of(Point::new(1.0, 0.0), 8.0, 4.0);
+    for side in [-1.0, 1.0] {
+        walls.push(Segment {
+            from: Point::new(1.0, side * 0.255),
+            to: Point::new(1.0, side * 2.0),
+        });
+    }
+    let robot = Robot::new(walls, Pose::new(0.0, offset_m, 0.0), seed, SHEET);
+    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let mut slowest_m_s = f64::INFINITY;
+    while guarded.robot.now() < Duration::from_secs(15) && guarded.robot.world.pose().at.x < 2.0 {
+        guarded.step(Some(Wheels::sides(0.4, 0.4)));
+        if guarded.robot.now() > Duration::from_secs(1) {
+            slowest_m_s = slowest_m_s.min(guarded.robot.world.wheel_speeds()[0]);
+        }
+    }
+    if guarded.robot.world.pose().at.x < 2.0 {
+        slowest_m_s = 0.0;
+    }
+    (slowest_m_s, guarded.robot.world.contacts())
+}
+
+/// One command and then silence: the time until the wheels are at rest.
+pub(crate) fn silence(seed: u64) -> Duration {
+    let walls = box_of(Point::default(), 20.0, 20.0);
+    let robot = Robot::new(walls, Pose::default(), seed, SHEET);
+    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    while guarded.robot.now() < Duration::from_secs(2) {
+        guarded.step(Some(Wheels::sides(0.4, 0.4)));
+    }
+    let last = guarded.robot.now();
+    while guarded.monitor.step(guarded.robot.now()).wheels != Wheels::STOP {
+        guarded.step(None);
+    }
+    guarded.robot.now() - last
+}
+
+/// The laser is switched off at 0.4 m/s: the time until the command is zero.
+pub(crate) fn laser_off(seed: u64) -> Duration {
+    let walls = box_of(Point::default(), 20.0, 20.0);
+    let robot = Robot::new(walls, Pose::default(), seed, SHEET);
+    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let command = Some(Wheels::sides(0.4, 0.4));
+    while guarded.robot.now() < Duration::from_secs(2) {
+        guarded.step(command);
+    }
+    guarded.robot.laser_on = false;
+    let last = guarded.robot.now();
+    while guarded.monitor.step(guarded.robot.now()).wheels != Wheels::STOP {
+        guarded.step(command);
+    }
+    guarded.robot.now() - last
+}
+
+/// A random driver with the guard on: contacts, and the smallest clearance.
+pub(crate) fn random_driver(
+    walls: &[Segment],
+    start: Pose,
+    seconds: u64,
+    seed: u64,
+) -> (u64, f64, f64) {
+    let robot = Robot::new(walls.to_vec(), start, seed, SHEET);
+    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let mut random = fastrand::Rng::with_seed(seed ^ 0xd1);
+    let mut twist = Twist::STOP;
+    let drive = Config::new(Pose::default()).drive;
+    let mut until = Duration::ZERO;
+    while guarded.robot.now() < Duration::from_secs(seconds) {
+        if guarded.robot.now() >= until {
+            until = guarded.robot.now() + Duration::from_millis(300 + random.u64(..2500));
+            let forward = random.f64() * 1.1 - 0.4;
+            twist = Twist::new(forward, (random.f64() - 0.5) * 4.0);
+            if random.f64() < 0.2 {
+                twist.forward_m_s = 0.0;
+            }
+        }
+        guarded.step(Some(drive.wheels(twist)));
+    }
+    let world = &guarded.robot.world;
+    (
+        world.contacts(),
+        guarded.robot.clearance_m,
+        world.travelled_m(),
+    )
+}

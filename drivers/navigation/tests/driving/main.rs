@@ -1,0 +1,141 @@
+//! Runs on the simulated robot. `cargo run --release -p amber-navigation --example driving` makes
+//! many more.
+
+mod avoid;
+mod goto;
+mod robot;
+mod routes;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use amber_map::{Map, Pose};
+
+use avoid::Obstacle;
+use goto::{Incident, drive, follow, lab, targets};
+use robot::SHEET;
+
+const OBSTACLES: [Obstacle; 4] = [
+    Obstacle::Wall,
+    Obstacle::Post,
+    Obstacle::SlantedWall,
+    Obstacle::Appears(0.6),
+];
+
+#[test]
+fn the_monitor_stops_before_obstacles() {
+    for (seed, obstacle) in OBSTACLES.into_iter().enumerate() {
+        for speed_m_s in [0.2, 0.4, 0.7] {
+            let run = avoid::approach(obstacle, speed_m_s, seed as u64);
+            assert_eq!(run.contacts, 0, "{obstacle:?} {speed_m_s}: {run:?}");
+            assert!(run.stopped, "{obstacle:?} {speed_m_s}: {run:?}");
+            if speed_m_s <= 0.4 {
+                let near = (0.03..=0.15).contains(&run.stop_m);
+                assert!(near, "{obstacle:?} {speed_m_s}: {run:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wall_beside_the_way_does_not_stop_the_robot() {
+    let (speed_m_s, contacts) = avoid::along_wall(0.06, 1);
+    assert_eq!(contacts, 0);
+    assert!(speed_m_s >= 0.18, "{speed_m_s}");
+}
+
+#[test]
+fn a_narrow_gate_does_not_stop_the_robot() {
+    let (slowest_m_s, contacts) = avoid::gate(0.0, 1);
+    assert_eq!(contacts, 0);
+    assert!(slowest_m_s > 0.05, "{slowest_m_s}");
+}
+
+#[test]
+fn silence_stops_the_wheels() {
+    let ms = Duration::from_millis;
+    assert!(avoid::silence(1) <= ms(520));
+    assert!(avoid::laser_off(1) <= ms(720));
+}
+
+#[test]
+fn a_random_driver_touches_nothing() {
+    let map = Map::flat();
+    let (contacts, clearance_m, travelled_m) =
+        avoid::random_driver(&map.faces(), map.robots[0], 60, 1);
+    assert_eq!(contacts, 0, "clearance {clearance_m}, {travelled_m} m");
+}
+
+#[test]
+fn the_robot_visits_all_rooms_of_the_flat() {
+    let map = Map::flat();
+    let route = targets(&routes::FLAT);
+    let walls = map.faces();
+    let run = drive(&walls, map.robots[0], &route, Incident::None, SHEET, 1, 150);
+    assert_eq!((run.visited, run.skipped), (route.len(), 0), "{run:?}");
+    assert_eq!(run.contacts, 0, "{run:?}");
+    let again = drive(&walls, map.robots[0], &route, Incident::None, SHEET, 1, 150);
+    assert_eq!(format!("{run:?}"), format!("{again:?}"), "the same seed");
+}
+
+#[test]
+fn the_paths_of_the_lab_are_driven_and_a_target_behind_walls_is_skipped() {
+    let Some(map) = lab("MazeRoboLabFullMap") else {
+        let _ = writeln!(io::stderr(), "SKIP lab: ../shared/maps does not exist");
+        return;
+    };
+    let route = targets(&routes::UNAVAILABLE);
+    let start = goto::start_at(&map.walls, route[0].at);
+    let run = drive(&map.walls, start, &route, Incident::None, SHEET, 1, 60);
+    assert_eq!((run.visited, run.skipped), (1, 1), "{run:?}");
+    assert_eq!(run.contacts, 0, "{run:?}");
+    assert!(
+        run.skipped_s.is_some_and(|skipped_s| skipped_s < 5.0),
+        "{run:?}"
+    );
+    let route = targets(&routes::BASIC);
+    let start = goto::start_at(&map.walls, route[0].at);
+    let run = drive(&map.walls, start, &route, Incident::None, SHEET, 1, 60);
+    assert_eq!((run.visited, run.contacts), (route.len(), 0), "{run:?}");
+    assert!(run.clearance_m > 0.02 && run.time_s < 48.0, "{run:?}");
+}
+
+#[test]
+fn incidents_stop_the_robot_in_time() {
+    let map = Map::flat();
+    let walls = map.faces();
+    let route = targets(&routes::FLAT);
+    let at = Duration::from_secs(4);
+    let kitchen = Pose::from(amber_map::MapPose::new(5.5, 1.3, 1.0));
+    for (incident, limit_s) in [
+        (Incident::Kidnap(at, kitchen), 0.5),
+        (Incident::LaserOff(at), 0.75),
+        (Incident::PoseOff(at), 1.0),
+        (Incident::Cleared(at), 0.15),
+    ] {
+        let run = drive(&walls, map.robots[0], &route, incident, SHEET, 3, 12);
+        let stop_s = run.stop_s.expect("a stop");
+        assert!(stop_s <= limit_s, "{incident:?}: {stop_s} s");
+        assert_eq!(run.contacts, 0, "{incident:?}");
+    }
+}
+
+#[test]
+fn a_box_on_the_path_is_driven_around() {
+    let map = Map::flat();
+    let route = targets(&[(0.7, 2.6)]);
+    let incident = Incident::Box(Duration::from_secs(4), 0.8);
+    let run = drive(&map.faces(), map.robots[0], &route, incident, SHEET, 1, 60);
+    assert_eq!((run.visited, run.contacts), (1, 0), "{run:?}");
+}
+
+#[test]
+fn a_trajectory_is_followed_closely() {
+    for corners in [routes::SMALL, routes::LARGE] {
+        let run = follow(&corners, 0.1, 0.42, SHEET, 1);
+        assert!(run.finished, "{run:?}");
+        assert!(run.rms_m < 0.025 && run.max_m < 0.07, "{run:?}");
+        assert!(run.end_m < 0.05, "{run:?}");
+        assert!(run.time_s < 1.4 * run.length_m / 0.35, "{run:?}");
+    }
+}
