@@ -54,7 +54,7 @@ impl Default for Config {
         Self {
             cell_m: 0.025,
             clearance_m: 0.2,
-            near_cost_m2: 0.1,
+            near_cost_m2: 0.15,
         }
     }
 }
