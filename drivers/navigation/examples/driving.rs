@@ -7,6 +7,7 @@
 
 #![allow(clippy::print_stdout)]
 
+#[allow(dead_code)]
 #[path = "../tests/driving/avoid.rs"]
 mod avoid;
 #[path = "../tests/driving/goto.rs"]
@@ -103,6 +104,23 @@ fn drive_to_point(seeds: u64) {
     let lines = &rooms.walls;
     report(&format!("tour of {} places", tour.len()), &|seed| {
         drive(lines, start, &tour, Incident::None, SHEET, seed, 300)
+    });
+    // As with a joystick and the full guard.
+    let guarded = goto::Config {
+        collision: amber_navigation::collision::Config::new(Pose::default()),
+        ..goto::Config::new(Pose::default())
+    };
+    report("tour with speed limit near walls", &|seed| {
+        goto::drive_with(
+            guarded,
+            lines,
+            start,
+            &tour,
+            Incident::None,
+            SHEET,
+            seed,
+            300,
+        )
     });
     let carried = goto::start_at(lines, tour[tour.len() / 2].at);
     report("tour, kidnapped", &|seed| {
@@ -232,6 +250,7 @@ fn monitor(runs: u64) {
     let worst = |run: fn(u64) -> Duration| (0..few).map(run).max().unwrap_or_default();
     println!("  silent client: {:?} to zero", worst(avoid::silence));
     println!("  laser off: {:?} to zero", worst(avoid::laser_off));
+    println!("  blocked wheels: {:?} to the report", worst(avoid::stuck));
     let map = Map::flat();
     let results: Vec<_> = (0..few)
         .map(|seed| avoid::random_driver(&map.faces(), map.robots[0], 60, seed))

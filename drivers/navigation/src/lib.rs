@@ -17,8 +17,6 @@
 
 pub mod collision;
 pub mod dead_reckoning;
-
-
 pub mod deskew;
 pub mod drive_to_point;
 pub mod free;

@@ -8,6 +8,8 @@ use amber_map::{Point, Pose, Segment};
 use amber_navigation::collision::{Config, Monitor, Reason};
 use amber_navigation::kinematics::{Twist, Wheels};
 
+use amber_sim::wheels::Wheel;
+
 use crate::robot::{Event, Noise, Robot, SHEET, box_of, is_due};
 
 /// The period of the monitor.
@@ -227,6 +229,29 @@ pub(crate) fn laser_off(seed: u64) -> Duration {
         guarded.step(command);
     }
     guarded.robot.now() - last
+}
+
+/// The wheels are blocked at 0.3 m/s: the time until the monitor reports it.
+pub(crate) fn stuck(seed: u64) -> Duration {
+    let walls = box_of(Point::default(), 20.0, 20.0);
+    let robot = Robot::new(walls, Pose::default(), seed, SHEET);
+    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let command = Some(Wheels::sides(0.3, 0.3));
+    while guarded.robot.now() < Duration::from_secs(2) {
+        guarded.step(command);
+    }
+    for wheel in Wheel::ALL {
+        guarded.robot.world.set_stuck(wheel, true);
+    }
+    let start = guarded.robot.now();
+    let is_reported = |guarded: &Guarded| {
+        let last = guarded.reasons.last();
+        last.is_some_and(|(_, reason)| *reason == Reason::Stuck)
+    };
+    while !is_reported(&guarded) && guarded.robot.now() < start + Duration::from_secs(10) {
+        guarded.step(command);
+    }
+    guarded.robot.now() - start
 }
 
 /// A random driver with the guard on: contacts, and the smallest clearance.

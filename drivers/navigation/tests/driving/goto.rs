@@ -4,8 +4,9 @@ use std::path::Path as File;
 use std::time::Duration;
 
 use amber_map::{Map, MapPose, Point, Pose, Segment};
+pub(crate) use amber_navigation::drive_to_point::Config;
 pub(crate) use amber_navigation::drive_to_point::Target;
-use amber_navigation::drive_to_point::{ClientId, Config, DriveToPoint, State};
+use amber_navigation::drive_to_point::{ClientId, DriveToPoint, State};
 use amber_navigation::kinematics::{SkidSteer, Wheels};
 use amber_navigation::path::Path;
 use amber_navigation::pose_tracker::{self, PoseReading};
@@ -81,8 +82,28 @@ pub(crate) fn drive(
     seed: u64,
     limit_s: u64,
 ) -> Run {
+    let config = Config::new(Pose::default());
+    drive_with(
+        config, walls, start, targets, incident, noise, seed, limit_s,
+    )
+}
+
+/// Drives with another configuration.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one value per axis of the scenarios"
+)]
+pub(crate) fn drive_with(
+    mut config: Config,
+    walls: &[Segment],
+    start: Pose,
+    targets: &[Target],
+    incident: Incident,
+    noise: Noise,
+    seed: u64,
+    limit_s: u64,
+) -> Run {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x77);
-    let mut config = Config::new(Pose::default());
     // The true track is 0.42 m.
     config.collision.drive.track_m = 0.38 + 0.08 * random.f64();
     let mut robot = Robot::new(walls.to_vec(), start, seed, noise);

@@ -1,8 +1,12 @@
 //! Runs on the simulated robot. `cargo run --release -p amber-navigation --example driving` makes
 //! many more.
 
+// The example uses more of these modules than the tests.
+#[allow(dead_code)]
 mod avoid;
+#[allow(dead_code)]
 mod goto;
+#[allow(dead_code)]
 mod robot;
 mod routes;
 
@@ -56,6 +60,7 @@ fn silence_stops_the_wheels() {
     let ms = Duration::from_millis;
     assert!(avoid::silence(1) <= ms(520));
     assert!(avoid::laser_off(1) <= ms(720));
+    assert!(avoid::stuck(1) <= ms(1500));
 }
 
 #[test]
