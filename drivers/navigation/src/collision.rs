@@ -301,6 +301,14 @@ impl Monitor {
         self.obstacles.seen().map(move |point| robot.local(point))
     }
 
+    /// Points of walls that are known from a map, where the laser does not look, in the frame of the
+    /// robot at this time. They replace the ones before.
+    pub fn set_known(&mut self, time: Duration, points: impl Iterator<Item = Point>) {
+        let robot = self.dead_reckoning.pose_at(time);
+        let known = points.map(|point| robot.global(point)).collect();
+        self.obstacles.set_known(known);
+    }
+
     /// Forgets all obstacles and waits for a new scan: the robot was carried away.
     pub fn forget(&mut self) {
         self.obstacles.clear();

@@ -45,6 +45,8 @@ const MAX_OBSTACLES: usize = 400;
 const OBSTACLE_RANGE_M: f64 = 1.5;
 /// An obstacle counts when so many scans have seen it.
 const OBSTACLE_SCANS: u32 = 4;
+/// Walls of the map count behind the robot up to this distance from its centre.
+const MAP_RANGE_M: f64 = 0.6;
 /// The path is planned again if an obstacle is this near to it...
 const PATH_MARGIN_M: f64 = 0.18;
 /// ...within this way ahead.
@@ -299,6 +301,7 @@ impl DriveToPoint {
         let now = scan.finished();
         if let Tracked::At(pose) = self.tracker.pose(now, self.monitor.dead_reckoning()) {
             self.remember_obstacles(now, pose);
+            self.use_map_behind(scan, pose);
         }
     }
 
@@ -600,6 +603,26 @@ impl DriveToPoint {
             place.left_m.abs() < PATH_MARGIN_M
         });
         self.obstacles_ahead = is_ahead;
+    }
+
+    /// Where the laser does not look, the walls of the map count.
+    fn use_map_behind(&mut self, scan: &FullScan, pose: Pose) {
+        let Some(planner) = &self.planner else {
+            return;
+        };
+        let angles = scan.beams.iter().map(|beam| beam.angle_rad);
+        let high = angles.clone().fold(f64::NEG_INFINITY, f64::max);
+        let low = angles.fold(f64::INFINITY, f64::min);
+        let laser = self.config.collision.laser;
+        let hidden = planner
+            .wall_points(pose.at, MAP_RANGE_M)
+            .map(|point| pose.local(point))
+            .filter(|local| {
+                let seen = laser.local(*local);
+                let angle = seen.y.atan2(seen.x);
+                angle < low || angle > high
+            });
+        self.monitor.set_known(scan.finished(), hidden);
     }
 
     fn sure_obstacles(&self) -> impl Iterator<Item = Point> + '_ {

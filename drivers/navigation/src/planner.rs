@@ -25,6 +25,8 @@ const FAR_M: f64 = 0.6;
 const BORDER_M: f64 = 0.3;
 /// The distance of the points of a finished path.
 const SPACING_M: f64 = 0.05;
+/// The distance of the points of walls.
+const WALL_SPACING_M: f64 = 0.03;
 /// How often corners are rounded a little.
 const ROUNDS: usize = 60;
 /// A corner is rounded only where this much clearance remains.
@@ -78,6 +80,7 @@ pub enum NoPath {
 pub struct Planner {
     config: Config,
     walls: Walls,
+    wall_points: Vec<Point>,
     field: DistanceField,
 }
 
@@ -101,8 +104,15 @@ impl Planner {
         Ok(Self {
             config,
             walls: Walls::new(walls.to_vec()),
+            wall_points: walls.iter().flat_map(points_of).collect(),
             field: DistanceField::from_walls(layout, walls, FAR_M),
         })
+    }
+
+    /// Points of the walls within a distance of a position.
+    pub fn wall_points(&self, at: Point, within_m: f64) -> impl Iterator<Item = Point> + '_ {
+        let near = move |point: &Point| point.minus(at).length() <= within_m;
+        self.wall_points.iter().copied().filter(near)
     }
 
     /// The distance from a position to the nearest wall of the map, at most 0.6 m.
@@ -357,6 +367,14 @@ impl<'a> Clearances<'a> {
         }
         even
     }
+}
+
+/// Evenly spaced points of a wall.
+fn points_of(wall: &Segment) -> impl Iterator<Item = Point> + use<> {
+    let way = wall.to.minus(wall.from);
+    let steps = (way.length() / WALL_SPACING_M).ceil().max(1.0);
+    let from = wall.from;
+    (0..=steps as u32).map(move |step| from.plus(way.times(f64::from(step) / steps)))
 }
 
 const NEIGHBOURS: [(isize, isize); 8] = [

@@ -12,9 +12,10 @@ use amber_map::{Point, Pose};
 use crate::dead_reckoning::DeadReckoning;
 use crate::full_scan::{Beam, Echo, FullScan};
 
-/// A beam counts only if one of its two neighbours on either side is as far: a single beam between
-/// two edges is no object.
-const NEIGHBOURS: usize = 2;
+/// A beam counts only if two of its three neighbours on either side are as far: one or two beams
+/// may be errors. A post of 30 mm fills eight beams at 0.5 m.
+const NEIGHBOURS: usize = 3;
+const SUPPORTERS: usize = 2;
 /// Neighbouring beams on one object differ at most by this part of the distance...
 const SAME_OBJECT: f64 = 0.12;
 /// ...or by this.
@@ -44,6 +45,7 @@ pub(super) struct Obstacles {
     seen: Vec<Point>,
     seen_at: Duration,
     remembered: VecDeque<(Duration, Point)>,
+    known: Vec<Point>,
 }
 
 impl Obstacles {
@@ -105,12 +107,19 @@ impl Obstacles {
     pub(super) fn clear(&mut self) {
         self.seen.clear();
         self.remembered.clear();
+        self.known.clear();
+    }
+
+    /// Replaces the points that are known from a map.
+    pub(super) fn set_known(&mut self, known: Vec<Point>) {
+        self.known = known;
     }
 
     /// All points in the odometry frame.
     pub(super) fn points(&self) -> impl Iterator<Item = Point> + '_ {
         let remembered = self.remembered.iter().map(|(_, point)| *point);
-        self.seen.iter().copied().chain(remembered)
+        let known = self.known.iter().copied();
+        self.seen.iter().copied().chain(remembered).chain(known)
     }
 }
 
@@ -182,11 +191,11 @@ fn supported(beams: &[Beam], index: usize) -> Option<f64> {
     let tolerance_m = SAME_OBJECT_M.max(SAME_OBJECT * distance_m);
     let first = index.saturating_sub(NEIGHBOURS);
     let last = (index + NEIGHBOURS).min(beams.len() - 1);
-    (first..=last)
+    let supporters = (first..=last)
         .filter(|other| *other != index)
         .filter_map(|other| distance(&beams[other]))
-        .any(|other_m| (other_m - distance_m).abs() <= tolerance_m)
-        .then_some(distance_m)
+        .filter(|other_m| (other_m - distance_m).abs() <= tolerance_m);
+    (supporters.count() >= SUPPORTERS).then_some(distance_m)
 }
 
 #[cfg(test)]
@@ -223,16 +232,20 @@ mod tests {
     }
 
     #[test]
-    fn a_single_beam_is_no_object() {
+    fn one_or_two_beams_are_no_object() {
         let odometry = DeadReckoning::new(SkidSteer::default());
         let mut obstacles = Obstacles::default();
         for (echoes, points) in [
             (vec![Echo::At(1.0)], 0),
-            (vec![Echo::At(1.0), Echo::At(1.05)], 2),
-            (vec![Echo::At(1.0), Echo::At(2.0)], 0),
+            (vec![Echo::At(1.0), Echo::At(1.05)], 0),
+            (vec![Echo::At(1.0), Echo::At(1.05), Echo::At(1.0)], 3),
+            (vec![Echo::At(1.0), Echo::At(2.0), Echo::At(1.0)], 0),
             // And the gap is closed.
-            (vec![Echo::At(1.0), Echo::Invalid, Echo::At(1.0)], 3),
-            (vec![Echo::TooNear, Echo::TooNear], 2),
+            (
+                vec![Echo::At(1.0), Echo::Invalid, Echo::At(1.0), Echo::At(1.0)],
+                4,
+            ),
+            (vec![Echo::TooNear; 3], 3),
             (vec![Echo::At(f64::NAN); 3], 0),
         ] {
             let mut fresh = obstacles.clone();

@@ -182,6 +182,16 @@ fn a_robot_that_was_carried_away_waits_for_a_new_scan() {
 }
 
 #[test]
+fn walls_of_a_map_count_where_the_laser_does_not_look() {
+    let mut monitor = monitor(|_| None);
+    assert_eq!(decide(&mut monitor, -0.1, -0.1).scale, 1.0);
+    monitor.set_known(ms(1000), [Point::new(-0.25, 0.0)].into_iter());
+    assert_eq!(decide(&mut monitor, -0.1, -0.1).reason, Reason::Blocked);
+    monitor.set_known(ms(1000), std::iter::empty());
+    assert_eq!(decide(&mut monitor, -0.1, -0.1).scale, 1.0);
+}
+
+#[test]
 fn useless_late_and_invalid_input_is_counted() {
     let mut monitor = monitor(wall_ahead(1.0));
     let mut covered = scan_of(ms(1100), |_| None);
