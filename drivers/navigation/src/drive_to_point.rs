@@ -97,7 +97,6 @@ impl Config {
                 // The follower slows down near the walls of the map.
                 limit_zone_m: 0.0,
                 stop_ahead_m: 0.06,
-                stop_beside_m: 0.025,
                 ..collision::Config::new(laser)
             },
             planner: planner::Config::default(),

@@ -34,7 +34,8 @@ pub struct Config {
     pub lookahead_max_m: f64,
     /// In curves with a smaller radius the speed is reduced in proportion, in metres.
     pub slow_radius_m: f64,
-    /// Below this distance from walls the speed is reduced, in metres.
+    /// Below this distance from walls the speed is reduced, in metres. Turns on the spot have half
+    /// their rate there, because the corners of the robot come near to the walls.
     pub slow_clearance_m: f64,
     /// At this distance from walls the speed is half, in metres.
     pub half_clearance_m: f64,
@@ -168,7 +169,9 @@ impl Follower {
             rest_m,
         };
         if self.is_turning {
-            let turn = turn_rate(bearing, config.max_turn_rad_s, config.turn_braking_rad_s2);
+            let is_tight = clearance_m(pose.at) < config.slow_clearance_m;
+            let max_rad_s = config.max_turn_rad_s * if is_tight { 0.5 } else { 1.0 };
+            let turn = turn_rate(bearing, max_rad_s, config.turn_braking_rad_s2);
             return motion(Twist::new(0.0, turn), true);
         }
         let curvature = curvature(local);
