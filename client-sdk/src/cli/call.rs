@@ -120,10 +120,8 @@ impl Options {
                 &format!("Usage: amber call {device} REQUEST [ARGUMENTS]\n\n"),
             );
             out += "Requests:\n";
-            out += &help::methods(interface, false);
-            for alias in customs::aliases(device.device_type) {
-                out += &format!("{}  {}\n", alias.name, alias.about);
-            }
+            let aliases = customs::aliases(device.device_type);
+            out += &help::requests(interface, aliases.map(|alias| (alias.name, alias.about)));
             let example = interface.methods.iter().find(|method| !method.is_stream());
             if let Some(method) = example {
                 let name = &method.command;

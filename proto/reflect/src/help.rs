@@ -22,17 +22,21 @@ pub fn range(field: &Field) -> String {
     value::range(field)
 }
 
-/// The methods of a device that are streams or not: a line for each, with its arguments.
-pub fn methods(interface: &Interface, streams: bool) -> String {
-    let rows: Vec<_> = (interface.methods.iter())
-        .filter(|method| method.is_stream() == streams)
+/// The requests of a device: a line for each, with its arguments. `more` are other spellings, each
+/// with what it does.
+pub fn requests<'a>(
+    interface: &Interface,
+    more: impl Iterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let rows = (interface.methods.iter())
+        .filter(|method| !method.is_stream())
         .map(|method| {
             let usage = arguments::usage(method);
             let usage = format!("{} {usage}", method.command).trim_end().to_owned();
             [usage, summary(&method.docs)]
-        })
-        .collect();
-    aligned(&rows)
+        });
+    let more = more.map(|(name, about)| [name, about].map(str::to_owned));
+    aligned(&rows.chain(more).collect::<Vec<_>>())
 }
 
 /// What a method does, its arguments with their units, ranges and defaults, and what it answers or
