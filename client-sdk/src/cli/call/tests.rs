@@ -436,6 +436,6 @@ fn a_described_device_of_a_user_is_called_by_method() {
     let bytes = b"\x10\x01\xf9\x06\0\0\0\0\0\0\x49\x40";
     let device = Device::new(DeviceType(211), 0);
     let answer = Answer::read(device, &described.method, schemas, bytes).unwrap();
-    assert_eq!(answer.human(), "charge:  50.0 %\n");
+    assert_eq!(answer.human(), "charge: 50.0 %\n");
     assert_eq!(serde_json::to_string(&answer).unwrap(), "{\"charge\":50.0}");
 }
