@@ -50,7 +50,7 @@ use crate::rate::Rate;
 use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Unreachable};
 use crate::supervise::{Action, Event, Exit, ProcessAction, State, Supervisor};
 
-/// See the [module](self).
+/// The whole core: router, supervision and the mediator as a device.
 #[derive(Debug)]
 pub struct Core {
     router: Router,
