@@ -100,6 +100,25 @@ impl Pose {
         self.at.plus(local.turned(self.heading))
     }
 
+    /// Another pose in the frame of this pose.
+    #[must_use]
+    pub fn local_pose(self, other: Self) -> Self {
+        Self {
+            at: self.local(other.at),
+            heading: other.heading - self.heading,
+        }
+    }
+
+    /// A pose that is given in the frame of this pose: the pose after a motion. Inverts
+    /// [`Pose::local_pose`].
+    #[must_use]
+    pub fn global_pose(self, local: Self) -> Self {
+        Self {
+            at: self.global(local.at),
+            heading: self.heading + local.heading,
+        }
+    }
+
     /// The pose after driving `way_m` ahead while turning by `turn` radians, along one arc.
     #[must_use]
     pub fn along_arc(self, way_m: f64, turn: f64) -> Self {
@@ -175,6 +194,11 @@ mod tests {
         let local = pose.local(Point::new(1.0, 3.0));
         assert!(local.minus(Point::new(1.0, 0.0)).length() < 1e-9, "ahead");
         assert!(pose.global(local).minus(Point::new(1.0, 3.0)).length() < 1e-9);
+        let other = Pose::new(1.0, 3.0, PI);
+        let local = pose.local_pose(other);
+        assert!((local.heading - PI / 2.0).abs() < 1e-9 && (local.at.x - 1.0).abs() < 1e-9);
+        let back = pose.global_pose(local);
+        assert!(back.at.minus(other.at).length() < 1e-9 && (back.heading - PI).abs() < 1e-9);
     }
 
     #[test]

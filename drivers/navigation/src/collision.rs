@@ -41,9 +41,9 @@ pub use self::contact::Footprint;
 pub use self::watch::{Imu, Trouble, Watch, WatchConfig};
 
 use self::obstacles::Obstacles;
-use crate::dead_reckoning::DeadReckoning;
-use crate::full_scan::{Echo, FullScan};
 use crate::kinematics::{SkidSteer, Twist, Wheels};
+use crate::odometry::Odometry;
+use crate::scan::{Echo, Scan};
 
 /// An obstacle inside the margin ends the footprint this much before it.
 const GAP_M: f64 = 0.001;
@@ -210,7 +210,7 @@ pub struct Counters {
 #[derive(Clone, Debug)]
 pub struct Monitor {
     config: Config,
-    dead_reckoning: DeadReckoning,
+    odometry: Odometry,
     obstacles: Obstacles,
     scanned: Option<Duration>,
     command: Option<(Duration, Wheels)>,
@@ -225,7 +225,7 @@ impl Monitor {
     pub fn new(config: Config) -> Self {
         Self {
             config,
-            dead_reckoning: DeadReckoning::new(config.drive),
+            odometry: Odometry::new(config.drive),
             obstacles: Obstacles::default(),
             scanned: None,
             command: None,
@@ -236,7 +236,7 @@ impl Monitor {
     }
 
     /// A scan has arrived.
-    pub fn handle_scan(&mut self, scan: &FullScan) {
+    pub fn handle_scan(&mut self, scan: &Scan) {
         let useful = scan.beams.iter().filter(|beam| beam.echo != Echo::Invalid);
         if (useful.count() as f64) < MIN_USEFUL_BEAMS * scan.beams.len() as f64
             || scan.beams.is_empty()
@@ -244,21 +244,21 @@ impl Monitor {
             self.counters.useless_scans += 1;
             return;
         }
-        if self.scanned.is_some_and(|last| scan.finished() <= last) {
+        if self.scanned.is_some_and(|last| scan.end() <= last) {
             self.counters.late_scans += 1;
             return;
         }
         let Config { laser, memory, .. } = self.config;
         self.obstacles
-            .handle_scan(scan, laser, &self.dead_reckoning, memory);
-        self.watch.handle_scan(scan, &self.dead_reckoning);
-        self.scanned = Some(scan.finished());
+            .handle_scan(scan, laser, &self.odometry, memory);
+        self.watch.handle_scan(scan, &self.odometry);
+        self.scanned = Some(scan.end());
     }
 
     /// The speeds of the wheels were measured.
     pub fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
-        self.dead_reckoning.handle_wheels(time, wheels);
-        self.watch.handle_motion(time, self.dead_reckoning.twist());
+        self.odometry.handle_wheels(time, wheels);
+        self.watch.handle_motion(time, self.odometry.latest_twist());
     }
 
     /// The gyroscope and the accelerometer were read.
@@ -279,8 +279,8 @@ impl Monitor {
     /// The speeds for the wheels now.
     pub fn step(&mut self, now: Duration) -> Decision {
         let silent = |updated: Duration| now.saturating_sub(updated) > WHEELS_TIMEOUT;
-        if self.dead_reckoning.updated().is_none_or(silent) {
-            self.dead_reckoning.handle_wheels(now, self.sent);
+        if self.odometry.latest().is_none_or(silent) {
+            self.odometry.handle_wheels(now, self.sent);
         }
         let decision = self.decide(now);
         self.sent = decision.wheels;
@@ -291,20 +291,20 @@ impl Monitor {
 
     /// The dead reckoning of the robot.
     #[must_use]
-    pub fn dead_reckoning(&self) -> &DeadReckoning {
-        &self.dead_reckoning
+    pub fn odometry(&self) -> &Odometry {
+        &self.odometry
     }
 
     /// The obstacles of the latest scan in the frame of the robot: x ahead, y to the left.
     pub fn seen(&self, now: Duration) -> impl Iterator<Item = Point> + '_ {
-        let robot = self.dead_reckoning.pose_at(now);
+        let robot = self.odometry.pose_at(now);
         self.obstacles.seen().map(move |point| robot.local(point))
     }
 
     /// Points of walls that are known from a map, where the laser does not look, in the frame of the
     /// robot at this time. They replace the ones before.
     pub fn set_known(&mut self, time: Duration, points: impl Iterator<Item = Point>) {
-        let robot = self.dead_reckoning.pose_at(time);
+        let robot = self.odometry.pose_at(time);
         let known = points.map(|point| robot.global(point)).collect();
         self.obstacles.set_known(known);
     }
@@ -355,7 +355,7 @@ impl Monitor {
                 Trouble::Bump => Reason::Bump,
             });
         }
-        let robot = self.dead_reckoning.pose_at(now);
+        let robot = self.odometry.pose_at(now);
         let reach_m = self.reach_m(speed_m_s);
         let near: Vec<Point> = self
             .obstacles
@@ -392,7 +392,7 @@ impl Monitor {
         let moving_m_s = self
             .config
             .drive
-            .wheels(self.dead_reckoning.twist())
+            .wheels(self.odometry.latest_twist())
             .fastest_m_s()
             .max(speed_m_s);
         let stopping_m =
@@ -494,7 +494,7 @@ impl Monitor {
 
     /// Whether the robot is so fast that it must brake hard now.
     fn has_momentum(&self, near: &[Point], command: Wheels) -> bool {
-        let moving = self.dead_reckoning.twist();
+        let moving = self.odometry.latest_twist();
         let wheels = self.config.drive.wheels(moving);
         let speed_m_s = wheels.fastest_m_s();
         let mut pairs = wheels.all_m_s().into_iter().zip(command.all_m_s());

@@ -23,13 +23,13 @@ use std::time::Duration;
 use amber_map::{Point, Pose, Segment};
 
 use crate::collision::{self, Decision, Imu, Monitor, Reason};
-use crate::full_scan::FullScan;
 use crate::grid::GridError;
 use crate::kinematics::{Twist, Wheels};
 use crate::path::Path;
 use crate::planner::{self, NoPath, Planner};
 use crate::pose_tracker::{self, PoseReading, PoseTracker, Tracked};
 use crate::pursuit::{self, Follower};
+use crate::scan::Scan;
 
 /// More targets do not fit into a message of 32,767 bytes.
 pub const MAX_TARGETS: usize = 1_365;
@@ -280,8 +280,7 @@ impl DriveToPoint {
 
     /// A pose has arrived.
     pub fn handle_pose(&mut self, reading: PoseReading) {
-        self.tracker
-            .handle_pose(reading, self.monitor.dead_reckoning());
+        self.tracker.handle_pose(reading, self.monitor.odometry());
     }
 
     /// The speeds of the wheels were measured.
@@ -295,10 +294,10 @@ impl DriveToPoint {
     }
 
     /// A scan has arrived.
-    pub fn handle_scan(&mut self, scan: &FullScan) {
+    pub fn handle_scan(&mut self, scan: &Scan) {
         self.monitor.handle_scan(scan);
-        let now = scan.finished();
-        if let Tracked::At(pose) = self.tracker.pose(now, self.monitor.dead_reckoning()) {
+        let now = scan.end();
+        if let Tracked::At(pose) = self.tracker.pose(now, self.monitor.odometry()) {
             self.remember_obstacles(now, pose);
             self.use_map_behind(scan, pose);
         }
@@ -306,7 +305,7 @@ impl DriveToPoint {
 
     /// The speeds for the wheels now.
     pub fn step(&mut self, now: Duration) -> Decision {
-        let pose = self.tracker.pose(now, self.monitor.dead_reckoning());
+        let pose = self.tracker.pose(now, self.monitor.odometry());
         let (state, twist) = match pose {
             _ if self.next.is_empty() => (State::Idle, Twist::STOP),
             Tracked::At(pose) => self.drive(now, pose),
@@ -426,7 +425,7 @@ impl DriveToPoint {
         let Some(follower) = self.follower.as_mut() else {
             return (State::Idle, Twist::STOP);
         };
-        let speed_m_s = self.monitor.dead_reckoning().twist().forward_m_s;
+        let speed_m_s = self.monitor.odometry().latest_twist().forward_m_s;
         let end_m_s = if self.next.len() > 1 {
             self.config.passing_m_s
         } else {
@@ -605,7 +604,7 @@ impl DriveToPoint {
     }
 
     /// Where the laser does not look, the walls of the map count.
-    fn use_map_behind(&mut self, scan: &FullScan, pose: Pose) {
+    fn use_map_behind(&mut self, scan: &Scan, pose: Pose) {
         let Some(planner) = &self.planner else {
             return;
         };
@@ -621,7 +620,7 @@ impl DriveToPoint {
                 let angle = seen.y.atan2(seen.x);
                 angle < low || angle > high
             });
-        self.monitor.set_known(scan.finished(), hidden);
+        self.monitor.set_known(scan.end(), hidden);
     }
 
     fn sure_obstacles(&self) -> impl Iterator<Item = Point> + '_ {

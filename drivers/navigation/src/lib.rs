@@ -5,22 +5,19 @@
 //! the same calls give the same result, bit for bit.
 //!
 //! - [`grid`]: occupancy grids and distance fields, shared by everything that plans or localizes.
-//! - [`odometry`], [`scan`], [`mod@deskew`]: what the sensors measured.
+//! - [`kinematics`], [`odometry`], [`scan`], [`mod@deskew`]: wheels and scans.
 //! - [`likelihood`]: how well a scan fits a pose.
 //! - [`location`]: where the robot is.
 //! - [`scenario`]: simulated drives for tests and measurements.
-//! - [`kinematics`], [`dead_reckoning`], [`full_scan`]: the wheels and the scanner of the robot.
 //! - [`planner`], [`path`], [`pursuit`]: a path through the map, and the motion along it.
 //! - [`pose_tracker`], [`drive_to_point`]: from target to target through the map.
 //! - [`trajectory`]: along given points, in given times.
 //! - [`collision`]: the collision monitor, which slows down and stops the wheels.
 
 pub mod collision;
-pub mod dead_reckoning;
 pub mod deskew;
 pub mod drive_to_point;
 pub mod free;
-pub mod full_scan;
 pub mod grid;
 pub mod kinematics;
 pub mod likelihood;
@@ -30,7 +27,7 @@ pub mod path;
 pub mod planner;
 pub mod pose_tracker;
 pub mod pursuit;
-mod random;
+pub mod random;
 pub mod scan;
 pub mod scenario;
 pub mod trajectory;

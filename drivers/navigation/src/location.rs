@@ -8,7 +8,7 @@
 //!                                   └ resample <── search for poses, while the match is bad
 //! ```
 //!
-//! [`Location`] takes measurements in any order of arrival and never waits: [`Location::handle_speeds`]
+//! [`Location`] takes measurements in any order of arrival and never waits: [`Location::handle_wheels`]
 //! and [`Location::handle_scan`] only store. [`Location::update`] computes the estimate for at most
 //! one scan, as soon as the wheel speeds for its time are there or have been waited for long enough;
 //! [`Location::next_timeout`] tells when that is. [`Location::estimate`] and [`Location::pose_at`]
@@ -41,8 +41,9 @@ pub use self::map::LocationMap;
 use self::particles::Particle;
 use self::refine::{Matrix, invert, refine};
 use crate::deskew::deskew;
+use crate::kinematics::{SkidSteer, Wheels};
 use crate::likelihood::{Likelihood, match_of};
-use crate::odometry::{Odometry, Speeds, compose};
+use crate::odometry::Odometry;
 use crate::random::gaussian;
 use crate::scan::Scan;
 
@@ -147,7 +148,10 @@ impl Location {
         Self {
             sharp: Likelihood::new(config.sharp, &map.field),
             blurred: Likelihood::new(config.blurred, &map.field),
-            odometry: Odometry::new(config.track_m),
+            odometry: Odometry::new(SkidSteer {
+                track_m: config.track_m,
+                ..SkidSteer::default()
+            }),
             scans: VecDeque::new(),
             filter: Filter::everywhere(&map, config.size, config.averages, &mut random),
             filter_time: None,
@@ -179,15 +183,17 @@ impl Location {
     }
 
     /// Stores the speeds of the wheels.
-    pub fn handle_speeds(&mut self, speeds: Speeds) {
-        if !self.odometry.handle_speeds(speeds) {
+    pub fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
+        if !self.odometry.handle_wheels(time, wheels) {
             self.counters.speeds_refused += 1;
         }
     }
 
     /// Stores a scan.
     pub fn handle_scan(&mut self, scan: Scan) {
-        let place = self.scans.partition_point(|other| other.time <= scan.time);
+        let place = self
+            .scans
+            .partition_point(|other| other.start <= scan.start);
         self.scans.insert(place, scan);
         if self.scans.len() > MAX_SCANS {
             self.scans.pop_front();
@@ -232,7 +238,9 @@ impl Location {
     #[must_use]
     pub fn pose_at(&self, time: Duration) -> Option<Pose> {
         let last = self.estimate?;
-        let pose = compose(last.pose, self.odometry.motion(last.time, time).pose);
+        let pose = last
+            .pose
+            .global_pose(self.odometry.motion(last.time, time).pose);
         Some(Pose {
             heading: wrap(pose.heading),
             ..pose
@@ -313,11 +321,13 @@ impl Location {
     /// The ends of valid beams in the frame of the robot in the middle of the scan.
     fn points(&self, scan: &Scan) -> Vec<Point> {
         let valid = self.config.min_range_m..=self.config.max_range_m;
-        let mut scan = scan.clone();
-        let (start, reference) = (scan.time, scan.middle());
-        scan.beams.retain(|beam| valid.contains(&beam.distance_m));
-        scan.time = start;
-        deskew(&scan, &self.odometry, self.config.mount, reference)
+        deskew(
+            scan,
+            &self.odometry,
+            self.config.mount,
+            scan.middle(),
+            |distance_m| valid.contains(&distance_m),
+        )
     }
 
     /// The last estimate with a new time, if the robot has not moved and the scan is not new either:

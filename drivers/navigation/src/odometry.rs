@@ -1,41 +1,24 @@
-//! The motion of the robot from the speeds of its wheels. PURE.
+//! Odometry: motion and pose from measured wheel speeds. PURE.
 //!
-//! The robot turns by skidding: with an effective track `W`, its speed is `(right + left) / 2` and
-//! its turn rate `(right - left) / W`. Between two samples the speeds change linearly; each interval
-//! is an exact arc with the mean speeds. Probabilistic Robotics (Thrun, Burgard, Fox, 2005), chapter
-//! 5.3, has the arc.
+//! Between two samples the speeds change linearly, and the robot moves on an arc with their mean.
+//! Probabilistic Robotics (Thrun, Burgard, Fox, 2005), chapter 5.3, has the arc.
+//!
+//! The pose starts at the origin of a frame of its own, the *odometry frame*. It drifts, but over a
+//! few seconds the drift is small: a scan is corrected with it, and obstacles are remembered in it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use amber_map::{Point, Pose};
+use amber_map::Pose;
+
+use crate::kinematics::{SkidSteer, Twist, Wheels};
 
 /// How long samples are remembered: longer than a scan takes and waits.
 const MEMORY: Duration = Duration::from_secs(3);
 /// The maximum number of remembered samples: 1 kHz for [`MEMORY`].
 const MAX_SAMPLES: usize = 3_000;
-/// After the last sample the speeds count as constant for this time, and then as zero.
-const HOLD: Duration = Duration::from_millis(300);
-
-/// The speeds of the left and right wheels at a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Speeds {
-    /// When they were measured, since any fixed start.
-    pub time: Duration,
-    /// The mean of the left wheels in metres per second, positive forward.
-    pub left_m_s: f64,
-    /// The mean of the right wheels in metres per second, positive forward.
-    pub right_m_s: f64,
-}
-
-/// Speed and turn rate of the robot.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Twist {
-    /// Metres per second ahead.
-    pub speed_m_s: f64,
-    /// Radians per second, counter-clockwise.
-    pub turn_rad_s: f64,
-}
+/// The longest time for which one sample holds. Then the motion is unknown and counts as none.
+const HOLD: Duration = Duration::from_millis(500);
 
 /// A motion between two times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -52,46 +35,61 @@ pub struct Motion {
     pub unknown_s: f64,
 }
 
-/// The recent speeds of the wheels.
+/// The recent motion of the robot.
 #[derive(Clone, Debug)]
 pub struct Odometry {
-    track_m: f64,
-    samples: VecDeque<Speeds>,
+    drive: SkidSteer,
+    samples: VecDeque<Sample>,
+    /// Whether an older sample than the first one has been dropped.
+    dropped: bool,
+}
+
+/// A sample, with everything that happened until then.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    time: Duration,
+    twist: Twist,
+    since_start: Motion,
 }
 
 impl Odometry {
-    /// Creates an odometry without samples, for an effective track in metres.
+    /// Creates an odometry without samples, at the origin.
     #[must_use]
-    pub fn new(track_m: f64) -> Self {
+    pub fn new(drive: SkidSteer) -> Self {
         Self {
-            track_m,
+            drive,
             samples: VecDeque::new(),
+            dropped: false,
         }
     }
 
     /// Adds a sample. Samples may arrive in any order; a second sample with the same time replaces
     /// the first. Returns whether the sample is useful: its speeds are finite and it is not older
     /// than the memory.
-    pub fn handle_speeds(&mut self, speeds: Speeds) -> bool {
-        let latest = self.latest().unwrap_or_default().max(speeds.time);
-        let too_old = speeds.time + MEMORY < latest;
-        if too_old || !speeds.left_m_s.is_finite() || !speeds.right_m_s.is_finite() {
+    pub fn handle_wheels(&mut self, time: Duration, wheels: Wheels) -> bool {
+        let first = self.samples.front().map(|first| first.time);
+        let too_old = self.dropped && first.is_some_and(|first| time < first)
+            || self.latest().is_some_and(|latest| time + MEMORY < latest);
+        if too_old || !wheels.is_finite() {
             return false;
         }
-        let place = self
-            .samples
-            .partition_point(|other| other.time < speeds.time);
+        let sample = Sample {
+            time,
+            twist: self.drive.twist(wheels),
+            since_start: Motion::default(),
+        };
+        let place = self.samples.partition_point(|other| other.time < time);
         match self.samples.get_mut(place) {
-            Some(other) if other.time == speeds.time => *other = speeds,
-            _ => self.samples.insert(place, speeds),
+            Some(other) if other.time == time => *other = sample,
+            _ => self.samples.insert(place, sample),
         }
+        self.sum_up_from(place);
         while self.samples.len() > MAX_SAMPLES
-            || self
-                .samples
-                .front()
-                .is_some_and(|first| first.time + MEMORY < latest)
+            // One sample before the memory remains, so that the motion since then is known.
+            || self.samples.get(1).zip(self.latest()).is_some_and(|(second, latest)| second.time + MEMORY < latest)
         {
             self.samples.pop_front();
+            self.dropped = true;
         }
         true
     }
@@ -99,229 +97,130 @@ impl Odometry {
     /// The time of the newest sample.
     #[must_use]
     pub fn latest(&self) -> Option<Duration> {
-        self.samples.back().map(|speeds| speeds.time)
+        self.samples.back().map(|sample| sample.time)
+    }
+
+    /// The last measured motion.
+    #[must_use]
+    pub fn latest_twist(&self) -> Twist {
+        self.samples
+            .back()
+            .map_or(Twist::STOP, |sample| sample.twist)
     }
 
     /// Speed and turn rate at a time.
     #[must_use]
     pub fn twist(&self, time: Duration) -> Twist {
-        self.known_twist(time).unwrap_or_default()
+        let after = self.samples.partition_point(|sample| sample.time <= time);
+        let Some(before) = after.checked_sub(1).map(|index| self.samples[index]) else {
+            return Twist::STOP;
+        };
+        match self.samples.get(after) {
+            Some(next) if next.time <= before.time + HOLD => before.twist_between(next, time),
+            _ if time <= before.time + HOLD => before.twist,
+            _ => Twist::STOP,
+        }
+    }
+
+    /// The pose at a time, in the odometry frame.
+    #[must_use]
+    pub fn pose_at(&self, time: Duration) -> Pose {
+        self.motion_until(time).pose
     }
 
     /// The motion between two times. If the second is earlier, the pose is that of the way back.
     #[must_use]
     pub fn motion(&self, from: Duration, to: Duration) -> Motion {
-        if to < from {
-            let there = self.motion(to, from);
-            return Motion {
-                pose: inverse(there.pose),
-                ..there
+        let (start, end) = (self.motion_until(from), self.motion_until(to));
+        let (first, last) = if from <= to {
+            (start, end)
+        } else {
+            (end, start)
+        };
+        let time_s = from.abs_diff(to).as_secs_f64();
+        // Before the first sample nothing is known.
+        let before_s = self.samples.front().map_or(time_s, |sample| {
+            let end = sample.time.min(from.max(to));
+            end.saturating_sub(from.min(to)).as_secs_f64()
+        });
+        Motion {
+            pose: start.pose.local_pose(end.pose),
+            path_m: last.path_m - first.path_m,
+            turns_rad: last.turns_rad - first.turns_rad,
+            time_s,
+            unknown_s: last.unknown_s - first.unknown_s + before_s,
+        }
+    }
+
+    /// The motion from the first sample until a time.
+    fn motion_until(&self, time: Duration) -> Motion {
+        let after = self.samples.partition_point(|sample| sample.time <= time);
+        match (after.checked_sub(1), self.samples.get(after)) {
+            (Some(before), next) => self.samples[before].motion_until(next, time),
+            (None, Some(first)) => first.since_start,
+            (None, None) => Motion::default(),
+        }
+    }
+
+    /// Sums up all motions again from a sample on.
+    fn sum_up_from(&mut self, index: usize) {
+        for index in index..self.samples.len() {
+            self.samples[index].since_start = match index.checked_sub(1) {
+                Some(before) => {
+                    let (before, sample) = (self.samples[before], self.samples[index]);
+                    before.motion_until(Some(&sample), sample.time)
+                }
+                None => Motion::default(),
             };
         }
-        let mut motion = Motion::default();
-        let first = self.samples.partition_point(|speeds| speeds.time <= from);
-        let mut at = from;
-        let knots = self.samples.range(first..).map(|speeds| speeds.time);
-        let hold_ends = self.latest().map(|latest| latest + HOLD);
-        for knot in knots
-            .chain(hold_ends)
-            .filter(|knot| *knot > from && *knot < to)
-            .chain([to])
-        {
-            let dt_s = knot.saturating_sub(at).as_secs_f64();
-            let middle = at + knot.saturating_sub(at) / 2;
-            let twist = self.known_twist(middle);
-            let (way_m, turn) = twist.map_or((0.0, 0.0), |twist| {
-                (twist.speed_m_s * dt_s, twist.turn_rad_s * dt_s)
-            });
-            motion.pose = arc(motion.pose, way_m, turn);
-            motion.path_m += way_m.abs();
-            motion.turns_rad += turn.abs();
-            motion.time_s += dt_s;
-            if twist.is_none() {
-                motion.unknown_s += dt_s;
-            }
-            at = knot;
-        }
-        motion
     }
+}
 
-    fn known_twist(&self, time: Duration) -> Option<Twist> {
-        let after = self.samples.partition_point(|speeds| speeds.time <= time);
-        let before = self.samples.get(after.checked_sub(1)?)?;
-        let Some(next) = self.samples.get(after) else {
-            return (time <= before.time + HOLD)
-                .then(|| self.twist_of(before.left_m_s, before.right_m_s));
+impl Sample {
+    /// The motion from the start until a time between this sample and the next one.
+    fn motion_until(&self, next: Option<&Self>, time: Duration) -> Motion {
+        let next = next.filter(|next| next.time <= self.time + HOLD);
+        let known = match next {
+            Some(_) => time - self.time,
+            None => (time - self.time).min(HOLD),
         };
-        let length_s = (next.time - before.time).as_secs_f64();
-        let part = (time - before.time).as_secs_f64() / length_s;
-        let between = |a: f64, b: f64| a + (b - a) * part;
-        Some(self.twist_of(
-            between(before.left_m_s, next.left_m_s),
-            between(before.right_m_s, next.right_m_s),
-        ))
-    }
-
-    fn twist_of(&self, left_m_s: f64, right_m_s: f64) -> Twist {
-        Twist {
-            speed_m_s: (left_m_s + right_m_s) / 2.0,
-            turn_rad_s: (right_m_s - left_m_s) / self.track_m,
+        let known_s = known.as_secs_f64();
+        let end = next.map_or(self.twist, |next| self.twist_between(next, time));
+        let mean = |a: f64, b: f64| f64::midpoint(a, b) * known_s;
+        let before = &self.since_start;
+        Motion {
+            pose: before.pose.along_arc(
+                mean(self.twist.forward_m_s, end.forward_m_s),
+                mean(self.twist.turn_rad_s, end.turn_rad_s),
+            ),
+            path_m: before.path_m + way(self.twist.forward_m_s, end.forward_m_s) * known_s,
+            turns_rad: before.turns_rad + way(self.twist.turn_rad_s, end.turn_rad_s) * known_s,
+            time_s: before.time_s + (time - self.time).as_secs_f64(),
+            unknown_s: before.unknown_s + (time - self.time - known).as_secs_f64(),
         }
     }
+
+    /// The motion at a time between two samples.
+    fn twist_between(&self, next: &Self, time: Duration) -> Twist {
+        let length_s = (next.time - self.time).as_secs_f64();
+        let part = (time - self.time).as_secs_f64() / length_s;
+        let between = |a: f64, b: f64| a + (b - a) * part;
+        Twist::new(
+            between(self.twist.forward_m_s, next.twist.forward_m_s),
+            between(self.twist.turn_rad_s, next.twist.turn_rad_s),
+        )
+    }
 }
 
-/// The pose after driving and turning at the same time.
-#[must_use]
-pub fn arc(pose: Pose, way_m: f64, turn: f64) -> Pose {
-    let half = turn / 2.0;
-    let chord_m = if half.abs() < 1e-9 {
-        way_m
+/// The mean absolute value while a speed changes linearly from one value to another.
+fn way(from: f64, to: f64) -> f64 {
+    let sum = from.abs() + to.abs();
+    if from * to >= 0.0 || sum == 0.0 {
+        sum / 2.0
     } else {
-        way_m * half.sin() / half
-    };
-    Pose {
-        at: pose
-            .at
-            .plus(Point::new(chord_m, 0.0).turned(pose.heading + half)),
-        heading: pose.heading + turn,
-    }
-}
-
-/// A pose in the frame of another pose, in the frame of the plane.
-#[must_use]
-pub fn compose(base: Pose, local: Pose) -> Pose {
-    Pose {
-        at: base.at.plus(local.at.turned(base.heading)),
-        heading: base.heading + local.heading,
-    }
-}
-
-/// The origin in the frame of a pose.
-#[must_use]
-pub fn inverse(pose: Pose) -> Pose {
-    Pose {
-        at: Point::default().minus(pose.at).turned(-pose.heading),
-        heading: -pose.heading,
+        (from * from + to * to) / (2.0 * sum)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const TRACK_M: f64 = 0.42;
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
-
-    fn speeds(time_ms: u64, left_m_s: f64, right_m_s: f64) -> Speeds {
-        let time = ms(time_ms);
-        Speeds {
-            time,
-            left_m_s,
-            right_m_s,
-        }
-    }
-
-    #[track_caller]
-    fn assert_near(a: Pose, b: Pose) {
-        let near = a.at.minus(b.at).length() < 1e-9 && (a.heading - b.heading).abs() < 1e-9;
-        assert!(near, "{a:?} {b:?}");
-    }
-
-    #[test]
-    fn equal_speeds_are_a_straight_line_and_a_faster_right_side_turns_left() {
-        let mut odometry = Odometry::new(TRACK_M);
-        for time_ms in [0, 1000] {
-            odometry.handle_speeds(speeds(time_ms, 0.2, 0.2));
-        }
-        assert_near(
-            odometry.motion(ms(0), ms(500)).pose,
-            Pose::new(0.1, 0.0, 0.0),
-        );
-        odometry.handle_speeds(speeds(1001, 0.0, 0.42));
-        odometry.handle_speeds(speeds(2001, 0.0, 0.42));
-        let motion = odometry.motion(ms(1001), ms(2001));
-        assert_near(motion.pose, arc(Pose::default(), 0.21, 1.0));
-        assert!((motion.turns_rad - 1.0).abs() < 1e-9 && motion.unknown_s == 0.0);
-    }
-
-    #[test]
-    fn speeds_change_linearly_between_samples() {
-        let mut odometry = Odometry::new(TRACK_M);
-        odometry.handle_speeds(speeds(0, 0.0, 0.0));
-        odometry.handle_speeds(speeds(1000, 1.0, 1.0));
-        let way_m = odometry.motion(ms(0), ms(1000)).pose.at.x;
-        assert!((way_m - 0.5).abs() < 1e-9);
-        assert!((odometry.twist(ms(250)).speed_m_s - 0.25).abs() < 1e-9);
-    }
-
-    #[test]
-    fn the_last_speeds_hold_for_a_short_time() {
-        let mut odometry = Odometry::new(TRACK_M);
-        odometry.handle_speeds(speeds(0, 1.0, 1.0));
-        let motion = odometry.motion(ms(0), ms(1000));
-        assert!((motion.pose.at.x - 0.3).abs() < 1e-9, "{motion:?}");
-        assert!((motion.unknown_s - 0.7).abs() < 1e-9, "{motion:?}");
-    }
-
-    #[test]
-    fn useless_samples_are_refused() {
-        let mut odometry = Odometry::new(TRACK_M);
-        assert!(odometry.handle_speeds(speeds(10_000, 0.0, 0.0)));
-        assert!(!odometry.handle_speeds(speeds(10, 0.0, 0.0)));
-        assert!(!odometry.handle_speeds(speeds(10_001, f64::NAN, 0.0)));
-        for time_ms in 0..10_000 {
-            odometry.handle_speeds(speeds(10_000 + time_ms, 0.0, 0.0));
-        }
-        assert!(odometry.samples.len() <= MAX_SAMPLES + 1);
-    }
-
-    proptest! {
-        #[test]
-        fn the_order_of_arrival_does_not_matter(
-            mut samples in prop::collection::vec((0..2000u64, -1.0..1.0, -1.0..1.0), 1..20),
-        ) {
-            samples.sort_by_key(|sample| sample.0);
-            samples.dedup_by_key(|sample| sample.0);
-            let motion = |samples: &[(u64, f64, f64)]| {
-                let mut odometry = Odometry::new(TRACK_M);
-                for (time_ms, left, right) in samples {
-                    odometry.handle_speeds(speeds(*time_ms, *left, *right));
-                }
-                odometry.motion(ms(100), ms(1900))
-            };
-            let sorted = motion(&samples);
-            samples.reverse();
-            prop_assert_eq!(sorted, motion(&samples));
-        }
-
-        #[test]
-        fn a_motion_is_the_sum_of_its_parts(
-            samples in prop::collection::vec((1..150u64, -1.0..1.0, -1.0..1.0), 2..20),
-            middle_share in 0.0..1.0,
-        ) {
-            let mut odometry = Odometry::new(TRACK_M);
-            let mut end_ms = 0;
-            for (gap_ms, left, right) in samples {
-                end_ms += gap_ms;
-                odometry.handle_speeds(speeds(end_ms, left, right));
-            }
-            let middle_ms = (end_ms as f64 * middle_share) as u64;
-            // A knot in the middle changes nothing but the arc of its own interval: at most 0.15 m
-            // long, and turned by less than 0.7 rad.
-            let whole = odometry.motion(ms(0), ms(end_ms));
-            let first = odometry.motion(ms(0), ms(middle_ms));
-            let second = odometry.motion(ms(middle_ms), ms(end_ms));
-            let sum = compose(first.pose, second.pose);
-            prop_assert!(sum.at.minus(whole.pose.at).length() < 0.05, "{sum:?} {whole:?}");
-            prop_assert!((sum.heading - whole.pose.heading).abs() < 1e-6);
-            let back = odometry.motion(ms(end_ms), ms(0)).pose;
-            let origin = compose(whole.pose, back);
-            prop_assert!(origin.at.length() < 1e-9 && origin.heading.abs() < 1e-9);
-        }
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use amber_map::{Pose, wrap};
 
-use crate::dead_reckoning::DeadReckoning;
+use crate::odometry::Odometry;
 
 /// The configuration of a [`PoseTracker`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,7 +91,7 @@ impl PoseTracker {
     }
 
     /// A pose has arrived. Late, invalid and poor ones are ignored.
-    pub fn handle_pose(&mut self, reading: PoseReading, motion: &DeadReckoning) {
+    pub fn handle_pose(&mut self, reading: PoseReading, motion: &Odometry) {
         let PoseReading {
             time,
             pose,
@@ -132,7 +132,7 @@ impl PoseTracker {
 
     /// The pose now.
     #[must_use]
-    pub fn pose(&self, now: Duration, motion: &DeadReckoning) -> Tracked {
+    pub fn pose(&self, now: Duration, motion: &Odometry) -> Tracked {
         let Some((time, mapped, was)) = self.anchor else {
             return Tracked::Unknown;
         };
@@ -160,10 +160,7 @@ impl PoseTracker {
 
 /// A pose on the map after the motion between two poses by dead reckoning.
 fn moved(mapped: Pose, was: Pose, is: Pose) -> Pose {
-    Pose {
-        at: mapped.global(was.local(is.at)),
-        heading: mapped.heading + is.heading - was.heading,
-    }
+    mapped.global_pose(was.local_pose(is))
 }
 
 #[cfg(test)]
@@ -185,8 +182,8 @@ mod tests {
     }
 
     /// A robot that drives at 0.4 m/s from x = 1 m at 0 ms.
-    fn tracked() -> (PoseTracker, DeadReckoning) {
-        let mut motion = DeadReckoning::new(SkidSteer::default());
+    fn tracked() -> (PoseTracker, Odometry) {
+        let mut motion = Odometry::new(SkidSteer::default());
         for time in (0..=1000).step_by(50) {
             motion.handle_wheels(ms(time), Wheels::sides(0.4, 0.4));
         }

@@ -1,44 +1,71 @@
-//! Laser scans. PURE.
+//! Laser scans in the plane frame. PURE.
+//!
+//! The messages of the scanner have degrees to the right, and millimetres with error codes below 20.
+//! Here are radians to the left, metres, and a name for each kind of reading.
 
 use std::time::Duration;
-
-/// One measurement of a laser scanner.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beam {
-    /// The direction from the scanner, in radians counter-clockwise from its front.
-    pub angle_rad: f64,
-    /// The measured distance in metres.
-    pub distance_m: f64,
-    /// When it was measured, in seconds after [`Scan::time`].
-    pub delay_s: f64,
-}
 
 /// The measurements of one turn of a scanner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scan {
-    /// The time of the first measurement, since any fixed start.
-    pub time: Duration,
-    /// The valid measurements in the order of their angles; leave out beams without an echo.
+    /// When the first beam was measured, since any fixed start.
+    pub start: Duration,
+    /// The time between two beams; zero if all were measured at once.
+    pub beam_time: Duration,
+    /// All beams in the order of measurement, at equal time intervals.
     pub beams: Vec<Beam>,
 }
 
+/// One direction of a scan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beam {
+    /// The direction from the scanner, in radians counter-clockwise from its front.
+    pub angle_rad: f64,
+    /// The result.
+    pub echo: Echo,
+}
+
+/// The result of a beam.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Echo {
+    /// An object at this distance in metres.
+    At(f64),
+    /// No object within range.
+    Nothing,
+    /// An object that is too near to be measured.
+    TooNear,
+    /// An error: the beam says nothing.
+    Invalid,
+}
+
 impl Scan {
-    /// The time of the last measurement.
+    /// When a beam was measured.
+    #[must_use]
+    pub fn time_of(&self, index: usize) -> Duration {
+        self.start + self.beam_time * u32::try_from(index).unwrap_or(u32::MAX)
+    }
+
+    /// The time of the last beam.
     #[must_use]
     pub fn end(&self) -> Duration {
-        self.time + Duration::from_secs_f64(self.length_s())
+        self.time_of(self.beams.len().saturating_sub(1))
     }
 
     /// The time in the middle of the turn. A wrong turn rate rotates the beams before and after it
     /// in opposite directions, so this is the time at which a scan gives the best pose.
     #[must_use]
     pub fn middle(&self) -> Duration {
-        self.time + Duration::from_secs_f64(self.length_s() / 2.0)
+        self.start + (self.end() - self.start) / 2
     }
+}
 
-    fn length_s(&self) -> f64 {
-        let longest = |longest: f64, beam: &Beam| longest.max(beam.delay_s);
-        // More than a minute is invalid, and must not overflow a duration.
-        self.beams.iter().fold(0.0, longest).min(60.0)
+impl Beam {
+    /// The distance in metres, if there is one.
+    #[must_use]
+    pub fn distance_m(&self) -> Option<f64> {
+        match self.echo {
+            Echo::At(distance_m) => Some(distance_m),
+            Echo::Nothing | Echo::TooNear | Echo::Invalid => None,
+        }
     }
 }

@@ -23,8 +23,8 @@ pub use self::floor::office_floor;
 pub use self::noise::Noise;
 pub use self::score::{Score, Summary};
 use self::vehicle::Vehicle;
+use crate::kinematics::Wheels;
 use crate::location::{Config, Estimate, Location, LocationMap};
-use crate::odometry::{Speeds, compose, inverse};
 use crate::random::gaussian;
 use crate::scan::{Beam, Scan};
 
@@ -177,7 +177,7 @@ impl Scenario {
 /// A measurement and when it arrives.
 #[derive(Clone, Debug)]
 enum Arrival {
-    Speeds(Speeds),
+    Wheels(Duration, Wheels),
     Scan(Scan),
 }
 
@@ -222,9 +222,9 @@ impl Drive {
             }
             new.poses.push(vehicle.pose());
             if now.as_millis().is_multiple_of(SPEEDS_EVERY.as_millis()) {
-                let speeds = vehicle.measure(now, &mut random);
-                new.arrivals
-                    .push((now + SPEEDS_DELAY, Arrival::Speeds(speeds)));
+                let (time, wheels) = vehicle.measure(now, &mut random);
+                let arrival = Arrival::Wheels(time, wheels);
+                new.arrivals.push((now + SPEEDS_DELAY, arrival));
             }
             if scan_starts + scan_length <= now {
                 let duration = scan_starts..=scan_starts + scan_length;
@@ -248,12 +248,12 @@ impl Drive {
         let index = (steps as usize).min(self.poses.len() - 2);
         let part = (steps - index as f64).clamp(0.0, 1.0);
         let (a, b) = (self.poses[index], self.poses[index + 1]);
-        let local = compose(inverse(a), b);
+        let local = a.local_pose(b);
         let way = Pose {
             at: local.at.times(part),
             heading: local.heading * part,
         };
-        compose(a, way)
+        a.global_pose(way)
     }
 
     /// What the scanner measures. It turns counter-clockwise.
@@ -262,29 +262,32 @@ impl Drive {
         walls: &Walls,
         biases: &[f64],
         scenario: &Scenario,
-        time: Duration,
+        start: Duration,
         random: &mut fastrand::Rng,
     ) -> Scan {
-        let beam_s = SCAN_EVERY.as_secs_f64() / SCAN_STEPS;
+        let beam_time = SCAN_EVERY.div_f64(SCAN_STEPS);
         let rays: Vec<noise::Ray> = (0..BEAMS)
             .map(|index| {
                 let angle_rad = (FIRST_ANGLE_DEG + ANGLE_STEP_DEG * index as f64).to_radians();
-                let delay_s = beam_s * index as f64;
-                let robot = self.pose_at(time + Duration::from_secs_f64(delay_s));
-                let laser = compose(robot, MOUNT);
+                let robot = self.pose_at(start + beam_time.mul_f64(index as f64));
+                let laser = robot.global_pose(MOUNT);
                 let direction = laser.heading + angle_rad;
-                let beam = Beam {
-                    angle_rad,
-                    distance_m: walls.cast(laser.at, direction, 30.0).unwrap_or(30.0),
-                    delay_s,
-                };
-                noise::Ray::new(beam, laser.at, direction)
+                let distance_m = walls.cast(laser.at, direction, 30.0).unwrap_or(30.0);
+                noise::Ray::new(angle_rad, distance_m, laser.at, direction)
             })
             .collect();
-        let beams = scenario
+        let echoes = scenario
             .noise
             .measure(&rays, walls, biases, scenario.short_beams, random);
-        Scan { time, beams }
+        let beams = rays.iter().zip(echoes).map(|(ray, echo)| Beam {
+            angle_rad: ray.angle_rad,
+            echo,
+        });
+        Scan {
+            start,
+            beam_time,
+            beams: beams.collect(),
+        }
     }
 }
 
@@ -335,7 +338,7 @@ fn changed(course: &Course, random: &mut fastrand::Rng) -> Vec<Segment> {
 #[must_use]
 pub fn config(scenario: &Scenario, seed: u64) -> Config {
     let mut config = Config::new(MOUNT);
-    config.track_m = vehicle::TRACK_M * scenario.track;
+    config.track_m = vehicle::DRIVE.track_m * scenario.track;
     config.seed = seed;
     config
 }
@@ -377,7 +380,7 @@ pub fn run(
         now += STEP;
         while let Some((_, arrival)) = arrivals.next_if(|(arrives, _)| *arrives <= now) {
             match arrival {
-                Arrival::Speeds(speeds) => location.handle_speeds(*speeds),
+                Arrival::Wheels(time, wheels) => location.handle_wheels(*time, *wheels),
                 Arrival::Scan(scan) => location.handle_scan(scan.clone()),
             }
         }

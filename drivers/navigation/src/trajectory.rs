@@ -22,9 +22,9 @@ use std::time::Duration;
 
 use amber_map::{Point, Pose};
 
-use crate::dead_reckoning::DeadReckoning;
 use crate::drive_to_point::ClientId;
 use crate::kinematics::{SkidSteer, Twist, Wheels};
+use crate::odometry::Odometry;
 use crate::path::Path;
 use crate::pose_tracker::{self, PoseReading, PoseTracker, Tracked};
 use crate::pursuit::{self, Follower};
@@ -105,7 +105,7 @@ pub enum Refused {
 #[derive(Clone, Debug)]
 pub struct Trajectory {
     drive: SkidSteer,
-    motion: DeadReckoning,
+    motion: Odometry,
     tracker: PoseTracker,
     config: Config,
     points: Vec<Waypoint>,
@@ -132,7 +132,7 @@ impl Trajectory {
     pub fn new(drive: SkidSteer, pose: pose_tracker::Config) -> Self {
         Self {
             drive,
-            motion: DeadReckoning::new(drive),
+            motion: Odometry::new(drive),
             tracker: PoseTracker::new(pose),
             config: Config::default(),
             points: Vec::new(),
@@ -324,7 +324,7 @@ impl Trajectory {
         let before_m = self.ways_m.get(first).copied().unwrap_or_default();
         // The time runs from the first point on.
         let started = *run.started.get_or_insert(now);
-        let speed_m_s = self.motion.twist().forward_m_s;
+        let speed_m_s = self.motion.latest_twist().forward_m_s;
         let motion = run.follower.step(pose, speed_m_s, 0.0, |_| f64::INFINITY);
         let way_m = before_m + run.follower.way_m();
         let reached = |reached_m: &&f64| **reached_m <= way_m + END_M;

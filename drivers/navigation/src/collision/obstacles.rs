@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use amber_map::{Point, Pose};
 
-use crate::dead_reckoning::DeadReckoning;
-use crate::full_scan::{Beam, Echo, FullScan};
+use crate::deskew::end_of;
+use crate::odometry::Odometry;
+use crate::scan::{Beam, Echo, Scan};
 
 /// A beam counts only if two of its three neighbours on either side are as far: one or two beams
 /// may be errors. A post of 30 mm fills eight beams at 0.5 m.
@@ -52,13 +53,13 @@ impl Obstacles {
     /// Replaces what the scan sees again, and keeps the rest for some time.
     pub(super) fn handle_scan(
         &mut self,
-        scan: &FullScan,
+        scan: &Scan,
         laser: Pose,
-        odometry: &DeadReckoning,
+        odometry: &Odometry,
         memory: Duration,
     ) {
         let beams = &scan.beams[..scan.beams.len().min(MAX_BEAMS)];
-        let now = scan.finished();
+        let now = scan.end();
         let robot = odometry.pose_at(now);
         let eye = Pose {
             at: robot.global(laser.at),
@@ -91,9 +92,7 @@ impl Obstacles {
         let seen = beams.iter().enumerate().filter_map(|(index, beam)| {
             let distance_m = supported(beams, index)?;
             let robot = odometry.pose_at(scan.time_of(index));
-            let angle = laser.heading + beam.angle_rad;
-            let way = Point::new(distance_m, 0.0).turned(angle);
-            Some((index, robot.global(laser.at.plus(way))))
+            Some((index, end_of(*beam, distance_m, robot, laser)))
         });
         self.seen = filled(seen, beams);
     }
@@ -209,7 +208,7 @@ mod tests {
     }
 
     /// A scan of 240 degrees with these echoes ahead and nothing elsewhere.
-    fn scan(taken: Duration, ahead: &[Echo]) -> FullScan {
+    fn scan(taken: Duration, ahead: &[Echo]) -> Scan {
         let count = 241;
         let first = (count - ahead.len()) / 2;
         let echo = |index: usize| {
@@ -220,20 +219,20 @@ mod tests {
             angle_rad: (index as f64 - 120.0).to_radians(),
             echo: echo(index),
         });
-        FullScan {
-            taken,
+        Scan {
+            start: taken,
             beam_time: Duration::ZERO,
             beams: beams.collect(),
         }
     }
 
-    fn handle(obstacles: &mut Obstacles, odometry: &DeadReckoning, scan: &FullScan) {
+    fn handle(obstacles: &mut Obstacles, odometry: &Odometry, scan: &Scan) {
         obstacles.handle_scan(scan, Pose::default(), odometry, ms(3000));
     }
 
     #[test]
     fn one_or_two_beams_are_no_object() {
-        let odometry = DeadReckoning::new(SkidSteer::default());
+        let odometry = Odometry::new(SkidSteer::default());
         let mut obstacles = Obstacles::default();
         for (echoes, points) in [
             (vec![Echo::At(1.0)], 0),
@@ -252,13 +251,13 @@ mod tests {
             handle(&mut fresh, &odometry, &scan(ms(0), &echoes));
             assert_eq!(fresh.points().count(), points, "{echoes:?}");
         }
-        handle(&mut obstacles, &odometry, &FullScan::default());
+        handle(&mut obstacles, &odometry, &Scan::default());
         assert_eq!(obstacles.points().count(), 0);
     }
 
     #[test]
     fn an_object_behind_is_remembered_and_then_forgotten() {
-        let mut odometry = DeadReckoning::new(SkidSteer::default());
+        let mut odometry = Odometry::new(SkidSteer::default());
         let mut obstacles = Obstacles::default();
         odometry.handle_wheels(ms(0), Wheels::STOP);
         handle(&mut obstacles, &odometry, &scan(ms(0), &[Echo::At(0.6); 5]));
@@ -280,7 +279,7 @@ mod tests {
 
     #[test]
     fn an_object_that_goes_away_is_forgotten_at_once_if_the_laser_sees_past_it() {
-        let odometry = DeadReckoning::new(SkidSteer::default());
+        let odometry = Odometry::new(SkidSteer::default());
         for (after, kept_ms) in [
             (Echo::At(3.0), 0),
             (Echo::Nothing, 1000),
@@ -300,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_narrow_gap_without_echoes_is_closed() {
-        let odometry = DeadReckoning::new(SkidSteer::default());
+        let odometry = Odometry::new(SkidSteer::default());
         for (inside, is_closed) in [
             (Echo::Nothing, true),
             (Echo::Invalid, true),
@@ -321,7 +320,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut odometry = DeadReckoning::new(SkidSteer::default());
+        let mut odometry = Odometry::new(SkidSteer::default());
         let mut obstacles = Obstacles::default();
         let mut random = fastrand::Rng::with_seed(1);
         for time in 0..100 {

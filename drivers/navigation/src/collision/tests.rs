@@ -5,21 +5,21 @@ use std::f64::consts::PI;
 use proptest::prelude::*;
 
 use super::*;
-use crate::full_scan::Beam;
+use crate::scan::Beam;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
 /// A scan of 682 beams of these points, taken at once from the centre of the robot.
-fn scan_of(taken: Duration, distance_m: impl Fn(f64) -> Option<f64>) -> FullScan {
+fn scan_of(taken: Duration, distance_m: impl Fn(f64) -> Option<f64>) -> Scan {
     let beams = (0..682).map(|index| {
         let angle_rad = (f64::from(index) - 340.5) * 2.0 * PI / 1024.0;
         let echo = distance_m(angle_rad).map_or(Echo::Nothing, Echo::At);
         Beam { angle_rad, echo }
     });
-    FullScan {
-        taken,
+    Scan {
+        start: taken,
         beam_time: Duration::ZERO,
         beams: beams.collect(),
     }
@@ -200,7 +200,7 @@ fn useless_late_and_invalid_input_is_counted() {
         .iter_mut()
         .for_each(|beam| beam.echo = Echo::Invalid);
     monitor.handle_scan(&covered);
-    monitor.handle_scan(&FullScan::default());
+    monitor.handle_scan(&Scan::default());
     monitor.handle_scan(&scan_of(ms(900), |_| None));
     monitor.handle_command(ms(1000), Wheels::sides(f64::NAN, 0.0));
     let expected = Counters {

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use amber_map::{Point, Pose};
 
-use crate::dead_reckoning::DeadReckoning;
-use crate::full_scan::{Beam, FullScan};
 use crate::kinematics::Twist;
+use crate::odometry::Odometry;
+use crate::scan::{Beam, Scan};
 
 /// Wheels that turn slower than this part of what they should are blocked.
 const BLOCKED_PART: f64 = 0.3;
@@ -167,8 +167,8 @@ impl Watch {
     }
 
     /// A scan.
-    pub fn handle_scan(&mut self, scan: &FullScan, odometry: &DeadReckoning) {
-        let now = scan.finished();
+    pub fn handle_scan(&mut self, scan: &Scan, odometry: &Odometry) {
+        let now = scan.end();
         let pose = odometry.pose_at(now);
         let beams: Vec<Beam> = scan.beams.iter().step_by(EVERY).copied().collect();
         while self

@@ -43,12 +43,12 @@ fn driver() -> DriveToPoint {
 /// Half a second at a pose, with fresh scans and wheels; returns the last state.
 fn stand_at(driver: &mut DriveToPoint, from_ms: u64, pose: Pose) -> State {
     for time in (from_ms..from_ms + 500).step_by(50) {
-        let beams = (0..100).map(|index| crate::full_scan::Beam {
+        let beams = (0..100).map(|index| crate::scan::Beam {
             angle_rad: f64::from(index) * 0.04 - 2.0,
-            echo: crate::full_scan::Echo::Nothing,
+            echo: crate::scan::Echo::Nothing,
         });
-        driver.handle_scan(&FullScan {
-            taken: ms(time),
+        driver.handle_scan(&Scan {
+            start: ms(time),
             beam_time: Duration::ZERO,
             beams: beams.collect(),
         });

@@ -8,6 +8,7 @@ use super::filter::Averages;
 use super::inject::Search;
 use super::motion::MotionNoise;
 use super::particles::SampleSize;
+use crate::kinematics::SkidSteer;
 use crate::likelihood::BeamModel;
 
 /// All settings. Only the mount of the scanner has no default: a wrong one does more harm than any
@@ -63,7 +64,7 @@ impl Config {
     pub fn new(mount: Pose) -> Self {
         Self {
             mount,
-            track_m: 0.42,
+            track_m: SkidSteer::default().track_m,
             cell_m: 0.02,
             min_range_m: 0.05,
             max_range_m: 5.6,

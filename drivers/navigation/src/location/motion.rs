@@ -6,7 +6,7 @@
 
 use amber_map::{Point, Pose};
 
-use crate::odometry::{Motion, compose};
+use crate::odometry::Motion;
 use crate::random::gaussian;
 
 /// The standard deviations of the errors of odometry.
@@ -94,19 +94,18 @@ impl Spread {
             .turned(turn_error / 2.0)
             .plus(error.turned(middle));
         let heading = motion.pose.heading + turn_error;
-        compose(pose, Pose { at, heading })
+        pose.global_pose(Pose { at, heading })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::odometry::arc;
 
     #[test]
     fn poses_scatter_around_the_motion() {
         let motion = Motion {
-            pose: arc(Pose::default(), 0.3, 0.4),
+            pose: Pose::default().along_arc(0.3, 0.4),
             path_m: 0.3,
             turns_rad: 0.4,
             time_s: 1.0,
@@ -120,7 +119,7 @@ mod tests {
         let poses: Vec<Pose> = (0..20_000)
             .map(|_| spread.draw(start, &motion, &mut random))
             .collect();
-        let expected = compose(start, motion.pose);
+        let expected = start.global_pose(motion.pose);
         let count = poses.len() as f64;
         let mean = poses
             .iter()

@@ -1,7 +1,7 @@
 use amber_map::{Map, Walls};
 
 use super::*;
-use crate::scan::Beam;
+use crate::scan::{Beam, Echo};
 
 const START: Pose = Pose::new(3.5, -2.6, 0.3);
 
@@ -23,26 +23,23 @@ fn placed() -> Location {
 
 fn scan(time_ms: u64, pose: Pose) -> Scan {
     let walls = Walls::new(Map::flat().faces());
-    let beams = (-120..=120).filter_map(|degree: i32| {
+    let beams = (-120..=120).map(|degree: i32| {
         let angle_rad = f64::from(degree).to_radians();
-        Some(Beam {
+        let distance_m = walls.cast(pose.at, pose.heading + angle_rad, 5.6);
+        Beam {
             angle_rad,
-            distance_m: walls.cast(pose.at, pose.heading + angle_rad, 5.6)?,
-            delay_s: 0.0,
-        })
+            echo: distance_m.map_or(Echo::Nothing, Echo::At),
+        }
     });
     Scan {
-        time: ms(time_ms),
+        start: ms(time_ms),
+        beam_time: Duration::ZERO,
         beams: beams.collect(),
     }
 }
 
-fn at_rest(time_ms: u64) -> Speeds {
-    Speeds {
-        time: ms(time_ms),
-        left_m_s: 0.0,
-        right_m_s: 0.0,
-    }
+fn at_rest(location: &mut Location, time_ms: u64) {
+    location.handle_wheels(ms(time_ms), Wheels::STOP);
 }
 
 fn error_m(estimate: Estimate) -> f64 {
@@ -59,7 +56,7 @@ fn a_scan_waits_for_odometry_but_not_for_long() {
     location.handle_scan(scan(100, START));
     assert_eq!(location.next_timeout(), Some(ms(200)));
     assert_eq!(location.update(ms(199)), None);
-    location.handle_speeds(at_rest(101));
+    at_rest(&mut location, 101);
     assert_eq!(location.next_timeout(), Some(ms(100)));
     assert!(error_m(location.update(ms(199)).unwrap()) < 0.02);
     assert_eq!(location.counters().scans_without_odometry, 0);
@@ -77,7 +74,7 @@ fn measurements_may_arrive_in_any_order() {
             match index {
                 0 => location.handle_scan(scan(100, START)),
                 1 => location.handle_scan(scan(200, START)),
-                _ => location.handle_speeds(at_rest([0, 90, 150, 250][index - 2])),
+                _ => at_rest(&mut location, [0, 90, 150, 250][index - 2]),
             }
         }
         assert!(location.update(ms(300)).is_some());
@@ -96,8 +93,8 @@ fn late_and_surplus_scans_are_counted() {
         location.handle_scan(scan(time_ms, START));
     }
     assert_eq!(location.counters().scans_dropped, 2);
-    location.handle_speeds(at_rest(0));
-    location.handle_speeds(at_rest(700));
+    at_rest(&mut location, 0);
+    at_rest(&mut location, 700);
     while location.next_timeout().is_some() {
         location.update(ms(800));
     }
@@ -105,10 +102,7 @@ fn late_and_surplus_scans_are_counted() {
     location.handle_scan(scan(350, START));
     assert_eq!(location.update(ms(800)), None);
     assert_eq!(location.counters().scans_late, 1);
-    location.handle_speeds(Speeds {
-        left_m_s: f64::NAN,
-        ..at_rest(800)
-    });
+    location.handle_wheels(ms(800), Wheels::sides(f64::NAN, 0.0));
     assert_eq!(location.counters().speeds_refused, 1);
 }
 
@@ -120,8 +114,8 @@ fn a_scan_without_echoes_changes_nothing() {
     blind.beams.truncate(10);
     location.handle_scan(blind);
     location.handle_scan(Scan {
-        time: ms(110),
-        beams: Vec::new(),
+        start: ms(110),
+        ..Scan::default()
     });
     assert_eq!(location.update(ms(500)), None);
     assert_eq!(location.update(ms(500)), None);
@@ -134,8 +128,8 @@ fn at_rest_the_estimate_stays_and_the_particles_keep_their_variety() {
     let mut location = placed();
     let mut run = |from_ms: u64, to_ms: u64, pose: Pose| {
         for time_ms in (from_ms..to_ms).step_by(100) {
-            location.handle_speeds(at_rest(time_ms));
-            location.handle_speeds(at_rest(time_ms + 1));
+            at_rest(&mut location, time_ms);
+            at_rest(&mut location, time_ms + 1);
             location.handle_scan(scan(time_ms, pose));
             location.update(ms(time_ms + 1));
         }
@@ -163,10 +157,10 @@ fn at_rest_the_estimate_stays_and_the_particles_keep_their_variety() {
 fn the_quality_is_low_until_the_pose_is_decided() {
     let mut location = Location::new(flat(), Config::new(Pose::default()));
     assert_eq!((location.estimate(), location.pose_at(ms(0))), (None, None));
-    location.handle_speeds(at_rest(0));
+    at_rest(&mut location, 0);
     let mut qualities = Vec::new();
     for time_ms in (0..3000).step_by(100) {
-        location.handle_speeds(at_rest(time_ms + 1));
+        at_rest(&mut location, time_ms + 1);
         location.handle_scan(scan(time_ms, START));
         let estimate = location.update(ms(time_ms + 1)).unwrap();
         assert_eq!(estimate.decided, estimate.quality >= 0.3, "{estimate:?}");
@@ -180,12 +174,8 @@ fn the_quality_is_low_until_the_pose_is_decided() {
 #[test]
 fn the_pose_is_extrapolated_by_odometry() {
     let mut location = placed();
-    for time_ms in [0, 1000] {
-        location.handle_speeds(Speeds {
-            time: ms(time_ms),
-            left_m_s: 0.2,
-            right_m_s: 0.2,
-        });
+    for time_ms in [0, 500] {
+        location.handle_wheels(ms(time_ms), Wheels::sides(0.2, 0.2));
     }
     let pose = location.pose_at(ms(500)).unwrap();
     let expected = START.at.plus(Point::new(0.1, 0.0).turned(START.heading));
@@ -203,17 +193,17 @@ fn the_covariance_covers_the_direction_that_the_walls_do_not_show() {
     let mut location = Location::new(map.unwrap(), Config::new(Pose::default()));
     location.place(ms(0), Pose::new(0.0, 0.5, 0.0), 0.1, 0.03);
     let walls = Walls::new(vec![wall(0.0), wall(1.0)]);
-    let beams = (-110..=110).filter_map(|degree: i32| {
+    let beams = (-110..=110).map(|degree: i32| {
         let angle_rad = f64::from(degree).to_radians();
-        let distance_m = walls.cast(Point::new(0.0, 0.5), angle_rad, 5.0)?;
-        Some(Beam {
+        let distance_m = walls.cast(Point::new(0.0, 0.5), angle_rad, 5.0);
+        Beam {
             angle_rad,
-            distance_m,
-            delay_s: 0.0,
-        })
+            echo: distance_m.map_or(Echo::Nothing, Echo::At),
+        }
     });
     location.handle_scan(Scan {
-        time: ms(100),
+        start: ms(100),
+        beam_time: Duration::ZERO,
         beams: beams.collect(),
     });
     let estimate = location.update(ms(1000)).unwrap();

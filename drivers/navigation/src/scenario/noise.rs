@@ -3,7 +3,7 @@
 use amber_map::{Point, Walls};
 
 use crate::random::gaussian;
-use crate::scan::Beam;
+use crate::scan::Echo;
 
 /// The noise up to 1 m, and per metre beyond.
 const SIGMA_M: f64 = 0.01;
@@ -32,16 +32,18 @@ pub enum Noise {
 /// A beam without errors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ray {
-    beam: Beam,
+    pub(super) angle_rad: f64,
+    distance_m: f64,
     end: Point,
     direction: f64,
 }
 
 impl Ray {
-    pub(super) fn new(beam: Beam, origin: Point, direction: f64) -> Self {
-        let way = Point::new(beam.distance_m, 0.0).turned(direction);
+    pub(super) fn new(angle_rad: f64, distance_m: f64, origin: Point, direction: f64) -> Self {
+        let way = Point::new(distance_m, 0.0).turned(direction);
         Self {
-            beam,
+            angle_rad,
+            distance_m,
             end: origin.plus(way),
             direction,
         }
@@ -54,7 +56,7 @@ pub(super) fn bias(random: &mut fastrand::Rng) -> f64 {
 }
 
 impl Noise {
-    /// The measured beams.
+    /// The measured echoes.
     pub(super) fn measure(
         self,
         rays: &[Ray],
@@ -62,17 +64,16 @@ impl Noise {
         biases_m: &[f64],
         short_beams: f64,
         random: &mut fastrand::Rng,
-    ) -> Vec<Beam> {
-        let mut beams = Vec::with_capacity(rays.len());
+    ) -> Vec<Echo> {
+        let mut echoes = Vec::with_capacity(rays.len());
         for (index, ray) in rays.iter().enumerate() {
-            let mut distance_m = ray.beam.distance_m;
+            let mut distance_m = ray.distance_m;
             if self == Self::Full {
                 if random.f64() < DROP_OUTS {
+                    echoes.push(Echo::Nothing);
                     continue;
                 }
-                let neighbour_m = rays
-                    .get(index + 1)
-                    .map_or(distance_m, |ray| ray.beam.distance_m);
+                let neighbour_m = rays.get(index + 1).map_or(distance_m, |ray| ray.distance_m);
                 if (neighbour_m - distance_m).abs() > EDGE_M && random.f64() < MIXED {
                     distance_m += (neighbour_m - distance_m) * random.f64();
                 } else if let Some(wall) = nearest(walls, ray.end) {
@@ -80,6 +81,7 @@ impl Noise {
                     let along = (way.y.atan2(way.x) - ray.direction).sin().abs();
                     let grazing = along < GRAZING_DEG.to_radians().cos();
                     if grazing && random.f64() < GRAZING_LOST {
+                        echoes.push(Echo::Nothing);
                         continue;
                     }
                     distance_m += biases_m[wall];
@@ -89,15 +91,12 @@ impl Noise {
             if random.f64() < short_beams {
                 distance_m *= random.f64();
             }
-            if (MIN_RANGE_M..=MAX_RANGE_M).contains(&distance_m) {
-                // The scanner reports whole millimetres.
-                beams.push(Beam {
-                    distance_m: (distance_m * 1000.0).round() / 1000.0,
-                    ..ray.beam
-                });
-            }
+            let valid = (MIN_RANGE_M..=MAX_RANGE_M).contains(&distance_m);
+            // The scanner reports whole millimetres.
+            let echo = Echo::At((distance_m * 1000.0).round() / 1000.0);
+            echoes.push(if valid { echo } else { Echo::Nothing });
         }
-        beams
+        echoes
     }
 }
 

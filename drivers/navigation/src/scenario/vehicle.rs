@@ -5,11 +5,14 @@ use std::time::Duration;
 use amber_map::{Pose, wrap};
 
 use super::Course;
-use crate::odometry::{Speeds, arc};
+use crate::kinematics::{SkidSteer, Twist, Wheels};
 use crate::random::gaussian;
 
-/// The true effective track.
-pub(super) const TRACK_M: f64 = 0.42;
+/// The true drive.
+pub(super) const DRIVE: SkidSteer = SkidSteer {
+    track_m: 0.42,
+    max_wheel_m_s: 1.2,
+};
 /// The speed on straight parts.
 const SPEED_M_S: f64 = 0.3;
 const ACCELERATION_M_S2: f64 = 0.5;
@@ -85,21 +88,19 @@ impl Vehicle {
         };
         follow(&mut self.speed_m_s, wanted, ACCELERATION_M_S2);
         follow(&mut self.turn_rad_s, turn, TURN_ACCELERATION_RAD_S2);
-        self.pose = arc(self.pose, self.speed_m_s * dt_s, self.turn_rad_s * dt_s);
+        self.pose = self
+            .pose
+            .along_arc(self.speed_m_s * dt_s, self.turn_rad_s * dt_s);
     }
 
     /// What the controllers measure: whole millimetres per second, with noise.
-    pub(super) fn measure(&self, time: Duration, random: &mut fastrand::Rng) -> Speeds {
-        let mut wheel = |side: f64| {
-            let speed = self.speed_m_s + side * self.turn_rad_s * TRACK_M / 2.0;
+    pub(super) fn measure(&self, time: Duration, random: &mut fastrand::Rng) -> (Duration, Wheels) {
+        let exact = DRIVE.wheels(Twist::new(self.speed_m_s, self.turn_rad_s));
+        let mut wheel = |speed: f64| {
             let noisy = speed * (1.0 + SPEED_NOISE * gaussian(random));
             (noisy * 1000.0).trunc() / 1000.0
         };
-        let (left_m_s, right_m_s) = (wheel(-1.0), wheel(1.0));
-        Speeds {
-            time,
-            left_m_s,
-            right_m_s,
-        }
+        let (left_m_s, right_m_s) = (wheel(exact.left_m_s()), wheel(exact.right_m_s()));
+        (time, Wheels::sides(left_m_s, right_m_s))
     }
 }

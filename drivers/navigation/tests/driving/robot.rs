@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use amber_map::{Point, Pose, Segment, wrap};
-use amber_navigation::full_scan::{Beam, Echo, FullScan};
 use amber_navigation::kinematics::Wheels;
+use amber_navigation::random::gaussian;
+use amber_navigation::scan::{Beam, Echo, Scan};
 use amber_sim::hokuyo::{Model, Sweep, is_dark};
 use amber_sim::wheels::{Drive, metres_per_second, pulses_of};
 use amber_sim::world::{OUTLINE, STEP, World};
@@ -41,7 +42,7 @@ pub(crate) const SHEET: Noise = Noise {
 /// Input for the program under test.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    Scan(FullScan),
+    Scan(Scan),
     Wheels(Duration, Wheels),
     Pose(Duration, Pose),
 }
@@ -163,7 +164,7 @@ impl Robot {
         }
     }
 
-    fn scan(&mut self, sweep: Sweep) -> FullScan {
+    fn scan(&mut self, sweep: Sweep) -> Scan {
         let model = Model::Urg04Lx;
         let limit_m = f64::from(model.max_mm()) / 1000.0;
         let world = &self.world;
@@ -197,8 +198,8 @@ impl Robot {
                 echo,
             }
         });
-        FullScan {
-            taken: model.beam_time(sweep, model.first_step()),
+        Scan {
+            start: model.beam_time(sweep, model.first_step()),
             beam_time: TURN / model.steps_per_turn(),
             beams: beams.collect(),
         }
@@ -244,10 +245,4 @@ pub(crate) fn box_of(centre: Point, width_m: f64, height_m: f64) -> Vec<Segment>
             to: corners[(index + 1) % 4],
         })
         .collect()
-}
-
-/// A random number with mean 0 and standard deviation 1.
-pub(crate) fn gaussian(random: &mut fastrand::Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.f64()).cos()
 }
