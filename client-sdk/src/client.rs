@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::pending::CallId;
 use crate::proxy::Proxy;
 use crate::subscription::{Decode, Subscription};
-use crate::subscriptions::{ListenerId, Terms};
+use crate::subscriptions::{Fields, ListenerId, Terms};
 use crate::transport::{Transport, UdpTransport};
 use crate::wire::SYN_LEN;
 
@@ -255,6 +255,7 @@ impl Client {
         &self,
         device: Device,
         terms: Terms,
+        fields: Fields,
         decode: Decode<T>,
     ) -> Result<Subscription<T>> {
         check_length(device, &terms.join)?;
@@ -268,6 +269,7 @@ impl Client {
             device,
             listener,
             terms,
+            fields,
             queue: subscription.queue().clone(),
             sent,
         };

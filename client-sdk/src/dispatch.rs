@@ -37,7 +37,7 @@ use crate::error::{Error, Result, Unavailability};
 use crate::liveness::{Answer, Liveness, PATIENCE, Verdict};
 use crate::pending::{Call, CallId, Pending};
 use crate::subscription::{Interruption, Queue, Signal};
-use crate::subscriptions::{Ask, ListenerId, Subscriptions, Terms};
+use crate::subscriptions::{Ask, Delivery, FeedKey, Fields, ListenerId, Subscriptions, Terms};
 use crate::transport::{Role, Transport, TransportError};
 use crate::wire::{Envelope, packet, sender, with_syn};
 
@@ -68,6 +68,7 @@ pub(crate) enum Order {
         device: Device,
         listener: ListenerId,
         terms: Terms,
+        fields: Fields,
         queue: Arc<Queue>,
         sent: oneshot::Sender<Result<()>>,
     },
@@ -254,6 +255,7 @@ impl<T: Transport> Dispatch<T> {
                 device,
                 listener,
                 terms,
+                fields,
                 queue,
                 sent,
             } => {
@@ -261,7 +263,7 @@ impl<T: Transport> Dispatch<T> {
                     return;
                 }
                 self.queues.insert(listener, queue);
-                match self.subscriptions.add(now, device, listener, terms) {
+                match self.subscriptions.add(now, device, listener, terms, fields) {
                     Some(ask) => self.ask(ask, Some(sent)),
                     None => drop(sent.send(Ok(()))),
                 }
@@ -349,8 +351,8 @@ impl<T: Transport> Dispatch<T> {
                 }
             }
         }
-        if self.subscriptions.driver_died(now, device, ack) {
-            self.tell(device, || Signal::Interrupted(Interruption::DriverDown));
+        for feed in self.subscriptions.driver_died(now, device, ack) {
+            self.tell(feed, || Signal::Interrupted(Interruption::DriverDown));
         }
     }
 
@@ -390,8 +392,8 @@ impl<T: Transport> Dispatch<T> {
         for call in self.pending.take_all() {
             self.fail(now, call, |_, _| error.clone());
         }
-        for device in self.subscriptions.mediator_lost(now) {
-            self.tell(device, || Signal::Interrupted(Interruption::MediatorLost));
+        for feed in self.subscriptions.mediator_lost(now) {
+            self.tell(feed, || Signal::Interrupted(Interruption::MediatorLost));
         }
         self.liveness.unreachable(now);
         error
@@ -425,8 +427,8 @@ impl<T: Transport> Dispatch<T> {
                     Verdict::Forgotten => Interruption::Forgotten,
                     Verdict::BackAfterOutage => Interruption::MediatorLost,
                 };
-                for device in self.subscriptions.mediator_back(now) {
-                    self.tell(device, || Signal::Interrupted(why));
+                for feed in self.subscriptions.mediator_back(now) {
+                    self.tell(feed, || Signal::Interrupted(why));
                 }
             }
         }
@@ -443,8 +445,8 @@ impl<T: Transport> Dispatch<T> {
             Waiter::Caller(answer) => drop(answer.send(Err(error))),
             Waiter::Liveness => {
                 if self.liveness.missed(now) {
-                    for device in self.subscriptions.mediator_lost(now) {
-                        self.tell(device, || Signal::Interrupted(Interruption::MediatorLost));
+                    for feed in self.subscriptions.mediator_lost(now) {
+                        self.tell(feed, || Signal::Interrupted(Interruption::MediatorLost));
                     }
                 }
             }
@@ -452,18 +454,21 @@ impl<T: Transport> Dispatch<T> {
     }
 
     fn publish(&mut self, now: Instant, device: Device, message: Bytes) {
-        if self.subscriptions.flows(now, device) {
-            self.tell(device, || Signal::Resumed);
+        let published = self.subscriptions.published(now, device, &message);
+        for Delivery { feed, resumed } in published.deliveries {
+            if resumed {
+                self.tell(feed, || Signal::Resumed);
+            }
+            self.tell(feed, || Signal::Message(message.clone()));
         }
-        self.tell(device, || Signal::Message(message.clone()));
-        if let Some(leave) = self.subscriptions.unwanted(now, device) {
+        if let Some(leave) = published.leave {
             self.send_numbered(device, leave, None);
         }
     }
 
-    fn tell(&self, device: Device, signal: impl Fn() -> Signal) {
-        for listener in self.subscriptions.listeners(device) {
-            if let Some(queue) = self.queues.get(listener) {
+    fn tell(&self, feed: FeedKey, signal: impl Fn() -> Signal) {
+        for listener in self.subscriptions.listeners(feed) {
+            if let Some(queue) = self.queues.get(&listener) {
                 queue.push(signal());
             }
         }
@@ -471,23 +476,20 @@ impl<T: Transport> Dispatch<T> {
 
     fn ask(&mut self, ask: Ask, sent: Option<oneshot::Sender<Result<()>>>) {
         match ask {
-            Ask::Subscribe(device) => self.subscribe(device, sent),
-            Ask::Renew(device) => {
-                let leave = self.subscriptions.leave(device);
-                self.send_numbered(device, leave, None);
-                self.subscribe(device, sent);
+            Ask::Subscribe(feed) => self.subscribe(feed, sent),
+            Ask::Renew(feed) => {
+                let leave = self.subscriptions.leave(feed);
+                self.send_numbered(feed.device, leave, None);
+                self.subscribe(feed, sent);
             }
         }
     }
 
-    fn subscribe(&mut self, device: Device, sent: Option<oneshot::Sender<Result<()>>>) {
-        let syn = self.pending.number(device);
-        self.subscriptions.sent(device, syn);
-        self.send(
-            device,
-            with_syn(&self.subscriptions.terms(device).join, syn),
-            sent,
-        );
+    fn subscribe(&mut self, feed: FeedKey, sent: Option<oneshot::Sender<Result<()>>>) {
+        let syn = self.pending.number(feed.device);
+        self.subscriptions.sent(feed, syn);
+        let join = self.subscriptions.terms(feed).join;
+        self.send(feed.device, with_syn(&join, syn), sent);
     }
 
     fn send_numbered(
@@ -571,10 +573,10 @@ impl<T: Transport> Dispatch<T> {
         let died = Envelope::new(MsgType::ClientDied, None, None).bytes();
         match self.transport.role() {
             Role::Driver => {
-                let devices: Vec<_> = self.subscriptions.devices().collect();
-                for device in devices {
-                    let leave = self.subscriptions.leave(device);
-                    self.send_numbered(device, leave, None);
+                let feeds: Vec<_> = self.subscriptions.feeds().collect();
+                for feed in feeds {
+                    let leave = self.subscriptions.leave(feed);
+                    self.send_numbered(feed.device, leave, None);
                 }
             }
             Role::Client => {

@@ -71,15 +71,20 @@ pub async fn ask<M: DeviceMessage, T>(
     })
 }
 
-/// Subscribes by SUBSCRIBE.
+/// Subscribes by SUBSCRIBE. `fields` are the numbers of the fields of `DriverMsg` that carry the
+/// data.
 ///
 /// # Errors
 /// The client is closed.
-pub async fn subscribe<T>(proxy: &Proxy, decode: Decode<T>) -> Result<Subscription<T>> {
-    proxy.subscribe_as(decode).await
+pub async fn subscribe<T>(
+    proxy: &Proxy,
+    fields: &'static [u32],
+    decode: Decode<T>,
+) -> Result<Subscription<T>> {
+    proxy.subscribe_as(fields, decode).await
 }
 
-/// Subscribes by a message in place of SUBSCRIBE.
+/// Subscribes by a message in place of SUBSCRIBE. `fields` are as in [`subscribe`].
 ///
 /// # Errors
 /// The client is closed.
@@ -88,9 +93,11 @@ pub async fn stream<M: DeviceMessage, T>(
     start: M,
     stop: M,
     period: Duration,
+    fields: &'static [u32],
     decode: Decode<T>,
 ) -> Result<Subscription<T>> {
-    proxy.subscribe_by(terms(start, stop, period), decode).await
+    let terms = terms(start, stop, period);
+    proxy.subscribe_by(terms, fields, decode).await
 }
 
 /// Drivers of the original system take these only in DATA messages.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::subscription::{Decode, Subscription};
-use crate::subscriptions::Terms;
+use crate::subscriptions::{Fields, Terms};
 use crate::wire::Envelope;
 
 mod extras;
@@ -160,12 +160,14 @@ impl Proxy {
     /// The client is closed. A missing device is not an error: the subscription
     /// starts when the device appears.
     pub async fn subscribe<M: DeviceMessage + 'static>(&self) -> Result<Subscription<M>> {
-        self.subscribe_as(|bytes| Ok(Some(M::decode(bytes)?))).await
+        self.subscribe_as(&[], |bytes| Ok(Some(M::decode(bytes)?)))
+            .await
     }
 
     /// Like [`Proxy::subscribe`], with parameters as extensions in the
     /// SUBSCRIBE message, for devices that take some. The most recent
-    /// parameters apply to all subscriptions of this client to the device.
+    /// parameters apply to all subscriptions of this client to the device that
+    /// use SUBSCRIBE.
     ///
     /// Dropping the future cancels it.
     ///
@@ -179,7 +181,7 @@ impl Proxy {
         parameters.set_syn(None);
         let terms = usual_terms(parameters.encode_to_vec().into());
         self.client
-            .subscribe(self.device, terms, |bytes| Ok(Some(M::decode(bytes)?)))
+            .subscribe(self.device, terms, &[], |bytes| Ok(Some(M::decode(bytes)?)))
             .await
     }
 
@@ -190,7 +192,7 @@ impl Proxy {
     /// # Errors
     /// The same errors.
     pub async fn subscribe_raw(&self) -> Result<Subscription<Bytes>> {
-        self.subscribe_as(|bytes| Ok(Some(bytes))).await
+        self.subscribe_as(&[], |bytes| Ok(Some(bytes))).await
     }
 
     /// Like [`Proxy::subscribe_raw`], for devices that publish after a request with parameters
@@ -212,21 +214,30 @@ impl Proxy {
             leave: stop,
             period,
         };
-        self.subscribe_by(terms, |bytes| Ok(Some(bytes))).await
+        self.subscribe_by(terms, &[], |bytes| Ok(Some(bytes))).await
     }
 
-    pub(crate) async fn subscribe_as<T>(&self, decode: Decode<T>) -> Result<Subscription<T>> {
+    /// `decode` reads these fields, or every message if there are none.
+    pub(crate) async fn subscribe_as<T>(
+        &self,
+        fields: Fields,
+        decode: Decode<T>,
+    ) -> Result<Subscription<T>> {
         let subscribe = Envelope::new(MsgType::Subscribe, None, None).bytes();
-        self.subscribe_by(usual_terms(subscribe), decode).await
+        self.subscribe_by(usual_terms(subscribe), fields, decode)
+            .await
     }
 
     /// For devices that want another message than SUBSCRIBE.
     pub(crate) async fn subscribe_by<T>(
         &self,
         terms: Terms,
+        fields: Fields,
         decode: Decode<T>,
     ) -> Result<Subscription<T>> {
-        self.client.subscribe(self.device, terms, decode).await
+        (self.client)
+            .subscribe(self.device, terms, fields, decode)
+            .await
     }
 
     pub(crate) fn bad_answer(&self, message: impl Into<String>) -> Error {

@@ -1,6 +1,10 @@
 //! The listeners of each device, and the messages that keep its data coming. PURE.
 //!
-//! All listeners of a device share one SUBSCRIBE. Drivers of the original
+//! A driver keeps one subscription by SUBSCRIBE per client, and one by each request that starts a
+//! stream. Each of them is a *feed* here. A message belongs to the feed whose listeners read one of
+//! its fields; if there is no such feed, it belongs to all feeds of the device.
+//!
+//! All listeners of a feed share one SUBSCRIBE (or one request). Drivers of the original
 //! system keep duplicates: a client that subscribes twice gets everything twice.
 //! So SUBSCRIBE alone is repeated only to a new process of the driver. If the driver
 //! may still have our subscription, we *renew* it: UNSUBSCRIBE and then SUBSCRIBE,
@@ -25,10 +29,14 @@
 //! never reach its next message. So the longest observed pause sets the pace.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use amber_proto::{Device, SynNum};
+use amber_proto::{Device, MsgType, SynNum};
 use bytes::Bytes;
+use prost::Message;
+
+use crate::wire::{Envelope, own_fields};
 
 /// The shortest silence that leads to a renewal.
 const QUIET: Duration = Duration::from_secs(5);
@@ -45,6 +53,17 @@ const LONGEST_PERIOD: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ListenerId(pub(crate) u64);
 
+/// A subscription of this client to a device: the driver keeps only one for each key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FeedKey {
+    pub(crate) device: Device,
+    /// The field of the request that starts it; `None` for SUBSCRIBE.
+    request: Option<u32>,
+}
+
+/// The fields of `DriverMsg` that a listener reads; empty if it reads every message.
+pub(crate) type Fields = &'static [u32];
+
 /// The messages that begin and end a subscription, without their numbers. Usually
 /// SUBSCRIBE and UNSUBSCRIBE; some devices need others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,30 +78,55 @@ pub(crate) struct Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// SUBSCRIBE.
-    Subscribe(Device),
+    Subscribe(FeedKey),
     /// UNSUBSCRIBE, then SUBSCRIBE.
-    Renew(Device),
+    Renew(FeedKey),
+}
+
+/// What follows from a published message.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Published {
+    pub(crate) deliveries: Vec<Delivery>,
+    /// A message to send, if the device should have stopped: UNSUBSCRIBE may be lost, or the
+    /// driver was reported dead and was not.
+    pub(crate) leave: Option<Bytes>,
+}
+
+/// The listeners of this feed get the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    pub(crate) feed: FeedKey,
+    /// Whether to report to them first that data flows again.
+    pub(crate) resumed: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     /// Ordered, so that simultaneous events have the same order in each run.
-    feeds: BTreeMap<Device, Feed>,
-    left: BTreeMap<Device, Left>,
+    feeds: BTreeMap<FeedKey, Feed>,
+    left: BTreeMap<FeedKey, Left>,
 }
 
-/// A device without listeners.
+/// A feed without listeners.
 #[derive(Debug)]
 struct Left {
     leave: Bytes,
+    /// The fields of its last listener.
+    fields: Fields,
     /// The earliest time of the next UNSUBSCRIBE.
     again_at: Instant,
 }
 
-/// The state of the subscription to a device.
+#[derive(Clone, Copy, Debug)]
+struct Listener {
+    id: ListenerId,
+    fields: Fields,
+}
+
+/// The state of one subscription to a device.
 #[derive(Debug)]
 struct Feed {
-    listeners: Vec<ListenerId>,
+    listeners: Vec<Listener>,
     terms: Terms,
     /// Ends the last subscription, which may have had other terms.
     leave: Bytes,
@@ -121,16 +165,36 @@ enum Again {
     Renew,
 }
 
+impl FeedKey {
+    /// The subscription that a message starts.
+    pub(crate) fn of(device: Device, join: &[u8]) -> Self {
+        let kind = Envelope::decode(join).ok().and_then(|it| it.kind());
+        let request = match kind {
+            Some(MsgType::Subscribe) => None,
+            _ => Some(own_fields(join).into_iter().min().unwrap_or(0)),
+        };
+        Self { device, request }
+    }
+
+    fn all_of(device: Device) -> RangeInclusive<Self> {
+        let key = |request| Self { device, request };
+        key(None)..=key(Some(u32::MAX))
+    }
+}
+
 impl Subscriptions {
-    /// Adds a listener. The latest terms apply to all listeners.
+    /// Adds a listener. The latest terms apply to all listeners of a feed.
     pub(crate) fn add(
         &mut self,
         now: Instant,
         device: Device,
-        listener: ListenerId,
+        id: ListenerId,
         terms: Terms,
+        fields: Fields,
     ) -> Option<Ask> {
-        if let Some(feed) = self.feeds.get_mut(&device) {
+        let key = FeedKey::of(device, &terms.join);
+        let listener = Listener { id, fields };
+        if let Some(feed) = self.feeds.get_mut(&key) {
             feed.listeners.push(listener);
             if feed.terms == terms {
                 return None;
@@ -141,11 +205,11 @@ impl Subscriptions {
                 State::Asked { .. } | State::Flowing { .. } => {
                     feed.longest_pause = Duration::ZERO;
                     feed.ask(now, 0);
-                    Some(Ask::Renew(device))
+                    Some(Ask::Renew(key))
                 }
             };
         }
-        self.left.remove(&device);
+        self.left.remove(&key);
         let feed = Feed {
             listeners: vec![listener],
             state: asked(now, 0, terms.period),
@@ -155,29 +219,28 @@ impl Subscriptions {
             since: now,
             longest_pause: Duration::ZERO,
         };
-        self.feeds.insert(device, feed);
-        Some(Ask::Subscribe(device))
+        self.feeds.insert(key, feed);
+        Some(Ask::Subscribe(key))
     }
 
-    /// Removes a listener. Returns the message to send if it was the last one of the
-    /// device.
-    pub(crate) fn remove(
-        &mut self,
-        now: Instant,
-        device: Device,
-        listener: ListenerId,
-    ) -> Option<Bytes> {
-        let feed = self.feeds.get_mut(&device)?;
-        feed.listeners.retain(|known| *known != listener);
+    /// Removes a listener. Returns the message to send if it was the last one of its feed.
+    pub(crate) fn remove(&mut self, now: Instant, device: Device, id: ListenerId) -> Option<Bytes> {
+        let mut feeds = self.feeds.range_mut(FeedKey::all_of(device));
+        let (key, feed, at) = feeds.find_map(|(key, feed)| {
+            let at = feed.listeners.iter().position(|known| known.id == id)?;
+            Some((*key, feed, at))
+        })?;
+        let Listener { fields, .. } = feed.listeners.remove(at);
         if !feed.listeners.is_empty() {
             return None;
         }
-        let feed = self.feeds.remove(&device)?;
+        let feed = self.feeds.remove(&key)?;
         let left = Left {
             leave: feed.leave.clone(),
+            fields,
             again_at: now + LEAVE_AGAIN,
         };
-        self.left.insert(device, left);
+        self.left.insert(key, left);
         match feed.state {
             State::Asked { .. } | State::Flowing { .. } => Some(feed.leave),
             State::Lost {
@@ -188,10 +251,42 @@ impl Subscriptions {
         }
     }
 
-    /// Data without a listener. Returns the message to send if the device should have
-    /// stopped: UNSUBSCRIBE may be lost, or the driver was reported dead and was not.
-    pub(crate) fn unwanted(&mut self, now: Instant, device: Device) -> Option<Bytes> {
-        let left = self.left.get_mut(&device)?;
+    /// A device has published a message.
+    pub(crate) fn published(&mut self, now: Instant, device: Device, message: &[u8]) -> Published {
+        let keys = FeedKey::all_of(device);
+        let known = self.feeds.range(keys.clone()).count() + self.left.range(keys.clone()).count();
+        // Usually there is one, and then the content does not matter.
+        let content = match known {
+            0 | 1 => Vec::new(),
+            _ => own_fields(message),
+        };
+        let is_claimed = (self.feeds.range(keys.clone())).any(|(_, feed)| feed.claims(&content));
+        let leave = match is_claimed {
+            true => None,
+            false => self.unwanted(now, device, &content),
+        };
+        let is_of_left = !is_claimed
+            && (self.left.range(keys.clone())).any(|(_, left)| reads(left.fields, &content));
+        let mut deliveries = Vec::new();
+        for (key, feed) in self.feeds.range_mut(keys) {
+            let belongs = feed.claims(&content) || !is_claimed && !is_of_left;
+            if belongs || feed.reads_everything() {
+                let resumed = belongs && feed.flows(now);
+                let feed = *key;
+                deliveries.push(Delivery { feed, resumed });
+            }
+        }
+        Published { deliveries, leave }
+    }
+
+    /// The message that ends a feed without listeners, if a message comes from it and it is time.
+    fn unwanted(&mut self, now: Instant, device: Device, content: &[u32]) -> Option<Bytes> {
+        let keys = FeedKey::all_of(device);
+        let is_alone = self.feeds.range(keys.clone()).next().is_none();
+        let left = (self.left.range_mut(keys))
+            .map(|(_, left)| left)
+            .filter(|left| is_alone || reads(left.fields, content))
+            .min_by_key(|left| (!reads(left.fields, content), left.again_at))?;
         if now < left.again_at {
             return None;
         }
@@ -200,8 +295,8 @@ impl Subscriptions {
     }
 
     /// Records the number of the SUBSCRIBE for an [`Ask`].
-    pub(crate) fn sent(&mut self, device: Device, number: SynNum) {
-        let Some(feed) = self.feeds.get_mut(&device) else {
+    pub(crate) fn sent(&mut self, key: FeedKey, number: SynNum) {
+        let Some(feed) = self.feeds.get_mut(&key) else {
             return;
         };
         feed.leave = feed.terms.leave.clone();
@@ -210,60 +305,32 @@ impl Subscriptions {
         }
     }
 
-    /// The message that ends the last subscription to a device.
-    pub(crate) fn leave(&self, device: Device) -> Bytes {
-        let feed = self.feeds.get(&device);
+    /// The message that ends the last subscription of a feed.
+    pub(crate) fn leave(&self, key: FeedKey) -> Bytes {
+        let feed = self.feeds.get(&key);
         feed.map(|feed| feed.leave.clone()).unwrap_or_default()
     }
 
-    /// Data arrived. Returns whether to report to listeners that it flows again.
-    pub(crate) fn flows(&mut self, now: Instant, device: Device) -> bool {
-        let Some(feed) = self.feeds.get_mut(&device) else {
-            return false;
-        };
-        let pause = now.saturating_duration_since(feed.since);
-        feed.longest_pause = feed.longest_pause.max(pause);
-        feed.since = now;
-        feed.state = State::Flowing {
-            quiet_at: now + feed.patience(),
-        };
-        std::mem::take(&mut feed.interrupted)
-    }
-
-    /// DRIVER_DIED arrived. Returns whether to report to listeners that data stopped.
+    /// DRIVER_DIED arrived. Returns the feeds whose listeners must learn that data stopped.
     ///
-    /// As an answer it counts only if it answers our latest SUBSCRIBE: an answer to an
+    /// As an answer it counts only if it answers the latest SUBSCRIBE of a feed: an answer to an
     /// earlier request may be outdated.
     pub(crate) fn driver_died(
         &mut self,
         now: Instant,
         device: Device,
         ack: Option<SynNum>,
-    ) -> bool {
-        let Some(feed) = self.feeds.get_mut(&device) else {
-            return false;
-        };
-        let attempt = match (feed.state, ack) {
-            (State::Asked { syn, attempt, .. }, Some(_)) if syn == ack => attempt + 1,
-            (State::Asked { attempt, .. }, None) => attempt + 1,
-            (State::Flowing { .. }, None) => 0,
-            (State::Asked { .. } | State::Flowing { .. }, Some(_)) | (State::Lost { .. }, _) => {
-                return false;
-            }
-        };
-        feed.state = State::Lost {
-            again_at: now + retry_delay(attempt),
-            attempt,
-            again: Again::Subscribe,
-        };
-        !std::mem::replace(&mut feed.interrupted, true)
+    ) -> Vec<FeedKey> {
+        let feeds = self.feeds.range_mut(FeedKey::all_of(device));
+        let told = feeds.filter_map(|(key, feed)| feed.driver_died(now, ack).then_some(*key));
+        told.collect()
     }
 
-    /// The mediator is unavailable, and perhaps its drivers. Returns the devices whose
+    /// The mediator is unavailable, and perhaps its drivers. Returns the feeds whose
     /// listeners must learn that data stopped.
-    pub(crate) fn mediator_lost(&mut self, now: Instant) -> Vec<Device> {
+    pub(crate) fn mediator_lost(&mut self, now: Instant) -> Vec<FeedKey> {
         let mut told = Vec::new();
-        for (device, feed) in &mut self.feeds {
+        for (key, feed) in &mut self.feeds {
             let attempt = match feed.state {
                 State::Lost { .. } => continue,
                 State::Asked { attempt, .. } => attempt + 1,
@@ -275,16 +342,16 @@ impl Subscriptions {
                 again: Again::Renew,
             };
             if !std::mem::replace(&mut feed.interrupted, true) {
-                told.push(*device);
+                told.push(*key);
             }
         }
         told
     }
 
     /// The mediator is available again, or was restarted: the next
-    /// [`Self::handle_timeout`] subscribes to everything again. Returns the devices whose
+    /// [`Self::handle_timeout`] subscribes to everything again. Returns the feeds whose
     /// listeners must learn that data stopped.
-    pub(crate) fn mediator_back(&mut self, now: Instant) -> Vec<Device> {
+    pub(crate) fn mediator_back(&mut self, now: Instant) -> Vec<FeedKey> {
         let told = self.mediator_lost(now);
         for feed in self.feeds.values_mut() {
             feed.state = State::Lost {
@@ -299,13 +366,13 @@ impl Subscriptions {
     /// What must be asked for again now.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Vec<Ask> {
         let mut asks = Vec::new();
-        for (device, feed) in &mut self.feeds {
+        for (key, feed) in &mut self.feeds {
             match feed.state {
                 State::Asked {
                     again_at, attempt, ..
                 } if again_at <= now => {
                     feed.ask(now, attempt + 1);
-                    asks.push(Ask::Renew(*device));
+                    asks.push(Ask::Renew(*key));
                 }
                 State::Lost {
                     again_at,
@@ -314,13 +381,13 @@ impl Subscriptions {
                 } if again_at <= now => {
                     feed.ask(now, attempt);
                     asks.push(match again {
-                        Again::Subscribe => Ask::Subscribe(*device),
-                        Again::Renew => Ask::Renew(*device),
+                        Again::Subscribe => Ask::Subscribe(*key),
+                        Again::Renew => Ask::Renew(*key),
                     });
                 }
                 State::Flowing { quiet_at } if quiet_at <= now => {
                     feed.ask(now, ATTEMPTS_BEHIND_QUIET);
-                    asks.push(Ask::Renew(*device));
+                    asks.push(Ask::Renew(*key));
                 }
                 State::Asked { .. } | State::Lost { .. } | State::Flowing { .. } => {}
             }
@@ -337,20 +404,19 @@ impl Subscriptions {
         times.min()
     }
 
-    /// What begins and ends the subscription to a device.
-    pub(crate) fn terms(&self, device: Device) -> Terms {
-        self.feeds
-            .get(&device)
-            .map(|feed| feed.terms.clone())
-            .unwrap_or_default()
+    /// What begins and ends the subscription.
+    pub(crate) fn terms(&self, key: FeedKey) -> Terms {
+        let feed = self.feeds.get(&key);
+        feed.map(|feed| feed.terms.clone()).unwrap_or_default()
     }
 
-    pub(crate) fn listeners(&self, device: Device) -> &[ListenerId] {
-        self.feeds.get(&device).map_or(&[], |feed| &feed.listeners)
+    pub(crate) fn listeners(&self, key: FeedKey) -> impl Iterator<Item = ListenerId> + '_ {
+        let feed = self.feeds.get(&key).into_iter();
+        feed.flat_map(|feed| feed.listeners.iter().map(|listener| listener.id))
     }
 
-    /// The devices with listeners.
-    pub(crate) fn devices(&self) -> impl Iterator<Item = Device> + '_ {
+    /// The feeds; each has listeners.
+    pub(crate) fn feeds(&self) -> impl Iterator<Item = FeedKey> + '_ {
         self.feeds.keys().copied()
     }
 
@@ -366,6 +432,45 @@ impl Feed {
         self.state = asked(now, attempt, self.terms.period);
     }
 
+    /// Data arrived. Returns whether to report to listeners that it flows again.
+    fn flows(&mut self, now: Instant) -> bool {
+        let pause = now.saturating_duration_since(self.since);
+        self.longest_pause = self.longest_pause.max(pause);
+        self.since = now;
+        self.state = State::Flowing {
+            quiet_at: now + self.patience(),
+        };
+        std::mem::take(&mut self.interrupted)
+    }
+
+    /// Returns whether to report to listeners that data stopped.
+    fn driver_died(&mut self, now: Instant, ack: Option<SynNum>) -> bool {
+        let attempt = match (self.state, ack) {
+            (State::Asked { syn, attempt, .. }, Some(_)) if syn == ack => attempt + 1,
+            (State::Asked { attempt, .. }, None) => attempt + 1,
+            (State::Flowing { .. }, None) => 0,
+            (State::Asked { .. } | State::Flowing { .. }, Some(_)) | (State::Lost { .. }, _) => {
+                return false;
+            }
+        };
+        self.state = State::Lost {
+            again_at: now + retry_delay(attempt),
+            attempt,
+            again: Again::Subscribe,
+        };
+        !std::mem::replace(&mut self.interrupted, true)
+    }
+
+    /// Whether a listener reads one of these fields.
+    fn claims(&self, content: &[u32]) -> bool {
+        self.listeners.iter().any(|it| reads(it.fields, content))
+    }
+
+    /// Whether a listener reads every message of the device.
+    fn reads_everything(&self) -> bool {
+        self.listeners.iter().any(|it| it.fields.is_empty())
+    }
+
     /// How long a device that has published may be silent.
     fn patience(&self) -> Duration {
         let period = self
@@ -375,6 +480,10 @@ impl Feed {
             .min(LONGEST_PERIOD);
         QUIET.max(3 * period)
     }
+}
+
+fn reads(fields: Fields, content: &[u32]) -> bool {
+    fields.iter().any(|field| content.contains(field))
 }
 
 fn asked(now: Instant, attempt: u32, period: Duration) -> State {

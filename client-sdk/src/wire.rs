@@ -3,9 +3,11 @@
 use amber_proto::{Device, DriverHdr, MsgType, Packet, SynNum};
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
-use prost::encoding::{WireType, encode_key, encode_varint};
+use prost::encoding::{DecodeContext, WireType, decode_key, encode_key, encode_varint, skip_field};
 
 const SYN_NUM: u32 = 3;
+/// The fields of [`Envelope`].
+const COMMON: std::ops::RangeInclusive<u32> = 2..=4;
 
 /// The base fields of a `DriverMsg`, each optional.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -44,6 +46,24 @@ impl Envelope {
     pub(crate) fn bytes(&self) -> Bytes {
         self.encode_to_vec().into()
     }
+}
+
+/// The numbers of the fields that a message has in addition to the common ones. If the message is
+/// invalid, only those before the invalid part.
+pub(crate) fn own_fields(mut message: &[u8]) -> Vec<u32> {
+    let mut fields = Vec::new();
+    while !message.is_empty() {
+        let Ok((number, wire_type)) = decode_key(&mut message) else {
+            break;
+        };
+        if !COMMON.contains(&number) && !fields.contains(&number) {
+            fields.push(number);
+        }
+        if skip_field(wire_type, number, &mut message, DecodeContext::default()).is_err() {
+            break;
+        }
+    }
+    fields
 }
 
 /// The message with a synNum. Of duplicate fields, protobuf uses the last one.
@@ -96,6 +116,22 @@ mod tests {
                 ..ask
             }
         );
+    }
+
+    #[test]
+    fn the_fields_of_a_message_are_listed_without_the_common_ones() {
+        let ask = dummy::DriverMsg {
+            message: Some("hello".into()),
+            enable: Some(true),
+            ..dummy::DriverMsg::data()
+        };
+        let mut bytes = with_syn(&ask.encode_to_vec(), SynNum(5)).to_vec();
+        let fields = own_fields(&bytes);
+        assert_eq!(fields.len(), 2, "{fields:?}");
+        // A field with the number 400 that ends too early.
+        bytes.extend(b"\x82\x19\x05a");
+        assert_eq!(own_fields(&bytes), [&fields[..], &[400]].concat());
+        assert!(own_fields(b"\xff").is_empty());
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn built() -> (TempDir, PathBuf) {
     let manifest = format!(
         "[package]\nname = \"battery\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [dependencies]\namber-client = {}\namber-driver = {}\namber-proto = {}\n\
-         tokio = {{ version = \"1\", features = [\"rt\"] }}\n\n\
+         tokio = {{ version = \"1\", features = [\"rt\", \"time\"] }}\n\n\
          [build-dependencies]\namber-build = {}\n\n\
          [profile.dev]\ndebug = \"line-tables-only\"\nincremental = false\n\n\
          [profile.dev.package.\"*\"]\ndebug = false\n\n[workspace]\n",
@@ -75,7 +75,7 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
     let charge = "BatteryCharge { charge_percent: 87.5, capacity: Some(1800) }";
     let expected = format!(
         "blocking {charge}\nblocking charges Some(87.5)\n\
-         async {charge}\nasync voltages Some(3702)\n"
+         async {charge}\nasync voltages Some(3702)\nboth true true\none true\n"
     );
     assert_eq!((code, out), (0, expected));
 

@@ -55,6 +55,13 @@ class FakeMediator:
     def send(self, device, message):
         self.socket.sendto(encode(Header(*device), message.SerializeToString()), self.client)
 
+    def device_up(self, device):
+        event = DriverMsg(type=DriverMsg.DATA, ackNum=0)
+        up = event.Extensions[schemas.mediator.event]
+        up.kind = schemas.mediator.Event.DEVICE_UP
+        up.device.type, up.device.id = device
+        self.send((0, 0), event)
+
     def wait_for(self, device, kind):
         while True:
             seen, message = self.seen.get(timeout=PATIENCE)
@@ -84,6 +91,31 @@ class Clients(unittest.TestCase):
         self.addCleanup(self.mediator.close)
         self.robot = amber.Client(self.mediator.address, deadline=PATIENCE)
         self.addCleanup(self.robot.close)
+
+    def sent(self, name):
+        """What the client has sent to a device since the last time."""
+        device = amber.Device.parse(name)
+        pong = DriverMsg.PONG
+        self.mediator.answers[(device.type, device.id)] = lambda ask: (
+            [DriverMsg(type=pong, ackNum=ask.synNum)] if ask.type == DriverMsg.PING else []
+        )
+        self.robot.device(name).ping()
+        found = self.until(None, name)
+        self.mediator.answers.clear()
+        return found
+
+    def until(self, last, name):
+        """What the client sends to a device, until a message or a PING."""
+        device = amber.Device.parse(name)
+        found = []
+        while not found or found[-1] != last:
+            seen, message = self.mediator.seen.get(timeout=PATIENCE)
+            if seen != (device.type, device.id):
+                continue
+            if message.type == DriverMsg.PING:
+                break
+            found.append(message)
+        return found
 
     def test_it_announces_itself(self):
         self.mediator.wait_for((0, 0), DriverMsg.PING)
@@ -158,16 +190,51 @@ class Clients(unittest.TestCase):
     def test_two_listeners_are_one_subscription(self):
         one = self.robot.hokuyo().scans().open()
         two = self.robot.hokuyo().scans().open()
-        self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
-        self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
+        # After a second SUBSCRIBE, a driver of the original system sends everything twice.
+        self.assertEqual(self.sent("hokuyo"), [DriverMsg(type=DriverMsg.SUBSCRIBE)])
         self.mediator.send((4, 0), scan(700))
         for listener in (one, two):
             self.assertEqual(listener.next(PATIENCE).nearest().distance_mm, 700)
         one.close()
         self.mediator.send((4, 0), scan(800))
         self.assertEqual(two.next(PATIENCE).nearest().distance_mm, 800)
+        self.assertEqual(self.sent("hokuyo"), [])
         two.close()
         self.mediator.wait_for((4, 0), DriverMsg.UNSUBSCRIBE)
+
+    def test_two_kinds_of_stream_of_a_device_are_independent(self):
+        subscribe, unsubscribe = (
+            DriverMsg(type=kind) for kind in (DriverMsg.SUBSCRIBE, DriverMsg.UNSUBSCRIBE)
+        )
+
+        def by_request(action, freq):
+            message = DriverMsg(type=DriverMsg.DATA)
+            wanted = message.Extensions[schemas.stargazer.subscribeAction]
+            wanted.action, wanted.freq = action, freq
+            return message
+
+        kinds = schemas.stargazer.SubscribeAction
+        start, stop = kinds.SUBSCRIBE, kinds.UNSUBSCRIBE
+        poses = self.robot.stargazer().poses(200).open()
+        everything = self.robot.device("stargazer").messages().open()
+        self.assertEqual(self.sent("stargazer"), [by_request(start, 200), subscribe])
+        # Another period is a change of one of them.
+        faster = self.robot.stargazer().poses(50).open()
+        changed = [by_request(stop, 200), by_request(start, 50)]
+        self.assertEqual(self.sent("stargazer"), changed)
+        poses.close()
+        self.assertEqual(self.sent("stargazer"), [])
+        # A new driver gets both, and so does one that may have forgotten this client.
+        self.mediator.device_up((3, 0))
+        both = [by_request(start, 50), subscribe]
+        self.assertEqual(self.until(subscribe, "stargazer"), both)
+        self.mediator.client_id = 8
+        renewed = [by_request(stop, 50), by_request(start, 50), unsubscribe, subscribe]
+        self.assertEqual(self.until(subscribe, "stargazer"), renewed)
+        everything.close()
+        self.assertEqual(self.sent("stargazer"), [unsubscribe])
+        faster.close()
+        self.assertEqual(self.sent("stargazer"), [by_request(stop, 50)])
 
     def test_a_slow_reader_misses_the_oldest_values(self):
         scans = self.robot.hokuyo().scans().open()
@@ -183,11 +250,7 @@ class Clients(unittest.TestCase):
         self.robot.hokuyo().scans().open()
         self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
         self.mediator.wait_for((0, 0), DriverMsg.SUBSCRIBE)
-        event = DriverMsg(type=DriverMsg.DATA, ackNum=0)
-        up = event.Extensions[schemas.mediator.event]
-        up.kind = schemas.mediator.Event.DEVICE_UP
-        up.device.type, up.device.id = 4, 0
-        self.mediator.send((0, 0), event)
+        self.mediator.device_up((4, 0))
         self.mediator.wait_for((4, 0), DriverMsg.SUBSCRIBE)
 
     def test_closing_announces_the_end(self):

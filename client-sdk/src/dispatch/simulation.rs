@@ -158,6 +158,7 @@ impl Machine {
             device,
             listener: ListenerId(id),
             terms,
+            fields: &[],
             queue,
             sent,
         };

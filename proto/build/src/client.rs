@@ -4,7 +4,6 @@
 //! text refers to `::amber_client` and `::amber_proto`. Paths within the user's own packages begin
 //! with `self::`, so that the module `blocking` can have `super::` in their place.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use amber_schema::{Interface, Kind, Method};
@@ -105,8 +104,6 @@ struct ClientMethod<'a> {
     /// `None` for a method without an answer.
     answer: Option<Answer>,
     struct_name: String,
-    /// Whether the device has another kind of stream, by another message.
-    is_one_of_several: bool,
 }
 
 impl<'a> Client<'a> {
@@ -114,10 +111,6 @@ impl<'a> Client<'a> {
         let package = interface.service.rsplit_once('.');
         let package = package.map_or("", |(package, _)| package);
         let name = names::camel(last(&interface.service));
-        let streams = interface.methods.iter().filter(|method| method.is_stream());
-        let kinds: BTreeSet<_> = streams
-            .map(|method| method.request.first().map(|field| &field.path))
-            .collect();
         let methods = interface.methods.iter().map(|method| {
             let mut struct_name = format!("{name}{}", names::camel(&method.name));
             let is_message = |name: &str| {
@@ -143,7 +136,6 @@ impl<'a> Client<'a> {
                 request,
                 answer,
                 struct_name,
-                is_one_of_several: method.is_stream() && kinds.len() > 1,
             })
         });
         Ok(Self {
@@ -334,8 +326,9 @@ impl ClientMethod<'_> {
             (Kind::Subscribe, Some(answer)) => {
                 let _ = write!(
                     out,
-                    "        ::amber_client::generated::subscribe(&self.proxy, |bytes_| {{\n{}\n        \
+                    "        ::amber_client::generated::subscribe(&self.proxy, &{:?}, |bytes_| {{\n{}\n        \
                      }}).await\n",
+                    answer.numbers,
                     decode(answer, driver_msg),
                 );
             }
@@ -345,10 +338,11 @@ impl ClientMethod<'_> {
                 let _ = write!(
                     out,
                     "        let start_ = {};\n        let stop_ = {};\n        \
-                     ::amber_client::generated::stream(&self.proxy, start_, stop_, {period}, |bytes_| {{\n{}\n        \
+                     ::amber_client::generated::stream(&self.proxy, start_, stop_, {period}, &{:?}, |bytes_| {{\n{}\n        \
                      }}).await\n",
                     request.start,
                     request.stop,
+                    answer.numbers,
                     decode(answer, driver_msg),
                 );
             }
@@ -429,15 +423,10 @@ impl ClientMethod<'_> {
             .map(|name| format!("`{name}`"))
             .collect();
         let mut text = String::from("\n\n");
-        if self.is_one_of_several {
-            text.push_str(
-                "A client has one kind of stream of this device at a time: the most recent one.\n",
-            );
-        }
         if matches!(self.method.kind, Kind::StreamByRequest { .. }) {
             text.push_str(
-                "The most recent arguments apply to all subscriptions of this client to the \
-                 device.\n",
+                "The most recent arguments apply to all subscriptions of this client to this \
+                 stream.\n",
             );
         }
         if is_async {

@@ -70,6 +70,14 @@ class _Asked(NamedTuple):
     future: asyncio.Future[Any]
 
 
+class _FeedKey(NamedTuple):
+    """A subscription of a client to a device: the driver keeps one for each key."""
+
+    device: Device
+    #: The field of the request that starts it; None for SUBSCRIBE.
+    request: int | None
+
+
 class Client(proxies.Devices):
     """A connection to a mediator.
 
@@ -88,7 +96,7 @@ class Client(proxies.Devices):
         self._transport: Transport | None = None
         self._numbers = itertools.count(random.randrange(1, 1 << 20))
         self._pending: dict[int, _Asked] = {}
-        self._subscriptions: dict[Device, list[Subscription[Any]]] = {}
+        self._feeds: dict[_FeedKey, list[Subscription[Any]]] = {}
         self._used: set[Device] = set()
         self._liveness: asyncio.Task[None] | None = None
         self._mediator_answers = False
@@ -129,9 +137,9 @@ class Client(proxies.Devices):
         transport, self._transport = self._transport, None
         transport.close()
         self._fail_all(Closed("the client has been closed"))
-        for subscription in [s for group in self._subscriptions.values() for s in group]:
+        for subscription in self._subscriptions():
             subscription._end()
-        self._subscriptions.clear()
+        self._feeds.clear()
 
     async def __aenter__(self) -> Client:
         return await self.connect()
@@ -188,7 +196,7 @@ class Client(proxies.Devices):
 
     def _publish(self, device: Device, data: bytes) -> None:
         parsed: dict[Any, Any] = {}
-        for subscription in list(self._subscriptions.get(device, ())):
+        for subscription in self._subscriptions(device):
             kind = subscription._message_class
             if kind not in parsed:
                 parsed[kind] = self._parsed(kind, data)
@@ -249,31 +257,53 @@ class Client(proxies.Devices):
 
     # Subscriptions
 
+    def _subscriptions(self, device: Device | None = None) -> list[Subscription[Any]]:
+        feeds = self._feeds.items()
+        return [s for key, feed in feeds if device in (None, key.device) for s in feed]
+
     def _add(self, subscription: Subscription[Any]) -> None:
-        group = self._subscriptions.setdefault(subscription.device, [])
-        group.append(subscription)
+        feed = self._feeds.setdefault(subscription._feed, [])
+        feed.append(subscription)
         self._used.add(subscription.device)
-        self._send(subscription.device, subscription._start)
+        if len(feed) == 1:
+            self._send(subscription.device, subscription._start)
+        else:
+            self._change(feed[-2], subscription)
         if self._liveness is None:
             self._liveness = asyncio.get_running_loop().create_task(self._watch_mediator())
 
     def _remove(self, subscription: Subscription[Any]) -> None:
-        group = self._subscriptions.get(subscription.device, [])
-        if subscription in group:
-            group.remove(subscription)
-            if self._transport is not None:
-                # The device knows one subscription of this client. The last one
-                # ends it; any other restores the remaining one.
-                last = group[-1]._start if group else subscription._stop
-                self._send(subscription.device, last)
-        if not group:
-            self._subscriptions.pop(subscription.device, None)
+        feed = self._feeds.get(subscription._feed, [])
+        if subscription not in feed:
+            return
+        was_latest = feed[-1] is subscription
+        feed.remove(subscription)
+        if not feed:
+            del self._feeds[subscription._feed]
+        if self._transport is not None:
+            if not feed:
+                self._send(subscription.device, subscription._stop)
+            elif was_latest:
+                self._change(subscription, feed[-1])
 
-    def _subscribe_again(self, device: Device | None = None) -> None:
-        for group in self._subscriptions.values():
-            for subscription in group[-1:]:
-                if device in (None, subscription.device):
-                    self._send(subscription.device, subscription._start)
+    def _change(self, old: Subscription[Any], new: Subscription[Any]) -> None:
+        """The driver knows one subscription of a feed: the latest one."""
+        if old._start.SerializeToString() != new._start.SerializeToString():
+            self._send(old.device, old._stop)
+            self._send(new.device, new._start)
+
+    def _subscribe_again(self, device: Device) -> None:
+        """The driver is a new process."""
+        for key, feed in self._feeds.items():
+            if key.device == device:
+                self._send(device, feed[-1]._start)
+
+    def _renew(self) -> None:
+        """Drivers may or may not have forgotten this client."""
+        for key, feed in self._feeds.items():
+            # An old driver would keep a second subscription beside the first one.
+            self._send(key.device, feed[-1]._stop)
+            self._send(key.device, feed[-1]._start)
 
     async def _watch_mediator(self) -> None:
         """Subscribes again if the mediator or a driver was restarted or forgot this client."""
@@ -296,7 +326,7 @@ class Client(proxies.Devices):
                 restarted = started is not None and now > started + _CLOCK_SLACK + DEADLINE
                 forgotten = known_as != 0 and client_id not in (0, known_as)
                 if restarted or forgotten or missed >= _MISSES_FOR_AN_OUTAGE:
-                    self._subscribe_again()
+                    self._renew()
                 started, missed = now, 0
                 known_as = client_id or known_as
                 await asyncio.sleep(_LIVENESS_PERIOD)
@@ -406,6 +436,7 @@ class Subscription(Generic[T]):
         self._start = start
         self._stop = stop
         self._message_class = type(start)
+        self._feed = _FeedKey(device, _request_of(start))
         self._values: collections.deque[T] = collections.deque()
         # Before Python 3.10, an event belongs to the loop in which it is made.
         self._changed: asyncio.Event | None = None
@@ -478,6 +509,13 @@ class Subscription(Generic[T]):
     def _wake(self) -> None:
         if self._changed is not None:
             self._changed.set()
+
+
+def _request_of(start: Any) -> int | None:
+    """The field of the request that starts a stream; None for SUBSCRIBE."""
+    if start.type == _SUBSCRIBE:
+        return None
+    return min((field.number for field, _ in start.ListFields() if field.is_extension), default=0)
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

@@ -19,6 +19,8 @@ pub(crate) struct Answer {
     pub(crate) members: Vec<Member>,
     /// Names of fields without which a published message is skipped.
     pub(crate) needed: Vec<String>,
+    /// The numbers of the fields of `DriverMsg` by which a client knows a published message.
+    pub(crate) numbers: Vec<u32>,
 }
 
 /// A member of the struct that a method returns.
@@ -81,6 +83,7 @@ pub(crate) fn answer(
         body,
         members,
         needed,
+        numbers: reader.numbers()?,
     })
 }
 
@@ -89,6 +92,19 @@ type Parts = (String, String, Vec<Member>);
 impl Reader<'_> {
     fn way(&self, field: &Field) -> Result<Vec<Step>, String> {
         way(self.pool, &field.path, self.package)
+    }
+
+    fn numbers(&self) -> Result<Vec<u32>, String> {
+        let fields = match &self.method.answer[..] {
+            [] => &self.method.may_answer,
+            needed => needed,
+        };
+        let mut numbers = Vec::new();
+        for field in fields {
+            let number = self.way(field)?.first().map(Step::number);
+            numbers.extend(number.filter(|number| !numbers.contains(number)));
+        }
+        Ok(numbers)
     }
 
     /// Returns early if the device refuses.

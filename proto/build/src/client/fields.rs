@@ -55,6 +55,13 @@ impl Step {
         }
     }
 
+    pub(crate) fn number(&self) -> u32 {
+        match self {
+            Self::Extension(field) => field.number(),
+            Self::Field(field) => field.number(),
+        }
+    }
+
     /// The struct and the name of the group of which it has at most one field.
     fn oneof(&self) -> Option<(MessageDescriptor, String)> {
         match self {

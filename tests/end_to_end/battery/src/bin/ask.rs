@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amber_client::{Client, Error, blocking};
+use amber_client::{Client, Error, Subscription, blocking};
 use battery::Battery;
 
 fn main() -> Result<(), Error> {
@@ -28,7 +28,27 @@ fn main() -> Result<(), Error> {
             .await?;
         let voltage = voltages.next().await.map(|update| update.message);
         println!("async voltages {voltage:?}");
+        let mut charges = gauge.charges().await?;
+        println!(
+            "both {} {}",
+            flows(&mut charges).await,
+            flows(&mut voltages).await
+        );
+        drop(charges);
+        println!("one {}", flows(&mut voltages).await);
         client.close().await;
         Ok(())
     })
+}
+
+/// Whether more messages come than may be on their way.
+async fn flows<T>(stream: &mut Subscription<T>) -> bool {
+    let messages = async {
+        for _ in 0..10 {
+            stream.next().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(15), messages)
+        .await
+        .is_ok()
 }
