@@ -1,4 +1,6 @@
-//! A mediator with devices for tests of proxies and verbs, played by hand. IO.
+//! A mediator with devices, played by hand in tests of clients and commands. IO.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
 use amber_proto::{Device, Packet};
 use bytes::Bytes;
@@ -9,19 +11,23 @@ use crate::client::Client;
 use crate::transport::{ChannelTransport, Role};
 use crate::wire::{self, Envelope};
 
-pub(crate) struct Fake {
+/// The mediator at the other end of a client.
+pub struct Fake {
     sent: mpsc::Receiver<Packet>,
     incoming: mpsc::Sender<Packet>,
 }
 
 /// What a client has sent.
-pub(crate) struct Sent {
-    pub(crate) device: Device,
-    pub(crate) bytes: Bytes,
+pub struct Sent {
+    /// The device that it is for.
+    pub device: Device,
+    /// The message.
+    pub bytes: Bytes,
 }
 
 impl Fake {
-    pub(crate) fn new() -> (Client, Self) {
+    /// A client and its mediator.
+    pub fn new() -> (Client, Self) {
         let (outgoing, sent) = mpsc::channel(64);
         let (incoming, received) = mpsc::channel(64);
         let transport = ChannelTransport::new(outgoing, received, Role::Client);
@@ -30,7 +36,7 @@ impl Fake {
 
     /// The next message to a device, apart from what the client and the
     /// mediator have to say to each other; `None` when the client has ended.
-    pub(crate) async fn receive(&mut self) -> Option<Sent> {
+    pub async fn receive(&mut self) -> Option<Sent> {
         loop {
             let packet = self.sent.recv().await?;
             let device = wire::sender(&packet.header).unwrap();
@@ -42,13 +48,13 @@ impl Fake {
     }
 
     /// Sends a message on behalf of a device.
-    pub(crate) async fn say(&self, device: Device, bytes: &[u8]) {
+    pub async fn say(&self, device: Device, bytes: &[u8]) {
         let packet = wire::packet(device, Bytes::copy_from_slice(bytes));
         self.incoming.send(packet).await.unwrap();
     }
 
     /// Sends an encoded answer, whatever ackNum it has, as the answer to `asked`.
-    pub(crate) async fn answer(&self, asked: &Sent, bytes: &[u8]) {
+    pub async fn answer(&self, asked: &Sent, bytes: &[u8]) {
         let mut bytes = bytes.to_vec();
         // Of a field that comes twice the last one counts.
         prost::encoding::uint32::encode(4, &asked.syn(), &mut bytes);
@@ -57,13 +63,14 @@ impl Fake {
 }
 
 impl Sent {
-    pub(crate) fn syn(&self) -> u32 {
+    /// The number of the request.
+    pub fn syn(&self) -> u32 {
         let envelope = Envelope::decode(self.bytes.clone()).unwrap();
         envelope.syn().unwrap().0
     }
 
     /// The message as it was before a synNum was put behind it.
-    pub(crate) fn without_syn(&self) -> &[u8] {
+    pub fn without_syn(&self) -> &[u8] {
         let mut syn = Vec::new();
         prost::encoding::uint32::encode(3, &self.syn(), &mut syn);
         self.bytes.strip_suffix(&syn[..]).unwrap()

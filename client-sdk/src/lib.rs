@@ -55,9 +55,10 @@ extern crate self as amber_client;
 
 pub mod address;
 pub mod blocking;
-#[cfg(feature = "cli")]
-pub mod cli;
 pub mod error;
+#[cfg(any(test, feature = "fake"))]
+#[doc(hidden)]
+pub mod fake;
 #[doc(hidden)]
 pub mod generated;
 #[cfg(feature = "picture")]
@@ -68,8 +69,6 @@ pub mod transport;
 
 mod client;
 mod dispatch;
-#[cfg(test)]
-mod fake;
 mod liveness;
 mod pending;
 mod subscriptions;

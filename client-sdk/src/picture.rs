@@ -5,7 +5,7 @@ use std::io;
 use self::view::{View, label};
 use crate::scan::{Point, Scan};
 
-pub(crate) mod view;
+pub mod view;
 
 /// Width and height.
 const SIZE: usize = 800;

@@ -9,9 +9,8 @@ mod usage;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use amber_client::cli as client;
-use amber_client::cli::Failure;
 use amber_proto::printable;
+use amber_terminal::Failure;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -27,7 +26,7 @@ use clap_complete::Shell;
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    options: client::Options,
+    options: amber_cli::Options,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -44,13 +43,13 @@ enum Verb {
     /// Run a simulated robot with devices that any program can open
     Sim(amber_sim::cli::Options),
     #[command(flatten)]
-    Client(client::Verb),
+    Client(amber_cli::Verb),
     /// Convert the settings of the original mediator to a configuration
     Import(import::Options),
     /// Explain bytes of the protocol, and show where they are invalid
-    Decode(client::decode::Options),
+    Decode(amber_cli::decode::Options),
     /// Show the interface of a device: requests, streams, fields and units
-    Describe(client::describe::Options),
+    Describe(amber_cli::describe::Options),
     /// Test a driver against the protocol, and show how to fix what is wrong
     Check(amber_check::cli::Options),
     /// Test a client against a deliberately misbehaving mediator
@@ -91,7 +90,9 @@ pub(crate) fn run() -> ExitCode {
         Ok(cli) => cli.run(),
         // Help and version are for stdout.
         Err(error) if !error.use_stderr() => match device_help(&error) {
-            Some(help) => client::exit_code(help.and_then(|help| client::print(help.as_bytes()))),
+            Some(help) => amber_terminal::exit_code(
+                help.and_then(|help| amber_terminal::print(help.as_bytes())),
+            ),
             None => {
                 let _ = error.print();
                 ExitCode::SUCCESS
@@ -145,7 +146,7 @@ impl Cli {
                 };
                 failure.hint.into_iter().fold(shown, Failure::hint)
             }),
-            Verb::Client(verb) => client::run(verb, &options),
+            Verb::Client(verb) => amber_cli::run(verb, &options),
             Verb::Import(import) => import.run(),
             Verb::Decode(decode) => decode.run(options.json),
             Verb::Describe(describe) => describe.run(options.json),
@@ -153,22 +154,22 @@ impl Cli {
             Verb::CheckClient(check) => check.run(options.json),
             Verb::Completions { shell } => {
                 let script = completions::script(shell, &mut Self::command());
-                client::print(script.as_bytes())
+                amber_terminal::print(script.as_bytes())
             }
             Verb::Complete { words } => {
-                let found = client::complete::candidates(&words).into_iter();
+                let found = amber_cli::complete::candidates(&words).into_iter();
                 let lines: String = found
                     .map(|candidate| format!("{}\t{}\n", candidate.word, candidate.about))
                     .collect();
-                client::print(lines.as_bytes())
+                amber_terminal::print(lines.as_bytes())
             }
             Verb::Guard => return amber_mediator::shell::guard(),
         };
-        client::exit_code(result)
+        amber_terminal::exit_code(result)
     }
 }
 
-fn list_drivers(options: &client::Options) -> Result<(), Failure> {
+fn list_drivers(options: &amber_cli::Options) -> Result<(), Failure> {
     let drivers = amber_drivers::BuiltIn::list();
     let mut out = String::new();
     for (name, about) in drivers {
@@ -179,7 +180,7 @@ fn list_drivers(options: &client::Options) -> Result<(), Failure> {
             out.push_str(&format!("{name:12} {about}\n"));
         }
     }
-    client::print(out.as_bytes())
+    amber_terminal::print(out.as_bytes())
 }
 
 /// A system error, with the action that failed.

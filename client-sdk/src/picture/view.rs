@@ -3,9 +3,9 @@
 use crate::scan::Scan;
 
 /// How far a picture reaches at least, in metres.
-pub(crate) const MIN_RANGE_M: f64 = 0.1;
+pub const MIN_RANGE_M: f64 = 0.1;
 /// And at most.
-pub(crate) const MAX_RANGE_M: f64 = 100.0;
+pub const MAX_RANGE_M: f64 = 100.0;
 /// The maximum number of rings.
 const MAX_RINGS: f64 = 4.0;
 /// The part of the points that a picture shows at least: a glance through the
@@ -14,16 +14,16 @@ const SHOWN: f64 = 0.98;
 
 /// What a picture shows: a circle around the scanner.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct View {
+pub struct View {
     /// The radius of the circle.
-    pub(crate) range_m: f64,
+    pub range_m: f64,
     /// How far the rings are apart.
-    pub(crate) spacing_m: f64,
+    pub spacing_m: f64,
 }
 
 impl View {
     /// One that shows nearly all points, or as far as was asked for.
-    pub(crate) fn of(scan: &Scan, range_m: Option<f64>) -> Self {
+    pub fn of(scan: &Scan, range_m: Option<f64>) -> Self {
         if let Some(range_m) = range_m {
             // `max` turns NaN into a number.
             let range_m = range_m.max(MIN_RANGE_M).clamp(MIN_RANGE_M, MAX_RANGE_M);
@@ -43,7 +43,7 @@ impl View {
     }
 
     /// The radii of the rings in metres, from the inside.
-    pub(crate) fn rings(self) -> impl Iterator<Item = f64> {
+    pub fn rings(self) -> impl Iterator<Item = f64> {
         // A bit more, for radii that are not exact.
         let count = (self.range_m / self.spacing_m * 1.001) as u32;
         (1..=count).map(move |k| f64::from(k) * self.spacing_m)
@@ -51,7 +51,7 @@ impl View {
 }
 
 /// The text at a ring.
-pub(crate) fn label(ring_m: f64) -> String {
+pub fn label(ring_m: f64) -> String {
     format!("{ring_m}m")
 }
 

@@ -1,7 +1,6 @@
 //! docs/PROTOCOL.md says what the code says.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
-#![cfg(feature = "cli")]
 
 use std::path::Path;
 

@@ -577,7 +577,7 @@ fn collect_words(stderr: impl Read, words: &Mutex<VecDeque<String>>, verbose: bo
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         line.clear();
         if verbose {
-            amber_client::cli::note(format_args!("  | {text}"));
+            amber_terminal::note(format_args!("  | {text}"));
         }
         let Ok(mut words) = words.lock() else { return };
         // Keeps the first ones, see `last_words`.

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_client::cli::{Failure, print, seconds, show, table};
 use amber_proto::printable;
 use amber_proto::{Device, DeviceType};
 use amber_reflect::{Schemas, read_fields, read_hex};
 use amber_schema::Interface;
+use amber_terminal::{Failure, print, seconds, show, table};
 
 use crate::bench::Running;
 use crate::client::{self, ClientPlan};

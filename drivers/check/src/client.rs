@@ -8,11 +8,11 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use amber_client::cli::{Failure, note};
 use amber_proto::frame::Frame;
 use amber_proto::{Device, DeviceMessage, DriverHdr, MsgType, dummy};
 use amber_reflect::explain::spaced;
 use amber_reflect::{Schemas, read_fields, read_hex};
+use amber_terminal::{Failure, note};
 use prost::Message;
 
 use self::fake::Fakes;

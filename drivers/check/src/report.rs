@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use amber_client::cli::Human;
+use amber_terminal::Human;
 use serde::Serialize;
 
 /// How a check ended.

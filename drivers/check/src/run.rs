@@ -5,12 +5,12 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use amber_client::cli::Failure;
 use amber_proto::frame::Frame;
 use amber_proto::{Device, DriverHdr, MsgType, Packet, dummy};
 use amber_reflect::Schemas;
 use amber_reflect::explain::spaced;
 use amber_schema::Interface;
+use amber_terminal::Failure;
 use prost::Message;
 
 use crate::bench::{Bench, Logged, Running, Trouble};

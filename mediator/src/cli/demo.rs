@@ -12,11 +12,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use amber_client::cli::{self as client, Failure};
 use amber_core::config::DEFAULT_PORT;
 use amber_mediator::shell::{Hangup, this_program};
 use amber_sim::cli::default_folder;
 use amber_sim::simulator::MARKERS;
+use amber_terminal::Failure;
 
 use super::{failed, mediator};
 
@@ -51,7 +51,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn run(self, options: &client::Options) -> Result<(), Failure> {
+    pub(crate) fn run(self, options: &amber_cli::Options) -> Result<(), Failure> {
         let robot = Robot::start(self.map.as_deref(), &self.dir)?;
         let python = python_driver();
         let second = match &python {
@@ -163,7 +163,7 @@ fn introduce(
     folder: &Path,
     missing: Option<String>,
 ) -> io::Result<()> {
-    let columns = client::terminal_columns().unwrap_or(layout::MAX_COLUMNS);
+    let columns = amber_terminal::terminal_columns().unwrap_or(layout::MAX_COLUMNS);
     let columns = columns.min(layout::MAX_COLUMNS);
     let mut out = io::stdout().lock();
     for address in addresses {

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use amber_client::cli::{self as client, Failure};
 use amber_mediator::config_file;
 use amber_mediator::import::import;
+use amber_terminal::Failure;
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -42,12 +42,12 @@ impl Options {
                 .hint("Erlang's own `file:consult` cannot read it either")
         })?;
         for note in &imported.notes {
-            client::note(format_args!("{path}: {note}"));
+            amber_terminal::note(format_args!("{path}: {note}"));
         }
         if imported.drivers == 0 {
-            client::note(format_args!("{path}: no drivers found"));
+            amber_terminal::note(format_args!("{path}: no drivers found"));
         }
-        client::print(imported.toml.as_bytes())?;
+        amber_terminal::print(imported.toml.as_bytes())?;
         match imported.invalid {
             0 => Ok(()),
             1 => Err(Failure::new(

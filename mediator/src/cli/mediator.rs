@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{io, process};
 
-use amber_client::cli::{self as client, Failure};
 use amber_core::config::{Config, ConfigError, DEFAULT_PORT};
 use amber_mediator::config_file;
 use amber_mediator::log::{self, Format, Log};
 use amber_mediator::shell::{BindError, Ending, Hangup, Hooks, Mediator, this_program};
+use amber_terminal::Failure;
 
 use super::failed;
 
@@ -56,10 +56,10 @@ pub(crate) enum LogFormat {
 }
 
 impl Options {
-    pub(crate) fn run(self, options: &client::Options) -> Result<(), Failure> {
+    pub(crate) fn run(self, options: &amber_cli::Options) -> Result<(), Failure> {
         if self.print_config {
             let config = self.effective().map_err(|error| wrong(&error))?;
-            return client::print(config.to_toml().as_bytes());
+            return amber_terminal::print(config.to_toml().as_bytes());
         }
         self.serve(options, |addresses| {
             for address in addresses {
@@ -72,7 +72,7 @@ impl Options {
     /// Runs the mediator; `ready` is called when it listens.
     pub(crate) fn serve(
         self,
-        options: &client::Options,
+        options: &amber_cli::Options,
         ready: impl FnOnce(&[SocketAddr]) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let hangup = self.hangup;

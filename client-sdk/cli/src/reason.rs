@@ -1,0 +1,291 @@
+//! Why a device did not carry out a request: the driver or the mediator often knows. IO.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use amber_client::{Announcement, Client, Error};
+use amber_proto::Device;
+use amber_proto::mediator::{Driver, DriverMsg, DriverState};
+use amber_terminal::Failure;
+use bytes::Bytes;
+use prost::Message;
+
+use super::devices::{state_name, trouble};
+
+/// The mediator answers from memory, so a late answer means that it has ended.
+const DEADLINE: Duration = Duration::from_millis(500);
+
+/// Within this time, the mediator has read the lines that a driver wrote to stderr
+/// before its last answer.
+const STDERR_DELAY: Duration = Duration::from_millis(30);
+
+/// Adds to a timeout why the device does not answer, if the mediator knows.
+pub(super) async fn explain(client: &Client, failure: Failure) -> Failure {
+    let Some(device) = failure.timed_out() else {
+        return failure;
+    };
+    let Some(driver) = describe(client, device).await else {
+        return failure;
+    };
+    match why(&driver, device) {
+        Some(why) => failure.because(&why, hint(device)),
+        None => failure,
+    }
+}
+
+/// Why the device does not work, if the mediator knows.
+pub(super) async fn of(client: &Client, device: Device) -> Option<String> {
+    why(&describe(client, device).await?, device)
+}
+
+pub(super) fn hint(device: Device) -> String {
+    format!("`amber status {device}` shows more")
+}
+
+async fn describe(client: &Client, device: Device) -> Option<Driver> {
+    if client.announcement() == Announcement::Silent || device == Device::MEDIATOR {
+        return None;
+    }
+    let mediator = client.mediator().with_deadline(DEADLINE);
+    mediator.driver(device).await.ok()
+}
+
+fn why(driver: &Driver, device: Device) -> Option<String> {
+    let is_of_device = |of: &amber_proto::mediator::Device| {
+        (of.r#type, of.id) == (device.device_type.0, device.id.0)
+    };
+    let known = driver
+        .troubles
+        .iter()
+        .find(|trouble| is_of_device(&trouble.device));
+    if let Some(known) = known {
+        return Some(trouble(&known.text, known.since_ms));
+    }
+    match driver.state() {
+        DriverState::Up => None,
+        state => Some(format!("its driver is {}", state_name(state))),
+    }
+}
+
+/// Sends a command that has no answer of its own, and waits until the driver has read it.
+///
+/// The command asks for its outcome. A driver that reports none, such as one of the
+/// original system, is judged by its warnings on stderr.
+///
+/// # Errors
+/// No driver runs, the device does not work, or the driver refuses the command.
+pub(super) async fn carried_out(
+    client: &Client,
+    device: Device,
+    command: Bytes,
+) -> Result<(), Failure> {
+    let complaints = Complaints::begin(client, device).await;
+    let proxy = client.device(device);
+    let mediator = client.mediator();
+    let is_read = async {
+        // The mediator reports a missing driver before it answers a later PING.
+        let _ = mediator.ping().await;
+        complaints.end(client).await
+    };
+    let mut is_read = pin!(is_read);
+    let reply = tokio::select! {
+        biased;
+        reply = proxy.request_raw(wanting_outcome(&command)) => reply,
+        read = &mut is_read => return read,
+    };
+    match reply {
+        Ok(reply) => match why_refused(&reply) {
+            Some(why) => Err(refused(client, device, &why).await),
+            None => Ok(()),
+        },
+        Err(Error::TimedOut { .. }) => is_read.await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sends a command, and resolves only if the driver refuses it.
+pub(super) async fn refusal(client: &Client, device: Device, command: Bytes) -> Failure {
+    let proxy = client.device(device);
+    let reply = proxy.request_raw(wanting_outcome(&command)).await;
+    match reply.ok().and_then(|reply| why_refused(&reply)) {
+        Some(why) => refused(client, device, &why).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn wanting_outcome(command: &[u8]) -> Bytes {
+    let wish = DriverMsg {
+        want_outcome: Some(true),
+        ..DriverMsg::default()
+    };
+    [command, &wish.encode_to_vec()].concat().into()
+}
+
+fn why_refused(reply: &[u8]) -> Option<String> {
+    DriverMsg::decode(reply).ok()?.outcome?.why_refused()
+}
+
+/// The mediator knows more about a device that does not work, such as since when.
+async fn refused(client: &Client, device: Device, why: &str) -> Failure {
+    match of(client, device).await {
+        Some(why) => unavailable(device, &why),
+        None => Failure::new(format!("{device} refused the command: {why}")).hint(hint(device)),
+    }
+}
+
+fn unavailable(device: Device, why: &str) -> Failure {
+    Failure::new(format!("{device} is unavailable: {why}")).hint(hint(device))
+}
+
+/// Watches whether a driver complains about a command that has no answer.
+pub(super) struct Complaints {
+    device: Device,
+    lines_before: Option<u64>,
+}
+
+impl Complaints {
+    /// Before the command is sent.
+    pub(super) async fn begin(client: &Client, device: Device) -> Self {
+        let driver = describe(client, device).await;
+        Self {
+            device,
+            lines_before: driver.as_ref().map(stderr_lines),
+        }
+    }
+
+    /// After the command was sent.
+    ///
+    /// # Errors
+    /// The device does not work, or its driver has logged a warning since.
+    pub(super) async fn end(self, client: &Client) -> Result<(), Failure> {
+        let (device, Some(before)) = (self.device, self.lines_before) else {
+            return Ok(());
+        };
+        // The PONG shows that the driver has read the command.
+        let _ = client.device(device).with_deadline(DEADLINE).ping().await;
+        tokio::time::sleep(STDERR_DELAY).await;
+        let Some(driver) = describe(client, device).await else {
+            return Ok(());
+        };
+        if let Some(why) = why(&driver, device) {
+            return Err(unavailable(device, &why));
+        }
+        match new_warning(&driver, before) {
+            Some(line) => Err(
+                Failure::new(format!("{device} refused the command: {line}")).hint(hint(device)),
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+fn stderr_lines(driver: &Driver) -> u64 {
+    driver
+        .counters
+        .as_ref()
+        .map_or(0, |counters| counters.stderr_lines())
+}
+
+/// The last warning of a driver after its first `before` lines.
+fn new_warning(driver: &Driver, before: u64) -> Option<&str> {
+    let new = usize::try_from(stderr_lines(driver).saturating_sub(before)).unwrap_or(usize::MAX);
+    let mut lines = driver.last_words.iter().rev().take(new);
+    let line = lines.find(|line| ["WARN", "ERROR"].iter().any(|level| line.contains(level)))?;
+    let text = line.split_once("WARN").or_else(|| line.split_once("ERROR"));
+    Some(text.map_or(line.as_str(), |(_, text)| text.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::DeviceMessage;
+    use amber_proto::mediator::{Device as WireDevice, DriverCounters, Outcome, Trouble};
+
+    use super::*;
+    use amber_client::fake::Fake;
+
+    fn hokuyo(troubles: Vec<Trouble>) -> Driver {
+        Driver {
+            state: DriverState::Up.into(),
+            troubles,
+            counters: Some(DriverCounters {
+                stderr_lines: Some(3),
+                ..DriverCounters::default()
+            }),
+            last_words: ["INFO ready", "WARN servo 99 is not there", "INFO done"]
+                .map(str::to_owned)
+                .into(),
+            ..Driver::default()
+        }
+    }
+
+    #[test]
+    fn the_trouble_of_the_device_is_the_reason() {
+        let device: Device = "hokuyo:0".parse().unwrap();
+        let trouble = |id| Trouble {
+            device: WireDevice { r#type: 4, id },
+            text: "/dev/hokuyo is not there".into(),
+            since_ms: 12_000,
+        };
+        let reason = why(&hokuyo(vec![trouble(1), trouble(0)]), device);
+        assert_eq!(
+            reason.as_deref(),
+            Some("/dev/hokuyo is not there (since 12s)")
+        );
+        assert_eq!(why(&hokuyo(vec![trouble(1)]), device), None);
+        let stopped = Driver {
+            state: DriverState::Backoff.into(),
+            ..hokuyo(vec![])
+        };
+        assert_eq!(
+            why(&stopped, device).as_deref(),
+            Some("its driver is backoff")
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_fails_if_the_driver_reports_a_refusal() {
+        const COMMAND: &[u8] = b"\x10\x01\xa2\x01\x02\x08\x01";
+        let roboclaw: Device = "roboclaw:0".parse().unwrap();
+        for (outcome, expected) in [
+            (Outcome::accepted(), Ok(())),
+            (
+                Outcome::refusal("3000 mm/s is too fast"),
+                Err(
+                    Failure::new("roboclaw:0 refused the command: 3000 mm/s is too fast")
+                        .hint("`amber status roboclaw:0` shows more"),
+                ),
+            ),
+        ] {
+            let (client, mut fake) = Fake::new();
+            let device = async {
+                let asked = fake.receive().await.unwrap();
+                // The command, and the wish for its outcome.
+                let wish = [COMMAND, b"\xd0\x0b\x01"].concat();
+                assert_eq!(asked.without_syn(), wish);
+                let reply = DriverMsg {
+                    outcome: Some(outcome),
+                    ..DriverMsg::data()
+                };
+                fake.answer(&asked, &reply.encode_to_vec()).await;
+                // Later requests have no answer.
+                while fake.receive().await.is_some() {}
+            };
+            let command = async {
+                let carried_out = carried_out(&client, roboclaw, COMMAND.into()).await;
+                client.close().await;
+                carried_out
+            };
+            let (done, ()) = tokio::join!(command, device);
+            assert_eq!(done, expected);
+        }
+    }
+
+    #[test]
+    fn only_new_warnings_count() {
+        let driver = hokuyo(vec![]);
+        assert_eq!(new_warning(&driver, 3), None);
+        assert_eq!(new_warning(&driver, 2), None);
+        assert_eq!(new_warning(&driver, 1), Some("servo 99 is not there"));
+        assert_eq!(new_warning(&driver, 0), Some("servo 99 is not there"));
+    }
+}

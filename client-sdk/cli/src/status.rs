@@ -1,0 +1,306 @@
+//! `amber status`: the mediator with its counters, or one driver. IO.
+
+use std::collections::BTreeMap;
+
+use amber_client::Mediator;
+use amber_proto::mediator::{Counter, Driver, DriverCounters, Statistics};
+use amber_proto::{Device, printable_line};
+use amber_terminal::{Failure, Human, fields, millis, show};
+use serde::Serialize;
+
+use super::devices::{Devices, name, state_name, trouble};
+
+pub(super) async fn mediator(mediator: &Mediator, json: bool) -> Result<(), Failure> {
+    let statistics = mediator.statistics().await?;
+    let drivers = mediator.drivers().await?;
+    show(&MediatorStatus::new(statistics, &drivers), json)
+}
+
+pub(super) async fn driver(mediator: &Mediator, device: Device, json: bool) -> Result<(), Failure> {
+    let driver = mediator.driver(device).await?;
+    show(&DriverStatus::new(driver), json)
+}
+
+#[derive(Debug, Serialize)]
+struct MediatorStatus {
+    version: Option<String>,
+    uptime_ms: u64,
+    listening: Vec<String>,
+    clients: u32,
+    counters: BTreeMap<String, u64>,
+    dropped: BTreeMap<String, u64>,
+    #[serde(flatten)]
+    devices: Devices,
+}
+
+impl MediatorStatus {
+    fn new(statistics: Statistics, drivers: &[Driver]) -> Self {
+        Self {
+            uptime_ms: statistics.uptime_ms(),
+            clients: statistics.clients(),
+            version: statistics.version,
+            listening: statistics.listening,
+            counters: by_name(statistics.counters),
+            dropped: by_name(statistics.dropped),
+            devices: Devices::new(drivers),
+        }
+    }
+}
+
+impl Human for MediatorStatus {
+    fn human(&self) -> String {
+        let mut out = fields(&[
+            ("version", self.version.clone()),
+            ("uptime", Some(millis(self.uptime_ms))),
+            ("listening", Some(self.listening.join(", "))),
+            ("clients", Some(self.clients.to_string())),
+        ]);
+        for (title, counters) in [("counted", &self.counters), ("dropped", &self.dropped)] {
+            // People see only counters above 0; programs get all.
+            let counters: Vec<_> = counters.iter().filter(|(_, value)| **value > 0).collect();
+            if counters.is_empty() {
+                out.push_str(&format!("\n{title}: nothing\n"));
+                continue;
+            }
+            let width = counters
+                .iter()
+                .map(|(name, _)| name.len())
+                .max()
+                .unwrap_or(0);
+            out.push_str(&format!("\n{title}:\n"));
+            for (name, value) in counters {
+                out.push_str(&format!("  {name:width$}  {value}\n"));
+            }
+        }
+        format!("{out}\n{}", self.devices.human())
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct DriverStatus {
+    devices: Vec<String>,
+    state: &'static str,
+    state_ms: u64,
+    pid: Option<u32>,
+    restarts: u32,
+    restart_policy: Option<String>,
+    answers_ping: Option<bool>,
+    command: Vec<String>,
+    last_exit: Option<String>,
+    last_exit_hint: Option<String>,
+    next_start_ms: Option<u64>,
+    reason: Option<String>,
+    hint: Option<String>,
+    /// Devices that do not work although their driver is up.
+    troubles: Vec<DeviceTrouble>,
+    counters: BTreeMap<&'static str, u64>,
+    last_words: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceTrouble {
+    device: String,
+    text: String,
+    since_ms: u64,
+}
+
+impl DriverStatus {
+    fn new(driver: Driver) -> Self {
+        Self {
+            devices: driver.devices.iter().map(name).collect(),
+            state: state_name(driver.state()),
+            state_ms: driver.state_ms(),
+            pid: driver.pid,
+            restarts: driver.restarts(),
+            restart_policy: driver.restart_policy,
+            answers_ping: driver.answers_ping,
+            command: driver.command,
+            last_exit: driver.last_exit,
+            last_exit_hint: driver.last_exit_hint,
+            next_start_ms: driver.next_start_ms,
+            reason: driver.reason,
+            hint: driver.hint,
+            troubles: (driver.troubles.into_iter())
+                .map(|trouble| DeviceTrouble {
+                    device: name(&trouble.device),
+                    text: trouble.text,
+                    since_ms: trouble.since_ms,
+                })
+                .collect(),
+            counters: driver.counters.as_ref().map(counters).unwrap_or_default(),
+            last_words: driver.last_words,
+        }
+    }
+}
+
+impl Human for DriverStatus {
+    fn human(&self) -> String {
+        let counters = self.counters.iter().filter(|(_, value)| **value > 0);
+        let counters: Vec<_> = counters
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        let troubles: Vec<_> = (self.troubles.iter())
+            .map(|of| {
+                let what = trouble(&of.text, of.since_ms);
+                match &self.devices[..] {
+                    [_] => what,
+                    _ => format!("{}: {what}", of.device),
+                }
+            })
+            .collect();
+        let list = |list: &[String], between| (!list.is_empty()).then(|| list.join(between));
+        let mut out = fields(&[
+            ("device", list(&self.devices, ", ")),
+            (
+                "state",
+                Some(format!("{} for {}", self.state, millis(self.state_ms))),
+            ),
+            ("but", list(&troubles, "; ")),
+            ("next start in", self.next_start_ms.map(millis)),
+            ("reason", self.reason.clone()),
+            ("hint", self.hint.clone()),
+            ("pid", self.pid.map(|pid| pid.to_string())),
+            ("command", list(&self.command, " ")),
+            ("restarts", Some(self.restarts.to_string())),
+            ("restart policy", self.restart_policy.clone()),
+            ("last exit", self.last_exit.clone()),
+            ("hint for that", self.last_exit_hint.clone()),
+            ("counted", list(&counters, ", ")),
+        ]);
+        if !self.last_words.is_empty() {
+            out.push_str("last words:\n");
+            for line in &self.last_words {
+                out.push_str(&format!("  {}\n", printable_line(line)));
+            }
+        }
+        out
+    }
+}
+
+fn by_name(counters: Vec<Counter>) -> BTreeMap<String, u64> {
+    counters
+        .into_iter()
+        .map(|counter| (counter.name, counter.value))
+        .collect()
+}
+
+fn counters(counters: &DriverCounters) -> BTreeMap<&'static str, u64> {
+    BTreeMap::from([
+        ("frames_in", counters.frames_in()),
+        ("bytes_in", counters.bytes_in()),
+        ("frames_out", counters.frames_out()),
+        ("bytes_out", counters.bytes_out()),
+        ("dropped_full", counters.dropped_full()),
+        ("dropped_down", counters.dropped_down()),
+        ("queued", counters.queued()),
+        ("stderr_lines", counters.stderr_lines()),
+        ("stderr_dropped", counters.stderr_dropped()),
+        ("frames_written", counters.frames_written()),
+        ("dropped_client_gone", counters.dropped_client_gone()),
+        ("dropped_ended", counters.dropped_ended()),
+        ("dropped_stopping", counters.dropped_stopping()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::mediator::{Device as WireDevice, DriverState};
+
+    use super::*;
+
+    #[test]
+    fn counters_are_objects_keyed_by_name() {
+        let counter = |name: &str, value| Counter {
+            name: name.into(),
+            value,
+        };
+        let statistics = Statistics {
+            version: Some("0.1.0".into()),
+            uptime_ms: Some(61_000),
+            listening: vec!["127.0.0.1:26233".into()],
+            clients: Some(1),
+            drivers: Some(0),
+            counters: vec![counter("from_clients", 7)],
+            dropped: vec![counter("empty", 0), counter("trailing", 2)],
+            client_id: None,
+        };
+        let status = MediatorStatus::new(statistics, &[]);
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json["dropped"]["empty"], 0);
+        assert_eq!(json["devices"], serde_json::json!([]));
+        assert_eq!(
+            status.human(),
+            "\
+version:   0.1.0
+uptime:    1m 1s
+listening: 127.0.0.1:26233
+clients:   1
+
+counted:
+  from_clients  7
+
+dropped:
+  trailing  2
+
+no drivers are configured
+"
+        );
+    }
+
+    #[test]
+    fn a_driver_that_is_up_says_which_of_its_devices_do_not_work() {
+        let device = |id| WireDevice { r#type: 4, id };
+        let trouble = |id, since_ms| amber_proto::mediator::Trouble {
+            device: device(id),
+            text: "it is gone".into(),
+            since_ms,
+        };
+        let mut driver = Driver {
+            devices: vec![device(0)],
+            state: DriverState::Up.into(),
+            state_ms: Some(192_000),
+            troubles: vec![trouble(0, 12_000)],
+            ..Driver::default()
+        };
+        let human = DriverStatus::new(driver.clone()).human();
+        let but = "state:          up for 3m 12s\nbut:            it is gone (since 12s)\n";
+        assert!(human.contains(but), "{human}");
+        driver.devices.push(device(1));
+        driver.troubles.push(trouble(1, 1_000));
+        let status = DriverStatus::new(driver);
+        let human = status.human();
+        let but = "hokuyo:0: it is gone (since 12s); hokuyo:1: it is gone (since 1.0s)\n";
+        assert!(human.contains(but), "{human}");
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json["troubles"][1]["device"], "hokuyo:1");
+        assert_eq!(json["troubles"][1]["since_ms"], 1_000);
+    }
+
+    #[test]
+    fn a_failed_driver_says_why_and_what_to_do() {
+        let status = DriverStatus::new(Driver {
+            devices: vec![WireDevice { r#type: 4, id: 0 }],
+            state: DriverState::Failed.into(),
+            state_ms: Some(5_000),
+            restarts: Some(9),
+            reason: Some("died 10 times within 60 s".into()),
+            hint: Some("`amber start hokuyo:0` brings it back".into()),
+            command: vec!["amber".into(), "driver".into(), "hokuyo".into()],
+            last_words: vec!["no such port".into()],
+            ..Driver::default()
+        });
+        assert_eq!(
+            status.human(),
+            "\
+device:         hokuyo:0
+state:          failed for 5.0s
+reason:         died 10 times within 60 s
+hint:           `amber start hokuyo:0` brings it back
+command:        amber driver hokuyo
+restarts:       9
+last words:
+  no such port
+"
+        );
+    }
+}

@@ -1,0 +1,626 @@
+//! `amber watch`: the messages that a device publishes. IO.
+
+use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
+
+use amber_client::{Client, Event, Subscription, Update};
+use amber_proto::Device;
+use amber_reflect::arguments::{self, Spelling};
+use amber_reflect::{Schemas, help, hex};
+use amber_schema::{Interface, Kind, Method};
+use amber_terminal::{Failure, Human, note};
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{call, customs, descriptions, reason, views};
+
+pub(super) const HELP: &str = "\
+Examples:
+  amber watch dummy
+  amber watch hokuyo --rate
+  amber watch ninedof --period 100ms --sensors accel,gyro
+  amber watch ninedof readings period=20ms gyro
+  amber watch stargazer --period 1s
+  amber watch ninedof --help
+
+Without a stream, it shows everything that the device publishes. With a device, `--help` shows its
+streams and their arguments with units.";
+
+/// Options of `amber watch`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Device, e.g. hokuyo, hokuyo:0 or 4:0
+    device: Device,
+    /// Stream of the device
+    stream: Option<String>,
+    /// Arguments of the stream: in their order, or as name=value
+    #[arg(allow_negative_numbers = true)]
+    args: Vec<String>,
+    /// Show the message rate instead of the messages
+    #[arg(long)]
+    rate: bool,
+    /// Description or messages of your own device (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
+    /// Number of lines to show [default: until Ctrl-C]
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Time between messages of a stream that has a period, such as 20ms or 1.5s
+    /// [default: 100ms for ninedof, every message for stargazer]
+    #[arg(long, value_parser = period)]
+    period: Option<Duration>,
+    /// Sensors of a ninedof [default: accel,gyro,magnet]
+    #[arg(long, value_name = "LIST")]
+    sensors: Option<String>,
+}
+
+/// Reads `100ms` and `1.5s`.
+fn period(text: &str) -> Result<Duration, String> {
+    if text.parse::<f64>().is_ok() {
+        return Err("the unit is missing: write e.g. 100ms or 1.5s".to_owned());
+    }
+    match amber_terminal::seconds(text)? {
+        period if (MIN_PERIOD..=MAX_PERIOD).contains(&period) => Ok(period),
+        _ => Err("not between 1ms and 3600s".to_owned()),
+    }
+}
+
+/// Devices that publish regularly do so at least once in this time.
+const SILENCE: Duration = Duration::from_secs(3);
+
+const MIN_PERIOD: Duration = Duration::from_millis(1);
+const MAX_PERIOD: Duration = Duration::from_secs(3600);
+
+/// What to watch, before anything is sent.
+#[derive(Debug)]
+pub(super) struct Watch {
+    options: Options,
+    schemas: Schemas,
+    /// `None` if the stream needs a description that is not here.
+    plan: Option<Plan>,
+}
+
+/// How the messages come, and which of them are shown.
+#[derive(Debug)]
+struct Plan {
+    /// The requests, unless these are SUBSCRIBE and UNSUBSCRIBE.
+    requests: Option<(Bytes, Bytes, Duration)>,
+    /// The stream that the command names.
+    only: Option<Method>,
+}
+
+impl Options {
+    /// Reads the stream and its arguments before anything is sent.
+    pub(super) fn read(self) -> Result<Watch, Failure> {
+        let schemas = descriptions::local(&self.proto)?;
+        let plan = self.plan(&schemas)?;
+        Ok(Watch {
+            options: self,
+            schemas,
+            plan,
+        })
+    }
+
+    /// Help for the device, or for the stream.
+    pub(super) fn help(&self) -> Result<String, Failure> {
+        let schemas = descriptions::local(&self.proto)?;
+        let device = self.device;
+        let Some(interface) = schemas.interface(device.device_type) else {
+            let stream = self.stream.as_deref().unwrap_or_default();
+            return Err(self.unknown(None, stream));
+        };
+        let streams: Vec<&Method> = match &self.stream {
+            None => (interface.methods.iter())
+                .filter(|it| it.is_stream())
+                .collect(),
+            Some(name) => vec![self.stream(interface, name)?],
+        };
+        let mut out = format!("Usage: amber watch {device} [STREAM] [ARGUMENTS]\n");
+        if streams.is_empty() {
+            out += &format!("\n{} has no streams.\n", interface.name);
+        }
+        for method in streams {
+            let custom = customs::of(device.device_type, &method.command);
+            let shown = help::method(method, custom.spelling);
+            let usage = format!("{} {}", method.command, arguments::usage(method));
+            out += &format!("\n{}\n\n{shown}", usage.trim_end());
+        }
+        Ok(out)
+    }
+
+    fn plan(&self, schemas: &Schemas) -> Result<Option<Plan>, Failure> {
+        let Some(interface) = schemas.interface(self.device.device_type) else {
+            self.refuse_options(None)?;
+            let plan = Plan {
+                requests: None,
+                only: None,
+            };
+            return Ok(self.stream.is_none().then_some(plan));
+        };
+        let is_subscribed = |method: &&Method| method.kind == Kind::Subscribe;
+        let method = match &self.stream {
+            Some(name) => Some(self.stream(interface, name)?),
+            // SUBSCRIBE brings everything; a request brings one stream.
+            None if interface.methods.iter().any(|it| is_subscribed(&it)) => None,
+            None => interface.methods.iter().find(|method| method.is_stream()),
+        };
+        self.refuse_options(method)?;
+        let Some(method) = method else {
+            let plan = Plan {
+                requests: None,
+                only: None,
+            };
+            return Ok(Some(plan));
+        };
+        let custom = customs::of(self.device.device_type, &method.command);
+        let mut words = self.args.clone();
+        if let Some(period) = self.period {
+            words.push(format!("period={}ms", period.as_secs_f64() * 1000.0));
+        }
+        words.extend(self.sensors.clone());
+        // A stream that needs a period has one.
+        let mut defaults = custom.spelling.defaults.to_vec();
+        let needs_period = |it: &arguments::Argument<'_>| it.name == "period" && it.is_required;
+        let has_default = defaults.iter().any(|(name, _)| *name == "period");
+        if !has_default && arguments::arguments(method).iter().any(needs_period) {
+            defaults.push(("period", "100ms"));
+        }
+        let spelling = Spelling {
+            defaults: &defaults,
+            ..custom.spelling
+        };
+        let given = arguments::read(method, &words, spelling).map_err(|error| {
+            let (device, name) = (self.device, &method.command);
+            let usage = format!("amber watch {device} {name} {}", arguments::usage(method));
+            Failure::wrong(format!(
+                "invalid arguments for stream '{name}': {}",
+                error.text
+            ))
+            .hint(format!("`{}`", usage.trim_end()))
+        })?;
+        let only = self.stream.is_some().then(|| method.clone());
+        if method.kind == Kind::Subscribe {
+            let requests = None;
+            return Ok(Some(Plan { requests, only }));
+        }
+        let schemas = schemas.for_device(Some(self.device.device_type));
+        let requests = schemas.start_stop(method, &given)?;
+        let period = arguments::period(method).and_then(|path| given.time_ms(path));
+        let period = Duration::from_millis(period.unwrap_or_default());
+        Ok(Some(Plan {
+            requests: Some((requests.start.into(), requests.stop.into(), period)),
+            only,
+        }))
+    }
+
+    /// Options for some streams only.
+    fn refuse_options(&self, method: Option<&Method>) -> Result<(), Failure> {
+        let arguments = method.map(arguments::arguments).unwrap_or_default();
+        let has_period = arguments.iter().any(|it| it.name == "period");
+        let has_sensors = arguments.iter().any(|it| it.field.type_name == "bool");
+        let refuse = |what, which| {
+            let message = format!("--{what} is not available for {}", self.device);
+            Err(Failure::wrong(message).hint(format!("--{what} is for {which}")))
+        };
+        if self.sensors.is_some() && !has_sensors {
+            return refuse("sensors", "ninedof");
+        }
+        if self.period.is_some() && !has_period {
+            return refuse("period", "streams with a period: ninedof and stargazer");
+        }
+        Ok(())
+    }
+
+    fn stream<'a>(&self, interface: &'a Interface, name: &str) -> Result<&'a Method, Failure> {
+        let found = interface.method(name).filter(|method| method.is_stream());
+        found.ok_or_else(|| self.unknown(Some(interface), name))
+    }
+
+    fn unknown(&self, interface: Option<&Interface>, name: &str) -> Failure {
+        let failure = Failure::wrong(format!(
+            "{} has no stream '{name}'",
+            self.device.device_type
+        ));
+        let Some(interface) = interface else {
+            return failure
+                .hint("it has no description here; `--proto FILE` adds that of your own device");
+        };
+        let streams = interface.methods.iter().filter(|method| method.is_stream());
+        let names: Vec<_> = streams.map(|method| method.command.as_str()).collect();
+        match (names.is_empty(), interface.method(name)) {
+            (_, Some(method)) => {
+                let name = &method.command;
+                failure.hint(format!(
+                    "it is a request: `amber call {} {name}`",
+                    self.device
+                ))
+            }
+            (true, None) => failure.hint("it has no streams"),
+            (false, None) => failure.hint(call::suggestion(name, &names, "streams")),
+        }
+    }
+}
+
+pub(super) async fn run(client: &Client, mut watch: Watch, json: bool) -> Result<(), Failure> {
+    let device = watch.options.device;
+    if device == Device::MEDIATOR {
+        note("`amber events` shows these messages in words");
+    }
+    if watch.schemas.interface(device.device_type).is_none() {
+        descriptions::complete(client, device, &mut watch.schemas).await?;
+        watch.plan = watch.options.plan(&watch.schemas)?;
+    }
+    let Some(plan) = &watch.plan else {
+        let stream = watch.options.stream.as_deref().unwrap_or_default();
+        return Err(watch.options.unknown(None, stream));
+    };
+    let proxy = client.device(device);
+    let updates = match plan.requests.clone() {
+        Some((start, stop, period)) => proxy.subscribe_raw_by(start, stop, period).await?,
+        None => proxy.subscribe_raw().await?,
+    };
+    match watch.options.rate {
+        true => rates(updates, &watch.options, json).await,
+        false => messages(client, updates, &watch, plan, json).await,
+    }
+}
+
+async fn messages(
+    client: &Client,
+    mut updates: Subscription<Bytes>,
+    watch: &Watch,
+    plan: &Plan,
+    json: bool,
+) -> Result<(), Failure> {
+    let device = watch.options.device;
+    let mut shown = 0;
+    let period = plan.requests.as_ref().map(|(.., period)| *period);
+    let patience = SILENCE.max(2 * period.unwrap_or_default());
+    let mut silence = pin!(tokio::time::sleep(patience));
+    let mut is_silence_reported = false;
+    while watch.options.count.is_none_or(|count| shown < count) {
+        let update = tokio::select! {
+            biased;
+            update = next(&mut updates, device) => update?,
+            () = &mut silence, if shown == 0 && !is_silence_reported => {
+                is_silence_reported = true;
+                report_silence(client, device, patience).await;
+                continue;
+            }
+        };
+        if show(watch, plan, &update, json)? {
+            shown += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Shows a message, unless it is of another stream than that of the command.
+fn show(watch: &Watch, plan: &Plan, update: &Update<Bytes>, json: bool) -> Result<bool, Failure> {
+    let device = watch.options.device;
+    let schemas = watch.schemas.for_device(Some(device.device_type));
+    let interface = watch.schemas.interface(device.device_type);
+    let values = schemas.decode(&update.message).unwrap_or_default();
+    let has_data = |method: &&Method| {
+        let mut data = method.answer.iter();
+        data.all(|field| schemas.value_at(&values, &field.path).is_some())
+    };
+    if plan.only.as_ref().is_some_and(|method| !has_data(&method)) {
+        return Ok(false);
+    }
+    let streams = interface
+        .into_iter()
+        .flat_map(|interface| &interface.methods);
+    let mut streams = streams.filter(|method| method.is_stream());
+    if let Some(method) = plan.only.as_ref().or_else(|| streams.find(has_data))
+        && views::show_published(device, method, &values, update.missed, json)?
+    {
+        return Ok(true);
+    }
+    amber_terminal::show(&Shown::new(device, update, &watch.schemas), json)?;
+    Ok(true)
+}
+
+/// Reports why the device publishes nothing, if that is known.
+async fn report_silence(client: &Client, device: Device, patience: Duration) {
+    let seconds = patience.as_secs_f64();
+    let why = match reason::of(client, device).await {
+        Some(why) => why,
+        None => "it may never publish; `amber call` sends requests".to_owned(),
+    };
+    note(format!(
+        "{device} has published nothing for {seconds:.0} s: {why}"
+    ));
+}
+
+async fn rates(
+    mut updates: Subscription<Bytes>,
+    options: &Options,
+    json: bool,
+) -> Result<(), Failure> {
+    let mut shown = 0;
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    ticks.tick().await;
+    let mut since = tokio::time::Instant::now();
+    let (mut messages, mut bytes) = (0u64, 0u64);
+    while options.count.is_none_or(|count| shown < count) {
+        tokio::select! {
+            update = next(&mut updates, options.device) => {
+                let update = update?;
+                messages += 1 + update.missed;
+                bytes += update.message.len() as u64;
+            }
+            _ = ticks.tick() => {
+                let seconds = since.elapsed().as_secs_f64();
+                since = tokio::time::Instant::now();
+                let rate = Rate {
+                    device: options.device.to_string(),
+                    messages_per_s: messages as f64 / seconds,
+                    bytes_per_s: bytes as f64 / seconds,
+                };
+                amber_terminal::show(&rate, json)?;
+                (messages, bytes) = (0, 0);
+                shown += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The next message; reports interruptions.
+pub(super) async fn next<T>(
+    updates: &mut Subscription<T>,
+    device: Device,
+) -> Result<Update<T>, Failure> {
+    loop {
+        match updates.next_event().await {
+            Some(Event::Message(update)) => {
+                if update.missed > 0 {
+                    note(format!("{device}: missed {} messages", update.missed));
+                }
+                return Ok(update);
+            }
+            Some(Event::Interrupted(why)) => {
+                note(format!(
+                    "{device}: interrupted: {why}; continues when the device is back"
+                ));
+            }
+            Some(Event::Resumed) => note(format!("{device}: continues")),
+            None => return Err(Failure::new("the connection to the mediator has ended")),
+        }
+    }
+}
+
+/// A message, by its schema or in hex.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown {
+    device: String,
+    bytes: usize,
+    missed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hex: Option<String>,
+    /// The message with units.
+    #[serde(skip)]
+    text: String,
+}
+
+impl Shown {
+    fn new(device: Device, update: &Update<Bytes>, schemas: &Schemas) -> Self {
+        Self {
+            missed: update.missed,
+            ..Self::answer(device, &update.message, schemas)
+        }
+    }
+
+    pub(super) fn answer(device: Device, bytes: &[u8], schemas: &Schemas) -> Self {
+        let message = schemas.for_device(Some(device.device_type)).decode(bytes);
+        let interface = schemas.interface(device.device_type).into_iter();
+        let fields: Vec<_> = interface
+            .flat_map(|interface| &interface.methods)
+            .flat_map(|method| {
+                method
+                    .answer
+                    .iter()
+                    .chain(&method.may_answer)
+                    .chain(&method.request)
+            })
+            .cloned()
+            .collect();
+        Self {
+            text: message
+                .as_ref()
+                .map_or_else(String::new, |it| help::one_line(&fields, it)),
+            device: device.to_string(),
+            bytes: bytes.len(),
+            missed: 0,
+            hex: message.is_none().then(|| hex(bytes)),
+            message,
+        }
+    }
+}
+
+impl Human for Shown {
+    fn human(&self) -> String {
+        match &self.hex {
+            None => format!("{}\n", self.text),
+            Some(hex) => format!("{} bytes: {hex}\n", self.bytes),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Rate {
+    device: String,
+    messages_per_s: f64,
+    bytes_per_s: f64,
+}
+
+impl Human for Rate {
+    fn human(&self) -> String {
+        format!(
+            "{:.1} messages/s  {:.0} bytes/s\n",
+            self.messages_per_s, self.bytes_per_s
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::DeviceType;
+
+    use super::*;
+
+    #[test]
+    fn periods_have_units() {
+        for (text, ms) in [
+            ("100ms", 100.0),
+            ("1.5s", 1500.0),
+            ("0.5ms", f64::NAN),
+            ("2h", f64::NAN),
+        ] {
+            let read = period(text).map(|period| period.as_secs_f64() * 1000.0);
+            assert_eq!(read.ok(), Some(ms).filter(|ms| !ms.is_nan()), "{text}");
+        }
+        for text in ["", "ms", "100", "-1s", "nans", "1e9s"] {
+            assert!(period(text).is_err(), "{text}");
+        }
+    }
+
+    fn options(device_type: DeviceType, words: &[&str]) -> Options {
+        let mut words = words.iter().map(|&word| word.to_owned());
+        Options {
+            device: Device::new(device_type, 0),
+            stream: words.next(),
+            args: words.collect(),
+            rate: false,
+            count: None,
+            period: None,
+            sensors: None,
+            proto: vec![],
+        }
+    }
+
+    #[test]
+    fn only_some_devices_have_a_period_or_sensors() {
+        let refused = |device_type, sensors: Option<&str>| {
+            let options = Options {
+                period: Some(Duration::from_millis(100)),
+                sensors: sensors.map(str::to_owned),
+                ..options(device_type, &[])
+            };
+            options.read().err()
+        };
+        assert_eq!(refused(DeviceType::NINEDOF, Some("accel,gyro")), None);
+        assert_eq!(refused(DeviceType::STARGAZER, None), None);
+        assert_eq!(
+            refused(DeviceType::STARGAZER, Some("gyro")),
+            Some(
+                Failure::wrong("--sensors is not available for stargazer:0")
+                    .hint("--sensors is for ninedof")
+            )
+        );
+        assert_eq!(
+            refused(DeviceType::HOKUYO, None),
+            Some(
+                Failure::wrong("--period is not available for hokuyo:0")
+                    .hint("--period is for streams with a period: ninedof and stargazer")
+            )
+        );
+        assert!(refused(DeviceType::NINEDOF, Some("sonar")).is_some());
+    }
+
+    #[test]
+    fn a_stream_starts_as_its_description_says() {
+        let start = |device_type, words: &[&str]| {
+            let plan = options(device_type, words).read().unwrap().plan.unwrap();
+            plan.requests
+                .map(|(start, _, period)| (hex(&start), period.as_millis()))
+        };
+        let readings = |freq: &str, groups: &str| format!("1001620a08{freq}{groups}2801");
+        let all = "100118012001";
+        for (words, expected) in [
+            (&[][..], (readings("64", all), 100)),
+            (&["readings"], (readings("64", all), 100)),
+            (&["readings", "0.02s"], (readings("14", all), 20)),
+            (
+                &["readings", "20ms", "gyro"],
+                (readings("14", "100018012000"), 20),
+            ),
+            (
+                &["readings", "period=20", "accel,gyro"],
+                (readings("14", "100118012000"), 20),
+            ),
+        ] {
+            assert_eq!(
+                start(DeviceType::NINEDOF, words),
+                Some(expected),
+                "{words:?}"
+            );
+        }
+        assert_eq!(start(DeviceType::HOKUYO, &[]), None);
+        assert_eq!(start(DeviceType::HOKUYO, &["scans"]), None);
+        assert_eq!(start(DeviceType(77), &[]), None);
+        let pose = start(DeviceType::STARGAZER, &["poses", "1s"]);
+        assert_eq!(pose, Some(("1001820205080110e807".to_owned(), 1000)));
+    }
+
+    #[test]
+    fn an_unknown_stream_is_an_error_with_a_hint() {
+        let wrong = |device_type, words: &[&str]| options(device_type, words).read().err();
+        assert_eq!(
+            wrong(DeviceType::HOKUYO, &["scan"]),
+            Some(
+                Failure::wrong("hokuyo has no stream 'scan'")
+                    .hint("it is a request: `amber call hokuyo:0 scan`")
+            )
+        );
+        assert_eq!(
+            wrong(DeviceType::HOKUYO, &["scns"]),
+            Some(
+                Failure::wrong("hokuyo has no stream 'scns'")
+                    .hint("did you mean 'scans'? its streams are: scans")
+            )
+        );
+        assert_eq!(
+            wrong(DeviceType::NINEDOF, &["readings", "0ms"]),
+            Some(
+                Failure::wrong(
+                    "invalid arguments for stream 'readings': argument 'period' must be above 0"
+                )
+                .hint("`amber watch ninedof:0 readings PERIOD [accel,gyro,magnet,extended]`")
+            )
+        );
+        assert!(wrong(DeviceType::HOKUYO, &["scans", "5"]).is_some());
+        let unknown = options(DeviceType(77), &["x"]).read().unwrap();
+        assert!(unknown.plan.is_none());
+    }
+
+    #[test]
+    fn messages_are_shown_by_name_with_units() {
+        let shown = |device_type, bytes: &[u8]| {
+            let device = Device::new(device_type, 0);
+            Shown::answer(device, bytes, &Schemas::built_in()).human()
+        };
+        // currentSpeed { frontLeftSpeed: 5 }
+        let speeds = b"\x10\x01\xb2\x01\x02\x08\x05";
+        let expected = "currentSpeed: { frontLeftSpeed: 5 mm/s }\n";
+        assert_eq!(shown(DeviceType::ROBOCLAW, speeds), expected);
+        // A device without a description.
+        let expected = "currentSpeed: { frontLeftSpeed: 5 }\n";
+        assert_eq!(shown(DeviceType(77), speeds), expected);
+    }
+
+    #[test]
+    fn messages_without_a_schema_are_shown_in_hex() {
+        let device = Device::new(DeviceType(77), 3);
+        let shown = Shown::answer(device, b"\x10\x01\xff", &Schemas::built_in());
+        assert_eq!(shown.human(), "3 bytes: 1001ff\n");
+        let json = serde_json::to_value(&shown).unwrap();
+        assert_eq!(json["hex"], "1001ff");
+        assert_eq!(json.get("message"), None);
+    }
+}

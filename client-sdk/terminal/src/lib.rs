@@ -1,0 +1,13 @@
+//! How the commands of `amber` show results and errors, and read times. For all packages that have
+//! commands: the mediator, its clients and `amber check`.
+//!
+//! Data goes to stdout and everything else to stderr. A [`Failure`] becomes an `error:` line, a
+//! `hint:` line and an exit code.
+
+mod failure;
+mod output;
+mod time;
+
+pub use failure::{Failure, exit_code};
+pub use output::{Human, fields, note, print, show, table, terminal_columns};
+pub use time::{duration, millis, seconds};
