@@ -118,8 +118,9 @@ fn device_help(error: &clap::Error) -> Option<Result<String, Failure>> {
     }
     let is_help = |word: &std::ffi::OsString| word == "--help" || word == "-h";
     let words = std::env::args_os().filter(|word| !is_help(word));
-    match Cli::try_parse_from(words).ok()?.verb {
-        Verb::Client(verb) => verb.device_help(),
+    let cli = Cli::try_parse_from(words).ok()?;
+    match cli.verb {
+        Verb::Client(verb) => verb.device_help(&cli.options),
         _ => None,
     }
 }
@@ -149,7 +150,7 @@ impl Cli {
             Verb::Client(verb) => amber_cli::run(verb, &options),
             Verb::Import(import) => import.run(),
             Verb::Decode(decode) => decode.run(options.json),
-            Verb::Describe(describe) => describe.run(options.json),
+            Verb::Describe(describe) => describe.run(&options),
             Verb::Check(check) => check.run(options.json),
             Verb::CheckClient(check) => check.run(options.json),
             Verb::Completions { shell } => {
@@ -157,7 +158,7 @@ impl Cli {
                 amber_terminal::print(script.as_bytes())
             }
             Verb::Complete { words } => {
-                let found = amber_cli::complete::candidates(&words).into_iter();
+                let found = amber_cli::complete::candidates(&words, &options.mediator).into_iter();
                 let lines: String = found
                     .map(|candidate| format!("{}\t{}\n", candidate.word, candidate.about))
                     .collect();

@@ -1,5 +1,6 @@
 //! Tests of the command line: its output for people and programs, and its exit codes.
 
+use std::net::UdpSocket;
 use std::process::{Command, Output};
 
 use amber_proto::mediator::DriverState;
@@ -377,6 +378,37 @@ fn help_knows_devices_and_their_requests() {
         err.contains("its requests are: drive, speeds, stop, raw"),
         "{err}"
     );
+}
+
+#[test]
+fn help_for_an_unknown_device_is_general_and_has_a_hint() {
+    let mediator = Mediator::start(&[DUMMY]);
+    // It never answers, like a host that is switched off.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let reachable = (mediator.address.to_string(), "has not handed one");
+    let silent = (silent.local_addr().unwrap().to_string(), "does not answer");
+    let closed = ("127.0.0.1:1".to_owned(), "does not answer");
+    for (address, why) in [reachable, silent, closed] {
+        for verb in ["call", "watch"] {
+            let args = [verb, "211", "--help", "-m", &address];
+            let (code, out, err) = run(Command::new(AMBER).args(args));
+            assert_eq!(code, 0, "{args:?}: {err}");
+            assert!(out.contains(&format!("Usage: amber {verb} ")), "{out}");
+            assert!(err.starts_with("hint: 211:0 is not described: "), "{err}");
+            assert!(err.contains(why) && err.contains("--proto"), "{err}");
+        }
+        let args = ["describe", "211", "-m", &address];
+        let (code, out, err) = run(Command::new(AMBER).args(args));
+        assert_eq!((code, out.as_str()), (2, ""));
+        assert!(
+            err.contains("no description of device type 211\nhint: "),
+            "{err}"
+        );
+        assert!(err.contains(why), "{err}");
+        let args = ["complete", "--", "-m", &address, "call", "211", ""];
+        let (code, out, err) = run(Command::new(AMBER).args(args));
+        assert_eq!((code, out.as_str(), err.as_str()), (0, "", ""));
+    }
 }
 
 #[test]

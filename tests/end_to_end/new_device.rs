@@ -96,6 +96,38 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
     assert!(line.contains("3703"), "{line}");
     watched.interrupt();
 
+    // Help, completion and the interface come from the driver, too.
+    let amber = |words: &[&str]| run(&mut mediator.amber(words), &folder);
+    for (words, expected) in [
+        (&["call", "211", "--help"][..], "How full the battery is"),
+        (
+            &["call", "211:0", "set-capacity", "-h"],
+            "from 100 to 20000 mA*h",
+        ),
+        (&["watch", "211", "--help"], "The voltage of one cell"),
+        (&["describe", "211"], "battery (device type 211)"),
+        (&["describe", "211", "--as", "proto"], "service Battery {"),
+        (&["describe", "211", "--json"], "\"set-capacity\""),
+        (&["complete", "--", "call", "211", "s"], "set-capacity\t"),
+        (
+            &["complete", "--", "watch", "211", "voltages", ""],
+            "period=",
+        ),
+    ] {
+        let (code, out) = amber(words);
+        assert!(code == 0 && out.contains(expected), "{words:?}: {out}");
+        assert!(!out.contains("hint: "), "{words:?}: {out}");
+    }
+    // The mediator that the line names is asked, rather than that of the environment.
+    let mut elsewhere = Command::new(AMBER);
+    elsewhere.env("AMBER_MEDIATOR", "127.0.0.1:1");
+    elsewhere.args(["complete", "--", "-m", &address, "call", "211", "charg"]);
+    let (code, out) = run(&mut elsewhere, &folder);
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "charge\tHow full the battery is\n")
+    );
+
     // Tools with the file.
     let mut describe = Command::new(AMBER);
     describe.args(["describe", "--proto", "battery.proto"]);

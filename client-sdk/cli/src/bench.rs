@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use self::series::{RoundTrips, Series, Stream};
+use super::session::Session;
 use super::{call, file, watch};
 
 mod plot;
@@ -76,12 +77,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 impl Options {
     /// Reads the options before anything is sent.
-    pub(super) fn read(self) -> Result<Checked, Failure> {
+    pub(super) async fn read(self, session: &mut Session<'_>) -> Result<Checked, Failure> {
         if let Some(path) = &self.svg {
             file::check("--svg", path)?;
         }
         Ok(Checked {
-            question: self.question()?,
+            question: self.question(session).await?,
             options: self,
         })
     }
@@ -95,11 +96,11 @@ impl Options {
     }
 
     /// The request, unless that is a PING.
-    fn question(&self) -> Result<Option<Bytes>, Failure> {
-        match (self.device, &self.request) {
-            (Some(device), Some(request)) => call::question(device, request).map(Some),
-            _ => Ok(None),
-        }
+    async fn question(&self, session: &mut Session<'_>) -> Result<Option<Bytes>, Failure> {
+        let (Some(device), Some(request)) = (self.device, &self.request) else {
+            return Ok(None);
+        };
+        call::question(device, request, session).await.map(Some)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_client::{Announcement, Client, Error};
+use amber_client::{Announcement, Client, Error, MediatorAddress};
 use amber_proto::Device;
 use amber_reflect::arguments::{self, Given};
 use amber_reflect::{Schemas, help, read_fields, read_raw};
@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::customs::{self, Custom};
+use super::session::Session;
 use super::watch::Shown;
 use super::{descriptions, reason, views};
 
@@ -80,8 +81,6 @@ enum Request {
     List,
     Raw(Bytes),
     Described(Box<Described>),
-    /// The device has no description here.
-    Unknown,
 }
 
 /// A method of a description with its arguments.
@@ -94,9 +93,17 @@ struct Described {
 }
 
 impl Options {
-    /// Reads the request before anything is sent.
-    pub(super) fn read(self) -> Result<Call, Failure> {
-        let schemas = descriptions::local(&self.proto)?;
+    /// Reads the request. The mediator is needed only if it alone may know the device.
+    pub(super) async fn read(self, session: &mut Session<'_>) -> Result<Call, Failure> {
+        let schemas = match self.request.as_deref() {
+            Some(RAW) => Schemas::with(&self.proto)?,
+            _ => descriptions::of(self.device, &self.proto, session).await?,
+        };
+        self.by(schemas)
+    }
+
+    /// Reads the request by these descriptions.
+    fn by(self, schemas: Schemas) -> Result<Call, Failure> {
         let request = self.request(&schemas)?;
         Ok(Call {
             options: self,
@@ -105,12 +112,14 @@ impl Options {
         })
     }
 
-    /// Help for the device, or for the request.
-    pub(super) fn help(&self) -> Result<String, Failure> {
-        let schemas = descriptions::local(&self.proto)?;
+    /// Help for the device, or for the request, if the device is described.
+    pub(super) fn help(&self, mediator: &MediatorAddress) -> Result<Option<String>, Failure> {
         let device = self.device;
+        let known = descriptions::for_help(device, &self.proto, mediator)?;
+        let schemas = &known.schemas;
         let Some(interface) = schemas.interface(device.device_type) else {
-            return Err(self.unknown(&schemas, self.request.as_deref().unwrap_or_default()));
+            note(format!("hint: {device} is not described: {}", known.hint));
+            return Ok(None);
         };
         let Some(name) = &self.request else {
             let mut out = format!("{}\n\n", interface.docs.trim());
@@ -126,15 +135,15 @@ impl Options {
                 let name = &method.command;
                 out += &format!("\n`amber call {device} {name} --help` shows more about one.\n");
             }
-            return Ok(out);
+            return Ok(Some(out));
         };
         let (method, _) = self
             .method(interface, name)
-            .ok_or_else(|| self.unknown(&schemas, name))?;
+            .ok_or_else(|| self.unknown(schemas, name))?;
         let custom = customs::of(device.device_type, &method.command);
         let shown = help::method(method, custom.spelling);
         let (usage, more) = (self.usage(method), custom.help);
-        Ok(format!("Usage: {usage}\n\n{shown}{more}"))
+        Ok(Some(format!("Usage: {usage}\n\n{shown}{more}")))
     }
 
     fn request(&self, schemas: &Schemas) -> Result<Request, Failure> {
@@ -151,11 +160,9 @@ impl Options {
         if request.contains('=') {
             return Ok(Request::Raw(self.fields(request, schemas)?));
         }
-        let Some(interface) = schemas.interface(self.device.device_type) else {
-            return Ok(Request::Unknown);
-        };
-        let (method, arguments) = self
-            .method(interface, request)
+        let interface = schemas.interface(self.device.device_type);
+        let (method, arguments) = interface
+            .and_then(|interface| self.method(interface, request))
             .ok_or_else(|| self.unknown(schemas, request))?;
         let custom = customs::of(self.device.device_type, &method.command);
         let given = arguments::read(method, &arguments, custom.spelling).map_err(|error| {
@@ -245,8 +252,7 @@ pub(super) fn suggestion(wrong: &str, names: &[&str], what: &str) -> String {
 impl Call {
     /// Whether to list the requests only, without a mediator.
     pub(super) fn is_list(&self) -> bool {
-        let device_type = self.options.device.device_type;
-        matches!(self.request, Request::List) && self.schemas.interface(device_type).is_some()
+        matches!(self.request, Request::List)
     }
 
     pub(super) fn show_list(&self, json: bool) -> Result<(), Failure> {
@@ -276,13 +282,8 @@ impl Call {
         }
     }
 
-    pub(super) async fn run(mut self, client: &Client, json: bool) -> Result<(), Failure> {
+    pub(super) async fn run(self, client: &Client, json: bool) -> Result<(), Failure> {
         let device = self.options.device;
-        let is_known = self.schemas.interface(device.device_type).is_some();
-        if matches!(self.request, Request::Unknown | Request::List) && !is_known {
-            descriptions::complete(client, device, &mut self.schemas).await?;
-            self.request = self.options.request(&self.schemas)?;
-        }
         match &self.request {
             Request::List => self.show_list(json),
             Request::Raw(bytes) if self.options.no_answer => {
@@ -300,10 +301,6 @@ impl Call {
                     Ok(())
                 }
             },
-            Request::Unknown => {
-                let request = self.options.request.as_deref().unwrap_or_default();
-                Err(self.options.unknown(&self.schemas, request))
-            }
         }
     }
 
@@ -435,7 +432,11 @@ impl Human for Answer<'_> {
 
 /// A request that changes nothing, by its name in `amber call` or as `raw HEX`, for
 /// benchmarks.
-pub(super) fn question(device: Device, request: &str) -> Result<Bytes, Failure> {
+pub(super) async fn question(
+    device: Device,
+    request: &str,
+    session: &mut Session<'_>,
+) -> Result<Bytes, Failure> {
     let mut words = request.split_whitespace().map(str::to_owned);
     let options = Options {
         device,
@@ -443,7 +444,7 @@ pub(super) fn question(device: Device, request: &str) -> Result<Bytes, Failure> 
         args: words.collect(),
         ..Options::default()
     };
-    match options.read()?.request {
+    match options.read(session).await?.request {
         Request::Raw(bytes) => Ok(bytes),
         // What takes its time is a calibration or the like, and the mediator is measured by PING.
         Request::Described(described)

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use amber_client::MediatorAddress;
 use amber_proto::Device;
 use amber_reflect::arguments::{self, Argument};
 use amber_reflect::{Schemas, help};
@@ -42,40 +43,54 @@ const WITH_VALUE: [&str; 13] = [
 ];
 
 /// What may stand for the last word of a command line without `amber`. Nothing if the last word is
-/// an option, or no description knows.
-pub fn candidates(words: &[String]) -> Vec<Candidate> {
+/// an option, or no description knows. The mediator may know, unless the line names another one.
+pub fn candidates(words: &[String], mediator: &MediatorAddress) -> Vec<Candidate> {
     let Some((last, before)) = words.split_last() else {
         return Vec::new();
     };
+    let mut mediator = mediator.clone();
     let mut proto = Vec::new();
     let mut positional = Vec::new();
     let mut before = before.iter();
     while let Some(word) = before.next() {
-        if WITH_VALUE.contains(&word.as_str()) {
-            let Some(value) = before.next() else {
+        let (option, value) = match word.split_once('=') {
+            Some((option, value)) if word.starts_with("--") => (option, Some(value)),
+            _ => (word.as_str(), None),
+        };
+        let value = match value {
+            None if WITH_VALUE.contains(&option) => match before.next() {
+                Some(value) => Some(value.as_str()),
                 // The last word is the value of an option.
-                return Vec::new();
-            };
-            if word == "--proto" {
-                proto.push(PathBuf::from(value));
+                None => return Vec::new(),
+            },
+            value => value,
+        };
+        match (option, value) {
+            ("--proto", Some(file)) => proto.push(PathBuf::from(file)),
+            ("-m" | "--mediator", Some(address)) => {
+                mediator = address.parse().unwrap_or(mediator);
             }
-        } else if let Some(file) = word.strip_prefix("--proto=") {
-            proto.push(PathBuf::from(file));
-        } else if !word.starts_with('-') {
-            positional.push(word.as_str());
+            _ if word.starts_with('-') => {}
+            _ => positional.push(word.as_str()),
         }
     }
     if last.starts_with('-') {
         return Vec::new();
     }
     // A file that does not compile yet hides no other candidates.
-    let schemas = descriptions::local(&proto).unwrap_or_else(|_| Schemas::built_in());
     let found = match &positional[..] {
-        [verb] if OF_DEVICES.contains(verb) => devices(&schemas),
+        [verb] if OF_DEVICES.contains(verb) => {
+            devices(&Schemas::with(&proto).unwrap_or_else(|_| Schemas::built_in()))
+        }
         [verb @ ("call" | "watch"), device, rest @ ..] => {
-            let interface = (device.parse().ok())
-                .and_then(|device: Device| schemas.interface(device.device_type));
-            match (interface, rest) {
+            let Ok(device) = device.parse::<Device>() else {
+                return Vec::new();
+            };
+            let schemas = match descriptions::for_help(device, &proto, &mediator) {
+                Ok(known) => known.schemas,
+                Err(_) => Schemas::built_in(),
+            };
+            match (schemas.interface(device.device_type), rest) {
                 (None, _) => Vec::new(),
                 (Some(interface), []) => methods(interface, *verb == "watch"),
                 (Some(interface), [method, given @ ..]) => {
@@ -154,7 +169,9 @@ mod tests {
 
     fn words(line: &str) -> Vec<String> {
         let line: Vec<_> = line.split(' ').map(str::to_owned).collect();
-        let found = candidates(&line).into_iter();
+        // Nothing listens there.
+        let nowhere: MediatorAddress = "127.0.0.1:1".parse().unwrap();
+        let found = candidates(&line, &nowhere).into_iter();
         found.map(|candidate| candidate.word).collect()
     }
 

@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
+use amber_client::MediatorAddress;
 use amber_proto::{Device, DeviceType};
 use amber_reflect::Schemas;
 use amber_schema::Interface;
 use amber_terminal::{Failure, Human, print, show, table};
 use serde::Serialize;
+
+use super::descriptions;
 
 /// Options of `amber describe`.
 #[derive(Clone, Debug, clap::Args)]
@@ -18,7 +21,8 @@ Examples:
   amber describe maestro --json
   amber describe roboclaw --as proto > roboclaw.proto
 
-No mediator needs to run. `--proto FILE` is input: it checks the description in your file.
+No mediator needs to run, except for your own device without `--proto`: its driver may have handed
+its description to the mediator. `--proto FILE` is input: it checks the description in your file.
 `--as proto` is output: the interface as a .proto file that compiles.")]
 pub struct Options {
     /// Device or device type, e.g. hokuyo, hokuyo:0 or 4; without it, list all
@@ -60,12 +64,11 @@ impl Options {
     ///
     /// # Errors
     /// A file breaks a rule, or no description has the device type.
-    pub fn run(self, json: bool) -> Result<(), Failure> {
-        let schemas = Schemas::with(&self.proto)?;
-        let found = self.found(&schemas)?;
+    pub fn run(self, options: &super::Options) -> Result<(), Failure> {
+        let (schemas, found) = self.found(&options.mediator)?;
         let form = match self.form {
             Some(form) => form,
-            None if json => Form::Json,
+            None if options.json => Form::Json,
             None if self.markdown => Form::Markdown,
             None => Form::Text,
         };
@@ -82,22 +85,24 @@ impl Options {
         }
     }
 
-    fn found(&self, schemas: &Schemas) -> Result<Vec<Interface>, Failure> {
-        let Some(Device { device_type, .. }) = self.device else {
-            if self.proto.is_empty() {
-                return Ok(amber_reflect::built_in().to_vec());
-            }
-            let own: Vec<_> = schemas.own_interfaces().cloned().collect();
+    fn found(&self, mediator: &MediatorAddress) -> Result<(Schemas, Vec<Interface>), Failure> {
+        let Some(device) = self.device else {
+            let schemas = Schemas::with(&self.proto)?;
+            let found = match &self.proto[..] {
+                [] => amber_reflect::built_in().to_vec(),
+                _ => schemas.own_interfaces().cloned().collect(),
+            };
             let hint = "see proto/interface.proto for the options of a service";
-            return match own.is_empty() {
+            return match found.is_empty() {
                 true => Err(Failure::wrong("these files describe no device").hint(hint)),
-                false => Ok(own),
+                false => Ok((schemas, found)),
             };
         };
-        let found = schemas.interface(device_type);
-        found
-            .map(|one| vec![one.clone()])
-            .ok_or_else(|| unknown(device_type))
+        let known = descriptions::for_help(device, &self.proto, mediator)?;
+        match known.schemas.interface(device.device_type).cloned() {
+            Some(one) => Ok((known.schemas, vec![one])),
+            None => Err(unknown(device.device_type).hint(known.hint)),
+        }
     }
 }
 
@@ -119,7 +124,6 @@ fn source(schemas: &Schemas, found: &[Interface]) -> Result<String, Failure> {
 
 fn unknown(device_type: DeviceType) -> Failure {
     Failure::wrong(format!("no description of device type {device_type}"))
-        .hint("`--proto FILE` reads the description of your own device")
 }
 
 impl Human for All {
@@ -178,7 +182,10 @@ service Battery {
     }
 
     fn found(device: Option<&str>, proto: &[PathBuf]) -> Result<Vec<Interface>, Failure> {
-        options(device, proto).found(&Schemas::with(proto)?)
+        // Nothing listens there.
+        let nowhere = "127.0.0.1:1".parse().unwrap();
+        let (_, found) = options(device, proto).found(&nowhere)?;
+        Ok(found)
     }
 
     #[test]

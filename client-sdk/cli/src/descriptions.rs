@@ -3,34 +3,97 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_client::{Announcement, Client};
+use amber_client::{Announcement, Client, MediatorAddress};
 use amber_proto::Device;
 use amber_reflect::Schemas;
 use amber_terminal::Failure;
 
-/// The descriptions that need no mediator: those of users' files, and those of Amber.
-///
-/// # Errors
-/// A file cannot be read, or breaks a rule.
-pub(super) fn local(files: &[PathBuf]) -> Result<Schemas, Failure> {
-    Ok(Schemas::with(files)?)
-}
+use super::runtime;
+use super::session::Session;
 
 /// The mediator answers from memory, so a late answer means that it has ended.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// Asks the mediator for the description of a device if there is no local one: its driver may have
-/// handed it over.
+/// Help and completion do not wait longer than this for a mediator, including the connection.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The descriptions for a command that is about a device: those of users' files and of Amber, and
+/// that of the device from the mediator if no other one is of it.
+///
+/// # Errors
+/// A file cannot be read, a description breaks a rule, or a mediator is needed and cannot be used.
+pub(super) async fn of(
+    device: Device,
+    files: &[PathBuf],
+    session: &mut Session<'_>,
+) -> Result<Schemas, Failure> {
+    let mut schemas = Schemas::with(files)?;
+    if schemas.interface(device.device_type).is_none() {
+        complete(session.client().await?, device, &mut schemas).await?;
+    }
+    Ok(schemas)
+}
+
+/// Descriptions for help and completion.
+pub(super) struct Known {
+    pub(super) schemas: Schemas,
+    /// What to do if there is none of the device.
+    pub(super) hint: String,
+}
+
+/// The same for help and completion, which work without a mediator.
+///
+/// # Errors
+/// A file cannot be read, or a description breaks a rule.
+pub(super) fn for_help(
+    device: Device,
+    files: &[PathBuf],
+    mediator: &MediatorAddress,
+) -> Result<Known, Failure> {
+    let mut schemas = Schemas::with(files)?;
+    let mut hint = String::new();
+    if schemas.interface(device.device_type).is_none() {
+        let runtime = runtime()?;
+        let is_reached = runtime.block_on(async {
+            let asked = ask(mediator, device, &mut schemas);
+            // The local descriptions remain.
+            let late = |_| Ok(false);
+            tokio::time::timeout(PATIENCE, asked)
+                .await
+                .unwrap_or_else(late)
+        });
+        // A host name that is still looked up must not hold up the end.
+        runtime.shutdown_background();
+        let why = match is_reached? {
+            true => "its driver has not handed one to the mediator".to_owned(),
+            false => format!("the mediator at {mediator} does not answer"),
+        };
+        hint = format!("{why}; `--proto FILE` reads the description of your own device");
+    }
+    Ok(Known { schemas, hint })
+}
+
+/// Returns whether the mediator has answered.
+async fn ask(
+    mediator: &MediatorAddress,
+    device: Device,
+    schemas: &mut Schemas,
+) -> Result<bool, Failure> {
+    let Ok(client) = Client::connect(mediator).await else {
+        return Ok(false);
+    };
+    let done = complete(&client, device, schemas).await;
+    let is_reached = client.announcement() == Announcement::Answered;
+    client.close().await;
+    done.map(|()| is_reached)
+}
+
+/// Asks the mediator for the description of a device: its driver may have handed it over.
 ///
 /// # Errors
 /// There is a description, and it is invalid.
-pub(super) async fn complete(
-    client: &Client,
-    device: Device,
-    schemas: &mut Schemas,
-) -> Result<(), Failure> {
-    let is_known = schemas.interface(device.device_type).is_some();
-    if is_known || client.announcement() == Announcement::Silent {
+async fn complete(client: &Client, device: Device, schemas: &mut Schemas) -> Result<(), Failure> {
+    if client.announcement() == Announcement::Silent {
         return Ok(());
     }
     let mediator = client.mediator().with_deadline(DEADLINE);

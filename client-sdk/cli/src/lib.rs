@@ -5,12 +5,14 @@
 
 use std::io;
 
-use amber_client::{Client, MediatorAddress};
+use amber_client::MediatorAddress;
 use amber_proto::Device;
 use amber_terminal::Failure;
 use clap::{Args, Subcommand};
+use tokio::runtime::Runtime;
 
 use self::change::Done;
+use self::session::Session;
 
 mod bench;
 mod call;
@@ -28,6 +30,7 @@ mod file;
 mod ping;
 mod reason;
 mod scan;
+mod session;
 mod status;
 mod trace;
 mod views;
@@ -127,98 +130,92 @@ pub enum Verb {
 /// # Errors
 /// The command failed, or its options are invalid.
 pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-    runtime.block_on(async {
-        // Invalid options are found before anything is sent.
-        let work = match verb {
-            Verb::Bench(bench) => Work::Bench(bench.read()?),
-            Verb::Call(call) => {
-                let call = call.read()?;
-                if call.is_list() {
-                    return call.show_list(options.json);
-                }
-                Work::Call(call)
-            }
-            Verb::Drive(drive) => Work::Other(Verb::Drive(drive.checked(options.json)?)),
-            Verb::Scan(scan) => Work::Other(Verb::Scan(scan.checked(options.json)?)),
-            Verb::Watch(watch) => Work::Watch(Box::new(watch.read()?)),
-            verb => Work::Other(verb),
-        };
-        let client = Client::connect(options.mediator.to_string()).await?;
-        let done = match carry_out(work, &client, options.json).await {
-            Err(failure) => Err(reason::explain(&client, failure).await),
-            done => done,
-        };
-        client.close().await;
-        done
+    runtime()?.block_on(async {
+        let mut session = Session::new(options);
+        let done = carry_out(verb, &mut session).await;
+        session.end(done).await
     })
 }
 
+fn runtime() -> Result<Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build();
+    runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))
+}
+
 impl Verb {
-    /// The help for a device and its request or stream, if the command names a device.
+    /// The help for a device and its request or stream, if the command names a device that is
+    /// described. The mediator may have the description.
     ///
     /// # Errors
-    /// The device has no description, or not this request or stream.
-    pub fn device_help(&self) -> Option<Result<String, Failure>> {
-        match self {
-            Self::Call(call) => Some(call.help()),
-            Self::Watch(watch) => Some(watch.help()),
-            _ => None,
-        }
+    /// The description is invalid, or does not have this request or stream.
+    pub fn device_help(&self, options: &Options) -> Option<Result<String, Failure>> {
+        let help = match self {
+            Self::Call(call) => call.help(&options.mediator),
+            Self::Watch(watch) => watch.help(&options.mediator),
+            _ => return None,
+        };
+        help.transpose()
     }
 }
 
-/// A command whose options are valid.
-enum Work {
-    Bench(bench::Checked),
-    Call(call::Call),
-    Watch(Box<watch::Watch>),
-    Other(Verb),
-}
-
-async fn carry_out(work: Work, client: &Client, json: bool) -> Result<(), Failure> {
-    match work {
-        Work::Bench(bench) => bench::run(client, bench, json).await,
-        Work::Call(call) => call.run(client, json).await,
-        Work::Watch(watch) => until_interrupt(watch::run(client, *watch, json)).await,
-        Work::Other(verb) => other(verb, client, json).await,
-    }
-}
-
-async fn other(verb: Verb, client: &Client, json: bool) -> Result<(), Failure> {
-    let mediator = client.mediator();
+/// Each command checks its options before it uses the connection.
+async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure> {
+    let json = session.options.json;
     match verb {
-        // These are other work.
-        Verb::Bench(_) | Verb::Call(_) | Verb::Watch(_) => Ok(()),
-        Verb::Devices => devices::run(&mediator, json).await,
+        Verb::Devices => devices::run(&session.mediator().await?, json).await,
         Verb::Status {
             device: None | Some(Device::MEDIATOR),
-        } => status::mediator(&mediator, json).await,
+        } => status::mediator(&session.mediator().await?, json).await,
         Verb::Status {
             device: Some(device),
-        } => status::driver(&mediator, device, json).await,
-        Verb::Events => until_interrupt(events::run(&mediator, json)).await,
-        Verb::Ping(options) => ping::run(client, options, json).await,
-        Verb::Trace(options) => until_interrupt(trace::run(client, options, json)).await,
-        Verb::Scan(options) => until_interrupt(scan::run(client, options, json)).await,
+        } => status::driver(&session.mediator().await?, device, json).await,
+        Verb::Events => until_interrupt(events::run(&session.mediator().await?, json)).await,
+        Verb::Ping(options) => ping::run(session.client().await?, options, json).await,
+        Verb::Bench(options) => {
+            let bench = options.read(session).await?;
+            bench::run(session.client().await?, bench, json).await
+        }
+        Verb::Watch(options) => {
+            let watch = options.read(session).await?;
+            until_interrupt(watch::run(session.client().await?, watch, json)).await
+        }
+        Verb::Trace(options) => {
+            until_interrupt(trace::run(session.client().await?, options, json)).await
+        }
+        Verb::Call(options) => {
+            let call = options.read(session).await?;
+            if call.is_list() {
+                return call.show_list(json);
+            }
+            call.run(session.client().await?, json).await
+        }
+        Verb::Scan(options) => {
+            let options = options.checked(json)?;
+            until_interrupt(scan::run(session.client().await?, options, json)).await
+        }
         // It handles Ctrl-C itself, because it must stop the wheels first.
-        Verb::Drive(options) => drive::run(client, options, json).await,
-        Verb::Start { device } => change::start(&mediator, device, json).await,
+        Verb::Drive(options) => {
+            let options = options.checked(json)?;
+            drive::run(session.client().await?, options, json).await
+        }
+        Verb::Start { device } => change::start(&session.mediator().await?, device, json).await,
         Verb::Stop { device } => {
-            let done = Done::to_driver("stop", device);
-            change::show(done, mediator.stop(device).await, json)
+            let done = session.mediator().await?.stop(device).await;
+            change::show(Done::to_driver("stop", device), done, json)
         }
         Verb::Restart { device } => {
-            let done = Done::to_driver("restart", device);
-            change::show(done, mediator.restart(device).await, json)
+            let done = session.mediator().await?.restart(device).await;
+            change::show(Done::to_driver("restart", device), done, json)
         }
-        Verb::Reload => change::show(Done::of("reload"), mediator.reload().await, json),
+        Verb::Reload => {
+            let done = session.mediator().await?.reload().await;
+            change::show(Done::of("reload"), done, json)
+        }
         Verb::LogLevel { filter } => {
-            let done = Done::log_level(&filter);
-            change::show(done, mediator.set_log_level(filter).await, json)
+            let shown = Done::log_level(&filter);
+            let done = session.mediator().await?.set_log_level(filter).await;
+            change::show(shown, done, json)
         }
     }
 }

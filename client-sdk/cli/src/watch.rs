@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
-use amber_client::{Client, Event, Subscription, Update};
+use amber_client::{Client, Event, MediatorAddress, Subscription, Update};
 use amber_proto::Device;
 use amber_reflect::arguments::{self, Spelling};
 use amber_reflect::{Schemas, help, hex};
@@ -14,6 +14,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::session::Session;
 use super::{call, customs, descriptions, reason, views};
 
 pub(super) const HELP: &str = "\
@@ -78,8 +79,7 @@ const MAX_PERIOD: Duration = Duration::from_secs(3600);
 pub(super) struct Watch {
     options: Options,
     schemas: Schemas,
-    /// `None` if the stream needs a description that is not here.
-    plan: Option<Plan>,
+    plan: Plan,
 }
 
 /// How the messages come, and which of them are shown.
@@ -92,9 +92,10 @@ struct Plan {
 }
 
 impl Options {
-    /// Reads the stream and its arguments before anything is sent.
-    pub(super) fn read(self) -> Result<Watch, Failure> {
-        let schemas = descriptions::local(&self.proto)?;
+    /// Reads the stream and its arguments. The mediator is needed only if it alone may know the
+    /// device.
+    pub(super) async fn read(self, session: &mut Session<'_>) -> Result<Watch, Failure> {
+        let schemas = descriptions::of(self.device, &self.proto, session).await?;
         let plan = self.plan(&schemas)?;
         Ok(Watch {
             options: self,
@@ -103,19 +104,19 @@ impl Options {
         })
     }
 
-    /// Help for the device, or for the stream.
-    pub(super) fn help(&self) -> Result<String, Failure> {
-        let schemas = descriptions::local(&self.proto)?;
+    /// Help for the device, or for the stream, if the device is described.
+    pub(super) fn help(&self, mediator: &MediatorAddress) -> Result<Option<String>, Failure> {
         let device = self.device;
-        let Some(interface) = schemas.interface(device.device_type) else {
-            let stream = self.stream.as_deref().unwrap_or_default();
-            return Err(self.unknown(None, stream));
+        let known = descriptions::for_help(device, &self.proto, mediator)?;
+        let Some(interface) = known.schemas.interface(device.device_type) else {
+            note(format!("hint: {device} is not described: {}", known.hint));
+            return Ok(None);
         };
         let streams: Vec<&Method> = match &self.stream {
             None => (interface.methods.iter())
                 .filter(|it| it.is_stream())
                 .collect(),
-            Some(name) => vec![self.stream(interface, name)?],
+            Some(name) => vec![self.stream(Some(interface), name)?],
         };
         let mut out = format!("Usage: amber watch {device} [STREAM] [ARGUMENTS]\n");
         if streams.is_empty() {
@@ -127,32 +128,24 @@ impl Options {
             let usage = format!("{} {}", method.command, arguments::usage(method));
             out += &format!("\n{}\n\n{shown}", usage.trim_end());
         }
-        Ok(out)
+        Ok(Some(out))
     }
 
-    fn plan(&self, schemas: &Schemas) -> Result<Option<Plan>, Failure> {
-        let Some(interface) = schemas.interface(self.device.device_type) else {
-            self.refuse_options(None)?;
-            let plan = Plan {
-                requests: None,
-                only: None,
-            };
-            return Ok(self.stream.is_none().then_some(plan));
-        };
-        let is_subscribed = |method: &&Method| method.kind == Kind::Subscribe;
+    fn plan(&self, schemas: &Schemas) -> Result<Plan, Failure> {
+        let interface = schemas.interface(self.device.device_type);
+        let methods = interface.map_or(&[][..], |interface| &interface.methods);
         let method = match &self.stream {
             Some(name) => Some(self.stream(interface, name)?),
             // SUBSCRIBE brings everything; a request brings one stream.
-            None if interface.methods.iter().any(|it| is_subscribed(&it)) => None,
-            None => interface.methods.iter().find(|method| method.is_stream()),
+            None if methods.iter().any(|it| it.kind == Kind::Subscribe) => None,
+            None => methods.iter().find(|method| method.is_stream()),
         };
         self.refuse_options(method)?;
         let Some(method) = method else {
-            let plan = Plan {
+            return Ok(Plan {
                 requests: None,
                 only: None,
-            };
-            return Ok(Some(plan));
+            });
         };
         let custom = customs::of(self.device.device_type, &method.command);
         let mut words = self.args.clone();
@@ -183,16 +176,16 @@ impl Options {
         let only = self.stream.is_some().then(|| method.clone());
         if method.kind == Kind::Subscribe {
             let requests = None;
-            return Ok(Some(Plan { requests, only }));
+            return Ok(Plan { requests, only });
         }
         let schemas = schemas.for_device(Some(self.device.device_type));
         let requests = schemas.start_stop(method, &given)?;
         let period = arguments::period(method).and_then(|path| given.time_ms(path));
         let period = Duration::from_millis(period.unwrap_or_default());
-        Ok(Some(Plan {
+        Ok(Plan {
             requests: Some((requests.start.into(), requests.stop.into(), period)),
             only,
-        }))
+        })
     }
 
     /// Options for some streams only.
@@ -213,9 +206,14 @@ impl Options {
         Ok(())
     }
 
-    fn stream<'a>(&self, interface: &'a Interface, name: &str) -> Result<&'a Method, Failure> {
-        let found = interface.method(name).filter(|method| method.is_stream());
-        found.ok_or_else(|| self.unknown(Some(interface), name))
+    fn stream<'a>(
+        &self,
+        interface: Option<&'a Interface>,
+        name: &str,
+    ) -> Result<&'a Method, Failure> {
+        let found = interface.and_then(|interface| interface.method(name));
+        let found = found.filter(|method| method.is_stream());
+        found.ok_or_else(|| self.unknown(interface, name))
     }
 
     fn unknown(&self, interface: Option<&Interface>, name: &str) -> Failure {
@@ -243,19 +241,12 @@ impl Options {
     }
 }
 
-pub(super) async fn run(client: &Client, mut watch: Watch, json: bool) -> Result<(), Failure> {
+pub(super) async fn run(client: &Client, watch: Watch, json: bool) -> Result<(), Failure> {
     let device = watch.options.device;
     if device == Device::MEDIATOR {
         note("`amber events` shows these messages in words");
     }
-    if watch.schemas.interface(device.device_type).is_none() {
-        descriptions::complete(client, device, &mut watch.schemas).await?;
-        watch.plan = watch.options.plan(&watch.schemas)?;
-    }
-    let Some(plan) = &watch.plan else {
-        let stream = watch.options.stream.as_deref().unwrap_or_default();
-        return Err(watch.options.unknown(None, stream));
-    };
+    let plan = &watch.plan;
     let proxy = client.device(device);
     let updates = match plan.requests.clone() {
         Some((start, stop, period)) => proxy.subscribe_raw_by(start, stop, period).await?,
@@ -263,7 +254,7 @@ pub(super) async fn run(client: &Client, mut watch: Watch, json: bool) -> Result
     };
     match watch.options.rate {
         true => rates(updates, &watch.options, json).await,
-        false => messages(client, updates, &watch, plan, json).await,
+        false => messages(client, updates, &watch, json).await,
     }
 }
 
@@ -271,12 +262,11 @@ async fn messages(
     client: &Client,
     mut updates: Subscription<Bytes>,
     watch: &Watch,
-    plan: &Plan,
     json: bool,
 ) -> Result<(), Failure> {
     let device = watch.options.device;
     let mut shown = 0;
-    let period = plan.requests.as_ref().map(|(.., period)| *period);
+    let period = watch.plan.requests.as_ref().map(|(.., period)| *period);
     let patience = SILENCE.max(2 * period.unwrap_or_default());
     let mut silence = pin!(tokio::time::sleep(patience));
     let mut is_silence_reported = false;
@@ -290,7 +280,7 @@ async fn messages(
                 continue;
             }
         };
-        if show(watch, plan, &update, json)? {
+        if show(watch, &update, json)? {
             shown += 1;
         }
     }
@@ -298,8 +288,8 @@ async fn messages(
 }
 
 /// Shows a message, unless it is of another stream than that of the command.
-fn show(watch: &Watch, plan: &Plan, update: &Update<Bytes>, json: bool) -> Result<bool, Failure> {
-    let device = watch.options.device;
+fn show(watch: &Watch, update: &Update<Bytes>, json: bool) -> Result<bool, Failure> {
+    let (device, plan) = (watch.options.device, &watch.plan);
     let schemas = watch.schemas.for_device(Some(device.device_type));
     let interface = watch.schemas.interface(device.device_type);
     let values = schemas.decode(&update.message).unwrap_or_default();
@@ -490,6 +480,11 @@ mod tests {
         }
     }
 
+    /// Reads a stream for which no mediator is needed.
+    fn plan(options: &Options) -> Result<Plan, Failure> {
+        options.plan(&Schemas::built_in())
+    }
+
     fn options(device_type: DeviceType, words: &[&str]) -> Options {
         let mut words = words.iter().map(|&word| word.to_owned());
         Options {
@@ -512,7 +507,7 @@ mod tests {
                 sensors: sensors.map(str::to_owned),
                 ..options(device_type, &[])
             };
-            options.read().err()
+            plan(&options).err()
         };
         assert_eq!(refused(DeviceType::NINEDOF, Some("accel,gyro")), None);
         assert_eq!(refused(DeviceType::STARGAZER, None), None);
@@ -536,7 +531,7 @@ mod tests {
     #[test]
     fn a_stream_starts_as_its_description_says() {
         let start = |device_type, words: &[&str]| {
-            let plan = options(device_type, words).read().unwrap().plan.unwrap();
+            let plan = plan(&options(device_type, words)).unwrap();
             plan.requests
                 .map(|(start, _, period)| (hex(&start), period.as_millis()))
         };
@@ -570,7 +565,7 @@ mod tests {
 
     #[test]
     fn an_unknown_stream_is_an_error_with_a_hint() {
-        let wrong = |device_type, words: &[&str]| options(device_type, words).read().err();
+        let wrong = |device_type, words: &[&str]| plan(&options(device_type, words)).err();
         assert_eq!(
             wrong(DeviceType::HOKUYO, &["scan"]),
             Some(
@@ -595,8 +590,14 @@ mod tests {
             )
         );
         assert!(wrong(DeviceType::HOKUYO, &["scans", "5"]).is_some());
-        let unknown = options(DeviceType(77), &["x"]).read().unwrap();
-        assert!(unknown.plan.is_none());
+        assert_eq!(
+            wrong(DeviceType(77), &["x"]),
+            Some(
+                Failure::wrong("77 has no stream 'x'").hint(
+                    "it has no description here; `--proto FILE` adds that of your own device"
+                )
+            )
+        );
     }
 
     #[test]

@@ -8,12 +8,18 @@ fn message(request: &Request) -> &Bytes {
     match request {
         Request::Raw(bytes) => bytes,
         Request::Described(described) => &described.message,
-        Request::List | Request::Unknown => panic!("no message"),
+        Request::List => panic!("no message"),
     }
 }
 
+/// Reads a request for which no mediator is needed.
+fn call(options: Options) -> Result<Call, Failure> {
+    let schemas = Schemas::with(&options.proto)?;
+    options.by(schemas)
+}
+
 fn read(options: Options) -> Result<Request, Failure> {
-    options.read().map(|call| call.request)
+    call(options).map(|call| call.request)
 }
 
 fn options(request: &str, args: &[&str]) -> Options {
@@ -29,15 +35,24 @@ fn options_for(device_type: DeviceType, request: &str, args: &[&str]) -> Options
     }
 }
 
-#[test]
-fn only_requests_without_effect_can_be_measured() {
-    let of = |device_type, request| question(Device::new(device_type, 0), request);
-    assert!(of(DeviceType::HOKUYO, "scan").is_ok());
-    assert!(of(DeviceType::ROBOCLAW, "speeds").is_ok());
-    assert!(of(DeviceType::ROBOCLAW, "drive 1 1").is_err());
-    assert!(of(DeviceType::ROBOCLAW, "").is_err());
-    let hex = of(DeviceType(77), "raw 1001");
-    assert_eq!(hex.unwrap(), b"\x10\x01"[..]);
+#[tokio::test]
+async fn only_requests_without_effect_can_be_measured() {
+    let options = crate::Options::default();
+    for (device_type, request, is_measurable) in [
+        (DeviceType::HOKUYO, "scan", true),
+        (DeviceType::ROBOCLAW, "speeds", true),
+        (DeviceType::ROBOCLAW, "drive 1 1", false),
+        (DeviceType::ROBOCLAW, "", false),
+        (DeviceType(77), "raw 1001", true),
+    ] {
+        let device = Device::new(device_type, 0);
+        // No mediator is needed.
+        let asked = question(device, request, &mut Session::new(&options)).await;
+        assert_eq!(asked.is_ok(), is_measurable, "{request}");
+        if device_type == DeviceType(77) {
+            assert_eq!(asked.unwrap(), b"\x10\x01"[..]);
+        }
+    }
 }
 
 #[test]
@@ -158,7 +173,7 @@ async fn devices_are_asked_by_their_requests() {
     ] {
         let (client, mut fake) = Fake::new();
         let options = options_for(device_type, request, args);
-        let run = tokio::spawn(async move { options.read().unwrap().run(&client, true).await });
+        let run = tokio::spawn(async move { call(options).unwrap().run(&client, true).await });
         let asked = fake.receive().await.unwrap();
         assert_eq!(asked.device, Device::new(device_type, 0));
         assert_eq!(&asked.without_syn()[2..], sent, "{request}");
@@ -169,8 +184,8 @@ async fn devices_are_asked_by_their_requests() {
 #[test]
 fn any_device_is_asked_by_the_fields_of_its_schema() {
     let read = |request: &str, args: &[&str]| {
-        let read = options_for(DeviceType::NINEDOF, request, args).read();
-        message(&read.unwrap().request).clone()
+        let read = read(options_for(DeviceType::NINEDOF, request, args));
+        message(&read.unwrap()).clone()
     };
     assert_eq!(
         read("dataRequest={\"accel\": true}", &[]),
@@ -182,7 +197,7 @@ fn any_device_is_asked_by_the_fields_of_its_schema() {
     );
     for wrong in ["enabel=true", "enable=7", "get_status"] {
         assert!(
-            options_for(DeviceType::NINEDOF, wrong, &[]).read().is_err(),
+            self::read(options_for(DeviceType::NINEDOF, wrong, &[])).is_err(),
             "{wrong}"
         );
     }
@@ -190,7 +205,7 @@ fn any_device_is_asked_by_the_fields_of_its_schema() {
 
 #[test]
 fn requests_of_a_device_are_listed_with_the_fields_of_its_schema() {
-    let call = options("status", &[]).read().unwrap();
+    let call = call(options("status", &[])).unwrap();
     assert_eq!(
         call.list().human(),
         "REQUEST            WHAT IT DOES\n\
@@ -256,9 +271,9 @@ fn a_stream_or_an_unknown_device_is_no_request() {
     let expected = Failure::wrong("hokuyo has no request 'scans'")
         .hint("it is a stream: `amber watch hokuyo:0 scans`");
     assert_eq!(failure, expected);
-    // Another source may know the device.
-    let unknown = read(options_for(DeviceType(77), "fly", &[])).unwrap();
-    assert!(matches!(unknown, Request::Unknown));
+    let failure = read(options_for(DeviceType(77), "fly", &[])).unwrap_err();
+    let text = format!("{failure:?}");
+    assert!(text.contains("77 has no request 'fly'"), "{text}");
 }
 
 #[test]
@@ -325,7 +340,7 @@ fn help_names_arguments_with_their_units_and_ranges() {
             request: request.map(str::to_owned),
             ..options_for(device_type, "", &[])
         };
-        options.help().unwrap()
+        options.help(&MediatorAddress::default()).unwrap().unwrap()
     };
     assert_eq!(
         help(DeviceType::MAESTRO, Some("set-angle")),
@@ -411,11 +426,10 @@ fn a_described_device_of_a_user_is_called_by_method() {
     let file = folder.path().join("battery.proto");
     std::fs::write(&file, BATTERY).unwrap();
     let call = |request: &str, args: &[&str]| {
-        let options = Options {
+        call(Options {
             proto: vec![file.clone()],
             ..options_for(DeviceType(211), request, args)
-        };
-        options.read()
+        })
     };
     let charge = call("charge", &[]).unwrap();
     assert_eq!(message(&charge.request), &b"\x10\x01\xf0\x06\x01"[..]);
