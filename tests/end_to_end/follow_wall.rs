@@ -61,15 +61,14 @@ fn follows_a_wall(command: &str) {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("following: true"), "{said}");
     wait_for("the driver to have no followers", || {
-        let mut call = robot
-            .demo
-            .amber(&["call", DEVICE, "get_status=true", "--proto"]);
+        let words = ["call", DEVICE, "status", "--json", "--proto"];
+        let mut call = robot.demo.amber(&words);
         let output = call
             .arg(crate::common::root().join(proto))
             .output()
             .unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
-        said.contains("following: false").then_some(())
+        said.contains("\"following\":false").then_some(())
     });
 
     // Without scans the robot stops, reports the reason, and resumes when scans return.

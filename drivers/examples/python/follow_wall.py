@@ -3,7 +3,7 @@
 
     amber demo --driver '202:0=python3 follow_wall.py'
 
-Its messages are in ../follow_wall.proto. It uses the Hokuyo and the
+Its description is in ../follow_wall.proto. It uses the Hokuyo and the
 Roboclaw over its own stdin and stdout, like every driver can;
 it needs no address, and notices when they die. Needs the package `amber`.
 """
@@ -24,7 +24,7 @@ HALF_WIDTH_MM = 260
 BLIND_S = 0.5  # stop after this time without a scan; scans come ten times per second
 
 
-class FollowWall(amber.Driver):
+class FollowWall(follow_wall.FollowWallDriver):
     def start(self):
         # Two threads share the following: the one that handles requests, and the one that drives.
         self.lock = threading.Lock()
@@ -33,17 +33,21 @@ class FollowWall(amber.Driver):
         self.speeds = amber.WheelSpeeds()
         threading.Thread(target=self.drive, daemon=True).start()
 
-    def request(self, request):
-        message = request.message
-        if message.HasExtension(follow_wall.follow):
-            if message.Extensions[follow_wall.follow]:
-                with self.lock:
-                    self.followers.add(request.client)
-            else:
-                self.halt()  # one client can stop the robot for all
-        elif not message.HasExtension(follow_wall.get_status):
-            return super().request(request)
+    def follow(self, follow):
+        if follow:
+            with self.lock:
+                self.followers.add(self.client)
+        else:
+            self.halt()  # one client can stop the robot for all
         return self.status()
+
+    def status(self):
+        return follow_wall.Status(
+            following=bool(self.followers),
+            wall_mm=self.wall_mm,
+            left_mm_s=self.speeds.front_left_mm_s,
+            right_mm_s=self.speeds.front_right_mm_s,
+        )
 
     def client_gone(self, client):
         if self.followers == {client}:  # the last client is gone
@@ -79,17 +83,7 @@ class FollowWall(amber.Driver):
                 with self.lock:  # no command may follow the stop
                     if self.followers:
                         self.go(wanted)
-                self.send_to_subscribers(self.status())
-
-    def status(self):
-        message = amber.DriverMsg()
-        status = message.Extensions[follow_wall.status]
-        status.following = bool(self.followers)
-        if self.wall_mm is not None:
-            status.wall_mm = self.wall_mm
-        status.left_mm_s = self.speeds.front_left_mm_s
-        status.right_mm_s = self.speeds.front_right_mm_s
-        return message
+                self.send_statuses(self.status())
 
 
 def steer(scan):

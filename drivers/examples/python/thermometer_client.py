@@ -13,8 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 thermometer = amber.load_proto(os.path.join(HERE, "..", "thermometer.proto"))
 
 
-def show(message):
-    temperature = message.Extensions[thermometer.temperature]
+def show(temperature):
     if temperature.HasField("celsius"):
         print(f"{temperature.celsius:.1f} degrees ({temperature.sensor})")
     else:
@@ -23,13 +22,11 @@ def show(message):
 
 def main():
     with amber.Client(sys.argv[1] if len(sys.argv) > 1 else None) as robot:
-        device = robot.device("201:0")
-        question = amber.DriverMsg()
-        question.Extensions[thermometer.get_temperature] = True
-        show(device.request(question))
-        with device.messages() as published:
+        device = thermometer.Thermometer(robot, 0)
+        show(device.temperature())
+        with device.temperatures() as temperatures:
             for _ in range(3):
-                show(published.next(timeout=5.0))
+                show(temperatures.next(timeout=5.0))
 
 
 if __name__ == "__main__":

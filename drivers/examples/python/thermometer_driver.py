@@ -3,7 +3,7 @@
 
     amber mediator --driver '201:0=python3 thermometer_driver.py'
 
-Its messages are in ../thermometer.proto. Needs the package `amber`.
+Its description is in ../thermometer.proto. Needs the package `amber`.
 """
 
 import glob
@@ -15,22 +15,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 thermometer = amber.load_proto(os.path.join(HERE, "..", "thermometer.proto"))
 
 
-class Thermometer(amber.Driver):
+class Thermometer(thermometer.ThermometerDriver):
     period = 1.0  # seconds between two publications
 
-    def request(self, request):
-        if request.message.HasExtension(thermometer.get_temperature):
-            return self.publish()
-        return super().request(request)
-
-    def publish(self):
-        message = amber.DriverMsg()
-        temperature = message.Extensions[thermometer.temperature]
-        temperature.SetInParent()  # present even if no sensor can be read
+    def temperature(self):
         readings = list(read_sensors())
-        if readings:
-            temperature.celsius, temperature.sensor = max(readings)
-        return message
+        if not readings:
+            return thermometer.Temperature()
+        celsius, sensor = max(readings)
+        return thermometer.Temperature(celsius=celsius, sensor=sensor)
+
+    def temperatures(self):
+        return self.temperature()
 
 
 def read_sensors():

@@ -8,7 +8,7 @@ use std::env;
 use std::process::ExitCode;
 
 use amber_client::{Client, Result};
-use amber_examples::thermometer::{DriverMsg, THERMOMETER};
+use amber_examples::thermometer::Thermometer;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -47,14 +47,9 @@ async fn dummy(client: &Client) -> Result<String> {
     Ok(format!("the dummy says: {}", status.message))
 }
 
-/// A user-defined device is used through its messages.
+/// So has a user-defined device, from its `.proto` file.
 async fn thermometer(client: &Client) -> Result<String> {
-    let question = DriverMsg {
-        get_temperature: Some(true),
-        ..DriverMsg::default()
-    };
-    let answer: DriverMsg = client.device(THERMOMETER).request(question).await?;
-    let reading = answer.temperature.unwrap_or_default();
+    let reading = Thermometer::of(client, 0).temperature().await?;
     Ok(match reading.celsius {
         Some(celsius) => format!("the thermometer says: {celsius:.1} degrees"),
         None => "the thermometer has no sensor".to_owned(),

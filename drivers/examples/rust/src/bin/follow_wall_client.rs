@@ -9,9 +9,8 @@
 use std::env;
 use std::process::ExitCode;
 
-use amber_client::proxy::Proxy;
 use amber_client::{Client, Result};
-use amber_examples::follow_wall::{DriverMsg, FOLLOW_WALL, Status};
+use amber_examples::follow_wall::{FollowWall, Status};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -30,29 +29,21 @@ async fn run() -> Result<()> {
         .or_else(|| env::var("AMBER_MEDIATOR").ok());
     let steps = env::args().nth(2).and_then(|steps| steps.parse().ok());
     let client = Client::connect(address.unwrap_or_else(|| "127.0.0.1".into())).await?;
-    let device = client.device(FOLLOW_WALL);
-    let mut published = device.subscribe::<DriverMsg>().await?;
-    follow(&device, true).await?;
+    let robot = FollowWall::of(&client, 0);
+    let mut statuses = robot.statuses().await?;
+    robot.follow(true).await?;
     tokio::select! {
         () = async {
             for _ in 0..steps.unwrap_or(u64::MAX) {
-                let Some(update) = published.next().await else { return };
-                show(&update.message.status.unwrap_or_default());
+                let Some(update) = statuses.next().await else { return };
+                show(&update.message);
             }
         } => {}
         _ = tokio::signal::ctrl_c() => {}
     }
-    let stopped = follow(&device, false).await;
+    let stopped = robot.follow(false).await;
     client.close().await;
-    stopped
-}
-
-async fn follow(device: &Proxy, follow: bool) -> Result<()> {
-    let request = DriverMsg {
-        follow: Some(follow),
-        ..DriverMsg::default()
-    };
-    device.request(request).await.map(drop)
+    stopped.map(drop)
 }
 
 fn show(status: &Status) {
