@@ -6,6 +6,7 @@
 //!
 //! - [`grid`]: occupancy grids and distance fields, shared by everything that plans or localizes.
 //! - [`kinematics`], [`odometry`], [`scan`], [`mod@deskew`]: wheels and scans.
+//! - [`wire`]: scans and wheel speeds of messages in the plane frame.
 //! - [`likelihood`]: how well a scan fits a pose.
 //! - [`location`]: where the robot is.
 //! - [`scenario`]: simulated drives for tests and measurements.
@@ -31,3 +32,4 @@ pub mod random;
 pub mod scan;
 pub mod scenario;
 pub mod trajectory;
+pub mod wire;

@@ -1,0 +1,127 @@
+//! Scans and wheel speeds as messages carry them, in the plane frame. PURE.
+//!
+//! This is the only place that knows the units and signs of both. A scan of the messages has
+//! degrees to the right in ascending order, so from left to right; the scanner turns to the left,
+//! so the beams were measured in the reverse order.
+
+use std::time::Duration;
+
+use amber_values::{WheelSpeeds, scan::VALID_MM};
+
+use crate::kinematics::Wheels;
+use crate::scan::{Beam, Echo, Scan};
+
+/// The code of a scanner for "no object within range".
+const NOTHING: i32 = 0;
+/// The code for an object that is too near.
+const TOO_NEAR: i32 = 6;
+const M_PER_MM: f64 = 0.001;
+
+impl Scan {
+    /// A scan of which the last beam was measured at `end`. `turn` is the time of one full turn of
+    /// the scanner.
+    #[must_use]
+    pub fn from_values(scan: &amber_values::Scan, end: Duration, turn: Duration) -> Self {
+        let points = scan.points();
+        let angle_deg = |index: usize| points.get(index).map_or(0.0, |point| point.angle_deg);
+        let intervals = points.len().saturating_sub(1).max(1);
+        let width_deg = (angle_deg(points.len().saturating_sub(1)) - angle_deg(0)).abs();
+        let beam_time = turn.mul_f64((width_deg / 360.0).min(1.0) / intervals as f64);
+        let beams = points.iter().rev().map(|point| Beam {
+            angle_rad: -point.angle_deg.to_radians(),
+            echo: match point.distance_mm {
+                NOTHING => Echo::Nothing,
+                TOO_NEAR => Echo::TooNear,
+                mm if VALID_MM.contains(&mm) => Echo::At(f64::from(mm) * M_PER_MM),
+                _ => Echo::Invalid,
+            },
+        });
+        let mut new = Self {
+            start: Duration::ZERO,
+            beam_time,
+            beams: beams.collect(),
+        };
+        new.start = end.saturating_sub(new.end());
+        new
+    }
+}
+
+impl From<WheelSpeeds> for Wheels {
+    fn from(speeds: WheelSpeeds) -> Self {
+        let m_s = |mm_s: i32| f64::from(mm_s) * M_PER_MM;
+        Self {
+            front_left_m_s: m_s(speeds.front_left_mm_s),
+            front_right_m_s: m_s(speeds.front_right_mm_s),
+            rear_left_m_s: m_s(speeds.rear_left_mm_s),
+            rear_right_m_s: m_s(speeds.rear_right_mm_s),
+        }
+    }
+}
+
+/// Rounded to whole millimetres per second.
+impl From<Wheels> for WheelSpeeds {
+    fn from(wheels: Wheels) -> Self {
+        // A cast to an integer saturates.
+        let [
+            front_left_mm_s,
+            front_right_mm_s,
+            rear_left_mm_s,
+            rear_right_mm_s,
+        ] = wheels.all_m_s().map(|m_s| (m_s / M_PER_MM).round() as i32);
+        Self {
+            front_left_mm_s,
+            front_right_mm_s,
+            rear_left_mm_s,
+            rear_right_mm_s,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::FRAC_PI_2;
+
+    use super::*;
+
+    const TURN: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn the_rightmost_beam_is_the_first_and_has_a_negative_angle() {
+        let values = amber_values::Scan::new(&[-90.0, 0.0, 90.0], &[1500, 0, 6], None).unwrap();
+        let end = Duration::from_millis(300);
+        let scan = Scan::from_values(&values, end, TURN);
+        assert_eq!((scan.start, scan.end()), (Duration::from_millis(250), end));
+        assert!((scan.beams[0].angle_rad + FRAC_PI_2).abs() < 1e-9);
+        assert!((scan.beams[2].angle_rad - FRAC_PI_2).abs() < 1e-9);
+        let echoes = scan.beams.iter().map(|beam| beam.echo);
+        let expected = [Echo::TooNear, Echo::Nothing, Echo::At(1.5)];
+        assert_eq!(echoes.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn codes_are_not_distances_and_short_scans_do_no_harm() {
+        for (mm, echo) in [
+            (-1, Echo::Invalid),
+            (19, Echo::Invalid),
+            (20, Echo::At(0.02)),
+        ] {
+            let values = amber_values::Scan::new(&[0.0], &[mm], None).unwrap();
+            let scan = Scan::from_values(&values, TURN, TURN);
+            assert_eq!((scan.start, scan.beams[0].echo), (TURN, echo));
+        }
+        let values = amber_values::Scan::new(&[], &[], None).unwrap();
+        assert!(Scan::from_values(&values, TURN, TURN).beams.is_empty());
+    }
+
+    #[test]
+    fn wheel_speeds_survive_both_conversions() {
+        let speeds = WheelSpeeds {
+            front_left_mm_s: 1,
+            front_right_mm_s: -200,
+            rear_left_mm_s: 1200,
+            rear_right_mm_s: 0,
+        };
+        assert_eq!(WheelSpeeds::from(Wheels::from(speeds)), speeds);
+        assert_eq!(Wheels::from(speeds).rear_left_m_s, 1.2);
+    }
+}
