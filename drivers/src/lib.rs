@@ -7,6 +7,9 @@
 //! device and what to log), `desk` (the one task that owns the device), `stream` (a device at a byte
 //! stream, in that task) and `options` (a TOML file that the command line overrides).
 //!
+//! Drivers that use other devices share `sources` (scans and wheel speeds) and `replace` (files that
+//! are replaced as a whole).
+//!
 //! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
@@ -21,11 +24,14 @@ pub mod connection;
 mod desk;
 pub mod dummy;
 pub mod hokuyo;
+pub mod location;
 pub mod maestro;
 pub mod ninedof;
 pub mod options;
 mod outage;
+mod replace;
 pub mod roboclaw;
+mod sources;
 pub mod stargazer;
 mod stream;
 #[cfg(test)]
@@ -38,6 +44,8 @@ pub enum BuiltIn {
     Dummy(dummy::Options),
     /// A Hokuyo laser scanner
     Hokuyo(Box<hokuyo::Options>),
+    /// Where the robot is on its map, from scans and wheel speeds
+    Location(Box<location::Options>),
     /// Hobby servos on a Pololu Maestro
     Maestro(Box<maestro::Options>),
     /// Acceleration, turn rate and magnetic field from I2C sensors
@@ -54,6 +62,7 @@ impl BuiltIn {
         match self {
             Self::Dummy(options) => amber_driver::serve(options.driver()),
             Self::Hokuyo(options) => serve(options.driver()),
+            Self::Location(options) => serve(options.driver()),
             Self::Maestro(options) => serve(options.driver()),
             Self::Ninedof(options) => serve(options.driver()),
             Self::Roboclaw(options) => serve(options.driver()),

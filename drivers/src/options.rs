@@ -32,6 +32,14 @@ pub enum OptionsError {
         /// The suggested correction.
         hint: Option<String>,
     },
+    /// A required option is missing.
+    #[error("{name} is required")]
+    Missing {
+        /// The option, as on the command line.
+        name: &'static str,
+        /// How to find its value.
+        hint: &'static str,
+    },
     /// A value is invalid.
     #[error("{name}: {problem}")]
     Value {
@@ -48,6 +56,7 @@ impl OptionsError {
         match self {
             Self::Read { .. } => Some("--config names a TOML file; all options have defaults"),
             Self::File { hint, .. } => hint.as_deref(),
+            Self::Missing { hint, .. } => Some(hint),
             Self::Value { .. } => Some("--help shows all options and their defaults"),
         }
     }

@@ -17,6 +17,7 @@ mod follow_wall;
 mod kit;
 mod languages;
 mod limits;
+mod location;
 mod lost_clients;
 mod markers_and_servos;
 mod new_device;

@@ -191,7 +191,7 @@ impl Robot {
     }
 
     /// Runs `amber sim`.
-    fn sim(&self, args: &[&str]) -> bool {
+    pub fn sim(&self, args: &[&str]) -> bool {
         let mut command = self.demo.amber(&["sim", "--dir"]);
         command.arg(self.folder.path().join("sim")).args(args);
         command.status().unwrap().success()
@@ -209,7 +209,7 @@ impl Robot {
     }
 
     /// Does something while the example drives around.
-    fn while_wandering<T>(&self, action: impl FnOnce() -> T) -> (T, Seen) {
+    pub fn while_wandering<T>(&self, action: impl FnOnce() -> T) -> (T, Seen) {
         let (enough, has_enough) = oneshot::channel::<()>();
         thread::scope(|scope| {
             let wandering = scope.spawn(|| runtime().block_on(self.wander(has_enough)));

@@ -145,7 +145,7 @@ mod tests {
             ("stargazer", "pose, poses off"),
             ("hokuyo", "scan"),
             ("dummy", "status, enable, message"),
-            ("location", "pose"),
+            ("location", "pose, quality, particles"),
             ("maestro", "set-speed"),
             (
                 "drive-to-point",

@@ -79,6 +79,8 @@ const FIT_RAD: f64 = 0.2;
 const FITTED_ONE_IN: usize = 20;
 const FITTED_SIGMA_M: f64 = 0.01;
 const FITTED_SIGMA_RAD: f64 = 0.01;
+/// One particle in this many is placed near a pose that another system has measured.
+const MEASURED_ONE_IN: usize = 10;
 /// The covariance of an estimate is at least this: 1 mm and 0.06 degrees.
 const MIN_VARIANCE: [f64; 3] = [1e-6, 1e-6, 1e-6];
 
@@ -94,6 +96,8 @@ pub struct Estimate {
     /// Which part of the scan the map explains at this pose, 0 to 1; see
     /// [`match_of`].
     pub matching: f64,
+    /// The part of all particles, by weight, in the cluster of this pose, 0 to 1.
+    pub mass: f64,
     /// The covariance of x, y and heading: m², m·rad, rad².
     pub covariance: Matrix,
     /// Whether one pose has explained the scans for a while.
@@ -115,6 +119,8 @@ pub struct Counters {
     pub scans_without_odometry: u64,
     /// Samples of wheel speeds that were refused.
     pub speeds_refused: u64,
+    /// Poses measured by another system.
+    pub poses: u64,
     /// Poses inserted by the search.
     pub injected: u64,
     /// How often a decided pose was given up.
@@ -177,6 +183,7 @@ impl Location {
             pose,
             quality: GOOD_MATCH,
             matching: GOOD_MATCH,
+            mass: 1.0,
             covariance: diagonal([sigma_m.powi(2), sigma_m.powi(2), sigma_rad.powi(2)]),
             decided: true,
         });
@@ -187,6 +194,26 @@ impl Location {
         if !self.odometry.handle_wheels(time, wheels) {
             self.counters.speeds_refused += 1;
         }
+    }
+
+    /// Another system has measured the pose, with standard deviations. It weighs the particles, and
+    /// some particles move to it, so that it can also end a search. The next scan gives an estimate.
+    pub fn handle_pose(&mut self, time: Duration, pose: Pose, sigma_m: f64, sigma_rad: f64) {
+        let since = *self.filter_time.get_or_insert(time);
+        let now = pose.global_pose(self.odometry.motion(time, since).pose);
+        self.filter.weigh_by_pose(now, sigma_m, sigma_rad);
+        let mut draw = |sigma: f64| sigma * gaussian(&mut self.random);
+        let near: Vec<Pose> = (0..self.filter.particles().len() / MEASURED_ONE_IN)
+            .map(|_| {
+                Pose::new(
+                    now.at.x + draw(sigma_m),
+                    now.at.y + draw(sigma_m),
+                    now.heading + draw(sigma_rad),
+                )
+            })
+            .collect();
+        self.filter.resample(&near, &mut self.random);
+        self.counters.poses += 1;
     }
 
     /// Stores a scan.
@@ -309,6 +336,7 @@ impl Location {
             pose,
             quality: self.quality(&cluster, matching),
             matching,
+            mass: cluster.mass,
             covariance,
             decided: self.is_decided(),
         };

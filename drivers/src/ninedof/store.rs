@@ -1,10 +1,11 @@
 //! The calibration file. IO.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::Path;
 
 use super::calibration::Calibration;
+use crate::replace::replace;
 
 /// Loads the file; returns an empty calibration if there is no file.
 ///
@@ -18,29 +19,9 @@ pub(super) fn load(path: &Path) -> Result<Calibration, String> {
     }
 }
 
-/// Replaces the file atomically: readers see either the old or the new file, even after a power
-/// cut.
+/// Replaces the file.
 pub(super) fn save(path: &Path, calibration: &Calibration) -> io::Result<()> {
-    let fresh = beside(path);
-    let mut file = File::create(&fresh)?;
-    file.write_all(calibration.to_toml().as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&fresh, path)?;
-    // The directory entry needs its own sync.
-    match path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => File::open(".")?.sync_all(),
-    }
-}
-
-/// A file name in the same folder, unique to this process.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    path.with_file_name(name)
+    replace(path, calibration.to_toml().as_bytes())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! two averages of the likelihood show when the robot is lost), and KLD sampling (table 8.4) for the
 //! number of particles.
 
-use amber_map::{Point, Pose};
+use amber_map::{Point, Pose, wrap};
 
 use super::map::LocationMap;
 use super::motion::Spread;
@@ -15,6 +15,8 @@ use crate::random::gaussian;
 
 /// Resampling starts when the particles are as good as this part of them with equal weights.
 const RESAMPLE_BELOW: f64 = 0.5;
+/// The probability that a measured pose is wrong.
+const WRONG_POSE: f64 = 0.05;
 /// The logarithm of the likelihood of a position where the robot cannot be.
 const NOT_FREE_LOG: f64 = -3.0;
 
@@ -125,6 +127,18 @@ impl Filter {
         };
         follow(&mut self.slow, self.averages.slow);
         follow(&mut self.fast, self.averages.fast);
+    }
+
+    /// Weighs all particles by a measured pose. A wrong measurement does not rule out all others.
+    pub fn weigh_by_pose(&mut self, measured: Pose, sigma_m: f64, sigma_rad: f64) {
+        let log = |particle: &Particle| {
+            let way_m = particle.pose.at.minus(measured.at).length();
+            let turn = wrap(particle.pose.heading - measured.heading);
+            let square = (way_m / sigma_m).powi(2) + (turn / sigma_rad).powi(2);
+            ((1.0 - WRONG_POSE) * (-square / 2.0).exp() + WRONG_POSE).ln()
+        };
+        let logs: Vec<f64> = self.particles.iter().map(log).collect();
+        particles::weigh(&mut self.particles, &logs);
     }
 
     /// The part of the particles that should be replaced by other poses: 0 while the likelihood is

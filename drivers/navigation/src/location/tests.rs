@@ -210,3 +210,25 @@ fn the_covariance_covers_the_direction_that_the_walls_do_not_show() {
     let sigma_m = |axis: usize| estimate.covariance[axis][axis].sqrt();
     assert!(sigma_m(1) < 0.02 && sigma_m(0) > 0.05, "{estimate:?}");
 }
+
+#[test]
+fn a_measured_pose_ends_a_search_and_a_wrong_one_does_little_harm() {
+    let mut location = Location::new(flat(), Config::new(Pose::default()));
+    at_rest(&mut location, 0);
+    location.handle_pose(ms(0), START, 0.05, 0.05);
+    let near = |location: &Location| {
+        let cluster = heaviest(location.particles()).unwrap();
+        cluster.pose.at.minus(START.at).length() < 0.1 && cluster.mass > 0.1
+    };
+    assert!(near(&location));
+    let mut location = placed();
+    at_rest(&mut location, 0);
+    for time_ms in (0..3000).step_by(100) {
+        at_rest(&mut location, time_ms + 1);
+        location.handle_pose(ms(time_ms), Pose::new(5.5, -1.0, 2.0), 0.05, 0.05);
+        location.handle_scan(scan(time_ms, START));
+        location.update(ms(time_ms + 1));
+    }
+    assert_eq!(location.counters().poses, 30);
+    assert!(error_m(location.estimate().unwrap()) < 0.05);
+}

@@ -1,0 +1,236 @@
+//! The messages to clients. PURE.
+//!
+//! This is the only place where poses change from the plane frame to the map frame: y down and
+//! angles clockwise.
+
+use std::time::Duration;
+
+use amber_driver::devices::location as message;
+use amber_navigation::location::particles::Particle;
+use amber_values::MapPose;
+
+use super::tracker::Report;
+
+/// Data up to this age count fully: five scans.
+const FRESH: Duration = Duration::from_millis(500);
+/// A pose without new scans for this time counts nothing.
+const STALE: Duration = Duration::from_secs(2);
+/// Without wheel speeds, scans alone follow a slow robot, but the pose is no longer trusted.
+const WITHOUT_WHEELS: f64 = 0.5;
+/// A scan that is missing for this time is reported.
+const SILENCE: Duration = Duration::from_secs(1);
+/// The most particles in a message: 22 bytes each, so that old clients can receive them; see
+/// [`OLD_CLIENT_DATAGRAM`](amber_proto::limits::OLD_CLIENT_DATAGRAM).
+const MAX_PARTICLES: usize = 700;
+/// An unknown position is reported after this time: a search takes less than a second.
+const SEARCH: Duration = Duration::from_secs(3);
+
+/// The pose for clients: all zero while there is no estimate.
+///
+/// The quality falls while scans or wheel speeds are missing. `unix_ms` is the time now.
+pub(crate) fn pose(report: &Report, now: Duration, unix_ms: i64) -> message::Location {
+    let Some(estimate) = report.estimate else {
+        return message::Location {
+            x: Some(0.0),
+            y: Some(0.0),
+            p: Some(0.0),
+            alfa: Some(0.0),
+            time_stamp: Some(0),
+        };
+    };
+    let age_ms = i64::try_from(now.saturating_sub(estimate.time).as_millis()).unwrap_or(0);
+    MapPose {
+        quality: estimate.quality * trust(report, now),
+        timestamp_ms: Some(unix_ms.saturating_sub(age_ms)),
+        ..estimate.pose.into()
+    }
+    .into()
+}
+
+/// The factor for the quality: 1 while all data are fresh.
+fn trust(report: &Report, now: Duration) -> f64 {
+    let age = |time: Option<Duration>| time.map_or(STALE, |time| now.saturating_sub(time));
+    let fresh = |age: Duration| {
+        let left = STALE.saturating_sub(age).as_secs_f64();
+        (left / STALE.saturating_sub(FRESH).as_secs_f64()).clamp(0.0, 1.0)
+    };
+    let wheels = fresh(age(report.last_wheels)).max(WITHOUT_WHEELS);
+    fresh(age(report.last_scan)) * wheels
+}
+
+/// How good the pose is, and why.
+pub(crate) fn quality(report: &Report, now: Duration) -> message::Quality {
+    let age_ms = |time: Option<Duration>| {
+        let age = now.saturating_sub(time?);
+        Some(u32::try_from(age.as_millis()).unwrap_or(u32::MAX))
+    };
+    let estimate = report.estimate.as_ref();
+    message::Quality {
+        decided: Some(estimate.is_some_and(|estimate| estimate.decided)),
+        matching: estimate.map(|estimate| estimate.matching.clamp(0.0, 1.0)),
+        agreement: estimate.map(|estimate| estimate.mass.clamp(0.0, 1.0)),
+        particles: Some(report.particles.try_into().unwrap_or(u32::MAX)),
+        injected: Some(report.injected.clamp(0.0, 1.0)),
+        scan_age_ms: age_ms(report.last_scan),
+        wheels_age_ms: age_ms(report.last_wheels),
+        scans: Some(report.counts.scans),
+        lost: Some(report.counts.lost),
+        covariance: estimate.map(|estimate| {
+            let plane = estimate.covariance;
+            // y and the heading change their signs.
+            message::Covariance {
+                xx: Some(plane[0][0]),
+                xy: Some(-plane[0][1]),
+                yy: Some(plane[1][1]),
+                x_alfa: Some(-plane[0][2]),
+                y_alfa: Some(plane[1][2]),
+                alfa_alfa: Some(plane[2][2]),
+            }
+        }),
+    }
+}
+
+/// The particles, or as many as fit into a message, evenly spread over all of them.
+pub(crate) fn particles(particles: &[Particle]) -> message::Particles {
+    let count = particles.len().min(MAX_PARTICLES);
+    let one = |index: usize| {
+        let Particle { pose, weight } = particles[index * particles.len() / count];
+        let pose = MapPose::from(pose);
+        // The message has single precision.
+        message::Particle {
+            x: Some(pose.x_m as f32),
+            y: Some(pose.y_m as f32),
+            alfa: Some(pose.heading_rad as f32),
+            weight: Some(weight as f32),
+        }
+    };
+    message::Particles {
+        particles: (0..count).map(one).collect(),
+    }
+}
+
+/// Why the position is not known or not trusted, if so. `scans` and `wheels` are the last errors
+/// of their sources.
+pub(crate) fn trouble(
+    report: &Report,
+    now: Duration,
+    map: Option<&str>,
+    scans: &str,
+    wheels: &str,
+) -> Option<String> {
+    let silent = |time: Option<Duration>| now.saturating_sub(time.unwrap_or_default()) > SILENCE;
+    if !report.has_map {
+        return Some(map.unwrap_or("no map").to_owned());
+    }
+    if silent(report.last_scan) {
+        return Some(scans.to_owned());
+    }
+    if silent(report.last_wheels) {
+        return Some(wheels.to_owned());
+    }
+    let undecided = report.estimate.is_none_or(|estimate| !estimate.decided);
+    let searching = now.saturating_sub(report.undecided_since.unwrap_or(now));
+    (undecided && searching > SEARCH)
+        .then(|| "the position is unknown: no pose on the map explains the scans".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::FRAC_PI_2;
+
+    use amber_map::Pose;
+    use amber_navigation::location::Estimate;
+    use amber_proto::DeviceMessage;
+    use amber_proto::limits::OLD_CLIENT_DATAGRAM;
+    use prost::Message;
+
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn report() -> Report {
+        Report {
+            has_map: true,
+            estimate: Some(Estimate {
+                time: ms(10_000),
+                pose: Pose::new(1.0, -2.0, -FRAC_PI_2),
+                quality: 0.95,
+                matching: 0.8,
+                mass: 0.95,
+                covariance: [[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]],
+                decided: true,
+            }),
+            last_scan: Some(ms(10_050)),
+            last_wheels: Some(ms(10_040)),
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn the_wire_has_y_down_clockwise_angles_and_the_time_of_the_scan() {
+        let sent = pose(&report(), ms(10_100), 1_700_000_000_000);
+        assert_eq!((sent.x(), sent.y(), sent.p()), (1.0, 2.0, 0.95));
+        assert!((sent.alfa() - FRAC_PI_2).abs() < 1e-9);
+        assert_eq!(sent.time_stamp(), 1_699_999_999_900);
+        let covariance = quality(&report(), ms(10_100)).covariance.unwrap();
+        assert_eq!((covariance.xy(), covariance.x_alfa()), (-2.0, -3.0));
+        assert_eq!((covariance.yy(), covariance.y_alfa()), (4.0, 5.0));
+    }
+
+    #[test]
+    fn before_the_first_estimate_all_is_zero() {
+        let sent = pose(&Report::default(), ms(5), 1_700_000_000_000);
+        assert_eq!(
+            (sent.x(), sent.y(), sent.p(), sent.alfa()),
+            (0.0, 0.0, 0.0, 0.0)
+        );
+        assert_eq!(sent.time_stamp, Some(0));
+        assert!(!MapPose::from(sent).is_known());
+        assert_eq!(quality(&Report::default(), ms(5)).decided, Some(false));
+    }
+
+    #[test]
+    fn the_quality_falls_while_data_are_missing() {
+        let p = |report: &Report, now| pose(report, ms(now), 0).p();
+        assert_eq!(p(&report(), 10_500), 0.95);
+        assert!(p(&report(), 11_000) < 0.7);
+        assert_eq!(p(&report(), 12_100), 0.0);
+        let blind = Report {
+            last_scan: Some(ms(13_000)),
+            ..report()
+        };
+        assert!((p(&blind, 13_000) - 0.475).abs() < 1e-9, "wheels are lost");
+    }
+
+    #[test]
+    fn particles_fit_into_a_message() {
+        let one = Particle {
+            pose: Pose::new(-123.456, 78.9, -3.0),
+            weight: 1e-7,
+        };
+        for (count, sent) in [(0, 0), (5, 5), (9000, MAX_PARTICLES)] {
+            let message = particles(&vec![one; count]);
+            assert_eq!(message.particles.len(), sent);
+            let mut whole = message::DriverMsg::data();
+            whole.particles = Some(message);
+            assert!(whole.encoded_len() < OLD_CLIENT_DATAGRAM - 500);
+        }
+    }
+
+    #[test]
+    fn the_reason_is_the_first_thing_to_repair() {
+        let reason = |report: &Report, now| trouble(report, ms(now), None, "scans", "wheels");
+        assert_eq!(reason(&report(), 10_100), None);
+        assert_eq!(reason(&report(), 11_045).as_deref(), Some("wheels"));
+        assert_eq!(reason(&report(), 11_100).as_deref(), Some("scans"));
+        assert_eq!(reason(&Report::default(), 0).as_deref(), Some("no map"));
+        let mut lost = report();
+        lost.estimate.as_mut().unwrap().decided = false;
+        lost.undecided_since = Some(ms(7_000));
+        assert_eq!(reason(&lost, 9_900), None);
+        let why = reason(&lost, 10_100).unwrap();
+        assert!(why.starts_with("the position is unknown"), "{why}");
+    }
+}

@@ -1,0 +1,309 @@
+//! The driver between the mediator, the devices and the filter. IO.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use amber_driver::client::{Client, Scan, WheelSpeeds};
+use amber_driver::devices::location::{
+    Location, LocationServiceDriver, LocationServiceLink, Particles, PosesData, Quality,
+};
+use amber_driver::{Outcome, Reply, SendError, now};
+use amber_navigation::scan::Scan as PlaneScan;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::engine::{Engine, Input};
+use super::tracker::{Report, Tracker};
+use super::{Settings, answer, maps};
+use crate::sources;
+
+/// How often wheel speeds are requested.
+const WHEELS_PERIOD: Duration = Duration::from_millis(50);
+/// How long to wait for wheel speeds: older ones are useless.
+const WHEELS_DEADLINE: Duration = Duration::from_millis(100);
+/// How often the health is checked.
+const HEALTH_PERIOD: Duration = Duration::from_millis(250);
+/// Subscribers get at most one pose in this time.
+const PUBLISH_PERIOD: Duration = Duration::from_millis(100);
+/// A pose may be published this much too early, since scans do not arrive at equal intervals.
+const PUBLISH_JITTER: Duration = Duration::from_millis(20);
+/// Timestamps of scans that are older than this are those of another clock.
+const MAX_SCAN_AGE_MS: i64 = 1_000;
+/// The largest valid wheel speed; the original driver ignored larger ones, too.
+const MAX_SPEED_MM_S: u32 = 5_000;
+
+/// The driver.
+#[derive(Debug)]
+pub(crate) struct LocationDriver {
+    settings: Settings,
+    /// `Some` after the start.
+    engine: Option<Engine>,
+    problems: Arc<Mutex<Problems>>,
+    tasks: JoinSet<()>,
+    /// Makes uploads wait for each other.
+    uploading: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// Why data are missing, for people.
+#[derive(Debug)]
+struct Problems {
+    map: Option<String>,
+    scans: String,
+    wheels: String,
+}
+
+impl LocationDriver {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let problems = Problems {
+            map: Some("no map: start the driver with --map FILE, or upload a map".into()),
+            scans: format!("no scans from {}", settings.laser),
+            wheels: format!("no wheel speeds from {}", settings.wheels),
+        };
+        Self {
+            settings,
+            engine: None,
+            problems: Arc::new(Mutex::new(problems)),
+            tasks: JoinSet::new(),
+            uploading: Arc::default(),
+        }
+    }
+
+    fn report(&self) -> (Report, Duration) {
+        let engine = self.engine.as_ref();
+        engine.map_or_else(Default::default, |engine| (engine.report(), engine.now()))
+    }
+
+    /// Reads the map in a thread of its own: that of a large building takes a second.
+    fn load_map(&mut self, engine: Engine) {
+        let Some(path) = self.settings.map.clone() else {
+            return;
+        };
+        let config = self.settings.config.clone();
+        let problems = self.problems.clone();
+        lock(&problems).map = Some(format!("reads the map {}", path.display()));
+        let uploading = self.uploading.clone();
+        self.tasks.spawn(async move {
+            let _turn = uploading.lock().await;
+            let loaded = spawn_blocking(move || maps::load(&path, &config)).await;
+            match loaded.unwrap_or_else(|error| Err(error.to_string())) {
+                Ok(map) => engine.send(Input::Map(Box::new(map))),
+                Err(why) => {
+                    tracing::error!("{why}");
+                    lock(&problems).map = Some(why);
+                }
+            }
+        });
+    }
+
+    fn watch_sources(&mut self, link: &LocationServiceLink, engine: &Engine) {
+        let (own, problems) = (link.devices().clone(), self.problems.clone());
+        let (settings, engine) = (self.settings.clone(), engine.clone());
+        self.tasks.spawn(async move {
+            let client = connect(&own, &settings, &problems).await;
+            let scans = watch_scans(&client, &settings, &engine, &problems);
+            let wheels = poll_wheels(&client, &settings, &engine, &problems);
+            tokio::join!(scans, wheels);
+        });
+    }
+
+    fn watch_health(&mut self, link: LocationServiceLink, engine: Engine) {
+        let problems = self.problems.clone();
+        self.tasks.spawn(async move {
+            let mut ticks = interval(HEALTH_PERIOD);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                let trouble = {
+                    let problems = lock(&problems);
+                    let (map, scans, wheels) =
+                        (problems.map.as_deref(), &*problems.scans, &*problems.wheels);
+                    answer::trouble(&engine.report(), engine.now(), map, scans, wheels)
+                };
+                match trouble {
+                    Some(why) => link.trouble(&why),
+                    None => link.recovered(),
+                }
+            }
+        });
+    }
+}
+
+impl LocationServiceDriver for LocationDriver {
+    async fn start(
+        &mut self,
+        link: LocationServiceLink,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let tracker = Tracker::new(self.settings.config.clone());
+        let publisher = link.clone();
+        let mut due = Duration::ZERO;
+        let engine = Engine::start(tracker, now(), move |report, now| {
+            if publisher.subscriptions() == 0 || now + PUBLISH_JITTER < due {
+                return;
+            }
+            due = (due + PUBLISH_PERIOD).max(now);
+            let data = PosesData {
+                current_location: answer::pose(report, now, unix_ms()),
+                quality: Some(answer::quality(report, now)),
+            };
+            match publisher.poses(data) {
+                Ok(()) => {}
+                Err(error @ SendError::TooLong(_)) => tracing::error!("{error}"),
+                Err(error) => tracing::debug!("a pose was not published: {error}"),
+            }
+        })?;
+        self.load_map(engine.clone());
+        self.watch_sources(&link, &engine);
+        if let Some(external) = self.settings.external {
+            let engine = engine.clone();
+            self.tasks.spawn(async move {
+                let error = external.receive(&engine, unix_ms).await;
+                tracing::error!("cannot receive poses at {}: {error}", external.listen);
+            });
+        }
+        self.watch_health(link, engine.clone());
+        self.engine = Some(engine);
+        Ok(())
+    }
+
+    async fn pose(&mut self, reply: Reply<Location>) {
+        let (report, now) = self.report();
+        reply.send(answer::pose(&report, now, unix_ms()));
+    }
+
+    async fn quality(&mut self, reply: Reply<Quality>) {
+        let (report, now) = self.report();
+        reply.send(answer::quality(&report, now));
+    }
+
+    async fn particles(&mut self, reply: Reply<Particles>) {
+        if let Some(engine) = &self.engine {
+            engine.send(Input::Particles(reply));
+        }
+    }
+
+    async fn upload_map(&mut self, text: String, outcome: Outcome) {
+        let Some(engine) = self.engine.clone() else {
+            return;
+        };
+        let (path, config) = (self.settings.map.clone(), self.settings.config.clone());
+        let uploading = self.uploading.clone();
+        self.tasks.spawn(async move {
+            // Uploads take effect in the order of arrival.
+            let _turn = uploading.lock().await;
+            let prepared = spawn_blocking(move || {
+                let map = maps::from_roson(&text, &config)?;
+                maps::store(path.as_deref(), &text).map(|()| map)
+            });
+            let prepared = prepared.await;
+            match prepared.unwrap_or_else(|error| Err(error.to_string())) {
+                Ok(map) => {
+                    tracing::info!("uses an uploaded map");
+                    engine.send(Input::Map(Box::new(map)));
+                    outcome.done();
+                }
+                Err(why) => {
+                    tracing::error!("refused an uploaded map: {why}");
+                    outcome.refuse(&why);
+                }
+            }
+        });
+        // Finished tasks leave their results here.
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    async fn shutdown(&mut self) {
+        self.tasks.shutdown().await;
+        self.engine = None;
+    }
+}
+
+async fn connect(own: &Client, settings: &Settings, problems: &Mutex<Problems>) -> Client {
+    sources::client(own, settings.mediator.as_deref(), |error| {
+        let mut problems = lock(problems);
+        problems.scans = error.to_string();
+        problems.wheels = error.to_string();
+    })
+    .await
+}
+
+async fn watch_scans(
+    client: &Client,
+    settings: &Settings,
+    engine: &Engine,
+    problems: &Mutex<Problems>,
+) {
+    let scanner = client.hokuyo(settings.laser.id.0);
+    sources::watch_scans(scanner, |received| match received {
+        Ok(scan) => {
+            let end = scan_end(&scan, now(), unix_ms());
+            let end = engine.since_start(end).saturating_sub(settings.scan_delay);
+            let scan = PlaneScan::from_values(&scan, end, settings.scan_turn);
+            engine.send(Input::Scan(scan));
+        }
+        Err(error) => {
+            lock(problems).scans = format!("no scans from {}: {error}", settings.laser);
+        }
+    })
+    .await;
+}
+
+async fn poll_wheels(
+    client: &Client,
+    settings: &Settings,
+    engine: &Engine,
+    problems: &Mutex<Problems>,
+) {
+    let client = client.clone().with_deadline(WHEELS_DEADLINE);
+    let wheels = client.roboclaw(settings.wheels.id.0);
+    let problem = |why: &dyn std::fmt::Display| {
+        lock(problems).wheels = format!("no wheel speeds from {}: {why}", settings.wheels);
+    };
+    sources::poll_wheels(wheels, WHEELS_PERIOD, |received| match received {
+        Ok((time, speeds)) if speeds.fastest_mm_s() <= MAX_SPEED_MM_S => {
+            let time = engine.since_start(time);
+            engine.send(Input::Wheels(time, WheelSpeeds::into(speeds)));
+        }
+        Ok((_, speeds)) => problem(&format!("{} mm/s is invalid", speeds.fastest_mm_s())),
+        Err(error) => problem(&error),
+    })
+    .await;
+}
+
+/// When the last beam of a scan was measured: its timestamp, if it is one of our own clock.
+fn scan_end(scan: &Scan, now: Instant, unix_ms: i64) -> Instant {
+    let age_ms = scan.timestamp_ms().map(|timestamp| unix_ms - timestamp);
+    let age_ms = age_ms.filter(|age_ms| (0..=MAX_SCAN_AGE_MS).contains(age_ms));
+    let age = Duration::from_millis(age_ms.unwrap_or(0).unsigned_abs());
+    now.checked_sub(age).unwrap_or(now)
+}
+
+fn unix_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis().try_into().unwrap_or(i64::MAX))
+}
+
+fn lock(problems: &Mutex<Problems>) -> MutexGuard<'_, Problems> {
+    // Holders only read or assign.
+    problems.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timestamp_of_another_clock_is_ignored() {
+        let now = Instant::now();
+        for (timestamp, age_ms) in [
+            (Some(9_900), 100),
+            (Some(10_001), 0),
+            (Some(8_999), 0),
+            (None, 0),
+        ] {
+            let scan = Scan::new(&[0.0], &[1000], timestamp).unwrap();
+            let end = scan_end(&scan, now, 10_000);
+            assert_eq!(now - end, Duration::from_millis(age_ms));
+        }
+    }
+}

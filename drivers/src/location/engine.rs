@@ -1,0 +1,137 @@
+//! The thread in which the filter works, so that answers never wait for it. IO.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_driver::Reply;
+use amber_driver::devices::location as message;
+use amber_map::Pose;
+use amber_navigation::kinematics::Wheels;
+use amber_navigation::location::LocationMap;
+use amber_navigation::scan::Scan;
+use tokio::sync::watch;
+
+use super::answer;
+use super::tracker::{Report, Tracker};
+
+/// How many inputs may wait: those of two seconds. More are dropped and counted.
+const MAX_INPUTS: usize = 64;
+/// How long the thread waits for input if nothing is due.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Input of the filter.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Scan(Scan),
+    Wheels(Duration, Wheels),
+    Map(Box<LocationMap>),
+    Pose {
+        time: Duration,
+        pose: Pose,
+        sigma_m: f64,
+        sigma_rad: f64,
+    },
+    Particles(Reply<message::Particles>),
+}
+
+/// The end of the thread that the driver holds. Dropping all clones ends the thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Engine {
+    inputs: SyncSender<Input>,
+    report: watch::Receiver<Report>,
+    dropped: Arc<AtomicU64>,
+    started: Instant,
+}
+
+impl Engine {
+    /// Starts the thread. `updated` gets each new report.
+    pub(crate) fn start(
+        tracker: Tracker,
+        started: Instant,
+        updated: impl FnMut(&Report, Duration) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (inputs, received) = sync_channel(MAX_INPUTS);
+        let (reports, report) = watch::channel(tracker.report());
+        thread::Builder::new()
+            .name("filter".into())
+            .spawn(move || run(tracker, &received, &reports, started, updated))?;
+        Ok(Self {
+            inputs,
+            report,
+            dropped: Arc::default(),
+            started,
+        })
+    }
+
+    /// Passes on input; drops it if the filter is too slow.
+    pub(crate) fn send(&self, input: Input) {
+        if self.inputs.try_send(input).is_err() {
+            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            if dropped.is_power_of_two() {
+                tracing::warn!(dropped, "dropped input: the filter is too slow");
+            }
+        }
+    }
+
+    /// The state after the last update.
+    pub(crate) fn report(&self) -> Report {
+        *self.report.borrow()
+    }
+
+    /// The time since the start.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// A time as the time since the start.
+    pub(crate) fn since_start(&self, time: Instant) -> Duration {
+        time.saturating_duration_since(self.started)
+    }
+}
+
+fn run(
+    mut tracker: Tracker,
+    inputs: &Receiver<Input>,
+    reports: &watch::Sender<Report>,
+    started: Instant,
+    mut updated: impl FnMut(&Report, Duration),
+) {
+    loop {
+        let due = tracker.next_timeout();
+        let wait = due.map_or(IDLE, |due| due.saturating_sub(started.elapsed()));
+        match inputs.recv_timeout(wait.min(IDLE)) {
+            Ok(input) => take(&mut tracker, input),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        // Scans wait for the wheel speeds that have already arrived.
+        while let Ok(input) = inputs.try_recv() {
+            take(&mut tracker, input);
+        }
+        let is_new = tracker.update(started.elapsed());
+        let report = tracker.report();
+        reports.send_replace(report);
+        if is_new {
+            updated(&report, started.elapsed());
+        }
+    }
+    tracing::info!(counters = ?tracker.counters(), "the filter ends");
+}
+
+fn take(tracker: &mut Tracker, input: Input) {
+    match input {
+        Input::Scan(scan) => tracker.handle_scan(scan),
+        Input::Wheels(time, wheels) => tracker.handle_wheels(time, wheels),
+        Input::Map(map) => tracker.handle_map(*map),
+        Input::Pose {
+            time,
+            pose,
+            sigma_m,
+            sigma_rad,
+        } => tracker.handle_external(time, pose, sigma_m, sigma_rad),
+        Input::Particles(reply) => reply.send(answer::particles(tracker.particles())),
+    }
+}

@@ -1,0 +1,156 @@
+//! The filter of the driver with its map, and its state for clients. PURE.
+//!
+//! Times are those since any fixed start. The task of the driver passes on measurements; a thread
+//! lets the filter work; see `engine`.
+
+use std::time::Duration;
+
+use amber_map::Pose;
+use amber_navigation::kinematics::Wheels;
+use amber_navigation::location::particles::Particle;
+use amber_navigation::location::{Config, Counters, Estimate, Location, LocationMap};
+use amber_navigation::scan::Scan;
+
+/// The filter, if there is a map.
+#[derive(Debug)]
+pub(crate) struct Tracker {
+    config: Config,
+    location: Option<Location>,
+    counts: Counts,
+    /// The counts of the filters of earlier maps.
+    before: Counts,
+    last_scan: Option<Duration>,
+    last_wheels: Option<Duration>,
+    injected: f64,
+    undecided_since: Option<Duration>,
+}
+
+/// Counts since the driver started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Scans that gave an estimate.
+    pub scans: u64,
+    /// How often a known pose was given up.
+    pub lost: u64,
+}
+
+/// The state of the filter after an update.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Report {
+    /// Whether there is a map.
+    pub has_map: bool,
+    pub estimate: Option<Estimate>,
+    /// Since when the pose is not known.
+    pub undecided_since: Option<Duration>,
+    /// When the last scan arrived that was used.
+    pub last_scan: Option<Duration>,
+    /// The time of the last wheel speeds.
+    pub last_wheels: Option<Duration>,
+    pub particles: usize,
+    /// The part of the particles that the search has added in the last update.
+    pub injected: f64,
+    pub counts: Counts,
+}
+
+impl Tracker {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            config,
+            location: None,
+            counts: Counts::default(),
+            before: Counts::default(),
+            last_scan: None,
+            last_wheels: None,
+            injected: 0.0,
+            undecided_since: None,
+        }
+    }
+
+    /// Replaces the map. The position in it is unknown.
+    pub(crate) fn handle_map(&mut self, map: LocationMap) {
+        self.before = self.counts;
+        self.injected = 0.0;
+        self.location = Some(Location::new(map, self.config.clone()));
+    }
+
+    pub(crate) fn handle_scan(&mut self, scan: Scan) {
+        if let Some(location) = &mut self.location {
+            location.handle_scan(scan);
+        }
+    }
+
+    pub(crate) fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
+        self.last_wheels = self.last_wheels.max(Some(time));
+        if let Some(location) = &mut self.location {
+            location.handle_wheels(time, wheels);
+        }
+    }
+
+    /// Another system has measured the pose, with these standard deviations.
+    pub(crate) fn handle_external(
+        &mut self,
+        time: Duration,
+        pose: Pose,
+        sigma_m: f64,
+        sigma_rad: f64,
+    ) {
+        if let Some(location) = &mut self.location {
+            location.handle_pose(time, pose, sigma_m, sigma_rad);
+        }
+    }
+
+    /// When [`Tracker::update`] has something to do.
+    pub(crate) fn next_timeout(&self) -> Option<Duration> {
+        self.location.as_ref()?.next_timeout()
+    }
+
+    /// Evaluates one scan, if one is due. Returns whether it gave an estimate.
+    pub(crate) fn update(&mut self, now: Duration) -> bool {
+        let Some(location) = &mut self.location else {
+            return false;
+        };
+        let injected = location.counters().injected;
+        let is_new = location.update(now).is_some();
+        if is_new {
+            self.last_scan = Some(now);
+            let added = location.counters().injected - injected;
+            self.injected = added as f64 / location.particles().len().max(1) as f64;
+            let decided = location.estimate().is_some_and(|estimate| estimate.decided);
+            self.undecided_since = match decided {
+                true => None,
+                false => self.undecided_since.or(Some(now)),
+            };
+        }
+        let counters = location.counters();
+        self.counts = Counts {
+            scans: self.before.scans + counters.scans,
+            lost: self.before.lost + counters.lost,
+        };
+        is_new
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        Report {
+            has_map: self.location.is_some(),
+            estimate: self.location.as_ref().and_then(Location::estimate),
+            undecided_since: self.undecided_since,
+            last_scan: self.last_scan,
+            last_wheels: self.last_wheels,
+            particles: self.particles().len(),
+            injected: self.injected,
+            counts: self.counts,
+        }
+    }
+
+    pub(crate) fn particles(&self) -> &[Particle] {
+        self.location.as_ref().map_or(&[], Location::particles)
+    }
+
+    /// The counters of the filter, for the log.
+    pub(crate) fn counters(&self) -> Option<Counters> {
+        Some(self.location.as_ref()?.counters())
+    }
+}
+
+#[cfg(test)]
+mod tests;
