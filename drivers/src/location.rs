@@ -85,9 +85,9 @@ pub struct Options {
     /// Motor controllers to use [default: roboclaw:0]
     #[arg(long, value_name = "DEVICE")]
     pub wheels: Option<String>,
-    /// Use the devices of the mediator at this address, instead of those of our own mediator
+    /// Use the laser and wheels of the mediator at this address, instead of those of our own one
     #[arg(long, value_name = "HOST[:PORT]")]
-    pub mediator: Option<String>,
+    pub devices_of: Option<String>,
     /// Receive poses from another system, such as a camera, at this UDP address
     #[arg(long, value_name = "ADDRESS:PORT", requires = "robot_id")]
     pub external_pose: Option<SocketAddr>,
@@ -117,7 +117,7 @@ pub(crate) struct Settings {
     pub scan_delay: Duration,
     pub laser: Device,
     pub wheels: Device,
-    pub mediator: Option<String>,
+    pub devices_of: Option<String>,
     pub external: Option<External>,
 }
 
@@ -193,7 +193,7 @@ impl Options {
             scan_delay: ms("scan_delay_ms", self.scan_delay_ms, 0, 0..=1_000)?,
             laser: device("laser", self.laser, DeviceType::HOKUYO)?,
             wheels: device("wheels", self.wheels, DeviceType::ROBOCLAW)?,
-            mediator: self.mediator,
+            devices_of: self.devices_of,
             external,
             config,
         })
@@ -201,7 +201,7 @@ impl Options {
 
     fn or(self, file: Self) -> Self {
         layered!(self over file: map laser_offset_mm laser_left_mm laser_angle_deg track_mm
-            scan_turn_ms scan_delay_ms max_range_mm cell_mm laser wheels mediator external_pose
+            scan_turn_ms scan_delay_ms max_range_mm cell_mm laser wheels devices_of external_pose
             robot_id external_from external_sigma_mm external_sigma_deg seed)
     }
 }

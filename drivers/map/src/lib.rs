@@ -10,6 +10,8 @@
 //! assert!(ahead_m.is_some_and(|distance_m| distance_m > 0.2));
 //! ```
 //!
+//! A [`Map`] has straight walls; an [`Occupancy`] grid is the map of ROS map_server, see [`ros_map`].
+//!
 //! There are two frames, both in metres and radians:
 //!
 //! - **The map frame** of files, messages and the command line: x to the right, **y down**, angles
@@ -21,13 +23,16 @@
 //! or randomness. Callers read the files.
 
 mod geometry;
+mod grid;
 mod map;
 mod map_pose;
 mod outline;
+pub mod ros_map;
 mod walls;
 
 pub use amber_values::MapPose;
 pub use geometry::{Point, Pose, Segment, wrap};
+pub use grid::{Cell, GridError, Layout, MAX_CELLS, Occupancy};
 pub use map::{Map, MapError};
 pub use outline::Outline;
 pub use walls::Walls;

@@ -2,7 +2,7 @@
 
 use amber_map::Point;
 
-use crate::grid::DistanceField;
+use crate::grid::{Cell, DistanceField, Occupancy};
 
 /// Random positions are drawn from squares of about this size.
 const COARSE_M: f64 = 0.1;
@@ -56,6 +56,28 @@ impl FreeSpace {
         } else {
             flood(&mut reached, columns, rows, starts, clear);
         }
+        Self::of_cells(field, reached)
+    }
+
+    /// The cells at least `clearance_m` from walls that a map says are free.
+    #[must_use]
+    pub fn of_occupancy(field: &DistanceField, clearance_m: f64, occupancy: &Occupancy) -> Self {
+        let layout = *field.layout();
+        let mut free = Bits::new(layout.cells());
+        for row in 0..layout.rows {
+            for column in 0..layout.columns {
+                let is_clear = field.distance_of_cell_m(column, row) >= clearance_m;
+                if is_clear && occupancy.cell(column, row) == Cell::Free {
+                    free.set(layout.index(column, row));
+                }
+            }
+        }
+        Self::of_cells(field, free)
+    }
+
+    fn of_cells(field: &DistanceField, reached: Bits) -> Self {
+        let layout = *field.layout();
+        let columns = layout.columns;
         let step = ((COARSE_M / layout.cell_m).round() as usize).max(1);
         let middle =
             |index: usize| index % columns % step == step / 2 && index / columns % step == step / 2;

@@ -51,6 +51,7 @@ struct Problems {
     map: Option<String>,
     scans: String,
     wheels: String,
+    external: Option<String>,
 }
 
 impl LocationDriver {
@@ -59,6 +60,7 @@ impl LocationDriver {
             map: Some("no map: start the driver with --map FILE, or upload a map".into()),
             scans: format!("no scans from {}", settings.laser),
             wheels: format!("no wheel speeds from {}", settings.wheels),
+            external: None,
         };
         Self {
             settings,
@@ -119,6 +121,7 @@ impl LocationDriver {
                     let (map, scans, wheels) =
                         (problems.map.as_deref(), &*problems.scans, &*problems.wheels);
                     answer::trouble(&engine.report(), engine.now(), map, scans, wheels)
+                        .or_else(|| problems.external.clone())
                 };
                 match trouble {
                     Some(why) => link.trouble(&why),
@@ -155,10 +158,12 @@ impl LocationServiceDriver for LocationDriver {
         self.load_map(engine.clone());
         self.watch_sources(&link, &engine);
         if let Some(external) = self.settings.external {
-            let engine = engine.clone();
+            let (engine, problems) = (engine.clone(), self.problems.clone());
             self.tasks.spawn(async move {
                 let error = external.receive(&engine, unix_ms).await;
-                tracing::error!("cannot receive poses at {}: {error}", external.listen);
+                let why = format!("cannot receive poses at {}: {error}", external.listen);
+                tracing::error!("{why}");
+                lock(&problems).external = Some(why);
             });
         }
         self.watch_health(link, engine.clone());
@@ -219,7 +224,7 @@ impl LocationServiceDriver for LocationDriver {
 }
 
 async fn connect(own: &Client, settings: &Settings, problems: &Mutex<Problems>) -> Client {
-    sources::client(own, settings.mediator.as_deref(), |error| {
+    sources::client(own, settings.devices_of.as_deref(), |error| {
         let mut problems = lock(problems);
         problems.scans = error.to_string();
         problems.wheels = error.to_string();
@@ -289,21 +294,4 @@ fn lock(problems: &Mutex<Problems>) -> MutexGuard<'_, Problems> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_timestamp_of_another_clock_is_ignored() {
-        let now = Instant::now();
-        for (timestamp, age_ms) in [
-            (Some(9_900), 100),
-            (Some(10_001), 0),
-            (Some(8_999), 0),
-            (None, 0),
-        ] {
-            let scan = Scan::new(&[0.0], &[1000], timestamp).unwrap();
-            let end = scan_end(&scan, now, 10_000);
-            assert_eq!(now - end, Duration::from_millis(age_ms));
-        }
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use amber_map::Map;
+use amber_map::ros_map::Description;
 use amber_navigation::location::{Config, LocationMap};
 
 use crate::replace::replace;
@@ -11,8 +12,22 @@ use crate::replace::replace;
 /// Reads a map and prepares it for localization. The error says what to do.
 pub(crate) fn load(path: &Path, config: &Config) -> Result<LocationMap, String> {
     let name = path.display();
-    let text = fs::read_to_string(path).map_err(|error| format!("cannot read {name}: {error}"))?;
-    from_roson(&text, config).map_err(|why| format!("{name}: {why}"))
+    let unreadable = |path: &Path, error| format!("cannot read {}: {error}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
+    if !is_ros_map(path) {
+        return from_roson(&text, config).map_err(|why| format!("{name}: {why}"));
+    }
+    let description: Description = text.parse().map_err(|error| format!("{name}: {error}"))?;
+    let image = path.with_file_name(&description.image);
+    let bytes = fs::read(&image).map_err(|error| unreadable(&image, error))?;
+    let occupancy = description.occupancy(&bytes);
+    let occupancy = occupancy.map_err(|error| format!("{}: {error}", image.display()))?;
+    Ok(LocationMap::from_occupancy(&occupancy, config.limit_m()))
+}
+
+fn is_ros_map(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    extension.eq_ignore_ascii_case("yaml") || extension.eq_ignore_ascii_case("yml")
 }
 
 /// Prepares the text of a .roson file for localization.
@@ -29,5 +44,76 @@ pub(crate) fn store(path: Option<&Path>, text: &str) -> Result<(), String> {
         return Ok(());
     };
     let name = path.display();
+    if is_ros_map(path) {
+        return Err(format!(
+            "{name} is a map of ROS, and an upload is a .roson map"
+        ));
+    }
     replace(path, text.as_bytes()).map_err(|error| format!("cannot write {name}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_map::{Layout, Occupancy, Point, Pose, ros_map};
+
+    use super::*;
+
+    const FLAT: &str = include_str!("../../map/maps/flat.roson");
+
+    fn config() -> Config {
+        Config::new(Pose::default())
+    }
+
+    #[test]
+    fn both_formats_give_the_same_walls() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("flat.roson"), FLAT).unwrap();
+        let faces = Map::flat().faces();
+        let layout = Layout::around_walls(&faces, 0.5, 0.02).unwrap();
+        let (yaml, pgm) = ros_map::write(&Occupancy::from_walls(layout, &faces), "image.pgm");
+        fs::write(path("flat.yaml"), yaml).unwrap();
+        fs::write(path("image.pgm"), pgm).unwrap();
+        let lines = load(&path("flat.roson"), &config()).unwrap();
+        let cells = load(&path("flat.yaml"), &config()).unwrap();
+        for (x, y) in [(1.5, -2.6), (3.0, -1.0), (5.5, -1.0)] {
+            let at = Point::new(x, y);
+            let [line_m, cell_m] = [&lines, &cells].map(|map| map.field().distance_m(at));
+            assert!((line_m - cell_m).abs() < 0.02, "{at:?}: {line_m} {cell_m}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("broken.roson"), "{").unwrap();
+        fs::write(path("broken.yaml"), "image: a.pgm").unwrap();
+        let yaml = "image: a.pgm\nresolution: 0.1\norigin: [0, 0, 0]\nnegate: 0\n\
+                    occupied_thresh: 0.6\nfree_thresh: 0.2\n";
+        fs::write(path("lab.yaml"), yaml).unwrap();
+        for (name, part) in [
+            ("none.roson", "cannot read"),
+            ("broken.roson", "not a .roson map"),
+            ("broken.yaml", "resolution"),
+            ("lab.yaml", "a.pgm"),
+        ] {
+            let why = load(&path(name), &config()).unwrap_err();
+            assert!(why.contains(part), "{why}");
+            assert!(why.contains(&*folder.path().to_string_lossy()), "{why}");
+        }
+    }
+
+    #[test]
+    fn an_upload_replaces_the_file_but_not_a_map_of_ros() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lab.roson");
+        store(Some(&path), FLAT).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), FLAT);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let yaml = folder.path().join("lab.yaml");
+        assert!(store(Some(&yaml), FLAT).unwrap_err().contains("of ROS"));
+        assert!(store(Some(&folder.path().join("none/lab.roson")), FLAT).is_err());
+        assert_eq!(store(None, FLAT), Ok(()));
+    }
 }

@@ -17,6 +17,7 @@ from .proxies import (
     DriveToPointVisitedTarget,
     DriveToPointVisitedTargets,
     DummyStatus,
+    LocationServicePoses,
 )
 from .typed import PlainTyped as PlainTyped
 from .values import (
@@ -198,8 +199,14 @@ class LocationService(PlainTyped):
     """Where the robot is on its map."""
     def pose(self) -> MapPose:
         """The pose. All zero means that it is not known yet."""
+    def poses(self) -> Subscription[LocationServicePoses]:
+        """The pose after each update, at most ten per second, and its quality."""
+    def quality(self) -> Any:
+        """How good the pose is, and why. Drivers of the original system do not answer."""
+    def particles(self) -> list[Any]:
+        """Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer."""
     def upload_map(self, upload_map: str) -> None:
-        """Replaces the map by this .roson text.
+        """Replaces the map by this .roson text. An invalid map is refused, and the old one stays.
 
         No answer.
         """

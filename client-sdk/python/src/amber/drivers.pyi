@@ -14,6 +14,7 @@ from .proxies import (
     DriveToPointVisitedTarget,
     DriveToPointVisitedTargets,
     DummyStatus,
+    LocationServicePoses,
 )
 from .typed_driver import TypedDriver as TypedDriver
 from .values import (
@@ -147,9 +148,19 @@ class LocationServiceDriver(TypedDriver):
     @abstractmethod
     def pose(self) -> MapPose:
         """The pose. All zero means that it is not known yet."""
+    def poses(self) -> LocationServicePoses | None:
+        """The pose after each update, at most ten per second, and its quality."""
+    def send_poses(self, value: LocationServicePoses) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def quality(self) -> Any:
+        """How good the pose is, and why. Drivers of the original system do not answer."""
+    @abstractmethod
+    def particles(self) -> list[Any]:
+        """Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer."""
     @abstractmethod
     def upload_map(self, upload_map: str, /) -> None:
-        """Replaces the map by this .roson text.
+        """Replaces the map by this .roson text. An invalid map is refused, and the old one stays.
 
         No answer.
         """

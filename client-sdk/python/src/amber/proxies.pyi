@@ -30,6 +30,10 @@ class DummyStatus(NamedTuple):
     enable: bool
     message: str
 
+class LocationServicePoses(NamedTuple):
+    current_location: MapPose
+    quality: Any
+
 class DriveToPointNextTarget(NamedTuple):
     targets: list[Target]
     location: MapPose
@@ -217,8 +221,14 @@ class LocationService(Typed):
     """Where the robot is on its map."""
     async def pose(self) -> MapPose:
         """The pose. All zero means that it is not known yet."""
+    def poses(self) -> Subscription[LocationServicePoses]:
+        """The pose after each update, at most ten per second, and its quality."""
+    async def quality(self) -> Any:
+        """How good the pose is, and why. Drivers of the original system do not answer."""
+    async def particles(self) -> list[Any]:
+        """Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer."""
     async def upload_map(self, upload_map: str) -> None:
-        """Replaces the map by this .roson text.
+        """Replaces the map by this .roson text. An invalid map is refused, and the old one stays.
 
         No answer.
         """

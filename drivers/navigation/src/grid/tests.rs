@@ -19,31 +19,6 @@ fn wall(from: (f64, f64), to: (f64, f64)) -> Segment {
 }
 
 #[test]
-fn cells_have_centres_and_positions() {
-    let layout = layout(4, 3);
-    assert_eq!(layout.cell_at(layout.centre(3, 2)), Some((3, 2)));
-    assert_eq!(layout.index_at(layout.centre(3, 2)), Some(11));
-    assert_eq!(layout.cell_at(layout.low), Some((0, 0)));
-    let beyond = layout.high().plus(Point::new(1e-9, 1e-9));
-    assert_eq!(layout.cell_at(beyond), None);
-    assert_eq!(layout.cell_at(Point::new(-1.001, 2.1)), None);
-}
-
-#[test]
-fn unusable_grids_are_errors() {
-    let (low, high) = (Point::default(), Point::new(1000.0, 1000.0));
-    assert_eq!(
-        Layout::around(low, high, 0.0, 0.02),
-        Err(GridError::TooLarge(2.5e9))
-    );
-    assert_eq!(Layout::around(low, high, 0.0, 0.0), Err(GridError::Empty));
-    assert_eq!(Layout::around(high, low, 0.0, 1.0), Err(GridError::Empty));
-    assert_eq!(Layout::around_walls(&[], 1.0, 1.0), Err(GridError::Empty));
-    let error = Occupancy::from_cells(layout(2, 2), vec![Cell::Free; 3]).unwrap_err();
-    assert_eq!(error.to_string(), "3 cells do not fill a grid of 4");
-}
-
-#[test]
 fn without_walls_all_distances_are_the_limit() {
     let empty = Occupancy::from_walls(layout(5, 5), &[]);
     let field = DistanceField::from_occupancy(&empty, 1.0);

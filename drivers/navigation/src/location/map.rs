@@ -35,17 +35,19 @@ impl LocationMap {
     ) -> Result<Self, GridError> {
         let layout = Layout::around_walls(walls, BORDER_M, cell_m)?;
         let field = DistanceField::from_walls(layout, walls, limit_m);
-        Ok(Self::from_field(field, inside))
-    }
-
-    /// A map from an occupancy grid.
-    #[must_use]
-    pub fn from_occupancy(occupancy: &Occupancy, inside: &[Point], limit_m: f64) -> Self {
-        Self::from_field(DistanceField::from_occupancy(occupancy, limit_m), inside)
-    }
-
-    fn from_field(field: DistanceField, inside: &[Point]) -> Self {
         let free = FreeSpace::new(&field, CLEARANCE_M, inside);
+        Ok(Self::new(field, free))
+    }
+
+    /// A map from an occupancy grid. The robot can be in its free cells.
+    #[must_use]
+    pub fn from_occupancy(occupancy: &Occupancy, limit_m: f64) -> Self {
+        let field = DistanceField::from_occupancy(occupancy, limit_m);
+        let free = FreeSpace::of_occupancy(&field, CLEARANCE_M, occupancy);
+        Self::new(field, free)
+    }
+
+    fn new(field: DistanceField, free: FreeSpace) -> Self {
         let direction = direction::of_field(&field);
         Self {
             direction: direction.filter(|found| found.strength >= MIN_STRENGTH),

@@ -212,13 +212,13 @@ fn the_covariance_covers_the_direction_that_the_walls_do_not_show() {
 }
 
 #[test]
-fn a_measured_pose_ends_a_search_and_a_wrong_one_does_little_harm() {
+fn a_measured_pose_attracts_particles_and_a_wrong_one_does_little_harm() {
     let mut location = Location::new(flat(), Config::new(Pose::default()));
     at_rest(&mut location, 0);
     location.handle_pose(ms(0), START, 0.05, 0.05);
     let near = |location: &Location| {
         let cluster = heaviest(location.particles()).unwrap();
-        cluster.pose.at.minus(START.at).length() < 0.1 && cluster.mass > 0.1
+        cluster.pose.at.minus(START.at).length() < 0.1 && cluster.mass > 0.05
     };
     assert!(near(&location));
     let mut location = placed();
@@ -231,4 +231,21 @@ fn a_measured_pose_ends_a_search_and_a_wrong_one_does_little_harm() {
     }
     assert_eq!(location.counters().poses, 30);
     assert!(error_m(location.estimate().unwrap()) < 0.05);
+}
+
+#[test]
+fn an_occupancy_grid_serves_as_a_map() {
+    let map = Map::flat();
+    let layout = crate::grid::Layout::around_walls(&map.faces(), 0.5, 0.05).unwrap();
+    let walls = crate::grid::Occupancy::from_walls(layout, &map.faces());
+    let located = LocationMap::from_occupancy(&walls, 0.5);
+    assert!(located.free().is_free(located.field(), START.at));
+    let mut location = Location::new(located, Config::new(Pose::default()));
+    for time_ms in (0..3000).step_by(100) {
+        at_rest(&mut location, time_ms + 1);
+        location.handle_scan(scan(time_ms, START));
+        location.update(ms(time_ms + 1));
+    }
+    let estimate = location.estimate().unwrap();
+    assert!(estimate.decided && error_m(estimate) < 0.05, "{estimate:?}");
 }

@@ -1,8 +1,7 @@
 //! Which cells of a grid are occupied. PURE.
 
-use amber_map::{Point, Segment};
-
 use super::{GridError, Layout};
+use crate::geometry::{Point, Segment};
 
 /// The content of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
