@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use crate::address::{InvalidAddress, MediatorAddress};
-use crate::dispatch::{Cancellation, Dispatch, Order, Status};
+use crate::dispatch::{Cancellation, Command, Dispatch, Status};
 use crate::error::{Error, Result};
 use crate::pending::CallId;
 use crate::proxy::Proxy;
@@ -26,8 +26,8 @@ use crate::wire::SYN_LEN;
 /// The default time to wait for an answer.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(1);
 
-/// How many orders wait for the task before callers have to wait.
-const MAX_ORDERS: usize = 64;
+/// How many commands wait for the task before callers have to wait.
+const MAX_COMMANDS: usize = 64;
 const ANNOUNCE_TRIES: usize = 3;
 const ANNOUNCE_PATIENCE: Duration = Duration::from_millis(200);
 
@@ -44,7 +44,7 @@ pub struct Client {
 }
 
 struct Shared {
-    orders: mpsc::Sender<Order>,
+    commands: mpsc::Sender<Command>,
     cancellations: mpsc::UnboundedSender<Cancellation>,
     status: Arc<Status>,
     last_id: AtomicU64,
@@ -154,8 +154,8 @@ impl Client {
     /// Resolves when the message has been handed to the system, after half a
     /// second at most. Dropping the future does not cancel it.
     pub async fn close(self) {
-        let ended = self.shared.orders.clone();
-        if self.shared.orders.send(Order::Close).await.is_ok() {
+        let ended = self.shared.commands.clone();
+        if self.shared.commands.send(Command::Close).await.is_ok() {
             ended.closed().await;
         }
     }
@@ -168,18 +168,18 @@ impl Client {
 
     /// A client and the task that must be run for it.
     pub(crate) fn with_task<T: Transport>(transport: T, mediator: String) -> (Self, Dispatch<T>) {
-        let (orders, orders_received) = mpsc::channel(MAX_ORDERS);
+        let (commands, commands_received) = mpsc::channel(MAX_COMMANDS);
         let (cancellations, cancellations_received) = mpsc::unbounded_channel();
         let status = Arc::new(Status::default());
         let dispatch = Dispatch::new(
             transport,
             mediator.clone(),
-            orders_received,
+            commands_received,
             cancellations_received,
             status.clone(),
         );
         let shared = Shared {
-            orders,
+            commands,
             cancellations,
             status,
             last_id: AtomicU64::new(0),
@@ -203,14 +203,14 @@ impl Client {
         let started = Instant::now();
         let until = started + deadline;
         let (answer, receiver) = oneshot::channel();
-        // The guard is there before the order is: see `dispatch`.
+        // The guard is there before the command is: see `dispatch`.
         let mut guard = CallGuard {
             client: self,
             id: CallId(self.fresh_id()),
             receiver,
             state: GuardState::Waiting,
         };
-        let order = Order::Call {
+        let command = Command::Call {
             id: guard.id,
             device,
             message,
@@ -218,8 +218,8 @@ impl Client {
             deadline: until.into_std(),
             answer,
         };
-        self.order(device, started, until, order).await?;
-        // The task keeps the deadline of what it has; this is for orders that
+        self.command(device, started, until, command).await?;
+        // The task keeps the deadline of what it has; this is for commands that
         // it could not take because its transport is stuck.
         let Ok(result) = timeout_at(until, &mut guard.receiver).await else {
             return Err(Error::TimedOut {
@@ -242,12 +242,12 @@ impl Client {
         let started = Instant::now();
         let until = started + deadline;
         let (sent, receiver) = oneshot::channel();
-        let order = Order::Send {
+        let command = Command::Send {
             device,
             message,
             sent,
         };
-        self.order(device, started, until, order).await?;
+        self.command(device, started, until, command).await?;
         self.sent(device, started, until, receiver).await
     }
 
@@ -262,10 +262,10 @@ impl Client {
         let started = Instant::now();
         let until = started + self.deadline;
         let listener = ListenerId(self.fresh_id());
-        // Its drop takes the order back, whenever that happens.
+        // Its drop takes the command back, whenever that happens.
         let subscription = Subscription::new(self.clone(), device, listener, decode);
         let (sent, receiver) = oneshot::channel();
-        let order = Order::Subscribe {
+        let command = Command::Subscribe {
             device,
             listener,
             terms,
@@ -273,7 +273,7 @@ impl Client {
             queue: subscription.queue().clone(),
             sent,
         };
-        self.order(device, started, until, order).await?;
+        self.command(device, started, until, command).await?;
         match self.sent(device, started, until, receiver).await {
             // It is asked for again until the mediator is there.
             Ok(()) | Err(Error::Unreachable { .. }) => Ok(subscription),
@@ -313,14 +313,14 @@ impl Client {
         Ok(())
     }
 
-    async fn order(
+    async fn command(
         &self,
         device: Device,
         started: Instant,
         until: Instant,
-        order: Order,
+        command: Command,
     ) -> Result<()> {
-        match timeout_at(until, self.shared.orders.send(order)).await {
+        match timeout_at(until, self.shared.commands.send(command)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(self.closed()),
             Err(_) => Err(Error::TimedOut {

@@ -1,13 +1,13 @@
 //! The task that owns the transport and the tables. IO.
 //!
-//! Handles send it [`Order`]s through a bounded channel. The task reads them only while
+//! Handles send it [`Command`]s through a bounded channel. The task reads them only while
 //! few packets wait to be sent, which slows down callers. Dropped futures and
 //! subscriptions send [`Cancellation`]s through another channel, which needs no bound:
 //! there are never more than calls and subscriptions.
 //!
 //! A caller closes its end of the answer channel *before* it posts the
-//! cancellation. If the task handles the order first, the cancellation removes its
-//! entry. If it handles the cancellation first, the order finds a closed channel and is
+//! cancellation. If the task handles the command first, the cancellation removes its
+//! entry. If it handles the cancellation first, the command finds a closed channel and is
 //! dropped. So no entry is left behind in either order.
 //!
 //! The task ends when the last handle is dropped or the transport has ended. Then all
@@ -41,16 +41,16 @@ use crate::subscriptions::{Ask, Delivery, FeedKey, Fields, ListenerId, Subscript
 use crate::transport::{Role, Transport, TransportError};
 use crate::wire::{Envelope, packet, sender, with_syn};
 
-/// The number of unsent packets from which on no further orders are taken.
+/// The number of unsent packets from which on no further commands are taken.
 const MAX_OUTBOX: usize = 64;
 /// The time limit for the goodbye if the transport cannot send.
 const GOODBYE: Duration = Duration::from_millis(500);
 /// Far enough away for "no timeout".
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// Orders of handles.
+/// Commands of handles.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum Command {
     Call {
         id: CallId,
         device: Device,
@@ -75,7 +75,7 @@ pub(crate) enum Order {
     Close,
 }
 
-/// Orders that handles cancel.
+/// Commands that handles cancel.
 #[derive(Debug)]
 pub(crate) enum Cancellation {
     Call(CallId),
@@ -96,7 +96,7 @@ pub(crate) struct Status {
 pub(crate) struct Dispatch<T> {
     transport: T,
     mediator: String,
-    orders: mpsc::Receiver<Order>,
+    commands: mpsc::Receiver<Command>,
     cancellations: mpsc::UnboundedReceiver<Cancellation>,
     status: Arc<Status>,
     outbox: VecDeque<Outgoing>,
@@ -131,7 +131,7 @@ enum Waiter {
 enum Wakeup {
     Sent(std::result::Result<(), TransportError>),
     Received(std::result::Result<Packet, TransportError>),
-    Order(Option<Order>),
+    Command(Option<Command>),
     Cancellation(Cancellation),
     Timeout,
 }
@@ -150,14 +150,14 @@ impl<T: Transport> Dispatch<T> {
     pub(crate) fn new(
         transport: T,
         mediator: String,
-        orders: mpsc::Receiver<Order>,
+        commands: mpsc::Receiver<Command>,
         cancellations: mpsc::UnboundedReceiver<Cancellation>,
         status: Arc<Status>,
     ) -> Self {
         Self {
             transport,
             mediator,
-            orders,
+            commands,
             cancellations,
             status,
             outbox: VecDeque::new(),
@@ -190,10 +190,10 @@ impl<T: Transport> Dispatch<T> {
     /// Handles one event.
     pub(crate) async fn turn(&mut self) -> Turn {
         self.arm();
-        let may_take_orders = self.outbox.len() < MAX_OUTBOX;
+        let may_take_commands = self.outbox.len() < MAX_OUTBOX;
         let wakeup = tokio::select! {
             wakeup = poll_fn(|cx| poll_transport(&mut self.transport, &self.outbox, cx)) => wakeup,
-            order = self.orders.recv(), if may_take_orders => Wakeup::Order(order),
+            command = self.commands.recv(), if may_take_commands => Wakeup::Command(command),
             Some(cancellation) = self.cancellations.recv() => Wakeup::Cancellation(cancellation),
             () = &mut self.sleep => Wakeup::Timeout,
         };
@@ -210,17 +210,17 @@ impl<T: Transport> Dispatch<T> {
             Wakeup::Received(Err(TransportError::Closed(cause))) => {
                 return Turn::Ended(cause.into());
             }
-            Wakeup::Order(None | Some(Order::Close)) => return Turn::Leave,
-            Wakeup::Order(Some(order)) => self.handle_order(now, order),
+            Wakeup::Command(None | Some(Command::Close)) => return Turn::Leave,
+            Wakeup::Command(Some(command)) => self.handle_command(now, command),
             Wakeup::Cancellation(cancellation) => self.handle_cancellation(now, cancellation),
             Wakeup::Timeout => self.handle_timeout(now),
         }
         Turn::GoOn
     }
 
-    fn handle_order(&mut self, now: Instant, order: Order) {
-        match order {
-            Order::Call {
+    fn handle_command(&mut self, now: Instant, command: Command) {
+        match command {
+            Command::Call {
                 id,
                 device,
                 message,
@@ -241,7 +241,7 @@ impl<T: Transport> Dispatch<T> {
                 let syn = self.pending.insert(call);
                 self.send(device, with_syn(&message, syn), None);
             }
-            Order::Send {
+            Command::Send {
                 device,
                 message,
                 sent,
@@ -251,7 +251,7 @@ impl<T: Transport> Dispatch<T> {
                     self.send(device, with_syn(&message, syn), Some(sent));
                 }
             }
-            Order::Subscribe {
+            Command::Subscribe {
                 device,
                 listener,
                 terms,
@@ -269,7 +269,7 @@ impl<T: Transport> Dispatch<T> {
                 }
                 self.watch_mediator(now);
             }
-            Order::Close => {}
+            Command::Close => {}
         }
     }
 
@@ -602,7 +602,7 @@ impl<T: Transport> Dispatch<T> {
     fn end(mut self, cause: Arc<str>) {
         // Set before waiting callers wake up: a new call must find it.
         let _ = self.status.cause.set(cause.clone());
-        self.orders.close();
+        self.commands.close();
         let now = now();
         for call in self.pending.take_all() {
             let cause = cause.clone();
@@ -611,9 +611,9 @@ impl<T: Transport> Dispatch<T> {
         for queue in self.queues.values() {
             queue.close();
         }
-        while let Ok(order) = self.orders.try_recv() {
+        while let Ok(command) = self.commands.try_recv() {
             // Dropped answer channels report the end by themselves; queues do not.
-            if let Order::Subscribe { queue, .. } = order {
+            if let Command::Subscribe { queue, .. } = command {
                 queue.close();
             }
         }

@@ -142,7 +142,7 @@ where
 
 /// The endpoint of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Endpoint {
     /// A serial port, such as `/dev/ttyACM0`.
     Serial {
         /// The device file of the port.
@@ -154,7 +154,7 @@ pub enum Place {
     Tcp(String),
 }
 
-impl Connect for Place {
+impl Connect for Endpoint {
     async fn connect(&mut self) -> io::Result<Box<dyn Connection>> {
         match self {
             Self::Serial { path, baud } => Ok(Box::new(Serial::open(path, *baud)?)),
@@ -243,7 +243,7 @@ impl AsyncWrite for Serial {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Serial { path, baud } => write!(f, "{} at {baud} baud", path.display()),

@@ -1,10 +1,10 @@
-//! The one task that owns a device, and the desk where a driver's handlers leave orders for it. IO.
+//! The one task that owns a device, and the desk where a driver's handlers leave requests for it. IO.
 //!
-//! Handlers only leave orders, so they never wait for hardware. The exception is [`Desk::close`],
+//! Handlers only leave requests, so they never wait for hardware. The exception is [`Desk::close`],
 //! which waits for a short time. The task runs an [`Owner`]:
 //!
 //! ```text
-//!  handlers --orders--> Owner::next: the pure logic decides --> Owner::perform: hardware
+//!  handlers --requests--> Owner::next: the pure logic decides --> Owner::perform: hardware
 //!                            ^                                        |
 //!                            +------ Owner::wait: input, timers <-----+
 //! ```
@@ -20,16 +20,16 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep_until, timeout};
 
-/// Maximum number of orders that wait while the task is busy with the device.
-const MAX_ORDERS: usize = 64;
+/// Maximum number of requests that wait while the task is busy with the device.
+const MAX_REQUESTS: usize = 64;
 
 /// Time limit for bringing the device to rest. Shorter than the mediator's own limit.
 const LAST_WORDS: Duration = Duration::from_millis(900);
 
 /// A device with the pure logic that controls it, owned by one task.
 pub(crate) trait Owner: Send + 'static {
-    /// An order from a handler.
-    type Order: Send + 'static;
+    /// A request from a handler.
+    type Request: Send + 'static;
     /// The `DriverMsg` of the device.
     type Message: DeviceMessage + Send + 'static;
     /// The link to the mediator.
@@ -37,8 +37,8 @@ pub(crate) trait Owner: Send + 'static {
     /// Something that the logic wants the hardware to do.
     type Action: Send;
 
-    /// Takes an order.
-    fn order(&mut self, link: &Self::Link, order: Self::Order);
+    /// Takes a request.
+    fn request(&mut self, link: &Self::Link, request: Self::Request);
 
     /// Begins to bring the device to rest.
     fn shut_down(&mut self);
@@ -65,17 +65,17 @@ pub(crate) trait Owner: Send + 'static {
 pub(crate) enum Next<A> {
     /// Carry out an action.
     Perform(A),
-    /// Wait for an order, input or a timer.
+    /// Wait for a request, input or a timer.
     Wait,
     /// Nothing is left to do.
     End,
 }
 
-/// Carries out orders until the inbox closes, then brings the device to rest.
-async fn run<W: Owner>(mut owner: W, mut inbox: Inbox<W::Order>, link: W::Link) {
-    fn take<W: Owner>(owner: &mut W, link: &W::Link, order: Option<W::Order>) {
-        match order {
-            Some(order) => owner.order(link, order),
+/// Carries out requests until the inbox closes, then brings the device to rest.
+async fn run<W: Owner>(mut owner: W, mut inbox: Inbox<W::Request>, link: W::Link) {
+    fn take<W: Owner>(owner: &mut W, link: &W::Link, request: Option<W::Request>) {
+        match request {
+            Some(request) => owner.request(link, request),
             None => owner.shut_down(),
         }
     }
@@ -85,31 +85,31 @@ async fn run<W: Owner>(mut owner: W, mut inbox: Inbox<W::Order>, link: W::Link) 
         match next {
             Next::Perform(action) => owner.perform(action).await,
             Next::Wait => tokio::select! {
-                order = inbox.next() => take(&mut owner, &link, order),
+                request = inbox.next() => take(&mut owner, &link, request),
                 () = owner.wait() => {}
             },
             Next::End => break,
         }
-        // Takes all orders before the next action: of commands, only the newest may matter.
-        while let Some(order) = inbox.try_next() {
-            take(&mut owner, &link, order);
+        // Takes all requests before the next action: of commands, only the newest may matter.
+        while let Some(request) = inbox.try_next() {
+            take(&mut owner, &link, request);
         }
         report(&link, owner.trouble().as_deref());
     }
     owner.log_counters();
 }
 
-/// Where handlers leave orders of type `T`.
+/// Where handlers leave requests of type `T`.
 #[derive(Debug)]
 pub(crate) struct Desk<T> {
-    orders: Option<mpsc::Sender<T>>,
+    requests: Option<mpsc::Sender<T>>,
     task: Option<JoinHandle<()>>,
 }
 
 impl<T> Default for Desk<T> {
     fn default() -> Self {
         Self {
-            orders: None,
+            requests: None,
             task: None,
         }
     }
@@ -117,27 +117,27 @@ impl<T> Default for Desk<T> {
 
 impl<T: Send + 'static> Desk<T> {
     /// Starts the task.
-    pub(crate) fn open<W: Owner<Order = T>>(&mut self, owner: W, link: W::Link) {
-        let (orders, received) = mpsc::channel(MAX_ORDERS);
+    pub(crate) fn open<W: Owner<Request = T>>(&mut self, owner: W, link: W::Link) {
+        let (requests, received) = mpsc::channel(MAX_REQUESTS);
         let inbox = Inbox {
-            orders: received,
+            requests: received,
             is_closed: false,
         };
-        self.orders = Some(orders);
+        self.requests = Some(requests);
         self.task = Some(tokio::spawn(run(owner, inbox, link)));
     }
 
-    /// Leaves an order.
-    pub(crate) async fn order(&self, order: T) {
-        if let Some(orders) = &self.orders {
+    /// Leaves a request.
+    pub(crate) async fn request(&self, request: T) {
+        if let Some(requests) = &self.requests {
             // The task ends only when the desk is closed.
-            let _ = orders.send(order).await;
+            let _ = requests.send(request).await;
         }
     }
 
     /// Waits until the device is at rest.
     pub(crate) async fn close(&mut self) {
-        self.orders = None;
+        self.requests = None;
         if let Some(task) = &mut self.task
             && timeout(LAST_WORDS, task).await.is_err()
         {
@@ -146,30 +146,30 @@ impl<T: Send + 'static> Desk<T> {
     }
 }
 
-/// The orders left at a [`Desk`].
+/// The requests left at a [`Desk`].
 #[derive(Debug)]
 struct Inbox<T> {
-    orders: mpsc::Receiver<T>,
+    requests: mpsc::Receiver<T>,
     is_closed: bool,
 }
 
 impl<T> Inbox<T> {
-    /// The next order, or `None` at the end, which is returned once.
+    /// The next request, or `None` at the end, which is returned once.
     ///
     /// Dropping the future loses nothing.
     async fn next(&mut self) -> Option<T> {
         if self.is_closed {
             return pending().await;
         }
-        let order = self.orders.recv().await;
-        self.is_closed = order.is_none();
-        order
+        let request = self.requests.recv().await;
+        self.is_closed = request.is_none();
+        request
     }
 
-    /// The next order if one is already waiting.
+    /// The next request if one is already waiting.
     fn try_next(&mut self) -> Option<Option<T>> {
-        match self.orders.try_recv() {
-            Ok(order) => Some(Some(order)),
+        match self.requests.try_recv() {
+            Ok(request) => Some(Some(request)),
             Err(mpsc::error::TryRecvError::Disconnected) if !self.is_closed => {
                 self.is_closed = true;
                 Some(None)
@@ -208,18 +208,18 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn orders_arrive_in_sequence_and_the_end_arrives_once() {
-        let (orders, received) = mpsc::channel(4);
+    async fn requests_arrive_in_sequence_and_the_end_arrives_once() {
+        let (requests, received) = mpsc::channel(4);
         let mut inbox = Inbox {
-            orders: received,
+            requests: received,
             is_closed: false,
         };
-        orders.send(1).await.unwrap();
-        orders.send(2).await.unwrap();
+        requests.send(1).await.unwrap();
+        requests.send(2).await.unwrap();
         assert_eq!(inbox.next().await, Some(1));
         assert_eq!(inbox.try_next(), Some(Some(2)));
         assert_eq!(inbox.try_next(), None);
-        drop(orders);
+        drop(requests);
         assert_eq!(inbox.try_next(), Some(None));
         assert_eq!(inbox.try_next(), None);
         assert!(timeout(Duration::ZERO, inbox.next()).await.is_err());

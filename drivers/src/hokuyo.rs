@@ -24,7 +24,7 @@ use serde::Deserialize;
 
 use self::driver::Hokuyo;
 use self::logic::{Angles, Settings};
-use crate::connection::Place;
+use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, read, serial};
 
 pub mod driver;
@@ -82,17 +82,17 @@ impl Options {
                 problem: "cannot be used with tcp".into(),
             });
         }
-        let (settings, place) = self.or(file).settings()?;
-        Ok(hokuyo::driver(Hokuyo::new(settings, place)))
+        let (settings, endpoint) = self.or(file).settings()?;
+        Ok(hokuyo::driver(Hokuyo::new(settings, endpoint)))
     }
 
     /// The settings for these options. Ignores `config`.
     ///
     /// # Errors
     /// A value is invalid.
-    pub fn settings(self) -> Result<(Settings, Place), OptionsError> {
-        let place = match self.tcp {
-            Some(address) => Place::Tcp(address),
+    pub fn settings(self) -> Result<(Settings, Endpoint), OptionsError> {
+        let endpoint = match self.tcp {
+            Some(address) => Endpoint::Tcp(address),
             None => serial((self.port, "/dev/ttyACM0"), (self.baud, 19_200), 4_000_000)?,
         };
         let motor_speed = match self.motor_speed.unwrap_or(0) {
@@ -110,7 +110,7 @@ impl Options {
             laser_idle: (laser_idle_ms > 0).then(|| Duration::from_millis(laser_idle_ms)),
             timeout: Duration::from_millis(timeout_ms),
         };
-        Ok((settings, place))
+        Ok((settings, endpoint))
     }
 
     fn or(self, mut file: Self) -> Self {
@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn the_defaults_fit_the_capo_robot() {
-        let (settings, place) = Options::default().settings().unwrap();
-        assert_eq!(place.to_string(), "/dev/ttyACM0 at 19200 baud");
+        let (settings, endpoint) = Options::default().settings().unwrap();
+        assert_eq!(endpoint.to_string(), "/dev/ttyACM0 at 19200 baud");
         assert!(settings.high_sensitivity);
         assert_eq!(
             (settings.motor_speed, settings.angles),
@@ -146,11 +146,11 @@ mod tests {
             port: Some("/dev/x".into()),
             ..Options::default()
         };
-        let (settings, place) = flags.or(file.clone()).settings().unwrap();
-        assert_eq!(place.to_string(), "/dev/x at 19200 baud");
+        let (settings, endpoint) = flags.or(file.clone()).settings().unwrap();
+        assert_eq!(endpoint.to_string(), "/dev/x at 19200 baud");
         assert_eq!(settings.motor_speed, 99);
-        let (_, place) = Options::default().or(file).settings().unwrap();
-        assert_eq!(place, Place::Tcp("a:10940".into()));
+        let (_, endpoint) = Options::default().or(file).settings().unwrap();
+        assert_eq!(endpoint, Endpoint::Tcp("a:10940".into()));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use self::driver::Maestro;
 use self::logic::Settings;
 use self::protocol::Framing;
 use self::servos::{MAX_SERVOS, ServoOptions, Servos};
-use crate::connection::Place;
+use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, read, serial};
 
 pub mod driver;
@@ -70,17 +70,17 @@ impl Options {
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let file = read(self.config.as_deref())?;
-        let (settings, servos, place) = self.or(file).settings()?;
-        Ok(maestro::driver(Maestro::new(settings, servos, place)))
+        let (settings, servos, endpoint) = self.or(file).settings()?;
+        Ok(maestro::driver(Maestro::new(settings, servos, endpoint)))
     }
 
     /// The settings for these options. Ignores `config`.
     ///
     /// # Errors
     /// A value is invalid.
-    pub fn settings(self) -> Result<(Settings, Servos, Place), OptionsError> {
+    pub fn settings(self) -> Result<(Settings, Servos, Endpoint), OptionsError> {
         let port = (self.port, "/dev/ttyACM0");
-        let place = serial(port, (self.baud, 38_400), 4_000_000)?;
+        let endpoint = serial(port, (self.baud, 38_400), 4_000_000)?;
         let device = self.device.map(|device| check("device", device, 0..=127));
         let count = check("servos", self.servos.unwrap_or(MAX_SERVOS), 1..=MAX_SERVOS)?;
         let special = self.servo.unwrap_or_default();
@@ -95,7 +95,7 @@ impl Options {
             },
             detect_baud: self.detect_baud.unwrap_or(false),
         };
-        Ok((settings, servos, place))
+        Ok((settings, servos, endpoint))
     }
 
     fn or(self, file: Self) -> Self {
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn the_defaults_fit_the_capo_robot() {
-        let (settings, _, place) = Options::default().settings().unwrap();
-        assert_eq!(place.to_string(), "/dev/ttyACM0 at 38400 baud");
+        let (settings, _, endpoint) = Options::default().settings().unwrap();
+        assert_eq!(endpoint.to_string(), "/dev/ttyACM0 at 38400 baud");
         assert_eq!(settings, Settings::default());
     }
 

@@ -2,7 +2,7 @@
 //! (L3G4200D, L3GD20 or L3GD20H) on an I2C bus. IO.
 //!
 //! ```text
-//! driver (IO)  orders, threads   --->  logic   (PURE)  requests, subscribers, times
+//! driver (IO)  requests, threads --->  logic   (PURE)  requests, subscribers, times
 //!    |                                   | service, calibration, attitude, units (PURE)
 //!    +--- board (PURE)  the chips, each on its own
 //!           +--- bus (IO)  /dev/i2c-N, or the bus of a simulated robot
@@ -29,7 +29,7 @@ use amber_driver::Driver;
 use amber_driver::devices::ninedof;
 use serde::Deserialize;
 
-use self::bus::Place;
+use self::bus::BusLocation;
 use self::driver::{NineDof, Setup};
 use self::logic::Settings;
 use self::units::Numbers;
@@ -78,17 +78,17 @@ impl Options {
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
-        let (setup, place) = self.or(file).setup()?;
-        Ok(ninedof::driver(NineDof::new(setup, place)))
+        let (setup, location) = self.or(file).setup()?;
+        Ok(ninedof::driver(NineDof::new(setup, location)))
     }
 
     /// The settings for these options. Ignores `config`.
     ///
     /// # Errors
     /// A value is invalid.
-    pub fn setup(self) -> Result<(Setup, Place), OptionsError> {
-        let place = self.bus.as_deref().unwrap_or("/dev/i2c-4");
-        let place = place.parse().map_err(|problem| OptionsError::Value {
+    pub fn setup(self) -> Result<(Setup, BusLocation), OptionsError> {
+        let location = self.bus.as_deref().unwrap_or("/dev/i2c-4");
+        let location = location.parse().map_err(|problem| OptionsError::Value {
             name: "bus",
             problem,
         })?;
@@ -105,7 +105,7 @@ impl Options {
             settings,
             calibration: self.calibration,
         };
-        Ok((setup, place))
+        Ok((setup, location))
     }
 
     fn or(self, file: Self) -> Self {
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn the_defaults_fit_the_capo_robot() {
-        let (setup, place) = Options::default().setup().unwrap();
-        assert_eq!(place.to_string(), "/dev/i2c-4");
+        let (setup, location) = Options::default().setup().unwrap();
+        assert_eq!(location.to_string(), "/dev/i2c-4");
         assert_eq!(setup.calibration, None);
         assert_eq!(setup.settings.numbers, Numbers::Right);
         assert!(setup.settings.measures_bias);
@@ -141,8 +141,8 @@ mod tests {
             bus: Some("/dev/i2c-1".into()),
             ..Options::default()
         };
-        let (setup, place) = flags.or(file).setup().unwrap();
-        assert_eq!(place, Place::System("/dev/i2c-1".into()));
+        let (setup, location) = flags.or(file).setup().unwrap();
+        assert_eq!(location, BusLocation::System("/dev/i2c-1".into()));
         assert_eq!(setup.settings.numbers, Numbers::Compatible);
         assert!(!setup.settings.measures_bias);
         assert_eq!(setup.calibration, Some("a.toml".into()));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use crate::connection::Place;
+use crate::connection::Endpoint;
 
 /// Why the options of a driver are rejected.
 #[derive(Debug, thiserror::Error)]
@@ -114,10 +114,10 @@ pub(crate) fn serial(
     (port, default_port): (Option<PathBuf>, &str),
     (baud, default_baud): (Option<u32>, u32),
     fastest: u32,
-) -> Result<Place, OptionsError> {
+) -> Result<Endpoint, OptionsError> {
     let baud = check("baud", baud.unwrap_or(default_baud), 2_400..=fastest)?;
     let path = port.unwrap_or_else(|| default_port.into());
-    Ok(Place::Serial { path, baud })
+    Ok(Endpoint::Serial { path, baud })
 }
 
 /// Checks that a value is within a range.

@@ -1,7 +1,7 @@
 //! Driver for two RoboClaw motor controllers that share a serial bus and drive four wheels. IO.
 //!
 //! ```text
-//!  requests --> driver --orders--> logic --packets--> protocol
+//!  requests --> driver ----------> logic --packets--> protocol
 //!                 ^                  |                   |
 //!              answers <-------------+     bus (the only one at the port)
 //! ```
@@ -39,7 +39,7 @@ use self::gpio::Gpio;
 use self::logic::{Settings, StopFor};
 use self::protocol::{Check, Pid};
 use self::units::Wheel;
-use crate::connection::Place;
+use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, read, serial};
 
 mod bus;
@@ -167,16 +167,16 @@ impl Options {
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
-        let (setup, place) = self.or(file).setup()?;
-        Ok(roboclaw::driver(Roboclaw::new(setup, place)))
+        let (setup, endpoint) = self.or(file).setup()?;
+        Ok(roboclaw::driver(Roboclaw::new(setup, endpoint)))
     }
 
     /// The settings for these options. Ignores `config`.
     ///
     /// # Errors
     /// A value is invalid.
-    pub fn setup(self) -> Result<(Setup, Place), OptionsError> {
-        let place = serial((self.port, "/dev/ttyO3"), (self.baud, 38_400), 460_800)?;
+    pub fn setup(self) -> Result<(Setup, Endpoint), OptionsError> {
+        let endpoint = serial((self.port, "/dev/ttyO3"), (self.baud, 38_400), 460_800)?;
         let front = check("front", self.front.unwrap_or(0x81), 0x80..=0x87)?;
         let rear = check("rear", self.rear.unwrap_or(0x80), 0x80..=0x87)?;
         if front == rear {
@@ -252,7 +252,7 @@ impl Options {
             gpio,
             reply_timeout: Duration::from_millis(reply_timeout_ms),
         };
-        Ok((setup, place))
+        Ok((setup, endpoint))
     }
 
     fn or(self, file: Self) -> Self {
@@ -277,8 +277,8 @@ mod tests {
 
     #[test]
     fn the_defaults_fit_the_capo_robot() {
-        let (setup, place) = Options::default().setup().unwrap();
-        assert_eq!(place.to_string(), "/dev/ttyO3 at 38400 baud");
+        let (setup, endpoint) = Options::default().setup().unwrap();
+        assert_eq!(endpoint.to_string(), "/dev/ttyO3 at 38400 baud");
         let settings = setup.settings;
         assert_eq!((settings.front, settings.rear), (0x81, 0x80));
         assert_eq!(settings.max_speed_mm_s, Some(1200));
@@ -300,8 +300,8 @@ mod tests {
             ..Options::default()
         };
         let file: Options = read(flags.config.as_deref()).unwrap();
-        let (setup, place) = flags.or(file).setup().unwrap();
-        assert_eq!(place.to_string(), "/dev/b at 115200 baud");
+        let (setup, endpoint) = flags.or(file).setup().unwrap();
+        assert_eq!(endpoint.to_string(), "/dev/b at 115200 baud");
         assert_eq!(setup.settings.check, Some(Check::LegacyAck));
         assert_eq!(setup.settings.front, 0x82);
 

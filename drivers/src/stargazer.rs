@@ -30,7 +30,7 @@ use self::logic::Settings;
 use self::markers::{MarkerFile, Markers};
 use self::protocol::is_word;
 use self::setup::Parameter;
-use crate::connection::Place;
+use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, read, serial};
 
 pub mod driver;
@@ -92,17 +92,17 @@ impl Options {
         let file = read(self.config.as_deref())?;
         let options = self.or(file);
         let markers = read(options.markers.as_deref())?;
-        let (settings, place) = options.settings(markers)?;
-        Ok(stargazer::driver(Stargazer::new(settings, place)))
+        let (settings, endpoint) = options.settings(markers)?;
+        Ok(stargazer::driver(Stargazer::new(settings, endpoint)))
     }
 
     /// The settings for these options. Ignores `config` and `markers`.
     ///
     /// # Errors
     /// A value is invalid.
-    pub fn settings(self, markers: MarkerFile) -> Result<(Settings, Place), OptionsError> {
+    pub fn settings(self, markers: MarkerFile) -> Result<(Settings, Endpoint), OptionsError> {
         let port = (self.port, "/dev/ttyO0");
-        let place = serial(port, (self.baud, 115_200), 4_000_000)?;
+        let endpoint = serial(port, (self.baud, 115_200), 4_000_000)?;
         let mounted_deg = self.mounted_deg.unwrap_or(0.0);
         let mounted_deg = check("mounted_deg", mounted_deg, -360.0..=360.0)?;
         let markers = Markers::new(markers, self.reference, mounted_deg).map_err(|error| {
@@ -123,7 +123,7 @@ impl Options {
             parameters,
             pause: Duration::from_millis(pause_ms),
         };
-        Ok((settings, place))
+        Ok((settings, endpoint))
     }
 
     fn or(self, file: Self) -> Self {
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn the_defaults_fit_the_capo_robot() {
-        let (settings, place) = Options::default().settings(MarkerFile::default()).unwrap();
-        assert_eq!(place.to_string(), "/dev/ttyO0 at 115200 baud");
+        let (settings, endpoint) = Options::default().settings(MarkerFile::default()).unwrap();
+        assert_eq!(endpoint.to_string(), "/dev/ttyO0 at 115200 baud");
         assert_eq!(settings.pause, Duration::from_millis(30));
         assert!(settings.parameters.is_empty() && !settings.markers.is_map());
     }
@@ -175,8 +175,8 @@ mod tests {
             baud: Some(57_600),
             ..Options::default()
         };
-        let (settings, place) = flags.or(file).settings(MarkerFile::default()).unwrap();
-        assert_eq!(place.to_string(), "/dev/ttyO0 at 57600 baud");
+        let (settings, endpoint) = flags.or(file).settings(MarkerFile::default()).unwrap();
+        assert_eq!(endpoint.to_string(), "/dev/ttyO0 at 57600 baud");
         let wanted = Parameter {
             name: "RefID".into(),
             value: "24".into(),

@@ -15,23 +15,23 @@ const READ: usize = 8 * 1024;
 
 /// The pure logic of a device at a byte stream.
 pub(crate) trait StreamLogic: Send + 'static {
-    /// An order from a handler.
-    type Order: Send + 'static;
+    /// A request from a handler.
+    type Request: Send + 'static;
     /// The `DriverMsg` of the device.
     type Message: DeviceMessage + Send + 'static;
     /// The link to the mediator.
     type Link: std::ops::Deref<Target = Link<Self::Message>> + Send + Sync + 'static;
 
-    /// Takes an order.
-    fn order(&mut self, now: Instant, link: &Self::Link, order: Self::Order);
+    /// Takes a request.
+    fn request(&mut self, now: Instant, link: &Self::Link, request: Self::Request);
 
     /// Handles what has happened.
-    fn handle(&mut self, now: Instant, event: Event<'_>);
+    fn handle(&mut self, now: Instant, event: PortEvent<'_>);
 
     /// What to do next with the port. Also sends answers and writes log lines.
     fn next(&mut self, now: Instant, link: &Self::Link) -> Next<PortAction>;
 
-    /// When to handle [`Event::Timeout`] if nothing happens earlier.
+    /// When to handle [`PortEvent::Timeout`] if nothing happens earlier.
     fn wake_at(&self) -> Option<Instant>;
 
     /// Why the device does not work, if there is a problem.
@@ -42,7 +42,7 @@ pub(crate) trait StreamLogic: Send + 'static {
 }
 
 /// An event at the port.
-pub(crate) enum Event<'a> {
+pub(crate) enum PortEvent<'a> {
     /// The connection is open.
     Opened,
     /// The connection cannot be opened, or has failed.
@@ -84,17 +84,17 @@ impl<L: StreamLogic, C: Connect> StreamDevice<L, C> {
 }
 
 impl<L: StreamLogic, C: Connect> Owner for StreamDevice<L, C> {
-    type Order = L::Order;
+    type Request = L::Request;
     type Message = L::Message;
     type Link = L::Link;
     type Action = PortAction;
 
-    fn order(&mut self, link: &L::Link, order: L::Order) {
-        self.logic.order(now(), link, order);
+    fn request(&mut self, link: &L::Link, request: L::Request) {
+        self.logic.request(now(), link, request);
     }
 
     fn shut_down(&mut self) {
-        self.logic.handle(now(), Event::ShutDown);
+        self.logic.handle(now(), PortEvent::ShutDown);
     }
 
     fn next(&mut self, link: &L::Link) -> Next<PortAction> {
@@ -104,7 +104,7 @@ impl<L: StreamLogic, C: Connect> Owner for StreamDevice<L, C> {
     async fn perform(&mut self, action: PortAction) {
         let done = match action {
             PortAction::Open => match self.port.open().await {
-                Ok(()) => return self.logic.handle(now(), Event::Opened),
+                Ok(()) => return self.logic.handle(now(), PortEvent::Opened),
                 failed => failed,
             },
             PortAction::Close => {
@@ -114,7 +114,7 @@ impl<L: StreamLogic, C: Connect> Owner for StreamDevice<L, C> {
             PortAction::Write(bytes) => self.port.write(&bytes).await,
         };
         if let Err(problem) = done {
-            self.logic.handle(now(), Event::Failed(&problem));
+            self.logic.handle(now(), PortEvent::Failed(&problem));
         }
     }
 
@@ -122,10 +122,10 @@ impl<L: StreamLogic, C: Connect> Owner for StreamDevice<L, C> {
         let due = self.logic.wake_at();
         tokio::select! {
             read = self.port.read(&mut self.buffer) => match read {
-                Ok(length) => self.logic.handle(now(), Event::Bytes(&self.buffer[..length])),
-                Err(problem) => self.logic.handle(now(), Event::Failed(&problem)),
+                Ok(length) => self.logic.handle(now(), PortEvent::Bytes(&self.buffer[..length])),
+                Err(problem) => self.logic.handle(now(), PortEvent::Failed(&problem)),
             },
-            () = until(due) => self.logic.handle(now(), Event::Timeout),
+            () = until(due) => self.logic.handle(now(), PortEvent::Timeout),
         }
     }
 

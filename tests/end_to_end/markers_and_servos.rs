@@ -5,7 +5,7 @@ use std::process::Command;
 
 use amber_client::blocking::Client;
 use amber_client::{Pose, WheelSpeeds};
-use amber_sim::control::State;
+use amber_sim::control::SimulationState;
 use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, READY, Running, demo, wait_for};
@@ -33,7 +33,7 @@ fn poses_are_true_within_20_mm_and_1_degree_along_a_drive() {
             fixes.next().unwrap();
         }
         wheels.stop().unwrap();
-        let stands = |state: &State| {
+        let stands = |state: &SimulationState| {
             let wheels = state.wheels_mm_per_s;
             wheels.front_left == 0.0 && wheels.rear_right == 0.0
         };
@@ -65,7 +65,7 @@ fn poses_are_true_within_20_mm_and_1_degree_along_a_drive() {
 }
 
 /// The difference between a fix and the true pose: x and y in millimetres, and degrees.
-fn error(fix: &Pose, truth: &State) -> [f64; 3] {
+fn error(fix: &Pose, truth: &SimulationState) -> [f64; 3] {
     let turn_deg = (fix.heading_deg - truth.heading_deg + 540.0).rem_euclid(360.0) - 180.0;
     [
         fix.x_cm * 10.0 - truth.x_m * 1000.0,
@@ -75,13 +75,13 @@ fn error(fix: &Pose, truth: &State) -> [f64; 3] {
 }
 
 /// Whether a fix is within five times the noise of the sensor, 20 mm and 1 degree.
-fn is_likely(fix: &Pose, truth: &State) -> bool {
+fn is_likely(fix: &Pose, truth: &SimulationState) -> bool {
     let [x_mm, y_mm, turn_deg] = error(fix, truth);
     x_mm.abs() <= 100.0 && y_mm.abs() <= 100.0 && turn_deg.abs() <= 5.0
 }
 
 /// The remaining error after averaging the noise.
-fn mean_error(fixes: &[Pose], truth: &State) -> (f64, f64) {
+fn mean_error(fixes: &[Pose], truth: &SimulationState) -> (f64, f64) {
     let mut sum = [0.0; 3];
     for fix in fixes {
         for (sum, error) in sum.iter_mut().zip(error(fix, truth)) {
@@ -184,7 +184,7 @@ fn both_report_that_they_are_unplugged_and_recover() {
     });
 }
 
-fn state(folder: &TempDir) -> State {
+fn state(folder: &TempDir) -> SimulationState {
     let text = sim(folder, &["state", "--json"]);
     serde_json::from_str(&text).unwrap()
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use amber_client::blocking::Client;
 use amber_client::{ImuReading, Sensors, WheelSpeeds};
-use amber_sim::control::State;
+use amber_sim::control::SimulationState;
 use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, READY, Running, demo, wait_for};
@@ -85,7 +85,7 @@ struct Turned {
 }
 
 impl Turned {
-    fn look(&mut self, state: &State) {
+    fn look(&mut self, state: &SimulationState) {
         // On the map, angles are clockwise.
         let heading = -state.heading_deg;
         if let Some((_, before)) = self.last {
@@ -209,7 +209,7 @@ fn the_driver_follows_the_protocol() {
     assert!(output.status.success(), "{output:?}");
 }
 
-fn state(folder: &TempDir) -> State {
+fn state(folder: &TempDir) -> SimulationState {
     let socket = folder.path().join("sim");
     match amber_sim::control::ask(&socket, &amber_sim::control::Request::State) {
         Ok(amber_sim::control::Answer::State(state)) => state,

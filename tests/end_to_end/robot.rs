@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_client::{Client, Roboclaw, WheelSpeeds};
-use amber_sim::control::State;
+use amber_sim::control::SimulationState;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -50,7 +50,8 @@ fn wandering_touches_no_wall_and_gets_every_scan() {
         "{} of {measured} scans arrived",
         seen.scans
     );
-    let expected = |from: &State, to: &State| (to.time_s - from.time_s) * SCANS_PER_S;
+    let expected =
+        |from: &SimulationState, to: &SimulationState| (to.time_s - from.time_s) * SCANS_PER_S;
     let (least, most) = (expected(&begin, &end) - 3.0, expected(&at_first, &at_last));
     let scans = seen.scans as f64;
     assert!(
@@ -134,7 +135,7 @@ fn unplugged_devices_recover_without_a_restart() {
     }
 }
 
-pub fn fastest(state: &State) -> f64 {
+pub fn fastest(state: &SimulationState) -> f64 {
     let wheels = state.wheels_mm_per_s;
     let all = [
         wheels.front_left,
@@ -145,11 +146,11 @@ pub fn fastest(state: &State) -> f64 {
     all.into_iter().map(f64::abs).fold(0.0, f64::max)
 }
 
-pub fn stands(state: &State) -> bool {
+pub fn stands(state: &SimulationState) -> bool {
     fastest(state) == 0.0
 }
 
-pub fn drives(state: &State) -> bool {
+pub fn drives(state: &SimulationState) -> bool {
     fastest(state) > 50.0
 }
 
@@ -197,14 +198,14 @@ impl Robot {
         command.status().unwrap().success()
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> SimulationState {
         let mut command = self.demo.amber(&["sim", "state", "--json", "--dir"]);
         let output = command.arg(self.folder.path().join("sim")).output();
         serde_json::from_slice(&output.unwrap().stdout).unwrap()
     }
 
     #[track_caller]
-    pub fn until(&self, what: &str, is_true: impl Fn(&State) -> bool) -> State {
+    pub fn until(&self, what: &str, is_true: impl Fn(&SimulationState) -> bool) -> SimulationState {
         wait_for(what, || Some(self.state()).filter(&is_true))
     }
 

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Cancellation, Dispatch, Order, Status};
+use super::{Cancellation, Command, Dispatch, Status};
 use crate::error::Result;
 use crate::pending::{CallId, Pending};
 use crate::subscription::{Queue, Signal};
@@ -78,14 +78,14 @@ impl Machine {
     /// A client that has sent nothing yet. Its numbers begin after `last`, which the
     /// caller draws.
     pub fn new(role: Role, last: u32) -> Self {
-        let (_, orders) = mpsc::channel(1);
+        let (_, commands) = mpsc::channel(1);
         let (_, cancellations) = mpsc::unbounded_channel();
         let sent = Vec::new();
         let _runtime = runtime().enter();
         let mut dispatch = Dispatch::new(
             Wire { role, sent },
             "the simulated one".into(),
-            orders,
+            commands,
             cancellations,
             Arc::new(Status::default()),
         );
@@ -115,7 +115,7 @@ impl Machine {
         let id = self.fresh_id();
         let (answer, receiver) = oneshot::channel();
         self.calls.insert(id, receiver);
-        let order = Order::Call {
+        let command = Command::Call {
             id: CallId(id),
             device,
             message,
@@ -123,7 +123,7 @@ impl Machine {
             deadline: now + patience,
             answer,
         };
-        self.dispatch.handle_order(now, order);
+        self.dispatch.handle_command(now, command);
         self.flush(now);
         id
     }
@@ -154,7 +154,7 @@ impl Machine {
             period,
         };
         let (sent, _) = oneshot::channel();
-        let order = Order::Subscribe {
+        let command = Command::Subscribe {
             device,
             listener: ListenerId(id),
             terms,
@@ -162,7 +162,7 @@ impl Machine {
             queue,
             sent,
         };
-        self.dispatch.handle_order(now, order);
+        self.dispatch.handle_command(now, command);
         self.flush(now);
         id
     }

@@ -123,7 +123,7 @@ async fn a_call_whose_cancellation_comes_first_is_never_sent() {
     let (client, mut bench) = Bench::new();
     call!(call, client);
     drop(call);
-    // What `select` may do: the cancellation is looked at before the order.
+    // What `select` may do: the cancellation is looked at before the command.
     let cancellation = bench.dispatch.cancellations.try_recv().unwrap();
     bench.dispatch.handle_cancellation(now(), cancellation);
     assert!(bench.settle().is_empty());
@@ -241,7 +241,7 @@ async fn the_last_handle_says_goodbye_to_a_mediator_that_answers() {
     let clone = client.clone();
     drop(client);
     bench.settle();
-    assert!(!bench.dispatch.orders.is_closed());
+    assert!(!bench.dispatch.commands.is_closed());
     drop(clone);
     bench.dispatch.run().await;
     assert_eq!(

@@ -89,7 +89,7 @@ impl Map {
         let robots = file.robots.unwrap_or_default().into_iter();
         map.robots = robots
             .filter_map(|robot| robot.location)
-            .map(Place::pose)
+            .map(Position::pose)
             .collect();
         let nodes = file.nodes.unwrap_or_default().into_iter();
         map.nodes = nodes
@@ -169,29 +169,29 @@ struct Line {
     id: Option<String>,
     blocked: Option<f64>,
     width: Option<f64>,
-    from: Option<Place>,
-    to: Option<Place>,
+    from: Option<Position>,
+    to: Option<Position>,
 }
 
 #[derive(Deserialize)]
 struct Robot {
-    location: Option<Place>,
+    location: Option<Position>,
 }
 
 #[derive(Deserialize)]
 struct Node {
     kind: Option<String>,
-    position: Option<Place>,
+    position: Option<Position>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
-struct Place {
+struct Position {
     x: f64,
     y: f64,
     alpha: Option<f64>,
 }
 
-impl Place {
+impl Position {
     fn pose(self) -> Pose {
         MapPose::new(self.x, self.y, self.alpha.unwrap_or_default()).into()
     }

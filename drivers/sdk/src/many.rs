@@ -27,7 +27,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::sleep;
 use tokio_util::codec::{Decoder, Encoder};
 
-use crate::pipe::{LAST_WORDS, MAX_PACKETS, Peer, Place, serve_in_place};
+use crate::pipe::{Hosting, LAST_WORDS, MAX_PACKETS, Peer, serve_as};
 use crate::{Driver, ServeError};
 
 /// The capacity of the pipe of one device, in bytes: that of a pipe of Linux, twice the longest
@@ -60,7 +60,7 @@ pub struct Devices {
 }
 
 /// Starts to serve one device.
-type Start = Box<dyn FnOnce(Place, watch::Receiver<bool>, DuplexStream, DuplexStream) -> Served>;
+type Start = Box<dyn FnOnce(Hosting, watch::Receiver<bool>, DuplexStream, DuplexStream) -> Served>;
 
 impl Devices {
     /// No devices yet.
@@ -71,7 +71,7 @@ impl Devices {
     /// Adds a device. Its type and id are those in the configuration of the mediator.
     #[must_use]
     pub fn add<D: Driver + 'static>(mut self, device: Device, driver: D) -> Self {
-        let start: Start = Box::new(move |place, mut stopped, reader, writer| {
+        let start: Start = Box::new(move |hosting, mut stopped, reader, writer| {
             Box::pin(async move {
                 let stop = async {
                     // Without a sender there is nobody to stop it.
@@ -79,7 +79,7 @@ impl Devices {
                         pending::<()>().await;
                     }
                 };
-                serve_in_place(place, stop, driver, reader, writer).await
+                serve_as(hosting, stop, driver, reader, writer).await
             })
         });
         self.devices.push((device, start));
@@ -125,13 +125,13 @@ pub(crate) async fn serve_many_peer(
         for (device, start) in devices.devices {
             let (inlet, reader) = duplex(PIPE);
             let (writer, outlet) = duplex(PIPE);
-            let place = Place::OneOf {
+            let hosting = Hosting::OneOf {
                 peer,
                 device,
                 client: client.clone(),
             };
             inlets.push((device, inlet));
-            let served = start(place, stopped.clone(), reader, writer);
+            let served = start(hosting, stopped.clone(), reader, writer);
             let outbox = outbox.clone();
             tasks.spawn_local(async move { tokio::join!(served, collect(outlet, outbox)).0 });
         }

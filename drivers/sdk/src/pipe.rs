@@ -62,7 +62,7 @@ pub(crate) enum Peer {
 
 /// Where a driver runs.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Hosting {
     /// Alone in its process.
     Alone(Peer),
     /// One of several devices of the process, which share the client for calls to other devices.
@@ -99,17 +99,17 @@ pub async fn serve_until<D: Driver>(
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
 ) -> Result<(), ServeError> {
-    serve_in_place(Place::Alone(Peer::Amber), stop, driver, reader, writer).await
+    serve_as(Hosting::Alone(Peer::Amber), stop, driver, reader, writer).await
 }
 
-pub(crate) async fn serve_in_place<D: Driver>(
-    place: Place,
+pub(crate) async fn serve_as<D: Driver>(
+    hosting: Hosting,
     stop: impl Future<Output = ()>,
     mut driver: D,
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
 ) -> Result<(), ServeError> {
-    let (mut pipe, link, ended) = Pipe::new(place, reader, writer);
+    let (mut pipe, link, ended) = Pipe::new(hosting, reader, writer);
     let overtime = async {
         if ended.await.is_ok() {
             sleep(LAST_REQUESTS).await;
@@ -148,15 +148,19 @@ struct Pipe<D: Driver, R, W> {
 }
 
 impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
-    fn new(place: Place, reader: R, writer: W) -> (Self, Link<D::Message>, oneshot::Receiver<()>) {
+    fn new(
+        hosting: Hosting,
+        reader: R,
+        writer: W,
+    ) -> (Self, Link<D::Message>, oneshot::Receiver<()>) {
         let (requests, to_devices) = mpsc::channel(MAX_PACKETS);
         let (from_devices, answers) = mpsc::channel(MAX_PACKETS);
-        let (peer, device, client) = match place {
-            Place::Alone(peer) => {
+        let (peer, device, client) = match hosting {
+            Hosting::Alone(peer) => {
                 let transport = ChannelTransport::new(requests, answers, Role::Driver);
                 (peer, None, Client::over(transport))
             }
-            Place::OneOf {
+            Hosting::OneOf {
                 peer,
                 device,
                 client,

@@ -15,7 +15,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
 use crate::many::serve_many_peer;
-use crate::pipe::{Peer, Place, serve_in_place};
+use crate::pipe::{Hosting, Peer, serve_as};
 use crate::{Devices, Driver, ServeError};
 
 /// Serves on stdin and stdout until stdin ends or the process receives SIGTERM,
@@ -29,8 +29,8 @@ use crate::{Devices, Driver, ServeError};
 /// mediator starts it again.
 pub fn serve<D: Driver>(driver: D) -> ExitCode {
     run(async |peer, wire| {
-        let place = Place::Alone(peer);
-        serve_in_place(place, wire.terminated, driver, wire.reader, wire.writer).await
+        let hosting = Hosting::Alone(peer);
+        serve_as(hosting, wire.terminated, driver, wire.reader, wire.writer).await
     })
 }
 

@@ -13,7 +13,7 @@ use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::start::Start;
-use crate::control::{self, Answer, Request, Servo, State};
+use crate::control::{self, Answer, Request, Servo, SimulationState};
 use crate::robot::Fault;
 use crate::simulator::{self, Simulator};
 
@@ -64,7 +64,7 @@ enum Verb {
     Place {
         /// Position as in the map: metres with y down, degrees clockwise
         #[arg(value_name = "X,Y,HEADING", allow_hyphen_values = true)]
-        place: Place,
+        place: PoseArgument,
     },
 }
 
@@ -86,9 +86,9 @@ enum FaultKind {
     Clear,
 }
 
-/// A place in map coordinates.
+/// A pose in map coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Place {
+struct PoseArgument {
     x_m: f64,
     y_m: f64,
     heading_deg: f64,
@@ -124,7 +124,7 @@ impl From<simulator::Error> for Failure {
     }
 }
 
-impl FromStr for Place {
+impl FromStr for PoseArgument {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -335,7 +335,7 @@ fn read_map(file: &Path) -> Result<Map, Failure> {
 }
 
 /// Formats the state for people.
-fn people(state: &State) -> String {
+fn people(state: &SimulationState) -> String {
     let wheels = state.wheels_mm_per_s;
     let mut text = format!(
         "time       {:.1} s\n\

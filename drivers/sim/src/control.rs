@@ -63,14 +63,14 @@ pub enum Answer {
     /// The request was carried out.
     Done,
     /// The state.
-    State(State),
+    State(SimulationState),
     /// The request failed, and why.
     Error(String),
 }
 
 /// The true state of a simulation.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct State {
+pub struct SimulationState {
     /// Simulated time since the beginning.
     pub time_s: f64,
     /// The name of the map.
@@ -128,35 +128,35 @@ pub struct Wheels {
 }
 
 /// A request, and the channel for its reply.
-pub(crate) type Order = (Request, oneshot::Sender<Answer>);
+pub(crate) type PendingRequest = (Request, oneshot::Sender<Answer>);
 
 /// The simulation's end of the socket.
 #[derive(Debug)]
 pub(crate) struct Control {
-    orders: mpsc::Receiver<Order>,
+    requests: mpsc::Receiver<PendingRequest>,
     _server: UnixServer,
 }
 
 impl Control {
     /// Listens in a folder that this simulation owns.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
-        let (sender, orders) = mpsc::channel(16);
+        let (sender, requests) = mpsc::channel(16);
         let path = folder.join(SOCKET);
         let server = UnixServer::open(&path, move |stream| serve(stream, sender.clone()))?;
         Ok(Self {
-            orders,
+            requests,
             _server: server,
         })
     }
 
     /// Waits for the next request. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Option<Order> {
-        self.orders.recv().await
+    pub(crate) async fn next(&mut self) -> Option<PendingRequest> {
+        self.requests.recv().await
     }
 }
 
 /// Serves one connection: a line in, a line out, until it closes.
-async fn serve(stream: UnixStream, orders: mpsc::Sender<Order>) {
+async fn serve(stream: UnixStream, requests: mpsc::Sender<PendingRequest>) {
     let (read, mut write) = stream.into_split();
     let mut read = tokio::io::BufReader::new(read);
     let mut line = String::new();
@@ -169,7 +169,7 @@ async fn serve(stream: UnixStream, orders: mpsc::Sender<Order>) {
         let answer = match serde_json::from_str(&line) {
             Ok(request) => {
                 let (sender, answer) = oneshot::channel();
-                if orders.send((request, sender)).await.is_err() {
+                if requests.send((request, sender)).await.is_err() {
                     return;
                 }
                 let Ok(answer) = answer.await else { return };

@@ -250,7 +250,7 @@ impl Hokuyo {
             ("VV", "") => self.push(identity::version(self.model, request)),
             ("PP", "") => self.push(identity::parameters(self.model, request)),
             ("II", "") => {
-                let state = identity::State {
+                let state = identity::ScannerState {
                     model: self.model,
                     laser_on: self.laser_on.is_some(),
                     speed: self.turns.speed(),

@@ -13,40 +13,40 @@ use crate::unix_server::UnixServer;
 
 /// A transfer, and the channel for its reply. Dropping the channel simulates the silence of a stuck
 /// bus.
-pub(crate) type Order = (Transfer, oneshot::Sender<Reply>);
+pub(crate) type PendingTransfer = (Transfer, oneshot::Sender<Reply>);
 
 /// The socket and its incoming transfers.
 #[derive(Debug)]
 pub(crate) struct I2cPort {
-    orders: mpsc::Receiver<Order>,
+    transfers: mpsc::Receiver<PendingTransfer>,
     _server: UnixServer,
 }
 
 impl I2cPort {
     /// Listens at a path.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let (sender, orders) = mpsc::channel(16);
+        let (sender, transfers) = mpsc::channel(16);
         let server = UnixServer::open(path, move |stream| serve(stream, sender.clone()))?;
         Ok(Self {
-            orders,
+            transfers,
             _server: server,
         })
     }
 
     /// Waits for the next transfer. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Option<Order> {
-        self.orders.recv().await
+    pub(crate) async fn next(&mut self) -> Option<PendingTransfer> {
+        self.transfers.recv().await
     }
 }
 
 /// Serves one connection until it closes.
-async fn serve(mut stream: UnixStream, orders: mpsc::Sender<Order>) {
+async fn serve(mut stream: UnixStream, transfers: mpsc::Sender<PendingTransfer>) {
     let mut input = Vec::new();
     loop {
         while let Some((transfer, length)) = Transfer::parse(&input) {
             input.drain(..length);
             let (sender, reply) = oneshot::channel();
-            if orders.send((transfer, sender)).await.is_err() {
+            if transfers.send((transfer, sender)).await.is_err() {
                 return;
             }
             let Ok(reply) = reply.await else { continue };

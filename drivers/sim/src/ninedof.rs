@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use self::inertial::{Inertial, Kind};
+use self::inertial::{Inertial, InertialChip};
 use self::magnetometer::Magnetometer;
 pub use self::motion::Motion;
 use crate::i2c::{Reply, Transfer};
@@ -161,8 +161,8 @@ impl NineDof {
     #[must_use]
     pub fn new(errors: Errors, now: Duration) -> Self {
         Self {
-            accel: Inertial::new(Kind::Accelerometer, now),
-            gyro: Inertial::new(Kind::Gyroscope, now),
+            accel: Inertial::new(InertialChip::Accelerometer, now),
+            gyro: Inertial::new(InertialChip::Gyroscope, now),
             magnet: Magnetometer::new(),
             errors,
         }

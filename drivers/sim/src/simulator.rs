@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use tracing::info;
 
 use crate::ceiling::Ceiling;
-use crate::control::{Answer, Control, Request, Servo, State, Wheels};
+use crate::control::{Answer, Control, Request, Servo, SimulationState, Wheels};
 use crate::folder::{Folder, FolderError};
 use crate::hokuyo::Model;
 use crate::i2c_port::I2cPort;
@@ -141,8 +141,8 @@ pub struct Simulator {
 enum Event {
     Bytes(Device, Vec<u8>),
     HungUp(Device),
-    Transfer(crate::i2c_port::Order),
-    Order(crate::control::Order),
+    Transfer(crate::i2c_port::PendingTransfer),
+    Request(crate::control::PendingRequest),
     Reset,
     Time,
     End,
@@ -239,8 +239,8 @@ impl Simulator {
             let due = self.robot.next_timeout(self.now());
             let event = tokio::select! {
                 () = &mut end => Event::End,
-                Some(order) = self.control.next() => Event::Order(order),
-                Some(order) = self.ninedof.next() => Event::Transfer(order),
+                Some(pending) = self.control.next() => Event::Request(pending),
+                Some(pending) = self.ninedof.next() => Event::Transfer(pending),
                 (device, bytes) = self.ptys.read() => {
                     Event::Bytes(device, checked(device, bytes)?)
                 }
@@ -263,7 +263,7 @@ impl Simulator {
                 Event::Time => {}
                 Event::Reset => self.robot.reset_roboclaws(now),
                 Event::HungUp(device) => self.robot.handle_hang_up(device),
-                Event::Order((request, answer)) => {
+                Event::Request((request, answer)) => {
                     // The client may be gone.
                     let _ = answer.send(self.obey(now, request));
                 }
@@ -359,7 +359,7 @@ impl Simulator {
         result.map_or_else(Answer::Error, |()| Answer::Done)
     }
 
-    fn state(&self, now: Duration) -> State {
+    fn state(&self, now: Duration) -> SimulationState {
         let world = self.robot.world();
         let MapPose {
             x_m,
@@ -369,7 +369,7 @@ impl Simulator {
         } = world.pose().into();
         let [front_left, front_right, rear_left, rear_right] =
             world.wheel_speeds().map(|speed| speed * 1000.0);
-        State {
+        SimulationState {
             time_s: now.as_secs_f64(),
             map: self.map.clone(),
             x_m,

@@ -6,22 +6,22 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use amber_driver::devices::hokuyo::{DriverMsg, HokuyoDriver, HokuyoLink, ScanAnswer, ScansData};
 use amber_driver::{ClientId, Origin, Reply, now};
 
-use super::logic::{Logic, Note, Output, Settings};
+use super::logic::{Note, Output, ScannerLogic, Settings};
 use crate::connection::Connect;
 use crate::desk::{Desk, Next};
-use crate::stream::{Event, PortAction, StreamDevice, StreamLogic, complain, say};
+use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic, complain, say};
 
 /// The driver of a Hokuyo laser scanner.
 #[derive(Debug)]
 pub struct Hokuyo<C> {
     /// `Some` until the start.
     setup: Option<(Settings, C)>,
-    desk: Desk<Order>,
+    desk: Desk<ScanRequest>,
 }
 
-/// An order for the task that owns the scanner.
+/// A request for the task that owns the scanner.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum ScanRequest {
     Ask(Origin),
     Subscribed,
 }
@@ -39,7 +39,7 @@ impl<C: Connect> Hokuyo<C> {
 impl<C: Connect> HokuyoDriver for Hokuyo<C> {
     async fn start(&mut self, link: HokuyoLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some((settings, connect)) = self.setup.take() {
-            let logic = Logic::new(settings, now());
+            let logic = ScannerLogic::new(settings, now());
             self.desk.open(StreamDevice::new(logic, connect), link);
         }
         Ok(())
@@ -47,12 +47,14 @@ impl<C: Connect> HokuyoDriver for Hokuyo<C> {
 
     async fn scan(&mut self, reply: Reply<ScanAnswer>) {
         if reply.is_possible() {
-            self.desk.order(Order::Ask(reply.into_origin())).await;
+            self.desk
+                .request(ScanRequest::Ask(reply.into_origin()))
+                .await;
         }
     }
 
     async fn subscribed(&mut self, _client: ClientId) {
-        self.desk.order(Order::Subscribed).await;
+        self.desk.request(ScanRequest::Subscribed).await;
     }
 
     async fn shutdown(&mut self) {
@@ -60,26 +62,26 @@ impl<C: Connect> HokuyoDriver for Hokuyo<C> {
     }
 }
 
-impl StreamLogic for Logic {
-    type Order = Order;
+impl StreamLogic for ScannerLogic {
+    type Request = ScanRequest;
     type Message = DriverMsg;
     type Link = HokuyoLink;
 
-    fn order(&mut self, now: Instant, _link: &HokuyoLink, order: Order) {
-        match order {
-            Order::Ask(origin) => self.ask(now, origin),
+    fn request(&mut self, now: Instant, _link: &HokuyoLink, request: ScanRequest) {
+        match request {
+            ScanRequest::Ask(origin) => self.ask(now, origin),
             // `next` reads the number of subscribers.
-            Order::Subscribed => {}
+            ScanRequest::Subscribed => {}
         }
     }
 
-    fn handle(&mut self, now: Instant, event: Event<'_>) {
+    fn handle(&mut self, now: Instant, event: PortEvent<'_>) {
         match event {
-            Event::Opened => self.opened(now),
-            Event::Failed(problem) => self.failed(now, problem),
-            Event::Bytes(bytes) => self.handle_bytes(now, timestamp_ms(), bytes),
-            Event::Timeout => self.handle_timeout(now),
-            Event::ShutDown => self.shut_down(now),
+            PortEvent::Opened => self.opened(now),
+            PortEvent::Failed(problem) => self.failed(now, problem),
+            PortEvent::Bytes(bytes) => self.handle_bytes(now, timestamp_ms(), bytes),
+            PortEvent::Timeout => self.handle_timeout(now),
+            PortEvent::ShutDown => self.shut_down(now),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Decides what to do with the scanner, and when. PURE.
 //!
-//! Report each event to [`Logic`], drain [`Logic::poll_output`] after every change, and carry out
-//! each output. Call [`Logic::handle_timeout`] at [`Logic::wake_at`].
+//! Report each event to [`ScannerLogic`], drain [`ScannerLogic::poll_output`] after every change, and carry out
+//! each output. Call [`ScannerLogic::handle_timeout`] at [`ScannerLogic::wake_at`].
 //!
 //! ```text
 //!  Absent --opened--> Waking --silence--> Setting --all answered--> Ready
@@ -53,7 +53,7 @@ const CALM_DOWN: &str = "QT\nRS\nQT\n";
 /// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Open the connection, then call [`Logic::opened`] or [`Logic::failed`].
+    /// Open the connection, then call [`ScannerLogic::opened`] or [`ScannerLogic::failed`].
     Open,
     /// Close the connection.
     Close,
@@ -91,7 +91,7 @@ pub struct Counters {
 
 /// The state of the scanner, its requests and its subscribers.
 #[derive(Debug)]
-pub struct Logic {
+pub struct ScannerLogic {
     settings: Settings,
     phase: Phase,
     parser: Parser,
@@ -146,7 +146,7 @@ struct Asked {
     spoilt: u64,
 }
 
-impl Logic {
+impl ScannerLogic {
     /// Starts without a connection.
     pub fn new(settings: Settings, now: Instant) -> Self {
         let mut logic = Self {
@@ -298,7 +298,7 @@ impl Logic {
         self.outputs.pop_front()
     }
 
-    /// When to call [`Logic::handle_timeout`] if nothing happens earlier.
+    /// When to call [`ScannerLogic::handle_timeout`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Absent { until } | Phase::Stopping { until } => Some(*until),
@@ -329,7 +329,7 @@ impl Logic {
 }
 
 /// Replies.
-impl Logic {
+impl ScannerLogic {
     fn handle_reply(&mut self, now: Instant, timestamp_ms: i64, reply: Reply) {
         if self.streams && self.is_of_stream(&reply) {
             return self.handle_scan(now, timestamp_ms, &reply);

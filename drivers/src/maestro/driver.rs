@@ -9,12 +9,12 @@ use amber_driver::devices::maestro::{
     SetSameAngleCommand, SetSpeedCommand,
 };
 
-use super::logic::{Logic, Output, Settings};
+use super::logic::{Output, ServoLogic, Settings};
 use super::protocol::Command;
 use super::servos::{Refusal, Servos};
 use crate::connection::Connect;
 use crate::desk::{Desk, Next, finish};
-use crate::stream::{Event, PortAction, StreamDevice, StreamLogic, say};
+use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic, say};
 
 /// The driver of a Pololu Maestro with hobby servos.
 ///
@@ -25,12 +25,12 @@ pub struct Maestro<C> {
     servos: Servos,
     /// `Some` until the start.
     setup: Option<(Settings, C)>,
-    desk: Desk<Order>,
+    desk: Desk<ServoRequest>,
 }
 
-/// An order for the task that owns the device.
+/// A request for the task that owns the device.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum ServoRequest {
     Command(Outcome, Vec<Command>),
     Refuse(Outcome, Refusal),
 }
@@ -46,18 +46,18 @@ impl<C: Connect> Maestro<C> {
     }
 
     async fn command(&self, message: DriverMsg, outcome: Outcome) {
-        let order = match self.servos.read(&message) {
-            Ok(commands) => Order::Command(outcome, commands),
-            Err(refusal) => Order::Refuse(outcome, refusal),
+        let request = match self.servos.read(&message) {
+            Ok(commands) => ServoRequest::Command(outcome, commands),
+            Err(refusal) => ServoRequest::Refuse(outcome, refusal),
         };
-        self.desk.order(order).await;
+        self.desk.request(request).await;
     }
 }
 
 impl<C: Connect> MaestroDriver for Maestro<C> {
     async fn start(&mut self, link: MaestroLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some((settings, connect)) = self.setup.take() {
-            let device = StreamDevice::new(Logic::new(settings), connect);
+            let device = StreamDevice::new(ServoLogic::new(settings), connect);
             self.desk.open(device, link);
         }
         Ok(())
@@ -100,21 +100,21 @@ impl<C: Connect> MaestroDriver for Maestro<C> {
     }
 }
 
-impl StreamLogic for Logic {
-    type Order = Order;
+impl StreamLogic for ServoLogic {
+    type Request = ServoRequest;
     type Message = DriverMsg;
     type Link = MaestroLink;
 
-    fn order(&mut self, _now: Instant, _link: &MaestroLink, order: Order) {
-        match order {
-            Order::Command(outcome, commands) => {
+    fn request(&mut self, _now: Instant, _link: &MaestroLink, request: ServoRequest) {
+        match request {
+            ServoRequest::Command(outcome, commands) => {
                 let refused = match self.command(&commands) {
                     true => None,
                     false => Some(self.trouble().unwrap_or("the Maestro is not ready")),
                 };
                 finish(outcome, refused);
             }
-            Order::Refuse(outcome, refusal) => {
+            ServoRequest::Refuse(outcome, refusal) => {
                 let why = refusal.to_string();
                 outcome.refuse(&why);
                 self.refuse(why);
@@ -122,13 +122,13 @@ impl StreamLogic for Logic {
         }
     }
 
-    fn handle(&mut self, now: Instant, event: Event<'_>) {
+    fn handle(&mut self, now: Instant, event: PortEvent<'_>) {
         match event {
-            Event::Opened => self.opened(now),
-            Event::Failed(problem) => self.failed(now, problem),
-            Event::Bytes(bytes) => self.handle_bytes(now, bytes),
-            Event::Timeout => self.handle_timeout(now),
-            Event::ShutDown => self.shut_down(),
+            PortEvent::Opened => self.opened(now),
+            PortEvent::Failed(problem) => self.failed(now, problem),
+            PortEvent::Bytes(bytes) => self.handle_bytes(now, bytes),
+            PortEvent::Timeout => self.handle_timeout(now),
+            PortEvent::ShutDown => self.shut_down(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Decides what to send to a Maestro, and tracks its errors. PURE.
 //!
-//! Report each event to [`Logic`], drain [`Logic::poll_output`] after every change, and carry out
-//! each output. Call [`Logic::handle_timeout`] at [`Logic::wake_at`].
+//! Report each event to [`ServoLogic`], drain [`ServoLogic::poll_output`] after every change, and carry out
+//! each output. Call [`ServoLogic::handle_timeout`] at [`ServoLogic::wake_at`].
 //!
 //! A Maestro never sends anything unasked, so the driver reads its errors: at the start, which
 //! shows that it is connected, and then once a second. Commands are sent immediately. While the
@@ -39,7 +39,7 @@ pub struct Settings {
 /// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Open the connection, then call [`Logic::opened`] or [`Logic::failed`].
+    /// Open the connection, then call [`ServoLogic::opened`] or [`ServoLogic::failed`].
     Open,
     /// Close the connection.
     Close,
@@ -79,7 +79,7 @@ pub struct Counters {
 
 /// The state of the device and of its servos.
 #[derive(Debug)]
-pub struct Logic {
+pub struct ServoLogic {
     settings: Settings,
     phase: Phase,
     speeds: BTreeMap<u8, u16>,
@@ -101,7 +101,7 @@ enum Phase {
     Ended,
 }
 
-impl Logic {
+impl ServoLogic {
     /// Starts without a connection.
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -226,7 +226,7 @@ impl Logic {
         self.outputs.pop_front()
     }
 
-    /// When to call [`Logic::handle_timeout`] if nothing happens earlier.
+    /// When to call [`ServoLogic::handle_timeout`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Absent { until } | Phase::Asked { until, .. } | Phase::Idle { until } => {

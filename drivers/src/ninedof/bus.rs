@@ -55,7 +55,7 @@ where
 
 /// The location of a bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BusLocation {
     /// A system bus, such as `/dev/i2c-1`.
     System(PathBuf),
     /// The bus of a simulated robot: a Unix socket.
@@ -65,22 +65,22 @@ pub enum Place {
 /// The prefix of a socket path.
 const SIMULATED: &str = "sim:";
 
-impl FromStr for Place {
+impl FromStr for BusLocation {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let place = match text.strip_prefix(SIMULATED) {
+        let location = match text.strip_prefix(SIMULATED) {
             Some(path) => (path, Self::Simulated as fn(PathBuf) -> Self),
             None => (text, Self::System as fn(PathBuf) -> Self),
         };
-        match place {
+        match location {
             ("", _) => Err("the path is missing, as in /dev/i2c-1 or sim:/tmp/bus".into()),
             (path, kind) => Ok(kind(path.into())),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for BusLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(path) => write!(f, "{}", path.display()),
@@ -89,14 +89,14 @@ impl fmt::Display for Place {
     }
 }
 
-impl OpenBus for Place {
+impl OpenBus for BusLocation {
     fn open(&mut self) -> Result<Box<dyn Bus>, String> {
         self.try_open()
             .map_err(|error| in_words(&error, &self.to_string()))
     }
 }
 
-impl Place {
+impl BusLocation {
     fn try_open(&self) -> io::Result<Box<dyn Bus>> {
         match self {
             #[cfg(target_os = "linux")]
@@ -120,15 +120,15 @@ mod tests {
 
     #[test]
     fn a_place_survives_printing_and_parsing() {
-        for (text, place) in [
-            ("/dev/i2c-1", Place::System("/dev/i2c-1".into())),
-            ("sim:/tmp/bus", Place::Simulated("/tmp/bus".into())),
+        for (text, location) in [
+            ("/dev/i2c-1", BusLocation::System("/dev/i2c-1".into())),
+            ("sim:/tmp/bus", BusLocation::Simulated("/tmp/bus".into())),
         ] {
-            assert_eq!(text.parse::<Place>().as_ref(), Ok(&place));
-            assert_eq!(place.to_string(), text);
+            assert_eq!(text.parse::<BusLocation>().as_ref(), Ok(&location));
+            assert_eq!(location.to_string(), text);
         }
         for text in ["", "sim:"] {
-            assert!(text.parse::<Place>().is_err(), "{text}");
+            assert!(text.parse::<BusLocation>().is_err(), "{text}");
         }
     }
 
@@ -136,9 +136,12 @@ mod tests {
     fn a_missing_bus_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none");
-        for mut place in [Place::System(path.clone()), Place::Simulated(path)] {
-            let error = place.open().err();
-            assert_eq!(error, Some(format!("{place} is not there")));
+        for mut location in [
+            BusLocation::System(path.clone()),
+            BusLocation::Simulated(path),
+        ] {
+            let error = location.open().err();
+            assert_eq!(error, Some(format!("{location} is not there")));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The driver between the mediator and the bus. IO.
 //!
 //! One task owns the bus and lends it to a thread for the duration of a transfer; handlers only
-//! send orders to the task.
+//! send requests to the task.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -19,9 +19,9 @@ use tokio::task::spawn_blocking;
 use super::board::Board;
 use super::bus::{Bus, OpenBus};
 use super::calibration::Calibration;
-use super::logic::{Logic, Output, Settings, Step};
+use super::logic::{ImuAction, ImuLogic, Output, Settings};
 use super::registers::Sensors;
-use super::service::Kind;
+use super::service::ServiceKind;
 use super::store;
 use crate::desk::{Desk, Next, Owner, until};
 use crate::stream::{complain, say};
@@ -34,7 +34,7 @@ const USUAL_PERIOD: Duration = Duration::from_millis(100);
 pub struct NineDof<B> {
     /// `Some` until the start.
     setup: Option<(Setup, B)>,
-    desk: Desk<Order>,
+    desk: Desk<ImuRequest>,
 }
 
 /// How the driver runs, apart from the bus.
@@ -46,12 +46,12 @@ pub struct Setup {
     pub calibration: Option<PathBuf>,
 }
 
-/// An order for the task that owns the bus.
+/// A request for the task that owns the bus.
 #[derive(Debug)]
-enum Order {
+enum ImuRequest {
     Ask(Origin, DataRequest),
     Subscribe(Origin, SubscribeAction),
-    Serve(Origin, Kind, Option<Duration>),
+    Serve(Origin, ServiceKind, Option<Duration>),
     Publish,
     ClientDied(ClientId),
 }
@@ -65,12 +65,12 @@ impl<B: OpenBus> NineDof<B> {
         }
     }
 
-    async fn serve(&self, kind: Kind, request: ServiceRequest, reply: Reply<ServiceReport>) {
+    async fn serve(&self, kind: ServiceKind, request: ServiceRequest, reply: Reply<ServiceReport>) {
         if reply.is_possible() {
             let ms = request.milliseconds;
             let time = ms.map(|ms| Duration::from_millis(ms.into()));
-            let order = Order::Serve(reply.into_origin(), kind, time);
-            self.desk.order(order).await;
+            let request = ImuRequest::Serve(reply.into_origin(), kind, time);
+            self.desk.request(request).await;
         }
     }
 }
@@ -86,7 +86,7 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
                     place,
                     bus: None,
                 }),
-                logic: Logic::new(settings, calibration, now()),
+                logic: ImuLogic::new(settings, calibration, now()),
                 file: setup.calibration,
                 is_ending: false,
             };
@@ -97,8 +97,8 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
 
     async fn data(&mut self, request: DataRequest, reply: Reply<SensorData>) {
         if reply.is_possible() {
-            let order = Order::Ask(reply.into_origin(), request);
-            self.desk.order(order).await;
+            let request = ImuRequest::Ask(reply.into_origin(), request);
+            self.desk.request(request).await;
         }
     }
 
@@ -106,7 +106,9 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
         match request {
             // A period of 0 stops the stream.
             StreamRequest::Start(action) | StreamRequest::Stop(action) => {
-                self.desk.order(Order::Subscribe(origin, action)).await;
+                self.desk
+                    .request(ImuRequest::Subscribe(origin, action))
+                    .await;
             }
             // `client_gone` follows.
             StreamRequest::ClientGone => {}
@@ -114,15 +116,15 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
     }
 
     async fn self_test(&mut self, request: ServiceRequest, reply: Reply<ServiceReport>) {
-        self.serve(Kind::SelfTest, request, reply).await;
+        self.serve(ServiceKind::SelfTest, request, reply).await;
     }
 
     async fn calibrate_gyro(&mut self, request: ServiceRequest, reply: Reply<ServiceReport>) {
-        self.serve(Kind::Gyro, request, reply).await;
+        self.serve(ServiceKind::Gyro, request, reply).await;
     }
 
     async fn calibrate_magnet(&mut self, request: ServiceRequest, reply: Reply<ServiceReport>) {
-        self.serve(Kind::Magnet, request, reply).await;
+        self.serve(ServiceKind::Magnet, request, reply).await;
     }
 
     fn period(&self) -> Option<Duration> {
@@ -130,12 +132,12 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
     }
 
     async fn publish(&mut self) -> Option<DriverMsg> {
-        self.desk.order(Order::Publish).await;
+        self.desk.request(ImuRequest::Publish).await;
         None
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.desk.order(Order::ClientDied(client)).await;
+        self.desk.request(ImuRequest::ClientDied(client)).await;
     }
 
     async fn shutdown(&mut self) {
@@ -145,7 +147,7 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
 
 /// The chips on their bus, with the logic.
 struct Chips<B> {
-    logic: Logic,
+    logic: ImuLogic,
     /// `None` while a thread has it.
     hardware: Option<Hardware<B>>,
     /// The file for calibrations, if any.
@@ -160,19 +162,19 @@ struct Hardware<B> {
 }
 
 impl<B: OpenBus> Owner for Chips<B> {
-    type Order = Order;
+    type Request = ImuRequest;
     type Message = DriverMsg;
     type Link = NineDofLink;
-    type Action = Step;
+    type Action = ImuAction;
 
-    fn order(&mut self, _link: &NineDofLink, order: Order) {
+    fn request(&mut self, _link: &NineDofLink, request: ImuRequest) {
         let logic = &mut self.logic;
-        match order {
-            Order::Ask(origin, asked) => logic.ask(now(), origin, asked),
-            Order::Subscribe(origin, action) => logic.subscribe(now(), &origin, action),
-            Order::Serve(origin, kind, time) => logic.serve(now(), origin, kind, time),
-            Order::Publish => logic.publish(),
-            Order::ClientDied(client) => logic.client_died(client),
+        match request {
+            ImuRequest::Ask(origin, asked) => logic.ask(now(), origin, asked),
+            ImuRequest::Subscribe(origin, action) => logic.subscribe(now(), &origin, action),
+            ImuRequest::Serve(origin, kind, time) => logic.serve(now(), origin, kind, time),
+            ImuRequest::Publish => logic.publish(),
+            ImuRequest::ClientDied(client) => logic.client_died(client),
         }
     }
 
@@ -180,21 +182,21 @@ impl<B: OpenBus> Owner for Chips<B> {
         self.is_ending = true;
     }
 
-    fn next(&mut self, link: &NineDofLink) -> Next<Step> {
+    fn next(&mut self, link: &NineDofLink) -> Next<ImuAction> {
         if self.is_ending {
             return Next::End;
         }
-        let step = self.logic.poll_step(now());
+        let step = self.logic.poll_action(now());
         tell(&mut self.logic, link);
         step.map_or(Next::Wait, Next::Perform)
     }
 
-    async fn perform(&mut self, step: Step) {
+    async fn perform(&mut self, step: ImuAction) {
         match step {
-            Step::Open => self.open().await,
-            Step::Close => self.close(),
-            Step::Read(wanted) => self.read(wanted).await,
-            Step::Store(calibration) => {
+            ImuAction::Open => self.open().await,
+            ImuAction::Close => self.close(),
+            ImuAction::Read(wanted) => self.read(wanted).await,
+            ImuAction::Store(calibration) => {
                 let stored = store(self.file.clone(), calibration).await;
                 self.logic.stored(stored);
             }
@@ -305,7 +307,7 @@ async fn on_a_thread<T: Send + 'static, R: Send + 'static>(
     }
 }
 
-fn tell(logic: &mut Logic, link: &NineDofLink) {
+fn tell(logic: &mut ImuLogic, link: &NineDofLink) {
     while let Some(output) = logic.poll_output() {
         match output {
             Output::Answer(origin, message) => complain(link.answer(&origin, message)),

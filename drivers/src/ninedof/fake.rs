@@ -18,10 +18,10 @@ pub(super) const RESTING: Motion = Motion {
 
 /// The chips and the faults of the bus; clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct Fake(Arc<Mutex<State>>);
+pub(super) struct Fake(Arc<Mutex<FakeState>>);
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct FakeState {
     pub(super) chips: Chips,
     pub(super) now: Duration,
     pub(super) truth: Motion,
@@ -36,7 +36,7 @@ pub(super) struct State {
 
 impl Fake {
     pub(super) fn new(errors: Errors) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(FakeState {
             chips: Chips::new(errors, Duration::ZERO),
             now: Duration::ZERO,
             truth: RESTING,
@@ -47,7 +47,7 @@ impl Fake {
         })))
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, FakeState> {
         self.0.lock().unwrap()
     }
 

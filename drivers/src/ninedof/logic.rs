@@ -1,7 +1,7 @@
 //! Tracks requests and subscriptions, and decides when to read the sensors. PURE.
 //!
-//! Call [`Logic::poll_step`] and carry out each step until it returns `None`; drain
-//! [`Logic::poll_output`] after each. Call again at [`Logic::wake_at`].
+//! Call [`ImuLogic::poll_action`] and carry out each step until it returns `None`; drain
+//! [`ImuLogic::poll_output`] after each. Call again at [`ImuLogic::wake_at`].
 //!
 //! ```text
 //!  Absent --opened--> Open: reads on a request, when a period ends, or for a check
@@ -67,14 +67,14 @@ impl Settings {
 
 /// An action for the caller, one at a time.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Open the bus, then call [`Logic::opened`] or [`Logic::failed`].
+pub enum ImuAction {
+    /// Open the bus, then call [`ImuLogic::opened`] or [`ImuLogic::failed`].
     Open,
     /// Close the bus.
     Close,
-    /// Read these sensors, then call [`Logic::read`] or [`Logic::failed`].
+    /// Read these sensors, then call [`ImuLogic::read`] or [`ImuLogic::failed`].
     Read(Sensors),
-    /// Save this calibration, then call [`Logic::stored`].
+    /// Save this calibration, then call [`ImuLogic::stored`].
     Store(Calibration),
 }
 
@@ -113,7 +113,7 @@ struct Wanted {
 
 /// The driver without its bus.
 #[derive(Debug)]
-pub struct Logic {
+pub struct ImuLogic {
     settings: Settings,
     calibration: Calibration,
     began: Instant,
@@ -153,7 +153,7 @@ struct Asker {
 }
 
 /// Requests.
-impl Logic {
+impl ImuLogic {
     /// Starts without a bus.
     pub fn new(settings: Settings, calibration: Calibration, now: Instant) -> Self {
         let measures_bias = settings.measures_bias && !calibration.knows_gyro();
@@ -253,32 +253,32 @@ impl Logic {
 }
 
 /// The bus.
-impl Logic {
+impl ImuLogic {
     /// The next action for the caller.
-    pub fn poll_step(&mut self, now: Instant) -> Option<Step> {
+    pub fn poll_action(&mut self, now: Instant) -> Option<ImuAction> {
         self.forget_askers(now);
         self.proceed_with_service(now);
         if let Some(storing) = self.storing.as_mut().filter(|storing| !storing.is_begun) {
             storing.is_begun = true;
-            return Some(Step::Store(self.calibration.clone()));
+            return Some(ImuAction::Store(self.calibration.clone()));
         }
         match self.phase {
-            Phase::Absent { until } => (now >= until).then_some(Step::Open),
+            Phase::Absent { until } => (now >= until).then_some(ImuAction::Open),
             Phase::Closing => {
                 let until = self.outage.try_again_at(now);
                 self.phase = Phase::Absent { until };
-                Some(Step::Close)
+                Some(ImuAction::Close)
             }
             Phase::Open => {
                 let wanted = self.wanted(now);
                 self.reads_at = now;
                 self.reads = wanted;
-                (!wanted.is_empty()).then_some(Step::Read(wanted))
+                (!wanted.is_empty()).then_some(ImuAction::Read(wanted))
             }
         }
     }
 
-    /// When to call [`Logic::poll_step`] if nothing happens earlier.
+    /// When to call [`ImuLogic::poll_action`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         let service_ends = self.service.as_ref().map(Service::ends);
         let when = match self.phase {

@@ -20,7 +20,7 @@ const LOOK_EVERY: usize = 50;
 
 /// The kind of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServiceKind {
     /// Checks that the sensors are present and report plausible values.
     SelfTest,
     /// Measures the gyroscope bias; the robot must stand still.
@@ -32,7 +32,7 @@ pub enum Kind {
 /// A running service.
 #[derive(Debug)]
 pub(super) struct Service {
-    pub(super) kind: Kind,
+    pub(super) kind: ServiceKind,
     /// The client's request; `None` for a service that the driver started.
     pub(super) origin: Option<Origin>,
     due: Instant,
@@ -47,10 +47,10 @@ pub(super) enum Outcome {
     /// The self-test: a result per sensor.
     Findings([Result<String, String>; 3]),
     /// The bias or the hard iron, or why it could not be measured.
-    Measured(Kind, Result<Axes, String>),
+    Measured(ServiceKind, Result<Axes, String>),
 }
 
-impl Kind {
+impl ServiceKind {
     /// The duration, unless the request states another one.
     fn usual_time(self) -> Duration {
         Duration::from_secs(match self {
@@ -65,7 +65,7 @@ impl Kind {
 impl Service {
     pub(super) fn new(
         now: Instant,
-        kind: Kind,
+        kind: ServiceKind,
         origin: Option<Origin>,
         time: Option<Duration>,
     ) -> Self {
@@ -82,13 +82,13 @@ impl Service {
     /// The sensors that it reads.
     pub(super) fn wants(&self) -> Sensors {
         match self.kind {
-            Kind::SelfTest => Sensors::ALL,
+            ServiceKind::SelfTest => Sensors::ALL,
             // The magnetic field shows whether the robot turns steadily.
-            Kind::Gyro => Sensors {
+            ServiceKind::Gyro => Sensors {
                 accel: false,
                 ..Sensors::ALL
             },
-            Kind::Magnet => Sensors {
+            ServiceKind::Magnet => Sensors {
                 magnet: true,
                 ..Sensors::default()
             },
@@ -115,14 +115,14 @@ impl Service {
     /// The result, once the service has ended.
     pub(super) fn outcome(&self, now: Instant, calibration: &Calibration) -> Option<Outcome> {
         let is_over = now >= self.ends;
-        let looks = self.kind == Kind::Magnet && self.taken.is_multiple_of(LOOK_EVERY);
+        let looks = self.kind == ServiceKind::Magnet && self.taken.is_multiple_of(LOOK_EVERY);
         if !is_over && !looks {
             return None;
         }
         match self.kind {
-            Kind::SelfTest => Some(Outcome::Findings(self.samples.findings(calibration))),
-            Kind::Gyro => Some(Outcome::Measured(self.kind, self.samples.gyro_bias())),
-            Kind::Magnet => {
+            ServiceKind::SelfTest => Some(Outcome::Findings(self.samples.findings(calibration))),
+            ServiceKind::Gyro => Some(Outcome::Measured(self.kind, self.samples.gyro_bias())),
+            ServiceKind::Magnet => {
                 let found = self.samples.hard_iron();
                 (is_over || found.is_ok()).then_some(Outcome::Measured(self.kind, found))
             }
@@ -142,13 +142,13 @@ pub(super) fn findings_report(findings: [Result<String, String>; 3]) -> ServiceR
 
 /// The report of a calibration.
 pub(super) fn calibration_report(
-    kind: Kind,
+    kind: ServiceKind,
     found: Result<Axes, String>,
     stored: Option<Result<String, String>>,
 ) -> ServiceReport {
     let (about, unit) = match kind {
-        Kind::Magnet => ("magnet", "milligauss"),
-        Kind::Gyro | Kind::SelfTest => ("gyro", "deg/s"),
+        ServiceKind::Magnet => ("magnet", "milligauss"),
+        ServiceKind::Gyro | ServiceKind::SelfTest => ("gyro", "deg/s"),
     };
     let text =
         |[x, y, z]: Axes| format!("x {x:.2}, y {y:.2}, z {z:.2} {unit} subtracted from now on");

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::bus::Bus;
 use super::gpio::Gpio;
-use super::logic::{ExchangeError, Line, Logic, Output, Refusal, Settings, Step};
+use super::logic::{ControllerAction, ExchangeError, Line, Output, Refusal, Settings, WheelLogic};
 use crate::connection::{Connect, open};
 use crate::desk::{Desk, Next, Owner, finish, until};
 use crate::stream::{complain, say};
@@ -21,7 +21,7 @@ use crate::stream::{complain, say};
 pub struct Roboclaw<C> {
     /// `Some` until the start.
     setup: Option<(Setup, C)>,
-    desk: Desk<Order>,
+    desk: Desk<WheelRequest>,
 }
 
 /// How the driver runs, apart from the connection to the controllers.
@@ -35,9 +35,9 @@ pub struct Setup {
     pub reply_timeout: Duration,
 }
 
-/// An order for the task that owns the bus.
+/// A request for the task that owns the bus.
 #[derive(Debug)]
-enum Order {
+enum WheelRequest {
     Drive(Outcome, WheelSpeeds),
     Ask(Origin),
     ClientDied(ClientId),
@@ -57,7 +57,7 @@ impl<C: Connect> RoboclawDriver for Roboclaw<C> {
     async fn start(&mut self, link: RoboclawLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some((setup, connect)) = self.setup.take() {
             let controllers = Controllers {
-                logic: Logic::new(setup.settings.clone(), now()),
+                logic: WheelLogic::new(setup.settings.clone(), now()),
                 setup,
                 connect,
                 bus: None,
@@ -77,17 +77,21 @@ impl<C: Connect> RoboclawDriver for Roboclaw<C> {
     }
 
     async fn drive(&mut self, speeds: MotorsSpeed, outcome: Outcome) {
-        self.desk.order(Order::Drive(outcome, speeds.into())).await;
+        self.desk
+            .request(WheelRequest::Drive(outcome, speeds.into()))
+            .await;
     }
 
     async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
         if reply.is_possible() {
-            self.desk.order(Order::Ask(reply.into_origin())).await;
+            self.desk
+                .request(WheelRequest::Ask(reply.into_origin()))
+                .await;
         }
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.desk.order(Order::ClientDied(client)).await;
+        self.desk.request(WheelRequest::ClientDied(client)).await;
     }
 
     async fn shutdown(&mut self) {
@@ -97,7 +101,7 @@ impl<C: Connect> RoboclawDriver for Roboclaw<C> {
 
 /// Both controllers on their bus, with the logic.
 struct Controllers<C> {
-    logic: Logic,
+    logic: WheelLogic,
     setup: Setup,
     connect: C,
     bus: Option<Bus>,
@@ -105,16 +109,16 @@ struct Controllers<C> {
 }
 
 impl<C: Connect> Owner for Controllers<C> {
-    type Order = Order;
+    type Request = WheelRequest;
     type Message = DriverMsg;
     type Link = RoboclawLink;
-    type Action = Step;
+    type Action = ControllerAction;
 
-    fn order(&mut self, link: &RoboclawLink, order: Order) {
+    fn request(&mut self, link: &RoboclawLink, request: WheelRequest) {
         let logic = &mut self.logic;
         tell(logic, link);
-        match order {
-            Order::Drive(outcome, speeds) => {
+        match request {
+            WheelRequest::Drive(outcome, speeds) => {
                 let refused = logic.drive(now(), &outcome.origin().clients, speeds);
                 // A client learns the cause of an outage, not only that there is one.
                 let why = refused.map(|refusal| match (refusal, logic.trouble()) {
@@ -123,8 +127,8 @@ impl<C: Connect> Owner for Controllers<C> {
                 });
                 finish(outcome, why.as_deref());
             }
-            Order::Ask(origin) => logic.ask(now(), origin),
-            Order::ClientDied(client) => logic.client_died(client),
+            WheelRequest::Ask(origin) => logic.ask(now(), origin),
+            WheelRequest::ClientDied(client) => logic.client_died(client),
         }
     }
 
@@ -132,36 +136,36 @@ impl<C: Connect> Owner for Controllers<C> {
         self.logic.shut_down();
     }
 
-    fn next(&mut self, link: &RoboclawLink) -> Next<Step> {
-        let step = self.logic.poll_step(now());
+    fn next(&mut self, link: &RoboclawLink) -> Next<ControllerAction> {
+        let step = self.logic.poll_action(now());
         tell(&mut self.logic, link);
         match step {
-            Some(Step::End) => Next::End,
+            Some(ControllerAction::End) => Next::End,
             Some(step) => Next::Perform(step),
             None => Next::Wait,
         }
     }
 
-    async fn perform(&mut self, step: Step) {
+    async fn perform(&mut self, step: ControllerAction) {
         match step {
-            Step::Open => match self.open().await {
+            ControllerAction::Open => match self.open().await {
                 Ok(opened) => {
                     self.bus = Some(opened);
                     self.logic.opened();
                 }
                 Err(problem) => self.logic.open_failed(now(), &problem),
             },
-            Step::Close => self.bus = None,
-            Step::Exchange { packet, shape } => {
+            ControllerAction::Close => self.bus = None,
+            ControllerAction::Exchange { packet, shape } => {
                 let result = match &mut self.bus {
                     Some(bus) => bus.exchange(&packet, shape).await,
                     None => Err(ExchangeError::Port("the port is closed".into())),
                 };
                 self.logic.exchanged(now(), result);
             }
-            Step::Set(line, active) => self.set(line, active).await,
-            Step::Wait(duration) => sleep(duration).await,
-            Step::End => {}
+            ControllerAction::Set(line, active) => self.set(line, active).await,
+            ControllerAction::Wait(duration) => sleep(duration).await,
+            ControllerAction::End => {}
         }
     }
 
@@ -198,7 +202,7 @@ impl<C: Connect> Controllers<C> {
     }
 }
 
-fn tell(logic: &mut Logic, link: &RoboclawLink) {
+fn tell(logic: &mut WheelLogic, link: &RoboclawLink) {
     while let Some(output) = logic.poll_output() {
         match output {
             Output::Answer(origin, speeds) => {

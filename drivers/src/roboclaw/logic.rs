@@ -1,9 +1,9 @@
 //! Decides what to do with the two controllers, and when. PURE.
 //!
-//! Report each event to [`Logic`] ([`Logic::drive`], [`Logic::ask`], ...), then carry out the steps
-//! of [`Logic::poll_step`] one after the other, report the result of each, and drain
-//! [`Logic::poll_output`] after every change. When there is no step, wait for the next event or for
-//! [`Logic::wake_at`].
+//! Report each event to [`WheelLogic`] ([`WheelLogic::drive`], [`WheelLogic::ask`], ...), then carry out the steps
+//! of [`WheelLogic::poll_action`] one after the other, report the result of each, and drain
+//! [`WheelLogic::poll_output`] after every change. When there is no step, wait for the next event or for
+//! [`WheelLogic::wake_at`].
 //!
 //! ```text
 //!             opened              script done
@@ -27,18 +27,19 @@ use std::time::Instant;
 use amber_driver::{ClientId, Origin};
 use amber_values::WheelSpeeds;
 
+pub use self::action::{ControllerAction, ExchangeError, Line, Output};
 use self::controllers::Controllers;
 use self::monitors::{Finding, Monitors};
 use self::motion::Motion;
 pub use self::note::{Note, Refusal, StopReason};
 use self::questions::Questions;
-use self::script::{Action, Script};
+use self::script::{Script, ScriptStep};
 pub use self::settings::{Lines, Settings, StopFor};
-pub use self::step::{ExchangeError, Line, Output, Step};
 use super::protocol::{Command, PACKET_GAP, Reply};
 use super::units::Unit;
 use crate::outage::Outage;
 
+mod action;
 mod controllers;
 mod monitors;
 mod motion;
@@ -46,7 +47,6 @@ mod note;
 mod questions;
 mod script;
 mod settings;
-mod step;
 mod watch;
 
 /// Event counters.
@@ -66,7 +66,7 @@ pub struct Counters {
 
 /// The state of both controllers, with the clients' commands and requests.
 #[derive(Debug)]
-pub struct Logic {
+pub struct WheelLogic {
     settings: Settings,
     phase: Phase,
     port_is_open: bool,
@@ -111,7 +111,7 @@ enum Job {
     Battery(Command),
 }
 
-impl Logic {
+impl WheelLogic {
     /// Starts with the port closed.
     pub fn new(settings: Settings, now: Instant) -> Self {
         Self {
@@ -180,12 +180,12 @@ impl Logic {
         }
     }
 
-    /// Shuts down: stops the wheels, then returns [`Step::End`].
+    /// Shuts down: stops the wheels, then returns [`ControllerAction::End`].
     pub fn shut_down(&mut self) {
         self.script.clear();
         self.current = None;
         if self.reset_is_active {
-            self.script.push_back(Action::Set(Line::Reset, false));
+            self.script.push_back(ScriptStep::Set(Line::Reset, false));
         }
         if self.port_is_open {
             self.script.extend(script::release());
@@ -228,21 +228,21 @@ impl Logic {
     }
 
     /// The next step, if any.
-    pub fn poll_step(&mut self, now: Instant) -> Option<Step> {
+    pub fn poll_action(&mut self, now: Instant) -> Option<ControllerAction> {
         if let Some(step) = self.light() {
             return Some(step);
         }
         if std::mem::take(&mut self.pauses) {
-            return Some(Step::Wait(PACKET_GAP));
+            return Some(ControllerAction::Wait(PACKET_GAP));
         }
         loop {
             match self.phase {
                 Phase::Absent { .. } if self.port_is_open => {
                     self.port_is_open = false;
-                    return Some(Step::Close);
+                    return Some(ControllerAction::Close);
                 }
-                Phase::Absent { until } => return (now >= until).then_some(Step::Open),
-                Phase::Ended => return Some(Step::End),
+                Phase::Absent { until } => return (now >= until).then_some(ControllerAction::Open),
+                Phase::Ended => return Some(ControllerAction::End),
                 Phase::Ready => match self.ready_job(now) {
                     Some(job) => return Some(self.exchange(job)),
                     None if matches!(self.phase, Phase::Ready) => return None,
@@ -263,7 +263,7 @@ impl Logic {
         self.outputs.pop_front()
     }
 
-    /// When to call [`Logic::poll_step`] if nothing happens earlier.
+    /// When to call [`WheelLogic::poll_action`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Absent { until } => Some(until),
@@ -303,7 +303,7 @@ impl Logic {
 }
 
 /// The decisions while the controllers work.
-impl Logic {
+impl WheelLogic {
     fn refusal(&self, speeds: WheelSpeeds) -> Option<Refusal> {
         let max_mm_s = self.settings.max_speed_mm_s.unwrap_or(u32::MAX);
         let fastest_mm_s = speeds.fastest_mm_s();
@@ -372,7 +372,7 @@ impl Logic {
 }
 
 /// The results of exchanges.
-impl Logic {
+impl WheelLogic {
     fn succeeded(&mut self, now: Instant, job: Job, reply: Reply) {
         let (unit, _) = job.target();
         self.controllers.answered(unit);
@@ -413,7 +413,7 @@ impl Logic {
                 let note = self.monitors.battery_failed(now);
                 self.act_on(note.map(Finding::Say));
             }
-            Job::Script(..) if !matches!(self.script.front(), Some(Action::Tell(..))) => {
+            Job::Script(..) if !matches!(self.script.front(), Some(ScriptStep::Tell(..))) => {
                 self.script.pop_front();
             }
             _ if self.controllers.failed(now, unit) => {
@@ -448,31 +448,31 @@ impl Logic {
 }
 
 /// Phases.
-impl Logic {
-    fn script_step(&mut self) -> Option<Step> {
+impl WheelLogic {
+    fn script_step(&mut self) -> Option<ControllerAction> {
         loop {
             let action = *self.script.front()?;
             match action {
-                Action::Tell(unit, command) | Action::Try(unit, command) => {
+                ScriptStep::Tell(unit, command) | ScriptStep::Try(unit, command) => {
                     return Some(self.exchange(Job::Script(unit, command)));
                 }
-                Action::Shout(unit, command) => {
+                ScriptStep::Shout(unit, command) => {
                     // A controller that never reported its format was never told to move.
                     if self.controllers.is_known(unit) {
                         return Some(self.exchange(Job::Script(unit, command)));
                     }
                     self.script.pop_front();
                 }
-                Action::Set(line, active) => {
+                ScriptStep::Set(line, active) => {
                     self.script.pop_front();
                     if line == Line::Reset {
                         self.reset_is_active = active;
                     }
-                    return Some(Step::Set(line, active));
+                    return Some(ControllerAction::Set(line, active));
                 }
-                Action::Wait(duration) => {
+                ScriptStep::Wait(duration) => {
                     self.script.pop_front();
-                    return Some(Step::Wait(duration));
+                    return Some(ControllerAction::Wait(duration));
                 }
             }
         }
@@ -542,7 +542,7 @@ impl Logic {
         }
     }
 
-    fn light(&mut self) -> Option<Step> {
+    fn light(&mut self) -> Option<ControllerAction> {
         let is_bad = self.outage.trouble().is_some() || self.monitors.refusal().is_some();
         let green = self.is_ready() && self.motion.is_told();
         let lines = self.settings.lines;
@@ -556,13 +556,13 @@ impl Logic {
             let lit = lit && self.phase != Phase::Ended;
             if exists && self.lit[i] != Some(lit) {
                 self.lit[i] = Some(lit);
-                return Some(Step::Set(line, lit));
+                return Some(ControllerAction::Set(line, lit));
             }
         }
         None
     }
 
-    fn exchange(&mut self, job: Job) -> Step {
+    fn exchange(&mut self, job: Job) -> ControllerAction {
         self.current = Some(job);
         let (unit, command) = job.target();
         self.controllers.exchange(unit, command)

@@ -9,22 +9,22 @@ use amber_driver::devices::stargazer::{
 use amber_driver::{Origin, Reply, StreamRequest, now};
 use amber_values::MarkerPose;
 
-use super::logic::{Fix, Known, Logic, Note, Output, Rate, Settings};
+use super::logic::{Fix, Known, MarkerLogic, Note, Output, Rate, Settings};
 use crate::connection::Connect;
 use crate::desk::{Desk, Next};
-use crate::stream::{Event, PortAction, StreamDevice, StreamLogic, complain, say};
+use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic, complain, say};
 
 /// The driver of a Hagisonic StarGazer.
 #[derive(Debug)]
 pub struct Stargazer<C> {
     /// `Some` until the start.
     setup: Option<(Settings, C)>,
-    desk: Desk<Order>,
+    desk: Desk<PoseRequest>,
 }
 
-/// An order for the task that owns the device.
+/// A request for the task that owns the device.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum PoseRequest {
     Ask(Origin),
     Poses(Origin, StreamRequest<SubscribeAction>),
 }
@@ -42,7 +42,7 @@ impl<C: Connect> Stargazer<C> {
 impl<C: Connect> StargazerDriver for Stargazer<C> {
     async fn start(&mut self, link: StargazerLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some((settings, connect)) = self.setup.take() {
-            let logic = Logic::new(settings, now());
+            let logic = MarkerLogic::new(settings, now());
             self.desk.open(StreamDevice::new(logic, connect), link);
         }
         Ok(())
@@ -50,12 +50,14 @@ impl<C: Connect> StargazerDriver for Stargazer<C> {
 
     async fn pose(&mut self, _: DataRequest, reply: Reply<Option<LocalizationData>>) {
         if reply.is_possible() {
-            self.desk.order(Order::Ask(reply.into_origin())).await;
+            self.desk
+                .request(PoseRequest::Ask(reply.into_origin()))
+                .await;
         }
     }
 
     async fn poses(&mut self, origin: Origin, request: StreamRequest<SubscribeAction>) {
-        self.desk.order(Order::Poses(origin, request)).await;
+        self.desk.request(PoseRequest::Poses(origin, request)).await;
     }
 
     async fn shutdown(&mut self) {
@@ -63,21 +65,21 @@ impl<C: Connect> StargazerDriver for Stargazer<C> {
     }
 }
 
-impl StreamLogic for Logic {
-    type Order = Order;
+impl StreamLogic for MarkerLogic {
+    type Request = PoseRequest;
     type Message = DriverMsg;
     type Link = StargazerLink;
 
-    fn order(&mut self, now: Instant, _link: &StargazerLink, order: Order) {
-        match order {
-            Order::Ask(origin) => self.ask(now, origin),
-            Order::Poses(origin, StreamRequest::Start(wanted)) => {
+    fn request(&mut self, now: Instant, _link: &StargazerLink, request: PoseRequest) {
+        match request {
+            PoseRequest::Ask(origin) => self.ask(now, origin),
+            PoseRequest::Poses(origin, StreamRequest::Start(wanted)) => {
                 self.subscribe(now, &origin, rate(wanted.freq));
             }
-            Order::Poses(origin, StreamRequest::Stop(wanted)) => {
+            PoseRequest::Poses(origin, StreamRequest::Stop(wanted)) => {
                 self.unsubscribe(&origin, rate(wanted.freq));
             }
-            Order::Poses(origin, StreamRequest::ClientGone) => {
+            PoseRequest::Poses(origin, StreamRequest::ClientGone) => {
                 origin
                     .clients
                     .iter()
@@ -86,13 +88,13 @@ impl StreamLogic for Logic {
         }
     }
 
-    fn handle(&mut self, now: Instant, event: Event<'_>) {
+    fn handle(&mut self, now: Instant, event: PortEvent<'_>) {
         match event {
-            Event::Opened => self.opened(now),
-            Event::Failed(problem) => self.failed(now, problem),
-            Event::Bytes(bytes) => self.handle_bytes(now, bytes),
-            Event::Timeout => self.handle_timeout(now),
-            Event::ShutDown => self.shut_down(),
+            PortEvent::Opened => self.opened(now),
+            PortEvent::Failed(problem) => self.failed(now, problem),
+            PortEvent::Bytes(bytes) => self.handle_bytes(now, bytes),
+            PortEvent::Timeout => self.handle_timeout(now),
+            PortEvent::ShutDown => self.shut_down(),
         }
     }
 

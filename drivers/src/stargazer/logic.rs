@@ -1,7 +1,7 @@
 //! Decides what to do with a StarGazer, and distributes its fixes. PURE.
 //!
-//! Report each event to [`Logic`], drain [`Logic::poll_output`] after every change, and carry out
-//! each output. Call [`Logic::handle_timeout`] at [`Logic::wake_at`].
+//! Report each event to [`MarkerLogic`], drain [`MarkerLogic::poll_output`] after every change, and carry out
+//! each output. Call [`MarkerLogic::handle_timeout`] at [`MarkerLogic::wake_at`].
 //!
 //! ```text
 //!  Absent --opened--> Setting ---- all answered ----> Ready
@@ -56,7 +56,7 @@ pub struct Settings {
 /// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Open the connection, then call [`Logic::opened`] or [`Logic::failed`].
+    /// Open the connection, then call [`MarkerLogic::opened`] or [`MarkerLogic::failed`].
     Open,
     /// Close the connection.
     Close,
@@ -118,7 +118,7 @@ pub struct Counters {
 
 /// The state of the device, its requests and its subscribers.
 #[derive(Debug)]
-pub struct Logic {
+pub struct MarkerLogic {
     settings: Settings,
     start: Instant,
     phase: Phase,
@@ -148,7 +148,7 @@ enum Phase {
     Ended,
 }
 
-impl Logic {
+impl MarkerLogic {
     /// Starts without a connection.
     pub fn new(settings: Settings, now: Instant) -> Self {
         let plausible = Plausible::new(settings.markers.is_map());
@@ -274,7 +274,7 @@ impl Logic {
         self.outputs.pop_front()
     }
 
-    /// When to call [`Logic::handle_timeout`] if nothing happens earlier.
+    /// When to call [`MarkerLogic::handle_timeout`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         let silent = Some(self.heard + SILENCE);
         let device = match &self.phase {
@@ -317,7 +317,7 @@ impl Logic {
 }
 
 /// Messages.
-impl Logic {
+impl MarkerLogic {
     fn handle_message(&mut self, now: Instant, message: &Message) {
         if let Phase::Setting(talk) = &mut self.phase {
             talk.handle_message(now, message);
@@ -381,7 +381,7 @@ impl Logic {
 }
 
 /// Phases.
-impl Logic {
+impl MarkerLogic {
     /// Performs the next step, if one is possible now.
     fn proceed(&mut self, now: Instant) {
         let is_silent = now.saturating_duration_since(self.heard) >= SILENCE;

@@ -27,8 +27,8 @@ pub struct Parameter {
 /// The remaining commands and answers.
 #[derive(Clone, Debug)]
 pub(super) struct Talk {
-    left: VecDeque<Step>,
-    step: Option<Step>,
+    left: VecDeque<SetupStep>,
+    step: Option<SetupStep>,
     tries: u8,
     typing: VecDeque<u8>,
     /// The delay between two characters.
@@ -41,7 +41,7 @@ pub(super) struct Talk {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum SetupStep {
     Say(Command),
     /// Sent if a parameter was written.
     Store,
@@ -52,22 +52,27 @@ impl Talk {
     /// Stops the device, sets these parameters, and starts it again.
     pub(super) fn set_up(now: Instant, pause: Duration, wanted: Vec<Parameter>) -> Self {
         let mut left = VecDeque::from([
-            Step::Say(Command::Do("CalcStop")),
-            Step::Say(Command::Read(VERSION.into())),
+            SetupStep::Say(Command::Do("CalcStop")),
+            SetupStep::Say(Command::Read(VERSION.into())),
         ]);
-        let read = |parameter: &Parameter| Step::Say(Command::Read(parameter.name.clone()));
+        let read = |parameter: &Parameter| SetupStep::Say(Command::Read(parameter.name.clone()));
         left.extend(wanted.iter().map(read));
-        left.extend([Step::Store, Step::Say(Command::Do("CalcStart"))]);
+        left.extend([SetupStep::Store, SetupStep::Say(Command::Do("CalcStart"))]);
         Self::new(now, pause, wanted, left)
     }
 
     /// Starts the device, in case it was left stopped.
     pub(super) fn wake_up(now: Instant, pause: Duration) -> Self {
-        let start = Step::Say(Command::Do("CalcStart"));
+        let start = SetupStep::Say(Command::Do("CalcStart"));
         Self::new(now, pause, Vec::new(), [start].into())
     }
 
-    fn new(now: Instant, pause: Duration, wanted: Vec<Parameter>, left: VecDeque<Step>) -> Self {
+    fn new(
+        now: Instant,
+        pause: Duration,
+        wanted: Vec<Parameter>,
+        left: VecDeque<SetupStep>,
+    ) -> Self {
         let mut talk = Self {
             left,
             step: None,
@@ -110,9 +115,9 @@ impl Talk {
             return;
         }
         let is_done = match &self.step {
-            None | Some(Step::Store) => false,
-            Some(Step::Update) => *message == Message::Done("ParameterUpdate".into()),
-            Some(Step::Say(command)) => match command.answer(message) {
+            None | Some(SetupStep::Store) => false,
+            Some(SetupStep::Update) => *message == Message::Done("ParameterUpdate".into()),
+            Some(SetupStep::Say(command)) => match command.answer(message) {
                 None => false,
                 Some(value) => {
                     if let Command::Read(name) = command.clone() {
@@ -137,13 +142,13 @@ impl Talk {
             return Ok(());
         }
         let name = match &self.step {
-            Some(Step::Say(command)) if self.tries < MAX_TRIES => {
+            Some(SetupStep::Say(command)) if self.tries < MAX_TRIES => {
                 let bytes = command.bytes();
                 self.type_in(now, bytes);
                 return Ok(());
             }
-            Some(Step::Say(command)) => command.name(),
-            None | Some(Step::Store | Step::Update) => "SetEnd",
+            Some(SetupStep::Say(command)) => command.name(),
+            None | Some(SetupStep::Store | SetupStep::Update) => "SetEnd",
         };
         Err(format!("the StarGazer does not answer {name}"))
     }
@@ -173,16 +178,16 @@ impl Talk {
         self.step = self.left.pop_front();
         match &self.step {
             None => {}
-            Some(Step::Store) => {
+            Some(SetupStep::Store) => {
                 if !self.written.is_empty() {
-                    self.left.push_front(Step::Update);
+                    self.left.push_front(SetupStep::Update);
                     let end = Command::Do("SetEnd");
-                    self.left.push_front(Step::Say(end));
+                    self.left.push_front(SetupStep::Say(end));
                 }
                 self.next(now);
             }
-            Some(Step::Update) => self.until = now + UPDATE,
-            Some(Step::Say(command)) => {
+            Some(SetupStep::Update) => self.until = now + UPDATE,
+            Some(SetupStep::Say(command)) => {
                 let bytes = command.bytes();
                 self.type_in(now, bytes);
             }
@@ -207,7 +212,7 @@ impl Talk {
         if let Some(wanted) = wanted.filter(|wanted| wanted.value != value) {
             self.written.push(name.to_owned());
             let write = Command::Write(wanted.name.clone(), wanted.value.clone());
-            self.left.push_front(Step::Say(write));
+            self.left.push_front(SetupStep::Say(write));
         }
     }
 }

@@ -8,9 +8,9 @@ use amber_driver::{ClientId, Origin};
 use amber_drivers::ninedof::board::Board;
 use amber_drivers::ninedof::bus::{Bus, BusError};
 use amber_drivers::ninedof::calibration::Calibration;
-use amber_drivers::ninedof::logic::{Logic, Output, Settings, Step};
+use amber_drivers::ninedof::logic::{ImuAction, ImuLogic, Output, Settings};
 use amber_drivers::ninedof::registers::Gain;
-use amber_drivers::ninedof::service::Kind;
+use amber_drivers::ninedof::service::ServiceKind;
 use amber_drivers::ninedof::units::Numbers;
 use amber_map::Map;
 use amber_proto::SynNum;
@@ -28,7 +28,7 @@ const CLIENT: i32 = 7;
 /// A robot in the middle of a hall, with a driver that publishes continuously.
 struct Drive {
     robot: Robot,
-    logic: Logic,
+    logic: ImuLogic,
     board: Board,
     start: Instant,
     now: Duration,
@@ -70,7 +70,7 @@ impl Drive {
         };
         let start = Instant::now();
         let board = Board::new(settings.gain(), start);
-        let mut logic = Logic::new(settings, Calibration::default(), start);
+        let mut logic = ImuLogic::new(settings, Calibration::default(), start);
         let all = SubscribeAction {
             freq: Some(20),
             accel: Some(true),
@@ -96,18 +96,18 @@ impl Drive {
             self.now += MS;
             self.robot.advance(self.now);
             let now = self.start + self.now;
-            while let Some(step) = self.logic.poll_step(now) {
+            while let Some(step) = self.logic.poll_action(now) {
                 match step {
-                    Step::Open => self.logic.opened(now),
-                    Step::Close => {}
-                    Step::Read(wanted) => {
+                    ImuAction::Open => self.logic.opened(now),
+                    ImuAction::Close => {}
+                    ImuAction::Read(wanted) => {
                         let none = Board::new(Gain::Fine, now);
                         let mut board = std::mem::replace(&mut self.board, none);
                         let reading = board.read(now, self, wanted).unwrap();
                         self.board = board;
                         self.logic.read(now, reading, self.board.trouble());
                     }
-                    Step::Store(_) => self.logic.stored(None),
+                    ImuAction::Store(_) => self.logic.stored(None),
                 }
                 while let Some(output) = self.logic.poll_output() {
                     match output {
@@ -258,7 +258,7 @@ fn after_a_calibration_the_heading_is_true_within_3_degrees() {
         drive.run(2_000 * MS, |_, _| ());
         drive.drive(-600, 600);
         let now = drive.start + drive.now;
-        (drive.logic).serve(now, origin(Some(1)), Kind::Magnet, Some(30_000 * MS));
+        (drive.logic).serve(now, origin(Some(1)), ServiceKind::Magnet, Some(30_000 * MS));
         drive.run(31_000 * MS, |_, _| ());
         assert_ne!(drive.logic.calibration().magnet_mgauss(), [0.0; 3]);
         for _ in 0..8 {

@@ -11,7 +11,7 @@ use amber_map::Map;
 use amber_proto::hokuyo::DriverMsg as HokuyoMsg;
 use amber_proto::roboclaw::{DriverMsg as RoboclawMsg, MotorsSpeed};
 use amber_proto::{DeviceMessage, MsgType, SynNum};
-use amber_sim::control::{self, Answer, Request, State};
+use amber_sim::control::{self, Answer, Request, SimulationState};
 use amber_sim::hokuyo::{Model, Quirks};
 use amber_sim::roboclaw::Firmware;
 use amber_sim::robot::{Device, Variants};
@@ -79,7 +79,7 @@ impl Simulation {
         control::ask(self.folder.path(), request).unwrap()
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> SimulationState {
         match self.ask(&Request::State) {
             Answer::State(state) => state,
             other => panic!("{other:?}"),

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use amber_schema::{Field as Described, Interface, Kind, Method, Setting};
 use prost_reflect::DescriptorPool;
 
+use crate::field_path::FieldPath;
 use crate::names;
-use crate::place::Place;
 
 /// The trait of the drivers of a device, its link, and the function that makes a driver of it.
 /// The code stands next to the messages of the package, or anywhere if they are Amber's own.
@@ -64,9 +64,9 @@ struct Device<'a> {
 struct Rpc<'a> {
     method: &'a Method,
     name: String,
-    flags: Vec<Place>,
+    flags: Vec<FieldPath>,
     /// Each argument with its name and its type.
-    arguments: Vec<(Place, String, String)>,
+    arguments: Vec<(FieldPath, String, String)>,
     answer: Vec<Field>,
     set: Vec<Condition>,
     start: Vec<Condition>,
@@ -75,7 +75,7 @@ struct Rpc<'a> {
 
 /// A value that a field in the request must have.
 struct Condition {
-    place: Place,
+    place: FieldPath,
     value: String,
     /// The value that an absent field means, if the description says so.
     absent: Option<String>,
@@ -109,7 +109,7 @@ fn all(conditions: impl Iterator<Item = String>) -> String {
 struct Field {
     /// Its name in a struct.
     name: String,
-    place: Place,
+    place: FieldPath,
     is_sure: bool,
     type_name: String,
     docs: String,
@@ -117,7 +117,7 @@ struct Field {
 
 impl<'a> Rpc<'a> {
     fn new(pool: &DescriptorPool, package: &str, method: &'a Method) -> Result<Self, String> {
-        let find = |path: &str| Place::find(pool, path, package);
+        let find = |path: &str| FieldPath::find(pool, path, package);
         let settings = |settings: &[Setting]| -> Result<Vec<_>, String> {
             let condition = |it: &Setting| {
                 Ok(Condition {
@@ -212,7 +212,7 @@ impl<'a> Rpc<'a> {
 
     /// The arguments of a call, each with a comma after it.
     fn values(&self) -> String {
-        let value = |(place, ..): &(Place, _, _)| {
+        let value = |(place, ..): &(FieldPath, _, _)| {
             format!("{}.cloned().unwrap_or_default(), ", place.get("message"))
         };
         self.arguments.iter().map(value).collect()

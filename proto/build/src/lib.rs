@@ -65,9 +65,9 @@ mod comments;
 mod description;
 mod devices;
 mod driver;
+mod field_path;
 mod fold;
 mod names;
-mod place;
 
 /// The files of Amber's own devices, which other files may import.
 const OURS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/ours.rs"));

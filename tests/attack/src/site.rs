@@ -36,7 +36,7 @@ pub struct Programs {
 
 /// Where and how a mediator runs.
 #[derive(Debug, Default)]
-pub struct Place<'a> {
+pub struct SiteOptions<'a> {
     /// The network; that of this program when it is missing.
     pub network: Option<&'a Namespace>,
     /// Whether the send buffers are those that Linux grants by default.
@@ -61,7 +61,11 @@ impl Site {
     ///
     /// # Errors
     /// It does not start.
-    pub fn start(programs: &Programs, place: &Place<'_>, config: &str) -> anyhow::Result<Self> {
+    pub fn start(
+        programs: &Programs,
+        place: &SiteOptions<'_>,
+        config: &str,
+    ) -> anyhow::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let folder = tempfile::Builder::new().prefix("amber-attack-").tempdir()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

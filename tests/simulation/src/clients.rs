@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use amber_proto::{Device, DeviceType};
 
-pub use self::raw::{Kind, Raw, made_up, nonsense};
+pub use self::raw::{Raw, RawClientKind, made_up, nonsense};
 pub use self::sdk::{PATIENCE, Sdk};
 use crate::invariant::Check;
 use crate::messages::Tokens;

@@ -150,8 +150,8 @@ impl Mediator {
         let stop = Rc::new(Notify::new());
         let stopped = stop.clone();
         let served = spawn_local(async move {
-            let place = Place::Alone(peer);
-            serve_in_place(place, stopped.notified(), probe, reader, writer).await
+            let hosting = Hosting::Alone(peer);
+            serve_as(hosting, stopped.notified(), probe, reader, writer).await
         });
         Self {
             to_driver,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use amber_map::Map;
 use clap::{Args, ValueEnum};
 
-use super::{Failure, Place, read_map};
+use super::{Failure, PoseArgument, read_map};
 use crate::hokuyo::{Model, Quirks};
 use crate::maestro;
 use crate::roboclaw::Firmware;
@@ -21,7 +21,7 @@ pub(super) struct Start {
     map: Option<PathBuf>,
     /// Start position in map coordinates: metres with y down, degrees clockwise
     #[arg(long, value_name = "X,Y,HEADING", allow_hyphen_values = true)]
-    start: Option<Place>,
+    start: Option<PoseArgument>,
     /// Seed of the noise
     #[arg(long, default_value_t = 1)]
     seed: u64,

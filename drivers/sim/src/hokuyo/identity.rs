@@ -49,7 +49,7 @@ pub(super) fn parameters(model: Model, request: &str) -> Vec<u8> {
 }
 
 /// The current state of the scanner.
-pub(super) struct State {
+pub(super) struct ScannerState {
     pub(super) model: Model,
     pub(super) laser_on: bool,
     /// Set by the `CR` command.
@@ -59,7 +59,7 @@ pub(super) struct State {
     pub(super) time_stamp: u32,
 }
 
-impl State {
+impl ScannerState {
     /// The reply to `II`.
     pub(super) fn reply(&self, request: &str) -> Vec<u8> {
         let set_by = |changed: bool| {

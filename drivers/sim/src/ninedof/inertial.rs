@@ -32,14 +32,14 @@ const GYRO_TURN_ON: Duration = Duration::from_millis(250);
 
 /// The kind of chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum InertialChip {
     Accelerometer,
     Gyroscope,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Inertial {
-    kind: Kind,
+    kind: InertialChip,
     registers: [u8; REGISTERS as usize],
     pointer: u8,
     increments: bool,
@@ -54,11 +54,11 @@ pub(super) struct Inertial {
 }
 
 impl Inertial {
-    pub(super) fn new(kind: Kind, now: Duration) -> Self {
+    pub(super) fn new(kind: InertialChip, now: Duration) -> Self {
         let mut registers = [0; REGISTERS as usize];
         registers[usize::from(WHO_AM_I)] = match kind {
-            Kind::Accelerometer => 0x33,
-            Kind::Gyroscope => 0xD4,
+            InertialChip::Accelerometer => 0x33,
+            InertialChip::Gyroscope => 0xD4,
         };
         registers[usize::from(CTRL_REG1)] = 0x07;
         let mut chip = Self {
@@ -100,10 +100,10 @@ impl Inertial {
         let ctrl = self.registers[usize::from(CTRL_REG4)];
         let (mode, scale) = (ctrl >> 1 & 3, usize::from(ctrl >> 4 & 3));
         match (self.kind, mode) {
-            (Kind::Accelerometer, 1) => 0.3,
-            (Kind::Accelerometer, 2) => -0.3,
-            (Kind::Gyroscope, 1) => [130.0, 200.0, 530.0, 530.0][scale],
-            (Kind::Gyroscope, 3) => -[130.0, 200.0, 530.0, 530.0][scale],
+            (InertialChip::Accelerometer, 1) => 0.3,
+            (InertialChip::Accelerometer, 2) => -0.3,
+            (InertialChip::Gyroscope, 1) => [130.0, 200.0, 530.0, 530.0][scale],
+            (InertialChip::Gyroscope, 3) => -[130.0, 200.0, 530.0, 530.0][scale],
             _ => 0.0,
         }
     }
@@ -112,7 +112,7 @@ impl Inertial {
     fn digits(&self, value: f64) -> i16 {
         let scale = usize::from(self.registers[usize::from(CTRL_REG4)] >> 4 & 3);
         match self.kind {
-            Kind::Accelerometer => {
+            InertialChip::Accelerometer => {
                 let g_per_digit = [0.001, 0.002, 0.004, 0.012][scale];
                 let bits = match (self.has(CTRL_REG1, 0x08), self.has(CTRL_REG4, 0x08)) {
                     (true, _) => 8,
@@ -123,7 +123,7 @@ impl Inertial {
                 // Left-justified, without the bits that the mode lacks.
                 (digits << 4) & (-1 << (16 - bits))
             }
-            Kind::Gyroscope => {
+            InertialChip::Gyroscope => {
                 let deg_s_per_digit = [0.008_75, 0.017_5, 0.07, 0.07][scale];
                 (value / deg_s_per_digit).round() as i16
             }
@@ -135,7 +135,7 @@ impl Inertial {
         let ctrl = self.registers[usize::from(CTRL_REG1)];
         let code = usize::from(ctrl >> 4);
         let rate_hz = match self.kind {
-            Kind::Accelerometer => {
+            InertialChip::Accelerometer => {
                 let low_power = ctrl & 0x08 != 0;
                 match code {
                     8 if low_power => 1620.0,
@@ -145,12 +145,12 @@ impl Inertial {
                         .unwrap_or(&0.0),
                 }
             }
-            Kind::Gyroscope if ctrl & 0x08 == 0 || ctrl & 0x07 == 0 => 0.0,
-            Kind::Gyroscope => [95.0, 190.0, 380.0, 760.0][code >> 2],
+            InertialChip::Gyroscope if ctrl & 0x08 == 0 || ctrl & 0x07 == 0 => 0.0,
+            InertialChip::Gyroscope => [95.0, 190.0, 380.0, 760.0][code >> 2],
         };
         let same = self.clock.is_some_and(|clock| clock.rate_hz == rate_hz);
         if !same {
-            let wakes = self.kind == Kind::Gyroscope && self.clock.is_none();
+            let wakes = self.kind == InertialChip::Gyroscope && self.clock.is_none();
             let since = if wakes { now + GYRO_TURN_ON } else { now };
             self.clock = (rate_hz > 0.0).then(|| Clock::new(since, rate_hz));
         }
@@ -202,7 +202,7 @@ impl Chip for Inertial {
 
     fn write(&mut self, now: Duration, value: u8) {
         let is_writable = matches!(self.pointer, 0x20..=0x26 | 0x2E | 0x30 | 0x32..=0x38 | 0x3A..=0x3F)
-            && !(self.kind == Kind::Gyroscope && self.pointer == 0x26);
+            && !(self.kind == InertialChip::Gyroscope && self.pointer == 0x26);
         if is_writable {
             self.registers[usize::from(self.pointer)] = match self.pointer {
                 CTRL_REG5 => value & !BOOT,
@@ -219,7 +219,7 @@ impl Chip for Inertial {
         let value = match self.pointer {
             STATUS => self.status(),
             FIFO_SRC => EMPTY,
-            OUT_TEMP if self.kind == Kind::Gyroscope => {
+            OUT_TEMP if self.kind == InertialChip::Gyroscope => {
                 // One digit less per degree; the zero point is not specified.
                 ((25.0 - TEMPERATURE_C) as i8).cast_unsigned()
             }

@@ -75,7 +75,7 @@ impl Running {
             .unwrap()
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> SimulationState {
         match ask(self.folder.path(), &Request::State).unwrap() {
             Answer::State(state) => state,
             other => panic!("{other:?}"),
@@ -86,7 +86,7 @@ impl Running {
         ask(self.folder.path(), request).unwrap()
     }
 
-    fn until(&self, what: &str, condition: impl Fn(&State) -> bool) -> State {
+    fn until(&self, what: &str, condition: impl Fn(&SimulationState) -> bool) -> SimulationState {
         let deadline = std::time::Instant::now() + PATIENCE;
         loop {
             let state = self.state();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::settings::angles;
 use super::*;
 
-impl Logic {
+impl ScannerLogic {
     /// Performs the next step, if one is possible now.
     pub(super) fn proceed(&mut self, now: Instant) {
         match &mut self.phase {

@@ -10,7 +10,7 @@ use crate::hokuyo::Options;
 
 /// The logic, a scanner and a clock.
 struct Bench {
-    logic: Logic,
+    logic: ScannerLogic,
     now: Instant,
     plugged: bool,
     silent: bool,
@@ -34,7 +34,7 @@ impl Bench {
         let (settings, _) = Options::default().settings().unwrap();
         let now = Instant::now();
         let mut bench = Self {
-            logic: Logic::new(settings, now),
+            logic: ScannerLogic::new(settings, now),
             now,
             plugged: true,
             silent: false,
@@ -408,7 +408,7 @@ fn an_outage_is_logged_once_and_publishing_resumes() {
 fn a_device_that_is_not_a_scanner_is_logged_once() {
     let (settings, _) = Options::default().settings().unwrap();
     let now = Instant::now();
-    let mut logic = Logic::new(settings, now);
+    let mut logic = ScannerLogic::new(settings, now);
     let mut complaints = 0;
     for i in 0..1_000_u32 {
         let now = now + Duration::from_millis(100) * i;
@@ -430,7 +430,7 @@ fn a_device_that_is_not_a_scanner_is_logged_once() {
 fn an_old_scanner_is_switched_to_scip_2() {
     let (settings, _) = Options::default().settings().unwrap();
     let now = Instant::now();
-    let mut logic = Logic::new(settings, now);
+    let mut logic = ScannerLogic::new(settings, now);
     logic.poll_output();
     logic.opened(now);
     logic.poll_output();
@@ -448,7 +448,7 @@ fn a_refusal_after_the_echo_is_recognized_wherever_reads_end() {
     for cut in 0..=refused.len() {
         let (settings, _) = Options::default().settings().unwrap();
         let now = Instant::now();
-        let mut logic = Logic::new(settings, now);
+        let mut logic = ScannerLogic::new(settings, now);
         logic.poll_output();
         logic.opened(now);
         logic.poll_output();

@@ -13,7 +13,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// The logic, a device and a clock.
 struct Bench {
-    logic: Logic,
+    logic: ServoLogic,
     servos: Servos,
     device: sim::Maestro,
     begin: Instant,
@@ -31,7 +31,7 @@ impl Bench {
         let options: Options = toml::from_str(options).unwrap();
         let (settings, servos, _) = options.settings().unwrap();
         let mut bench = Self {
-            logic: Logic::new(settings),
+            logic: ServoLogic::new(settings),
             servos,
             device: sim::Maestro::new(config, Duration::ZERO),
             begin: Instant::now(),

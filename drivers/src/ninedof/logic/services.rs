@@ -7,9 +7,9 @@ use amber_proto::DeviceMessage;
 use amber_proto::ninedof::{DriverMsg, ServiceReport};
 
 use super::super::registers::Raw;
-use super::super::service::{self, Kind, Outcome, Service};
+use super::super::service::{self, Outcome, Service, ServiceKind};
 use super::super::units::Axes;
-use super::{Logic, Note, Output};
+use super::{ImuLogic, Note, Output};
 
 /// How long the gyroscope is observed for the bias measurement at the start.
 const START_WATCH: Duration = Duration::from_secs(1);
@@ -19,15 +19,21 @@ const START_PAUSE: Duration = Duration::from_secs(10);
 /// A calibration that is being saved.
 #[derive(Debug)]
 pub(super) struct Storing {
-    kind: Kind,
+    kind: ServiceKind,
     origin: Origin,
     found: Axes,
     pub(super) is_begun: bool,
 }
 
-impl Logic {
+impl ImuLogic {
     /// A client requests a test or a calibration of the sensors.
-    pub fn serve(&mut self, now: Instant, origin: Origin, kind: Kind, time: Option<Duration>) {
+    pub fn serve(
+        &mut self,
+        now: Instant,
+        origin: Origin,
+        kind: ServiceKind,
+        time: Option<Duration>,
+    ) {
         let is_asked_for = |service: &Service| service.origin.is_some();
         if self.storing.is_some() || self.service.as_ref().is_some_and(is_asked_for) {
             let report = service::refusal("a test or calibration is already running");
@@ -80,8 +86,8 @@ impl Logic {
             (Outcome::Measured(kind, Ok(found)), origin) => {
                 let calibration = std::mem::take(&mut self.calibration);
                 self.calibration = match kind {
-                    Kind::Magnet => calibration.with_magnet(found),
-                    Kind::Gyro | Kind::SelfTest => calibration.with_gyro(found),
+                    ServiceKind::Magnet => calibration.with_magnet(found),
+                    ServiceKind::Gyro | ServiceKind::SelfTest => calibration.with_gyro(found),
                 };
                 match origin {
                     // The bias is measured at each start, so it is not saved.
@@ -105,7 +111,12 @@ impl Logic {
         if is_time && raw.gyro.is_some() && self.service.is_none() {
             self.measure_bias_at = None;
             if !self.calibration.knows_gyro() {
-                self.service = Some(Service::new(now, Kind::Gyro, None, Some(START_WATCH)));
+                self.service = Some(Service::new(
+                    now,
+                    ServiceKind::Gyro,
+                    None,
+                    Some(START_WATCH),
+                ));
             }
         }
     }

@@ -4,14 +4,14 @@ use amber_sim::ninedof::{Errors, Motion};
 
 use super::super::board::Board;
 use super::super::fake::{Fake, RESTING};
-use super::super::service::Kind;
+use super::super::service::ServiceKind;
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Logic and chips with a simulated clock; steps are carried out at once.
+/// ImuLogic and chips with a simulated clock; steps are carried out at once.
 struct Bench {
-    logic: Logic,
+    logic: ImuLogic,
     board: Board,
     bus: Fake,
     is_plugged: bool,
@@ -35,7 +35,7 @@ impl Bench {
         };
         let board = Board::new(settings.gain(), now);
         Self {
-            logic: Logic::new(settings, calibration, now),
+            logic: ImuLogic::new(settings, calibration, now),
             board,
             bus: Fake::new(errors),
             is_plugged: true,
@@ -85,23 +85,23 @@ impl Bench {
     }
 
     fn carry_out(&mut self, told: &mut Vec<Told>) {
-        while let Some(step) = self.logic.poll_step(self.now) {
+        while let Some(step) = self.logic.poll_action(self.now) {
             self.steps += 1;
             match step {
-                Step::Open if self.is_plugged => {
+                ImuAction::Open if self.is_plugged => {
                     self.board.reopened(self.now);
                     self.logic.opened(self.now);
                 }
-                Step::Open => self.logic.failed(self.now, "there is no bus"),
-                Step::Close => {}
-                Step::Read(wanted) => match self.board.read(self.now, &mut self.bus, wanted) {
+                ImuAction::Open => self.logic.failed(self.now, "there is no bus"),
+                ImuAction::Close => {}
+                ImuAction::Read(wanted) => match self.board.read(self.now, &mut self.bus, wanted) {
                     Ok(reading) => {
                         let trouble = self.board.trouble();
                         self.logic.read(self.now, reading, trouble);
                     }
                     Err(why) => self.logic.failed(self.now, &why),
                 },
-                Step::Store(calibration) => {
+                ImuAction::Store(calibration) => {
                     self.stored.push(calibration);
                     self.logic.stored(Some(Ok("saved in a file".into())));
                 }
@@ -137,7 +137,7 @@ impl Bench {
         self.logic.subscribe(self.now, &client(id, None), action);
     }
 
-    fn serve(&mut self, kind: Kind, time: Option<Duration>) {
+    fn serve(&mut self, kind: ServiceKind, time: Option<Duration>) {
         self.logic.serve(self.now, client(7, Some(1)), kind, time);
     }
 }
@@ -375,7 +375,7 @@ fn a_calibration_of_the_gyroscope_is_saved_and_used() {
         ..RESTING
     };
     bench.run(100 * MS);
-    bench.serve(Kind::Gyro, None);
+    bench.serve(ServiceKind::Gyro, None);
     assert_eq!(bench.run(1900 * MS), []);
     let findings = report(&bench.run(200 * MS)).findings;
     let good: Vec<_> = findings
@@ -410,7 +410,7 @@ fn calibrating_a_moving_robot_fails_and_changes_nothing() {
         turn_deg_s: [0.0, 0.0, 30.0 * seconds.sin()],
         ..RESTING
     };
-    bench.serve(Kind::Gyro, Some(4000 * MS));
+    bench.serve(ServiceKind::Gyro, Some(4000 * MS));
     let findings = report(&bench.run(5000 * MS)).findings;
     assert_eq!(findings.len(), 1);
     assert!(!findings[0].good());
@@ -432,7 +432,7 @@ fn turning(seconds: f64) -> Motion {
 fn one_turn_is_enough_to_measure_the_field_of_the_robot() {
     let mut bench = Bench::ready();
     bench.motion = turning;
-    bench.serve(Kind::Magnet, None);
+    bench.serve(ServiceKind::Magnet, None);
     let told = bench.run(20_000 * MS);
     assert!(
         (6_000..8_000).contains(&told[0].0),
@@ -459,11 +459,11 @@ fn one_turn_is_enough_to_measure_the_field_of_the_robot() {
 #[test]
 fn one_service_at_a_time() {
     let mut bench = Bench::ready();
-    bench.serve(Kind::SelfTest, None);
+    bench.serve(ServiceKind::SelfTest, None);
     bench.run(100 * MS);
     bench
         .logic
-        .serve(bench.now, client(8, Some(2)), Kind::Gyro, None);
+        .serve(bench.now, client(8, Some(2)), ServiceKind::Gyro, None);
     let refused = bench.run(MS);
     assert_eq!(refused[0].1, client(8, Some(2)));
     assert!(!report(&refused).findings[0].good());
@@ -483,13 +483,13 @@ fn the_self_test_reports_missing_sensors() {
         specific_force_g: [0.0, 0.0, 0.5],
         ..RESTING
     };
-    bench.serve(Kind::SelfTest, None);
+    bench.serve(ServiceKind::SelfTest, None);
     let findings = report(&bench.run(2000 * MS)).findings;
     let good: Vec<_> = findings.iter().map(|one| one.good()).collect();
     assert_eq!(good, [false, true, false], "{findings:?}");
     // The same when the bus is gone.
     bench.bus.state().broken = Some("the bus is gone".into());
-    bench.serve(Kind::SelfTest, None);
+    bench.serve(ServiceKind::SelfTest, None);
     let findings = report(&bench.run(2000 * MS)).findings;
     assert!(findings.iter().all(|one| !one.good()), "{findings:?}");
 }
@@ -535,10 +535,10 @@ fn sensors_without_clients_are_checked_too() {
 #[test]
 fn a_service_ends_when_its_client_dies() {
     let mut bench = Bench::ready();
-    bench.serve(Kind::Magnet, None);
+    bench.serve(ServiceKind::Magnet, None);
     bench.run(100 * MS);
     bench.logic.client_died(ClientId(7));
-    bench.serve(Kind::SelfTest, None);
+    bench.serve(ServiceKind::SelfTest, None);
     let findings = report(&bench.run(2000 * MS)).findings;
     assert_eq!(findings.len(), 3, "{findings:?}");
 }
@@ -547,7 +547,7 @@ fn a_service_ends_when_its_client_dies() {
 fn a_service_at_the_start_postpones_the_bias_measurement() {
     let mut bench = Bench::with(Numbers::Right, Errors::none(), Calibration::default());
     bench.run(500 * MS);
-    bench.serve(Kind::SelfTest, None);
+    bench.serve(ServiceKind::SelfTest, None);
     bench.run(5000 * MS);
     assert!(!bench.logic.calibration().knows_gyro());
     bench.run(20_000 * MS);

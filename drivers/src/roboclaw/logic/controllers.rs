@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Settings, Step};
+use super::{ControllerAction, Settings};
 use crate::roboclaw::protocol::{Check, Command, Dialect, Reply, StatusWidth};
 use crate::roboclaw::units::Unit;
 
@@ -57,13 +57,13 @@ impl Controllers {
     }
 
     /// The exchange that sends a command to a controller.
-    pub(super) fn exchange(&self, unit: Unit, command: Command) -> Step {
+    pub(super) fn exchange(&self, unit: Unit, command: Command) -> ControllerAction {
         let controller = self.unit(unit);
         let dialect = match (controller.check, controller.status) {
             (Some(check), Some(status)) => Some(Dialect { check, status }),
             _ => None,
         };
-        Step::Exchange {
+        ControllerAction::Exchange {
             packet: command.encode(self.addresses[unit as usize], controller.check()),
             shape: command.shape(dialect),
         }

@@ -210,11 +210,11 @@ impl fmt::Display for Refusal {
 /// Dropped commands that were not logged yet.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    kinds: Vec<Kind>,
+    kinds: Vec<RefusalCount>,
 }
 
 #[derive(Debug)]
-struct Kind {
+struct RefusalCount {
     refusal: Refusal,
     said: Instant,
     since: u64,
@@ -223,11 +223,11 @@ struct Kind {
 impl Refusals {
     /// Counts a dropped command. Returns the number to log, when a log message is due.
     pub(super) fn say(&mut self, now: Instant, refusal: Refusal) -> Option<u64> {
-        let is_same = |kind: &&mut Kind| {
+        let is_same = |kind: &&mut RefusalCount| {
             std::mem::discriminant(&kind.refusal) == std::mem::discriminant(&refusal)
         };
         let Some(kind) = self.kinds.iter_mut().find(is_same) else {
-            self.kinds.push(Kind {
+            self.kinds.push(RefusalCount {
                 refusal,
                 said: now,
                 since: 0,

@@ -13,7 +13,7 @@ const RESET_PULSE: Duration = Duration::from_micros(500);
 const STAND: Command = Command::Drive { m1: 0, m2: 0 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum ScriptStep {
     Tell(Unit, Command),
     /// Firmware without this command is accepted.
     Try(Unit, Command),
@@ -23,12 +23,12 @@ pub(super) enum Action {
     Wait(Duration),
 }
 
-pub(super) type Script = VecDeque<Action>;
+pub(super) type Script = VecDeque<ScriptStep>;
 
 /// Identifies the controllers and sends the settings.
 pub(super) fn start(settings: &Settings) -> Script {
     let questions = [Command::Version, Command::Status];
-    let ask = |command| Unit::BOTH.map(|unit| Action::Tell(unit, command));
+    let ask = |command| Unit::BOTH.map(|unit| ScriptStep::Tell(unit, command));
     let mut script: Script = questions.into_iter().flat_map(ask).collect();
     script.extend(set_up(settings));
     script
@@ -37,10 +37,10 @@ pub(super) fn start(settings: &Settings) -> Script {
 /// Pulses the reset line and sends the settings again.
 pub(super) fn reset(settings: &Settings) -> Script {
     let mut script = Script::from([
-        Action::Set(Line::Reset, true),
-        Action::Wait(RESET_PULSE),
-        Action::Set(Line::Reset, false),
-        Action::Wait(settings.reset_delay),
+        ScriptStep::Set(Line::Reset, true),
+        ScriptStep::Wait(RESET_PULSE),
+        ScriptStep::Set(Line::Reset, false),
+        ScriptStep::Wait(settings.reset_delay),
     ]);
     script.extend(set_up(settings));
     script
@@ -59,13 +59,13 @@ pub(super) fn release() -> Script {
         .collect()
 }
 
-fn shout(command: Command) -> [Action; 2] {
-    Unit::BOTH.map(|unit| Action::Shout(unit, command))
+fn shout(command: Command) -> [ScriptStep; 2] {
+    Unit::BOTH.map(|unit| ScriptStep::Shout(unit, command))
 }
 
 fn set_up(settings: &Settings) -> Script {
     let pid = settings.pid;
-    let mut script = Script::from(Unit::BOTH.map(|unit| Action::Tell(unit, STAND)));
+    let mut script = Script::from(Unit::BOTH.map(|unit| ScriptStep::Tell(unit, STAND)));
     for unit in Unit::BOTH {
         let commands = [
             Command::SetPid(Motor::M1, pid),
@@ -73,11 +73,11 @@ fn set_up(settings: &Settings) -> Script {
             Command::SetQuadrature(Motor::M1),
             Command::SetQuadrature(Motor::M2),
         ];
-        script.extend(commands.map(|command| Action::Tell(unit, command)));
+        script.extend(commands.map(|command| ScriptStep::Tell(unit, command)));
         if let Some(tenths) = settings.watchdog_tenths {
-            script.push_back(Action::Try(unit, Command::SetTimeout(tenths)));
+            script.push_back(ScriptStep::Try(unit, Command::SetTimeout(tenths)));
             // Firmware without this command needs a pause before the next packet.
-            script.push_back(Action::Wait(2 * PACKET_GAP));
+            script.push_back(ScriptStep::Wait(2 * PACKET_GAP));
         }
     }
     script

@@ -21,7 +21,7 @@ const AHEAD: WheelSpeeds = WheelSpeeds {
 
 /// The logic, controllers and a clock.
 struct Robot {
-    logic: Logic,
+    logic: WheelLogic,
     pair: FakePair,
     now: Instant,
     plugged: bool,
@@ -43,7 +43,7 @@ impl Robot {
         change(&mut settings);
         let now = Instant::now();
         let mut robot = Self {
-            logic: Logic::new(settings, now),
+            logic: WheelLogic::new(settings, now),
             pair: FakePair::new(check),
             now,
             plugged: true,
@@ -59,10 +59,10 @@ impl Robot {
     /// Carries out every step that needs no timer.
     fn settle(&mut self) {
         for _ in 0..10_000 {
-            let step = self.logic.poll_step(self.now);
+            let step = self.logic.poll_action(self.now);
             self.drain();
             match step {
-                None | Some(Step::End) => return,
+                None | Some(ControllerAction::End) => return,
                 Some(step) => self.carry_out(step),
             }
             self.drain();
@@ -70,17 +70,17 @@ impl Robot {
         panic!("it never comes to rest");
     }
 
-    fn carry_out(&mut self, step: Step) {
+    fn carry_out(&mut self, step: ControllerAction) {
         match step {
-            Step::Open if self.plugged => {
+            ControllerAction::Open if self.plugged => {
                 self.opened += 1;
                 self.logic.opened();
             }
-            Step::Open => self.logic.open_failed(self.now, "no such file"),
-            Step::Close | Step::End => {}
-            Step::Set(line, active) => self.lines.push((line, active)),
-            Step::Wait(duration) => self.now += duration,
-            Step::Exchange { packet, shape } => {
+            ControllerAction::Open => self.logic.open_failed(self.now, "no such file"),
+            ControllerAction::Close | ControllerAction::End => {}
+            ControllerAction::Set(line, active) => self.lines.push((line, active)),
+            ControllerAction::Wait(duration) => self.now += duration,
+            ControllerAction::Exchange { packet, shape } => {
                 self.now += Duration::from_millis(2);
                 let result = if self.plugged {
                     self.exchange(&packet, shape)
@@ -173,7 +173,7 @@ fn at_the_start_the_wheels_are_stopped_and_all_settings_are_sent() {
         robot.pair = FakePair::new(check);
         robot.pair.status_bytes = status_bytes;
         robot.pair.speeds = [[5; 2]; 2];
-        robot.logic = Logic::new(settings, robot.now);
+        robot.logic = WheelLogic::new(settings, robot.now);
         robot.settle();
         assert!(robot.logic.is_ready() && !robot.turns(), "{check:?}");
         let heard = robot.pair.heard.iter();
@@ -261,7 +261,7 @@ fn continuous_drive_commands_leave_room_for_requests() {
             ..AHEAD
         };
         robot.logic.drive(robot.now, &[ALICE], speeds);
-        if let Some(step) = robot.logic.poll_step(robot.now) {
+        if let Some(step) = robot.logic.poll_action(robot.now) {
             robot.carry_out(step);
         }
         robot.drain();
@@ -374,7 +374,10 @@ fn shutdown_stops_the_wheels_and_releases_the_motors() {
             .collect();
         assert_eq!(commands, [37, 37, 34, 34]);
         assert!(!robot.turns());
-        assert_eq!(robot.logic.poll_step(robot.now), Some(Step::End));
+        assert_eq!(
+            robot.logic.poll_action(robot.now),
+            Some(ControllerAction::End)
+        );
     }
 }
 
@@ -442,14 +445,14 @@ fn after_one_invalid_reply_the_reading_is_repeated() {
     robot.pair.speeds = [[1484; 2]; 2];
     let origin = Origin::default();
     robot.logic.ask(robot.now, origin);
-    let Some(Step::Exchange { .. }) = robot.logic.poll_step(robot.now) else {
+    let Some(ControllerAction::Exchange { .. }) = robot.logic.poll_action(robot.now) else {
         panic!("it reads");
     };
     robot.logic.exchanged(robot.now, Ok(vec![0; 7]));
-    let step = robot.logic.poll_step(robot.now);
+    let step = robot.logic.poll_action(robot.now);
     assert_eq!(
         step,
-        Some(Step::Wait(PACKET_GAP)),
+        Some(ControllerAction::Wait(PACKET_GAP)),
         "both sides discard the packet"
     );
     robot.settle();
@@ -572,7 +575,7 @@ fn a_reset_is_a_pulse_a_pause_and_the_settings_again() {
     robot.now += seconds(7);
     // Until the pause.
     while robot.lines != [(Line::Reset, true), (Line::Reset, false)] {
-        let step = robot.logic.poll_step(robot.now).unwrap();
+        let step = robot.logic.poll_action(robot.now).unwrap();
         robot.carry_out(step);
     }
     robot.drain();

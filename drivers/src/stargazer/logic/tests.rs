@@ -15,7 +15,7 @@ const DEVICE: robot::Device = robot::Device::Stargazer;
 
 /// The logic, a robot and a clock.
 struct Bench {
-    logic: Logic,
+    logic: MarkerLogic,
     robot: Robot,
     begin: Instant,
     now: Duration,
@@ -59,7 +59,7 @@ impl Bench {
         let (settings, _) = options.settings(markers).unwrap();
         let begin = Instant::now();
         Self {
-            logic: Logic::new(settings, begin),
+            logic: MarkerLogic::new(settings, begin),
             robot,
             begin,
             now: Duration::ZERO,

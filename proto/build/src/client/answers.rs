@@ -5,7 +5,7 @@ use std::fmt::Write;
 use amber_schema::{Field, Kind as MethodKind, Method};
 use prost_reflect::{DescriptorPool, Kind};
 
-use super::fields::{Step, look, read, way};
+use super::fields::{PathStep, look, read, way};
 use super::types::{self, Shape, shape};
 use crate::names;
 
@@ -90,7 +90,7 @@ pub(crate) fn answer(
 type Parts = (String, String, Vec<Member>);
 
 impl Reader<'_> {
-    fn way(&self, field: &Field) -> Result<Vec<Step>, String> {
+    fn way(&self, field: &Field) -> Result<Vec<PathStep>, String> {
         way(self.pool, &field.path, self.package)
     }
 
@@ -101,7 +101,7 @@ impl Reader<'_> {
         };
         let mut numbers = Vec::new();
         for field in fields {
-            let number = self.way(field)?.first().map(Step::number);
+            let number = self.way(field)?.first().map(PathStep::number);
             numbers.extend(number.filter(|number| !numbers.contains(number)));
         }
         Ok(numbers)
@@ -118,7 +118,7 @@ impl Reader<'_> {
         };
         let way = self.way(field)?;
         let look = look("message_", &way, self.package);
-        let refused = match way.last().map(Step::kind) {
+        let refused = match way.last().map(PathStep::kind) {
             Some(Kind::Message(it)) if it.full_name() == "amber.mediator_proto.Refusal" => {
                 "refusal(refused_)"
             }
@@ -218,7 +218,7 @@ impl Reader<'_> {
 
     /// The type that the SDK has for a field, and an expression that makes it of the one that
     /// `prost` has.
-    fn converted(&self, field: &Field, step: &Step, it: impl Into<String>) -> (String, String) {
+    fn converted(&self, field: &Field, step: &PathStep, it: impl Into<String>) -> (String, String) {
         let it = it.into();
         let (type_name, one) = self.one(field, step, "it");
         match (step.is_list(), one == "it") {
@@ -239,7 +239,7 @@ impl Reader<'_> {
     }
 
     /// The same for one of a list, which is a fallible conversion or nothing.
-    fn one(&self, field: &Field, step: &Step, it: &str) -> (String, String) {
+    fn one(&self, field: &Field, step: &PathStep, it: &str) -> (String, String) {
         let plain = types::single(&step.kind(), self.package);
         if let Kind::Enum(_) = step.kind() {
             let call = format!("::amber_client::generated::value::<_, {plain}>({it})?");
@@ -276,7 +276,7 @@ impl Reader<'_> {
 }
 
 /// A table as a list of tuples.
-fn tuples(columns: &[Field], step: &Step, it: &str, package: &str) -> (String, String) {
+fn tuples(columns: &[Field], step: &PathStep, it: &str, package: &str) -> (String, String) {
     let mut kinds = Vec::new();
     let (mut lengths, mut chain, mut pattern) = (Vec::new(), String::new(), String::new());
     let mut names_of = Vec::new();

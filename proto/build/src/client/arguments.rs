@@ -5,7 +5,7 @@ use std::slice;
 use amber_schema::{Cardinality, Field, Kind as MethodKind, Method, Setting};
 use prost_reflect::{DescriptorPool, Kind};
 
-use super::fields::{Message, Step, way};
+use super::fields::{Message, PathStep, way};
 use super::types::{self, Shape, shape};
 use crate::names;
 
@@ -168,7 +168,7 @@ impl Builder<'_> {
         time.as_ref() == Some(&field.path)
     }
 
-    fn argument(&mut self, field: &Field, way: &[Step], step: &Step, may_be_absent: bool) {
+    fn argument(&mut self, field: &Field, way: &[PathStep], step: &PathStep, may_be_absent: bool) {
         let name = self.free_name(field);
         let passed = passed(field, step, &name, self.package, may_be_absent);
         let expression = self.bind(
@@ -210,7 +210,7 @@ impl Builder<'_> {
     }
 
     /// The type of the member of the struct, without its `Option` unless it may be absent.
-    fn member_type(&self, step: &Step, may_be_absent: bool) -> String {
+    fn member_type(&self, step: &PathStep, may_be_absent: bool) -> String {
         let one = match step.kind() {
             Kind::Enum(_) => "i32".to_owned(),
             kind => types::single(&kind, self.package),
@@ -223,7 +223,7 @@ impl Builder<'_> {
     }
 
     /// The period of a stream or the duration of a request.
-    fn time(&mut self, field: &Field, way: &[Step], step: &Step) {
+    fn time(&mut self, field: &Field, way: &[PathStep], step: &PathStep) {
         let number = types::single(&step.kind(), self.package);
         let ms = |time| format!("{number}::try_from({time}.as_millis()).unwrap_or({number}::MAX)");
         let option = types::option_of(types::DURATION);
@@ -310,7 +310,13 @@ impl Builder<'_> {
     }
 }
 
-fn passed(field: &Field, step: &Step, name: &str, package: &str, may_be_absent: bool) -> Passed {
+fn passed(
+    field: &Field,
+    step: &PathStep,
+    name: &str,
+    package: &str,
+    may_be_absent: bool,
+) -> Passed {
     let one = types::single(&step.kind(), package);
     let is_list = field.cardinality == Cardinality::Repeated;
     let (type_name, expression) = match (step.kind(), is_list, may_be_absent) {
@@ -366,7 +372,7 @@ fn passed(field: &Field, step: &Step, name: &str, package: &str, may_be_absent: 
 }
 
 /// A slice of tuples for a table, and the message of it.
-fn tuples(columns: &[Field], step: &Step, name: &str, package: &str) -> (String, String) {
+fn tuples(columns: &[Field], step: &PathStep, name: &str, package: &str) -> (String, String) {
     let mut kinds = Vec::new();
     let mut members = Vec::new();
     for (k, column) in columns.iter().enumerate() {

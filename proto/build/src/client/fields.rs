@@ -10,13 +10,17 @@ use crate::names;
 
 /// One step of the way: a field of `DriverMsg`, or a field of the message before.
 #[derive(Clone)]
-pub(crate) enum Step {
+pub(crate) enum PathStep {
     Extension(ExtensionDescriptor),
     Field(FieldDescriptor),
 }
 
 /// The way from `DriverMsg` to a field.
-pub(crate) fn way(pool: &DescriptorPool, path: &str, package: &str) -> Result<Vec<Step>, String> {
+pub(crate) fn way(
+    pool: &DescriptorPool,
+    path: &str,
+    package: &str,
+) -> Result<Vec<PathStep>, String> {
     let parts: Vec<_> = path.split('.').collect();
     let (extension, rest) = (1..=parts.len())
         .find_map(|end| {
@@ -30,17 +34,17 @@ pub(crate) fn way(pool: &DescriptorPool, path: &str, package: &str) -> Result<Ve
              this file"
         ));
     }
-    let mut steps = vec![Step::Extension(extension)];
+    let mut steps = vec![PathStep::Extension(extension)];
     for part in rest {
         let kind = steps[steps.len() - 1].kind();
         let field = (kind.as_message()).and_then(|message| message.get_field_by_name(part));
         let field = field.ok_or_else(|| format!("there is no field '{path}'"))?;
-        steps.push(Step::Field(field));
+        steps.push(PathStep::Field(field));
     }
     Ok(steps)
 }
 
-impl Step {
+impl PathStep {
     fn name(&self) -> String {
         names::snake(match self {
             Self::Extension(field) => field.name(),
@@ -101,16 +105,16 @@ impl Step {
 }
 
 /// An expression for the field of a message, as an `Option`.
-pub(crate) fn read(message: &str, way: &[Step], package: &str) -> String {
+pub(crate) fn read(message: &str, way: &[PathStep], package: &str) -> String {
     expression(message, way, package, "", "")
 }
 
 /// An expression for a reference to the field of a message, as an `Option`.
-pub(crate) fn look(message: &str, way: &[Step], package: &str) -> String {
+pub(crate) fn look(message: &str, way: &[PathStep], package: &str) -> String {
     expression(message, way, package, "&", ".as_ref()")
 }
 
-fn expression(message: &str, way: &[Step], package: &str, by: &str, as_ref: &str) -> String {
+fn expression(message: &str, way: &[PathStep], package: &str, by: &str, as_ref: &str) -> String {
     let mut out = String::new();
     for (k, step) in way.iter().enumerate() {
         let name = step.name();
@@ -137,10 +141,10 @@ fn expression(message: &str, way: &[Step], package: &str, by: &str, as_ref: &str
     out
 }
 
-fn variant(step: &Step, owner: &MessageDescriptor, oneof: &str, package: &str) -> String {
+fn variant(step: &PathStep, owner: &MessageDescriptor, oneof: &str, package: &str) -> String {
     let name = match step {
-        Step::Extension(field) => field.name().to_owned(),
-        Step::Field(field) => field.name().to_owned(),
+        PathStep::Extension(field) => field.name().to_owned(),
+        PathStep::Field(field) => field.name().to_owned(),
     };
     format!(
         "{}::{}",
@@ -154,7 +158,7 @@ fn variant(step: &Step, owner: &MessageDescriptor, oneof: &str, package: &str) -
 pub(crate) struct Message {
     /// `None` is `DriverMsg`.
     descriptor: Option<MessageDescriptor>,
-    fields: Vec<(Step, Part)>,
+    fields: Vec<(PathStep, Part)>,
     /// An expression of the type of the message.
     base: Option<String>,
 }
@@ -170,17 +174,17 @@ enum Part {
 
 impl Message {
     /// Sets a field to a value, in place of what was set before.
-    pub(crate) fn set(&mut self, way: &[Step], value: String) {
+    pub(crate) fn set(&mut self, way: &[PathStep], value: String) {
         self.put(way, Part::Value(value));
     }
 
     /// Like [`Message::set`], with an expression for an `Option`.
-    pub(crate) fn set_option(&mut self, way: &[Step], value: String) {
+    pub(crate) fn set_option(&mut self, way: &[PathStep], value: String) {
         self.put(way, Part::Option(value));
     }
 
     /// Makes a field present that is a message. `base` is an expression for it.
-    pub(crate) fn set_message(&mut self, way: &[Step], base: Option<String>) {
+    pub(crate) fn set_message(&mut self, way: &[PathStep], base: Option<String>) {
         let descriptor = way
             .last()
             .and_then(|step| step.kind().as_message().cloned());
@@ -194,7 +198,7 @@ impl Message {
         );
     }
 
-    fn put(&mut self, way: &[Step], part: Part) {
+    fn put(&mut self, way: &[PathStep], part: Part) {
         let Some((first, rest)) = way.split_first() else {
             return;
         };

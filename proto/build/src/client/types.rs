@@ -3,7 +3,7 @@
 use amber_schema::{Cardinality, Field};
 use prost_reflect::Kind;
 
-use super::fields::Step;
+use super::fields::PathStep;
 use crate::names;
 
 pub(crate) const STRING: &str = "::std::string::String";
@@ -72,8 +72,8 @@ fn is_list(field: &Field) -> bool {
 }
 
 /// The last step of the way to the field, and the field in it.
-pub(crate) fn inner(step: &Step, name: &str) -> Option<Step> {
+pub(crate) fn inner(step: &PathStep, name: &str) -> Option<PathStep> {
     let kind = step.kind();
     let field = kind.as_message()?.get_field_by_name(name)?;
-    Some(Step::Field(field))
+    Some(PathStep::Field(field))
 }

@@ -9,7 +9,7 @@ use amber_proto::mediator::{SetLogLevel, reply, request};
 use amber_proto::{Device, DeviceType, MsgType};
 
 use crate::peer::{Peer, Probe};
-use crate::site::{Place, Site, within};
+use crate::site::{Site, SiteOptions, within};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 
@@ -43,7 +43,7 @@ fn log_filter(context: &Context) -> anyhow::Result<Seen> {
         device = "77:0"
         command = ["$attack", "driver", "echo"]
     "#;
-    let site = Site::start(&context.programs, &Place::default(), CONFIG)?;
+    let site = Site::start(&context.programs, &SiteOptions::default(), CONFIG)?;
     let local = Peer::local(&site, None)?;
     local.wait_for_echo(ECHO)?;
     let memory = || footprint(site.pid()).map_or(0, |now| now.resident_kib / 1024);
@@ -118,7 +118,7 @@ fn listen_addresses(context: &Context) -> anyhow::Result<Seen> {
         .map(|i| format!("\"127.9.{}.{}:0\"", i / 250, i % 250 + 1))
         .collect();
     let config = format!("[mediator]\nlisten = [{}]\n", addresses.join(", "));
-    let site = match Site::start(&context.programs, &Place::default(), &config) {
+    let site = match Site::start(&context.programs, &SiteOptions::default(), &config) {
         Ok(site) => site,
         Err(error) => {
             let error = format!("{error:#}");

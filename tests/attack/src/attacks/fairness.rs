@@ -11,7 +11,7 @@ use anyhow::ensure;
 
 use crate::net::{Namespace, Networks};
 use crate::peer::{Measured, Peer, Probe};
-use crate::site::{PATIENCE, Place, Site, wait_for, within};
+use crate::site::{PATIENCE, Site, SiteOptions, wait_for, within};
 use crate::suite::{Attack, Context, Seen, median_of};
 use crate::wire;
 
@@ -53,7 +53,7 @@ fn goodbye_overtakes(context: &Context) -> anyhow::Result<Seen> {
     let (mut times, mut counts) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         // A new driver each time: nothing is known of its pace.
-        let site = Site::start(&context.programs, &Place::default(), CONFIG)?;
+        let site = Site::start(&context.programs, &SiteOptions::default(), CONFIG)?;
         let client = Peer::local(&site, None)?;
         client.wait_until_up(DRIVER)?;
         for number in 0..COMMANDS {
@@ -114,7 +114,7 @@ fn junk_drivers(context: &Context) -> anyhow::Result<Seen> {
                 "#
             );
         }
-        let site = Site::start(&context.programs, &Place::default(), &config)?;
+        let site = Site::start(&context.programs, &SiteOptions::default(), &config)?;
         let local = Peer::local(&site, None)?;
         for id in 1..=junk {
             wait_for("a driver to write junk", || {
@@ -146,9 +146,9 @@ fn host_fairness(context: &Context) -> anyhow::Result<Seen> {
         Ok(networks) => networks,
         Err(error) => return Ok(Seen::skip(format!("{error:#}"))),
     };
-    let place = Place {
+    let place = SiteOptions {
         network: Some(&networks.robot),
-        ..Place::default()
+        ..SiteOptions::default()
     };
     // The driver takes a millisecond for each: 1000 in a second.
     let config = format!(

@@ -16,7 +16,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
 use crate::peer::{Peer, Probe};
-use crate::site::{Place, Programs, Site, within};
+use crate::site::{Programs, Site, SiteOptions, within};
 use crate::suite::{Attack, Context, Seen};
 
 /// See the [module](self).
@@ -203,7 +203,7 @@ const ONE_DRIVER: &str = r#"
 "#;
 
 fn one_driver(programs: &Programs) -> anyhow::Result<(Site, Peer)> {
-    let site = Site::start(programs, &Place::default(), ONE_DRIVER)?;
+    let site = Site::start(programs, &SiteOptions::default(), ONE_DRIVER)?;
     let local = Peer::local(&site, None)?;
     local.wait_for_echo(ECHO)?;
     Ok((site, local))

@@ -11,7 +11,7 @@ use nix::net::if_::if_nametoindex;
 
 use crate::net::Networks;
 use crate::peer::{self, Peer};
-use crate::site::{Place, Site, wait_for};
+use crate::site::{Site, SiteOptions, wait_for};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 
@@ -210,9 +210,9 @@ fn attack(
         Err(error) => return Ok(Seen::skip(format!("{error:#}"))),
     };
     prepare(&networks)?;
-    let place = Place {
+    let place = SiteOptions {
         network: Some(&networks.robot),
-        ..Place::default()
+        ..SiteOptions::default()
     };
     let site = Site::start(&context.programs, &place, &config(allowed))?;
     let sources: Result<Vec<IpAddr>, _> = sources.iter().map(|source| source.parse()).collect();
@@ -275,9 +275,9 @@ fn link_local(context: &Context) -> anyhow::Result<Seen> {
         Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1),
         "fe80::77".parse()?,
     );
-    let place = Place {
+    let place = SiteOptions {
         network: Some(&networks.robot),
-        ..Place::default()
+        ..SiteOptions::default()
     };
     let config = format!(
         r#"

@@ -10,7 +10,7 @@ use amber_proto::{Device, DeviceType, Frame, MsgType};
 use nix::sys::socket::{MsgFlags, recv};
 
 use crate::peer::Peer;
-use crate::site::{Place, Site, wait_for};
+use crate::site::{Site, SiteOptions, wait_for};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 
@@ -41,7 +41,7 @@ fn returned_port(context: &Context) -> anyhow::Result<Seen> {
         device = "77:0"
         command = ["$attack", "driver", "whoami"]
     "#;
-    let site = Site::start(&context.programs, &Place::default(), CONFIG)?;
+    let site = Site::start(&context.programs, &SiteOptions::default(), CONFIG)?;
     Peer::local(&site, None)?.wait_for_answer(DRIVER)?;
     let returns = context.pick(4_000, 80_000);
     let end = Instant::now() + context.pick(Duration::from_secs(6), Duration::from_secs(150));
@@ -106,7 +106,7 @@ fn unknown_deaths(context: &Context) -> anyhow::Result<Seen> {
     let mut rng = fastrand::Rng::with_seed(context.seed);
     let (mut deaths, mut unknown, mut twice) = (0, 0, 0);
     for _ in 0..context.pick(1, 10) {
-        let site = Site::start(&context.programs, &Place::default(), CONFIG)?;
+        let site = Site::start(&context.programs, &SiteOptions::default(), CONFIG)?;
         let local = Peer::local(&site, None)?;
         for number in 0..CLIENTS {
             let client = Peer::local(&site, None)?;

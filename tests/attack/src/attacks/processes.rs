@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::peer::Peer;
-use crate::site::{Place, Site, wait_for, within};
+use crate::site::{Site, SiteOptions, wait_for, within};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 
@@ -50,7 +50,7 @@ const END: Duration = Duration::from_secs(8);
 
 fn start(context: &Context, drivers: &str) -> anyhow::Result<Site> {
     let config = format!("[mediator]\nlisten = [\"127.0.0.1:0\"]\n{drivers}");
-    Site::start(&context.programs, &Place::default(), &config)
+    Site::start(&context.programs, &SiteOptions::default(), &config)
 }
 
 fn grace_zero(context: &Context) -> anyhow::Result<Seen> {

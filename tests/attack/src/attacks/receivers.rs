@@ -8,7 +8,7 @@ use amber_proto::{Device, DeviceType, MsgType};
 
 use crate::net::Networks;
 use crate::peer::{Measured, Peer, Probe};
-use crate::site::{Place, Site};
+use crate::site::{Site, SiteOptions};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 
@@ -128,7 +128,7 @@ fn slow_receiver(context: &Context) -> anyhow::Result<Seen> {
         Ok(networks) => networks,
         Err(error) => return Ok(Seen::skip(format!("{error:#}"))),
     };
-    let place = Place {
+    let place = SiteOptions {
         network: Some(&networks.robot),
         default_buffers: true,
     };
@@ -154,7 +154,7 @@ fn vanished_receivers(context: &Context) -> anyhow::Result<Seen> {
         Ok(networks) => networks,
         Err(error) => return Ok(Seen::skip(format!("{error:#}"))),
     };
-    let place = Place {
+    let place = SiteOptions {
         network: Some(&networks.robot),
         default_buffers: true,
     };
@@ -184,9 +184,9 @@ fn spoofed_requests(context: &Context) -> anyhow::Result<Seen> {
         Ok(networks) => networks,
         Err(error) => return Ok(Seen::skip(format!("{error:#}"))),
     };
-    let place = Place {
+    let place = SiteOptions {
         network: Some(&networks.robot),
-        ..Place::default()
+        ..SiteOptions::default()
     };
     let site = Site::start(&context.programs, &place, &config(1000, 1000))?;
     let innocent = Innocent::start(&site, &networks)?;

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::net::{Forger, Networks};
 use crate::peer::{Measured, Peer, Probe};
-use crate::site::{PATIENCE, Place, Site, wait_for, within};
+use crate::site::{PATIENCE, Site, SiteOptions, wait_for, within};
 use crate::suite::{Attack, Context, Seen, median_of};
 use crate::wire::{self, FromMediator};
 
@@ -73,7 +73,7 @@ fn with_duplicates(context: &Context, per_second: u32, times: u32) -> anyhow::Re
         "
     )
     .replace('\'', "\"");
-    let site = Site::start(&context.programs, &Place::default(), &config)?;
+    let site = Site::start(&context.programs, &SiteOptions::default(), &config)?;
     let attacker = Peer::local(&site, None)?;
     attacker.wait_for_echo(ECHO)?;
     let subscribe = wire::to(ATTACKER, &wire::kind(MsgType::Subscribe));
@@ -135,9 +135,9 @@ fn list_clients(context: &Context) -> anyhow::Result<Seen> {
         Ok(networks) => networks,
         Err(error) => return Ok(Seen::skip(format!("{error:#}"))),
     };
-    let place = Place {
+    let place = SiteOptions {
         network: Some(&networks.robot),
-        ..Place::default()
+        ..SiteOptions::default()
     };
     let config = format!(
         "

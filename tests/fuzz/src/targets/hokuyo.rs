@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use amber_driver::Origin;
 use amber_drivers::hokuyo::Options;
-use amber_drivers::hokuyo::logic::{Logic, Output};
+use amber_drivers::hokuyo::logic::{Output, ScannerLogic};
 use amber_drivers::hokuyo::scip::{Geometry, Parser};
 use amber_proto::{ClientId, SynNum};
 use amber_sim::hokuyo::{Hokuyo, Link, Model, Scan};
@@ -49,7 +49,7 @@ pub(super) fn driver(data: &[u8]) {
     let mut input = Input(data);
     let mut now = Instant::now();
     let (settings, _) = Options::default().settings().expect("defaults are good");
-    let mut logic = Logic::new(settings, now);
+    let mut logic = ScannerLogic::new(settings, now);
     let mut opened = false;
     while !input.is_empty() {
         match input.byte() % 8 {

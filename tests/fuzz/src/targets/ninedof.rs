@@ -7,7 +7,7 @@ use amber_driver::Origin;
 use amber_drivers::ninedof::board::Board;
 use amber_drivers::ninedof::bus::{Bus, BusError};
 use amber_drivers::ninedof::calibration::Calibration;
-use amber_drivers::ninedof::logic::{Logic, Output, Settings, Step};
+use amber_drivers::ninedof::logic::{ImuAction, ImuLogic, Output, Settings};
 use amber_drivers::ninedof::units::Numbers;
 use amber_proto::ninedof::{DataRequest, SubscribeAction};
 use amber_proto::{ClientId, SynNum};
@@ -33,7 +33,7 @@ pub(super) fn driver(data: &[u8]) {
         measures_bias: input.flag(),
     };
     let mut board = Board::new(settings.gain(), now);
-    let mut logic = Logic::new(settings, Calibration::default(), now);
+    let mut logic = ImuLogic::new(settings, Calibration::default(), now);
     let mut chips = NineDof::new(Errors::of_seed(1), Duration::ZERO);
     while !input.is_empty() {
         let client = ClientId(i32::from(input.byte() % 4) + 1);
@@ -62,17 +62,17 @@ pub(super) fn driver(data: &[u8]) {
         }
         // A few steps: there may always be one more.
         for _ in 0..8 {
-            let Some(step) = logic.poll_step(now) else {
+            let Some(step) = logic.poll_action(now) else {
                 break;
             };
             match step {
-                Step::Open if input.byte() % 8 == 0 => logic.failed(now, "not there"),
-                Step::Open => {
+                ImuAction::Open if input.byte() % 8 == 0 => logic.failed(now, "not there"),
+                ImuAction::Open => {
                     board.reopened(now);
                     logic.opened(now);
                 }
-                Step::Close => {}
-                Step::Read(sensors) => {
+                ImuAction::Close => {}
+                ImuAction::Read(sensors) => {
                     let mut bus = AnyBus {
                         input: &mut input,
                         chips: &mut chips,
@@ -85,8 +85,8 @@ pub(super) fn driver(data: &[u8]) {
                         Err(why) => logic.failed(now, &why),
                     }
                 }
-                Step::Store(_) if input.flag() => logic.stored(Some(Err("full".into()))),
-                Step::Store(_) => logic.stored(Some(Ok("there".into()))),
+                ImuAction::Store(_) if input.flag() => logic.stored(Some(Err("full".into()))),
+                ImuAction::Store(_) => logic.stored(Some(Ok("there".into()))),
             }
             while board.poll_note().is_some() {}
             let outputs: Vec<Output> = std::iter::from_fn(|| logic.poll_output()).collect();

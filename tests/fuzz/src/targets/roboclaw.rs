@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use amber_driver::Origin;
 use amber_drivers::roboclaw::Options;
-use amber_drivers::roboclaw::logic::{ExchangeError, Logic, Step};
+use amber_drivers::roboclaw::logic::{ControllerAction, ExchangeError, WheelLogic};
 use amber_drivers::roboclaw::protocol::{
     Check, Command, Dialect, Motor, Pid, Reply, Shape, StatusWidth,
 };
@@ -78,7 +78,7 @@ pub(super) fn driver(data: &[u8]) {
     let mut settings = setup.settings;
     settings.lines.reset = input.flag();
     settings.check = CHECKS.get(usize::from(input.byte() % 4)).copied();
-    let mut logic = Logic::new(settings, now);
+    let mut logic = WheelLogic::new(settings, now);
     while !input.is_empty() {
         match input.byte() % 8 {
             0 => now += Duration::from_millis(input.number().into()),
@@ -106,23 +106,23 @@ pub(super) fn driver(data: &[u8]) {
         }
         // A few steps: there is always one more thing to ask.
         for _ in 0..16 {
-            let Some(step) = logic.poll_step(now) else {
+            let Some(step) = logic.poll_action(now) else {
                 break;
             };
             match step {
-                Step::Open => match input.byte() % 4 {
+                ControllerAction::Open => match input.byte() % 4 {
                     0 => logic.open_failed(now, "not there"),
                     _ => logic.opened(),
                 },
-                Step::Exchange { packet, shape } => {
+                ControllerAction::Exchange { packet, shape } => {
                     assert!(packet.len() >= 2 && packet.len() < 64);
                     let result = exchange(&mut input, &packet, shape);
                     now += Duration::from_millis(1);
                     logic.exchanged(now, result);
                 }
-                Step::Wait(time) => now += time,
-                Step::Close | Step::Set(..) => {}
-                Step::End => return,
+                ControllerAction::Wait(time) => now += time,
+                ControllerAction::Close | ControllerAction::Set(..) => {}
+                ControllerAction::End => return,
             }
             while logic.poll_output().is_some() {}
         }

@@ -13,7 +13,7 @@ use crate::random::Random;
 
 /// The kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RawClientKind {
     /// Like those of the original system: it never contacts the mediator.
     Old,
     /// It sends the mediator queries and changes.
@@ -24,7 +24,7 @@ pub enum Kind {
 
 /// A client without an SDK.
 pub struct Raw {
-    kind: Kind,
+    kind: RawClientKind,
     syn: u32,
     pongs: bool,
     /// Its replies to PINGs.
@@ -33,7 +33,7 @@ pub struct Raw {
 
 impl Raw {
     /// Creates a client.
-    pub fn new(kind: Kind, rng: &mut Random) -> Self {
+    pub fn new(kind: RawClientKind, rng: &mut Random) -> Self {
         Self {
             kind,
             syn: 0,
@@ -46,12 +46,12 @@ impl Raw {
         self.syn += 1;
         let syn = SynNum(self.syn);
         let bytes = match self.kind {
-            Kind::Old => plain(rng, tokens, syn),
-            Kind::Operator => match rng.u8(0..3) {
+            RawClientKind::Old => plain(rng, tokens, syn),
+            RawClientKind::Operator => match rng.u8(0..3) {
                 0 => plain(rng, tokens, syn),
                 _ => operate(rng, syn),
             },
-            Kind::Nuisance => match rng.u8(0..4) {
+            RawClientKind::Nuisance => match rng.u8(0..4) {
                 0 => plain(rng, tokens, syn),
                 1 => operate(rng, syn),
                 _ => nonsense(rng),
@@ -67,7 +67,7 @@ impl Raw {
         let frame = amber_proto::Frame::from_datagram(bytes).ok();
         let said = frame.and_then(|frame| messages::envelope(frame.message));
         let ping = said.filter(|said| said.kind() == Some(MsgType::Ping) && self.pongs);
-        if let Some(ping) = ping.filter(|_| self.kind != Kind::Old) {
+        if let Some(ping) = ping.filter(|_| self.kind != RawClientKind::Old) {
             let mut pong = mediator::DriverMsg::of_kind(MsgType::Pong);
             pong.set_ack(ping.syn());
             let pong = messages::frame(Some(Device::MEDIATOR), &pong.encode_to_vec());

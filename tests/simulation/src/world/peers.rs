@@ -9,7 +9,7 @@ use tokio_util::codec::Decoder;
 
 use super::{Event, World};
 use crate::Broken;
-use crate::clients::{Client, Kind, Raw, Sdk, Turn};
+use crate::clients::{Client, Raw, RawClientKind, Sdk, Turn};
 use crate::invariant::{Check, Invariant, broken};
 use crate::messages;
 use crate::process::Life;
@@ -36,9 +36,9 @@ impl World {
         let now = self.agenda.now();
         let kind = match self.rng.u8(0..8) {
             _ if self.calm => None,
-            0 | 1 => Some(Kind::Old),
-            2 => Some(Kind::Operator),
-            3 => Some(Kind::Nuisance),
+            0 | 1 => Some(RawClientKind::Old),
+            2 => Some(RawClientKind::Operator),
+            3 => Some(RawClientKind::Nuisance),
             _ => None,
         };
         self.say(|| format!("{at}: client {number} starts, {kind:?}"));

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use steer::{Step, steer};
+use steer::{Reaction, steer};
 
 /// Stop after this time without a scan; scans come ten times per second.
 const BLIND: Duration = Duration::from_millis(500);
@@ -33,7 +33,7 @@ struct FollowWall {
     /// Whether to go: from the handlers to the task that drives.
     go: watch::Sender<bool>,
     /// The last step of that task.
-    step: watch::Sender<Option<Step>>,
+    step: watch::Sender<Option<Reaction>>,
     driving: Option<(JoinHandle<()>, Roboclaw)>,
 }
 
@@ -92,7 +92,7 @@ async fn drive(
     link: FollowWallLink,
     wheels: Roboclaw,
     mut go: watch::Receiver<bool>,
-    last: watch::Sender<Option<Step>>,
+    last: watch::Sender<Option<Reaction>>,
 ) {
     let Ok(mut scans) = link.devices().hokuyo(0).scans().await else {
         return; // only at the end of the driver
@@ -128,7 +128,7 @@ async fn drive(
     }
 }
 
-fn status(following: bool, step: Option<Step>) -> Status {
+fn status(following: bool, step: Option<Reaction>) -> Status {
     let speeds = step
         .filter(|_| following)
         .map_or(WheelSpeeds::STOP, |step| step.speeds);

@@ -13,16 +13,16 @@ const HALF_WIDTH_MM: f64 = 260.0;
 
 /// The reaction to a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct Reaction {
     /// Millimetres to the wall on the right; `None` if none is near.
     pub wall_mm: Option<i32>,
     pub speeds: WheelSpeeds,
 }
 
-pub fn steer(scan: &Scan) -> Step {
+pub fn steer(scan: &Scan) -> Reaction {
     let wall_mm = scan.nearest(40.0..=120.0).map(|point| point.distance_mm);
     if ahead_mm(scan) < FREE_MM {
-        return Step {
+        return Reaction {
             wall_mm,
             speeds: sides(-SPEED_MM_S / 2.0, SPEED_MM_S / 2.0),
         };
@@ -31,7 +31,7 @@ pub fn steer(scan: &Scan) -> Step {
     let beside = wall_mm.map_or(2.0 * WALL_MM, f64::from).min(2.0 * WALL_MM);
     // Too far away: the left wheels turn faster, which steers right.
     let turn = ((beside - WALL_MM) / 800.0).clamp(-0.5, 0.5) * SPEED_MM_S;
-    Step {
+    Reaction {
         wall_mm,
         speeds: sides(SPEED_MM_S + turn, SPEED_MM_S - turn),
     }

@@ -6,7 +6,7 @@ use crate::names;
 
 /// A field of `DriverMsg`, or of a message in it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FieldPath {
     /// The fields that lead to it, itself the last.
     parts: Vec<Part>,
     kind: Kind,
@@ -29,7 +29,7 @@ enum Shape {
     },
 }
 
-impl Place {
+impl FieldPath {
     /// Finds a field by its path in a description; code next to the messages of `package` will
     /// use it.
     ///

@@ -5,19 +5,19 @@ use std::time::Duration;
 use amber_driver::Origin;
 use amber_values::WheelSpeeds;
 
-#[cfg(doc)]
-use super::Logic;
 use super::Note;
+#[cfg(doc)]
+use super::WheelLogic;
 use crate::roboclaw::protocol::Shape;
 
 /// An action for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Open the port, then call [`Logic::opened`] or [`Logic::open_failed`].
+pub enum ControllerAction {
+    /// Open the port, then call [`WheelLogic::opened`] or [`WheelLogic::open_failed`].
     Open,
     /// Close the port.
     Close,
-    /// Write a packet and read the reply, then call [`Logic::exchanged`].
+    /// Write a packet and read the reply, then call [`WheelLogic::exchanged`].
     Exchange {
         /// The packet to write.
         packet: Vec<u8>,
