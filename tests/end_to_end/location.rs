@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use amber_client::{Client, LocationService, MapPose};
-use amber_sim::control::State;
+use amber_sim::control::SimulationState;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
@@ -43,8 +43,8 @@ impl Located {
     }
 
     /// The distance of a pose from the true ones before and after it.
-    fn error_m(pose: MapPose, before: &State, after: &State) -> f64 {
-        let error_m = |state: &State| (pose.x_m - state.x_m).hypot(pose.y_m - state.y_m);
+    fn error_m(pose: MapPose, before: &SimulationState, after: &SimulationState) -> f64 {
+        let error_m = |state: &SimulationState| (pose.x_m - state.x_m).hypot(pose.y_m - state.y_m);
         error_m(before).min(error_m(after))
     }
 
@@ -97,7 +97,7 @@ fn the_pose_follows_a_robot_that_drives_through_the_flat() {
     });
     // The true pose is read some time before or after, so only the track is compared.
     let off_track = |pose: &MapPose| {
-        let between = |part: &[State], share: f64| {
+        let between = |part: &[SimulationState], share: f64| {
             let x_m = part[0].x_m + share * (part[1].x_m - part[0].x_m);
             let y_m = part[0].y_m + share * (part[1].y_m - part[0].y_m);
             (pose.x_m - x_m).hypot(pose.y_m - y_m)
