@@ -207,7 +207,9 @@ fn an_uploaded_map_is_used_and_an_invalid_one_refused() {
         let other = flat.lines().collect::<String>();
         let (is_done, text) = upload(&other);
         assert!(is_done, "{text}");
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), other);
+        wait_for("the new file", || {
+            (std::fs::read_to_string(&file).unwrap() == other).then_some(())
+        });
         located.found(&location).await;
         client.close().await;
     });
