@@ -137,16 +137,7 @@ impl Cli {
                 ..
             }) => return driver.run(),
             Verb::Driver(DriverOptions { driver: None, .. }) => list_drivers(&options),
-            Verb::Sim(sim) => amber_sim::cli::run(&sim, options.json).map_err(|failure| {
-                let text = failure.to_string();
-                let wrong = failure.wrong_request;
-                let shown = if wrong {
-                    Failure::wrong(text)
-                } else {
-                    Failure::new(text)
-                };
-                failure.hint.into_iter().fold(shown, Failure::hint)
-            }),
+            Verb::Sim(sim) => amber_sim::cli::run(&sim, options.json).map_err(simulation_failed),
             Verb::Client(verb) => amber_cli::run(verb, &options),
             Verb::Import(import) => import.run(),
             Verb::Decode(decode) => decode.run(options.json),
@@ -182,6 +173,14 @@ fn list_drivers(options: &amber_cli::Options) -> Result<(), Failure> {
         }
     }
     amber_terminal::print(out.as_bytes())
+}
+
+fn simulation_failed(failure: amber_sim::cli::Failure) -> Failure {
+    let shown = match failure.wrong_request {
+        true => Failure::wrong(failure.message),
+        false => Failure::new(failure.message),
+    };
+    failure.hint.into_iter().fold(shown, Failure::hint)
 }
 
 /// A system error, with the action that failed.

@@ -20,6 +20,7 @@ fn every_command_that_the_demo_shows_works() {
         "maestro:0",
         "dummy:0",
         "dummy:1",
+        "location:0",
     ] {
         demo.wait_for_line(&format!("up driver={device}"));
     }
@@ -71,7 +72,7 @@ fn every_command_that_the_demo_shows_works() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 12, "{lines:?}");
+    assert_eq!(tried, 13, "{lines:?}");
     signal(demo.pid(), Signal::SIGINT);
     assert!(demo.wait().success());
 }

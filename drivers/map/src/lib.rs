@@ -33,6 +33,6 @@ mod walls;
 pub use amber_values::MapPose;
 pub use geometry::{Point, Pose, Segment, wrap};
 pub use grid::{Cell, GridError, Layout, MAX_CELLS, Occupancy};
-pub use map::{Map, MapError};
+pub use map::{BUILT_IN, Map, MapError};
 pub use outline::Outline;
 pub use walls::Walls;

@@ -12,8 +12,14 @@ use serde::Deserialize;
 
 use crate::geometry::{Point, Pose, Segment};
 
-/// The flat included in the program.
-const FLAT: &str = include_str!("../maps/flat.roson");
+/// The maps included in the program: their names and their `.roson` text.
+///
+/// `flat` is a flat of 7.0 m x 5.6 m. `maze` is a maze of 3.6 m x 4.3 m with gates of 0.55 m, as
+/// narrow as the laboratory of the original system.
+pub const BUILT_IN: [(&str, &str); 2] = [
+    ("flat", include_str!("../maps/flat.roson")),
+    ("maze", include_str!("../maps/maze.roson")),
+];
 
 /// The maximum size of a map.
 const MAX_EXTENT_M: f64 = 10_000.0;
@@ -129,7 +135,8 @@ impl Map {
     /// Never: a test loads it.
     #[must_use]
     pub fn flat() -> Self {
-        Self::parse(FLAT).expect("the map that is part of the program")
+        let (_, text) = BUILT_IN[0];
+        Self::parse(text).expect("the map that is part of the program")
     }
 }
 
@@ -256,6 +263,23 @@ mod tests {
         assert_eq!(map.name, "room");
         assert_eq!((map.walls.len(), map.gates.len()), (4, 1));
         assert_eq!(MapPose::from(map.robots[0]), MapPose::new(1.5, 1.5, 0.0));
+    }
+
+    #[test]
+    fn a_robot_can_turn_at_every_node_of_the_maps_in_the_program() {
+        const RADIUS_M: f64 = 0.25; // 370 mm x 330 mm
+        for (name, text) in BUILT_IN {
+            let map = Map::parse(text).unwrap();
+            assert_eq!((map.name.as_str(), map.robots.len()), (name, 1));
+            let walls = Walls::new(map.faces());
+            for node in map.nodes.into_iter().chain([map.robots[0].at]) {
+                let clearance_m = walls.clearance_m(node);
+                assert!(
+                    clearance_m > RADIUS_M,
+                    "{name}: {clearance_m} m at {node:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use amber_map::Map;
+use amber_map::{BUILT_IN, Map};
 use clap::{Args, Subcommand, ValueEnum};
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
@@ -318,7 +318,15 @@ fn ask(folder: &Path, request: Request) -> Result<Answer, Failure> {
     })
 }
 
-fn read_map(file: &Path) -> Result<Map, Failure> {
+/// The text of a map: a file, or a map of the program if there is no such file.
+///
+/// # Errors
+/// The file cannot be read, or is too long.
+pub fn map_text(file: &Path) -> Result<String, Failure> {
+    let built_in = BUILT_IN.iter().find(|(name, _)| file == Path::new(name));
+    if let Some((_, text)) = built_in.filter(|_| !file.exists()) {
+        return Ok((*text).to_owned());
+    }
     let read = || {
         let mut text = String::new();
         std::fs::File::open(file)?
@@ -329,8 +337,14 @@ fn read_map(file: &Path) -> Result<Map, Failure> {
             false => Ok(text),
         }
     };
-    let text =
-        read().map_err(|error| wrong(&format!("cannot read {}: {error}", file.display())))?;
+    read().map_err(|error| Failure {
+        hint: Some("--map takes a .roson file, flat or maze".into()),
+        ..wrong(&format!("cannot read {}: {error}", file.display()))
+    })
+}
+
+fn read_map(file: &Path) -> Result<Map, Failure> {
+    let text = map_text(file)?;
     Map::parse(&text).map_err(|error| wrong(&format!("{}: {error}", file.display())))
 }
 
@@ -511,6 +525,7 @@ mod tests {
         assert_eq!(config.hokuyo, Model::Utm30Lx);
         assert_eq!(config.speed, 5.0);
         assert_eq!(config.map.name, "flat");
+        assert_eq!(parse("sim --map maze").config().unwrap().map.name, "maze");
         assert_eq!(parse("sim state --dir /there").dir, Path::new("/there"));
     }
 

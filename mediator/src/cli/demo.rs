@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::env;
+use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
@@ -25,6 +26,12 @@ mod layout;
 /// The devices that the simulated robot must have before the drivers start.
 const DEVICES: [&str; 5] = ["roboclaw", "hokuyo", "ninedof", "stargazer", "maestro"];
 
+/// The simulated scanner is above the centre between the wheels.
+const LASER_OFFSET_MM: u32 = 0;
+
+/// The name of the copy of the map.
+const MAP: &str = "map.roson";
+
 const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
 
 #[derive(Clone, Debug, clap::Args)]
@@ -39,9 +46,9 @@ pub(crate) struct Options {
     /// Listen on this port of the loopback address; 0 picks one
     #[arg(long, default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// Map in the .roson format [default: a small flat]
-    #[arg(long, value_name = "FILE")]
-    map: Option<PathBuf>,
+    /// Map in the .roson format, or one of the program: flat or maze
+    #[arg(long, value_name = "FILE", default_value = "flat")]
+    map: PathBuf,
     /// Folder for the simulated devices; a second demo needs its own, and --port 0
     #[arg(long, value_name = "FOLDER", env = "AMBER_SIM_DIR", default_value_os_t = default_folder(), hide_default_value = true)]
     dir: PathBuf,
@@ -52,7 +59,7 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn run(self, options: &amber_cli::Options) -> Result<(), Failure> {
-        let robot = Robot::start(self.map.as_deref(), &self.dir)?;
+        let robot = Robot::start(&self.map, &self.dir)?;
         let python = python_driver();
         let second = match &python {
             Ok(script) => format!("python3 -u {}", quoted(&script.to_string_lossy())),
@@ -80,6 +87,13 @@ impl Options {
             ("maestro:0", serial("maestro", &quoted(robot.at("maestro")))),
             ("dummy:0", "amber driver dummy".to_owned()),
             ("dummy:1", second),
+            (
+                "location:0",
+                format!(
+                    "amber driver location --map {} --laser-offset-mm {LASER_OFFSET_MM}",
+                    quoted(&robot.map.to_string_lossy())
+                ),
+            ),
         ];
         let drivers = drivers.map(|(device, command)| format!("{device}={command}"));
         let drivers: Vec<_> = drivers.into_iter().chain(self.driver).collect();
@@ -101,16 +115,16 @@ struct Robot {
     process: Child,
     /// The place of each device.
     places: HashMap<String, String>,
+    /// A copy of its map, in its folder: drivers replace the file when a map is uploaded.
+    map: PathBuf,
 }
 
 impl Robot {
-    fn start(map: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
+    fn start(map_file: &Path, folder: &Path) -> Result<Self, Failure> {
         let amber = this_program().map_err(|error| failed("cannot find this program", &error))?;
         let mut command = Command::new(amber);
         command.args(["sim", "--until-eof", "--dir"]).arg(folder);
-        if let Some(map) = map {
-            command.arg("--map").arg(map);
-        }
+        command.arg("--map").arg(map_file);
         // Ctrl-C is for the mediator: it stops the drivers. Then the end of stdin stops the
         // robot.
         command.process_group(0);
@@ -130,7 +144,17 @@ impl Robot {
                 places.insert(device.to_owned(), place.to_owned());
             }
             if DEVICES.iter().all(|device| places.contains_key(*device)) {
-                return Ok(Self { process, places });
+                let map = folder.join(MAP);
+                let robot = Self {
+                    process,
+                    places,
+                    map,
+                };
+                let text = amber_sim::cli::map_text(map_file).map_err(super::simulation_failed)?;
+                fs::write(&robot.map, text).map_err(|error| {
+                    failed(&format!("cannot write {}", robot.map.display()), &error)
+                })?;
+                return Ok(robot);
             }
         }
         // It has printed the reason and a hint on stderr.
@@ -150,6 +174,7 @@ impl Robot {
 
 impl Drop for Robot {
     fn drop(&mut self) {
+        let _ = fs::remove_file(&self.map);
         // The end of its stdin makes it exit.
         drop(self.process.stdin.take());
         let _ = self.process.wait();
@@ -209,6 +234,11 @@ fn introduce(
             "the same, ten times a second; Ctrl-C ends",
         ),
         (&to, "call stargazer pose", "position by markers"),
+        (
+            &to,
+            "call location pose",
+            "position by the laser and the map",
+        ),
         (&to, "call maestro set-angle 3 45", "turn a servo"),
         ("", &state, "true position of the robot"),
         (&to, "watch dummy", "published messages; Ctrl-C ends"),

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use amber_map::Map;
 use clap::{Args, ValueEnum};
 
 use super::{Failure, PoseArgument, read_map};
@@ -16,9 +15,9 @@ use crate::stargazer::Guide;
 
 #[derive(Args, Clone, Debug)]
 pub(super) struct Start {
-    /// Map in the .roson format [default: a small flat]
-    #[arg(long, value_name = "FILE")]
-    map: Option<PathBuf>,
+    /// Map in the .roson format, or one of the program: flat or maze
+    #[arg(long, value_name = "FILE", default_value = "flat")]
+    map: PathBuf,
     /// Start position in map coordinates: metres with y down, degrees clockwise
     #[arg(long, value_name = "X,Y,HEADING", allow_hyphen_values = true)]
     start: Option<PoseArgument>,
@@ -114,10 +113,7 @@ impl Start {
     /// The configuration for a folder, with the map loaded.
     pub(super) fn config(&self, folder: PathBuf) -> Result<simulator::Config, Failure> {
         Ok(simulator::Config {
-            map: self
-                .map
-                .as_deref()
-                .map_or_else(|| Ok(Map::flat()), read_map)?,
+            map: read_map(&self.map)?,
             folder,
             start: self
                 .start
