@@ -320,7 +320,6 @@ impl Call {
         let device = self.options.device;
         let duration = asked.duration();
         let deadline = (self.options.timeout)
-            .or(asked.custom.timeout)
             .or(duration.map(|duration| duration + MARGIN))
             .or(asked.timeout())
             .unwrap_or(client.deadline());
@@ -342,13 +341,8 @@ impl Call {
 impl Described {
     /// How long the device may take.
     fn duration(&self) -> Option<Duration> {
-        match &self.method.kind {
-            Kind::Ask {
-                duration: Some(path),
-                ..
-            } => self.given.time_ms(path).map(Duration::from_millis),
-            _ => None,
-        }
+        let path = arguments::duration(&self.method)?;
+        self.given.time_ms(path).map(Duration::from_millis)
     }
 
     /// The time limit that the description gives.

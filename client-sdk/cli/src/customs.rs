@@ -1,8 +1,6 @@
 //! Where a command differs from what the description of a device gives: spellings that users know,
 //! and advice. PURE.
 
-use std::time::Duration;
-
 use amber_proto::DeviceType;
 use amber_reflect::arguments::Spelling;
 
@@ -14,8 +12,6 @@ pub(super) struct Custom {
     method: &'static str,
     /// How its arguments are written.
     pub(super) spelling: Spelling<'static>,
-    /// The time limit for the answer, instead of that of the description.
-    pub(super) timeout: Option<Duration>,
     /// More about the arguments, for `--help`.
     pub(super) help: &'static str,
     /// Advice before the request is sent; `{time}` is the argument for the duration.
@@ -34,7 +30,6 @@ pub(super) struct Alias {
 }
 
 const NONE: Spelling<'_> = Spelling {
-    bare_time: None,
     spread: None,
     flags: None,
     defaults: &[],
@@ -44,7 +39,6 @@ const USUAL: Custom = Custom {
     device_type: DeviceType::MEDIATOR,
     method: "",
     spelling: NONE,
-    timeout: None,
     help: "",
     before: None,
     after: None,
@@ -52,7 +46,7 @@ const USUAL: Custom = Custom {
 
 const SENSORS: &str = "accel,gyro,magnet";
 
-const CUSTOMS: [Custom; 7] = [
+const CUSTOMS: [Custom; 6] = [
     Custom {
         device_type: DeviceType::ROBOCLAW,
         method: "drive",
@@ -63,13 +57,6 @@ const CUSTOMS: [Custom; 7] = [
         },
         help: "\nTwo speeds are those of the left and the right side: drive 200 -200.\n",
         after: Some("the wheels stop when this command exits; use `amber drive` to keep moving"),
-        ..USUAL
-    },
-    Custom {
-        device_type: DeviceType::HOKUYO,
-        method: "scan",
-        // A laser that was off and a slow serial line need this time.
-        timeout: Some(Duration::from_secs(3)),
         ..USUAL
     },
     Custom {
@@ -87,7 +74,7 @@ const CUSTOMS: [Custom; 7] = [
         method: "readings",
         spelling: Spelling {
             flags: Some(SENSORS),
-            defaults: &[("period", "100ms"), ("extended", "true")],
+            defaults: &[("extended", "true")],
             ..NONE
         },
         ..USUAL
@@ -96,7 +83,6 @@ const CUSTOMS: [Custom; 7] = [
         device_type: DeviceType::NINEDOF,
         method: "self-test",
         spelling: Spelling {
-            bare_time: Some("s"),
             defaults: &[("milliseconds", "1s")],
             ..NONE
         },
@@ -106,7 +92,6 @@ const CUSTOMS: [Custom; 7] = [
         device_type: DeviceType::NINEDOF,
         method: "calibrate-gyro",
         spelling: Spelling {
-            bare_time: Some("s"),
             defaults: &[("milliseconds", "2s")],
             ..NONE
         },
@@ -117,7 +102,6 @@ const CUSTOMS: [Custom; 7] = [
         device_type: DeviceType::NINEDOF,
         method: "calibrate-magnet",
         spelling: Spelling {
-            bare_time: Some("s"),
             defaults: &[("milliseconds", "60s")],
             ..NONE
         },

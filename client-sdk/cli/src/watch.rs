@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use amber_client::{Client, Event, MediatorAddress, Subscription, Update};
 use amber_proto::Device;
-use amber_reflect::arguments::{self, Spelling};
-use amber_reflect::{Schemas, help, hex};
+use amber_reflect::{Schemas, arguments, help, hex};
 use amber_schema::{Interface, Kind, Method};
 use amber_terminal::{Failure, Human, note};
 use bytes::Bytes;
@@ -153,18 +152,7 @@ impl Options {
             words.push(format!("period={}ms", period.as_secs_f64() * 1000.0));
         }
         words.extend(self.sensors.clone());
-        // A stream that needs a period has one.
-        let mut defaults = custom.spelling.defaults.to_vec();
-        let needs_period = |it: &arguments::Argument<'_>| it.name == "period" && it.is_required;
-        let has_default = defaults.iter().any(|(name, _)| *name == "period");
-        if !has_default && arguments::arguments(method).iter().any(needs_period) {
-            defaults.push(("period", "100ms"));
-        }
-        let spelling = Spelling {
-            defaults: &defaults,
-            ..custom.spelling
-        };
-        let given = arguments::read(method, &words, spelling).map_err(|error| {
+        let given = arguments::read(method, &words, custom.spelling).map_err(|error| {
             let (device, name) = (self.device, &method.command);
             let usage = format!("amber watch {device} {name} {}", arguments::usage(method));
             Failure::wrong(format!(

@@ -1,7 +1,7 @@
 //! The arguments of a method as words, and the message that they make. PURE.
 
 use amber_proto::MsgType;
-use amber_schema::{Cardinality, Field, Kind, Method, Setting, conversion};
+use amber_schema::{Cardinality, Field, Kind, Method, Setting};
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 use serde_json::Map;
@@ -22,8 +22,6 @@ pub struct Argument<'a> {
 /// How words differ from the description: spellings that people are used to.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spelling<'a> {
-    /// The unit of times without a unit, if it is not that of the field.
-    pub bare_time: Option<&'a str>,
     /// So many words without names stand for the arguments in this order.
     pub spread: Option<(usize, &'a [usize])>,
     /// The flags that are set if the words set none, separated by commas.
@@ -53,6 +51,14 @@ impl Argument<'_> {
             range if range.is_empty() => self.field.type_name.clone(),
             range => range,
         }
+    }
+
+    /// The value that it has if the words leave it out and the request says so.
+    pub(crate) fn default<'s>(&self, method: &Method, spelling: &Spelling<'s>) -> Option<&'s str> {
+        let own = spelling.defaults.iter().find(|it| it.0 == self.name);
+        let is_period = self.is_required && period(method) == Some(&self.field.path);
+        own.map(|(_, value)| *value)
+            .or(is_period.then_some(USUAL_PERIOD))
     }
 
     fn is_flag(&self) -> bool {
@@ -171,6 +177,20 @@ fn fixed(method: &Method) -> impl Iterator<Item = &Setting> {
     method.set.iter().chain(start)
 }
 
+/// The unit of a duration that is written without one, as for all durations of the command line.
+pub(crate) const BARE_DURATION: &str = "s";
+
+/// The period of a stream that needs one, if the words give none.
+pub(crate) const USUAL_PERIOD: &str = "100ms";
+
+/// The full name of the argument that says how long the device may take.
+pub fn duration(method: &Method) -> Option<&String> {
+    match &method.kind {
+        Kind::Ask { duration, .. } => duration.as_ref(),
+        _ => None,
+    }
+}
+
 /// The full name of the period of a stream.
 pub fn period(method: &Method) -> Option<&String> {
     match &method.kind {
@@ -209,6 +229,7 @@ pub fn usage(method: &Method) -> String {
 pub fn read(method: &Method, words: &[String], spelling: Spelling<'_>) -> Result<Given, Error> {
     let arguments = arguments(method);
     let mut reader = Reader {
+        method,
         arguments: &arguments,
         spelling,
         given: Given::default(),
@@ -230,7 +251,7 @@ pub fn read(method: &Method, words: &[String], spelling: Spelling<'_>) -> Result
     {
         positional = order.iter().map(|&index| positional[index]).collect();
     }
-    reader.check_count(method, &positional)?;
+    reader.check_count(&positional)?;
     reader.positional(&positional)?;
     reader.defaults()?;
     let missing = (arguments.iter().enumerate())
@@ -262,6 +283,7 @@ fn is_whole(method: &Method, arguments: &[Argument<'_>]) -> bool {
 }
 
 struct Reader<'a> {
+    method: &'a Method,
     arguments: &'a [Argument<'a>],
     spelling: Spelling<'a>,
     given: Given,
@@ -271,9 +293,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// A message that is one value has all its fields or names those that it has.
-    fn check_count(&self, method: &Method, positional: &[&str]) -> Result<(), Error> {
+    fn check_count(&self, positional: &[&str]) -> Result<(), Error> {
         let (given, wanted) = (positional.len(), self.arguments.len());
-        if !is_whole(method, self.arguments) || given == 0 || given == wanted {
+        if !is_whole(self.method, self.arguments) || given == 0 || given == wanted {
             return Ok(());
         }
         let or = self
@@ -357,9 +379,9 @@ impl Reader<'_> {
                 self.set_flags(first, flags)?;
             }
         }
-        for (name, value) in self.spelling.defaults {
-            let index = self.arguments.iter().position(|it| it.name == *name);
-            if let Some(index) = index.filter(|index| !self.named.contains(index)) {
+        for index in 0..self.arguments.len() {
+            let default = self.arguments[index].default(self.method, &self.spelling);
+            if let (Some(value), false) = (default, self.named.contains(&index)) {
                 self.single(index, value)?;
             }
         }
@@ -426,11 +448,8 @@ impl Reader<'_> {
     }
 
     fn value(&self, field: &Field, name: &str, word: &str) -> Result<Value, Error> {
-        let is_time = |bare: &&str| {
-            let unit = field.unit.as_deref();
-            unit.is_some_and(|unit| conversion(bare, unit).is_some())
-        };
-        let bare_unit = self.spelling.bare_time.filter(is_time);
+        let is_duration = duration(self.method) == Some(&field.path);
+        let bare_unit = is_duration.then_some(BARE_DURATION);
         value::read(field, word, bare_unit)
             .map_err(|why| Error::new(format!("argument '{name}': {why}")))
     }

@@ -52,8 +52,7 @@ pub fn method(method: &Method, spelling: Spelling<'_>) -> String {
                 about[0] = "rows, or `none`".to_owned();
             }
             let mut about = joined(&about);
-            let own = spelling.defaults.iter().find(|it| it.0 == argument.name);
-            let default = own.map(|(_, value)| (*value).to_owned());
+            let default = argument.default(method, &spelling).map(str::to_owned);
             let is_flag = argument.field.type_name == "bool" && spelling.flags.is_some();
             let absent = argument.field.absent_means.clone();
             if let Some(default) = default.or(absent.filter(|_| !is_flag)) {
@@ -72,7 +71,8 @@ pub fn method(method: &Method, spelling: Spelling<'_>) -> String {
         }
         out += &indented(&aligned(&rows));
     }
-    if let Some(bare) = spelling.bare_time {
+    if arguments::duration(method).is_some() {
+        let bare = arguments::BARE_DURATION;
         let _ = writeln!(out, "\nA time without a unit is in {bare}.");
     }
     if let Some(flags) = spelling.flags {

@@ -115,7 +115,9 @@ class HokuyoDriver(TypedDriver):
     """A laser scanner."""
     @abstractmethod
     def scan(self) -> Scan:
-        """One scan. It takes 25 to 100 ms, and over a slow serial line more than a second."""
+        """One scan. It takes 25 to 100 ms, and over a slow serial line or from a laser that was off more
+        than a second.
+        """
     def scans(self) -> Scan | None:
         """Every scan, about ten per second."""
     def send_scans(self, value: Scan) -> None:

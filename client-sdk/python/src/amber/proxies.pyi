@@ -192,7 +192,9 @@ class Stargazer(Typed):
 class Hokuyo(Typed):
     """A laser scanner."""
     async def scan(self) -> Scan:
-        """One scan. It takes 25 to 100 ms, and over a slow serial line more than a second."""
+        """One scan. It takes 25 to 100 ms, and over a slow serial line or from a laser that was off more
+        than a second.
+        """
     def scans(self) -> Subscription[Scan]:
         """Every scan, about ten per second."""
 

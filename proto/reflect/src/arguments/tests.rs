@@ -193,7 +193,6 @@ fn spellings_give_defaults() {
         "2 or 4 arguments are needed, not 1"
     );
     let seconds = Spelling {
-        bare_time: Some("s"),
         defaults: &[("milliseconds", "2")],
         ..Spelling::default()
     };
@@ -217,9 +216,13 @@ fn streams_start_and_stop_by_their_requests() {
         "1001620a0800100118012000 2800".replace(' ', "")
     );
     assert_eq!(given.time_ms(period(method).unwrap()), Some(100));
+    // A period that the stream needs has a default; another one has none.
+    let given = read(method, &[], Spelling::default()).unwrap();
+    assert_eq!(given.time_ms(period(method).unwrap()), Some(100));
     let method = interface("stargazer").method("poses").unwrap();
     let given = read(method, &[], Spelling::default()).unwrap();
     let found = Schemas::built_in().start_stop(method, &given).unwrap();
+    assert_eq!(given.time_ms(period(method).unwrap()), None);
     assert_eq!(hex(&found.start), "100182020208 01".replace(' ', ""));
     assert_eq!(hex(&found.stop), "100182020208 02".replace(' ', ""));
 }
