@@ -15,7 +15,7 @@ import drivermsg_pb2 as drivermsg__pb2
 import interface_pb2 as interface__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0b\x64ummy.proto\x12\x11\x61mber.dummy_proto\x1a\x0f\x64rivermsg.proto\x1a\x0finterface.proto2\x9e\x02\n\x05\x44ummy\x12O\n\x06Status\x12\x10.amber.DriverMsg\x1a\x10.amber.DriverMsg\"!\x8a\xb2\x19\x1d\n\nget_status\"\x06\x65nable\"\x07message\x12\x38\n\x06\x45nable\x12\x10.amber.DriverMsg\x1a\x0e.amber.Nothing\"\x0c\x92\xb2\x19\x08\x12\x06\x65nable\x12:\n\x07Message\x12\x10.amber.DriverMsg\x1a\x0e.amber.Nothing\"\r\x92\xb2\x19\t\x12\x07message\x12?\n\x08Messages\x12\x10.amber.DriverMsg\x1a\x10.amber.DriverMsg\"\r\x9a\xb2\x19\t\n\x07message0\x01\x1a\r\x82\xb2\x19\t\x08\x05\x12\x05\x64ummy: \n\x06\x65nable\x12\x10.amber.DriverMsg\x18\x32 \x01(\x08:!\n\x07message\x12\x10.amber.DriverMsg\x18\x33 \x01(\t:$\n\nget_status\x12\x10.amber.DriverMsg\x18\x34 \x01(\x08\x42*\n\x1cpl.edu.agh.amber.dummy.protoB\nDummyProto')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0b\x64ummy.proto\x12\x11\x61mber.dummy_proto\x1a\x0f\x64rivermsg.proto\x1a\x0finterface.proto2\xcd\x02\n\x05\x44ummy\x12Q\n\x06Status\x12\x10.amber.DriverMsg\x1a\x10.amber.DriverMsg\"#\x8a\xb2\x19\x1f\n\nget_status\"\x06\x65nable\"\x07messageX\x01\x12J\n\x06\x45nable\x12\x10.amber.DriverMsg\x1a\x0e.amber.Nothing\"\x1e\x92\xb2\x19\x1a\x12\x06\x65nable\"\x10\n\x0e\n\x06\x65nable\x12\x04true\x12S\n\x07Message\x12\x10.amber.DriverMsg\x1a\x0e.amber.Nothing\"&\x92\xb2\x19\"\x12\x07message\"\x17\n\x15\n\x07message\x12\nza\xc5\xbc\xc3\xb3\xc5\x82\xc4\x87\x12?\n\x08Messages\x12\x10.amber.DriverMsg\x1a\x10.amber.DriverMsg\"\r\x9a\xb2\x19\t\n\x07message0\x01\x1a\x0f\x82\xb2\x19\x0b\x08\x05\x12\x05\x64ummy\x18\x01: \n\x06\x65nable\x12\x10.amber.DriverMsg\x18\x32 \x01(\x08:!\n\x07message\x12\x10.amber.DriverMsg\x18\x33 \x01(\t:$\n\nget_status\x12\x10.amber.DriverMsg\x18\x34 \x01(\x08\x42*\n\x1cpl.edu.agh.amber.dummy.protoB\nDummyProto')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dummy_pb2', globals())
@@ -27,15 +27,15 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'\n\034pl.edu.agh.amber.dummy.protoB\nDummyProto'
   _DUMMY._options = None
-  _DUMMY._serialized_options = b'\202\262\031\t\010\005\022\005dummy'
+  _DUMMY._serialized_options = b'\202\262\031\013\010\005\022\005dummy\030\001'
   _DUMMY.methods_by_name['Status']._options = None
-  _DUMMY.methods_by_name['Status']._serialized_options = b'\212\262\031\035\n\nget_status\"\006enable\"\007message'
+  _DUMMY.methods_by_name['Status']._serialized_options = b'\212\262\031\037\n\nget_status\"\006enable\"\007messageX\001'
   _DUMMY.methods_by_name['Enable']._options = None
-  _DUMMY.methods_by_name['Enable']._serialized_options = b'\222\262\031\010\022\006enable'
+  _DUMMY.methods_by_name['Enable']._serialized_options = b'\222\262\031\032\022\006enable\"\020\n\016\n\006enable\022\004true'
   _DUMMY.methods_by_name['Message']._options = None
-  _DUMMY.methods_by_name['Message']._serialized_options = b'\222\262\031\t\022\007message'
+  _DUMMY.methods_by_name['Message']._serialized_options = b'\222\262\031\"\022\007message\"\027\n\025\n\007message\022\nza\305\274\303\263\305\202\304\207'
   _DUMMY.methods_by_name['Messages']._options = None
   _DUMMY.methods_by_name['Messages']._serialized_options = b'\232\262\031\t\n\007message'
   _DUMMY._serialized_start=69
-  _DUMMY._serialized_end=355
+  _DUMMY._serialized_end=402
 # @@protoc_insertion_point(module_scope)

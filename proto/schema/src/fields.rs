@@ -2,6 +2,7 @@
 
 use prost_reflect::{
     DynamicMessage, ExtensionDescriptor, FieldDescriptor, FileDescriptor, Kind, MessageDescriptor,
+    Value,
 };
 
 use crate::error::Error;
@@ -47,7 +48,7 @@ pub(crate) fn find(file: &FileDescriptor, name: &str) -> Result<Result<Field, Er
         path = format!("{path}.{part}");
         raw = Raw::field(&inner);
     }
-    Ok(raw.described(path, None, &mut Way::default()))
+    Ok(raw.described(path, &Outside::default(), &mut Way::default()))
 }
 
 fn no_such_field(file: &FileDescriptor, name: &str) -> String {
@@ -105,6 +106,14 @@ struct Way {
     fields: usize,
 }
 
+/// What the field around a message of numbers says about each of them.
+#[derive(Clone, Debug, Default)]
+struct Outside {
+    unit: Option<String>,
+    min: Option<f64>,
+    max: Option<f64>,
+}
+
 /// What extensions and fields have in common.
 struct Raw {
     name: String,
@@ -146,17 +155,19 @@ impl Raw {
 
     /// The checked field, with all that is in it. Messages that contain themselves end at the
     /// second time; `inside` is the way there.
-    fn described(
-        self,
-        path: String,
-        unit_outside: Option<&str>,
-        inside: &mut Way,
-    ) -> Result<Field, Error> {
-        let own_unit = self.text("amber.unit");
-        let unit = own_unit.as_deref().or(unit_outside);
-        let (min, max) = (self.number("amber.min"), self.number("amber.max"));
+    fn described(self, path: String, outside: &Outside, inside: &mut Way) -> Result<Field, Error> {
+        let own = Outside {
+            unit: self.text("amber.unit"),
+            min: self.number("amber.min"),
+            max: self.number("amber.max"),
+        };
         let absent_means = self.text("amber.absent_means");
-        self.check(own_unit.as_deref(), min, max, absent_means.as_deref())?;
+        self.check(&own, absent_means.as_deref())?;
+        let both = Outside {
+            unit: own.unit.or_else(|| outside.unit.clone()),
+            min: own.min.or(outside.min),
+            max: own.max.or(outside.max),
+        };
 
         let mut fields = Vec::new();
         let (value, columns) = match &self.kind {
@@ -179,7 +190,7 @@ impl Raw {
                     return Err(Error::at(&self.file, &self.place, text));
                 }
                 let path = format!("{path}.{}", field.name());
-                fields.push(Raw::field(&field).described(path, unit, inside)?);
+                fields.push(Raw::field(&field).described(path, &both, inside)?);
             }
             inside.messages.pop();
         }
@@ -193,17 +204,25 @@ impl Raw {
                 .collect(),
             _ => Vec::new(),
         };
+        let always_set = self.option("amber.always_set");
+        let always_set = always_set.and_then(|value| value.as_bool());
+        let of_number = if is_number(&self.kind) {
+            both
+        } else {
+            Outside::default()
+        };
         Ok(Field {
             docs: docs(&self.file, &self.place),
             type_name: type_name(&self.kind),
-            unit: unit.filter(|_| is_number(&self.kind)).map(str::to_owned),
+            unit: of_number.unit,
             name: self.name,
             path,
             number: self.number,
             cardinality: self.cardinality,
-            min,
-            max,
+            min: of_number.min,
+            max: of_number.max,
             absent_means,
+            always_set: always_set.unwrap_or_default(),
             oneof: self.oneof,
             value,
             columns,
@@ -212,13 +231,7 @@ impl Raw {
         })
     }
 
-    fn check(
-        &self,
-        unit: Option<&str>,
-        min: Option<f64>,
-        max: Option<f64>,
-        absent_means: Option<&str>,
-    ) -> Result<(), Error> {
+    fn check(&self, own: &Outside, absent_means: Option<&str>) -> Result<(), Error> {
         let wrong = |text: String| {
             Err(Error::at(
                 &self.file,
@@ -226,11 +239,12 @@ impl Raw {
                 format!("field {}: {text}", self.name),
             ))
         };
-        if let Some(unit) = unit {
-            let has_numbers = match &self.kind {
-                Kind::Message(message) => message.fields().all(|field| is_number(&field.kind())),
-                kind => is_number(kind),
-            };
+        let has_numbers = match &self.kind {
+            Kind::Message(message) => message.fields().all(|field| is_number(&field.kind())),
+            kind => is_number(kind),
+        };
+        let (min, max) = (own.min, own.max);
+        if let Some(unit) = own.unit.as_deref() {
             if !has_numbers {
                 return wrong("a unit is only for a number or for a message of numbers".into());
             }
@@ -239,8 +253,8 @@ impl Raw {
                     .map_err(|error| error.hint("use a unit such as mm/s, deg, m/s^2 or 25 us/s"));
             }
         }
-        if (min.is_some() || max.is_some()) && !is_number(&self.kind) {
-            return wrong("min and max are only for a number".into());
+        if (min.is_some() || max.is_some()) && !has_numbers {
+            return wrong("min and max are only for a number or for a message of numbers".into());
         }
         if let (Some(min), Some(max)) = (min, max)
             && min > max
@@ -269,17 +283,17 @@ impl Raw {
     }
 
     fn text(&self, option: &str) -> Option<String> {
-        let extension = self.file.parent_pool().get_extension_by_name(option)?;
-        let value = (self.options.has_extension(&extension))
-            .then(|| self.options.get_extension(&extension))?;
-        value.as_str().map(str::to_owned)
+        self.option(option)?.as_str().map(str::to_owned)
     }
 
     fn number(&self, option: &str) -> Option<f64> {
-        let extension = self.file.parent_pool().get_extension_by_name(option)?;
-        let value = (self.options.has_extension(&extension))
-            .then(|| self.options.get_extension(&extension))?;
-        value.as_f64()
+        self.option(option)?.as_f64()
+    }
+
+    fn option(&self, name: &str) -> Option<Value> {
+        let extension = self.file.parent_pool().get_extension_by_name(name)?;
+        (self.options.has_extension(&extension))
+            .then(|| self.options.get_extension(&extension).into_owned())
     }
 }
 

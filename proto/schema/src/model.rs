@@ -16,6 +16,10 @@ pub struct Interface {
     pub file: String,
     /// The comment on the service, in Markdown.
     pub docs: String,
+    /// Whether the driver answers every request from its start on, because the device needs no
+    /// hardware and no other device.
+    #[serde(skip_serializing_if = "is_false")]
+    pub always_answers: bool,
     /// Requests and streams, in the order of the file.
     pub methods: Vec<Method>,
 }
@@ -38,6 +42,8 @@ pub struct Method {
     pub request: Vec<Field>,
     /// Values in the request that make it this method.
     pub set: Vec<Setting>,
+    /// What a tool may request of a real device without asking.
+    pub harmless: Harmless,
     /// Fields of `DriverMsg` that every answer or published message has.
     pub answer: Vec<Field>,
     /// Fields of `DriverMsg` that an answer or published message may have.
@@ -80,6 +86,19 @@ pub enum Kind {
     },
 }
 
+/// Arguments with which a request moves nothing and changes nothing of importance, so that a tool
+/// may send it to a real device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Harmless {
+    /// Unknown: the request may move something.
+    Unknown,
+    /// Any arguments: the request only reads, or it is a stream.
+    Any,
+    /// These arguments, and no others.
+    With(Vec<Setting>),
+}
+
 /// A value that a field has, whatever the arguments are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
@@ -115,6 +134,9 @@ pub struct Field {
     /// The value that an absent field means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub absent_means: Option<String>,
+    /// Whether answers and published data always have this optional field.
+    #[serde(skip_serializing_if = "is_false")]
+    pub always_set: bool,
     /// The comment, in Markdown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub docs: String,
@@ -170,6 +192,22 @@ impl Interface {
     pub fn method(&self, name: &str) -> Option<&Method> {
         let mut methods = self.methods.iter();
         methods.find(|method| method.name == name || method.command == name)
+    }
+}
+
+impl Field {
+    /// Whether it is a message, or a list of messages.
+    pub fn is_message(&self) -> bool {
+        let is_single = matches!(&*self.type_name, "bool" | "string" | "bytes");
+        !is_single && !self.is_number() && self.choices.is_empty()
+    }
+
+    /// Whether it is a number, or a list of numbers.
+    pub fn is_number(&self) -> bool {
+        matches!(
+            &*self.type_name,
+            "double" | "float" | "int32" | "int64" | "uint32" | "uint64" | "sint32" | "sint64"
+        ) || ["fixed32", "fixed64", "sfixed32", "sfixed64"].contains(&&*self.type_name)
     }
 }
 

@@ -6,7 +6,7 @@ use prost_reflect::{
 
 use crate::error::Error;
 use crate::fields::{docs, find, is_value, kind_of};
-use crate::model::{Field, Interface, Kind, Method, Setting};
+use crate::model::{Field, Harmless, Interface, Kind, Method, Setting};
 
 /// The numbers of extensions that are free for users.
 const USERS_NUMBERS: std::ops::RangeInclusive<u32> = 110..=179;
@@ -139,6 +139,7 @@ impl Service<'_> {
             service: self.service.full_name().to_owned(),
             file: file.name().to_owned(),
             docs: docs(&file, self.service.path()),
+            always_answers: flag(&device, "always_answers"),
             methods,
         }))
     }
@@ -204,6 +205,9 @@ fn ways(method: &MethodDescriptor, file: &FileDescriptor) -> Vec<(&'static str, 
     .collect()
 }
 
+/// The option whose values may also be those of the whole request.
+const HARMLESS: &str = "harmless";
+
 struct Rpc<'a> {
     method: &'a MethodDescriptor,
     file: &'a FileDescriptor,
@@ -239,6 +243,7 @@ impl Rpc<'_> {
             _ if request.is_empty() => self.subscribe(options)?,
             _ => self.stream_by_request(options, &request)?,
         };
+        let harmless = self.harmless(options, &request)?;
         let name = self.method.name().to_owned();
         Ok(Method {
             command: kebab(&name),
@@ -248,6 +253,7 @@ impl Rpc<'_> {
             flags,
             request,
             set,
+            harmless,
             answer,
             may_answer,
             value: text(options, "value"),
@@ -281,10 +287,7 @@ impl Rpc<'_> {
         flags: &[String],
         request: &[Field],
     ) -> Result<Kind, Error> {
-        let repeats_flag = options.get_field_by_name("repeats_flag");
-        let repeats_flag = repeats_flag
-            .and_then(|value| value.as_bool())
-            .unwrap_or_default();
+        let repeats_flag = flag(options, "repeats_flag");
         if repeats_flag && flags.is_empty() {
             return Err(self.error("repeats_flag needs a flag"));
         }
@@ -304,6 +307,25 @@ impl Rpc<'_> {
             timeout_ms: timeout_ms.flatten(),
             duration,
         })
+    }
+
+    fn harmless(&self, options: &DynamicMessage, request: &[Field]) -> Result<Harmless, Error> {
+        if self.method.is_server_streaming() || flag(options, "reads") {
+            return Ok(Harmless::Any);
+        }
+        let harmless = options.has_field_by_name("harmless");
+        let harmless = harmless.then(|| options.get_field_by_name("harmless"));
+        match harmless.flatten().as_deref().and_then(Value::as_message) {
+            Some(harmless) => {
+                let values = harmless.get_field_by_name("set");
+                Ok(Harmless::With(self.values(
+                    values.as_deref(),
+                    HARMLESS,
+                    request,
+                )?))
+            }
+            None => Ok(Harmless::Unknown),
+        }
     }
 
     fn subscribe(&self, options: &DynamicMessage) -> Result<Kind, Error> {
@@ -353,10 +375,16 @@ impl Rpc<'_> {
         name: &str,
         request: &[Field],
     ) -> Result<Vec<Setting>, Error> {
-        let Some(values) = options.get_field_by_name(name) else {
-            return Ok(Vec::new());
-        };
-        let values = values.as_list().unwrap_or_default().iter();
+        self.values(options.get_field_by_name(name).as_deref(), name, request)
+    }
+
+    fn values(
+        &self,
+        values: Option<&Value>,
+        name: &str,
+        request: &[Field],
+    ) -> Result<Vec<Setting>, Error> {
+        let values = values.and_then(Value::as_list).unwrap_or_default().iter();
         let settings = values.filter_map(Value::as_message).map(|setting| {
             let field = text(setting, "field").unwrap_or_default();
             let value = text(setting, "value").unwrap_or_default();
@@ -383,7 +411,10 @@ impl Rpc<'_> {
     /// The full name of a field inside the request.
     fn inside(&self, name: &str, request: &[Field], what: &str) -> Result<String, Error> {
         let path = self.field(name)?.path;
-        let is_inside = |outer: &Field| path.starts_with(&format!("{}.", outer.path));
+        let is_inside = |outer: &Field| {
+            let is_itself = what == HARMLESS && path == outer.path;
+            is_itself || path.starts_with(&format!("{}.", outer.path))
+        };
         match request.iter().any(is_inside) {
             true => Ok(path),
             false => Err(self.error(format!("{what}: '{name}' is not inside the request"))),
@@ -410,6 +441,12 @@ fn option(options: &DynamicMessage, file: &FileDescriptor, name: &str) -> Option
         .has_extension(&extension)
         .then(|| options.get_extension(&extension))?;
     value.as_message().cloned()
+}
+
+/// A field of type bool; false if it is absent.
+fn flag(message: &DynamicMessage, field: &str) -> bool {
+    let value = message.get_field_by_name(field);
+    value.and_then(|value| value.as_bool()).unwrap_or_default()
 }
 
 fn text(message: &DynamicMessage, field: &str) -> Option<String> {

@@ -410,7 +410,7 @@ fn broken_rules_of_fields_are_named_with_their_line() {
         ),
         (
             "optional bool f = 150 [(amber.min) = 1];",
-            "min and max are only for a number",
+            "min and max are only for a number or for a message of numbers",
         ),
         (
             "optional int32 f = 150 [(amber.min) = 2, (amber.max) = 1];",
@@ -436,6 +436,80 @@ fn broken_rules_of_fields_are_named_with_their_line() {
              option (amber.tell) = {{ request: \"f\" }}; }}\n}}\n"
         );
         check_file(&source, &format!("battery.proto:6: field f: {rule}"));
+    }
+}
+
+#[test]
+fn a_range_outside_of_a_message_is_that_of_its_numbers() {
+    let fields = "message Axes { optional int32 x = 1; optional int32 y = 2 [(amber.max) = 5]; }\n\
+                  extend amber.DriverMsg {\n\
+                  optional Axes axes = 150 [(amber.unit) = \"mm\", (amber.min) = -9];\n\
+                  optional uint32 sure = 151 [(amber.always_set) = true];\n}\n";
+    let tell = "rpc Tell(amber.DriverMsg) returns (amber.Nothing) {\n\
+                option (amber.tell) = { request: [\"axes\", \"sure\"] }; }\n";
+    let interfaces = read(&compiled(&(battery(tell) + fields)), &built_in()).unwrap();
+    let [axes, sure] = &interfaces[0].methods[0].request[..] else {
+        panic!("{interfaces:?}");
+    };
+    let ranges: Vec<_> = axes.fields.iter().map(|it| (it.min, it.max)).collect();
+    assert_eq!(ranges, [(Some(-9.0), None), (Some(-9.0), Some(5.0))]);
+    assert_eq!((axes.min, &axes.unit), (None, &None));
+    assert_eq!(
+        (axes.always_set, sure.always_set, sure.min),
+        (false, true, None)
+    );
+}
+
+#[test]
+fn a_description_says_which_requests_are_harmless() {
+    let methods = r#"
+  rpc Charge(amber.DriverMsg) returns (amber.DriverMsg) {
+    option (amber.ask) = { flag: "get_charge" answer: "charge" reads: true };
+  }
+  rpc SetCapacity(amber.DriverMsg) returns (amber.Nothing) {
+    option (amber.tell) = {
+      request: "capacity" harmless: { set: { field: "capacity" value: "5" } }
+    };
+  }
+  rpc Watch(amber.DriverMsg) returns (amber.Nothing) {
+    option (amber.tell) = { request: "watch" harmless: {} };
+  }
+  rpc Charges(amber.DriverMsg) returns (stream amber.DriverMsg) {
+    option (amber.stream) = { data: "charge" };
+  }
+"#;
+    let interfaces = read(&compiled(&battery(methods)), &built_in()).unwrap();
+    let harmless: Vec<_> = interfaces[0]
+        .methods
+        .iter()
+        .map(|it| &it.harmless)
+        .collect();
+    let five = Setting {
+        field: "battery.capacity".into(),
+        value: "5".into(),
+    };
+    let expected = [
+        &Harmless::Any,
+        &Harmless::With(vec![five]),
+        &Harmless::With(vec![]),
+        &Harmless::Any,
+    ];
+    assert_eq!(harmless, expected);
+    let unknown = read(&compiled(&battery(ALL_KINDS)), &built_in()).unwrap();
+    assert_eq!(unknown[0].methods[0].harmless, Harmless::Unknown);
+
+    for (wrong, rule) in [
+        (
+            "capacity\" value: \"x",
+            "'x' is not a value of 'battery.capacity'",
+        ),
+        ("charge\" value: \"5", "'charge' is not inside the request"),
+    ] {
+        let source = battery(&methods.replace("capacity\" value: \"5", wrong));
+        check_file(
+            &source,
+            &format!("battery.proto:24: method SetCapacity: harmless: {rule}"),
+        );
     }
 }
 
