@@ -211,6 +211,16 @@ pub(crate) const ALL: &[Check] = &[
         run: subscriptions::client_died,
     },
     Check {
+        name: "streams",
+        title: "publishes streams that clients start by a request",
+        why: "Some streams start and stop by a DATA message instead of SUBSCRIBE. They must end, too, \
+              when the client stops them or dies.",
+        fix: "keep the client ids of each stream: the request that starts it adds those in the header, \
+              the one that stops it and CLIENT_DIED remove them; publish with ackNum = 0",
+        needs_probe: true,
+        run: subscriptions::streams,
+    },
+    Check {
         name: "slow-reader",
         title: "survives a mediator that reads slowly",
         why: "When stdout is full, writing blocks. A driver that then loses bytes or waits forever \

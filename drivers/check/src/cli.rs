@@ -8,7 +8,6 @@ use std::time::Duration;
 use amber_proto::printable;
 use amber_proto::{Device, DeviceType};
 use amber_reflect::{Schemas, read_fields, read_hex};
-use amber_schema::Interface;
 use amber_terminal::{Failure, print, seconds, show, table};
 
 use crate::bench::Running;
@@ -112,7 +111,7 @@ type Listed = (&'static str, &'static str, &'static str);
 
 fn kind(text: &str) -> Result<DeviceType, String> {
     let kind: DeviceType = text.parse().map_err(|error| format!("{error}"))?;
-    match devices::known(kind) {
+    match devices::interface(&Schemas::built_in(), kind) {
         Some(_) => Ok(kind),
         None => Err("this type has no known messages; use --request instead of --as".into()),
     }
@@ -145,9 +144,9 @@ impl Options {
             // The first device type for users.
             (None, None) => Device::new(schemas.described_type().unwrap_or(DeviceType(110)), 0),
         };
-        let own = |it: &&Interface| it.device_type == device.device_type.0;
-        let described = schemas.own_interfaces().find(own).cloned();
-        let schemas = schemas.for_device(Some(device.device_type)).clone();
+        let speaks = self.speaks.unwrap_or(device.device_type);
+        let interface = devices::interface(&schemas, speaks).cloned();
+        let schemas = schemas.for_device(Some(speaks)).clone();
         let read = |request: String| {
             let message = match request.contains('=') {
                 true => read_fields(device.device_type, [&*request], &schemas)?,
@@ -157,17 +156,15 @@ impl Options {
         };
         let requests = self.request.into_iter().map(read);
         let requests = requests.collect::<Result<_, Failure>>()?;
-        let plan = Plan::new(self.command, device)?;
         Ok(Plan {
-            speaks: self.speaks.or(plan.speaks),
+            interface,
             requests,
             schemas,
-            described,
             timeout: self.timeout,
             only: self.which.only,
             skip: self.which.skip,
             verbose: self.verbose,
-            ..plan
+            ..Plan::new(self.command, device)
         })
     }
 }
@@ -186,7 +183,7 @@ impl ClientOptions {
         let answers = self.answer.iter();
         let answers = answers.map(|text| client::read_answer(text, &schemas));
         let answers = answers.collect::<Result<_, _>>()?;
-        let plan = ClientPlan::new(self.command)?;
+        let plan = ClientPlan::new(self.command);
         let plan = ClientPlan {
             listen: self.listen.unwrap_or(plan.listen),
             answers,

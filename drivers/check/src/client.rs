@@ -237,17 +237,14 @@ pub struct ClientPlan {
     pub only: Vec<String>,
     /// The names of the scenarios to skip.
     pub skip: Vec<String>,
-    /// How messages are shown.
+    /// The messages of the devices.
     pub schemas: Schemas,
 }
 
 impl ClientPlan {
     /// A plan with all scenarios and ten seconds for each run.
-    ///
-    /// # Errors
-    /// The schemas in this program are broken.
-    pub fn new(command: Vec<String>) -> Result<Self, Failure> {
-        Ok(Self {
+    pub fn new(command: Vec<String>) -> Self {
+        Self {
             command,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             answers: vec![],
@@ -255,7 +252,7 @@ impl ClientPlan {
             only: vec![],
             skip: vec![],
             schemas: Schemas::built_in(),
-        })
+        }
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -290,7 +287,7 @@ pub(crate) fn run_client_with(
                 "listening on {address}: start the client now ({what})"
             ));
         }
-        let fakes = Fakes::new(plan.answers.clone());
+        let fakes = Fakes::new(plan.schemas.clone(), plan.answers.clone());
         serve(
             &socket,
             command,

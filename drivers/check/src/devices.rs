@@ -1,9 +1,12 @@
-//! Requests for devices by their descriptions, with values that move nothing. PURE.
+//! Harmless requests for a device, by its description. PURE.
 
 use amber_proto::DeviceType;
-use amber_reflect::arguments::{self, Spelling};
-use amber_reflect::{Schemas, built_in};
-use amber_schema::{Interface, Kind, Method};
+use amber_reflect::Schemas;
+use amber_reflect::arguments::Given;
+use amber_schema::{Harmless, Interface, Kind, Method, Setting};
+use serde_json::{Map, Value};
+
+use crate::sample;
 
 /// A request, and the expected answer.
 #[derive(Clone, Debug)]
@@ -15,131 +18,105 @@ pub(crate) struct Ask {
 }
 
 /// The expected answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
-    /// DATA with at least one of these fields.
-    Fields(Vec<String>),
+    /// That of this method.
+    Of(Box<Method>),
     /// Any DATA.
     Any,
     /// No answer.
     Nothing,
 }
 
-/// A device type.
-#[derive(Clone, Debug)]
-pub(crate) struct Known {
-    pub(crate) asks: Vec<Ask>,
-    /// Subscribers regularly get data.
-    pub(crate) publishes: bool,
-    /// It needs hardware or other devices. If they are missing, the driver may
-    /// rightly be silent.
-    pub(crate) may_be_silent: bool,
+/// The description of a type of device, which is not the mediator.
+pub(crate) fn interface(schemas: &Schemas, kind: DeviceType) -> Option<&Interface> {
+    (kind != DeviceType::MEDIATOR).then(|| schemas.interface(kind))?
 }
 
-/// Commands that move nothing, by device and method, with their arguments. No description can say
-/// which these are.
-const HARMLESS: [(&str, &str, &[&str]); 7] = [
-    ("collision-avoidance", "drive", &["0", "0", "0", "0"]),
-    ("drive-to-point", "set-targets", &["none"]),
-    ("dummy", "enable", &["true"]),
-    // Letters beyond ASCII.
-    ("dummy", "message", &["amber check \u{17c}\u{f3}\u{142}w"]),
-    ("maestro", "set-speed", &["0", "0"]),
-    ("pid-follow-trajectory", "stop", &[]),
-    ("roboclaw", "drive", &["0", "0", "0", "0"]),
-];
-
-/// What is known about a device type of Amber; `None` for a user's own and for the mediator.
-pub(crate) fn known(kind: DeviceType) -> Option<Known> {
-    let interface = built_in().iter().find(|it| it.device_type == kind.0)?;
-    (kind != DeviceType::MEDIATOR).then(|| of(interface, &Schemas::built_in()))
+/// The requests that move nothing, by the description of a device; the schemas are those of its
+/// messages.
+pub(crate) fn asks(interface: &Interface, schemas: &Schemas) -> Vec<Ask> {
+    let methods = interface.methods.iter();
+    methods.filter_map(|method| ask(method, schemas)).collect()
 }
 
-/// What a description says about a device; the schemas are those of its messages.
-pub(crate) fn of(interface: &Interface, schemas: &Schemas) -> Known {
-    let asks = interface.methods.iter();
-    Known {
-        asks: asks
-            .filter_map(|method| ask(interface, method, schemas))
-            .collect(),
-        publishes: (interface.methods.iter()).any(|method| method.kind == Kind::Subscribe),
-        may_be_silent: interface.device_type != DeviceType::DUMMY.0,
-    }
-}
-
-/// The request of a method, if it moves nothing and its arguments are known.
-fn ask(interface: &Interface, method: &Method, schemas: &Schemas) -> Option<Ask> {
-    let harmless = (HARMLESS.iter())
-        .find(|(device, name, _)| *device == interface.name && *name == method.command);
-    let (words, answer) = match &method.kind {
-        // A calibration or the like.
-        Kind::Ask {
-            duration: Some(_), ..
-        }
-        | Kind::Subscribe => return None,
-        Kind::Ask { repeats_flag, .. } => {
-            let flags = method.flags.iter().filter(|_| *repeats_flag);
-            let flags = flags.filter_map(|path| path.rsplit('.').next().map(str::to_owned));
-            let fields = method.answer.iter().chain(&method.may_answer);
-            let fields = fields.filter_map(|field| outermost(schemas, &field.path));
-            (
-                everything(method),
-                Answer::Fields(flags.chain(fields).collect()),
-            )
-        }
-        Kind::Tell => {
-            let words = harmless?.2.iter().map(|&word| word.to_owned());
-            (words.collect(), Answer::Nothing)
-        }
-        Kind::StreamByRequest { .. } => (period(method), Answer::Nothing),
+/// The method that a message requests, and the message's fields.
+pub(crate) fn requested<'a>(
+    interface: &'a Interface,
+    schemas: &Schemas,
+    message: &[u8],
+) -> Option<(&'a Method, Map<String, Value>)> {
+    let values = schemas.values(message)?;
+    let has = |path: &str| schemas.value_at(&values, path).is_some();
+    let is_requested = |method: &&Method| {
+        let is_there = match method.flags.is_empty() {
+            true => method.request.iter().any(|field| has(&field.path)),
+            // The flags alone are the request; absent arguments are empty.
+            false => method.flags.iter().all(|path| has(path)),
+        };
+        is_there && holds(schemas, &values, &method.set)
     };
-    let given = arguments::read(method, &words, Spelling::default()).ok()?;
-    let is_stream = method.is_stream();
+    let method = interface.methods.iter().find(is_requested)?;
+    Some((method, values))
+}
+
+/// Whether the fields of a request have these values.
+pub(crate) fn holds(schemas: &Schemas, values: &Map<String, Value>, settings: &[Setting]) -> bool {
+    settings.iter().all(|setting| {
+        match schemas.value_at(values, &setting.field) {
+            Some(Value::Number(number)) => number.as_f64() == setting.value.parse().ok(),
+            Some(Value::String(text)) => *text == setting.value,
+            Some(value) => value.to_string() == setting.value,
+            // A device takes an absent number for 0.
+            None => setting.value == "0",
+        }
+    })
+}
+
+fn ask(method: &Method, schemas: &Schemas) -> Option<Ask> {
+    let (name, answer) = match &method.kind {
+        Kind::Subscribe => return None,
+        Kind::StreamByRequest { .. } => (format!("{} off", method.command), Answer::Nothing),
+        Kind::Tell => (method.command.clone(), Answer::Nothing),
+        Kind::Ask { .. } => (method.command.clone(), Answer::Of(Box::new(method.clone()))),
+    };
+    let message = match &method.harmless {
+        Harmless::Unknown => return None,
+        Harmless::With(values) => {
+            let mut fixed = method.clone();
+            fixed.set.extend(values.iter().cloned());
+            schemas.request(&fixed, &Given::default()).ok()?
+        }
+        Harmless::Any => {
+            let arguments = sample::arguments(method)?;
+            match method.is_stream() {
+                true => schemas.start_stop(method, &arguments).ok()?.stop,
+                false => schemas.request(method, &arguments).ok()?,
+            }
+        }
+    };
     Some(Ask {
-        name: match is_stream {
-            true => format!("{} off", method.command),
-            false => method.command.clone(),
-        },
-        message: match is_stream {
-            true => schemas.start_stop(method, &given).ok()?.stop,
-            false => schemas.request(method, &given).ok()?,
-        },
+        name,
+        message,
         answer,
     })
 }
 
-/// The extension of `DriverMsg` in which a field is.
-fn outermost(schemas: &Schemas, path: &str) -> Option<String> {
-    let mut ends = path
-        .match_indices('.')
-        .map(|(end, _)| end)
-        .chain([path.len()]);
-    let found = ends.find_map(|end| schemas.pool().get_extension_by_name(&path[..end]))?;
-    Some(found.name().to_owned())
-}
-
-/// All flags that a request may have.
-fn everything(method: &Method) -> Vec<String> {
-    let arguments = arguments::arguments(method).into_iter();
-    let flags = arguments.filter(|it| it.field.type_name == "bool" && !it.is_required);
-    flags.map(|flag| format!("{}=true", flag.name)).collect()
-}
-
-fn period(method: &Method) -> Vec<String> {
-    let arguments = arguments::arguments(method).into_iter();
-    let period = arguments.filter(|it| it.name == "period" && it.is_required);
-    period.map(|_| "period=1000ms".to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use amber_reflect::hex;
+    use amber_reflect::{built_in, hex};
 
     use super::*;
 
+    fn asks_of(device: &str) -> Vec<Ask> {
+        let schemas = Schemas::built_in();
+        let interface = interface(&schemas, device.parse().unwrap()).unwrap();
+        asks(interface, &schemas)
+    }
+
     #[test]
     fn devices_are_asked_what_moves_nothing() {
-        for (name, expected) in [
+        for (device, expected) in [
             ("ninedof", "data, readings off"),
             ("roboclaw", "drive, speeds"),
             ("stargazer", "pose, poses off"),
@@ -161,59 +138,85 @@ mod tests {
                 "next-targets, visited-targets, stop",
             ),
         ] {
-            let kind: DeviceType = name.parse().unwrap();
-            let asks = known(kind).unwrap().asks;
+            let asks = asks_of(device);
             let names: Vec<_> = asks.iter().map(|ask| ask.name.as_str()).collect();
-            assert_eq!(names.join(", "), expected, "{name}");
+            assert_eq!(names.join(", "), expected, "{device}");
         }
-        assert!(known(DeviceType::MEDIATOR).is_none());
-        assert!(known(DeviceType(201)).is_none());
+        let schemas = Schemas::built_in();
+        assert!(interface(&schemas, DeviceType::MEDIATOR).is_none());
+        assert!(interface(&schemas, DeviceType(201)).is_none());
+    }
+
+    /// A request that is forgotten here would never be sent: every method says that it is harmless,
+    /// or is one of these.
+    #[test]
+    fn only_requests_that_move_or_change_something_are_not_sent() {
+        let schemas = Schemas::built_in();
+        let mut others = Vec::new();
+        for it in built_in() {
+            if interface(&schemas, DeviceType(it.device_type)).is_none() {
+                continue;
+            }
+            let asks = asks(it, &schemas);
+            for method in &it.methods {
+                let is_sent = asks.iter().any(|ask| ask.name.starts_with(&method.command));
+                match method.harmless {
+                    Harmless::Unknown => others.push(format!("{} {}", it.name, method.command)),
+                    _ if method.kind == Kind::Subscribe => {}
+                    _ => assert!(is_sent, "{} {}", it.name, method.command),
+                }
+            }
+        }
+        let expected = [
+            "ninedof self-test",
+            "ninedof calibrate-gyro",
+            "ninedof calibrate-magnet",
+            "location upload-map",
+            "maestro set-angle",
+            "maestro set-same-angle",
+            "maestro set-angles",
+            "pid-follow-trajectory set-targets",
+            "pid-follow-trajectory start",
+            "pid-follow-trajectory step",
+        ];
+        assert_eq!(others, expected);
     }
 
     #[test]
     fn requests_are_these_bytes() {
-        for (kind, name, bytes) in [
-            (DeviceType::DUMMY, "status", "1001a00301"),
-            (DeviceType::HOKUYO, "scan", "1001c00201"),
-            (DeviceType::ROBOCLAW, "speeds", "1001a80101"),
-            (DeviceType::ROBOCLAW, "drive", "1001a201080800100018002000"),
-            (DeviceType::NINEDOF, "data", "10015a080801100118012001"),
-            (DeviceType::NINEDOF, "readings off", "100162020800"),
-            (DeviceType::STARGAZER, "pose", "1001fa0100"),
-            (DeviceType::STARGAZER, "poses off", "10018202020802"),
-            (DeviceType::MAESTRO, "set-speed", "1001ca040408001000"),
-            (
-                DeviceType::DRIVE_TO_POINT,
-                "set-targets",
-                "1001800501aa0500",
-            ),
-            (DeviceType::PID_FOLLOW_TRAJECTORY, "stop", "1001c80601"),
+        for (device, name, bytes) in [
+            ("dummy", "status", "1001a00301"),
+            ("hokuyo", "scan", "1001c00201"),
+            ("roboclaw", "speeds", "1001a80101"),
+            ("roboclaw", "drive", "1001a201080800100018002000"),
+            ("ninedof", "data", "10015a080801100118012001"),
+            ("ninedof", "readings off", "1001620a08001001180120012801"),
+            ("stargazer", "pose", "1001fa0100"),
+            ("stargazer", "poses off", "100182020408021064"),
+            ("maestro", "set-speed", "1001ca040408001000"),
+            ("drive-to-point", "set-targets", "1001800501aa0500"),
+            ("pid-follow-trajectory", "stop", "1001c80601"),
         ] {
-            let asks = known(kind).unwrap().asks;
+            let asks = asks_of(device);
             let ask = asks.iter().find(|ask| ask.name == name).unwrap();
-            assert_eq!(hex(&ask.message), bytes, "{kind} {name}");
+            assert_eq!(hex(&ask.message), bytes, "{device} {name}");
         }
     }
 
     #[test]
-    fn answers_have_the_fields_of_the_description() {
-        let fields = |kind, name: &str| {
-            let asks = known(kind).unwrap().asks;
-            asks.into_iter()
-                .find(|ask| ask.name == name)
-                .unwrap()
-                .answer
-        };
-        let expected =
-            |names: &[&str]| Answer::Fields(names.iter().map(|&name| name.to_owned()).collect());
-        assert_eq!(
-            fields(DeviceType::HOKUYO, "scan"),
-            expected(&["scan", "timestamp"])
-        );
-        assert_eq!(
-            fields(DeviceType::COLLISION_AVOIDANCE, "speeds"),
-            expected(&["getSpeed", "motorsSpeed"])
-        );
-        assert_eq!(fields(DeviceType::ROBOCLAW, "drive"), Answer::Nothing);
+    fn a_request_is_recognized() {
+        let schemas = Schemas::built_in();
+        for interface in built_in() {
+            for ask in asks(interface, &schemas) {
+                let (method, _) = requested(interface, &schemas, &ask.message).unwrap();
+                let name = ask.name.trim_end_matches(" off");
+                assert_eq!(method.command, name, "{}", interface.name);
+            }
+            assert!(requested(interface, &schemas, b"\x10\x01").is_none());
+        }
+        let ninedof = interface(&schemas, DeviceType::NINEDOF).unwrap();
+        // Service 2, CALIBRATE_GYRO.
+        let (method, _) = requested(ninedof, &schemas, b"\x10\x01\x6a\x02\x08\x02").unwrap();
+        assert_eq!(method.name, "CalibrateGyro");
     }
 }

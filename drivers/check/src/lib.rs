@@ -27,6 +27,7 @@ mod limits;
 mod plausible;
 pub mod report;
 mod run;
+mod sample;
 
 pub use checks::list;
 pub use client::{ClientPlan, run_client};

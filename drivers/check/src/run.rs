@@ -9,13 +9,12 @@ use amber_proto::frame::Frame;
 use amber_proto::{Device, DriverHdr, MsgType, Packet, dummy};
 use amber_reflect::Schemas;
 use amber_reflect::explain::spaced;
-use amber_schema::Interface;
-use amber_terminal::Failure;
+use amber_schema::{Interface, Kind};
 use prost::Message;
 
 use crate::bench::{Bench, Logged, Running, Trouble};
 use crate::checks::{self, Check};
-use crate::devices::{self, Answer, Ask, Known};
+use crate::devices::{self, Answer, Ask};
 use crate::diagnose::{self, Mistake};
 use crate::report::{Checked, Details, Outcome, Report, Shown};
 use crate::{limits, plausible};
@@ -27,8 +26,8 @@ pub struct Plan {
     pub command: Vec<String>,
     /// The device that it serves.
     pub device: Device,
-    /// The device type whose messages it knows, if there is one.
-    pub speaks: Option<amber_proto::DeviceType>,
+    /// The description of the device, if there is one.
+    pub interface: Option<Interface>,
     /// Requests that it answers, each with a name for people and as an encoded
     /// DATA message without a number.
     pub requests: Vec<(String, Vec<u8>)>,
@@ -40,20 +39,17 @@ pub struct Plan {
     pub skip: Vec<String>,
     /// Shows the stderr of the driver.
     pub verbose: bool,
-    /// How messages are shown.
+    /// The messages of the device.
     pub schemas: Schemas,
-    /// The description of a user's own device.
-    pub described: Option<Interface>,
 }
 
 impl Plan {
-    /// A plan with all checks and a timeout of five seconds.
-    ///
-    /// # Errors
-    /// The schemas in this program are broken.
-    pub fn new(command: Vec<String>, device: Device) -> Result<Self, Failure> {
-        Ok(Self {
-            speaks: devices::known(device.device_type).map(|_| device.device_type),
+    /// A plan with all checks and a timeout of five seconds, for a device of Amber or an unknown
+    /// one.
+    pub fn new(command: Vec<String>, device: Device) -> Self {
+        let schemas = Schemas::built_in();
+        Self {
+            interface: devices::interface(&schemas, device.device_type).cloned(),
             command,
             device,
             requests: vec![],
@@ -61,9 +57,8 @@ impl Plan {
             only: vec![],
             skip: vec![],
             verbose: false,
-            schemas: Schemas::built_in(),
-            described: None,
-        })
+            schemas,
+        }
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -87,7 +82,6 @@ pub(crate) fn run_with(
 ) -> io::Result<Report> {
     let mut run = Run {
         plan,
-        schemas: plan.schemas.clone(),
         bench: None,
         running: running.clone(),
         probe: None,
@@ -226,7 +220,6 @@ pub(crate) fn from_clients(ids: &[i32]) -> DriverHdr {
 /// See the [module](self).
 pub(crate) struct Run<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) schemas: Schemas,
     bench: Option<Bench>,
     running: Running,
     /// The first checks find it.
@@ -361,7 +354,7 @@ impl Run<'_> {
 
     fn shown(&self, bytes: &[u8]) -> Shown {
         let text = match Frame::from_stream(bytes) {
-            Some(frame) => self.schemas.brief(frame.header, frame.message),
+            Some(frame) => self.plan.schemas.brief(frame.header, frame.message),
             None => "an incomplete frame".into(),
         };
         Shown {
@@ -371,23 +364,30 @@ impl Run<'_> {
         }
     }
 
-    /// What is known about the device type of the driver.
-    pub(crate) fn known(&self) -> Option<Known> {
-        match &self.plan.described {
-            Some(interface) => Some(devices::of(interface, &self.plan.schemas)),
-            None => self.plan.speaks.and_then(devices::known),
-        }
+    /// Whether the driver answers every request from its start on.
+    pub(crate) fn always_answers(&self) -> bool {
+        let interface = self.plan.interface.as_ref();
+        interface.is_some_and(|interface| interface.always_answers)
     }
 
     /// The requests that it can answer.
     pub(crate) fn asks(&self) -> Vec<Ask> {
-        let own = self.plan.requests.iter().map(|(name, message)| Ask {
+        let plan = self.plan;
+        let interface = plan.interface.iter();
+        let method = |message: &[u8]| {
+            let mut described = interface.clone();
+            let (method, _) =
+                described.find_map(|it| devices::requested(it, &plan.schemas, message))?;
+            matches!(method.kind, Kind::Ask { .. }).then(|| Box::new(method.clone()))
+        };
+        let own = plan.requests.iter().map(|(name, message)| Ask {
             name: name.clone(),
             message: message.clone(),
-            answer: Answer::Any,
+            answer: method(message).map_or(Answer::Any, Answer::Of),
         });
-        let known = self.known().map(|known| known.asks).unwrap_or_default();
-        own.chain(known).collect()
+        let interface = plan.interface.iter();
+        let described = interface.flat_map(|it| devices::asks(it, &plan.schemas));
+        own.chain(described).collect()
     }
 
     /// Starts a new process of the driver.
@@ -514,18 +514,22 @@ impl Run<'_> {
         }
     }
 
-    /// Checks that the values of a known device type are plausible.
-    pub(crate) fn plausible(&self, which: &str, message: &[u8]) -> Result<(), Finding> {
-        let looked = match self.plan.speaks {
-            Some(kind) => plausible::look(kind, message),
-            None => Ok(()),
+    /// Checks that the values of a message fit the description of the device.
+    pub(crate) fn plausible(
+        &self,
+        which: &str,
+        message: &[u8],
+        check: impl FnOnce(&Interface, &Schemas, &plausible::Values) -> plausible::Plausibility,
+    ) -> Result<(), Finding> {
+        let Some(interface) = &self.plan.interface else {
+            return Ok(());
         };
-        let interface = self.plan.described.as_ref();
-        let looked = looked.and_then(|()| match interface {
-            Some(interface) => plausible::described(interface, &self.plan.schemas, message),
-            None => Ok(()),
+        let schemas = &self.plan.schemas;
+        let checked = plausible::values(schemas, message).and_then(|values| {
+            check(interface, schemas, &values)?;
+            plausible::ranges(interface, schemas, &values)
         });
-        looked.map_err(|wrong| {
+        checked.map_err(|wrong| {
             Finding::new(
                 format!("{which} is not plausible: {}", wrong.what),
                 wrong.expected,
@@ -539,7 +543,7 @@ impl Run<'_> {
         match self.fence()?.first() {
             None => Ok(()),
             Some(packet) => {
-                let message = self.schemas.brief_message(&packet.message);
+                let message = self.plan.schemas.brief_message(&packet.message);
                 Err(Finding::new(
                     format!("it answers {what}: {message}"),
                     "no answer, and a driver that keeps running",

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use amber_proto::{DriverHdr, MsgType};
+use amber_schema::{Harmless, Method};
 
 use crate::bench::{Trouble, frame};
 use crate::devices::{Answer, Ask};
 use crate::diagnose::{Mistake, judge, noise};
-use crate::limits;
 use crate::run::{Checking, Finding, Probe, Run, Verdict, expected, from_clients, with_syn};
+use crate::{limits, plausible};
 
 /// The client in most checks.
 pub(super) const CLIENT: &[i32] = &[5];
@@ -163,11 +164,16 @@ pub(crate) fn filled(message: &[u8], length: usize) -> Vec<u8> {
 pub(crate) fn requests(run: &mut Run<'_>) -> Checking {
     let asks = run.asks();
     if asks.is_empty() {
-        return Ok(Verdict::NotApplicable(
-            "no known requests: add `--as hokuyo` or `--request HEX`".into(),
-        ));
+        return Ok(Verdict::NotApplicable(match &run.plan.interface {
+            None => "no known requests: add `--as hokuyo` or `--request HEX`".into(),
+            Some(interface) => format!(
+                "the description of {} has no request with `reads` or `harmless`: add one of them, \
+                 or `--request FIELD=VALUE`",
+                interface.name
+            ),
+        }));
     }
-    let may_be_silent = run.known().is_some_and(|known| known.may_be_silent);
+    let may_be_silent = run.plan.interface.is_some() && !run.always_answers();
     let mut answered = Vec::new();
     for ask in &asks {
         if ask.answer == Answer::Nothing {
@@ -182,7 +188,28 @@ pub(crate) fn requests(run: &mut Run<'_>) -> Checking {
         }
         answered.push(ask.name.clone());
     }
-    Ok(Verdict::Seen(answered.join(", ")))
+    let not_asked = not_asked(run, &asks);
+    Ok(Verdict::Seen(match not_asked.is_empty() {
+        true => answered.join(", "),
+        false => format!(
+            "{}; not sent because they may move or change something: {}",
+            answered.join(", "),
+            not_asked.join(", ")
+        ),
+    }))
+}
+
+/// The requests of the description that this program does not send on its own.
+fn not_asked<'a>(run: &Run<'a>, asks: &[Ask]) -> Vec<&'a str> {
+    let is_asked = |method: &Method| {
+        let of = |ask: &Ask| matches!(&ask.answer, Answer::Of(of) if of.name == method.name);
+        asks.iter().any(of)
+    };
+    let interface = run.plan.interface.iter();
+    let methods = interface.flat_map(|interface| &interface.methods);
+    let unknown = methods.filter(|method| method.harmless == Harmless::Unknown);
+    let unknown = unknown.filter(|method| !is_asked(method));
+    unknown.map(|method| method.command.as_str()).collect()
 }
 
 /// Whether the driver answered.
@@ -203,18 +230,23 @@ fn request(run: &mut Run<'_>, ask: &Ask, may_be_silent: bool) -> Result<bool, Fi
     }
     judge(&packet, CLIENT, MsgType::Data, Some(syn))
         .map_err(|mistake| Finding::of(&mistake, wanted.clone()))?;
-    let Answer::Fields(fields) = &ask.answer else {
-        return Ok(true);
-    };
-    let has = run.schemas.decode(&packet.message).unwrap_or_default();
-    if !fields.iter().any(|field| has.contains_key(field)) {
-        wanted += &format!(", with {}", fields.join(" or "));
-        let what = format!("the answer to '{}' has none of its fields", ask.name);
-        return Err(Finding::new(what, wanted).fix(
-            "set the fields as extensions of DriverMsg, with the numbers in the device's .proto",
-        ));
+    let which = format!("the answer to '{}'", ask.name);
+    run.plausible(&which, &packet.message, |_, _, _| Ok(()))?;
+    if let Answer::Of(method) = &ask.answer {
+        let values = run.plan.schemas.values(&packet.message);
+        let values = values.unwrap_or_default();
+        let (needed, missing) = plausible::required(method, &run.plan.schemas, &values);
+        if !missing.is_empty() {
+            wanted += &format!(", with {}", needed.join(" and "));
+            let what = match missing == needed {
+                true => format!("{which} has none of its fields"),
+                false => format!("{which} has no {}", missing.join(" and no ")),
+            };
+            return Err(Finding::new(what, wanted).fix(
+                "set the fields as extensions of DriverMsg, with the numbers in the device's .proto",
+            ));
+        }
     }
-    run.plausible(&format!("the answer to '{}'", ask.name), &packet.message)?;
     Ok(true)
 }
 

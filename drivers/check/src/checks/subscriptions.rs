@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use amber_proto::{MsgType, Packet, dummy};
+use amber_reflect::arguments::StartStop;
+use amber_schema::{Kind, Method};
 use prost::Message;
 
 use crate::limits;
 use crate::run::{Checking, Finding, Run, Verdict};
+use crate::{plausible, sample};
 
 const SUBSCRIBE: &[u8] = b"\x10\x06";
 const UNSUBSCRIBE: &[u8] = b"\x10\x07";
@@ -18,12 +21,12 @@ pub(super) fn subscribe(run: &mut Run<'_>) -> Checking {
     let Some(first) = begin(run, &[a])? else {
         return nothing_published(run);
     };
-    well_formed(run, &first, &[a])?;
+    published(run, &first, &[a])?;
     // Clients repeat SUBSCRIBE, because UDP loses datagrams.
     run.send(&[a], SUBSCRIBE)?;
     run.fence()?;
     match run.receive(run.plan.timeout.max(limits::PUBLISHED))? {
-        Some(packet) => well_formed(run, &packet, &[a])?,
+        Some(packet) => published(run, &packet, &[a])?,
         None => {
             return Err(Finding::new(
                 format!("client {a} gets no data after a second SUBSCRIBE"),
@@ -93,22 +96,92 @@ pub(super) fn client_died(run: &mut Run<'_>) -> Checking {
     })
 }
 
+pub(super) fn streams(run: &mut Run<'_>) -> Checking {
+    let plan = run.plan;
+    let methods = plan.interface.iter().flat_map(|it| &it.methods);
+    let is_stream = |method: &&Method| matches!(method.kind, Kind::StreamByRequest { .. });
+    let (mut seen, mut unseen) = (Vec::new(), Vec::new());
+    for method in methods.filter(is_stream) {
+        let messages = sample::arguments(method)
+            .and_then(|arguments| plan.schemas.start_stop(method, &arguments).ok());
+        match messages {
+            Some(messages) if started_and_stopped(run, method, &messages)? => {
+                seen.push(method.command.as_str());
+            }
+            _ => unseen.push(method.command.as_str()),
+        }
+    }
+    if !unseen.is_empty() {
+        // A new process has no clients.
+        run.stop();
+    }
+    match (seen.is_empty(), unseen.is_empty()) {
+        (false, _) => Ok(Verdict::Seen(seen.join(", "))),
+        (true, true) => Ok(Verdict::NotApplicable(
+            "no known streams that start by a request".into(),
+        )),
+        (true, false) => Ok(Verdict::NotApplicable(format!(
+            "it published nothing for {}",
+            unseen.join(", ")
+        ))),
+    }
+}
+
+/// Whether the device publishes the stream at all.
+fn started_and_stopped(
+    run: &mut Run<'_>,
+    method: &Method,
+    messages: &StartStop,
+) -> Result<bool, Finding> {
+    let (client, name) = (51, &method.command);
+    let ends: [(&[u8], String); 2] = [
+        (&messages.stop, format!("the client stopped '{name}'")),
+        (CLIENT_DIED, format!("the client of '{name}' died")),
+    ];
+    for (end, when) in ends {
+        run.send(&[client], &messages.start)?;
+        let Some(packet) = run.receive(patience(run, run.always_answers()))? else {
+            return match run.always_answers() {
+                false => Ok(false),
+                true => Err(Finding::new(
+                    format!("the client that started '{name}' gets no data"),
+                    format!("DATA with ackNum 0 and clientIDs {:?}", [client]),
+                )),
+            };
+        };
+        well_formed(run, &packet, &[client])?;
+        run.plausible(PUBLISHED, &packet.message, |_, schemas, values| {
+            plausible::data(&[method], schemas, values)
+        })?;
+        run.send(&[client], end)?;
+        silent(run, &when)?;
+    }
+    Ok(true)
+}
+
 /// Subscribes and waits for the first publication.
 fn begin(run: &mut Run<'_>, ids: &[i32]) -> Result<Option<Packet>, Finding> {
     run.send(ids, SUBSCRIBE)?;
-    let must = run
-        .known()
-        .is_some_and(|known| known.publishes && !known.may_be_silent);
-    run.receive(if must {
-        run.plan.timeout
-    } else {
-        limits::PUBLISHED
-    })
+    run.receive(patience(run, must_publish(run)))
+}
+
+/// How long to wait for the first publication.
+fn patience(run: &Run<'_>, must_publish: bool) -> Duration {
+    match must_publish {
+        true => run.plan.timeout,
+        false => limits::PUBLISHED,
+    }
+}
+
+/// Whether subscribers get data in any case.
+fn must_publish(run: &Run<'_>) -> bool {
+    let interface = run.plan.interface.iter();
+    let mut methods = interface.flat_map(|interface| &interface.methods);
+    run.always_answers() && methods.any(|method| method.kind == Kind::Subscribe)
 }
 
 fn nothing_published(run: &mut Run<'_>) -> Checking {
-    let known = run.known();
-    if known.is_some_and(|known| known.publishes && !known.may_be_silent) {
+    if must_publish(run) {
         return Err(Finding::new(
             "a subscribed client gets no data",
             "DATA with ackNum 0 and the id of the client in the header",
@@ -122,9 +195,17 @@ fn nothing_published(run: &mut Run<'_>) -> Checking {
     )))
 }
 
+/// Checks data that is published to subscribers.
+fn published(run: &Run<'_>, packet: &Packet, ids: &[i32]) -> Result<(), Finding> {
+    well_formed(run, packet, ids)?;
+    run.plausible(PUBLISHED, &packet.message, plausible::stream)
+}
+
+const PUBLISHED: &str = "a published message";
+
 fn well_formed(run: &Run<'_>, packet: &Packet, ids: &[i32]) -> Result<(), Finding> {
     let wanted = format!("DATA with ackNum 0 and clientIDs {ids:?}");
-    let brief = run.schemas.brief_message(&packet.message);
+    let brief = run.plan.schemas.brief_message(&packet.message);
     let Ok(message) = dummy::DriverMsg::decode(packet.message.clone()) else {
         return Err(Finding::new(
             "a published message is not a DriverMsg",
@@ -148,7 +229,7 @@ fn well_formed(run: &Run<'_>, packet: &Packet, ids: &[i32]) -> Result<(), Findin
         let what = format!("it publishes to clients {got:?}");
         return Err(Finding::new(what, wanted));
     }
-    run.plausible("a published message", &packet.message)
+    Ok(())
 }
 
 /// Waits until both clients get data.

@@ -1,232 +1,249 @@
-//! Devices of the test mediator, which answer at once. PURE.
+//! Devices of the test mediator, which answer at once as their descriptions say. PURE.
 
-use amber_proto::{
-    DeviceMessage, DeviceType, collision_avoidance, drive_to_point, dummy, hokuyo, location,
-    ninedof, pid_follow_trajectory, roboclaw, stargazer,
-};
-use prost::Message;
+use std::collections::BTreeMap;
+
+use amber_proto::Device;
+use amber_reflect::Schemas;
+use amber_schema::{Field, Interface, Kind, Method};
+use serde_json::{Map, Value};
+
+use crate::{devices, plausible, sample};
 
 /// The state of all of them.
 #[derive(Clone, Debug)]
 pub(super) struct Fakes {
-    enable: bool,
-    text: String,
-    speeds: roboclaw::MotorsSpeed,
-    published: u32,
+    schemas: Schemas,
     /// Messages that a user's own devices answer and publish.
-    own: Vec<(amber_proto::Device, Vec<u8>)>,
+    own: Vec<(Device, Vec<u8>)>,
+    /// What commands have set, by the paths of the fields. A device answers with it.
+    told: BTreeMap<(Device, String), (String, Value)>,
+    answered: u32,
+    published: u32,
 }
 
+/// What a device does with a DATA message.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Reaction {
+    Nothing,
+    /// The answer, without its number.
+    Answer(Vec<u8>),
+    Start(Stream),
+    Stop(Stream),
+}
+
+/// What is published to a client: the streams by SUBSCRIBE, or the one of this name.
+pub(super) type Stream = Option<String>;
+
 impl Fakes {
-    pub(super) fn new(own: Vec<(amber_proto::Device, Vec<u8>)>) -> Self {
+    /// Devices of these schemas, and those of Amber.
+    pub(super) fn new(schemas: Schemas, own: Vec<(Device, Vec<u8>)>) -> Self {
         Self {
-            enable: false,
-            text: "Message".into(),
-            speeds: roboclaw::MotorsSpeed::default(),
-            published: 0,
+            schemas,
             own,
+            told: BTreeMap::new(),
+            answered: 0,
+            published: 0,
         }
     }
 
     /// Whether the device exists.
-    pub(super) fn serves(&self, device: amber_proto::Device) -> bool {
-        crate::devices::known(device.device_type).is_some()
-            || self.own.iter().any(|(own, _)| *own == device)
+    pub(super) fn serves(&self, device: Device) -> bool {
+        self.own_message(device).is_some() || self.interface(device).is_some()
     }
 
-    /// The answer to a DATA message, without its number; `None` if there is none.
-    pub(super) fn answer(&mut self, device: amber_proto::Device, ask: &[u8]) -> Option<Vec<u8>> {
-        if let Some((_, answer)) = self.own.iter().find(|(own, _)| *own == device) {
-            return Some(answer.clone());
+    /// Takes a DATA message.
+    pub(super) fn data(&mut self, device: Device, message: &[u8]) -> Reaction {
+        if let Some(answer) = self.own_message(device) {
+            return Reaction::Answer(answer);
         }
-        match device.device_type {
-            DeviceType::DUMMY => self.dummy(dummy::DriverMsg::decode(ask).ok()?),
-            DeviceType::ROBOCLAW => {
-                let ask = roboclaw::DriverMsg::decode(ask).ok()?;
-                if let Some(speeds) = ask.motors_command {
-                    self.speeds = speeds;
-                    return None;
+        let schemas = self.schemas.for_device(Some(device.device_type));
+        let Some(interface) = self.interface(device) else {
+            return Reaction::Nothing;
+        };
+        let Some((method, values)) = devices::requested(interface, schemas, message) else {
+            return Reaction::Nothing;
+        };
+        match &method.kind {
+            Kind::Subscribe => Reaction::Nothing,
+            Kind::Tell => {
+                let fields = method.request.iter();
+                let told: Vec<_> = fields
+                    .filter_map(|field| {
+                        let value = schemas.value_at(&values, &field.path)?.clone();
+                        let key = (device, field.path.clone());
+                        Some((key, (field.type_name.clone(), value)))
+                    })
+                    .collect();
+                self.told.extend(told);
+                Reaction::Nothing
+            }
+            Kind::Ask { .. } => {
+                let answer = self.message(device, method, self.answered + 1);
+                self.answered += 1;
+                answer.map_or(Reaction::Nothing, Reaction::Answer)
+            }
+            Kind::StreamByRequest { stop, .. } => {
+                let stream = Some(method.name.clone());
+                match devices::holds(schemas, &values, stop) {
+                    true => Reaction::Stop(stream),
+                    false => Reaction::Start(stream),
                 }
-                ask.current_speed_request?;
-                encoded(roboclaw::DriverMsg {
-                    current_speed: Some(self.speeds),
-                    ..DeviceMessage::data()
-                })
             }
-            DeviceType::HOKUYO => {
-                hokuyo::DriverMsg::decode(ask).ok()?.get_single_scan?;
-                self.publication(device)
-            }
-            DeviceType::NINEDOF => {
-                ninedof::DriverMsg::decode(ask).ok()?.data_request?;
-                self.publication(device)
-            }
-            DeviceType::STARGAZER => {
-                stargazer::DriverMsg::decode(ask).ok()?.data_request?;
-                self.publication(device)
-            }
-            DeviceType::LOCATION => {
-                location::DriverMsg::decode(ask).ok()?.get_location?;
-                encoded(location::DriverMsg {
-                    current_location: Some(location::Location {
-                        x: Some(1.0),
-                        y: Some(2.0),
-                        p: Some(0.9),
-                        alfa: Some(0.5),
-                        time_stamp: Some(1_700_000_000_000),
-                    }),
-                    ..DeviceMessage::data()
-                })
-            }
-            DeviceType::DRIVE_TO_POINT => {
-                let mut answer = drive_to_point::DriverMsg::decode(ask).ok()?;
-                if answer.set_targets.is_some() {
-                    return None;
-                }
-                answer.targets = Some(drive_to_point::Targets::default());
-                answer.location = Some(drive_to_point::Location::default());
-                answer.configuration = Some(drive_to_point::Configuration {
-                    max_speed: Some(300.0),
-                });
-                answer.syn_num = None;
-                encoded(answer)
-            }
-            DeviceType::COLLISION_AVOIDANCE => {
-                let mut answer = collision_avoidance::DriverMsg::decode(ask).ok()?;
-                if answer.set_speed.is_some() {
-                    return None;
-                }
-                answer.motors_speed = Some(collision_avoidance::MotorsSpeed::default());
-                answer.scan = Some(collision_avoidance::Scan {
-                    angles: vec![-90.0, 0.0, 90.0],
-                    distances: vec![500, 1000, 1500],
-                });
-                answer.syn_num = None;
-                encoded(answer)
-            }
-            DeviceType::PID_FOLLOW_TRAJECTORY => {
-                let mut answer = pid_follow_trajectory::DriverMsg::decode(ask).ok()?;
-                answer.get_next_targets.or(answer.get_visited_targets)?;
-                answer.targets = Some(pid_follow_trajectory::Targets::default());
-                answer.syn_num = None;
-                encoded(answer)
-            }
-            _ => None,
         }
     }
 
     /// The next publication of a device. A user's own device publishes its answer.
-    pub(super) fn publication(&mut self, device: amber_proto::Device) -> Option<Vec<u8>> {
-        if let Some((_, answer)) = self.own.iter().find(|(own, _)| *own == device) {
-            return Some(answer.clone());
+    pub(super) fn publication(&mut self, device: Device, stream: &Stream) -> Option<Vec<u8>> {
+        if let Some(answer) = self.own_message(device) {
+            return Some(answer);
         }
+        let interface = self.interface(device)?;
+        let streams = match stream {
+            None => plausible::streams(interface),
+            Some(name) => vec![interface.method(name)?],
+        };
+        // Several streams take turns.
+        let turn = (self.published as usize).checked_rem(streams.len())?;
+        let published = self.message(device, streams[turn], self.published + 1);
         self.published += 1;
-        let n = self.published;
-        match device.device_type {
-            DeviceType::DUMMY => encoded(dummy::DriverMsg {
-                message: Some(format!("Response {n}")),
-                ..DeviceMessage::data()
-            }),
-            DeviceType::HOKUYO => encoded(hokuyo::DriverMsg {
-                scan: Some(hokuyo::Scan {
-                    angles: (-120..=120).step_by(2).map(f64::from).collect(),
-                    distances: (0..121).map(|i| 500 + 10 * i).collect(),
-                }),
-                timestamp: Some(1_700_000_000_000 + i64::from(n) * 100),
-                ..DeviceMessage::data()
-            }),
-            DeviceType::NINEDOF => {
-                let axes = |x| ninedof::AxisData {
-                    x_axis: x,
-                    y_axis: 0,
-                    z_axis: 0,
-                };
-                encoded(ninedof::DriverMsg {
-                    sensor_data: Some(ninedof::SensorData {
-                        accel: Some(axes(1000)),
-                        gyro: Some(axes(0)),
-                        magnet: Some(axes(300)),
-                        timestamp: Some(n * 100),
-                        ..Default::default()
-                    }),
-                    ..DeviceMessage::data()
-                })
+        published
+    }
+
+    fn own_message(&self, device: Device) -> Option<Vec<u8>> {
+        let own = self.own.iter().find(|(own, _)| *own == device);
+        own.map(|(_, message)| message.clone())
+    }
+
+    fn interface(&self, device: Device) -> Option<&Interface> {
+        devices::interface(&self.schemas, device.device_type)
+    }
+
+    /// The answer to a request, or published data.
+    fn message(&self, device: Device, method: &Method, number: u32) -> Option<Vec<u8>> {
+        let schemas = self.schemas.for_device(Some(device.device_type));
+        let is_ask = matches!(method.kind, Kind::Ask { .. });
+        let mut message = Map::new();
+        if let Kind::Ask {
+            repeats_flag: true, ..
+        } = method.kind
+        {
+            for flag in &method.flags {
+                sample::put(schemas, &mut message, flag, true.into());
             }
-            DeviceType::STARGAZER => encoded(stargazer::DriverMsg {
-                localization_data: Some(stargazer::LocalizationData {
-                    lost_ms: None,
-                    x_pos: 100.0,
-                    y_pos: 200.0,
-                    z_pos: 240.0,
-                    angle: 45.0,
-                    marker_id: 544,
-                    timestamp: Some(n * 100),
-                }),
-                ..DeviceMessage::data()
-            }),
-            _ => None,
         }
+        for field in method.answer.iter().chain(&method.may_answer) {
+            let value = match self.told(device, field).filter(|_| is_ask) {
+                Some(told) => told.clone(),
+                None => sample::value(field, number),
+            };
+            sample::put(schemas, &mut message, &field.path, value);
+        }
+        schemas.encode(device.device_type, &message).ok()
     }
 
-    fn dummy(&mut self, ask: dummy::DriverMsg) -> Option<Vec<u8>> {
-        if let Some(enable) = ask.enable {
-            self.enable = enable;
-        } else if let Some(text) = ask.message {
-            self.text = text;
-        } else if ask.get_status.is_some() {
-            return encoded(dummy::DriverMsg {
-                enable: Some(self.enable),
-                message: Some(self.text.clone()),
-                ..DeviceMessage::data()
-            });
-        }
-        None
+    /// What a command has set: this field, or another one with the same type of message.
+    fn told(&self, device: Device, field: &Field) -> Option<&Value> {
+        let key = (device, field.path.clone());
+        let same = || {
+            let is_same = |((of, _), (type_name, _)): &(&(Device, String), &(String, Value))| {
+                *of == device && *type_name == field.type_name
+            };
+            field.is_message().then(|| self.told.iter().find(is_same))?
+        };
+        let found = self.told.get_key_value(&key).or_else(same);
+        found.map(|(_, (_, value))| value)
     }
-}
-
-fn encoded(message: impl DeviceMessage) -> Option<Vec<u8>> {
-    Some(message.encode_to_vec())
 }
 
 #[cfg(test)]
 mod tests {
+    use amber_proto::DeviceType;
+
     use super::*;
-    use crate::devices::{self, Answer};
+    use crate::devices::Answer;
 
     #[test]
     fn a_users_own_device_answers_and_publishes_the_same() {
-        let own = amber_proto::Device::new(DeviceType(201), 0);
+        let own = Device::new(DeviceType(201), 0);
         let message = b"\x10\x01\xf0\x06\x01".to_vec();
-        let mut fakes = Fakes::new(vec![(own, message.clone())]);
+        let mut fakes = Fakes::new(Schemas::built_in(), vec![(own, message.clone())]);
         assert!(fakes.serves(own));
-        assert_eq!(fakes.answer(own, b"\x10\x01"), Some(message.clone()));
-        assert_eq!(fakes.publication(own), Some(message));
-        let other = amber_proto::Device::new(DeviceType(201), 1);
+        assert_eq!(
+            fakes.data(own, b"\x10\x01"),
+            Reaction::Answer(message.clone())
+        );
+        assert_eq!(fakes.publication(own, &None), Some(message));
+        let other = Device::new(DeviceType(201), 1);
         assert!(!fakes.serves(other));
-        assert_eq!(fakes.publication(other), None);
+        assert_eq!(fakes.publication(other, &None), None);
     }
 
     #[test]
-    fn requests_of_known_devices_are_answered() {
-        let mut fakes = Fakes::new(vec![]);
-        let schemas = amber_reflect::Schemas::built_in();
-        for (kind, name) in DeviceType::NAMES {
-            let Some(known) = devices::known(kind) else {
+    fn every_request_and_stream_of_every_device_has_plausible_data() {
+        let mut fakes = Fakes::new(Schemas::built_in(), vec![]);
+        let schemas = Schemas::built_in();
+        for interface in amber_reflect::built_in() {
+            let device = Device::new(DeviceType(interface.device_type), 0);
+            assert_eq!(
+                fakes.serves(device),
+                device.device_type != DeviceType::MEDIATOR
+            );
+            if !fakes.serves(device) {
                 continue;
-            };
-            for ask in known.asks {
-                let answer = fakes.answer(amber_proto::Device::new(kind, 0), &ask.message);
-                let Answer::Fields(fields) = &ask.answer else {
-                    assert_eq!(answer, None, "{name} {}", ask.name);
-                    continue;
-                };
-                let has = schemas.decode(&answer.unwrap()).unwrap();
-                assert!(
-                    fields.iter().any(|f| has.contains_key(f)),
-                    "{name} {}",
-                    ask.name
-                );
             }
+            let fits = |method: &Method, message: &[u8]| {
+                let values = plausible::values(&schemas, message).unwrap();
+                let (_, missing) = plausible::required(method, &schemas, &values);
+                let name = &method.name;
+                assert!(missing.is_empty(), "{} {name}: {missing:?}", interface.name);
+                let ranges = plausible::ranges(interface, &schemas, &values);
+                assert_eq!(ranges, Ok(()), "{} {name}", interface.name);
+            };
+            for ask in devices::asks(interface, &schemas) {
+                match (&ask.answer, fakes.data(device, &ask.message)) {
+                    (Answer::Of(method), Reaction::Answer(answer)) => fits(method, &answer),
+                    (Answer::Nothing, Reaction::Nothing | Reaction::Stop(_)) => {}
+                    other => panic!("{} {}: {other:?}", interface.name, ask.name),
+                }
+            }
+            for method in interface.methods.iter().filter(|method| method.is_stream()) {
+                let stream = Some(method.name.clone());
+                fits(method, &fakes.publication(device, &stream).unwrap());
+            }
+            let publishes = interface.methods.iter().any(Method::is_stream);
+            assert_eq!(fakes.publication(device, &None).is_some(), publishes);
+        }
+    }
+
+    #[test]
+    fn a_device_answers_what_commands_have_set() {
+        let mut fakes = Fakes::new(Schemas::built_in(), vec![]);
+        let schemas = Schemas::built_in();
+        let mut data = |device: &str, fields: &str| {
+            let device = Device::new(device.parse().unwrap(), 0);
+            let message = amber_reflect::read_fields(device.device_type, [fields], &schemas);
+            fakes.data(device, &message.unwrap())
+        };
+        for (name, command, request, expected) in [
+            (
+                "dummy",
+                "message=hi",
+                "get_status=true",
+                "enable: true  message: \"hi\"",
+            ),
+            (
+                "roboclaw",
+                "motorsCommand={\"frontLeftSpeed\": 7}",
+                "currentSpeedRequest=true",
+                "currentSpeed: { frontLeftSpeed: 7 }",
+            ),
+        ] {
+            assert_eq!(data(name, command), Reaction::Nothing);
+            let Reaction::Answer(answer) = data(name, request) else {
+                panic!("{name} {request}");
+            };
+            let answer = Schemas::built_in().brief_message(&answer);
+            assert_eq!(answer, format!("DATA  {expected}"));
         }
     }
 }

@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use prost::Message;
 
-use super::fake::Fakes;
+use super::fake::{Fakes, Reaction, Stream};
 use crate::bench::{Running, frame, of_device};
 use crate::checks::filled;
 use crate::limits;
@@ -108,7 +108,7 @@ struct Run<'a> {
     to_send: Vec<(Instant, SocketAddr, Vec<u8>)>,
     /// An answer that is held back until the next one.
     held: Option<(Instant, SocketAddr, Vec<u8>)>,
-    subscribers: Vec<(SocketAddr, Device)>,
+    subscribers: Vec<(SocketAddr, Device, Stream)>,
     next_publication: Instant,
     pinged: bool,
 }
@@ -175,7 +175,7 @@ impl Run<'_> {
         };
         if message.kind() == Some(MsgType::ClientDied) {
             self.heard.left = true;
-            self.subscribers.retain(|(address, _)| *address != from);
+            self.subscribers.retain(|(address, ..)| *address != from);
         } else if device == Device::MEDIATOR {
             self.for_mediator(from, &message);
         } else {
@@ -233,25 +233,31 @@ impl Run<'_> {
         }
         match message.kind() {
             Some(MsgType::Ping) => self.answer(from, device, &pong(message.syn()), message.syn()),
-            Some(MsgType::Data) => {
-                let answer = self.fakes.answer(device, bytes);
-                if let (Some(answer), Some(syn)) = (answer, message.syn()) {
-                    let answer = with_ack(&answer, syn.0);
-                    self.answer(from, device, &answer, Some(syn));
+            Some(MsgType::Data) => match (self.fakes.data(device, bytes), message.syn()) {
+                (Reaction::Answer(answer), Some(syn)) => {
+                    self.answer(from, device, &with_ack(&answer, syn.0), Some(syn));
                 }
-            }
-            Some(MsgType::Subscribe) => {
-                self.heard.subscribed = true;
-                if !self.subscribers.contains(&(from, device)) {
-                    self.subscribers.push((from, device));
-                }
-            }
-            Some(MsgType::Unsubscribe) => {
-                self.heard.unsubscribed = true;
-                self.subscribers.retain(|known| *known != (from, device));
-            }
+                (Reaction::Start(stream), _) => self.subscribe(from, device, stream),
+                (Reaction::Stop(stream), _) => self.unsubscribe((from, device, stream)),
+                (Reaction::Answer(_) | Reaction::Nothing, _) => {}
+            },
+            Some(MsgType::Subscribe) => self.subscribe(from, device, None),
+            Some(MsgType::Unsubscribe) => self.unsubscribe((from, device, None)),
             _ => {}
         }
+    }
+
+    fn subscribe(&mut self, from: SocketAddr, device: Device, stream: Stream) {
+        self.heard.subscribed = true;
+        let subscriber = (from, device, stream);
+        if !self.subscribers.contains(&subscriber) {
+            self.subscribers.push(subscriber);
+        }
+    }
+
+    fn unsubscribe(&mut self, subscriber: (SocketAddr, Device, Stream)) {
+        self.heard.unsubscribed = true;
+        self.subscribers.retain(|known| *known != subscriber);
     }
 
     fn answer(&mut self, to: SocketAddr, device: Device, message: &[u8], syn: Option<SynNum>) {
@@ -347,8 +353,8 @@ impl Run<'_> {
         }
         if now >= self.next_publication {
             self.next_publication = now + limits::PUBLICATION_PERIOD;
-            for (to, device) in self.subscribers.clone() {
-                if let Some(message) = self.fakes.publication(device) {
+            for (to, device, stream) in self.subscribers.clone() {
+                if let Some(message) = self.fakes.publication(device, &stream) {
                     self.send(to, device, &with_ack(&message, 0));
                 }
             }

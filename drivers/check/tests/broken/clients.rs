@@ -15,7 +15,7 @@ fn report(mistake: &str, only: &[&str], seconds: u64) -> Report {
     let plan = ClientPlan {
         only: only.iter().map(|name| (*name).into()).collect(),
         patience: Duration::from_secs(seconds),
-        ..ClientPlan::new(command).unwrap()
+        ..ClientPlan::new(command)
     };
     run_client(&plan, |_| {}).unwrap()
 }

@@ -15,7 +15,7 @@ fn report(mistake: &str, only: &[&str], timeout: Duration) -> Report {
     let plan = Plan {
         only: only.iter().map(|name| (*name).into()).collect(),
         timeout,
-        ..Plan::new(command, "dummy:0".parse().unwrap()).unwrap()
+        ..Plan::new(command, "dummy:0".parse().unwrap())
     };
     run(&plan, |_| {}).unwrap()
 }
@@ -26,7 +26,8 @@ fn a_driver_without_mistakes_passes_everything() {
     let report = report("", &[], Duration::from_secs(20));
     for check in &report.checks {
         let expected = match check.name {
-            "asks-others" => Outcome::NotApplicable,
+            // A Dummy needs no other device, and has no such streams.
+            "asks-others" | "streams" => Outcome::NotApplicable,
             _ => Outcome::Pass,
         };
         assert_eq!(
@@ -267,27 +268,84 @@ fn answers_without_their_number() {
             fails(
                 "no-extensions",
                 "requests",
-                &["has none of its fields", "enable or message"],
+                &["has none of its fields", "enable and message"],
             )
         },
     ]);
 }
 
-#[test]
-fn implausible_answers() {
-    let command = vec![DRIVER.into(), "unequal-lists".into()];
+/// The result of one check of a driver of another device.
+#[track_caller]
+fn of_device(device: &str, mistake: &str, check: &str, outcome: Outcome, words: &[&str]) {
+    let command = vec![DRIVER.into(), mistake.into()];
     let plan = Plan {
-        only: vec!["requests".into()],
+        only: vec![check.into()],
         timeout: Duration::from_secs(3),
-        ..Plan::new(command, "hokuyo:0".parse().unwrap()).unwrap()
+        ..Plan::new(command, device.parse().unwrap())
     };
     let report = run(&plan, |_| {}).unwrap();
-    let checked = report.check("requests").unwrap();
-    assert_eq!(checked.outcome, Outcome::Fail);
+    let checked = report.check(check).unwrap();
     let all = checked.line() + &checked.explanation();
-    for words in ["3 angles but 2 distances", "one distance for each angle"] {
+    assert_eq!(checked.outcome, outcome, "{all}");
+    for words in words {
         assert!(all.contains(words), "no {words:?} in\n{all}");
     }
+}
+
+#[test]
+fn streams_that_start_by_a_request() {
+    let check = |mistake, outcome, words: &[&str]| {
+        of_device("stargazer:0", mistake, "streams", outcome, words);
+    };
+    at_once(&[
+        &|| check("streams", Outcome::Pass, &["request: poses"]),
+        &|| {
+            check(
+                "streams-forever",
+                Outcome::Fail,
+                &["it still publishes after the client stopped 'poses'"],
+            )
+        },
+        &|| {
+            check(
+                "streams-nothing",
+                Outcome::Fail,
+                &[
+                    "is not plausible: it has the data of no stream",
+                    "a message with localizationData",
+                ],
+            )
+        },
+        &|| check("never-reads", Outcome::Fail, &["no answer within 3 s"]),
+    ]);
+}
+
+#[test]
+fn implausible_answers() {
+    at_once(&[
+        &|| {
+            of_device(
+                "hokuyo:0",
+                "unequal-lists",
+                "requests",
+                Outcome::Fail,
+                &[
+                    "3 angles but 2 distances",
+                    "each row has one value of every list",
+                ],
+            )
+        },
+        &|| {
+            fails(
+                "no-text",
+                "requests",
+                &[
+                    "the answer to 'status' has no message",
+                    "enable and message",
+                ],
+            )
+        },
+    ]);
 }
 
 #[test]
@@ -530,6 +588,6 @@ fn a_driver_that_does_not_start_is_one_failure() {
 
 #[test]
 fn a_program_that_does_not_exist_is_an_error() {
-    let plan = Plan::new(vec!["no-such-driver".into()], "110:0".parse().unwrap()).unwrap();
+    let plan = Plan::new(vec!["no-such-driver".into()], "110:0".parse().unwrap());
     assert!(run(&plan, |_| {}).is_err());
 }
