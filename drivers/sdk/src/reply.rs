@@ -26,17 +26,24 @@ pub struct Reply<T> {
 }
 
 impl<T: 'static> Reply<T> {
-    /// Creates one that sends answers of the form of `message`. Generated code does so.
-    pub fn new<M>(link: &Link<M>, origin: &Origin, message: fn(T) -> M) -> Self
+    /// Creates one that sends answers of the form of `message`. If the device has answers that
+    /// refuse a request, `refusal` makes them. Generated code does so.
+    pub fn new<M>(
+        link: &Link<M>,
+        origin: &Origin,
+        message: fn(T) -> M,
+        refusal: Option<fn(&str) -> M>,
+    ) -> Self
     where
         M: DeviceMessage + Send + 'static,
     {
         let link = link.clone();
         Self {
             origin: origin.clone(),
-            sender: Box::new(move |origin, verdict| match verdict {
-                Verdict::Answer(answer) => link.answer(origin, message(answer)),
-                Verdict::Refusal(why) => link.refused(origin, why),
+            sender: Box::new(move |origin, verdict| match (verdict, refusal) {
+                (Verdict::Answer(answer), _) => link.answer(origin, message(answer)),
+                (Verdict::Refusal(why), Some(refusal)) => link.answer(origin, refusal(why)),
+                (Verdict::Refusal(why), None) => link.refused(origin, why),
             }),
         }
     }
@@ -56,8 +63,11 @@ impl<T> Reply<T> {
         (self.sender)(&self.origin, Verdict::Answer(answer))
     }
 
-    /// Sends the reason why there is no answer, to clients that asked for it: one sentence for
-    /// people, as in [`Link::refused`]. Other clients time out.
+    /// Sends the reason why the device refuses the request: one sentence for people.
+    ///
+    /// If the description of the request has a field for it (`refusal`), this is the answer.
+    /// Otherwise only clients that asked for the outcome get it, as in [`Link::refused`], and
+    /// others time out.
     pub fn refuse(self, why: &str) {
         log((self.sender)(&self.origin, Verdict::Refusal(why)));
     }

@@ -68,6 +68,8 @@ struct Rpc<'a> {
     /// Each argument with its name and its type.
     arguments: Vec<(FieldPath, String, String)>,
     answer: Vec<Field>,
+    /// The field of a refusal, and its value, which uses the text `why`.
+    refusal: Option<(FieldPath, &'static str)>,
     set: Vec<Condition>,
     start: Vec<Condition>,
     stop: Vec<Condition>,
@@ -91,6 +93,33 @@ impl Condition {
         let absent = self.absent.clone().unwrap_or_else(|| self.place.zero());
         self.place.has("message", &self.value, Some(&absent))
     }
+}
+
+/// The field in which an answer refuses a request, if a driver can set it.
+fn refusal(
+    pool: &DescriptorPool,
+    package: &str,
+    kind: &Kind,
+) -> Result<Option<(FieldPath, &'static str)>, String> {
+    let Kind::Ask {
+        refusal: Some(field),
+        ..
+    } = kind
+    else {
+        return Ok(None);
+    };
+    let value = match &*field.type_name {
+        "string" => "::std::borrow::ToOwned::to_owned(why)",
+        "amber.mediator_proto.Refusal" => {
+            "::amber_proto::mediator::Refusal { \
+             reason: ::amber_proto::mediator::refusal::Reason::Failed.into(), \
+             message: ::std::borrow::ToOwned::to_owned(why), hint: ::core::option::Option::None }"
+        }
+        // Nothing says where the reason belongs.
+        _ => return Ok(None),
+    };
+    let place = FieldPath::find(pool, &field.path, package)?.settable()?;
+    Ok(Some((place, value)))
 }
 
 fn absent_means(fields: &[Described], path: &str) -> Option<String> {
@@ -166,6 +195,7 @@ impl<'a> Rpc<'a> {
             flags: (method.flags.iter().map(|path| find(path))).collect::<Result<_, _>>()?,
             arguments: arguments.collect::<Result<_, String>>()?,
             answer: answer.collect::<Result<_, String>>()?,
+            refusal: refusal(pool, package, &method.kind)?,
             set: settings(&method.set)?,
             start,
             stop,
@@ -375,6 +405,16 @@ impl Device<'_> {
             let _ = writeln!(out, "        {set}");
         }
         let _ = writeln!(out, "        message\n    }}\n");
+        if let Some((place, value)) = &rpc.refusal {
+            let _ = writeln!(
+                out,
+                "    fn {stem}_refusal(why: &str) -> {message} {{\n        \
+                 let mut message = <{message} as ::core::default::Default>::default();\n        \
+                 {set}\n        message\n    }}\n",
+                message = self.message,
+                set = place.set("message", value),
+            );
+        }
     }
 
     /// The name of a method of the trait that is not in the description. `PidFollowTrajectory`
@@ -596,8 +636,15 @@ impl Device<'_> {
             let handle = match rpc.method.kind {
                 Kind::Subscribe | Kind::StreamByRequest { .. } => continue,
                 Kind::Ask { .. } => format!(
-                    "::amber_driver::Reply::new(link, &origin, {service}Link::{}_message)",
-                    rpc.stem()
+                    "::amber_driver::Reply::new(link, &origin, {service}Link::{stem}_message, {})",
+                    match rpc.refusal {
+                        Some(_) => format!(
+                            "::core::option::Option::Some({service}Link::{}_refusal)",
+                            rpc.stem()
+                        ),
+                        None => "::core::option::Option::None".to_owned(),
+                    },
+                    stem = rpc.stem()
                 ),
                 Kind::Tell => "::amber_driver::Outcome::new(link, &origin)".to_owned(),
             };

@@ -506,6 +506,7 @@ mod tests {
              optional uint32 brightness = 113 [(amber.unit) = \"%\"];\n\
              optional string colour = 114;\n\
              optional bool off = 115;\n\
+             optional string refused = 117;\n\
              optional Watch watch = 116;\n}\n\
              message Watch { optional uint32 ms = 1 [(amber.unit) = \"ms\", \
              (amber.absent_means) = \"1000\"]; }\n\
@@ -516,7 +517,8 @@ mod tests {
              option (amber.device) = { type: 201 name: \"lamp\" };\n\
              // Shines.\n\
              rpc Shine(amber.DriverMsg) returns (amber.DriverMsg) { option (amber.ask) = \
-             { request: \"wish.shine\" answer: \"brightness\" may_answer: \"colour\" }; }\n\
+             { request: \"wish.shine\" answer: \"brightness\" may_answer: \"colour\" \
+             refusal: \"refused\" }; }\n\
              rpc Start(amber.DriverMsg) returns (amber.Nothing) { option (amber.tell) = \
              { flag: \"off\" request: \"wish.colour\" }; }\n\
              rpc Brightness(amber.DriverMsg) returns (stream amber.DriverMsg) { option \
@@ -549,6 +551,8 @@ mod tests {
             "pub struct ShineAnswer {",
             "/// How bright it is.",
             "pub brightness_percent: u32,",
+            "message.refused = ::core::option::Option::Some(::std::borrow::ToOwned::to_owned(why));",
+            "::core::option::Option::Some(LampLink::shine_refusal))",
             "pub colour: ::core::option::Option<::std::string::String>,",
             // The description has a method `start`.
             "async fn start(&mut self, colour: self::Colour, outcome: ::amber_driver::Outcome);",

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::drive_to_point::{self as drive, DriveToPointDriver};
 use super::dummy::{self, DummyDriver, DummyLink, StatusAnswer};
+use super::mediator::MediatorDriver;
 use super::ninedof::{self, DataRequest, NineDofDriver, NineDofLink, ServiceReport};
 use super::ninedof::{SensorData, ServiceRequest, SubscribeAction};
 use crate::testing::{Mediator, from, run};
@@ -275,6 +276,54 @@ fn one_message_may_start_a_stream_and_ask() {
             assert_eq!(reply.ack_num, Some(ack));
         }
         mediator.tell(5, MsgType::ClientDied).await;
+    });
+}
+
+/// A mediator that can do nothing. It is the device whose answers have a field for refusals.
+struct Refusing;
+
+impl MediatorDriver for Refusing {
+    async fn list_drivers(&mut self, _: wire::ListDrivers, reply: Reply<wire::DriverList>) {
+        reply.refuse("no lists");
+    }
+    async fn describe_driver(&mut self, _: wire::Device, _: Reply<wire::Driver>) {}
+    async fn get_description(&mut self, _: wire::Device, _: Reply<wire::Description>) {}
+    async fn list_clients(&mut self, _: wire::ListClients, _: Reply<wire::ClientList>) {}
+    async fn statistics(&mut self, _: wire::GetStatistics, _: Reply<wire::Statistics>) {}
+    async fn change_driver(&mut self, _: wire::ChangeDriver, _: Reply<String>) {}
+    async fn reload(&mut self, _: wire::Reload, reply: Reply<String>) {
+        reply.send("done".into());
+    }
+    async fn set_log_level(&mut self, _: wire::SetLogLevel, _: Reply<String>) {}
+    async fn trace(&mut self, _: wire::Trace, _: Reply<String>) {}
+    async fn describe(&mut self, _: wire::Description, _: Outcome) {}
+    async fn health(&mut self, _: wire::Health, _: Outcome) {}
+}
+
+#[test]
+fn a_refusal_is_an_answer_if_the_description_has_a_field_for_it() {
+    check(super::mediator::driver(Refusing), async |mediator| {
+        let request = |what| wire::DriverMsg {
+            request: Some(wire::Request { what: Some(what) }),
+            ..wire::DriverMsg::default()
+        };
+        let list = request(wire::request::What::ListDrivers(Default::default()));
+        mediator.ask(1, list).await;
+        let (clients, reply): (_, wire::DriverMsg) = mediator.hear().await;
+        assert_eq!((clients, reply.ack_num), (vec![5], Some(1)));
+        let refusal = wire::Refusal {
+            reason: wire::refusal::Reason::Failed.into(),
+            message: "no lists".into(),
+            hint: None,
+        };
+        let expected = wire::reply::What::Refused(refusal);
+        assert_eq!(reply.reply.unwrap().what, Some(expected));
+
+        let reload = request(wire::request::What::Reload(wire::Reload {}));
+        mediator.ask(2, reload).await;
+        let (_, reply): (_, wire::DriverMsg) = mediator.hear().await;
+        let expected = wire::reply::What::Done("done".into());
+        assert_eq!(reply.reply.unwrap().what, Some(expected));
     });
 }
 
