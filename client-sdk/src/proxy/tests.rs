@@ -574,6 +574,8 @@ mod deadlines {
         let (ms, ninedof) = (Duration::from_millis, client.ninedof(0));
         let usual = waited(client.roboclaw(0).speeds()).await;
         assert!((ms(1000)..ms(1100)).contains(&usual), "{usual:?}");
+        let scan = waited(client.hokuyo(0).scan()).await;
+        assert!((ms(3000)..ms(3100)).contains(&scan), "{scan:?}");
         let described = waited(ninedof.self_test(None)).await;
         assert!((ms(122_000)..ms(122_100)).contains(&described));
         let longer = waited(ninedof.self_test(Some(ms(3000)))).await;

@@ -56,6 +56,15 @@ async fn only_requests_without_effect_can_be_measured() {
 }
 
 #[test]
+fn a_slow_request_has_the_time_limit_of_its_description() {
+    let scan = read(options_for(DeviceType::HOKUYO, "scan", &[])).unwrap();
+    let Request::Described(scan) = scan else {
+        panic!("it is described");
+    };
+    assert_eq!(scan.timeout(), Some(Duration::from_secs(3)));
+}
+
+#[test]
 fn good_requests_are_read() {
     for (request, args) in [
         ("status", &[][..]),
