@@ -7,7 +7,7 @@ mod framing;
 mod robust;
 mod subscriptions;
 
-pub(crate) use self::answers::{filled, find_probe};
+pub(crate) use self::answers::{filled, ping};
 use crate::run::{Checking, Run};
 
 /// One property of a driver.

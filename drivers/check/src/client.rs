@@ -20,6 +20,7 @@ use self::mediator::{Heard, Misbehaviour, serve};
 use crate::bench::{Running, describe};
 use crate::limits;
 use crate::report::{Checked, Details, Outcome, Report, Shown};
+use crate::run::is_wanted;
 
 /// One property of a client.
 struct Scenario {
@@ -254,11 +255,6 @@ impl ClientPlan {
             schemas: Schemas::built_in(),
         }
     }
-
-    fn wants(&self, name: &str) -> bool {
-        let has = |names: &[String]| names.iter().any(|known| known == name);
-        (self.only.is_empty() || has(&self.only)) && !has(&self.skip)
-    }
 }
 
 /// Checks a client; `progress` sees each result at once.
@@ -300,7 +296,7 @@ pub(crate) fn run_client_with(
     let plain = run(Misbehaviour::Nothing)?;
     let mut checks = Vec::new();
     for scenario in SCENARIOS {
-        if !plan.wants(scenario.name) {
+        if !is_wanted(scenario.name, &plan.only, &plan.skip) {
             continue;
         }
         let begun = Instant::now();

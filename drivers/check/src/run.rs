@@ -1,6 +1,7 @@
 //! Runs the checks one after the other, with as few starts of the driver as
 //! possible. IO.
 
+use std::fmt::Display;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -60,11 +61,6 @@ impl Plan {
             schemas,
         }
     }
-
-    fn wants(&self, name: &str) -> bool {
-        let has = |names: &[String]| names.iter().any(|known| known == name);
-        (self.only.is_empty() || has(&self.only)) && !has(&self.skip)
-    }
 }
 
 /// Checks a driver; `progress` sees each result at once.
@@ -94,7 +90,7 @@ pub(crate) fn run_with(
     run.fresh()?;
     let mut checked = Vec::new();
     for check in checks::ALL {
-        if !plan.wants(check.name) {
+        if !is_wanted(check.name, &plan.only, &plan.skip) {
             continue;
         }
         let result = run.check(check);
@@ -107,6 +103,12 @@ pub(crate) fn run_with(
     }
     let device = Some(plan.device.to_string());
     Ok(Report::new(plan.command.clone(), device, checked))
+}
+
+/// Whether a check is to be run: all are if `only` is empty.
+pub(crate) fn is_wanted(name: &str, only: &[String], skip: &[String]) -> bool {
+    let has = |names: &[String]| names.iter().any(|known| known == name);
+    (only.is_empty() || has(only)) && !has(skip)
 }
 
 /// The driver ended because of a check that had passed.
@@ -123,6 +125,10 @@ pub(crate) enum Verdict {
     Note(String),
     NotApplicable(String),
 }
+
+/// What is expected of a driver whose pipes fail.
+pub(crate) const READS: &str = "the driver reads its stdin";
+pub(crate) const ONLY_FRAMES: &str = "only frames on stdout";
 
 /// How a check ended badly.
 #[derive(Clone, Debug)]
@@ -158,6 +164,14 @@ impl Finding {
     pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
         Self {
             fix: Some(fix.into()),
+            ..self
+        }
+    }
+
+    /// Says during what it was found.
+    pub(crate) fn during(self, what: impl Display) -> Self {
+        Self {
+            summary: format!("{what}: {}", self.summary),
             ..self
         }
     }
@@ -277,10 +291,8 @@ impl Run<'_> {
                 let why = format!("skipped, because '{blamed}' failed");
                 Ok(Verdict::NotApplicable(why))
             }
-            (true, None) => match self.find_probe() {
-                Ok(()) => (check.run)(self),
-                Err(finding) => Err(finding),
-            },
+            // The first checks did not run.
+            (true, None) => checks::ping(self).and_then(|_| (check.run)(self)),
             (false, _) => (check.run)(self),
         }
     }
@@ -398,17 +410,19 @@ impl Run<'_> {
         Ok(self.bench.insert(bench))
     }
 
+    /// Starts a new process of the driver within a check.
+    pub(crate) fn restart(&mut self) -> Result<&mut Bench, Finding> {
+        self.fresh().map_err(|error| {
+            Finding::new(format!("the driver cannot be started again: {error}"), "")
+        })
+    }
+
     /// The driver; starts it if it does not run.
     pub(crate) fn bench(&mut self) -> Result<&mut Bench, Finding> {
-        if self.bench.is_none() {
-            self.fresh().map_err(|error| {
-                Finding::new(format!("the driver cannot be started again: {error}"), "")
-            })?;
+        match self.bench {
+            None => self.restart(),
+            Some(ref mut bench) => Ok(bench),
         }
-        // It was put there just now.
-        self.bench
-            .as_mut()
-            .ok_or_else(|| Finding::new("the driver does not run", ""))
     }
 
     pub(crate) fn stop(&mut self) {
@@ -417,8 +431,14 @@ impl Run<'_> {
 
     /// A new request number.
     pub(crate) fn syn(&mut self) -> u32 {
-        self.next_syn += 1;
-        self.next_syn
+        self.syns(1)
+    }
+
+    /// The first of several new request numbers.
+    pub(crate) fn syns(&mut self, count: u32) -> u32 {
+        let first = self.next_syn + 1;
+        self.next_syn += count;
+        first
     }
 
     /// The message that this driver answers. Checks that need one run only if there
@@ -428,15 +448,35 @@ impl Run<'_> {
     }
 
     pub(crate) fn send(&mut self, ids: &[i32], message: &[u8]) -> Result<(), Finding> {
+        self.send_with(&from_clients(ids), message)
+    }
+
+    /// Sends a frame with this header.
+    pub(crate) fn send_with(&mut self, header: &DriverHdr, message: &[u8]) -> Result<(), Finding> {
         let wait = self.plan.timeout;
-        let sent = self.bench()?.send(&from_clients(ids), message, wait);
-        sent.map_err(|trouble| self.trouble(trouble, "the driver reads its stdin"))
+        let sent = self.bench()?.send(header, message, wait);
+        sent.map_err(|trouble| self.trouble(trouble, READS))
+    }
+
+    /// Writes raw bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Finding> {
+        let wait = self.plan.timeout;
+        let written = self.bench()?.write(bytes, wait);
+        written.map_err(|trouble| self.trouble(trouble, READS))
     }
 
     /// The next frame for a client or the mediator.
     pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, Finding> {
         let received = self.bench()?.receive(wait);
-        received.map_err(|trouble| self.trouble(trouble, "only frames on stdout"))
+        received.map_err(|trouble| self.trouble(trouble, ONLY_FRAMES))
+    }
+
+    /// Sends a request if the driver answers any, and judges the answer.
+    pub(crate) fn ask_if_possible(&mut self, ids: &[i32]) -> Result<bool, Finding> {
+        match self.probe.clone() {
+            Some(probe) => self.ask(ids, &probe).map(|_| true),
+            None => Ok(false),
+        }
     }
 
     /// Sends a request, and judges the answer.
@@ -580,11 +620,6 @@ impl Run<'_> {
                 Finding::of(&mistake, expected)
             }
         }
-    }
-
-    /// Finds a message that the driver answers, if the first checks did not run.
-    fn find_probe(&mut self) -> Result<(), Finding> {
-        checks::find_probe(self)
     }
 }
 

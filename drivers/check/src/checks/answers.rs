@@ -8,7 +8,9 @@ use amber_schema::{Harmless, Method};
 use crate::bench::{Trouble, frame};
 use crate::devices::{Answer, Ask};
 use crate::diagnose::{Mistake, judge, noise};
-use crate::run::{Checking, Finding, Probe, Run, Verdict, expected, from_clients, with_syn};
+use crate::run::{
+    Checking, Finding, ONLY_FRAMES, Probe, Run, Verdict, expected, from_clients, with_syn,
+};
 use crate::{limits, plausible};
 
 /// The client in most checks.
@@ -30,7 +32,7 @@ pub(crate) fn start(run: &mut Run<'_>) -> Checking {
         return Err(Finding::new(what, "a process that waits for frames")
             .fix("see the last lines of its stderr below, or run the command by hand"));
     }
-    let received = received.map_err(|trouble| run.trouble(trouble, "only frames on stdout"))?;
+    let received = received.map_err(|trouble| run.trouble(trouble, ONLY_FRAMES))?;
     if received.is_some() {
         run.receive(limits::QUIET)?;
     }
@@ -38,10 +40,6 @@ pub(crate) fn start(run: &mut Run<'_>) -> Checking {
 }
 
 /// Looks for a message that the driver answers: a PING, or else a request.
-pub(crate) fn find_probe(run: &mut Run<'_>) -> Result<(), Finding> {
-    ping(run).map(drop)
-}
-
 pub(crate) fn ping(run: &mut Run<'_>) -> Checking {
     let syn = run.syn();
     let wanted = expected(CLIENT, MsgType::Pong, Some(syn));
@@ -97,8 +95,7 @@ pub(crate) fn ping(run: &mut Run<'_>) -> Checking {
 /// Two mistakes make an otherwise correct driver silent.
 fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
     // A frame whose lengths are the same both ways: 0101.
-    run.fresh()
-        .map_err(|error| Finding::new(error.to_string(), ""))?;
+    run.restart()?;
     let header = filled(&[0x1a, 0x01, 0x05], 0x101);
     let message = filled(&with_syn(PING, syn), 0x101);
     let bytes = [&[1, 1], &header[..], &[1, 1], &message[..]].concat();
@@ -112,9 +109,7 @@ fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
         }
     }
     // The driver may write a buffered answer when it ends.
-    run.fresh()
-        .map_err(|error| Finding::new(error.to_string(), ""))?;
-    let bench = run.bench()?;
+    let bench = run.restart()?;
     let bytes = frame(&from_clients(CLIENT), &with_syn(PING, syn));
     if bench.write(&bytes, wait).is_err() {
         return Ok(None);
@@ -279,13 +274,9 @@ pub(crate) fn mediator_ping(run: &mut Run<'_>) -> Checking {
         return Ok(Verdict::NotApplicable("it does not answer PINGs".into()));
     }
     let syn = run.syn();
-    let wait = run.plan.timeout;
     let wanted = expected(&[], MsgType::Pong, Some(syn));
-    let sent = run
-        .bench()?
-        .send(&DriverHdr::default(), &with_syn(PING, syn), wait);
-    sent.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
-    match run.receive(wait)? {
+    run.send_with(&DriverHdr::default(), &with_syn(PING, syn))?;
+    match run.receive(run.plan.timeout)? {
         None => Err(Finding::new("no answer", wanted)),
         Some(packet) => match judge(&packet, &[], MsgType::Pong, Some(syn)) {
             Ok(()) => Ok(Verdict::Pass),

@@ -13,10 +13,7 @@ pub(super) fn clients(run: &mut Run<'_>) -> Checking {
     const CLIENTS: i32 = 8;
     const NUMBERS: u32 = 4;
     let probe = run.probe();
-    let first = run.syn();
-    for _ in 1..NUMBERS {
-        run.syn();
-    }
+    let first = run.syns(NUMBERS);
     for number in 0..NUMBERS {
         for client in 0..CLIENTS {
             run.send(&[1000 + client], &probe.message(first + number))?;

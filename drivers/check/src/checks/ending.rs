@@ -7,23 +7,19 @@ use nix::sys::signal::Signal;
 use super::answers::CLIENT;
 use crate::bench::{Bench, describe, frame};
 use crate::limits;
-use crate::run::{Checking, Finding, Run, Verdict, from_clients};
+use crate::run::{Checking, Finding, ONLY_FRAMES, READS, Run, Verdict, from_clients};
 
 pub(super) fn slow_reader(run: &mut Run<'_>) -> Checking {
     flood(run).map_err(|finding| Finding {
-        summary: format!("after its stdout was full: {}", finding.summary),
         // The usual fix for such bytes does not apply here.
         fix: None,
-        ..finding
+        ..finding.during("after its stdout was full")
     })
 }
 
 fn flood(run: &mut Run<'_>) -> Checking {
     let probe = run.probe();
-    let first = run.syn();
-    for _ in 1..limits::FLOOD_FRAMES {
-        run.syn();
-    }
+    let first = run.syns(limits::FLOOD_FRAMES);
     let mut bytes = Vec::new();
     for i in 0..limits::FLOOD_FRAMES {
         bytes.extend(frame(&from_clients(CLIENT), &probe.message(first + i)));
@@ -72,27 +68,20 @@ fn whole_frames(bytes: &[u8], written: usize) -> (usize, usize) {
 }
 
 pub(super) fn stdin_end(run: &mut Run<'_>) -> Checking {
-    if run.probe.is_some() {
-        let probe = run.probe();
-        run.ask(CLIENT, &probe)?;
-    }
+    run.ask_if_possible(CLIENT)?;
     run.bench()?.close_stdin();
     ended(run, "stdin has ended")
 }
 
 pub(super) fn stdin_cut(run: &mut Run<'_>) -> Checking {
-    run.fresh()
-        .map_err(|error| Finding::new(error.to_string(), ""))?;
-    if run.probe.is_some() {
-        let probe = run.probe();
-        run.ask(CLIENT, &probe)?;
-    }
+    run.restart()?;
+    run.ask_if_possible(CLIENT)?;
     let wait = run.plan.timeout;
     let bytes = frame(&from_clients(CLIENT), b"\x10\x02\x18\x07");
     let bench = run.bench()?;
     let written = bench.write(&bytes[..bytes.len() - 2], wait);
     bench.close_stdin();
-    written.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
+    written.map_err(|trouble| run.trouble(trouble, READS))?;
     ended(run, "stdin has ended within a frame")
 }
 
@@ -113,7 +102,7 @@ fn ended(run: &mut Run<'_>, when: &str) -> Checking {
     if !bench.leftover().is_empty() {
         let (rest, recent) = (bench.leftover().to_vec(), bench.recent().to_vec());
         let trouble = crate::bench::Trouble::Noise { rest, recent };
-        return Err(run.trouble(trouble, "only frames on stdout"));
+        return Err(run.trouble(trouble, ONLY_FRAMES));
     }
     // The next check starts a new driver.
     match status.success() {
@@ -139,15 +128,10 @@ fn spins(bench: &Bench) -> bool {
 }
 
 pub(super) fn sigterm(run: &mut Run<'_>) -> Checking {
-    run.fresh()
-        .map_err(|error| Finding::new(error.to_string(), ""))?;
-    match run.probe.is_some() {
-        true => {
-            let probe = run.probe();
-            run.ask(CLIENT, &probe)?;
-        }
+    run.restart()?;
+    if !run.ask_if_possible(CLIENT)? {
         // A driver without answers gets some time to start.
-        false => drop(run.receive(limits::FLOOD_WAIT)?),
+        run.receive(limits::FLOOD_WAIT)?;
     }
     let wait = run.plan.timeout;
     let bench = run.bench()?;

@@ -31,31 +31,25 @@ fn in_pieces(run: &mut Run<'_>, questions: usize, pieces: &[usize]) -> Result<()
         numbers.push(syn);
         bytes.extend(frame(&from_clients(CLIENT), &probe.message(syn)));
     }
-    let wait = run.plan.timeout;
     run.bench()?
         .log
         .push(crate::bench::Logged::Sent(bytes.clone()));
     let mut rest = &bytes[..];
     for piece in pieces {
         let (now, later) = rest.split_at(rest.len().min(*piece));
-        let written = run.bench()?.write(now, wait);
-        written.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
+        run.write(now)?;
         // Long enough for a waiting reader to get this piece alone.
         thread::sleep(Duration::from_millis(3));
         rest = later;
     }
-    let written = run.bench()?.write(rest, wait);
-    written.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
+    run.write(rest)?;
     for syn in numbers {
         run.expect(CLIENT, &probe, syn).map_err(|finding| {
             let how = match questions {
                 1 => "a frame in pieces",
                 _ => "a frame together with a part of the next frame",
             };
-            Finding {
-                summary: format!("{how}: {}", finding.summary),
-                ..finding
-            }
+            finding.during(how)
         })?;
     }
     Ok(())
@@ -64,24 +58,18 @@ fn in_pieces(run: &mut Run<'_>, questions: usize, pieces: &[usize]) -> Result<()
 pub(super) fn many_at_once(run: &mut Run<'_>) -> Checking {
     const MANY: u32 = 50;
     let probe = run.probe();
-    let first = run.syn();
+    let first = run.syns(MANY);
     let mut bytes = Vec::new();
     for i in 0..MANY {
         bytes.extend(frame(&from_clients(CLIENT), &probe.message(first + i)));
     }
-    for _ in 1..MANY {
-        run.syn();
-    }
-    let wait = run.plan.timeout;
     let last = frame(&from_clients(CLIENT), &probe.message(first + MANY - 1));
-    let bench = run.bench()?;
-    bench.log.push(crate::bench::Logged::Sent(last));
-    let written = bench.write(&bytes, wait);
-    written.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
+    run.bench()?.log.push(crate::bench::Logged::Sent(last));
+    run.write(&bytes)?;
 
     let mut answers = BTreeMap::new();
     while answers.len() < MANY as usize {
-        let Some(packet) = run.receive(wait)? else {
+        let Some(packet) = run.receive(run.plan.timeout)? else {
             let what = format!("{} of {MANY} frames were answered", answers.len());
             return Err(Finding::new(what, format!("{MANY} answers")));
         };
@@ -133,13 +121,9 @@ pub(super) fn sizes(run: &mut Run<'_>) -> Checking {
                     " (a buffer of fixed size, or a read() that returns only part of the message?)"
                 }
             };
-            Finding {
-                summary: format!(
-                    "a message of {size} bytes{cause}; {good} bytes work: {}",
-                    finding.summary
-                ),
-                ..finding
-            }
+            finding.during(format_args!(
+                "a message of {size} bytes{cause}; {good} bytes work"
+            ))
         })?;
         good = size;
     }

@@ -57,10 +57,8 @@ pub(super) fn unknown_fields(run: &mut Run<'_>) -> Checking {
 fn with_fields(run: &mut Run<'_>, probe: &Probe, unknown: &[u8]) -> Result<(), Finding> {
     let syn = run.syn();
     run.send(CLIENT, &[&probe.message(syn)[..], unknown].concat())?;
-    run.expect(CLIENT, probe, syn).map_err(|finding| Finding {
-        summary: format!("with unknown fields: {}", finding.summary),
-        ..finding
-    })?;
+    run.expect(CLIENT, probe, syn)
+        .map_err(|finding| finding.during("with unknown fields"))?;
     Ok(())
 }
 
@@ -77,15 +75,13 @@ pub(super) fn other_types(run: &mut Run<'_>) -> Checking {
 
 pub(super) fn foreign_answers(run: &mut Run<'_>) -> Checking {
     let hokuyo = Device::new(DeviceType::HOKUYO, 0);
-    let wait = run.plan.timeout;
     for (device, message) in [
         (hokuyo, &b"\x10\x05\x20\x07"[..]),
         (hokuyo, b"\x10\x01\x20\x07"),
         (Device::MEDIATOR, b"\x10\x05"),
         (Device::new(DeviceType(77), 3), b"\xff"),
     ] {
-        let sent = run.bench()?.send(&of_device(device), message, wait);
-        sent.map_err(|trouble| run.trouble(trouble, "the driver reads its stdin"))?;
+        run.send_with(&of_device(device), message)?;
     }
     run.expect_silence("answers of other devices")?;
     Ok(Verdict::Pass)
