@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amber_proto::printable;
 use amber_proto::{Device, DeviceType};
-use amber_reflect::{Schemas, read_fields, read_hex};
+use amber_reflect::Schemas;
 use amber_terminal::{Failure, print, seconds, show, table};
 
 use crate::bench::Running;
@@ -148,10 +148,7 @@ impl Options {
         let interface = devices::interface(&schemas, speaks).cloned();
         let schemas = schemas.for_device(Some(speaks)).clone();
         let read = |request: String| {
-            let message = match request.contains('=') {
-                true => read_fields(device.device_type, [&*request], &schemas)?,
-                false => read_hex(&request)?,
-            };
+            let message = client::read_message(device.device_type, &request, &schemas)?;
             Ok((request, message))
         };
         let requests = self.request.into_iter().map(read);

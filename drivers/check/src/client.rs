@@ -9,8 +9,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use amber_proto::frame::Frame;
-use amber_proto::{Device, DeviceMessage, DriverHdr, MsgType, dummy};
-use amber_reflect::explain::spaced;
+use amber_proto::{Device, DeviceMessage, DeviceType, DriverHdr, MsgType, dummy};
 use amber_reflect::{Schemas, read_fields, read_hex};
 use amber_terminal::{Failure, note};
 use prost::Message;
@@ -334,13 +333,12 @@ pub(crate) fn run_client_with(
 }
 
 fn details(scenario: &Scenario, heard: &Heard, expected: String, schemas: &Schemas) -> Details {
-    let shown = |bytes: &Vec<u8>| Shown {
-        text: match Frame::from_datagram(bytes) {
+    let shown = |bytes: &Vec<u8>| {
+        let text = match Frame::from_datagram(bytes) {
             Ok(frame) => schemas.brief(frame.header, frame.message),
             Err(error) => format!("not a frame: {error}"),
-        },
-        hex: spaced(bytes, limits::SHOWN_BYTES),
-        bytes: bytes.len(),
+        };
+        Shown::new(bytes, text)
     };
     let skip = heard.datagrams.len().saturating_sub(limits::SHOWN_FRAMES);
     let lines: Vec<String> = heard.stderr.lines().map(str::to_owned).collect();
@@ -551,6 +549,18 @@ fn ends_somehow(seen: &Seen<'_>) -> Judged {
     }
 }
 
+/// Reads a DATA message: `FIELD=VALUE`, or hex.
+pub(crate) fn read_message(
+    device_type: DeviceType,
+    text: &str,
+    schemas: &Schemas,
+) -> Result<Vec<u8>, Failure> {
+    Ok(match text.contains('=') {
+        true => read_fields(device_type, [text], schemas)?,
+        false => read_hex(text)?,
+    })
+}
+
 /// Reads a device and its answer: `110:0=FIELD=VALUE`, or `110:0=HEX`.
 pub(crate) fn read_answer(text: &str, schemas: &Schemas) -> Result<(Device, Vec<u8>), Failure> {
     let (device, answer) = text.split_once('=').ok_or_else(|| {
@@ -560,10 +570,7 @@ pub(crate) fn read_answer(text: &str, schemas: &Schemas) -> Result<(Device, Vec<
     let device: Device = device
         .parse()
         .map_err(|error| Failure::wrong(format!("'{device}': {error}")))?;
-    let message = match answer.contains('=') {
-        true => read_fields(device.device_type, [answer], schemas)?,
-        false => read_hex(answer)?,
-    };
+    let message = read_message(device.device_type, answer, schemas)?;
     match dummy::DriverMsg::decode(&message[..]) {
         Ok(_) => Ok((device, message)),
         Err(_) => Err(

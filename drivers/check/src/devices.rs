@@ -66,7 +66,8 @@ pub(crate) fn holds(schemas: &Schemas, values: &Map<String, Value>, settings: &[
         match schemas.value_at(values, &setting.field) {
             Some(Value::Number(number)) => number.as_f64() == setting.value.parse().ok(),
             Some(Value::String(text)) => *text == setting.value,
-            Some(value) => value.to_string() == setting.value,
+            Some(Value::Bool(flag)) => setting.value.parse() == Ok(*flag),
+            Some(_) => false,
             // A device takes an absent number for 0.
             None => setting.value == "0",
         }

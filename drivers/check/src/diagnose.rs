@@ -231,13 +231,13 @@ pub fn noise(bytes: &[u8]) -> Mistake {
         return Mistake::Prints(text);
     }
     let complete = |frames: Option<usize>| frames.is_some_and(|count| count > 0);
-    if complete(frames(bytes, |b| fixed(b, 2, u16_le, 0))) {
+    if complete(frames(bytes, |b| fixed(b, 2, little_endian, 0))) {
         return Mistake::WritesLittleEndian;
     }
-    if complete(frames(bytes, |b| fixed(b, 4, u32_be, 0))) {
+    if complete(frames(bytes, |b| fixed(b, 4, big_endian, 0))) {
         return Mistake::FourByteLengths;
     }
-    if complete(frames(bytes, |b| fixed(b, 2, u16_be, 2))) {
+    if complete(frames(bytes, |b| fixed(b, 2, big_endian, 2))) {
         return Mistake::LengthsCountThemselves;
     }
     if bytes.windows(2).any(|pair| pair == b"\r\n") {
@@ -247,7 +247,7 @@ pub fn noise(bytes: &[u8]) -> Mistake {
                 unix.push(*byte);
             }
         }
-        if complete(frames(&unix, |b| fixed(b, 2, u16_be, 0))) {
+        if complete(frames(&unix, |b| fixed(b, 2, big_endian, 0))) {
             return Mistake::TranslatesNewlines;
         }
     }
@@ -313,17 +313,13 @@ fn fixed(bytes: &[u8], size: usize, number: Number, own: usize) -> Option<(&[u8]
     rest.split_at_checked(number(length).checked_sub(own)?)
 }
 
-fn u16_be(bytes: &[u8]) -> usize {
+fn big_endian(bytes: &[u8]) -> usize {
     bytes
         .iter()
         .fold(0, |sum, byte| sum << 8 | usize::from(*byte))
 }
 
-fn u32_be(bytes: &[u8]) -> usize {
-    u16_be(bytes)
-}
-
-fn u16_le(bytes: &[u8]) -> usize {
+fn little_endian(bytes: &[u8]) -> usize {
     bytes
         .iter()
         .rev()
@@ -338,11 +334,11 @@ fn varint_delimited(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// A frame that would be valid with another first length.
 fn header_length(bytes: &[u8]) -> Option<Mistake> {
-    let says = u16_be(bytes.get(..2)?);
+    let says = big_endian(bytes.get(..2)?);
     let rest = &bytes[2..];
     (0..=rest.len().min(64)).find_map(|is| {
         let (header, rest) = rest.split_at_checked(is)?;
-        let (message, rest) = fixed(rest, 2, u16_be, 0)?;
+        let (message, rest) = fixed(rest, 2, big_endian, 0)?;
         // The rest is empty, or begins like another frame.
         let fits = rest.is_empty() || Frame::from_stream(rest).is_none() || rest[0] == 0;
         (is != says && fits && is_frame(header, message))

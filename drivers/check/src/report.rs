@@ -2,8 +2,11 @@
 
 use std::fmt::Write as _;
 
+use amber_reflect::explain::spaced;
 use amber_terminal::Human;
 use serde::Serialize;
+
+use crate::limits;
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -78,6 +81,17 @@ pub struct Shown {
     pub hex: String,
     /// The number of bytes.
     pub bytes: usize,
+}
+
+impl Shown {
+    /// Bytes with their meaning.
+    pub(crate) fn new(bytes: &[u8], text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            hex: spaced(bytes, limits::SHOWN_BYTES),
+            bytes: bytes.len(),
+        }
+    }
 }
 
 /// All checks of one program.

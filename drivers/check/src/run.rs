@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use amber_proto::frame::Frame;
 use amber_proto::{Device, DriverHdr, MsgType, Packet, dummy};
 use amber_reflect::Schemas;
-use amber_reflect::explain::spaced;
 use amber_schema::{Interface, Kind};
 use prost::Message;
 
@@ -349,10 +348,8 @@ impl Run<'_> {
             }
         }
         if !bench.leftover().is_empty() {
-            details.received.push(Shown {
-                text: "bytes that are not a frame".into(),
-                ..self.shown(bench.leftover())
-            });
+            let shown = Shown::new(bench.leftover(), "bytes that are not a frame");
+            details.received.push(shown);
         }
         for frames in [&mut details.sent, &mut details.received] {
             let surplus = frames.len().saturating_sub(limits::SHOWN_FRAMES);
@@ -369,11 +366,7 @@ impl Run<'_> {
             Some(frame) => self.plan.schemas.brief(frame.header, frame.message),
             None => "an incomplete frame".into(),
         };
-        Shown {
-            text,
-            hex: spaced(bytes, limits::SHOWN_BYTES),
-            bytes: bytes.len(),
-        }
+        Shown::new(bytes, text)
     }
 
     /// Whether the driver answers every request from its start on.
