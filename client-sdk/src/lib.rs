@@ -93,11 +93,8 @@ pub use amber_values as values;
 pub use amber_values::scan::{self, Point, Scan, ScanError};
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};
-pub use proxy::{
-    Attitude, CollisionAvoidance, DriveToPoint, Dummy, DummyStatus, Finding, Hokuyo, ImuReading,
-    LocationService, Maestro, MapPose, Mediator, NineDof, PidFollowTrajectory, Pose, Proxy,
-    Roboclaw, Sensors, Stargazer, Target, TrajectoryPoint, Vector, WheelSpeeds,
-};
+#[doc(inline)]
+pub use proxy::*;
 pub use subscription::{Event, Interruption, Subscription, Update};
 
 /// Includes the clients of your own devices: those of the package that `amber_build::compile`

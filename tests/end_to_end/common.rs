@@ -54,14 +54,12 @@ pub fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid as i32), signal).unwrap();
 }
 
-/// The log texts of the drivers of the robot's devices when they are ready.
-pub const READY: [&str; 5] = [
-    "INFO ready: front '",
-    "INFO ready: SOKUIKI",
-    "INFO ready: magnetometer",
-    "INFO ready: StarGazer",
-    "INFO ready: Maestro",
-];
+/// `amber demo` whose drivers have found their devices, and the folder of its simulated devices.
+pub fn ready_demo() -> (Mediator, TempDir) {
+    let (demo, folder) = demo();
+    demo.wait_until_ready();
+    (demo, folder)
+}
 
 /// `amber demo`, and the folder of its simulated devices.
 pub fn demo() -> (Mediator, TempDir) {
@@ -171,17 +169,31 @@ impl Mediator {
         self.output.lock().unwrap().clone()
     }
 
+    /// Waits until the drivers of the simulated robot have found their devices.
+    #[track_caller]
+    pub fn wait_until_ready(&self) {
+        for device in amber_sim::robot::Device::built_in() {
+            self.wait_for_line_with(&["INFO ready: ", &format!(" driver={device}:0")]);
+        }
+    }
+
     /// Waits for a line with this text and returns the line.
     #[track_caller]
     pub fn wait_for_line(&self, text: &str) -> String {
+        self.wait_for_line_with(&[text])
+    }
+
+    #[track_caller]
+    fn wait_for_line_with(&self, texts: &[&str]) -> String {
         let deadline = Instant::now() + PATIENCE;
+        let fits = |line: &String| texts.iter().all(|text| line.contains(text));
         loop {
-            if let Some(line) = self.output().into_iter().find(|line| line.contains(text)) {
+            if let Some(line) = self.output().into_iter().find(fits) {
                 return line;
             }
             assert!(
                 Instant::now() < deadline,
-                "no '{text}' in:\n{}",
+                "no line with {texts:?} in:\n{}",
                 self.output().join("\n")
             );
             thread::sleep(Duration::from_millis(5));

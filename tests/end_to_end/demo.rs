@@ -4,29 +4,20 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use amber_sim::robot::Device;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::common::{AMBER, Mediator, READY, demo, root, signal};
+use crate::common::{AMBER, Mediator, demo, root, signal};
 
 #[test]
 fn every_command_that_the_demo_shows_works() {
     let (mut demo, folder) = demo();
-    for device in [
-        "roboclaw:0",
-        "hokuyo:0",
-        "ninedof:0",
-        "stargazer:0",
-        "maestro:0",
-        "dummy:0",
-        "dummy:1",
-        "location:0",
-    ] {
+    let simulated = Device::built_in().map(|device| format!("{device}:0"));
+    for device in simulated.chain(["dummy:0", "dummy:1", "location:0"].map(String::from)) {
         demo.wait_for_line(&format!("up driver={device}"));
     }
-    for ready in READY {
-        demo.wait_for_line(ready);
-    }
+    demo.wait_until_ready();
     let lines = demo.output();
     let mut tried = 0;
     // Each remark stands beside its command, or on the line before it.
@@ -129,9 +120,7 @@ fn ctrl_c_ends_the_demo_quietly_and_leaves_nothing_behind() {
     // Ctrl-C goes to all processes in the foreground.
     command.process_group(0);
     let mut demo = Mediator::run(command);
-    for ready in READY {
-        demo.wait_for_line(ready);
-    }
+    demo.wait_until_ready();
     assert!(devices.is_dir());
     killpg(Pid::from_raw(demo.pid() as i32), Signal::SIGINT).unwrap();
     assert!(demo.wait().success());

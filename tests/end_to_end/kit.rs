@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use amber_sim::robot::Device;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -34,33 +35,18 @@ const PATIENCE: [&str; 2] = ["--timeout", "30"];
 #[test]
 fn the_built_in_drivers_follow_the_protocol() {
     let sim = Sim::start();
-    let markers = sim.port("markers.toml");
-    let bus = format!("sim:{}", sim.port("ninedof"));
-    let port = |device| sim.port(device);
-    let none = "/dev/no-such-port";
-    let checks = [
-        ("dummy", vec![], 0),
-        ("hokuyo", vec!["--port".into(), port("hokuyo")], 0),
-        ("roboclaw", vec!["--port".into(), port("roboclaw")], 0),
-        ("ninedof", vec!["--bus".into(), bus], 0),
-        (
-            "stargazer",
-            vec![
-                "--port".into(),
-                port("stargazer"),
-                "--markers".into(),
-                markers,
-            ],
-            0,
-        ),
-        ("maestro", vec!["--port".into(), port("maestro")], 0),
-        // Without its device, a driver answers only some requests.
-        ("hokuyo", vec!["--port".into(), none.into()], 1),
-        ("roboclaw", vec!["--port".into(), none.into()], 1),
-        ("ninedof", vec!["--bus".into(), none.into()], 1),
-        ("stargazer", vec!["--port".into(), none.into()], 1),
-        ("maestro", vec!["--port".into(), none.into()], 0),
-    ];
+    let mut checks = vec![("dummy", vec![], 0)];
+    for device in Device::built_in() {
+        // From `amber driver NAME` on.
+        let options = |place: &str| device.driver(place).split_off(3);
+        checks.push((device.name(), options(&sim.port(device.name())), 0));
+        let mut nowhere = options("/nowhere/port");
+        // The port, without the files beside it.
+        nowhere.truncate(2);
+        // Without its device, a driver cannot answer requests; this one has none with an answer.
+        let notes = u32::from(device != Device::Maestro);
+        checks.push((device.name(), nowhere, notes));
+    }
     // Each check mostly waits for messages that must not arrive.
     thread::scope(|scope| {
         for (kind, options, notes) in &checks {
@@ -100,9 +86,8 @@ impl Sim {
         let child = command.stdout(Stdio::null()).spawn().unwrap();
         let sim = Self { child, folder };
         wait_for("the simulated devices", || {
-            let devices = ["hokuyo", "roboclaw", "ninedof", "stargazer", "maestro"];
-            let there = |name| Path::new(&sim.port(name)).exists();
-            devices.into_iter().all(there).then_some(())
+            let there = |device: Device| Path::new(&sim.port(device.name())).exists();
+            Device::built_in().all(there).then_some(())
         });
         sim
     }

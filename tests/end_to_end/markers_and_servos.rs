@@ -8,14 +8,11 @@ use amber_client::{Pose, WheelSpeeds};
 use amber_sim::control::SimulationState;
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, READY, Running, demo, wait_for};
+use crate::common::{AMBER, Mediator, Running, ready_demo, wait_for};
 
 /// A demo whose drivers are ready.
 fn ready() -> (Mediator, TempDir) {
-    let (demo, folder) = demo();
-    for ready in READY {
-        demo.wait_for_line(ready);
-    }
+    let (demo, folder) = ready_demo();
     (demo, folder)
 }
 
@@ -169,6 +166,9 @@ fn both_report_that_they_are_unplugged_and_recover() {
                 Some(1),
                 "an old pose must not be returned"
             );
+            let error = String::from_utf8(asked.stderr).unwrap();
+            assert!(error.contains("(since "), "{error}");
+            assert!(error.contains("hint: `amber status "), "{error}");
         }
         sim(&folder, &["fault", "clear"]);
         wait_for("no trouble", || {

@@ -11,16 +11,13 @@ use amber_client::{ImuReading, Sensors, WheelSpeeds};
 use amber_sim::control::SimulationState;
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, READY, Running, demo, wait_for};
+use crate::common::{AMBER, Mediator, Running, ready_demo, wait_for};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A demo whose drivers are ready.
 fn ready() -> (Mediator, TempDir) {
-    let (demo, folder) = demo();
-    for ready in READY {
-        demo.wait_for_line(ready);
-    }
+    let (demo, folder) = ready_demo();
     // Before that the robot stands still and the driver measures the bias.
     demo.wait_for_line("gyroscope bias");
     (demo, folder)
@@ -169,7 +166,7 @@ fn a_calibration_outlives_the_driver() {
     );
     // Two drivers can share the bus.
     let mediator = Mediator::start(&[&driver]);
-    mediator.wait_for_line(READY[2]);
+    mediator.wait_for_line("INFO ready: magnetometer");
     for (request, lines) in [
         ("self-test", &["accel   ok", "gyro    ok", "magnet  ok"][..]),
         ("calibrate-gyro", &["gyro    ok", "file    ok"]),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, READY, demo, root};
+use crate::common::{AMBER, Mediator, ready_demo, root};
 
 const SOURCE: &str = "client-sdk/python/src";
 
@@ -54,10 +54,7 @@ fn wander_drives_the_demo_robot_and_touches_nothing() {
     if !can_run("python wander", "google.protobuf") {
         return;
     }
-    let (demo, folder) = demo();
-    for ready in READY {
-        demo.wait_for_line(ready);
-    }
+    let (demo, folder) = ready_demo();
     let mut wander = python("client-sdk/python/examples/wander.py", &demo);
     wander.arg("6");
     let words = output(wander);

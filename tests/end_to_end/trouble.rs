@@ -5,14 +5,11 @@ use std::process::Command;
 
 use amber_proto::mediator::DriverState;
 
-use crate::common::{AMBER, Mediator, READY, Running, demo, wait_for};
+use crate::common::{AMBER, Mediator, Running, ready_demo, wait_for};
 
 #[test]
 fn an_unplugged_device_is_reported_and_recovers() {
-    let (demo, folder) = demo();
-    for ready in READY {
-        demo.wait_for_line(ready);
-    }
+    let (demo, folder) = ready_demo();
     let mut events = Running::start(&demo, &["events"]);
     assert!(events.note().contains("waiting for events"));
     for (name, device) in [("hokuyo", "hokuyo:0"), ("roboclaw", "roboclaw:0")] {
@@ -79,14 +76,11 @@ fn the_log_keeps_the_level_of_the_driver_and_reports_trouble_once() {
 
 #[test]
 fn commands_report_why_an_unplugged_device_does_not_answer() {
-    let (demo, folder) = demo();
-    for ready in READY {
-        demo.wait_for_line(ready);
-    }
-    for name in ["hokuyo", "roboclaw", "maestro", "stargazer"] {
+    let (demo, folder) = ready_demo();
+    for name in ["hokuyo", "roboclaw"] {
         sim(folder.path(), &["fault", "unplug", name]);
     }
-    for device in ["hokuyo:0", "roboclaw:0", "stargazer:0"] {
+    for device in ["hokuyo:0", "roboclaw:0"] {
         wait_for("its trouble", || {
             demo.describe(device).troubles.into_iter().next()
         });
@@ -96,7 +90,6 @@ fn commands_report_why_an_unplugged_device_does_not_answer() {
         &["call", "hokuyo", "scan", "--timeout", "0.3"],
         &["call", "roboclaw", "speeds"],
         &["call", "roboclaw", "drive", "100", "100"],
-        &["call", "stargazer", "pose"],
         &["drive", "--left", "100", "--right", "100", "--for", "0.5"],
     ] {
         let error = refused(&demo, args);
@@ -116,10 +109,7 @@ fn commands_report_why_an_unplugged_device_does_not_answer() {
 
 #[test]
 fn rejected_commands_fail() {
-    let (demo, _folder) = demo();
-    for ready in READY {
-        demo.wait_for_line(ready);
-    }
+    let (demo, _folder) = ready_demo();
     for (args, words) in [
         (
             &[

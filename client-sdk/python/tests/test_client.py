@@ -207,34 +207,33 @@ class Clients(unittest.TestCase):
             DriverMsg(type=kind) for kind in (DriverMsg.SUBSCRIBE, DriverMsg.UNSUBSCRIBE)
         )
 
-        def by_request(action, freq):
+        def by_request(freq):
             message = DriverMsg(type=DriverMsg.DATA)
-            wanted = message.Extensions[schemas.stargazer.subscribeAction]
-            wanted.action, wanted.freq = action, freq
+            wanted = message.Extensions[schemas.ninedof.subscribeAction]
+            wanted.freq = freq
+            wanted.accel = wanted.gyro = wanted.magnet = wanted.extended = True
             return message
 
-        kinds = schemas.stargazer.SubscribeAction
-        start, stop = kinds.SUBSCRIBE, kinds.UNSUBSCRIBE
-        poses = self.robot.stargazer().poses(200).open()
-        everything = self.robot.device("stargazer").messages().open()
-        self.assertEqual(self.sent("stargazer"), [by_request(start, 200), subscribe])
+        stop = 0
+        readings = self.robot.ninedof().readings(200).open()
+        everything = self.robot.device("ninedof").messages().open()
+        self.assertEqual(self.sent("ninedof"), [by_request(200), subscribe])
         # Another period is a change of one of them.
-        faster = self.robot.stargazer().poses(50).open()
-        changed = [by_request(stop, 200), by_request(start, 50)]
-        self.assertEqual(self.sent("stargazer"), changed)
-        poses.close()
-        self.assertEqual(self.sent("stargazer"), [])
+        faster = self.robot.ninedof().readings(50).open()
+        self.assertEqual(self.sent("ninedof"), [by_request(stop), by_request(50)])
+        readings.close()
+        self.assertEqual(self.sent("ninedof"), [])
         # A new driver gets both, and so does one that may have forgotten this client.
-        self.mediator.device_up((3, 0))
-        both = [by_request(start, 50), subscribe]
-        self.assertEqual(self.until(subscribe, "stargazer"), both)
+        self.mediator.device_up((1, 0))
+        both = [by_request(50), subscribe]
+        self.assertEqual(self.until(subscribe, "ninedof"), both)
         self.mediator.client_id = 8
-        renewed = [by_request(stop, 50), by_request(start, 50), unsubscribe, subscribe]
-        self.assertEqual(self.until(subscribe, "stargazer"), renewed)
+        renewed = [by_request(stop), by_request(50), unsubscribe, subscribe]
+        self.assertEqual(self.until(subscribe, "ninedof"), renewed)
         everything.close()
-        self.assertEqual(self.sent("stargazer"), [unsubscribe])
+        self.assertEqual(self.sent("ninedof"), [unsubscribe])
         faster.close()
-        self.assertEqual(self.sent("stargazer"), [by_request(stop, 50)])
+        self.assertEqual(self.sent("ninedof"), [by_request(stop)])
 
     def test_a_slow_reader_misses_the_oldest_values(self):
         scans = self.robot.hokuyo().scans().open()

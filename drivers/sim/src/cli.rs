@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::start::Start;
 use crate::control::{self, Answer, Request, Servo, SimulationState};
-use crate::robot::Fault;
+use crate::robot::{Device, Fault};
 use crate::simulator::{self, Simulator};
 
 /// The maximum size of a map file in bytes: enough for a building with every brick.
@@ -50,7 +50,7 @@ enum Verb {
     Fault {
         /// Fault
         kind: FaultKind,
-        /// Device (roboclaw, hokuyo, hokuyo-tcp, ninedof, stargazer, maestro) or wheel (front-left and so on)
+        #[arg(help = format!("Device ({}) or wheel (front-left and so on)", Device::names()))]
         about: Option<String>,
         /// Clear the fault after this time, in simulated seconds
         #[arg(long = "for", value_name = "SECONDS")]

@@ -7,17 +7,14 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use crate::pty::Pty;
-use crate::robot::Device;
+use crate::robot::{Connection, Device};
 
 /// The devices that are connected by a serial line or USB.
-pub(crate) const SERIAL: [Device; 4] = [
-    Device::Roboclaw,
-    Device::Hokuyo,
-    Device::Stargazer,
-    Device::Maestro,
-];
+pub(crate) fn serial() -> impl Iterator<Item = Device> {
+    Device::built_in().filter(|device| device.connection() == Connection::Serial)
+}
 
-/// A pseudo-terminal for each of [`SERIAL`], unless it is unplugged.
+/// A pseudo-terminal for each of the [`serial`] devices, unless it is unplugged.
 #[derive(Debug)]
 pub(crate) struct Ptys {
     folder: PathBuf,
@@ -43,7 +40,7 @@ impl Ptys {
         };
         Ok(Self {
             folder: folder.to_owned(),
-            ports: SERIAL.into_iter().map(port).collect::<io::Result<_>>()?,
+            ports: serial().map(port).collect::<io::Result<_>>()?,
         })
     }
 

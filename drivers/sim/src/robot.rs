@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use amber_map::{Point, Pose, Segment};
 
-pub use self::fault::{Device, Fault, UnknownDevice, UnknownFault};
+pub use self::fault::{Connection, Device, Fault, MARKERS, UnknownDevice, UnknownFault};
 
 use crate::ceiling::{Ceiling, Seen};
 use crate::hokuyo::{self, Hokuyo, Link, Model, Quirks, Sweep};

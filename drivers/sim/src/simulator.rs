@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Simulated time is real time multiplied by the speed. There is no tick: while the robot is at
-//! rest and no program uses it, only the StarGazer works.
+//! rest and no program uses it, only the marker sensor works.
 
 use std::future::{Future, pending};
 use std::io;
@@ -26,17 +26,15 @@ use crate::folder::{Folder, FolderError};
 use crate::hokuyo::Model;
 use crate::i2c_port::I2cPort;
 use crate::maestro;
-use crate::ptys::{Ptys, SERIAL};
+use crate::ptys::{Ptys, serial};
 use crate::reset_line::ResetLine;
 use crate::roboclaw;
-use crate::robot::{self, Device, Fault, Robot, Variants};
+use crate::robot::{self, Connection, Device, Fault, MARKERS, Robot, Variants};
 use crate::tcp::{TcpEvent, TcpPort};
 use crate::world::{StartError, find_start};
 
 /// The pipe in the folder that represents the reset line of the motor controllers.
 pub const RESET_LINE: &str = "reset";
-/// The file in the folder with the positions of the markers on the ceiling.
-pub const MARKERS: &str = "markers.toml";
 /// The maximum speed.
 const MAX_SPEED: f64 = 1_000.0;
 
@@ -219,12 +217,12 @@ impl Simulator {
     /// The existing devices and their locations.
     #[must_use]
     pub fn devices(&self) -> Vec<(Device, String)> {
-        let serial = SERIAL.map(|device| (device, self.path(device).display().to_string()));
+        let serial = serial().map(|device| (device, self.path(device).display().to_string()));
         let tcp = self.tcp.as_ref().and_then(|port| port.address().ok());
         let tcp = tcp.map(|address| (Device::HokuyoTcp, address.to_string()));
         let bus = self.path(Device::NineDof).display().to_string();
         let bus = (Device::NineDof, bus);
-        serial.into_iter().chain(tcp).chain([bus]).collect()
+        serial.chain(tcp).chain([bus]).collect()
     }
 
     /// Runs the simulation until the other future completes. Dropping the future ends it, too.
@@ -290,15 +288,15 @@ impl Simulator {
     fn settle(&mut self, now: Duration) -> Result<(), Error> {
         for device in Device::ALL {
             let plugged = self.robot.is_plugged(device);
-            match device {
+            match device.connection() {
                 // The bus exists with and without the board.
-                Device::NineDof => {}
-                Device::HokuyoTcp => {
+                Connection::I2c => {}
+                Connection::Tcp => {
                     if let (false, Some(tcp)) = (plugged, &mut self.tcp) {
                         tcp.hang_up();
                     }
                 }
-                Device::Roboclaw | Device::Hokuyo | Device::Stargazer | Device::Maestro => {
+                Connection::Serial => {
                     if checked(device, self.ptys.plug(device, plugged))? {
                         info!(%device, plugged);
                     }

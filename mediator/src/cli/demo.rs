@@ -16,15 +16,12 @@ use std::process::{Child, Command, Stdio};
 use amber_core::config::DEFAULT_PORT;
 use amber_mediator::shell::{Hangup, this_program};
 use amber_sim::cli::default_folder;
-use amber_sim::simulator::MARKERS;
+use amber_sim::robot::Device;
 use amber_terminal::Failure;
 
 use super::{failed, mediator};
 
 mod layout;
-
-/// The devices that the simulated robot must have before the drivers start.
-const DEVICES: [&str; 5] = ["roboclaw", "hokuyo", "ninedof", "stargazer", "maestro"];
 
 /// The simulated scanner is above the centre between the wheels.
 const LASER_OFFSET_MM: u32 = 0;
@@ -65,38 +62,19 @@ impl Options {
             Ok(script) => format!("python3 -u {}", quoted(&script.to_string_lossy())),
             Err(_) => "amber driver dummy".to_owned(),
         };
-        let serial = |driver: &str, port: &str| format!("amber driver {driver} --port {port}");
-        let bus = format!("sim:{}", robot.at("ninedof"));
-        let markers = Path::new(robot.at("stargazer")).with_file_name(MARKERS);
-        let stargazer = format!(
-            "{} --markers {}",
-            serial("stargazer", &quoted(robot.at("stargazer"))),
-            quoted(&markers.to_string_lossy())
-        );
-        let drivers = [
-            (
-                "roboclaw:0",
-                serial("roboclaw", &quoted(robot.at("roboclaw"))),
+        let simulated = Device::built_in().map(|device| {
+            let command = shell_words::join(device.driver(robot.at(device)));
+            format!("{device}:0={command}")
+        });
+        let map = quoted(&robot.map.to_string_lossy());
+        let others = [
+            format!(
+                "location:0=amber driver location --map {map} --laser-offset-mm {LASER_OFFSET_MM}"
             ),
-            ("hokuyo:0", serial("hokuyo", &quoted(robot.at("hokuyo")))),
-            (
-                "ninedof:0",
-                format!("amber driver ninedof --bus {}", quoted(&bus)),
-            ),
-            ("stargazer:0", stargazer),
-            ("maestro:0", serial("maestro", &quoted(robot.at("maestro")))),
-            ("dummy:0", "amber driver dummy".to_owned()),
-            ("dummy:1", second),
-            (
-                "location:0",
-                format!(
-                    "amber driver location --map {} --laser-offset-mm {LASER_OFFSET_MM}",
-                    quoted(&robot.map.to_string_lossy())
-                ),
-            ),
+            "dummy:0=amber driver dummy".to_owned(),
+            format!("dummy:1={second}"),
         ];
-        let drivers = drivers.map(|(device, command)| format!("{device}={command}"));
-        let drivers: Vec<_> = drivers.into_iter().chain(self.driver).collect();
+        let drivers: Vec<_> = simulated.chain(others).chain(self.driver).collect();
         let mediator = mediator::Options {
             listen: vec![(Ipv4Addr::LOCALHOST, self.port).into()],
             driver: drivers.clone(),
@@ -143,7 +121,7 @@ impl Robot {
             if let Some((device, place)) = line.split_once(' ') {
                 places.insert(device.to_owned(), place.to_owned());
             }
-            if DEVICES.iter().all(|device| places.contains_key(*device)) {
+            if Device::built_in().all(|device| places.contains_key(device.name())) {
                 let map = folder.join(MAP);
                 let robot = Self {
                     process,
@@ -166,9 +144,9 @@ impl Robot {
         })
     }
 
-    /// The place of one of [`DEVICES`].
-    fn at(&self, device: &str) -> &str {
-        self.places.get(device).map_or("", String::as_str)
+    /// The path of a device that every robot has.
+    fn at(&self, device: Device) -> &str {
+        self.places.get(device.name()).map_or("", String::as_str)
     }
 }
 
@@ -217,35 +195,31 @@ fn introduce(
         write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
     }
     writeln!(out, "\nType in another terminal:")?;
-    let commands = [
-        (to.as_str(), "devices", "devices and drivers"),
-        (&to, "drive", "drive with the arrow keys"),
+    let mut commands = vec![
+        ("devices", "devices and drivers"),
+        ("drive", "drive with the arrow keys"),
         (
-            &to,
             "drive --left 200 --right 300 --for 2",
             "drive for two seconds, in mm/s",
         ),
-        (&to, "call roboclaw speeds", "wheel speeds"),
-        (&to, "scan --plot", "laser scan"),
-        (&to, "call ninedof data", "motion sensors"),
-        (
-            &to,
-            "watch ninedof --period 100ms --sensors accel,gyro",
-            "the same, ten times a second; Ctrl-C ends",
-        ),
-        (&to, "call stargazer pose", "position by markers"),
-        (
-            &to,
-            "call location pose",
-            "position by the laser and the map",
-        ),
-        (&to, "call maestro set-angle 3 45", "turn a servo"),
-        ("", &state, "true position of the robot"),
-        (&to, "watch dummy", "published messages; Ctrl-C ends"),
-        (&to, "ping dummy", "round-trip time; Ctrl-C ends"),
-        (&to, "events", "then kill a driver by its pid in `devices`"),
-    ]
-    .map(|(to, command, what)| (format!("{amber}{to} {command}"), what));
+    ];
+    let shown = Device::built_in().flat_map(Device::demonstrations);
+    commands.extend(shown.map(|&(command, what)| (command, what)));
+    commands.extend([
+        ("call location pose", "position by the laser and the map"),
+        (state.as_str(), "true position of the robot"),
+        ("watch dummy", "published messages; Ctrl-C ends"),
+        ("ping dummy", "round-trip time; Ctrl-C ends"),
+        ("events", "then kill a driver by its pid in `devices`"),
+    ]);
+    let commands: Vec<_> = commands
+        .into_iter()
+        .map(|(command, what)| {
+            // The simulation is on this machine.
+            let to = if command == state { "" } else { &to };
+            (format!("{amber}{to} {command}"), what)
+        })
+        .collect();
     write!(out, "{}", layout::commands(&commands, columns))?;
     let end = "Ctrl-C here ends the mediator and all drivers. Its log follows.";
     write!(out, "\n{}\n", layout::wrapped(end, "", columns))?;

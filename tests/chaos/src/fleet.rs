@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::path::Path;
 
 use amber_proto::{Device, DeviceType};
+use amber_sim::robot;
 
 const fn echo(id: i32) -> Device {
     Device::new(DeviceType(80), id)
@@ -42,9 +42,6 @@ pub const VICTIMS: [Device; 6] = [
     BABBLER,
 ];
 
-/// Devices of the simulated robot, and their drivers.
-pub const ROBOT: [&str; 5] = ["roboclaw", "hokuyo", "ninedof", "stargazer", "maestro"];
-
 /// While this file exists in the folder, [`BABBLER`] writes continuously.
 pub const TALK: &str = "talk";
 /// The file that it writes repeatedly.
@@ -75,8 +72,13 @@ pub enum Changing {
 /// The configuration for normal operation: the whole robot, two dummies and an echo.
 pub fn everyday(places: &HashMap<String, String>) -> String {
     let mut text = String::new();
-    for name in ROBOT {
-        add(&mut text, &format!("{name}:0"), &driver(name, places), "");
+    for device in robot::Device::built_in() {
+        add(
+            &mut text,
+            &format!("{device}:0"),
+            &driver(device, places),
+            "",
+        );
     }
     for device in DUMMIES {
         let dummy = ["amber", "driver", "dummy"].map(String::from);
@@ -95,7 +97,12 @@ pub fn chaos(places: &HashMap<String, String>, changing: Changing) -> String {
     // Healthy drivers.
     add(&mut text, &address(ECHO), &cat, "");
     add(&mut text, &address(DUMMIES[0]), &dummy, "");
-    add(&mut text, &address(WHEELS), &driver("roboclaw", places), "");
+    add(
+        &mut text,
+        &address(WHEELS),
+        &driver(robot::Device::Roboclaw, places),
+        "",
+    );
     // These restart soon, and some of them are not given up for a long time.
     let soon = "backoff_min_ms = 20\nbackoff_max_ms = 200\ngrace_ms = 200\n";
     let often = format!("{soon}deaths = 1000\n");
@@ -106,7 +113,7 @@ pub fn chaos(places: &HashMap<String, String>, changing: Changing) -> String {
     add(
         &mut text,
         &address(LASER),
-        &driver("hokuyo", places),
+        &driver(robot::Device::Hokuyo, places),
         &often,
     );
     let deaf = ["sleep", "1000000"].map(String::from);
@@ -120,19 +127,8 @@ pub fn chaos(places: &HashMap<String, String>, changing: Changing) -> String {
     text
 }
 
-fn driver(name: &str, places: &HashMap<String, String>) -> Vec<String> {
-    let place = places.get(name).map_or("", String::as_str);
-    let port = match name {
-        "ninedof" => ["--bus".to_owned(), format!("sim:{place}")],
-        _ => ["--port".to_owned(), place.to_owned()],
-    };
-    let mut command = ["amber", "driver", name].map(String::from).to_vec();
-    command.extend(port);
-    if name == "stargazer" {
-        let markers = Path::new(place).with_file_name("markers.toml");
-        command.extend(["--markers".to_owned(), markers.display().to_string()]);
-    }
-    command
+fn driver(device: robot::Device, places: &HashMap<String, String>) -> Vec<String> {
+    device.driver(places.get(device.name()).map_or("", String::as_str))
 }
 
 fn add(text: &mut String, device: &str, command: &[String], more: &str) {

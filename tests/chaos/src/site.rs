@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use amber_client::blocking::Client;
 use amber_proto::mediator::{Driver, DriverState};
+use amber_sim::robot;
 use anyhow::{Context, bail, ensure};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
@@ -297,7 +298,7 @@ fn places(robot: &mut Child, folder: &Path) -> anyhow::Result<HashMap<String, St
     let mut places = HashMap::new();
     let stdout = robot.stdout.take().context("no stdout")?;
     let mut lines = BufReader::new(stdout).lines();
-    while !fleet::ROBOT.iter().all(|name| places.contains_key(*name)) {
+    while !robot::Device::built_in().all(|device| places.contains_key(device.name())) {
         let line = lines.next().context("the robot has ended")??;
         if let Some((name, place)) = line.split_once(' ') {
             let place = folder.join(place).display().to_string();
