@@ -89,7 +89,7 @@ impl LocationDriver {
             let _turn = uploading.lock().await;
             let loaded = spawn_blocking(move || maps::load(&path, &config)).await;
             match loaded.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok(map) => engine.send(Input::Map(Box::new(map))),
+                Ok(map) => engine.deliver(Input::Map(Box::new(map))).await,
                 Err(why) => {
                     tracing::error!("{why}");
                     lock(&problems).map = Some(why);
@@ -204,7 +204,7 @@ impl LocationServiceDriver for LocationDriver {
             match prepared.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(map) => {
                     tracing::info!("uses an uploaded map");
-                    engine.send(Input::Map(Box::new(map)));
+                    engine.deliver(Input::Map(Box::new(map))).await;
                     outcome.done();
                 }
                 Err(why) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use amber_navigation::kinematics::Wheels;
 use amber_navigation::location::LocationMap;
 use amber_navigation::scan::Scan;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use super::answer;
 use super::tracker::{Report, Tracker};
@@ -21,6 +22,9 @@ use super::tracker::{Report, Tracker};
 const MAX_INPUTS: usize = 64;
 /// How long the thread waits for input if nothing is due.
 const IDLE: Duration = Duration::from_secs(1);
+
+/// How long to wait before a busy filter gets input that must not be lost.
+const BUSY: Duration = Duration::from_millis(10);
 
 /// Input of the filter.
 #[derive(Debug)]
@@ -73,6 +77,14 @@ impl Engine {
             if dropped.is_power_of_two() {
                 tracing::warn!(dropped, "dropped input: the filter is too slow");
             }
+        }
+    }
+
+    /// Passes on input that must not be lost; waits while the filter is busy.
+    pub(crate) async fn deliver(&self, mut input: Input) {
+        while let Err(TrySendError::Full(back)) = self.inputs.try_send(input) {
+            input = back;
+            sleep(BUSY).await;
         }
     }
 
@@ -133,5 +145,50 @@ fn take(tracker: &mut Tracker, input: Input) {
             sigma_rad,
         } => tracker.handle_external(time, pose, sigma_m, sigma_rad),
         Input::Particles(reply) => reply.send(answer::particles(tracker.particles())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_navigation::location::Config;
+
+    use super::*;
+
+    fn speeds(time_ms: u64) -> Input {
+        Input::Wheels(Duration::from_millis(time_ms), Wheels::STOP)
+    }
+
+    #[tokio::test]
+    async fn a_busy_filter_loses_measurements_but_no_map() {
+        let (inputs, received) = sync_channel(1);
+        let (_reports, report) = watch::channel(Report::default());
+        let engine = Engine {
+            inputs,
+            report,
+            dropped: Arc::default(),
+            started: Instant::now(),
+        };
+        for time_ms in 0..3 {
+            engine.send(speeds(time_ms));
+        }
+        assert_eq!(engine.dropped.load(Ordering::Relaxed), 2);
+        let delivering = tokio::spawn({
+            let engine = engine.clone();
+            async move { engine.deliver(speeds(9)).await }
+        });
+        tokio::task::yield_now().await;
+        let mut tracker = Tracker::new(Config::new(Pose::default()));
+        for last_ms in [0, 9] {
+            let input = loop {
+                match received.try_recv() {
+                    Ok(input) => break input,
+                    Err(_) => sleep(BUSY).await,
+                }
+            };
+            take(&mut tracker, input);
+            let expected = Some(Duration::from_millis(last_ms));
+            assert_eq!(tracker.report().last_wheels, expected);
+        }
+        delivering.await.unwrap();
     }
 }
