@@ -152,14 +152,16 @@ impl Filter {
         }
     }
 
-    /// Resamples if the weights differ too much or poses must be inserted.
+    /// Inserts poses. Resamples if the weights differ too much or there are too many particles.
     pub fn resample(&mut self, inserted: &[Pose], random: &mut fastrand::Rng) {
         let effective = particles::effective(&self.particles);
         let uneven = effective < RESAMPLE_BELOW * self.particles.len() as f64;
+        let crowded = self.particles.len() + inserted.len() > self.size.max;
         if !uneven && inserted.is_empty() {
             return;
         }
-        if uneven {
+        // Where all poses fit equally well, each insertion would otherwise add to the others.
+        if uneven || crowded {
             let same = particles::resample(&self.particles, self.particles.len(), random);
             let count = self.size.particles_for(self.size.bins(&same));
             self.particles = particles::resample(&self.particles, count, random);

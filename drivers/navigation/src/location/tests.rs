@@ -249,3 +249,21 @@ fn an_occupancy_grid_serves_as_a_map() {
     let estimate = location.estimate().unwrap();
     assert!(estimate.decided && error_m(estimate) < 0.05, "{estimate:?}");
 }
+
+/// In a corridor without ends, all poses along it fit equally well, so the weights stay equal.
+#[test]
+fn the_number_of_particles_is_bounded() {
+    let wall = |y| amber_map::Segment {
+        from: Point::new(-20.0, y),
+        to: Point::new(20.0, y),
+    };
+    let map = LocationMap::from_walls(&[wall(0.0), wall(1.0)], &[Point::new(0.0, 0.5)], 0.02, 0.5);
+    let mut location = Location::new(map.unwrap(), Config::new(Pose::default()));
+    location.place(ms(0), Pose::new(0.0, 0.5, 0.0), 0.1, 0.03);
+    let max = Config::new(Pose::default()).size.max;
+    for time_ms in (0..20_000).step_by(100) {
+        location.handle_pose(ms(time_ms), Pose::new(0.0, 0.5, 0.0), 3.0, 3.0);
+        let count = location.particles().len();
+        assert!(count <= max + max / 10, "{count}");
+    }
+}
