@@ -174,6 +174,11 @@ mod tests {
         assert_eq!((sent.x(), sent.y(), sent.p()), (1.0, 2.0, 0.95));
         assert!((sent.alfa() - FRAC_PI_2).abs() < 1e-9);
         assert_eq!(sent.time_stamp(), 1_699_999_999_900);
+        // As Google's protobuf writes it.
+        let bytes = b"\x09\x00\x00\x00\x00\x00\x00\xf0\x3f\x11\x00\x00\x00\x00\x00\x00\x00\x40\
+               \x19\x66\x66\x66\x66\x66\x66\xee\x3f\x21\x18\x2d\x44\x54\xfb\x21\xf9\x3f\
+               \x28\x9c\xcf\x95\xff\xbc\x31";
+        assert_eq!(sent.encode_to_vec(), bytes);
         let covariance = quality(&report(), ms(10_100)).covariance.unwrap();
         assert_eq!((covariance.xy(), covariance.x_alfa()), (-2.0, -3.0));
         assert_eq!((covariance.yy(), covariance.y_alfa()), (4.0, 5.0));

@@ -120,6 +120,23 @@ impl External {
             Ok(socket) => socket,
             Err(error) => return error,
         };
+        let take = |pose, age| {
+            engine.send(Input::Pose {
+                time: engine.now().saturating_sub(age),
+                pose,
+                sigma_m: self.sigma_m,
+                sigma_rad: self.sigma_rad,
+            });
+        };
+        self.receive_on(&socket, unix_ms, take).await
+    }
+
+    async fn receive_on(
+        self,
+        socket: &UdpSocket,
+        unix_ms: impl Fn() -> i64,
+        mut take: impl FnMut(Pose, Duration),
+    ) -> std::io::Error {
         let mut buffer = [0; MAX_DATAGRAM + 1];
         let (mut accepted, mut dropped) = (0_u64, 0_u64);
         loop {
@@ -133,12 +150,7 @@ impl External {
                     if accepted == 1 {
                         tracing::info!(%sender, "receives poses");
                     }
-                    engine.send(Input::Pose {
-                        time: engine.now().saturating_sub(age),
-                        pose,
-                        sigma_m: self.sigma_m,
-                        sigma_rad: self.sigma_rad,
-                    });
+                    take(pose, age);
                 }
                 Err(why) => {
                     dropped += 1;
@@ -177,6 +189,28 @@ mod tests {
             time_stamp: Some((NOW_MS - age_ms) as i32),
         }
         .encode_to_vec()
+    }
+
+    #[tokio::test]
+    async fn poses_arrive_over_udp_and_invalid_datagrams_do_no_harm() {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        for bytes in [
+            Vec::new(),
+            vec![0; 60_000],
+            datagram(4, 1.0, 0),
+            datagram(3, 7.0, 0),
+        ] {
+            sender.send_to(&bytes, address).await.unwrap();
+        }
+        let (taken, mut poses) = tokio::sync::mpsc::unbounded_channel();
+        let take = |pose: Pose, _| taken.send(pose).unwrap();
+        let pose = tokio::select! {
+            error = external(None).receive_on(&socket, || NOW_MS, take) => panic!("{error}"),
+            pose = poses.recv() => pose.unwrap(),
+        };
+        assert_eq!(pose.at.x, 7.0);
     }
 
     #[test]
