@@ -163,7 +163,8 @@ impl Filter {
         // Where all poses fit equally well, each insertion would otherwise add to the others.
         if uneven || crowded {
             let same = particles::resample(&self.particles, self.particles.len(), random);
-            let count = self.size.particles_for(self.size.bins(&same));
+            let room = self.size.max.saturating_sub(inserted.len()).max(1);
+            let count = self.size.particles_for(self.size.bins(&same)).min(room);
             self.particles = particles::resample(&self.particles, count, random);
         }
         let weight = 1.0 / self.particles.len().max(1) as f64;

@@ -264,6 +264,6 @@ fn the_number_of_particles_is_bounded() {
     for time_ms in (0..20_000).step_by(100) {
         location.handle_pose(ms(time_ms), Pose::new(0.0, 0.5, 0.0), 3.0, 3.0);
         let count = location.particles().len();
-        assert!(count <= max + max / 10, "{count}");
+        assert!(count <= max, "{count}");
     }
 }
