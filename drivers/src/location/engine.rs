@@ -130,7 +130,7 @@ fn run(
             updated(&report, started.elapsed());
         }
     }
-    tracing::info!(counters = ?tracker.counters(), "the filter ends");
+    tracing::debug!(counters = ?tracker.counters(), "ended");
 }
 
 fn take(tracker: &mut Tracker, input: Input) {
