@@ -251,7 +251,7 @@ impl Monitor {
         let Config { laser, memory, .. } = self.config;
         self.obstacles
             .handle_scan(scan, laser, &self.odometry, memory);
-        self.watch.handle_scan(scan, &self.odometry);
+        self.watch.handle_scan(scan, laser, &self.odometry);
         self.scanned = Some(scan.end());
     }
 

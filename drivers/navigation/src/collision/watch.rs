@@ -1,7 +1,8 @@
 //! Detects that the robot is stuck, slips, or was hit. PURE.
 //!
-//! - **Stuck**: the wheels are told to turn but do not; or they turn, and for a second the laser
-//!   sees the same distances ahead and behind as before.
+//! - **Stuck**: the wheels are told to turn but do not; or they turn, and a second later the laser
+//!   sees everything where it was. Only objects that would look different after the motion count: a
+//!   wall along the way looks the same in any case.
 //! - **Slip**: the wheels say that the robot turns differently from what the gyroscope measures.
 //! - **Bump**: the acceleration jumps.
 //!
@@ -14,7 +15,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use amber_map::{Point, Pose};
+use amber_map::{Point, Pose, Segment};
 
 use crate::kinematics::Twist;
 use crate::odometry::Odometry;
@@ -27,17 +28,23 @@ const MIN_FORWARD_M_S: f64 = 0.04;
 const MIN_TURN_RAD_S: f64 = 0.2;
 /// The wheels must have moved this far before the laser can contradict them.
 const MIN_WAY_M: f64 = 0.1;
-/// Distances that differ by less are equal: three standard deviations of the noise.
-const EQUAL_M: f64 = 0.03;
-/// The robot stands still if this share of the beams is as before...
-const SAME_SHARE: f64 = 0.7;
-/// ...and only this share is as it should be after the motion. Along a corridor both fit, so the
-/// laser says nothing there.
-const MOVED_SHARE: f64 = 0.5;
-/// The beams of a scan that are compared: every eighth.
+/// Every eighth beam of a new scan is compared with all beams of the old one.
 const EVERY: usize = 8;
-/// At least this many of them must have a distance.
+/// A point is where an old scan saw something if it is this near to its outline...
+const NEAR_M: f64 = 0.03;
+/// ...or this part of its distance: three standard deviations of the noise.
+const NEAR: f64 = 0.03;
+/// A point that is this much farther than that from the outline is somewhere else.
+const ELSEWHERE: f64 = 2.0;
+/// The outline is looked up within so many beams around the direction of a point.
+const NEIGHBOURS: usize = 3;
+/// Neighbouring beams farther apart than this are on different objects. On a wall 0.2 m beside the
+/// robot they are 0.25 m apart at a distance of 3 m.
+const SAME_OBJECT_M: f64 = 0.3;
+/// The robot stands still if at least so many of the compared beams say so...
 const MIN_BEAMS: usize = 10;
+/// ...and so many times more than say that it has moved.
+const MAJORITY: usize = 3;
 /// The maximum number of remembered scans: 40 per second for the window.
 const MAX_SCANS: usize = 80;
 
@@ -99,7 +106,7 @@ pub struct Watch {
     imu: Option<Imu>,
     blocked_since: Option<Duration>,
     slips_since: Option<Duration>,
-    scans: VecDeque<(Duration, Pose, Vec<Beam>)>,
+    scans: VecDeque<SeenPoints>,
     trouble: Option<(Duration, Trouble, Twist)>,
     sent: Twist,
 }
@@ -166,31 +173,32 @@ impl Watch {
         self.imu = Some(imu);
     }
 
-    /// A scan.
-    pub fn handle_scan(&mut self, scan: &Scan, odometry: &Odometry) {
+    /// A scan of a laser with this pose on the robot.
+    pub fn handle_scan(&mut self, scan: &Scan, laser: Pose, odometry: &Odometry) {
         let now = scan.end();
-        let pose = odometry.pose_at(now);
-        let beams: Vec<Beam> = scan.beams.iter().step_by(EVERY).copied().collect();
+        let robot = odometry.pose_at(now);
+        let eye = robot.global_pose(laser);
         while self
             .scans
             .get(1)
-            .is_some_and(|(time, _, _)| *time + self.config.stuck <= now)
+            .is_some_and(|old| old.time + self.config.stuck <= now)
             || self.scans.len() >= MAX_SCANS
         {
             self.scans.pop_front();
         }
-        if let Some((time, before, old)) = self.scans.front() {
-            let way = before.local(pose.at);
-            let turned = (pose.heading - before.heading).abs();
-            // Only straight ways: a turn changes all distances.
+        let seen = SeenPoints::new(now, robot, eye, &scan.beams);
+        if let Some(old) = self.scans.front() {
+            let way = old.robot.local(robot.at);
+            let turned = (robot.heading - old.robot.heading).abs();
+            // Dead reckoning knows the distance of a turn less well than that of a straight way.
             let straight = turned < 0.1 && way.x.abs() > MIN_WAY_M;
-            let long_enough = now.saturating_sub(*time) >= self.config.stuck;
-            if straight && long_enough && is_same_view(old, &beams, way.x) {
+            let long_enough = now.saturating_sub(old.time) >= self.config.stuck;
+            if straight && long_enough && old.shows_no_motion_to(&seen) {
                 self.stop(now, Trouble::Stuck);
                 self.scans.clear();
             }
         }
-        self.scans.push_back((now, pose, beams));
+        self.scans.push_back(seen);
     }
 
     fn stop(&mut self, now: Duration, trouble: Trouble) {
@@ -218,36 +226,74 @@ fn lasts(since: &mut Option<Duration>, holds: bool, now: Duration, length: Durat
     is_over
 }
 
-/// Whether a scan looks as if the robot stood still, and not as if it had moved this far ahead.
-fn is_same_view(old: &[Beam], new: &[Beam], way_m: f64) -> bool {
-    let (Some(first), Some(last)) = (old.first(), old.last()) else {
-        return false;
-    };
-    let spread_rad = last.angle_rad - first.angle_rad;
-    let old_at = |angle_rad: f64| {
-        let place = (angle_rad - first.angle_rad) / spread_rad * (old.len() - 1) as f64;
-        let inside = place >= 0.0 && place <= (old.len() - 1) as f64;
-        inside
-            .then(|| old[place.round() as usize].distance_m())
-            .flatten()
-    };
-    let (mut beams, mut same, mut moved) = (0, 0, 0);
-    for beam in new {
-        let Some(distance_m) = beam.distance_m() else {
-            continue;
+/// What a scan saw, as points in the frame of the laser.
+#[derive(Clone, Debug)]
+struct SeenPoints {
+    time: Duration,
+    robot: Pose,
+    /// The laser in the odometry frame.
+    eye: Pose,
+    first_rad: f64,
+    spread_rad: f64,
+    points: Vec<Option<Point>>,
+}
+
+impl SeenPoints {
+    fn new(time: Duration, robot: Pose, eye: Pose, beams: &[Beam]) -> Self {
+        let angle = |beam: Option<&Beam>| beam.map_or(0.0, |beam| beam.angle_rad);
+        let first_rad = angle(beams.first());
+        let point = |beam: &Beam| {
+            let distance_m = beam.distance_m().filter(|distance_m| *distance_m > 0.0)?;
+            Some(Point::new(distance_m, 0.0).turned(beam.angle_rad))
         };
-        let Some(before_m) = old_at(beam.angle_rad) else {
-            continue;
-        };
-        beams += 1;
-        same += usize::from((before_m - distance_m).abs() < EQUAL_M);
-        // The same point as seen from where the robot should have been before.
-        let end = Point::new(distance_m, 0.0).turned(beam.angle_rad);
-        let seen = end.plus(Point::new(way_m, 0.0));
-        let fits = old_at(seen.y.atan2(seen.x))
-            .is_none_or(|before_m| (before_m - seen.length()).abs() < EQUAL_M);
-        moved += usize::from(fits);
+        Self {
+            time,
+            robot,
+            eye,
+            first_rad,
+            spread_rad: angle(beams.last()) - first_rad,
+            points: beams.iter().map(point).collect(),
+        }
     }
-    let share = |count: usize| count as f64 / beams as f64;
-    beams >= MIN_BEAMS && share(same) > SAME_SHARE && share(moved) < MOVED_SHARE
+
+    /// Whether a newer scan looks as if the robot had stood still, and not as if it had moved as
+    /// dead reckoning says.
+    fn shows_no_motion_to(&self, new: &Self) -> bool {
+        let moved = self.eye.local_pose(new.eye);
+        let (mut stood, mut drove) = (0, 0);
+        for point in new.points.iter().step_by(EVERY).flatten() {
+            let near_m = NEAR_M.max(NEAR * point.length());
+            let expected = moved.global(*point);
+            let (Some(standing_m), Some(moving_m)) =
+                (self.distance_m(*point), self.distance_m(expected))
+            else {
+                continue;
+            };
+            let is_elsewhere = |distance_m: f64| distance_m > ELSEWHERE * near_m;
+            stood += usize::from(standing_m < near_m && is_elsewhere(moving_m));
+            drove += usize::from(moving_m < near_m && is_elsewhere(standing_m));
+        }
+        stood >= MIN_BEAMS && stood > MAJORITY * drove
+    }
+
+    /// The distance of a point from the outline near its direction; `None` if nothing was seen
+    /// there.
+    fn distance_m(&self, point: Point) -> Option<f64> {
+        let angle = point.y.atan2(point.x);
+        let last = self.points.len().checked_sub(1)?;
+        let place = (angle - self.first_rad) / self.spread_rad * last as f64;
+        if !(0.0..=last as f64).contains(&place) {
+            return None;
+        }
+        let index = place.round() as usize;
+        let window =
+            &self.points[index.saturating_sub(NEIGHBOURS)..=(index + NEIGHBOURS).min(last)];
+        let alone = window.iter().flatten().map(|it| it.minus(point).length());
+        let joined = window.windows(2).filter_map(|pair| {
+            let (from, to) = (pair[0]?, pair[1]?);
+            let is_same = to.minus(from).length() < SAME_OBJECT_M;
+            is_same.then(|| Segment { from, to }.distance(point))
+        });
+        alone.chain(joined).min_by(f64::total_cmp)
+    }
 }

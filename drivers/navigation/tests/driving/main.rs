@@ -43,9 +43,12 @@ fn the_monitor_stops_before_obstacles() {
 
 #[test]
 fn a_wall_beside_the_way_does_not_stop_the_robot() {
-    let (speed_m_s, contacts) = avoid::along_wall(0.06, 1);
-    assert_eq!(contacts, 0);
-    assert!(speed_m_s >= 0.18, "{speed_m_s}");
+    // With these seeds the noise on the wall once looked like blocked wheels.
+    for (gap_m, seed) in [(0.06, 8), (0.06, 13), (0.04, 1), (0.1, 19)] {
+        let (speed_m_s, contacts) = avoid::along_wall(gap_m, seed);
+        assert_eq!(contacts, 0);
+        assert!(speed_m_s >= 0.19, "{gap_m} m, seed {seed}: {speed_m_s}");
+    }
 }
 
 #[test]
