@@ -5,7 +5,8 @@
 //!
 //! Hardware drivers share `connection` (the connection to a device), `outage` (when to retry a
 //! device and what to log), `desk` (the one task that owns the device), `stream` (a device at a byte
-//! stream, in that task) and `options` (a TOML file that the command line overrides).
+//! stream, in that task) and `options` (a TOML file that the command line overrides). Drivers that
+//! move the robot by other drivers share `moving`.
 //!
 //! Drivers that use other devices share `sources` (scans and wheel speeds) and `replace` (files that
 //! are replaced as a whole).
@@ -20,12 +21,15 @@ use clap::Subcommand;
 
 use self::options::OptionsError;
 
+pub mod collision_avoidance;
 pub mod connection;
 mod desk;
+pub mod drive_support;
 pub mod dummy;
 pub mod hokuyo;
 pub mod location;
 pub mod maestro;
+pub mod moving;
 pub mod ninedof;
 pub mod options;
 mod outage;
@@ -40,6 +44,12 @@ mod testing;
 /// A built-in driver and its options.
 #[derive(Clone, Debug, Subcommand)]
 pub enum BuiltIn {
+    /// Drives the wheels and avoids collisions (device type 9)
+    #[command(name = "collision_avoidance")]
+    CollisionAvoidance(Box<collision_avoidance::Options>),
+    /// The same for programs that know only the RoboClaw
+    #[command(name = "drive_support")]
+    DriveSupport(Box<drive_support::Options>),
     /// No hardware: a flag and a text, for experiments
     Dummy(dummy::Options),
     /// A Hokuyo laser scanner
@@ -60,6 +70,8 @@ impl BuiltIn {
     /// Serves on stdin and stdout until stdin ends.
     pub fn run(self) -> ExitCode {
         match self {
+            Self::CollisionAvoidance(options) => serve(options.driver()),
+            Self::DriveSupport(options) => serve(options.driver()),
             Self::Dummy(options) => amber_driver::serve(options.driver()),
             Self::Hokuyo(options) => serve(options.driver()),
             Self::Location(options) => serve(options.driver()),
@@ -105,7 +117,7 @@ mod tests {
     #[test]
     fn every_driver_has_a_description() {
         let list = BuiltIn::list();
-        assert_eq!(list[0].0, "dummy");
+        assert_eq!(list[0].0, "collision_avoidance");
         for (name, about) in list {
             assert!(!about.is_empty(), "{name}");
             assert!(!about.contains('\n') && about.len() < 60, "{name}: {about}");

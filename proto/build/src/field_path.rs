@@ -1,6 +1,6 @@
 //! Where a field of a description is in the Rust message: expressions that read and set it. PURE.
 
-use prost_reflect::{Cardinality, DescriptorPool, FieldDescriptor, Kind};
+use prost_reflect::{Cardinality, DescriptorPool, FieldDescriptor, FileDescriptor, Kind};
 
 use crate::names;
 
@@ -42,10 +42,11 @@ impl FieldPath {
             .filter_map(|end| Some((end, pool.get_extension_by_name(&path[..end])?)))
             .last();
         let (end, extension) = found.ok_or_else(|| format!("no field '{path}'"))?;
-        if extension.parent_file().package_name() != package {
+        if !is_within_reach(pool, &extension.parent_file(), package) {
             return Err(format!(
                 "'{path}' is a field of another package\n\
-                 hint: declare a field of the same type in this file"
+                 hint: declare a field of the same type in this file, or import its file with \
+                 `import public`"
             ));
         }
         let mut place = Self {
@@ -207,6 +208,16 @@ impl FieldPath {
             })
         )
     }
+}
+
+/// Whether the `DriverMsg` of a package has the extensions of a file: its own and those of files that
+/// it imports publicly.
+pub(crate) fn is_within_reach(pool: &DescriptorPool, file: &FileDescriptor, package: &str) -> bool {
+    let imports = |own: &FileDescriptor| own.public_dependencies().any(|it| it == *file);
+    file.package_name() == package
+        || pool
+            .files()
+            .any(|own| own.package_name() == package && own.extensions().len() > 0 && imports(&own))
 }
 
 /// The type of one value of a field.

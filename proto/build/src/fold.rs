@@ -2,7 +2,8 @@
 //!
 //! prost ignores `extend`. So every file that extends `amber.DriverMsg` gets its own message
 //! `DriverMsg` in its own package, with the base fields and the extension fields. They keep
-//! their numbers, so the bytes are the same.
+//! their numbers, so the bytes are the same. The fields of publicly imported files are in it, too:
+//! such a device takes the messages of another one.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -29,8 +30,16 @@ type Comments = BTreeMap<Vec<i32>, Location>;
 pub(crate) fn fold_extensions(set: &mut FileDescriptorSet) -> Result<(), String> {
     (set.file).retain(|file| !OPTIONS.contains(&file.name()));
     let base = base_fields(set)?;
+    let extensions: BTreeMap<_, _> = set.file.iter().map(extensions).collect();
     for file in &mut set.file {
-        fold_file(file, &base)?;
+        let public = file.public_dependency.iter();
+        let imported: Vec<_> = public
+            .filter_map(|index| file.dependency.get(usize::try_from(*index).ok()?))
+            .filter_map(|name| extensions.get(name))
+            .flatten()
+            .cloned()
+            .collect();
+        fold_file(file, &base, imported)?;
     }
     Ok(())
 }
@@ -71,21 +80,36 @@ fn base_fields(
         .collect())
 }
 
+/// The name of a file, and the fields that it adds to the messages of drivers.
+fn extensions(file: &FileDescriptorProto) -> (String, Vec<(FieldDescriptorProto, Location)>) {
+    let comments = comments(file);
+    let fields = file.extension.iter().enumerate();
+    let fields = fields.map(|(j, field)| {
+        let mut field = field.clone();
+        field.extendee = None;
+        (field, comment(&comments, &[FILE_EXTENSION, j as i32]))
+    });
+    (file.name().to_owned(), fields.collect())
+}
+
 fn fold_file(
     file: &mut FileDescriptorProto,
     base: &[(FieldDescriptorProto, Location)],
+    imported: Vec<(FieldDescriptorProto, Location)>,
 ) -> Result<(), String> {
     let comments = comments(file);
     let mut fields = base.to_vec();
-    for (j, mut field) in mem::take(&mut file.extension).into_iter().enumerate() {
+    fields.extend(imported);
+    let own = mem::take(&mut file.extension);
+    if own.is_empty() {
+        return Ok(());
+    }
+    for (j, mut field) in own.into_iter().enumerate() {
         if field.extendee() != BASE {
             return Err(format!("{}: extends {}", file.name(), field.extendee()));
         }
         field.extendee = None;
         fields.push((field, comment(&comments, &[FILE_EXTENSION, j as i32])));
-    }
-    if fields.len() == base.len() {
-        return Ok(());
     }
     fields.sort_by_key(|(field, _)| field.number());
     if let Some(pair) = fields

@@ -7,6 +7,7 @@ use prost_reflect::{
 };
 
 use crate::names;
+use crate::place::is_within_reach;
 
 /// One step of the way: a field of `DriverMsg`, or a field of the message before.
 #[derive(Clone)]
@@ -28,10 +29,10 @@ pub(crate) fn way(
             Some((extension, &parts[end..]))
         })
         .ok_or_else(|| format!("there is no field '{path}'"))?;
-    if extension.parent_file().package_name() != package {
+    if !is_within_reach(pool, &extension.parent_file(), package) {
         return Err(format!(
             "'{path}' is a field of another package\nhint: declare a field of the same type in \
-             this file"
+             this file, or import its file with `import public`"
         ));
     }
     let mut steps = vec![PathStep::Extension(extension)];

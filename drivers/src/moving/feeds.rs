@@ -1,0 +1,294 @@
+//! Follows the other devices: one task for each. IO.
+//!
+//! Scans and poses come by subscription. If nothing is published, as by some drivers of the original
+//! system, the device is asked instead, until it publishes.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant, SystemTime};
+
+use amber_driver::client::proxy::{Hokuyo, LocationService, NineDof, Roboclaw};
+use amber_driver::client::{self, Client, Subscription};
+use amber_driver::now;
+use amber_proto::ninedof::{DataRequest, SubscribeAction};
+use amber_values::{ImuReading, MapPose, Scan, WheelSpeeds};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::links::Source;
+use super::options::Devices;
+
+/// The number of inputs that may wait: a second of all devices.
+const MAX_WAITING: usize = 64;
+/// The time between two requests for wheel speeds, and how long to wait for an answer.
+const WHEELS_PERIOD: Duration = Duration::from_millis(50);
+const WHEELS_DEADLINE: Duration = Duration::from_millis(150);
+/// The time between two requests for a pose, as in the original DriveToPoint.
+const POSE_PERIOD: Duration = Duration::from_millis(90);
+const POSE_DEADLINE: Duration = Duration::from_millis(300);
+/// A scanner measures when it is asked: the requests follow each other.
+const SCAN_PERIOD: Duration = Duration::ZERO;
+const SCAN_DEADLINE: Duration = Duration::from_millis(500);
+const IMU_PERIOD: Duration = Duration::from_millis(50);
+const IMU_DEADLINE: Duration = Duration::from_millis(150);
+/// After this silence of a subscription the device is asked. A scanner publishes ten times per
+/// second.
+const SILENCE: Duration = Duration::from_millis(350);
+/// The time between two failed requests, and between two attempts to connect.
+const RETRY: Duration = Duration::from_millis(200);
+const CONNECT_RETRY: Duration = Duration::from_secs(1);
+/// Data older than this has a wrong clock rather than a long way.
+const MAX_AGE: Duration = Duration::from_secs(1);
+
+/// What arrives, with the time of the measurement.
+#[derive(Debug)]
+pub(crate) enum Feed {
+    /// The connection to the devices.
+    Connected(Client),
+    Scan(Instant, Scan),
+    Wheels(Instant, WheelSpeeds),
+    Imu(Instant, ImuReading),
+    Pose(Instant, MapPose),
+    /// A request has failed.
+    Failed(Source, String),
+}
+
+/// Where the devices are.
+pub(crate) enum Place {
+    /// At the mediator that started this driver.
+    Own(Client),
+    /// At the mediator with this address, over UDP.
+    At(String),
+}
+
+/// Starts the tasks. They end when the receiver is dropped.
+pub(crate) fn follow(place: Place, devices: Devices) -> mpsc::Receiver<Feed> {
+    let (feeds, received) = mpsc::channel(MAX_WAITING);
+    tokio::spawn(async move {
+        let Some(client) = connect(place, &feeds).await else {
+            return;
+        };
+        let connected = Feed::Connected(client.clone());
+        if feeds.send(connected).await.is_err() {
+            return;
+        }
+        let wheels = Roboclaw::new(client.device(devices.wheels));
+        tokio::spawn(follow_wheels(wheels, feeds.clone()));
+        if let Some(laser) = devices.laser {
+            let laser = Hokuyo::new(client.device(laser)).with_deadline(SCAN_DEADLINE);
+            tokio::spawn(follow_publisher(laser, feeds.clone()));
+        }
+        if let Some(poses) = devices.poses {
+            let poses = LocationService::new(client.device(poses)).with_deadline(POSE_DEADLINE);
+            tokio::spawn(follow_poses(poses, feeds.clone()));
+        }
+        if let Some(imu) = devices.imu {
+            let imu = NineDof::new(client.device(imu)).with_deadline(IMU_DEADLINE);
+            tokio::spawn(follow_publisher(imu, feeds));
+        }
+    });
+    received
+}
+
+async fn connect(place: Place, feeds: &mpsc::Sender<Feed>) -> Option<Client> {
+    let address = match place {
+        Place::Own(client) => return Some(client),
+        Place::At(address) => address,
+    };
+    loop {
+        match Client::connect(&address).await {
+            Ok(client) => return Some(client),
+            Err(error) => {
+                let failed = Feed::Failed(Source::Wheels, error.to_string());
+                feeds.send(failed).await.ok()?;
+                sleep(CONNECT_RETRY).await;
+            }
+        }
+    }
+}
+
+/// The receiver has ended.
+struct Ended;
+
+type Followed = Result<Infallible, Ended>;
+
+async fn send(feeds: &mpsc::Sender<Feed>, feed: Feed) -> Result<(), Ended> {
+    feeds.send(feed).await.map_err(|_| Ended)
+}
+
+async fn follow_wheels(wheels: Roboclaw, feeds: mpsc::Sender<Feed>) -> Followed {
+    let wheels = wheels.with_deadline(WHEELS_DEADLINE);
+    loop {
+        let asked = now();
+        match wheels.speeds().await {
+            Ok(speeds) => {
+                // They were measured between the request and the answer.
+                let measured = asked + (now() - asked) / 2;
+                send(&feeds, Feed::Wheels(measured, speeds)).await?;
+            }
+            Err(error) => {
+                send(&feeds, Feed::Failed(Source::Wheels, error.to_string())).await?;
+                sleep(RETRY).await;
+            }
+        }
+        sleep(WHEELS_PERIOD.saturating_sub(now() - asked)).await;
+    }
+}
+
+async fn follow_poses(location: LocationService, feeds: mpsc::Sender<Feed>) -> Followed {
+    loop {
+        let asked = now();
+        match location.pose().await {
+            Ok(pose) => {
+                let age = age(pose.timestamp_ms, SystemTime::now());
+                send(&feeds, Feed::Pose(before(now(), age), pose)).await?;
+            }
+            Err(error) => {
+                send(&feeds, Feed::Failed(Source::Poses, error.to_string())).await?;
+                sleep(RETRY).await;
+            }
+        }
+        sleep(POSE_PERIOD.saturating_sub(now() - asked)).await;
+    }
+}
+
+/// A device that publishes, and answers requests for the same.
+trait Publisher: Send + Sync + 'static {
+    type Data: Send;
+    const SOURCE: Source;
+    /// The time between two requests.
+    const PERIOD: Duration;
+
+    fn subscribe(&self) -> impl Future<Output = client::Result<Subscription<Self::Data>>> + Send;
+    fn ask(&self) -> impl Future<Output = client::Result<Self::Data>> + Send;
+    /// With the time of the measurement.
+    fn feed(data: Self::Data) -> Feed;
+}
+
+impl Publisher for Hokuyo {
+    type Data = Scan;
+    const SOURCE: Source = Source::Scans;
+    const PERIOD: Duration = SCAN_PERIOD;
+
+    async fn subscribe(&self) -> client::Result<Subscription<Scan>> {
+        self.scans().await
+    }
+
+    async fn ask(&self) -> client::Result<Scan> {
+        self.scan().await
+    }
+
+    fn feed(scan: Scan) -> Feed {
+        let age = age(scan.timestamp_ms(), SystemTime::now());
+        Feed::Scan(before(now(), age), scan)
+    }
+}
+
+impl Publisher for NineDof {
+    type Data = ImuReading;
+    const SOURCE: Source = Source::Imu;
+    const PERIOD: Duration = IMU_PERIOD;
+
+    async fn subscribe(&self) -> client::Result<Subscription<ImuReading>> {
+        let sensors = SubscribeAction {
+            accel: Some(true),
+            gyro: Some(true),
+            ..SubscribeAction::default()
+        };
+        self.readings(IMU_PERIOD, sensors).await
+    }
+
+    async fn ask(&self) -> client::Result<ImuReading> {
+        let sensors = DataRequest {
+            accel: Some(true),
+            gyro: Some(true),
+            ..DataRequest::default()
+        };
+        self.data(sensors).await
+    }
+
+    fn feed(reading: ImuReading) -> Feed {
+        Feed::Imu(now(), reading)
+    }
+}
+
+/// Forwards what a device publishes. While it publishes nothing, asks it.
+async fn follow_publisher<P: Publisher>(device: P, feeds: mpsc::Sender<Feed>) -> Followed {
+    let failed = |error: client::Error| Feed::Failed(P::SOURCE, error.to_string());
+    loop {
+        let mut published = match device.subscribe().await {
+            Ok(published) => published,
+            Err(error) => {
+                send(&feeds, failed(error)).await?;
+                sleep(RETRY).await;
+                continue;
+            }
+        };
+        let mut patience = SILENCE;
+        loop {
+            match timeout(patience, published.next()).await {
+                Ok(Some(update)) => {
+                    patience = SILENCE;
+                    send(&feeds, P::feed(update.message)).await?;
+                    continue;
+                }
+                // The client has ended.
+                Ok(None) => return Err(Ended),
+                Err(_) => {}
+            }
+            tokio::select! {
+                update = published.next() => {
+                    let update = update.ok_or(Ended)?;
+                    patience = SILENCE;
+                    send(&feeds, P::feed(update.message)).await?;
+                }
+                answer = device.ask() => match answer {
+                    Ok(answer) => {
+                        patience = P::PERIOD;
+                        send(&feeds, P::feed(answer)).await?;
+                    }
+                    Err(error) => {
+                        patience = RETRY;
+                        send(&feeds, failed(error)).await?;
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// How long ago something happened, by the clock of the robot. If the clocks disagree, it has just
+/// happened.
+fn age(timestamp_ms: Option<i64>, wall: SystemTime) -> Duration {
+    timestamp_ms
+        .and_then(|ms| u64::try_from(ms).ok())
+        .and_then(|ms| SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms)))
+        .and_then(|time| wall.duration_since(time).ok())
+        .filter(|age| *age <= MAX_AGE)
+        .unwrap_or_default()
+}
+
+fn before(now: Instant, age: Duration) -> Instant {
+    now.checked_sub(age).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_is_0_if_the_clocks_disagree() {
+        let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+        for (timestamp_ms, age_ms) in [
+            (Some(999_950), 50),
+            (Some(999_000), 1_000),
+            (Some(998_999), 0),
+            (Some(1_000_001), 0),
+            (Some(-5), 0),
+            (Some(i64::MAX), 0),
+            (None, 0),
+        ] {
+            let found = age(timestamp_ms, wall);
+            assert_eq!(found, Duration::from_millis(age_ms), "{timestamp_ms:?}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Which of the other devices are silent. PURE.
+
+use std::time::Duration;
+
+use amber_proto::Device;
+
+use super::options::Devices;
+
+/// At the start the other drivers may still be starting.
+const START: Duration = Duration::from_secs(3);
+
+/// What a driver gets from another device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Scans,
+    Wheels,
+    Imu,
+    Poses,
+}
+
+impl Source {
+    /// What the device does not do.
+    fn lack(self) -> &'static str {
+        match self {
+            Self::Scans => "sends no scans",
+            Self::Wheels => "reports no wheel speeds",
+            Self::Imu => "sends no readings",
+            Self::Poses => "sends no poses",
+        }
+    }
+
+    /// A longer silence is a problem. The wheels stop in this time, too, if they need the source.
+    fn timeout(self) -> Duration {
+        match self {
+            Self::Scans | Self::Wheels => Duration::from_millis(600),
+            Self::Imu | Self::Poses => Duration::from_millis(1_000),
+        }
+    }
+}
+
+/// The other devices, and when they were last heard.
+#[derive(Clone, Debug)]
+pub(crate) struct Links {
+    links: Vec<Link>,
+}
+
+#[derive(Clone, Debug)]
+struct Link {
+    source: Source,
+    device: Device,
+    heard: Option<Duration>,
+    error: Option<String>,
+}
+
+impl Links {
+    /// Devices that were not heard yet.
+    pub(crate) fn new(devices: Devices) -> Self {
+        let links = [
+            (Source::Wheels, Some(devices.wheels)),
+            (Source::Scans, devices.laser),
+            (Source::Poses, devices.poses),
+            (Source::Imu, devices.imu),
+        ];
+        let link = |(source, device): (Source, Option<Device>)| {
+            Some(Link {
+                source,
+                device: device?,
+                heard: None,
+                error: None,
+            })
+        };
+        Self {
+            links: links.into_iter().filter_map(link).collect(),
+        }
+    }
+
+    /// Data has arrived.
+    pub(crate) fn heard(&mut self, source: Source, now: Duration) {
+        if let Some(link) = self.link(source) {
+            link.heard = Some(now);
+            link.error = None;
+        }
+    }
+
+    /// A request has failed.
+    pub(crate) fn failed(&mut self, source: Source, error: String) {
+        if let Some(link) = self.link(source) {
+            link.error = Some(error);
+        }
+    }
+
+    /// Whether data has arrived lately.
+    pub(crate) fn is_alive(&self, source: Source, now: Duration) -> bool {
+        let is_alive = |link: &Link| {
+            link.heard
+                .is_some_and(|heard| now.saturating_sub(heard) <= link.source.timeout())
+        };
+        (self.links.iter()).any(|link| link.source == source && is_alive(link))
+    }
+
+    /// The first device that is silent, and why.
+    pub(crate) fn trouble(&self, now: Duration) -> Option<String> {
+        let is_silent = |link: &&Link| match link.heard {
+            Some(heard) => now.saturating_sub(heard) > link.source.timeout(),
+            None => now > START,
+        };
+        let link = self.links.iter().find(is_silent)?;
+        let what = format!("{} {}", link.device, link.source.lack());
+        Some(match &link.error {
+            Some(error) => format!("{what}: {error}"),
+            None => what,
+        })
+    }
+
+    fn link(&mut self, source: Source) -> Option<&mut Link> {
+        self.links.iter_mut().find(|link| link.source == source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::DeviceType;
+
+    use super::*;
+
+    #[test]
+    fn a_silent_device_is_named_with_the_last_error() {
+        let ms = Duration::from_millis;
+        let mut links = Links::new(Devices {
+            laser: Some(Device::new(DeviceType::HOKUYO, 0)),
+            wheels: Device::new(DeviceType::ROBOCLAW, 1),
+            imu: None,
+            poses: None,
+        });
+        assert_eq!(links.trouble(ms(3000)), None);
+        assert!(!links.is_alive(Source::Wheels, ms(100)));
+        let text = links.trouble(ms(3001)).unwrap();
+        assert_eq!(text, "roboclaw:1 reports no wheel speeds");
+        links.heard(Source::Wheels, ms(3000));
+        assert!(links.is_alive(Source::Wheels, ms(3600)));
+        assert!(!links.is_alive(Source::Wheels, ms(3601)));
+        links.failed(Source::Scans, "timeout".into());
+        let text = links.trouble(ms(3600)).unwrap();
+        assert_eq!(text, "hokuyo:0 sends no scans: timeout");
+        links.heard(Source::Scans, ms(3700));
+        assert!(links.trouble(ms(3700)).unwrap().starts_with("roboclaw:1"));
+        links.heard(Source::Wheels, ms(3700));
+        assert_eq!(links.trouble(ms(4300)), None);
+        // There is no such device.
+        links.heard(Source::Poses, ms(3700));
+    }
+}

@@ -1,0 +1,218 @@
+//! The options of drivers that move the robot: its shape, and the devices that they use. IO.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use amber_map::{Outline, Point, Pose};
+use amber_navigation::collision;
+use amber_navigation::kinematics::SkidSteer;
+use amber_proto::{Device, DeviceType};
+use serde::{Deserialize, Deserializer};
+
+use super::convert::Scanner;
+use crate::options::{OptionsError, check, read};
+
+/// The robot and its devices. The command line overrides the file; most defaults fit the Capo robot.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// TOML file with the options of the robot, such as `laser_x_mm = 120`
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub robot: Option<PathBuf>,
+    /// The laser scanner [default: hokuyo:0]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub laser: Option<Device>,
+    /// The driver of the wheels [default: roboclaw:0; roboclaw:1 for drive_support]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub wheels: Option<Device>,
+    /// The motion sensors, to detect slipping wheels and bumps [default: none]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub imu: Option<Device>,
+    /// Use the devices of this mediator, over UDP, instead of those of the own mediator
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub mediator: Option<String>,
+    /// How far the laser scanner is in front of the robot's centre; required, measure it
+    #[arg(long, value_name = "MM", allow_negative_numbers = true)]
+    pub laser_x_mm: Option<f64>,
+    /// How far the laser scanner is to the left of the robot's centre [default: 0]
+    #[arg(long, value_name = "MM", allow_negative_numbers = true)]
+    pub laser_y_mm: Option<f64>,
+    /// How far the laser scanner is turned to the left [default: 0]
+    #[arg(long, value_name = "DEG", allow_negative_numbers = true)]
+    pub laser_angle_deg: Option<f64>,
+    /// The time of one turn of the laser [default: 100]
+    #[arg(long, value_name = "MS")]
+    pub laser_turn_ms: Option<f64>,
+    /// The length of the robot [default: 370]
+    #[arg(long, value_name = "MM")]
+    pub length_mm: Option<f64>,
+    /// The width of the robot [default: 330]
+    #[arg(long, value_name = "MM")]
+    pub width_mm: Option<f64>,
+    /// The distance between left and right wheels at which turns come out right; more than the real
+    /// one if the wheels skid [default: 420]
+    #[arg(long, value_name = "MM")]
+    pub track_mm: Option<f64>,
+    /// The fastest speed of a wheel [default: 1200]
+    #[arg(long, value_name = "MM/S")]
+    pub max_speed_mm_s: Option<f64>,
+}
+
+fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Device>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+/// The checked options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    /// The devices to use.
+    pub devices: Devices,
+    /// Where these devices are, if not at the own mediator.
+    pub mediator: Option<String>,
+    /// How to read scans.
+    pub scanner: Scanner,
+    /// The configuration of the collision monitor.
+    pub collision: collision::Config,
+}
+
+/// The devices that a driver uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Devices {
+    /// The laser scanner.
+    pub laser: Option<Device>,
+    /// The wheels.
+    pub wheels: Device,
+    /// The motion sensors.
+    pub imu: Option<Device>,
+    /// The pose on the map.
+    pub poses: Option<Device>,
+}
+
+impl Options {
+    /// Reads the file and checks all values.
+    ///
+    /// # Errors
+    /// The file is invalid, or a value.
+    pub fn setup(self) -> Result<Setup, OptionsError> {
+        self.with_wheels(Device::new(DeviceType::ROBOCLAW, 0))
+    }
+
+    /// The same with other wheels than `roboclaw:0`, unless the options name some.
+    ///
+    /// # Errors
+    /// The file is invalid, or a value.
+    pub fn with_wheels(self, wheels: Device) -> Result<Setup, OptionsError> {
+        let file: Self = read(self.robot.as_deref())?;
+        let millimetres =
+            |name, value: Option<f64>, otherwise: f64, range| -> Result<f64, OptionsError> {
+                Ok(check(name, value.unwrap_or(otherwise), range)? / 1000.0)
+            };
+        let Some(laser_x_mm) = self.laser_x_mm.or(file.laser_x_mm) else {
+            return Err(OptionsError::Value {
+                name: "laser_x_mm",
+                problem: "missing; measure how far the scanner is in front of the robot's centre \
+                          (0 if it is above the centre)"
+                    .into(),
+            });
+        };
+        let offset = -2_000.0..=2_000.0;
+        let laser_x_m = millimetres("laser_x_mm", Some(laser_x_mm), 0.0, offset.clone())?;
+        let laser_y_mm = self.laser_y_mm.or(file.laser_y_mm);
+        let laser_y_m = millimetres("laser_y_mm", laser_y_mm, 0.0, offset)?;
+        let angle_deg = self.laser_angle_deg.or(file.laser_angle_deg).unwrap_or(0.0);
+        let angle_deg = check("laser_angle_deg", angle_deg, -180.0..=180.0)?;
+        let turn_ms = self.laser_turn_ms.or(file.laser_turn_ms).unwrap_or(100.0);
+        let turn_ms = check("laser_turn_ms", turn_ms, 1.0..=1_000.0)?;
+        let size = 10.0..=5_000.0;
+        let length_mm = self.length_mm.or(file.length_mm);
+        let length_m = millimetres("length_mm", length_mm, 370.0, size.clone())?;
+        let width_mm = self.width_mm.or(file.width_mm);
+        let width_m = millimetres("width_mm", width_mm, 330.0, size.clone())?;
+        let track_mm = self.track_mm.or(file.track_mm);
+        let track_m = millimetres("track_mm", track_mm, 420.0, size)?;
+        let max_mm_s = self.max_speed_mm_s.or(file.max_speed_mm_s);
+        let max_wheel_m_s = millimetres("max_speed_mm_s", max_mm_s, 1_200.0, 1.0..=10_000.0)?;
+        let laser = Pose {
+            at: Point::new(laser_x_m, laser_y_m),
+            heading: angle_deg.to_radians(),
+        };
+        Ok(Setup {
+            devices: Devices {
+                laser: (self.laser.or(file.laser)).or(Some(Device::new(DeviceType::HOKUYO, 0))),
+                wheels: self.wheels.or(file.wheels).unwrap_or(wheels),
+                imu: self.imu.or(file.imu),
+                poses: None,
+            },
+            mediator: self.mediator.or(file.mediator),
+            scanner: Scanner {
+                turn: Duration::from_secs_f64(turn_ms / 1000.0),
+            },
+            collision: collision::Config {
+                drive: SkidSteer {
+                    track_m,
+                    max_wheel_m_s,
+                },
+                outline: Outline {
+                    half_length_m: length_m / 2.0,
+                    half_width_m: width_m / 2.0,
+                },
+                ..collision::Config::new(laser)
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offset_of_the_laser_is_required() {
+        let error = Options::default().setup().unwrap_err().to_string();
+        assert!(error.starts_with("laser_x_mm: missing; measure"), "{error}");
+    }
+
+    #[test]
+    fn the_command_line_overrides_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("robot.toml");
+        let text = "laser_x_mm = 120\ntrack_mm = 400\nwheels = \"roboclaw:1\"\n";
+        std::fs::write(&file, text).unwrap();
+        let options = Options {
+            robot: Some(file.clone()),
+            track_mm: Some(380.0),
+            ..Options::default()
+        };
+        let setup = options.setup().unwrap();
+        assert_eq!(setup.collision.laser, Pose::new(0.12, 0.0, 0.0));
+        assert!((setup.collision.drive.track_m - 0.38).abs() < 1e-9);
+        assert_eq!(setup.devices.wheels, Device::new(DeviceType::ROBOCLAW, 1));
+        assert_eq!(
+            setup.devices.laser,
+            Some(Device::new(DeviceType::HOKUYO, 0))
+        );
+        std::fs::write(&file, "laser_x_mn = 1\n").unwrap();
+        let options = Options {
+            robot: Some(file),
+            ..Options::default()
+        };
+        let error = options.setup().unwrap_err();
+        assert_eq!(error.hint(), Some("did you mean `laser_x_mm`?"));
+    }
+
+    #[test]
+    fn ranges_are_checked() {
+        let options = Options {
+            laser_x_mm: Some(0.0),
+            track_mm: Some(0.42),
+            ..Options::default()
+        };
+        let error = options.setup().unwrap_err().to_string();
+        assert_eq!(error, "track_mm: 0.42 is not within 10 to 5000");
+    }
+}

@@ -1,0 +1,200 @@
+//! The task that owns the wheels: gives the pilot its inputs, and sends its speeds. IO.
+//!
+//! The pilot decides at least 20 times per second, and soon after each scan and each order. While
+//! the robot stands, nothing is sent, so that another client may drive. A stop is repeated for a
+//! while: a datagram may be lost.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use amber_driver::client::proxy::Roboclaw;
+use amber_driver::now;
+use amber_values::WheelSpeeds;
+use tokio::sync::mpsc;
+
+use super::convert;
+use super::feeds::{Feed, Place, follow};
+use super::links::{Links, Source};
+use super::options::Setup;
+use super::pilot::{Input, Pilot};
+use crate::desk::{Next, Owner, until};
+
+/// The longest time between two decisions...
+const PERIOD: Duration = Duration::from_millis(50);
+/// ...and the shortest, however much arrives.
+const MIN_PERIOD: Duration = Duration::from_millis(10);
+/// How long a stop is repeated.
+const REPEAT_STOP: Duration = Duration::from_millis(500);
+/// A command that cannot be sent in this time is out of date.
+const SEND_DEADLINE: Duration = Duration::from_millis(100);
+
+/// The robot, as its driver sees it.
+pub(crate) struct Robot<P> {
+    pilot: P,
+    setup: Setup,
+    links: Links,
+    feeds: mpsc::Receiver<Feed>,
+    wheels: Option<Roboclaw>,
+    started: Instant,
+    /// When to decide next.
+    due: Instant,
+    decided: Instant,
+    /// When a speed other than 0 was last sent.
+    moved: Option<Instant>,
+    ending: Ending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    No,
+    Stopping,
+    Stopped,
+}
+
+impl<P: Pilot> Robot<P> {
+    /// Starts to follow the other devices, over the own link unless the setup names a mediator.
+    pub(crate) fn new(pilot: P, setup: Setup, link: &P::Link) -> Self {
+        let place = match &setup.mediator {
+            Some(address) => Place::At(address.clone()),
+            None => Place::Own(link.devices().clone()),
+        };
+        let started = now();
+        Self {
+            pilot,
+            links: Links::new(setup.devices),
+            feeds: follow(place, setup.devices),
+            setup,
+            wheels: None,
+            started,
+            due: started,
+            decided: started,
+            moved: None,
+            ending: Ending::No,
+        }
+    }
+
+    fn since_start(&self, instant: Instant) -> Duration {
+        instant.saturating_duration_since(self.started)
+    }
+
+    /// Lets the pilot decide soon.
+    fn decide_soon(&mut self) {
+        self.due = self.due.min(self.decided + MIN_PERIOD);
+    }
+
+    fn handle(&mut self, feed: Feed) {
+        let now = self.since_start(now());
+        let (source, input) = match feed {
+            Feed::Connected(client) => {
+                let wheels = Roboclaw::new(client.device(self.setup.devices.wheels));
+                self.wheels = Some(wheels.with_deadline(SEND_DEADLINE));
+                return;
+            }
+            Feed::Failed(source, error) => return self.links.failed(source, error),
+            Feed::Scan(time, scan) => {
+                let read = self.setup.scanner.read(&scan, self.since_start(time));
+                self.decide_soon();
+                (Source::Scans, Some(Input::Scan(read, scan)))
+            }
+            Feed::Wheels(time, speeds) => {
+                let time = self.since_start(time);
+                let input = Input::Wheels(time, convert::wheels(speeds), speeds);
+                (Source::Wheels, Some(input))
+            }
+            Feed::Imu(time, reading) => {
+                let time = self.since_start(time);
+                let input = convert::imu(&reading).map(|imu| Input::Imu(time, imu));
+                (Source::Imu, input)
+            }
+            Feed::Pose(time, pose) => {
+                let pose = convert::pose(pose, self.since_start(time));
+                (Source::Poses, pose.map(Input::Pose))
+            }
+        };
+        self.links.heard(source, now);
+        if let Some(input) = input {
+            self.pilot.handle(now, input);
+        }
+    }
+
+    /// Whether to send these speeds, or whether the robot simply stays where it is.
+    fn is_worth_sending(&mut self, now: Instant, speeds: WheelSpeeds) -> bool {
+        if speeds != WheelSpeeds::STOP {
+            self.moved = Some(now);
+        }
+        self.moved
+            .is_some_and(|moved| now.saturating_duration_since(moved) <= REPEAT_STOP)
+    }
+}
+
+impl<P: Pilot> Owner for Robot<P> {
+    type Order = P::Order;
+    type Message = P::Message;
+    type Link = P::Link;
+    type Action = WheelSpeeds;
+
+    fn order(&mut self, link: &P::Link, order: P::Order) {
+        let now = self.since_start(now());
+        self.pilot.order(now, link, order);
+        self.decide_soon();
+    }
+
+    fn shut_down(&mut self) {
+        self.ending = Ending::Stopping;
+    }
+
+    fn next(&mut self, link: &P::Link) -> Next<WheelSpeeds> {
+        match self.ending {
+            Ending::No => {}
+            Ending::Stopping if self.moved.is_some() => {
+                self.ending = Ending::Stopped;
+                return Next::Perform(WheelSpeeds::STOP);
+            }
+            Ending::Stopping | Ending::Stopped => return Next::End,
+        }
+        let instant = now();
+        let now = self.since_start(instant);
+        let mut next = Next::Wait;
+        if instant >= self.due {
+            self.decided = instant;
+            self.due = instant + PERIOD;
+            let wanted = convert::wheel_speeds(self.pilot.step(now));
+            // Without measured speeds the pilot does not know how the robot moves.
+            let speeds = match self.links.is_alive(Source::Wheels, now) {
+                true => wanted,
+                false => WheelSpeeds::STOP,
+            };
+            if self.is_worth_sending(instant, speeds) {
+                next = Next::Perform(speeds);
+            }
+        }
+        self.pilot.tell(now, link);
+        next
+    }
+
+    async fn perform(&mut self, speeds: WheelSpeeds) {
+        let Some(wheels) = &self.wheels else {
+            return;
+        };
+        if let Err(error) = wheels.drive(speeds).await {
+            self.links.failed(Source::Wheels, error.to_string());
+        }
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            Some(feed) = self.feeds.recv() => self.handle(feed),
+            () = until(Some(self.due)) => {}
+        }
+    }
+
+    fn trouble(&self) -> Option<Cow<'_, str>> {
+        let now = self.since_start(now());
+        let silent = self.links.trouble(now).map(Cow::Owned);
+        silent.or_else(|| self.pilot.trouble())
+    }
+
+    fn log_counters(&self) {
+        tracing::debug!(counters = self.pilot.counters(), "ended");
+    }
+}
