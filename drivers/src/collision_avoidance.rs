@@ -20,7 +20,7 @@ use amber_driver::Driver;
 use amber_driver::devices::collision_avoidance;
 
 use self::driver::CollisionAvoidance;
-use crate::moving::options;
+use crate::moving::options::RobotOptions;
 use crate::options::OptionsError;
 
 mod driver;
@@ -29,7 +29,7 @@ mod driver;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    robot: options::Options,
+    robot: RobotOptions,
 }
 
 impl Options {

@@ -16,7 +16,7 @@ use amber_driver::devices::roboclaw;
 use amber_proto::{Device, DeviceType};
 
 use self::driver::DriveSupport;
-use crate::moving::options;
+use crate::moving::options::RobotOptions;
 use crate::options::OptionsError;
 
 mod driver;
@@ -25,7 +25,7 @@ mod driver;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    robot: options::Options,
+    robot: RobotOptions,
 }
 
 impl Options {

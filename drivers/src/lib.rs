@@ -25,6 +25,7 @@ pub mod collision_avoidance;
 pub mod connection;
 mod desk;
 pub mod drive_support;
+pub mod drive_to_point;
 pub mod dummy;
 pub mod hokuyo;
 pub mod location;
@@ -33,6 +34,7 @@ pub mod moving;
 pub mod ninedof;
 pub mod options;
 mod outage;
+pub mod pid_follow_trajectory;
 mod replace;
 pub mod roboclaw;
 mod sources;
@@ -50,6 +52,9 @@ pub enum BuiltIn {
     /// The same for programs that know only the RoboClaw
     #[command(name = "drive_support")]
     DriveSupport(Box<drive_support::Options>),
+    /// Drives to targets on a map (device type 8)
+    #[command(name = "drive_to_point")]
+    DriveToPoint(Box<drive_to_point::Options>),
     /// No hardware: a flag and a text, for experiments
     Dummy(dummy::Options),
     /// A Hokuyo laser scanner
@@ -60,6 +65,9 @@ pub enum BuiltIn {
     Maestro(Box<maestro::Options>),
     /// Acceleration, turn rate and magnetic field from I2C sensors
     Ninedof(Box<ninedof::Options>),
+    /// Follows a line of points on a map (device type 10)
+    #[command(name = "pid_follow_trajectory")]
+    PidFollowTrajectory(Box<pid_follow_trajectory::Options>),
     /// Two RoboClaw motor controllers with four wheels
     Roboclaw(Box<roboclaw::Options>),
     /// A Hagisonic StarGazer: the pose from markers on the ceiling
@@ -72,11 +80,13 @@ impl BuiltIn {
         match self {
             Self::CollisionAvoidance(options) => serve(options.driver()),
             Self::DriveSupport(options) => serve(options.driver()),
+            Self::DriveToPoint(options) => serve(options.driver()),
             Self::Dummy(options) => amber_driver::serve(options.driver()),
             Self::Hokuyo(options) => serve(options.driver()),
             Self::Location(options) => serve(options.driver()),
             Self::Maestro(options) => serve(options.driver()),
             Self::Ninedof(options) => serve(options.driver()),
+            Self::PidFollowTrajectory(options) => serve(options.driver()),
             Self::Roboclaw(options) => serve(options.driver()),
             Self::Stargazer(options) => serve(options.driver()),
         }

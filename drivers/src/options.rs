@@ -40,6 +40,14 @@ pub enum OptionsError {
         /// How to find its value.
         hint: &'static str,
     },
+    /// The map is invalid.
+    #[error("{}: {problem}", path.display())]
+    Map {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        problem: String,
+    },
     /// A value is invalid.
     #[error("{name}: {problem}")]
     Value {
@@ -57,6 +65,7 @@ impl OptionsError {
             Self::Read { .. } => Some("--config names a TOML file; all options have defaults"),
             Self::File { hint, .. } => hint.as_deref(),
             Self::Missing { hint, .. } => Some(hint),
+            Self::Map { .. } => Some("--map names a map in the .roson format"),
             Self::Value { .. } => Some("--help shows all options and their defaults"),
         }
     }

@@ -31,8 +31,8 @@ use crate::pose_tracker::{self, PoseReading, PoseTracker, Tracked};
 use crate::pursuit::{self, Follower};
 use crate::scan::Scan;
 
-/// More targets do not fit into a message of 32,767 bytes.
-pub const MAX_TARGETS: usize = 1_365;
+/// More targets do not fit into an answer of 32,767 bytes, together with the pose.
+pub const MAX_TARGETS: usize = 1_300;
 /// A point this far from the walls of the map is an obstacle that is not on the map.
 const NOT_ON_MAP_M: f64 = 0.15;
 /// Obstacles that are not on the map are remembered for this long...
@@ -375,6 +375,27 @@ impl DriveToPoint {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.follower.as_ref().map(Follower::path)
+    }
+
+    /// The rest of this path, from the place of the robot on.
+    #[must_use]
+    pub fn rest_of_path(&self) -> Vec<Point> {
+        let Some(follower) = &self.follower else {
+            return Vec::new();
+        };
+        let (path, way_m) = (follower.path(), follower.way_m());
+        let ahead = path.points().iter().enumerate();
+        let ahead = ahead.filter(|(index, _)| path.way_of_m(*index) > way_m);
+        std::iter::once(path.at(way_m))
+            .chain(ahead.map(|(_, point)| *point))
+            .collect()
+    }
+
+    /// The length of the rest of the path.
+    #[must_use]
+    pub fn remaining_m(&self) -> Option<f64> {
+        let follower = self.follower.as_ref()?;
+        Some(follower.path().length_m() - follower.way_m())
     }
 
     /// The collision monitor.

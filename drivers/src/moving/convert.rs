@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use amber_map::Pose;
 use amber_navigation::collision::Imu;
-use amber_navigation::full_scan::{Beam, Echo, FullScan};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::pose_tracker::PoseReading;
+use amber_navigation::scan::{self, Beam, Echo};
 use amber_values::scan::VALID_MM;
 use amber_values::{ImuReading, MapPose, Scan, WheelSpeeds};
 
@@ -32,7 +32,7 @@ impl Scanner {
     ///
     /// Messages list beams from left to right. The scanner turns to the left, so the last one was
     /// measured first.
-    pub(crate) fn read(self, scan: &Scan, finished: Duration) -> FullScan {
+    pub(crate) fn read(self, scan: &Scan, finished: Duration) -> scan::Scan {
         let points = scan.points();
         let beams = points.iter().rev().map(|point| Beam {
             angle_rad: -point.angle_deg.to_radians(),
@@ -50,8 +50,8 @@ impl Scanner {
             _ => 0.0,
         };
         let beam_time = self.turn.mul_f64(spread / TAU) / gaps;
-        FullScan {
-            taken: finished.saturating_sub(beam_time * gaps),
+        scan::Scan {
+            start: finished.saturating_sub(beam_time * gaps),
             beam_time,
             beams,
         }
@@ -111,7 +111,7 @@ mod tests {
     fn a_scan_is_reversed_and_its_codes_have_names() {
         let scan = Scan::new(&[-90.0, -30.0, 30.0, 90.0], &[1500, 0, 6, 7], None);
         let scanner = Scanner {
-            turn: Duration::from_millis(100),
+            turn: Duration::from_millis(120),
         };
         let read = scanner.read(&scan.unwrap(), Duration::from_secs(1));
         let angles: Vec<_> = read
@@ -126,9 +126,9 @@ mod tests {
             echoes,
             [Echo::Invalid, Echo::TooNear, Echo::Nothing, Echo::At(1.5)]
         );
-        // Half a turn takes 50 ms.
-        assert_eq!(read.taken, Duration::from_millis(950));
-        assert_eq!(read.finished(), Duration::from_secs(1));
+        // Half a turn takes 60 ms.
+        assert_eq!(read.start, Duration::from_millis(940));
+        assert_eq!(read.end(), Duration::from_secs(1));
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Guard {
                 self.speeds = Some((now, speeds));
             }
             Input::Imu(time, imu) => self.monitor.handle_imu(time, imu),
-            Input::Pose(_) => {}
+            Input::Pose(..) => {}
         }
     }
 
@@ -147,7 +147,7 @@ fn fresh<T>(measured: Option<&(Duration, T)>, now: Duration) -> Option<&T> {
 #[cfg(test)]
 mod tests {
     use amber_map::Pose;
-    use amber_navigation::full_scan::{Beam, Echo, FullScan};
+    use amber_navigation::scan::{self, Beam, Echo};
 
     use super::*;
 
@@ -172,8 +172,8 @@ mod tests {
                 },
             }
         });
-        let read = FullScan {
-            taken: time,
+        let read = scan::Scan {
+            start: time,
             beam_time: Duration::ZERO,
             beams: beams.collect(),
         };

@@ -15,7 +15,7 @@ use crate::options::{OptionsError, check, read};
 /// The robot and its devices. The command line overrides the file; most defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Options {
+pub struct RobotOptions {
     /// TOML file with the options of the robot, such as `laser_x_mm = 120`
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
@@ -93,7 +93,7 @@ pub struct Devices {
     pub poses: Option<Device>,
 }
 
-impl Options {
+impl RobotOptions {
     /// Reads the file and checks all values.
     ///
     /// # Errors
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_offset_of_the_laser_is_required() {
-        let error = Options::default().setup().unwrap_err().to_string();
+        let error = RobotOptions::default().setup().unwrap_err().to_string();
         assert!(error.starts_with("laser_x_mm: missing; measure"), "{error}");
     }
 
@@ -183,10 +183,10 @@ mod tests {
         let file = folder.path().join("robot.toml");
         let text = "laser_x_mm = 120\ntrack_mm = 400\nwheels = \"roboclaw:1\"\n";
         std::fs::write(&file, text).unwrap();
-        let options = Options {
+        let options = RobotOptions {
             robot: Some(file.clone()),
             track_mm: Some(380.0),
-            ..Options::default()
+            ..RobotOptions::default()
         };
         let setup = options.setup().unwrap();
         assert_eq!(setup.collision.laser, Pose::new(0.12, 0.0, 0.0));
@@ -197,9 +197,9 @@ mod tests {
             Some(Device::new(DeviceType::HOKUYO, 0))
         );
         std::fs::write(&file, "laser_x_mn = 1\n").unwrap();
-        let options = Options {
+        let options = RobotOptions {
             robot: Some(file),
-            ..Options::default()
+            ..RobotOptions::default()
         };
         let error = options.setup().unwrap_err();
         assert_eq!(error.hint(), Some("did you mean `laser_x_mm`?"));
@@ -207,10 +207,10 @@ mod tests {
 
     #[test]
     fn ranges_are_checked() {
-        let options = Options {
+        let options = RobotOptions {
             laser_x_mm: Some(0.0),
             track_mm: Some(0.42),
-            ..Options::default()
+            ..RobotOptions::default()
         };
         let error = options.setup().unwrap_err().to_string();
         assert_eq!(error, "track_mm: 0.42 is not within 10 to 5000");

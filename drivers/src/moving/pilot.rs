@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use amber_driver::Link;
 use amber_navigation::collision::Imu;
-use amber_navigation::full_scan::FullScan;
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::pose_tracker::PoseReading;
+use amber_navigation::scan;
 use amber_proto::DeviceMessage;
-use amber_values::{Scan, WheelSpeeds};
+use amber_values::{MapPose, Scan, WheelSpeeds};
 
 /// The logic of a driver that moves the robot. Times are those since the start of the driver.
 pub(crate) trait Pilot: Send + 'static {
@@ -44,11 +44,11 @@ pub(crate) trait Pilot: Send + 'static {
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     /// A scan, and the same as in the message.
-    Scan(FullScan, Scan),
+    Scan(scan::Scan, Scan),
     /// The measured speeds of the wheels, and the same as in the message.
     Wheels(Duration, Wheels, WheelSpeeds),
     /// The motion sensors.
     Imu(Duration, Imu),
-    /// A pose on the map.
-    Pose(PoseReading),
+    /// A pose on the map, and the same as in the message.
+    Pose(PoseReading, MapPose),
 }

@@ -107,8 +107,8 @@ impl<P: Pilot> Robot<P> {
                 (Source::Imu, input)
             }
             Feed::Pose(time, pose) => {
-                let pose = convert::pose(pose, self.since_start(time));
-                (Source::Poses, pose.map(Input::Pose))
+                let read = convert::pose(pose, self.since_start(time));
+                (Source::Poses, read.map(|read| Input::Pose(read, pose)))
             }
         };
         self.links.heard(source, now);

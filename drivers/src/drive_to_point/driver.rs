@@ -1,0 +1,79 @@
+//! The driver between clients and the pilot. IO.
+
+use std::error::Error;
+
+use amber_driver::devices::drive_to_point::{
+    Configuration, DriveToPointDriver, DriveToPointLink, NextTargetAnswer, NextTargetsAnswer,
+    ProgressAnswer, Targets, VisitedTargetAnswer, VisitedTargetsAnswer,
+};
+use amber_driver::{ClientId, Outcome, Reply};
+
+use super::pilot::{Order, Question, ToPoint};
+use crate::desk::Desk;
+use crate::moving::options::Setup;
+use crate::moving::robot::Robot;
+
+/// The driver of a robot that drives to targets.
+pub(super) struct DriveToPoint {
+    /// `Some` until the start.
+    parts: Option<(Setup, ToPoint)>,
+    desk: Desk<Order>,
+}
+
+impl DriveToPoint {
+    pub(super) fn new(setup: Setup, pilot: ToPoint) -> Self {
+        Self {
+            parts: Some((setup, pilot)),
+            desk: Desk::default(),
+        }
+    }
+
+    async fn ask(&self, question: Question) {
+        self.desk.order(Order::Ask(question)).await;
+    }
+}
+
+impl DriveToPointDriver for DriveToPoint {
+    async fn start(&mut self, link: DriveToPointLink) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if let Some((setup, pilot)) = self.parts.take() {
+            self.desk.open(Robot::new(pilot, setup, &link), link);
+        }
+        Ok(())
+    }
+
+    async fn set_targets(&mut self, targets: Targets, outcome: Outcome) {
+        self.desk.order(Order::SetTargets(outcome, targets)).await;
+    }
+
+    async fn next_target(&mut self, reply: Reply<NextTargetAnswer>) {
+        self.ask(Question::NextTarget(reply)).await;
+    }
+
+    async fn next_targets(&mut self, reply: Reply<NextTargetsAnswer>) {
+        self.ask(Question::NextTargets(reply)).await;
+    }
+
+    async fn visited_target(&mut self, reply: Reply<VisitedTargetAnswer>) {
+        self.ask(Question::VisitedTarget(reply)).await;
+    }
+
+    async fn visited_targets(&mut self, reply: Reply<VisitedTargetsAnswer>) {
+        self.ask(Question::VisitedTargets(reply)).await;
+    }
+
+    async fn configuration(&mut self, reply: Reply<Configuration>) {
+        self.ask(Question::Configuration(reply)).await;
+    }
+
+    async fn progress(&mut self, reply: Reply<ProgressAnswer>) {
+        self.ask(Question::Progress(reply)).await;
+    }
+
+    async fn client_gone(&mut self, client: ClientId) {
+        self.desk.order(Order::ClientGone(client)).await;
+    }
+
+    async fn shutdown(&mut self) {
+        self.desk.close().await;
+    }
+}

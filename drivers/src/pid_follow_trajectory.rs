@@ -1,0 +1,69 @@
+//! The driver PidFollowTrajectory: follows a line of points on a map, in given times. IO.
+//!
+//! ```text
+//!  clients --points--> driver --> logic: pursuit --> collision monitor --speeds--> roboclaw
+//!                                    ^                   ^
+//!         location, roboclaw --------+      hokuyo ------+
+//! ```
+//!
+//! What clients can rely on:
+//!
+//! - The points are followed in order, as fast as the configuration allows. If all points have
+//!   increasing times, these set the speed.
+//! - The run ends by itself at the last point, and with the client that started it.
+//! - The robot stops near obstacles, without a pose, and without scans or wheel speeds. `amber
+//!   events` says why. With `--unguarded` it needs no scanner and does not avoid obstacles, as the
+//!   original.
+
+use amber_driver::Driver;
+use amber_driver::devices::pid_follow_trajectory;
+use amber_navigation::collision::{self, Monitor};
+use amber_navigation::pose_tracker;
+use amber_navigation::trajectory::Trajectory;
+use amber_proto::{Device, DeviceType};
+
+use self::driver::PidFollowTrajectory;
+use self::pilot::Following;
+use crate::moving::options::RobotOptions;
+use crate::options::OptionsError;
+
+mod driver;
+mod pilot;
+
+/// Options of the driver.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    robot: RobotOptions,
+    /// The pose on the map [default: location:0]
+    #[arg(long, value_name = "DEVICE")]
+    location: Option<Device>,
+    /// Drive without the laser scanner, also into obstacles
+    #[arg(long)]
+    unguarded: bool,
+}
+
+impl Options {
+    /// Creates the driver from these options.
+    ///
+    /// # Errors
+    /// A value or a file is invalid.
+    pub fn driver(self) -> Result<impl Driver + use<>, OptionsError> {
+        let mut setup = self.robot.setup()?;
+        setup.devices.poses = Some((self.location).unwrap_or(Device::new(DeviceType::LOCATION, 0)));
+        if self.unguarded {
+            setup.devices.laser = None;
+        }
+        let monitor = (!self.unguarded).then(|| {
+            Monitor::new(collision::Config {
+                // The client chooses speed and path.
+                limit_zone_m: 0.0,
+                ..setup.collision
+            })
+        });
+        let trajectory = Trajectory::new(setup.collision.drive, pose_tracker::Config::default());
+        let pilot = Following::new(trajectory, monitor);
+        let driver = PidFollowTrajectory::new(setup, pilot);
+        Ok(pid_follow_trajectory::driver(driver))
+    }
+}

@@ -1,0 +1,79 @@
+//! The driver between clients and the pilot. IO.
+
+use std::error::Error;
+
+use amber_driver::devices::pid_follow_trajectory::{
+    Configuration, PidFollowTrajectoryDriver, PidFollowTrajectoryLink, Targets,
+};
+use amber_driver::{ClientId, Outcome, Reply};
+
+use super::pilot::{Following, Order};
+use crate::desk::Desk;
+use crate::moving::options::Setup;
+use crate::moving::robot::Robot;
+
+/// The driver of a robot that follows a trajectory.
+pub(super) struct PidFollowTrajectory {
+    /// `Some` until the start.
+    parts: Option<(Setup, Following)>,
+    desk: Desk<Order>,
+}
+
+impl PidFollowTrajectory {
+    pub(super) fn new(setup: Setup, pilot: Following) -> Self {
+        Self {
+            parts: Some((setup, pilot)),
+            desk: Desk::default(),
+        }
+    }
+}
+
+impl PidFollowTrajectoryDriver for PidFollowTrajectory {
+    async fn start_driver(
+        &mut self,
+        link: PidFollowTrajectoryLink,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if let Some((setup, pilot)) = self.parts.take() {
+            self.desk.open(Robot::new(pilot, setup, &link), link);
+        }
+        Ok(())
+    }
+
+    async fn set_targets(
+        &mut self,
+        targets: Targets,
+        configuration: Configuration,
+        outcome: Outcome,
+    ) {
+        let order = Order::SetTargets(outcome, targets, configuration);
+        self.desk.order(order).await;
+    }
+
+    async fn next_targets(&mut self, reply: Reply<Targets>) {
+        self.desk.order(Order::NextTargets(reply)).await;
+    }
+
+    async fn visited_targets(&mut self, reply: Reply<Targets>) {
+        self.desk.order(Order::VisitedTargets(reply)).await;
+    }
+
+    async fn start(&mut self, outcome: Outcome) {
+        self.desk.order(Order::Start(outcome)).await;
+    }
+
+    async fn stop(&mut self, outcome: Outcome) {
+        self.desk.order(Order::Stop(outcome)).await;
+    }
+
+    async fn step(&mut self, outcome: Outcome) {
+        self.desk.order(Order::Step(outcome)).await;
+    }
+
+    async fn client_gone(&mut self, client: ClientId) {
+        self.desk.order(Order::ClientGone(client)).await;
+    }
+
+    async fn shutdown(&mut self) {
+        self.desk.close().await;
+    }
+}
