@@ -16,4 +16,6 @@ pub(crate) mod links;
 pub mod options;
 pub(crate) mod pilot;
 pub(crate) mod robot;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod waiting;

@@ -208,3 +208,6 @@ impl Pilot for Guarded {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,3 +128,6 @@ impl Pilot for Guarded {
         format!("{} unanswered: {dropped}", self.guard.counters())
     }
 }
+
+#[cfg(test)]
+mod tests;

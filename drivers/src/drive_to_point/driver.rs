@@ -77,3 +77,6 @@ impl DriveToPointDriver for DriveToPoint {
         self.desk.close().await;
     }
 }
+
+#[cfg(test)]
+mod tests;

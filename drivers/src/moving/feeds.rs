@@ -6,36 +6,37 @@
 use std::convert::Infallible;
 use std::time::{Duration, Instant, SystemTime};
 
-use amber_driver::client::proxy::{Hokuyo, LocationService, NineDof, Roboclaw};
-use amber_driver::client::{self, Client, Subscription};
+use amber_driver::client::proxy::{
+    Hokuyo, LocationService, LocationServicePoses, NineDof, Roboclaw,
+};
+use amber_driver::client::{self, Client, Error, Subscription};
 use amber_driver::now;
 use amber_proto::ninedof::{DataRequest, SubscribeAction};
 use amber_values::{ImuReading, MapPose, Scan, WheelSpeeds};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::{sleep, timeout};
 
 use super::links::Source;
 use super::options::Devices;
+use crate::sources;
 
 /// The number of inputs that may wait: a second of all devices.
 const MAX_WAITING: usize = 64;
-/// The time between two requests for wheel speeds, and how long to wait for an answer.
+/// The time between two requests for wheel speeds, and how long to wait for an answer: older ones are
+/// useless.
 const WHEELS_PERIOD: Duration = Duration::from_millis(50);
 const WHEELS_DEADLINE: Duration = Duration::from_millis(150);
 /// The time between two requests for a pose, as in the original DriveToPoint.
 const POSE_PERIOD: Duration = Duration::from_millis(90);
 const POSE_DEADLINE: Duration = Duration::from_millis(300);
-/// A scanner measures when it is asked: the requests follow each other.
-const SCAN_PERIOD: Duration = Duration::ZERO;
 const SCAN_DEADLINE: Duration = Duration::from_millis(500);
 const IMU_PERIOD: Duration = Duration::from_millis(50);
 const IMU_DEADLINE: Duration = Duration::from_millis(150);
-/// After this silence of a subscription the device is asked. A scanner publishes ten times per
+/// After this silence of a subscription the device is asked. It publishes at least ten times per
 /// second.
 const SILENCE: Duration = Duration::from_millis(350);
-/// The time between two failed requests, and between two attempts to connect.
+/// The time between two failed requests.
 const RETRY: Duration = Duration::from_millis(200);
-const CONNECT_RETRY: Duration = Duration::from_secs(1);
 /// Data older than this has a wrong clock rather than a long way.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
@@ -52,34 +53,35 @@ pub(crate) enum Feed {
     Failed(Source, String),
 }
 
-/// Where the devices are.
-pub(crate) enum Place {
-    /// At the mediator that started this driver.
-    Own(Client),
-    /// At the mediator with this address, over UDP.
-    At(String),
-}
-
-/// Starts the tasks. They end when the receiver is dropped.
-pub(crate) fn follow(place: Place, devices: Devices) -> mpsc::Receiver<Feed> {
+/// Starts the tasks, over the client of the own mediator or for the mediator at an address. They end
+/// when the receiver is dropped.
+pub(crate) fn follow(
+    own: Client,
+    devices_of: Option<String>,
+    devices: Devices,
+) -> mpsc::Receiver<Feed> {
     let (feeds, received) = mpsc::channel(MAX_WAITING);
     tokio::spawn(async move {
-        let Some(client) = connect(place, &feeds).await else {
-            return;
-        };
-        let connected = Feed::Connected(client.clone());
-        if feeds.send(connected).await.is_err() {
+        let failed = |error: Error| offer(&feeds, Feed::Failed(Source::Wheels, error.to_string()));
+        let client = sources::client(&own, devices_of.as_deref(), failed).await;
+        if feeds.send(Feed::Connected(client.clone())).await.is_err() {
             return;
         }
         let wheels = Roboclaw::new(client.device(devices.wheels));
-        tokio::spawn(follow_wheels(wheels, feeds.clone()));
+        tokio::spawn(until_ended(
+            follow_wheels(wheels, feeds.clone()),
+            feeds.clone(),
+        ));
         if let Some(laser) = devices.laser {
             let laser = Hokuyo::new(client.device(laser)).with_deadline(SCAN_DEADLINE);
-            tokio::spawn(follow_publisher(laser, feeds.clone()));
+            tokio::spawn(until_ended(
+                follow_scans(laser, feeds.clone()),
+                feeds.clone(),
+            ));
         }
         if let Some(poses) = devices.poses {
             let poses = LocationService::new(client.device(poses)).with_deadline(POSE_DEADLINE);
-            tokio::spawn(follow_poses(poses, feeds.clone()));
+            tokio::spawn(follow_publisher(poses, feeds.clone()));
         }
         if let Some(imu) = devices.imu {
             let imu = NineDof::new(client.device(imu)).with_deadline(IMU_DEADLINE);
@@ -89,21 +91,49 @@ pub(crate) fn follow(place: Place, devices: Devices) -> mpsc::Receiver<Feed> {
     received
 }
 
-async fn connect(place: Place, feeds: &mpsc::Sender<Feed>) -> Option<Client> {
-    let address = match place {
-        Place::Own(client) => return Some(client),
-        Place::At(address) => address,
-    };
-    loop {
-        match Client::connect(&address).await {
-            Ok(client) => return Some(client),
-            Err(error) => {
-                let failed = Feed::Failed(Source::Wheels, error.to_string());
-                feeds.send(failed).await.ok()?;
-                sleep(CONNECT_RETRY).await;
-            }
-        }
+/// Runs a task until the receiver is dropped.
+async fn until_ended(task: impl Future<Output = ()>, feeds: mpsc::Sender<Feed>) {
+    tokio::select! {
+        () = task => {}
+        () = feeds.closed() => {}
     }
+}
+
+/// Passes an input on, unless the receiver is overloaded or has ended.
+fn offer(feeds: &mpsc::Sender<Feed>, feed: Feed) {
+    if let Err(TrySendError::Full(feed)) = feeds.try_send(feed) {
+        tracing::debug!(?feed, "dropped: the driver is overloaded");
+    }
+}
+
+async fn follow_wheels(wheels: Roboclaw, feeds: mpsc::Sender<Feed>) {
+    let wheels = wheels.with_deadline(WHEELS_DEADLINE);
+    let take = |answer: Result<(Instant, WheelSpeeds), Error>| {
+        offer(
+            &feeds,
+            match answer {
+                Ok((time, speeds)) => Feed::Wheels(time, speeds),
+                Err(error) => Feed::Failed(Source::Wheels, error.to_string()),
+            },
+        );
+    };
+    sources::poll_wheels(wheels, WHEELS_PERIOD, take).await;
+}
+
+async fn follow_scans(laser: Hokuyo, feeds: mpsc::Sender<Feed>) {
+    let take = |scan: Result<Scan, Error>| {
+        offer(
+            &feeds,
+            match scan {
+                Ok(scan) => {
+                    let age = age(scan.timestamp_ms(), SystemTime::now());
+                    Feed::Scan(before(now(), age), scan)
+                }
+                Err(error) => Feed::Failed(Source::Scans, error.to_string()),
+            },
+        );
+    };
+    sources::watch_scans(laser, take).await;
 }
 
 /// The receiver has ended.
@@ -115,76 +145,51 @@ async fn send(feeds: &mpsc::Sender<Feed>, feed: Feed) -> Result<(), Ended> {
     feeds.send(feed).await.map_err(|_| Ended)
 }
 
-async fn follow_wheels(wheels: Roboclaw, feeds: mpsc::Sender<Feed>) -> Followed {
-    let wheels = wheels.with_deadline(WHEELS_DEADLINE);
-    loop {
-        let asked = now();
-        match wheels.speeds().await {
-            Ok(speeds) => {
-                // They were measured between the request and the answer.
-                let measured = asked + (now() - asked) / 2;
-                send(&feeds, Feed::Wheels(measured, speeds)).await?;
-            }
-            Err(error) => {
-                send(&feeds, Feed::Failed(Source::Wheels, error.to_string())).await?;
-                sleep(RETRY).await;
-            }
-        }
-        sleep(WHEELS_PERIOD.saturating_sub(now() - asked)).await;
-    }
-}
-
-async fn follow_poses(location: LocationService, feeds: mpsc::Sender<Feed>) -> Followed {
-    loop {
-        let asked = now();
-        match location.pose().await {
-            Ok(pose) => {
-                let age = age(pose.timestamp_ms, SystemTime::now());
-                send(&feeds, Feed::Pose(before(now(), age), pose)).await?;
-            }
-            Err(error) => {
-                send(&feeds, Feed::Failed(Source::Poses, error.to_string())).await?;
-                sleep(RETRY).await;
-            }
-        }
-        sleep(POSE_PERIOD.saturating_sub(now() - asked)).await;
-    }
-}
-
 /// A device that publishes, and answers requests for the same.
 trait Publisher: Send + Sync + 'static {
     type Data: Send;
+    /// The same as it is published, perhaps with more.
+    type Published: Send;
     const SOURCE: Source;
     /// The time between two requests.
     const PERIOD: Duration;
 
-    fn subscribe(&self) -> impl Future<Output = client::Result<Subscription<Self::Data>>> + Send;
+    fn subscribe(
+        &self,
+    ) -> impl Future<Output = client::Result<Subscription<Self::Published>>> + Send;
     fn ask(&self) -> impl Future<Output = client::Result<Self::Data>> + Send;
+    fn data(published: Self::Published) -> Self::Data;
     /// With the time of the measurement.
     fn feed(data: Self::Data) -> Feed;
 }
 
-impl Publisher for Hokuyo {
-    type Data = Scan;
-    const SOURCE: Source = Source::Scans;
-    const PERIOD: Duration = SCAN_PERIOD;
+impl Publisher for LocationService {
+    type Data = MapPose;
+    type Published = LocationServicePoses;
+    const SOURCE: Source = Source::Poses;
+    const PERIOD: Duration = POSE_PERIOD;
 
-    async fn subscribe(&self) -> client::Result<Subscription<Scan>> {
-        self.scans().await
+    async fn subscribe(&self) -> client::Result<Subscription<LocationServicePoses>> {
+        self.poses().await
     }
 
-    async fn ask(&self) -> client::Result<Scan> {
-        self.scan().await
+    async fn ask(&self) -> client::Result<MapPose> {
+        self.pose().await
     }
 
-    fn feed(scan: Scan) -> Feed {
-        let age = age(scan.timestamp_ms(), SystemTime::now());
-        Feed::Scan(before(now(), age), scan)
+    fn data(published: LocationServicePoses) -> MapPose {
+        published.current_location
+    }
+
+    fn feed(pose: MapPose) -> Feed {
+        let age = age(pose.timestamp_ms, SystemTime::now());
+        Feed::Pose(before(now(), age), pose)
     }
 }
 
 impl Publisher for NineDof {
     type Data = ImuReading;
+    type Published = ImuReading;
     const SOURCE: Source = Source::Imu;
     const PERIOD: Duration = IMU_PERIOD;
 
@@ -204,6 +209,10 @@ impl Publisher for NineDof {
             ..DataRequest::default()
         };
         self.data(sensors).await
+    }
+
+    fn data(published: ImuReading) -> ImuReading {
+        published
     }
 
     fn feed(reading: ImuReading) -> Feed {
@@ -228,7 +237,7 @@ async fn follow_publisher<P: Publisher>(device: P, feeds: mpsc::Sender<Feed>) ->
             match timeout(patience, published.next()).await {
                 Ok(Some(update)) => {
                     patience = SILENCE;
-                    send(&feeds, P::feed(update.message)).await?;
+                    send(&feeds, P::feed(P::data(update.message))).await?;
                     continue;
                 }
                 // The client has ended.
@@ -239,7 +248,7 @@ async fn follow_publisher<P: Publisher>(device: P, feeds: mpsc::Sender<Feed>) ->
                 update = published.next() => {
                     let update = update.ok_or(Ended)?;
                     patience = SILENCE;
-                    send(&feeds, P::feed(update.message)).await?;
+                    send(&feeds, P::feed(P::data(update.message))).await?;
                 }
                 answer = device.ask() => match answer {
                     Ok(answer) => {

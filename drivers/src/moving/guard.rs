@@ -7,7 +7,6 @@ use amber_navigation::collision::{self, Decision, Monitor, Reason};
 use amber_navigation::kinematics::Wheels;
 use amber_values::{Scan, WheelSpeeds};
 
-use super::convert;
 use super::pilot::Input;
 
 /// Older measurements are not reported.
@@ -74,7 +73,7 @@ impl Guard {
             return Err(Refusal::TooFast(fastest_mm_s, self.max_mm_s));
         }
         self.commander = client;
-        self.monitor.handle_command(now, convert::wheels(speeds));
+        self.monitor.handle_command(now, Wheels::from(speeds));
         let Decision { scale, reason, .. } = self.monitor.step(now);
         if scale == 0.0 && speeds != WheelSpeeds::STOP {
             self.counters.stopped += 1;
@@ -182,7 +181,7 @@ mod tests {
     }
 
     fn wheels(time: Duration, speeds: WheelSpeeds) -> Input {
-        Input::Wheels(time, convert::wheels(speeds), speeds)
+        Input::Wheels(time, Wheels::from(speeds), speeds)
     }
 
     fn guard(ahead_m: f64) -> Guard {

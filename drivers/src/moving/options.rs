@@ -9,14 +9,13 @@ use amber_navigation::kinematics::SkidSteer;
 use amber_proto::{Device, DeviceType};
 use serde::{Deserialize, Deserializer};
 
-use super::convert::Scanner;
 use crate::options::{OptionsError, check, read};
 
 /// The robot and its devices. The command line overrides the file; most defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RobotOptions {
-    /// TOML file with the options of the robot, such as `laser_x_mm = 120`
+    /// TOML file with the options of the robot, such as `laser_offset_mm = 120`
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub robot: Option<PathBuf>,
@@ -32,21 +31,21 @@ pub struct RobotOptions {
     #[arg(long, value_name = "DEVICE")]
     #[serde(deserialize_with = "device")]
     pub imu: Option<Device>,
-    /// Use the devices of this mediator, over UDP, instead of those of the own mediator
+    /// Use the devices of the mediator at this address, instead of those of our own mediator
     #[arg(long, value_name = "HOST[:PORT]")]
-    pub mediator: Option<String>,
-    /// How far the laser scanner is in front of the robot's centre; required, measure it
+    pub devices_of: Option<String>,
+    /// Position of the laser ahead of the centre between the wheels; required
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
-    pub laser_x_mm: Option<f64>,
-    /// How far the laser scanner is to the left of the robot's centre [default: 0]
+    pub laser_offset_mm: Option<f64>,
+    /// Position of the laser to the left of the centre [default: 0]
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
-    pub laser_y_mm: Option<f64>,
-    /// How far the laser scanner is turned to the left [default: 0]
+    pub laser_left_mm: Option<f64>,
+    /// Direction of the front of the laser, to the right of that of the robot [default: 0]
     #[arg(long, value_name = "DEG", allow_negative_numbers = true)]
     pub laser_angle_deg: Option<f64>,
-    /// The time of one turn of the laser [default: 100]
+    /// Time of one turn of the laser [default: 100]
     #[arg(long, value_name = "MS")]
-    pub laser_turn_ms: Option<f64>,
+    pub scan_turn_ms: Option<f64>,
     /// The length of the robot [default: 370]
     #[arg(long, value_name = "MM")]
     pub length_mm: Option<f64>,
@@ -73,9 +72,9 @@ pub struct Setup {
     /// The devices to use.
     pub devices: Devices,
     /// Where these devices are, if not at the own mediator.
-    pub mediator: Option<String>,
-    /// How to read scans.
-    pub scanner: Scanner,
+    pub devices_of: Option<String>,
+    /// The time of one turn of the laser.
+    pub scan_turn: Duration,
     /// The configuration of the collision monitor.
     pub collision: collision::Config,
 }
@@ -112,22 +111,26 @@ impl RobotOptions {
             |name, value: Option<f64>, otherwise: f64, range| -> Result<f64, OptionsError> {
                 Ok(check(name, value.unwrap_or(otherwise), range)? / 1000.0)
             };
-        let Some(laser_x_mm) = self.laser_x_mm.or(file.laser_x_mm) else {
-            return Err(OptionsError::Value {
-                name: "laser_x_mm",
-                problem: "missing; measure how far the scanner is in front of the robot's centre \
-                          (0 if it is above the centre)"
-                    .into(),
+        let Some(laser_offset_mm) = self.laser_offset_mm.or(file.laser_offset_mm) else {
+            return Err(OptionsError::Missing {
+                name: "--laser-offset-mm",
+                hint: "measure how far the laser is ahead of the centre between the wheels; 0 if \
+                       it is above the centre",
             });
         };
         let offset = -2_000.0..=2_000.0;
-        let laser_x_m = millimetres("laser_x_mm", Some(laser_x_mm), 0.0, offset.clone())?;
-        let laser_y_mm = self.laser_y_mm.or(file.laser_y_mm);
-        let laser_y_m = millimetres("laser_y_mm", laser_y_mm, 0.0, offset)?;
+        let laser_x_m = millimetres(
+            "laser_offset_mm",
+            Some(laser_offset_mm),
+            0.0,
+            offset.clone(),
+        )?;
+        let laser_left_mm = self.laser_left_mm.or(file.laser_left_mm);
+        let laser_y_m = millimetres("laser_left_mm", laser_left_mm, 0.0, offset)?;
         let angle_deg = self.laser_angle_deg.or(file.laser_angle_deg).unwrap_or(0.0);
         let angle_deg = check("laser_angle_deg", angle_deg, -180.0..=180.0)?;
-        let turn_ms = self.laser_turn_ms.or(file.laser_turn_ms).unwrap_or(100.0);
-        let turn_ms = check("laser_turn_ms", turn_ms, 1.0..=1_000.0)?;
+        let turn_ms = self.scan_turn_ms.or(file.scan_turn_ms).unwrap_or(100.0);
+        let turn_ms = check("scan_turn_ms", turn_ms, 1.0..=1_000.0)?;
         let size = 10.0..=5_000.0;
         let length_mm = self.length_mm.or(file.length_mm);
         let length_m = millimetres("length_mm", length_mm, 370.0, size.clone())?;
@@ -139,7 +142,7 @@ impl RobotOptions {
         let max_wheel_m_s = millimetres("max_speed_mm_s", max_mm_s, 1_200.0, 1.0..=10_000.0)?;
         let laser = Pose {
             at: Point::new(laser_x_m, laser_y_m),
-            heading: angle_deg.to_radians(),
+            heading: -angle_deg.to_radians(),
         };
         Ok(Setup {
             devices: Devices {
@@ -148,10 +151,8 @@ impl RobotOptions {
                 imu: self.imu.or(file.imu),
                 poses: None,
             },
-            mediator: self.mediator.or(file.mediator),
-            scanner: Scanner {
-                turn: Duration::from_secs_f64(turn_ms / 1000.0),
-            },
+            devices_of: self.devices_of.or(file.devices_of),
+            scan_turn: Duration::from_secs_f64(turn_ms / 1000.0),
             collision: collision::Config {
                 drive: SkidSteer {
                     track_m,
@@ -174,14 +175,14 @@ mod tests {
     #[test]
     fn the_offset_of_the_laser_is_required() {
         let error = RobotOptions::default().setup().unwrap_err().to_string();
-        assert!(error.starts_with("laser_x_mm: missing; measure"), "{error}");
+        assert_eq!(error, "--laser-offset-mm is required");
     }
 
     #[test]
     fn the_command_line_overrides_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("robot.toml");
-        let text = "laser_x_mm = 120\ntrack_mm = 400\nwheels = \"roboclaw:1\"\n";
+        let text = "laser_offset_mm = 120\ntrack_mm = 400\nwheels = \"roboclaw:1\"\n";
         std::fs::write(&file, text).unwrap();
         let options = RobotOptions {
             robot: Some(file.clone()),
@@ -202,13 +203,13 @@ mod tests {
             ..RobotOptions::default()
         };
         let error = options.setup().unwrap_err();
-        assert_eq!(error.hint(), Some("did you mean `laser_x_mm`?"));
+        assert_eq!(error.hint(), Some("did you mean `laser_offset_mm`?"));
     }
 
     #[test]
     fn ranges_are_checked() {
         let options = RobotOptions {
-            laser_x_mm: Some(0.0),
+            laser_offset_mm: Some(0.0),
             track_mm: Some(0.42),
             ..RobotOptions::default()
         };

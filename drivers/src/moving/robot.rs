@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use amber_driver::client::proxy::Roboclaw;
 use amber_driver::now;
+use amber_navigation::kinematics::Wheels;
+use amber_navigation::scan;
 use amber_values::WheelSpeeds;
 use tokio::sync::mpsc;
 
 use super::convert;
-use super::feeds::{Feed, Place, follow};
+use super::feeds::{Feed, follow};
 use super::links::{Links, Source};
 use super::options::Setup;
 use super::pilot::{Input, Pilot};
@@ -54,15 +56,15 @@ enum Ending {
 impl<P: Pilot> Robot<P> {
     /// Starts to follow the other devices, over the own link unless the setup names a mediator.
     pub(crate) fn new(pilot: P, setup: Setup, link: &P::Link) -> Self {
-        let place = match &setup.mediator {
-            Some(address) => Place::At(address.clone()),
-            None => Place::Own(link.devices().clone()),
-        };
         let started = now();
         Self {
             pilot,
             links: Links::new(setup.devices),
-            feeds: follow(place, setup.devices),
+            feeds: follow(
+                link.devices().clone(),
+                setup.devices_of.clone(),
+                setup.devices,
+            ),
             setup,
             wheels: None,
             started,
@@ -92,13 +94,14 @@ impl<P: Pilot> Robot<P> {
             }
             Feed::Failed(source, error) => return self.links.failed(source, error),
             Feed::Scan(time, scan) => {
-                let read = self.setup.scanner.read(&scan, self.since_start(time));
+                let end = self.since_start(time);
+                let read = scan::Scan::from_values(&scan, end, self.setup.scan_turn);
                 self.decide_soon();
                 (Source::Scans, Some(Input::Scan(read, scan)))
             }
             Feed::Wheels(time, speeds) => {
                 let time = self.since_start(time);
-                let input = Input::Wheels(time, convert::wheels(speeds), speeds);
+                let input = Input::Wheels(time, Wheels::from(speeds), speeds);
                 (Source::Wheels, Some(input))
             }
             Feed::Imu(time, reading) => {
@@ -158,7 +161,7 @@ impl<P: Pilot> Owner for Robot<P> {
         if instant >= self.due {
             self.decided = instant;
             self.due = instant + PERIOD;
-            let wanted = convert::wheel_speeds(self.pilot.step(now));
+            let wanted = WheelSpeeds::from(self.pilot.step(now));
             // Without measured speeds the pilot does not know how the robot moves.
             let speeds = match self.links.is_alive(Source::Wheels, now) {
                 true => wanted,

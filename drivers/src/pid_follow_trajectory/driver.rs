@@ -77,3 +77,6 @@ impl PidFollowTrajectoryDriver for PidFollowTrajectory {
         self.desk.close().await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Tests of the whole driver between a fake mediator and fake devices.
+
+use std::time::Duration;
+
+use amber_driver::devices::drive_to_point::{self, DriverMsg, progress};
+use amber_driver::proto::{DeviceMessage, MsgType, SynNum};
+use amber_navigation::drive_to_point::{Config, DriveToPoint as Logic};
+use amber_proto::{Device, DeviceType};
+use amber_values::{MapPose, WheelSpeeds};
+use prost::Message;
+use tokio::time::sleep;
+
+use super::*;
+use crate::moving::options::RobotOptions;
+use crate::moving::testing::{Fake, run};
+
+async fn check(scenario: impl AsyncFnOnce(&mut Fake)) {
+    let options = RobotOptions {
+        laser_offset_mm: Some(0.0),
+        ..RobotOptions::default()
+    };
+    let mut setup = options.setup().unwrap();
+    setup.devices.poses = Some(Device::new(DeviceType::LOCATION, 0));
+    let logic = Logic::new(Config::new(setup.collision.laser), &[]).unwrap();
+    let driver = DriveToPoint::new(setup, ToPoint::new(logic, 380.0));
+    run(drive_to_point::driver(driver), scenario).await;
+}
+
+fn set_targets(xs: &[f64]) -> Vec<u8> {
+    let message = DriverMsg {
+        set_targets: Some(true),
+        targets: Some(Targets {
+            longitudes: xs.to_vec(),
+            latitudes: vec![1.0; xs.len()],
+            radiuses: vec![0.25; xs.len()],
+        }),
+        ..DriverMsg::data()
+    };
+    message.encode_to_vec()
+}
+
+async fn ask(fake: &mut Fake, set: impl FnOnce(&mut DriverMsg)) -> DriverMsg {
+    let mut message = DriverMsg::data();
+    message.set_syn(Some(SynNum(9)));
+    set(&mut message);
+    let answer = fake.ask(&message.encode_to_vec()).await;
+    let answer = DriverMsg::decode(&*answer).unwrap();
+    assert_eq!(answer.ack(), Some(SynNum(9)));
+    answer
+}
+
+fn xs(answer: &DriverMsg) -> Vec<f64> {
+    answer.targets.as_ref().unwrap().longitudes.clone()
+}
+
+async fn driving(fake: &Fake) {
+    fake.tell(&set_targets(&[1.1, 3.0, 3.5]));
+    fake.until("it drives", |world| world.speeds.front_left_mm_s > 100)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_answer_repeats_its_flag() {
+    check(async |fake| {
+        fake.world().pose = None;
+        // type DATA, synNum 9, field 81 = true.
+        let answer = fake.ask(b"\x10\x01\x18\x09\x88\x05\x01").await;
+        // Field 81; field 85 with one target of zeros; field 86 with zeros.
+        let zero = [0; 8];
+        let expected = [
+            b"\x10\x01\x20\x09\x88\x05\x01\xaa\x05\x1e\x0a\x08".as_slice(),
+            &zero,
+            b"\x12\x08",
+            &zero,
+            b"\x1a\x08",
+            &zero,
+            b"\xb2\x05\x26\x09",
+            &zero,
+            b"\x11",
+            &zero,
+            b"\x19",
+            &zero,
+            b"\x21",
+            &zero,
+            b"\x28\x00",
+        ];
+        assert_eq!(answer, expected.concat());
+        // Field 87 = true; field 88 = { 380.0 }.
+        let answer = fake.ask(b"\x10\x01\x18\x09\xb8\x05\x01").await;
+        let mut expected = b"\x10\x01\x20\x09\xb8\x05\x01\xc2\x05\x09\x09".to_vec();
+        expected.extend(380.0_f64.to_le_bytes());
+        assert_eq!(answer, expected);
+        let empty = ask(fake, |it| it.get_next_targets = Some(true)).await;
+        assert_eq!((empty.get_next_targets, xs(&empty)), (Some(true), vec![]));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn targets_are_visited_in_order() {
+    check(async |fake| {
+        driving(fake).await;
+        let next = ask(fake, |it| it.get_next_targets = Some(true)).await;
+        assert_eq!(
+            xs(&next),
+            [3.0, 3.5],
+            "the robot stands within the first one"
+        );
+        assert_eq!(next.location.unwrap().x, Some(1.0));
+        let visited = ask(fake, |it| it.get_visited_target = Some(true)).await;
+        assert_eq!(
+            (visited.get_visited_target, xs(&visited)),
+            (Some(true), vec![1.1])
+        );
+        let progress = ask(fake, |it| it.get_progress = Some(true)).await;
+        let progress = progress.progress.unwrap();
+        assert_eq!(progress.state(), progress::State::Following);
+        assert_eq!(progress.path.unwrap().xs.last(), Some(&3.0));
+        fake.tell(&set_targets(&[]));
+        let took = fake
+            .until("a stop", |it| it.speeds == WheelSpeeds::STOP)
+            .await;
+        assert!(took <= Duration::from_millis(60), "{took:?}");
+        let visited = ask(fake, |it| it.get_visited_targets = Some(true)).await;
+        assert_eq!(xs(&visited), []);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn targets_end_with_their_client() {
+    check(async |fake| {
+        driving(fake).await;
+        let died = DriverMsg::of_kind(MsgType::ClientDied).encode_to_vec();
+        fake.tell_as(8, &died);
+        sleep(Duration::from_millis(200)).await;
+        assert_ne!(fake.world().speeds, WheelSpeeds::STOP);
+        fake.tell(&died);
+        let took = fake
+            .until("a stop", |it| it.speeds == WheelSpeeds::STOP)
+            .await;
+        assert!(took <= Duration::from_millis(60), "{took:?}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_pose_or_laser_stops_the_wheels_and_is_reported() {
+    for (is_laser, reason, limit_ms) in [
+        (true, "hokuyo:0 sends no scans", 750),
+        (false, "location:0 sends no poses", 1_000),
+    ] {
+        check(async |fake| {
+            driving(fake).await;
+            if is_laser {
+                fake.world().laser_on = false;
+            } else {
+                fake.world().pose = None;
+            }
+            let took = fake
+                .until("a stop", |it| it.speeds == WheelSpeeds::STOP)
+                .await;
+            assert!(
+                took <= Duration::from_millis(limit_ms),
+                "{reason}: {took:?}"
+            );
+            fake.until(reason, |world| {
+                let trouble = world.trouble.as_deref();
+                trouble.is_some_and(|trouble| trouble.starts_with(reason))
+            })
+            .await;
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn subscribers_get_state_and_path() {
+    check(async |fake| {
+        driving(fake).await;
+        fake.tell(&DriverMsg::of_kind(MsgType::Subscribe).encode_to_vec());
+        for _ in 0..3 {
+            let published = DriverMsg::decode(&*fake.hear().await).unwrap();
+            assert_eq!(published.ack(), Some(SynNum(0)));
+            let progress = published.progress.unwrap();
+            assert_eq!(progress.state(), progress::State::Following);
+            assert!(progress.remaining.unwrap() > 1.0, "{progress:?}");
+            assert!(published.location.is_some());
+        }
+        fake.world().pose = Some(MapPose::new(1.0, 3.0, 0.0));
+        let jumped = fake
+            .until("a stop", |it| it.speeds == WheelSpeeds::STOP)
+            .await;
+        assert!(jumped <= Duration::from_millis(500), "{jumped:?}");
+    })
+    .await;
+}
