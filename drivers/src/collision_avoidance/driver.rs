@@ -25,12 +25,12 @@ use crate::stream::complain;
 pub(super) struct CollisionAvoidance {
     /// `Some` until the start.
     setup: Option<Setup>,
-    desk: Desk<Order>,
+    desk: Desk<ClientRequest>,
 }
 
-/// An order for the task that owns the wheels.
+/// A request for the task that owns the wheels.
 #[derive(Debug)]
-enum Order {
+enum ClientRequest {
     Drive(Outcome, WheelSpeeds),
     Ask(Question),
     ClientGone(ClientId),
@@ -90,33 +90,41 @@ impl CollisionAvoidanceDriver for CollisionAvoidance {
     }
 
     async fn drive(&mut self, speeds: MotorsSpeed, outcome: Outcome) {
-        self.desk.order(Order::Drive(outcome, speeds.into())).await;
+        self.desk
+            .request(ClientRequest::Drive(outcome, speeds.into()))
+            .await;
     }
 
     async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
-        self.desk.order(Order::Ask(Question::Speeds(reply))).await;
+        self.desk
+            .request(ClientRequest::Ask(Question::Speeds(reply)))
+            .await;
     }
 
     async fn scan(&mut self, reply: Reply<Scan>) {
-        self.desk.order(Order::Ask(Question::Scan(reply))).await;
+        self.desk
+            .request(ClientRequest::Ask(Question::Scan(reply)))
+            .await;
     }
 
     async fn speeds_and_scan(&mut self, reply: Reply<SpeedsAndScanAnswer>) {
         let question = Question::SpeedsAndScan(reply);
-        self.desk.order(Order::Ask(question)).await;
+        self.desk.request(ClientRequest::Ask(question)).await;
     }
 
     async fn drive_as_roboclaw(&mut self, speeds: roboclaw::MotorsSpeed, outcome: Outcome) {
-        self.desk.order(Order::Drive(outcome, speeds.into())).await;
+        self.desk
+            .request(ClientRequest::Drive(outcome, speeds.into()))
+            .await;
     }
 
     async fn speeds_as_roboclaw(&mut self, reply: Reply<roboclaw::MotorsSpeed>) {
         let question = Question::SpeedsAsRoboclaw(reply);
-        self.desk.order(Order::Ask(question)).await;
+        self.desk.request(ClientRequest::Ask(question)).await;
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.desk.order(Order::ClientGone(client)).await;
+        self.desk.request(ClientRequest::ClientGone(client)).await;
     }
 
     async fn shutdown(&mut self) {
@@ -132,19 +140,19 @@ struct Guarded {
 }
 
 impl Pilot for Guarded {
-    type Order = Order;
+    type Request = ClientRequest;
     type Message = DriverMsg;
     type Link = CollisionAvoidanceLink;
 
-    fn order(&mut self, now: Duration, _link: &CollisionAvoidanceLink, order: Order) {
-        match order {
-            Order::Drive(outcome, speeds) => {
+    fn request(&mut self, now: Duration, _link: &CollisionAvoidanceLink, request: ClientRequest) {
+        match request {
+            ClientRequest::Drive(outcome, speeds) => {
                 let done = self.guard.drive(now, outcome.client(), speeds);
                 let refusal = done.err().map(|refusal| refusal.to_string());
                 finish(outcome, refusal.as_deref());
             }
-            Order::Ask(question) => self.waiting.push(now, question),
-            Order::ClientGone(client) => self.guard.handle_client_gone(now, client),
+            ClientRequest::Ask(question) => self.waiting.push(now, question),
+            ClientRequest::ClientGone(client) => self.guard.handle_client_gone(now, client),
         }
     }
 

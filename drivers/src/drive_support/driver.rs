@@ -20,12 +20,12 @@ use crate::moving::waiting::Waiting;
 pub(super) struct DriveSupport {
     /// `Some` until the start.
     setup: Option<Setup>,
-    desk: Desk<Order>,
+    desk: Desk<ClientRequest>,
 }
 
-/// An order for the task that owns the wheels.
+/// A request for the task that owns the wheels.
 #[derive(Debug)]
-enum Order {
+enum ClientRequest {
     Drive(Outcome, WheelSpeeds),
     Ask(Reply<MotorsSpeed>),
     ClientGone(ClientId),
@@ -60,15 +60,17 @@ impl RoboclawDriver for DriveSupport {
     }
 
     async fn drive(&mut self, speeds: MotorsSpeed, outcome: Outcome) {
-        self.desk.order(Order::Drive(outcome, speeds.into())).await;
+        self.desk
+            .request(ClientRequest::Drive(outcome, speeds.into()))
+            .await;
     }
 
     async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
-        self.desk.order(Order::Ask(reply)).await;
+        self.desk.request(ClientRequest::Ask(reply)).await;
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.desk.order(Order::ClientGone(client)).await;
+        self.desk.request(ClientRequest::ClientGone(client)).await;
     }
 
     async fn shutdown(&mut self) {
@@ -83,19 +85,19 @@ struct Guarded {
 }
 
 impl Pilot for Guarded {
-    type Order = Order;
+    type Request = ClientRequest;
     type Message = DriverMsg;
     type Link = RoboclawLink;
 
-    fn order(&mut self, now: Duration, _link: &RoboclawLink, order: Order) {
-        match order {
-            Order::Drive(outcome, speeds) => {
+    fn request(&mut self, now: Duration, _link: &RoboclawLink, request: ClientRequest) {
+        match request {
+            ClientRequest::Drive(outcome, speeds) => {
                 let done = self.guard.drive(now, outcome.client(), speeds);
                 let refusal = done.err().map(|refusal| refusal.to_string());
                 finish(outcome, refusal.as_deref());
             }
-            Order::Ask(reply) => self.waiting.push(now, reply),
-            Order::ClientGone(client) => self.guard.handle_client_gone(now, client),
+            ClientRequest::Ask(reply) => self.waiting.push(now, reply),
+            ClientRequest::ClientGone(client) => self.guard.handle_client_gone(now, client),
         }
     }
 

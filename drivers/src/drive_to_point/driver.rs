@@ -8,7 +8,7 @@ use amber_driver::devices::drive_to_point::{
 };
 use amber_driver::{ClientId, Outcome, Reply};
 
-use super::pilot::{Order, Question, ToPoint};
+use super::pilot::{ClientRequest, Question, ToPoint};
 use crate::desk::Desk;
 use crate::moving::options::Setup;
 use crate::moving::robot::Robot;
@@ -17,7 +17,7 @@ use crate::moving::robot::Robot;
 pub(super) struct DriveToPoint {
     /// `Some` until the start.
     parts: Option<(Setup, ToPoint)>,
-    desk: Desk<Order>,
+    desk: Desk<ClientRequest>,
 }
 
 impl DriveToPoint {
@@ -29,7 +29,7 @@ impl DriveToPoint {
     }
 
     async fn ask(&self, question: Question) {
-        self.desk.order(Order::Ask(question)).await;
+        self.desk.request(ClientRequest::Ask(question)).await;
     }
 }
 
@@ -42,7 +42,9 @@ impl DriveToPointDriver for DriveToPoint {
     }
 
     async fn set_targets(&mut self, targets: Targets, outcome: Outcome) {
-        self.desk.order(Order::SetTargets(outcome, targets)).await;
+        self.desk
+            .request(ClientRequest::SetTargets(outcome, targets))
+            .await;
     }
 
     async fn next_target(&mut self, reply: Reply<NextTargetAnswer>) {
@@ -70,7 +72,7 @@ impl DriveToPointDriver for DriveToPoint {
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.desk.order(Order::ClientGone(client)).await;
+        self.desk.request(ClientRequest::ClientGone(client)).await;
     }
 
     async fn shutdown(&mut self) {

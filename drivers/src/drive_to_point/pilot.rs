@@ -24,9 +24,9 @@ const PUBLISH_PERIOD: Duration = Duration::from_millis(200);
 /// The most points of a path and the most skipped targets in a message: a tenth of what fits.
 const MAX_POINTS: usize = 200;
 
-/// An order for the task that owns the wheels.
+/// A request for the task that owns the wheels.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum ClientRequest {
     SetTargets(Outcome, Targets),
     Ask(Question),
     ClientGone(ClientId),
@@ -202,18 +202,18 @@ impl ToPoint {
 }
 
 impl Pilot for ToPoint {
-    type Order = Order;
+    type Request = ClientRequest;
     type Message = DriverMsg;
     type Link = DriveToPointLink;
 
-    fn order(&mut self, now: Duration, _link: &DriveToPointLink, order: Order) {
-        match order {
-            Order::SetTargets(outcome, targets) => {
+    fn request(&mut self, now: Duration, _link: &DriveToPointLink, request: ClientRequest) {
+        match request {
+            ClientRequest::SetTargets(outcome, targets) => {
                 let done = self.set_targets(now, outcome.client(), &targets);
                 finish(outcome, done.err().as_deref());
             }
-            Order::Ask(question) => self.answer(question),
-            Order::ClientGone(client) => {
+            ClientRequest::Ask(question) => self.answer(question),
+            ClientRequest::ClientGone(client) => {
                 let client = logic::ClientId(client.0);
                 self.logic.handle_client_left(now, client);
             }

@@ -14,15 +14,15 @@ use amber_values::{MapPose, Scan, WheelSpeeds};
 
 /// The logic of a driver that moves the robot. Times are those since the start of the driver.
 pub(crate) trait Pilot: Send + 'static {
-    /// An order from a handler.
-    type Order: Send + 'static;
+    /// A request from a handler.
+    type Request: Send + 'static;
     /// The `DriverMsg` of the device.
     type Message: DeviceMessage + Send + 'static;
     /// The link to the mediator.
     type Link: Deref<Target = Link<Self::Message>> + Send + Sync + 'static;
 
-    /// Takes an order.
-    fn order(&mut self, now: Duration, link: &Self::Link, order: Self::Order);
+    /// Takes a request.
+    fn request(&mut self, now: Duration, link: &Self::Link, request: Self::Request);
 
     /// Handles data of another device.
     fn handle(&mut self, now: Duration, input: Input);

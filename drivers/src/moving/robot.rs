@@ -1,6 +1,6 @@
 //! The task that owns the wheels: gives the pilot its inputs, and sends its speeds. IO.
 //!
-//! The pilot decides at least 20 times per second, and soon after each scan and each order. While
+//! The pilot decides at least 20 times per second, and soon after each scan and each request. While
 //! the robot stands, nothing is sent, so that another client may drive. A stop is repeated for a
 //! while: a datagram may be lost.
 
@@ -131,14 +131,14 @@ impl<P: Pilot> Robot<P> {
 }
 
 impl<P: Pilot> Owner for Robot<P> {
-    type Order = P::Order;
+    type Request = P::Request;
     type Message = P::Message;
     type Link = P::Link;
     type Action = WheelSpeeds;
 
-    fn order(&mut self, link: &P::Link, order: P::Order) {
+    fn request(&mut self, link: &P::Link, request: P::Request) {
         let now = self.since_start(now());
-        self.pilot.order(now, link, order);
+        self.pilot.request(now, link, request);
         self.decide_soon();
     }
 

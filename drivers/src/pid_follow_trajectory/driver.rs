@@ -7,7 +7,7 @@ use amber_driver::devices::pid_follow_trajectory::{
 };
 use amber_driver::{ClientId, Outcome, Reply};
 
-use super::pilot::{Following, Order};
+use super::pilot::{ClientRequest, Following};
 use crate::desk::Desk;
 use crate::moving::options::Setup;
 use crate::moving::robot::Robot;
@@ -16,7 +16,7 @@ use crate::moving::robot::Robot;
 pub(super) struct PidFollowTrajectory {
     /// `Some` until the start.
     parts: Option<(Setup, Following)>,
-    desk: Desk<Order>,
+    desk: Desk<ClientRequest>,
 }
 
 impl PidFollowTrajectory {
@@ -45,32 +45,34 @@ impl PidFollowTrajectoryDriver for PidFollowTrajectory {
         configuration: Configuration,
         outcome: Outcome,
     ) {
-        let order = Order::SetTargets(outcome, targets, configuration);
-        self.desk.order(order).await;
+        let request = ClientRequest::SetTargets(outcome, targets, configuration);
+        self.desk.request(request).await;
     }
 
     async fn next_targets(&mut self, reply: Reply<Targets>) {
-        self.desk.order(Order::NextTargets(reply)).await;
+        self.desk.request(ClientRequest::NextTargets(reply)).await;
     }
 
     async fn visited_targets(&mut self, reply: Reply<Targets>) {
-        self.desk.order(Order::VisitedTargets(reply)).await;
+        self.desk
+            .request(ClientRequest::VisitedTargets(reply))
+            .await;
     }
 
     async fn start(&mut self, outcome: Outcome) {
-        self.desk.order(Order::Start(outcome)).await;
+        self.desk.request(ClientRequest::Start(outcome)).await;
     }
 
     async fn stop(&mut self, outcome: Outcome) {
-        self.desk.order(Order::Stop(outcome)).await;
+        self.desk.request(ClientRequest::Stop(outcome)).await;
     }
 
     async fn step(&mut self, outcome: Outcome) {
-        self.desk.order(Order::Step(outcome)).await;
+        self.desk.request(ClientRequest::Step(outcome)).await;
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.desk.order(Order::ClientGone(client)).await;
+        self.desk.request(ClientRequest::ClientGone(client)).await;
     }
 
     async fn shutdown(&mut self) {

@@ -22,9 +22,9 @@ use crate::stream::complain;
 /// The time between two messages to subscribers.
 const PUBLISH_PERIOD: Duration = Duration::from_millis(200);
 
-/// An order for the task that owns the wheels.
+/// A request for the task that owns the wheels.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum ClientRequest {
     SetTargets(Outcome, Targets, Configuration),
     NextTargets(Reply<Targets>),
     VisitedTargets(Reply<Targets>),
@@ -84,32 +84,32 @@ impl Following {
 }
 
 impl Pilot for Following {
-    type Order = Order;
+    type Request = ClientRequest;
     type Message = DriverMsg;
     type Link = PidFollowTrajectoryLink;
 
-    fn order(&mut self, now: Duration, _link: &PidFollowTrajectoryLink, order: Order) {
+    fn request(&mut self, now: Duration, _link: &PidFollowTrajectoryLink, request: ClientRequest) {
         let trajectory = &mut self.trajectory;
-        match order {
-            Order::SetTargets(outcome, targets, configuration) => {
+        match request {
+            ClientRequest::SetTargets(outcome, targets, configuration) => {
                 let done = trajectory.set(config(&configuration), &waypoints(&targets));
                 self.finish(outcome, done);
             }
-            Order::NextTargets(reply) => reply.send(table(trajectory.next_points())),
-            Order::VisitedTargets(reply) => reply.send(table(trajectory.visited_points())),
-            Order::Start(outcome) => {
+            ClientRequest::NextTargets(reply) => reply.send(table(trajectory.next_points())),
+            ClientRequest::VisitedTargets(reply) => reply.send(table(trajectory.visited_points())),
+            ClientRequest::Start(outcome) => {
                 let done = trajectory.start(owner(outcome.client()));
                 self.finish(outcome, done);
             }
-            Order::Stop(outcome) => {
+            ClientRequest::Stop(outcome) => {
                 trajectory.stop();
                 outcome.done();
             }
-            Order::Step(outcome) => {
+            ClientRequest::Step(outcome) => {
                 let done = trajectory.single_step(now, owner(outcome.client()));
                 self.finish(outcome, done);
             }
-            Order::ClientGone(client) => trajectory.handle_client_left(owner(Some(client))),
+            ClientRequest::ClientGone(client) => trajectory.handle_client_left(owner(Some(client))),
         }
     }
 

@@ -6,8 +6,8 @@ use prost_reflect::{
     Cardinality, DescriptorPool, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
 };
 
+use crate::field_path::is_within_reach;
 use crate::names;
-use crate::place::is_within_reach;
 
 /// One step of the way: a field of `DriverMsg`, or a field of the message before.
 #[derive(Clone)]
