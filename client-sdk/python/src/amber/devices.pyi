@@ -11,9 +11,12 @@ from typing import Any
 from .client import Subscription
 from .device import Device
 from .proxies import (
+    CollisionAvoidanceReadings,
     CollisionAvoidanceSpeedsAndScan,
     DriveToPointNextTarget,
     DriveToPointNextTargets,
+    DriveToPointProgress,
+    DriveToPointProgressUpdates,
     DriveToPointVisitedTarget,
     DriveToPointVisitedTargets,
     DummyStatus,
@@ -267,16 +270,25 @@ class DriveToPoint(PlainTyped):
     def next_targets(self) -> DriveToPointNextTargets:
         """All targets that are still to be reached, and where the robot is."""
     def visited_target(self) -> DriveToPointVisitedTarget:
-        """The last target that was reached, and where the robot is. Without one, as in NextTarget."""
+        """The last target that the robot visited, and where the robot is. Without one, as in NextTarget."""
     def visited_targets(self) -> DriveToPointVisitedTargets:
-        """All targets that were reached, and where the robot is."""
+        """All targets that the robot visited, and where the robot is."""
     def configuration(self) -> Any:
         """The settings of the driver."""
+    def progress(self) -> DriveToPointProgress:
+        """What the robot does, its path, and where it is. Drivers of the original system do not answer."""
+    def progress_updates(self) -> Subscription[DriveToPointProgressUpdates]:
+        """The same, five times per second. The original does not publish."""
     def stop(self) -> None:
         """Deletes all targets, which stops the robot. No answer."""
 
 class CollisionAvoidance(PlainTyped):
-    """Drives like the Roboclaw and avoids collisions."""
+    """Drives like the Roboclaw and avoids collisions.
+
+    The driver slows the wheels down near obstacles and stops them before a contact, half a second
+    after the last command, and when it gets no scans or no wheel speeds. A program that drives
+    repeats its command.
+    """
     def drive(self, motors_speed: WheelSpeeds) -> None:
         """Sets the speeds that the wheels should have. The driver lowers them near obstacles.
 
@@ -288,6 +300,15 @@ class CollisionAvoidance(PlainTyped):
         """The last scan of the laser scanner."""
     def speeds_and_scan(self) -> CollisionAvoidanceSpeedsAndScan:
         """The measured speeds and the last scan at once."""
+    def readings(self) -> Subscription[CollisionAvoidanceReadings]:
+        """The measured speeds and the scan, with every scan. The original does not publish."""
+    def drive_as_roboclaw(self, motors_command: WheelSpeeds) -> None:
+        """The same as Drive, with the message of Roboclaw.
+
+        No answer.
+        """
+    def speeds_as_roboclaw(self) -> WheelSpeeds:
+        """The same as Speeds, with the messages of Roboclaw."""
     def stop(self) -> None:
         """Stops all wheels. No answer."""
 
@@ -317,6 +338,8 @@ class PidFollowTrajectory(PlainTyped):
 
         No answer.
         """
+    def progress_updates(self) -> Subscription[Any]:
+        """What the robot does, five times per second. The original does not publish."""
     def set_trajectory(self, points: Iterable[TrajectoryPoint]) -> None:
         """Another name of ``set_targets``, without settings. No answer."""
     def next_points(self) -> list[TrajectoryPoint]:
@@ -351,7 +374,12 @@ class Devices:
     def drive_to_point(self, id: int = 0) -> DriveToPoint:
         """Drives to targets, one after the other."""
     def collision_avoidance(self, id: int = 0) -> CollisionAvoidance:
-        """Drives like the Roboclaw and avoids collisions."""
+        """Drives like the Roboclaw and avoids collisions.
+
+        The driver slows the wheels down near obstacles and stops them before a contact, half a second
+        after the last command, and when it gets no scans or no wheel speeds. A program that drives
+        repeats its command.
+        """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
         """Follows a line of points."""
 

@@ -8,9 +8,12 @@ from abc import abstractmethod
 from typing import Any
 
 from .proxies import (
+    CollisionAvoidanceReadings,
     CollisionAvoidanceSpeedsAndScan,
     DriveToPointNextTarget,
     DriveToPointNextTargets,
+    DriveToPointProgress,
+    DriveToPointProgressUpdates,
     DriveToPointVisitedTarget,
     DriveToPointVisitedTargets,
     DummyStatus,
@@ -226,16 +229,28 @@ class DriveToPointDriver(TypedDriver):
         """All targets that are still to be reached, and where the robot is."""
     @abstractmethod
     def visited_target(self) -> DriveToPointVisitedTarget:
-        """The last target that was reached, and where the robot is. Without one, as in NextTarget."""
+        """The last target that the robot visited, and where the robot is. Without one, as in NextTarget."""
     @abstractmethod
     def visited_targets(self) -> DriveToPointVisitedTargets:
-        """All targets that were reached, and where the robot is."""
+        """All targets that the robot visited, and where the robot is."""
     @abstractmethod
     def configuration(self) -> Any:
         """The settings of the driver."""
+    @abstractmethod
+    def progress(self) -> DriveToPointProgress:
+        """What the robot does, its path, and where it is. Drivers of the original system do not answer."""
+    def progress_updates(self) -> DriveToPointProgressUpdates | None:
+        """The same, five times per second. The original does not publish."""
+    def send_progress_updates(self, value: DriveToPointProgressUpdates) -> None:
+        """Publishes a value now. May be called from any thread."""
 
 class CollisionAvoidanceDriver(TypedDriver):
-    """Drives like the Roboclaw and avoids collisions."""
+    """Drives like the Roboclaw and avoids collisions.
+
+    The driver slows the wheels down near obstacles and stops them before a contact, half a second
+    after the last command, and when it gets no scans or no wheel speeds. A program that drives
+    repeats its command.
+    """
     @abstractmethod
     def drive(self, motors_speed: WheelSpeeds, /) -> None:
         """Sets the speeds that the wheels should have. The driver lowers them near obstacles.
@@ -251,6 +266,19 @@ class CollisionAvoidanceDriver(TypedDriver):
     @abstractmethod
     def speeds_and_scan(self) -> CollisionAvoidanceSpeedsAndScan:
         """The measured speeds and the last scan at once."""
+    def readings(self) -> CollisionAvoidanceReadings | None:
+        """The measured speeds and the scan, with every scan. The original does not publish."""
+    def send_readings(self, value: CollisionAvoidanceReadings) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def drive_as_roboclaw(self, motors_command: WheelSpeeds, /) -> None:
+        """The same as Drive, with the message of Roboclaw.
+
+        No answer.
+        """
+    @abstractmethod
+    def speeds_as_roboclaw(self) -> WheelSpeeds:
+        """The same as Speeds, with the messages of Roboclaw."""
 
 class PidFollowTrajectoryDriver(TypedDriver):
     """Follows a line of points."""
@@ -284,3 +312,7 @@ class PidFollowTrajectoryDriver(TypedDriver):
 
         No answer.
         """
+    def progress_updates(self) -> Any:
+        """What the robot does, five times per second. The original does not publish."""
+    def send_progress_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""

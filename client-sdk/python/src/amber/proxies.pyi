@@ -50,7 +50,19 @@ class DriveToPointVisitedTargets(NamedTuple):
     targets: list[Target]
     location: MapPose
 
+class DriveToPointProgress(NamedTuple):
+    progress: Any
+    location: MapPose
+
+class DriveToPointProgressUpdates(NamedTuple):
+    progress: Any
+    location: MapPose
+
 class CollisionAvoidanceSpeedsAndScan(NamedTuple):
+    motors_speed: WheelSpeeds
+    scan: Scan
+
+class CollisionAvoidanceReadings(NamedTuple):
     motors_speed: WheelSpeeds
     scan: Scan
 
@@ -289,16 +301,25 @@ class DriveToPoint(Typed):
     async def next_targets(self) -> DriveToPointNextTargets:
         """All targets that are still to be reached, and where the robot is."""
     async def visited_target(self) -> DriveToPointVisitedTarget:
-        """The last target that was reached, and where the robot is. Without one, as in NextTarget."""
+        """The last target that the robot visited, and where the robot is. Without one, as in NextTarget."""
     async def visited_targets(self) -> DriveToPointVisitedTargets:
-        """All targets that were reached, and where the robot is."""
+        """All targets that the robot visited, and where the robot is."""
     async def configuration(self) -> Any:
         """The settings of the driver."""
+    async def progress(self) -> DriveToPointProgress:
+        """What the robot does, its path, and where it is. Drivers of the original system do not answer."""
+    def progress_updates(self) -> Subscription[DriveToPointProgressUpdates]:
+        """The same, five times per second. The original does not publish."""
     async def stop(self) -> None:
         """Deletes all targets, which stops the robot. No answer."""
 
 class CollisionAvoidance(Typed):
-    """Drives like the Roboclaw and avoids collisions."""
+    """Drives like the Roboclaw and avoids collisions.
+
+    The driver slows the wheels down near obstacles and stops them before a contact, half a second
+    after the last command, and when it gets no scans or no wheel speeds. A program that drives
+    repeats its command.
+    """
     async def drive(self, motors_speed: WheelSpeeds) -> None:
         """Sets the speeds that the wheels should have. The driver lowers them near obstacles.
 
@@ -310,6 +331,15 @@ class CollisionAvoidance(Typed):
         """The last scan of the laser scanner."""
     async def speeds_and_scan(self) -> CollisionAvoidanceSpeedsAndScan:
         """The measured speeds and the last scan at once."""
+    def readings(self) -> Subscription[CollisionAvoidanceReadings]:
+        """The measured speeds and the scan, with every scan. The original does not publish."""
+    async def drive_as_roboclaw(self, motors_command: WheelSpeeds) -> None:
+        """The same as Drive, with the message of Roboclaw.
+
+        No answer.
+        """
+    async def speeds_as_roboclaw(self) -> WheelSpeeds:
+        """The same as Speeds, with the messages of Roboclaw."""
     async def stop(self) -> None:
         """Stops all wheels. No answer."""
 
@@ -343,6 +373,8 @@ class PidFollowTrajectory(Typed):
 
         No answer.
         """
+    def progress_updates(self) -> Subscription[Any]:
+        """What the robot does, five times per second. The original does not publish."""
     async def set_trajectory(self, points: Iterable[TrajectoryPoint]) -> None:
         """Another name of ``set_targets``, without settings. No answer."""
     async def next_points(self) -> list[TrajectoryPoint]:
@@ -377,7 +409,12 @@ class Devices:
     def drive_to_point(self, id: int = 0) -> DriveToPoint:
         """Drives to targets, one after the other."""
     def collision_avoidance(self, id: int = 0) -> CollisionAvoidance:
-        """Drives like the Roboclaw and avoids collisions."""
+        """Drives like the Roboclaw and avoids collisions.
+
+        The driver slows the wheels down near obstacles and stops them before a contact, half a second
+        after the last command, and when it gets no scans or no wheel speeds. A program that drives
+        repeats its command.
+        """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
         """Follows a line of points."""
 
