@@ -361,10 +361,13 @@ fn help_knows_devices_and_their_requests() {
     let roboclaw = help(&["call", "roboclaw", "--help"]);
     assert!(roboclaw.contains("Four driven wheels"), "{roboclaw}");
     let drive = help(&["call", "roboclaw", "drive", "-h"]);
-    assert!(drive.contains("front-left-speed   int32, mm/s"), "{drive}");
+    assert!(
+        drive.contains("front-left-speed   int32, from -10000 to 10000 mm/s"),
+        "{drive}"
+    );
     let watch = help(&["watch", "hokuyo", "--help"]);
     assert!(
-        watch.contains("distances  list of int32, at least 0 mm"),
+        watch.contains("distances  list of int32, from 0 to 65535 mm"),
         "{watch}"
     );
     let own = help(&["call", "--help"]);
