@@ -212,7 +212,7 @@ fn answer(world: &mut World, device: Option<DeviceType>, bytes: &[u8]) -> Option
     match device {
         Some(DeviceType::ROBOCLAW) => {
             let asked = roboclaw::DriverMsg::decode(bytes).unwrap();
-            if let Some(command) = asked.motors_command.clone() {
+            if let Some(command) = asked.motors_command {
                 world.speeds = command.into();
                 world.commands += 1;
             }
