@@ -9,6 +9,7 @@
 //! - [`wire`]: scans and wheel speeds of messages in the plane frame.
 //! - [`likelihood`]: how well a scan fits a pose.
 //! - [`location`]: where the robot is.
+//! - [`slam`]: a map from scans and wheel speeds.
 //! - [`scenario`]: simulated drives for tests and measurements.
 //! - [`planner`], [`path`], [`pursuit`]: a path through the map, and the motion along it.
 //! - [`pose_tracker`], [`drive_to_point`]: from target to target through the map.
@@ -31,5 +32,6 @@ pub mod pursuit;
 pub mod random;
 pub mod scan;
 pub mod scenario;
+pub mod slam;
 pub mod trajectory;
 pub mod wire;

@@ -8,6 +8,7 @@
 //! [`Scenario::ALL`] is the list of scenarios; [`run`] lets a [`Location`] work on a drive on a
 //! virtual clock; [`Score`] compares its estimates with the truth.
 
+mod by_hand;
 mod course;
 mod floor;
 mod noise;
@@ -176,8 +177,10 @@ impl Scenario {
 
 /// A measurement and when it arrives.
 #[derive(Clone, Debug)]
-enum Arrival {
+pub enum Arrival {
+    /// The speeds of the wheels at a time.
     Wheels(Duration, Wheels),
+    /// A scan.
     Scan(Scan),
 }
 
@@ -254,6 +257,12 @@ impl Drive {
             heading: local.heading * part,
         };
         a.global_pose(way)
+    }
+
+    /// All measurements with the times at which they arrive, in this order.
+    #[must_use]
+    pub fn arrivals(&self) -> &[(Duration, Arrival)] {
+        &self.arrivals
     }
 
     /// What the scanner measures. It turns counter-clockwise.
@@ -350,9 +359,8 @@ pub fn run(
     scenario: &Scenario,
     config: Config,
     seed: u64,
-    mut update: impl FnMut(&mut Location, Duration) -> Option<Estimate>,
+    update: impl FnMut(&mut Location, Duration) -> Option<Estimate>,
 ) -> Score {
-    let drive = Drive::new(course, scenario, seed);
     let map = LocationMap::from_walls(
         &course.walls,
         &course.inside,
@@ -362,6 +370,19 @@ pub fn run(
     let Ok(map) = map else {
         return Score::new(*scenario);
     };
+    run_in(map, course, scenario, config, seed, update)
+}
+
+/// Like [`run`], in a map of any origin. It must have the frame of the course.
+pub fn run_in(
+    map: LocationMap,
+    course: &Course,
+    scenario: &Scenario,
+    config: Config,
+    seed: u64,
+    mut update: impl FnMut(&mut Location, Duration) -> Option<Estimate>,
+) -> Score {
+    let drive = Drive::new(course, scenario, seed);
     let mut location = Location::new(map, config);
     let mut random = fastrand::Rng::with_seed(seed ^ 0x57A2_7000_0000);
     if scenario.known_start {

@@ -7,9 +7,9 @@ use amber_map::{Map, Point, Segment};
 
 use crate::grid::{DistanceField, Layout};
 
-const CELL_M: f64 = 0.05;
+pub(super) const CELL_M: f64 = 0.05;
 /// The tour stays this far from walls.
-const CLEARANCE_M: f64 = 0.18;
+pub(super) const CLEARANCE_M: f64 = 0.18;
 /// Cells closer to walls than this cost more.
 const COMFORT_M: f64 = 0.35;
 /// The distance between points of the tour.
