@@ -28,6 +28,7 @@ mod map;
 mod map_pose;
 mod outline;
 pub mod ros_map;
+mod roson;
 mod walls;
 
 pub use amber_values::MapPose;

@@ -6,7 +6,7 @@
 //! 2. [`Slam::task`] returns work that takes longer: [`loops`] looks for places that were seen
 //!    before, and [`graph`] moves all poses so that everything fits together. The task owns its
 //!    data: another thread can run it, while scans are added. [`Slam::apply`] takes the result.
-//! 3. [`Slam::chart`] is the occupancy grid, [`Slam::walls`] the straight walls.
+//! 3. [`Slam::chart`] is the occupancy grid, [`Slam::map`] has the straight walls.
 //!
 //! The frame of the map is the pose of the first scan, or the one that [`Config::start`] sets.
 
@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amber_map::{Point, Pose, Segment};
+use amber_map::{Map, Point, Pose, Segment};
 
 pub use self::chart::Chart;
 use self::graph::Edge;
@@ -71,6 +71,8 @@ const MIN_SIGMA_M: f64 = 0.003;
 const MIN_SIGMA_RAD: f64 = 0.002;
 /// Scans that wait for odometry. An older one is used without.
 const MAX_WAITING: usize = 3;
+/// The distance between positions on the way that a map keeps.
+const NODES_M: f64 = 0.8;
 /// Key scans at most: a way of 2 km. More would need more memory than a small computer has.
 pub const MAX_KEYS: usize = 10_000;
 
@@ -161,6 +163,7 @@ pub struct Slam {
     odometry: Odometry,
     waiting: VecDeque<Scan>,
     keys: Vec<Key>,
+    /// The pose of each key scan.
     poses: Vec<Pose>,
     edges: Vec<Edge>,
     /// The key scans that scans are fitted to.
@@ -207,7 +210,10 @@ impl Slam {
     pub fn add_scan(&mut self, scan: Scan) -> Option<Added> {
         self.waiting.push_back(scan);
         let first = self.waiting.front()?;
-        let is_covered = self.odometry.latest().is_some_and(|latest| latest >= first.end());
+        let is_covered = self
+            .odometry
+            .latest()
+            .is_some_and(|latest| latest >= first.end());
         if !is_covered && self.waiting.len() <= MAX_WAITING {
             return None;
         }
@@ -260,7 +266,12 @@ impl Slam {
         }
         let first = self.tasked;
         self.tasked = self.keys.len();
-        Some(Task::new(self.keys.clone(), self.poses.clone(), self.edges.clone(), first))
+        Some(Task::new(
+            self.keys.clone(),
+            self.poses.clone(),
+            self.edges.clone(),
+            first,
+        ))
     }
 
     /// Takes the result of a task.
@@ -278,7 +289,11 @@ impl Slam {
             return;
         };
         self.counters.loops_false = optimized.false_loops as u64;
-        let Some(newest) = poses.len().checked_sub(1).filter(|newest| *newest < self.poses.len()) else {
+        let Some(newest) = poses
+            .len()
+            .checked_sub(1)
+            .filter(|newest| *newest < self.poses.len())
+        else {
             return;
         };
         // Everything that is newer moves together with the newest corrected pose.
@@ -317,6 +332,30 @@ impl Slam {
             .flat_map(|(key, pose)| key.surfaces.iter().map(|surface| surface.moved(*pose)))
             .collect();
         walls::walls_of(&surfaces, self.chart(walls::CELL_M).ok().as_ref())
+    }
+
+    /// The map for a file: walls, the start of the robot, and positions on its way, which tell
+    /// localization where the inside is.
+    #[must_use]
+    pub fn map(&self, name: &str) -> Map {
+        let walls = self.walls();
+        let mut nodes: Vec<Point> = Vec::new();
+        for pose in &self.poses {
+            if nodes
+                .iter()
+                .all(|node| node.minus(pose.at).length() >= NODES_M)
+            {
+                nodes.push(pose.at);
+            }
+        }
+        Map {
+            name: name.to_owned(),
+            thicknesses_m: vec![0.0; walls.len()],
+            walls,
+            gates: Vec::new(),
+            robots: self.poses.first().copied().into_iter().collect(),
+            nodes,
+        }
     }
 
     fn use_scan(&mut self, scan: &Scan) -> Option<Added> {
@@ -390,7 +429,13 @@ impl Slam {
     }
 
     /// Keeps a key scan.
-    fn keep(&mut self, added: Added, surfaces: Vec<Surface>, ends: Vec<Point>, fit: Option<Aligned>) {
+    fn keep(
+        &mut self,
+        added: Added,
+        surfaces: Vec<Surface>,
+        ends: Vec<Point>,
+        fit: Option<Aligned>,
+    ) {
         self.last = Some(added);
         if self.keys.len() >= MAX_KEYS {
             self.counters.keys_dropped += 1;
@@ -436,7 +481,10 @@ impl Slam {
         let surfaces: Vec<Surface> = used
             .flat_map(|index| {
                 let pose = self.poses[index];
-                self.keys[index].surfaces.iter().map(move |surface| surface.moved(pose))
+                self.keys[index]
+                    .surfaces
+                    .iter()
+                    .map(move |surface| surface.moved(pose))
             })
             .collect();
         Reference::new(&surfaces)

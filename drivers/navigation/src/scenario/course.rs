@@ -13,7 +13,7 @@ pub(super) const CLEARANCE_M: f64 = 0.18;
 /// Cells closer to walls than this cost more.
 const COMFORT_M: f64 = 0.35;
 /// The distance between points of the tour.
-const SPACING_M: f64 = 0.02;
+pub(super) const SPACING_M: f64 = 0.02;
 /// How often the corners of the tour are smoothed.
 const SMOOTHING: usize = 200;
 
@@ -26,6 +26,9 @@ pub struct Course {
     pub inside: Vec<Point>,
     /// The tour; its end is next to its start.
     pub path: Vec<Point>,
+    /// How many of the next points the robot looks at to see where on the tour it is. One leads
+    /// into a dead end, where the robot may stay; more also lead out of it.
+    pub(super) look_points: usize,
 }
 
 impl Course {
@@ -57,6 +60,7 @@ impl Course {
             walls,
             inside: map.nodes.clone(),
             path,
+            look_points: 1,
         })
     }
 

@@ -67,8 +67,12 @@ impl Vehicle {
         let count = course.path.len();
         // The nearest of the next points.
         let distance = |index: usize| course.path[index % count].minus(self.pose.at).length();
-        while distance(self.index + 1) <= distance(self.index) {
-            self.index += 1;
+        let next = |index: usize| {
+            let mut near = 1..=course.look_points;
+            near.find(|points| distance(index + points) <= distance(index))
+        };
+        while let Some(points) = next(self.index) {
+            self.index += points;
         }
         let mut target = self.index;
         while distance(target) < AHEAD_M && target < self.index + 100 {

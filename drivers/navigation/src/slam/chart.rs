@@ -40,7 +40,12 @@ impl Chart {
     ///
     /// # Errors
     /// There is no key scan, or the area is too large for the cells.
-    pub fn new(keys: &[Key], poses: &[Pose], scanner: Point, cell_m: f64) -> Result<Self, GridError> {
+    pub fn new(
+        keys: &[Key],
+        poses: &[Pose],
+        scanner: Point,
+        cell_m: f64,
+    ) -> Result<Self, GridError> {
         if keys.is_empty() {
             return Err(GridError::Empty);
         }
@@ -82,7 +87,9 @@ impl Chart {
     /// Whether a surface was seen at a position more often than a beam went through.
     #[must_use]
     pub fn is_occupied(&self, at: Point) -> bool {
-        self.layout.cell_at(at).is_some_and(|(column, row)| self.cell(column, row) == Cell::Occupied)
+        self.layout
+            .cell_at(at)
+            .is_some_and(|(column, row)| self.cell(column, row) == Cell::Occupied)
     }
 
     /// The grid for everything else.
@@ -118,15 +125,28 @@ impl Chart {
         let way = to.minus(from).times(scale);
         let (mut x, mut y) = (start.x.floor() as i64, start.y.floor() as i64);
         let axis = |at: f64, way: f64| {
-            let next = if way > 0.0 { at.floor() + 1.0 - at } else { at - at.floor() };
-            let per_cell = if way == 0.0 { f64::INFINITY } else { 1.0 / way.abs() };
-            let first = if way == 0.0 { f64::INFINITY } else { next * per_cell };
+            let next = if way > 0.0 {
+                at.floor() + 1.0 - at
+            } else {
+                at - at.floor()
+            };
+            let per_cell = if way == 0.0 {
+                f64::INFINITY
+            } else {
+                1.0 / way.abs()
+            };
+            let first = if way == 0.0 {
+                f64::INFINITY
+            } else {
+                next * per_cell
+            };
             (first, per_cell, if way > 0.0 { 1 } else { -1 })
         };
         let (mut next_x, per_x, step_x) = axis(start.x, way.x);
         let (mut next_y, per_y, step_y) = axis(start.y, way.y);
         loop {
-            let inside = 0 <= x && x < self.layout.columns as i64 && 0 <= y && y < self.layout.rows as i64;
+            let inside =
+                0 <= x && x < self.layout.columns as i64 && 0 <= y && y < self.layout.rows as i64;
             if inside {
                 self.add(self.layout.index(x as usize, y as usize), THROUGH);
             }

@@ -116,7 +116,9 @@ impl Task {
             let turn = amber_map::wrap(other.heading).abs();
             (distance_m <= MAX_DISTANCE_M).then_some((distance_m + TURN_M * turn, old))
         };
-        let mut near: Vec<(f64, usize)> = (0..index.saturating_sub(MIN_GAP)).filter_map(cost).collect();
+        let mut near: Vec<(f64, usize)> = (0..index.saturating_sub(MIN_GAP))
+            .filter_map(cost)
+            .collect();
         near.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut chosen: Vec<usize> = Vec::new();
         for (_, old) in near {
@@ -133,7 +135,10 @@ impl Task {
         let surfaces: Vec<Surface> = around(old, index.saturating_sub(MIN_GAP))
             .flat_map(|near| {
                 let pose = frame.local_pose(self.poses[near]);
-                self.keys[near].surfaces.iter().map(move |surface| surface.moved(pose))
+                self.keys[near]
+                    .surfaces
+                    .iter()
+                    .map(move |surface| surface.moved(pose))
             })
             .collect();
         let reference = Reference::new(&surfaces);
@@ -157,7 +162,12 @@ impl Task {
             from: old,
             to: index,
             motion: fit.pose,
-            information: in_frame_of(Pose::default(), &fit.information, MIN_SIGMA_M, MIN_SIGMA_RAD),
+            information: in_frame_of(
+                Pose::default(),
+                &fit.information,
+                MIN_SIGMA_M,
+                MIN_SIGMA_RAD,
+            ),
             is_loop: true,
         })
     }

@@ -45,8 +45,14 @@ impl Quality {
             .collect();
         distances.sort_by(f64::total_cmp);
         let count = distances.len().max(1) as f64;
-        let far = distances.iter().filter(|distance_m| **distance_m > FAR_M).count();
-        let squares: f64 = distances.iter().map(|distance_m| distance_m * distance_m).sum();
+        let far = distances
+            .iter()
+            .filter(|distance_m| **distance_m > FAR_M)
+            .count();
+        let squares: f64 = distances
+            .iter()
+            .map(|distance_m| distance_m * distance_m)
+            .sum();
         let unseen = seen
             .iter()
             .filter(|point| distance_m(map, frame.local(**point)) > FAR_M)
@@ -58,7 +64,10 @@ impl Quality {
                 .get((0.95 * count) as usize)
                 .copied()
                 .unwrap_or(f64::NAN),
-            length_m: map.iter().map(|wall| wall.to.minus(wall.from).length()).sum(),
+            length_m: map
+                .iter()
+                .map(|wall| wall.to.minus(wall.from).length())
+                .sum(),
             wrong: far as f64 / count,
             missing: unseen as f64 / seen.len().max(1) as f64,
         }

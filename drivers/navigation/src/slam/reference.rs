@@ -91,7 +91,10 @@ impl Reference {
             starts: vec![0; columns * rows + 1],
             surfaces: surfaces.to_vec(),
         };
-        let cells: Vec<usize> = surfaces.iter().map(|surface| new.cell_of(surface.at)).collect();
+        let cells: Vec<usize> = surfaces
+            .iter()
+            .map(|surface| new.cell_of(surface.at))
+            .collect();
         for cell in &cells {
             new.starts[cell + 1] += 1;
         }
@@ -155,7 +158,8 @@ impl Reference {
             }
             let way = step.solve()?;
             let (size_m, turn) = (way[0].hypot(way[1]), way[2]);
-            let cut = (MAX_STEP_M / size_m.max(MAX_STEP_M)).min(MAX_STEP_RAD / turn.abs().max(MAX_STEP_RAD));
+            let cut = (MAX_STEP_M / size_m.max(MAX_STEP_M))
+                .min(MAX_STEP_RAD / turn.abs().max(MAX_STEP_RAD));
             pose.at = pose.at.plus(Point::new(way[0], way[1]).times(cut));
             pose.heading += turn * cut;
             if kernel_m <= KERNEL_M && size_m < SMALL_STEP_M && turn.abs() < SMALL_STEP_RAD {

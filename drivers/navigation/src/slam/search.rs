@@ -146,14 +146,20 @@ impl Tables {
     /// The best pose in a window.
     #[must_use]
     pub fn search(&self, scan: &[Surface], window: &Window) -> Option<Found> {
-        let some: Vec<&Surface> = scan.iter().step_by(scan.len().div_ceil(MAX_SURFACES).max(1)).collect();
+        let some: Vec<&Surface> = scan
+            .iter()
+            .step_by(scan.len().div_ceil(MAX_SURFACES).max(1))
+            .collect();
         if some.is_empty() {
             return None;
         }
         let block_m = CELL_M * COARSE as f64;
         let blocks = (2.0 * window.reach_m / block_m).ceil().max(1.0) as usize;
         let turns = (window.reach_rad / STEP_RAD).ceil() as i64;
-        let corner = window.pose.at.minus(Point::new(1.0, 1.0).times(blocks as f64 * block_m / 2.0));
+        let corner = window
+            .pose
+            .at
+            .minus(Point::new(1.0, 1.0).times(blocks as f64 * block_m / 2.0));
         let mut candidates: Vec<(u32, i64, usize, usize)> = Vec::new();
         let turned: Vec<Vec<(usize, Point)>> = (-turns..=turns)
             .map(|turn| turned(&some, window.pose.heading + turn as f64 * STEP_RAD))
@@ -167,7 +173,9 @@ impl Tables {
             }
         }
         // The best bounds first; on a tie, the smallest turn.
-        candidates.sort_by_key(|(bound, turn, y, x)| (std::cmp::Reverse(*bound), turn.abs(), *turn, *y, *x));
+        candidates.sort_by_key(|(bound, turn, y, x)| {
+            (std::cmp::Reverse(*bound), turn.abs(), *turn, *y, *x)
+        });
         let mut best: Option<(u32, Pose)> = None;
         let mut second = 0;
         for (bound, turn, y, x) in &candidates {
@@ -233,7 +241,10 @@ impl Tables {
         let (x0, y0) = ((at.x - self.low.x) / block_m, (at.y - self.low.y) / block_m);
         let mut sum = 0;
         for (sector, point) in points {
-            let (x, y) = ((x0 + point.x / block_m).floor(), (y0 + point.y / block_m).floor());
+            let (x, y) = (
+                (x0 + point.x / block_m).floor(),
+                (y0 + point.y / block_m).floor(),
+            );
             // A point just before the first block may move into it.
             let (x, y) = (x.max(-1.0), y.max(-1.0));
             if x < self.coarse_columns as f64 && y < self.coarse_rows as f64 {
@@ -251,7 +262,12 @@ fn is_apart(a: Pose, b: Pose) -> bool {
 }
 
 fn turned(scan: &[&Surface], heading: f64) -> Vec<(usize, Point)> {
-    let turn = |surface: &&Surface| (sector_of(surface.normal.turned(heading)), surface.at.turned(heading));
+    let turn = |surface: &&Surface| {
+        (
+            sector_of(surface.normal.turned(heading)),
+            surface.at.turned(heading),
+        )
+    };
     scan.iter().map(turn).collect()
 }
 

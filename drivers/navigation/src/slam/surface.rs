@@ -142,7 +142,9 @@ impl Line {
             return None;
         }
         let count = points.len() as f64;
-        let sum = points.iter().fold(Point::default(), |sum, point| sum.plus(*point));
+        let sum = points
+            .iter()
+            .fold(Point::default(), |sum, point| sum.plus(*point));
         let centre = sum.times(1.0 / count);
         let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
         for point in points {
@@ -209,7 +211,9 @@ mod tests {
         let rms_m = (squares / surfaces.len() as f64).sqrt();
         assert!(rms_m < 0.008, "{rms_m}");
         let corner = Point::new(1.5, 2.0);
-        let nearest = surfaces.iter().map(|surface| surface.at.minus(corner).length());
+        let nearest = surfaces
+            .iter()
+            .map(|surface| surface.at.minus(corner).length());
         assert!(nearest.fold(f64::MAX, f64::min) < 0.06);
         for surface in &surfaces {
             let towards = surface.normal.dot(surface.at.times(-1.0));

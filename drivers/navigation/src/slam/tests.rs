@@ -1,0 +1,163 @@
+use amber_map::{Map, Walls};
+use proptest::prelude::*;
+
+use super::*;
+use crate::random::gaussian;
+use crate::scenario::{Arrival, Course, Drive, MOUNT, Scenario};
+use crate::slam::quality::{Quality, seen_from};
+
+/// The surfaces of a noisy scan of the flat.
+fn seen(walls: &Walls, pose: Pose, random: &mut fastrand::Rng) -> Vec<Surface> {
+    let ends: Vec<Point> = (0..682)
+        .filter_map(|index| {
+            let angle = (f64::from(index) * 0.352 - 120.0).to_radians();
+            let distance_m = walls.cast(pose.at, pose.heading + angle, 5.6)?;
+            let noise_m = 0.01 * distance_m.max(1.0) * gaussian(random);
+            Some(Point::new(distance_m + noise_m, 0.0).turned(angle))
+        })
+        .collect();
+    surfaces_of(&ends, Point::default())
+}
+
+/// A pose in the living room, and a motion.
+fn motions(way_m: f64, turn: f64) -> impl Strategy<Value = (Pose, Pose, u64)> {
+    let motion = (-way_m..way_m, -way_m..way_m, -turn..turn);
+    (2.0..3.8, -5.0..-3.8, -3.0..3.0, motion, 0..1000u64).prop_map(
+        |(x, y, heading, (dx, dy, turn), seed)| {
+            (Pose::new(x, y, heading), Pose::new(dx, dy, turn), seed)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_scan_that_starts_8_cm_off_finds_its_pose((from, motion, seed) in motions(0.08, 0.1)) {
+        let walls = Walls::new(Map::flat().faces());
+        let mut random = fastrand::Rng::with_seed(seed);
+        let reference = Reference::new(&seen(&walls, from, &mut random));
+        let scan = seen(&walls, from.global_pose(motion), &mut random);
+        let found = reference.align(&scan, Pose::default(), None).unwrap();
+        let error_m = found.pose.at.minus(motion.at).length();
+        prop_assert!(error_m < 0.015, "{error_m} {found:?}");
+        prop_assert!((found.pose.heading - motion.heading).abs() < 0.01, "{found:?}");
+        prop_assert!(found.overlap > 0.6, "{found:?}");
+    }
+
+    #[test]
+    fn a_search_finds_a_pose_far_off((from, motion, seed) in motions(0.4, 0.3)) {
+        let walls = Walls::new(Map::flat().faces());
+        let mut random = fastrand::Rng::with_seed(seed);
+        let reference = Reference::new(&seen(&walls, from, &mut random));
+        let scan = seen(&walls, from.global_pose(motion), &mut random);
+        let window = Window { pose: Pose::default(), reach_m: 0.6, reach_rad: 0.4 };
+        let found = Tables::new(&reference).unwrap().search(&scan, &window).unwrap();
+        let error_m = found.pose.at.minus(motion.at).length();
+        prop_assert!(error_m < 0.08, "{error_m} {found:?} {motion:?}");
+        prop_assert!((found.pose.heading - motion.heading).abs() < 0.04, "{found:?}");
+        prop_assert!(found.second < found.score, "{found:?}");
+    }
+}
+
+/// A drive through the flat by hand, with all its errors.
+fn drive(seconds: u64, seed: u64) -> (Course, Drive) {
+    let map = Map::flat();
+    let course = Course::new(&map, map.faces()).unwrap();
+    let scenario = Scenario {
+        length: Duration::from_secs(seconds),
+        ..Scenario::named("tracking, bias 10 mm").unwrap()
+    };
+    let drive = Drive::new(&course.by_hand(seed), &scenario, seed);
+    (course, drive)
+}
+
+fn built(drive: &Drive) -> Slam {
+    let mut slam = Slam::new(Config::new(MOUNT));
+    for (_, arrival) in drive.arrivals() {
+        match arrival {
+            Arrival::Wheels(time, wheels) => slam.handle_wheels(*time, *wheels),
+            Arrival::Scan(scan) => {
+                slam.add_scan(scan.clone());
+            }
+        }
+    }
+    slam.finish();
+    slam
+}
+
+#[test]
+fn a_short_drive_gives_walls_within_3_cm() {
+    let (course, drive) = drive(10, 1);
+    let slam = built(&drive);
+    let poses = (0..10).map(|second| drive.pose_at(Duration::from_secs(second)));
+    let seen = seen_from(&Walls::new(course.walls.clone()), poses);
+    let start = drive.pose_at(slam.keys()[0].time);
+    let quality = Quality::new(&slam.walls(), &course.walls, &seen, start);
+    assert!(quality.rms_m < 0.03, "{quality:?}");
+    assert!(
+        quality.wrong < 0.05 && quality.missing < 0.25,
+        "{quality:?}"
+    );
+    assert_eq!(slam.counters().unmatched, 0);
+}
+
+#[test]
+fn the_same_measurements_give_the_same_bytes() {
+    let (_, drive) = drive(5, 2);
+    let (a, b) = (built(&drive), built(&drive));
+    assert_eq!(a.map("flat").to_roson(), b.map("flat").to_roson());
+    assert_eq!(a.chart(0.05), b.chart(0.05));
+    assert_eq!(a.poses(), b.poses());
+}
+
+#[test]
+fn a_correction_moves_what_came_after_it() {
+    let (_, drive) = drive(4, 3);
+    let mut slam = built(&drive);
+    let before = slam.poses().to_vec();
+    let last = slam.last().unwrap().pose;
+    let corrected = before[..3].iter().map(|pose| Pose {
+        at: pose.at.plus(Point::new(1.0, 2.0)),
+        heading: pose.heading,
+    });
+    slam.apply(Correction {
+        poses: corrected.collect(),
+        optimized: Some(graph::Optimized::default()),
+        ..Correction::default()
+    });
+    for (before, after) in before.iter().zip(slam.poses()) {
+        let way = after.at.minus(before.at);
+        assert!(way.minus(Point::new(1.0, 2.0)).length() < 1e-9, "{way:?}");
+    }
+    let way = slam.last().unwrap().pose.at.minus(last.at);
+    assert!(way.minus(Point::new(1.0, 2.0)).length() < 1e-9, "{way:?}");
+}
+
+#[test]
+fn scans_wait_for_odometry_and_late_ones_are_counted() {
+    let (_, drive) = drive(2, 4);
+    let scans: Vec<&Scan> = drive
+        .arrivals()
+        .iter()
+        .filter_map(|(_, arrival)| match arrival {
+            Arrival::Scan(scan) => Some(scan),
+            Arrival::Wheels(..) => None,
+        })
+        .collect();
+    let mut slam = Slam::new(Config::new(MOUNT));
+    for scan in &scans[..MAX_WAITING] {
+        assert_eq!(slam.add_scan((*scan).clone()), None);
+    }
+    assert!(slam.add_scan(scans[MAX_WAITING].clone()).is_some());
+    assert_eq!(slam.counters().scans_without_odometry, 1);
+    let wheels = Wheels::sides(0.0, 0.0);
+    slam.handle_wheels(scans[MAX_WAITING].end(), wheels);
+    slam.handle_wheels(Duration::MAX / 2, Wheels::sides(f64::NAN, 0.0));
+    assert_eq!(slam.counters().speeds_refused, 1);
+    assert!(slam.add_scan(scans[0].clone()).is_some());
+    assert!(slam.add_scan(scans[0].clone()).is_some());
+    assert!(slam.add_scan(scans[0].clone()).is_some());
+    assert_eq!(slam.add_scan(scans[0].clone()), None);
+    assert_eq!(slam.counters().scans_late, 1);
+}

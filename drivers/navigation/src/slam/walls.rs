@@ -18,8 +18,8 @@ pub const CELL_M: f64 = 0.025;
 const AVERAGED_M: f64 = 0.04;
 /// The directions that are averaged apart.
 const SECTORS: f64 = 8.0;
-/// Cells with less weight than this part of the median are noise.
-const MIN_PART: f64 = 0.15;
+/// Cells with less weight are noise: that of a few near beams, or more distant ones.
+const MIN_WEIGHT: f64 = 3e4;
 /// A cell lies on a line within this distance and cosine of the angle.
 const ON_LINE_M: f64 = 0.03;
 const ON_LINE_COS: f64 = 0.9;
@@ -111,7 +111,6 @@ fn averaged(surfaces: &[Surface], chart: Option<&Chart>) -> Vec<Cell> {
         })
         .collect();
     cells.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    let median = cells.get(cells.len() / 2).map_or(0.0, |cell| cell.weight);
     cells.retain(|cell| {
         let is_there = |chart: &Chart| {
             let behind = cell.normal.times(-CELL_M);
@@ -119,7 +118,7 @@ fn averaged(surfaces: &[Surface], chart: Option<&Chart>) -> Vec<Cell> {
                 .into_iter()
                 .any(|at| chart.is_occupied(at))
         };
-        cell.weight >= MIN_PART * median && chart.is_none_or(is_there)
+        cell.weight >= MIN_WEIGHT && chart.is_none_or(is_there)
     });
     cells
 }
@@ -137,7 +136,10 @@ fn grow(cells: &[Cell]) -> Vec<Face> {
         let mut count = 1;
         for _ in 0..MAX_ROUNDS {
             let on_line: Vec<&Cell> = (0..cells.len())
-                .filter(|index| (!used[*index] || *index == seed) && face.has(&cells[*index], ON_LINE_M, ON_LINE_COS, GAP_M))
+                .filter(|index| {
+                    (!used[*index] || *index == seed)
+                        && face.has(&cells[*index], ON_LINE_M, ON_LINE_COS, GAP_M)
+                })
                 .map(|index| &cells[index])
                 .collect();
             let Some(grown) = Face::through(&on_line) else {
@@ -186,7 +188,8 @@ fn straighten(faces: &mut [Face]) {
 fn join(faces: &mut Vec<Face>, belong: impl Fn(&Face, &Face) -> bool) {
     let mut index = 0;
     while index < faces.len() {
-        let partner = (0..faces.len()).find(|other| *other != index && belong(&faces[index], &faces[*other]));
+        let partner =
+            (0..faces.len()).find(|other| *other != index && belong(&faces[index], &faces[*other]));
         let Some(partner) = partner else {
             index += 1;
             continue;
@@ -207,7 +210,10 @@ fn meet(faces: &mut [Face]) {
             .filter_map(|other| face.crossing_m(&faces[other]))
             .collect();
         let nearest = |end_m: f64| {
-            let near = corners.iter().copied().filter(|corner_m| (corner_m - end_m).abs() <= CORNER_M);
+            let near = corners
+                .iter()
+                .copied()
+                .filter(|corner_m| (corner_m - end_m).abs() <= CORNER_M);
             near.min_by(|a, b| (a - end_m).abs().total_cmp(&(b - end_m).abs()))
         };
         let (from, to) = (nearest(face.from_m), nearest(face.to_m));
@@ -240,7 +246,9 @@ impl Face {
             return None;
         }
         let mean = |value: &dyn Fn(&Cell) -> Point| {
-            let sum = cells.iter().fold(Point::default(), |sum, cell| sum.plus(value(cell).times(cell.weight)));
+            let sum = cells.iter().fold(Point::default(), |sum, cell| {
+                sum.plus(value(cell).times(cell.weight))
+            });
             sum.times(1.0 / weight)
         };
         let centre = mean(&|cell| cell.at);
@@ -301,10 +309,15 @@ impl Face {
 
     /// Where the ends of another wall are along this one, and the larger distance beside it.
     fn span(&self, other: &Self) -> (f64, f64, f64) {
-        let ends = [other.point(other.from_m), other.point(other.to_m)].map(|end| end.minus(self.centre));
+        let ends =
+            [other.point(other.from_m), other.point(other.to_m)].map(|end| end.minus(self.centre));
         let along = ends.map(|end| end.dot(self.direction));
         let beside = ends.map(|end| end.dot(self.normal()).abs());
-        (along[0].min(along[1]), along[0].max(along[1]), beside[0].max(beside[1]))
+        (
+            along[0].min(along[1]),
+            along[0].max(along[1]),
+            beside[0].max(beside[1]),
+        )
     }
 
     fn is_parallel(&self, other: &Self) -> bool {
@@ -339,9 +352,21 @@ impl Face {
         let both_sides = self.direction.dot(other.direction) < 0.0;
         let beside_m = other.centre.minus(self.centre).dot(self.normal());
         // Both faces of a thin wall count the same: each has its own error of colour.
-        let part = if both_sides { 0.5 } else { other.weight / (self.weight + other.weight) };
-        let heavier = if self.weight >= other.weight { self.direction } else { other.direction };
-        let sign = if heavier.dot(self.direction) < 0.0 { -1.0 } else { 1.0 };
+        let part = if both_sides {
+            0.5
+        } else {
+            other.weight / (self.weight + other.weight)
+        };
+        let heavier = if self.weight >= other.weight {
+            self.direction
+        } else {
+            other.direction
+        };
+        let sign = if heavier.dot(self.direction) < 0.0 {
+            -1.0
+        } else {
+            1.0
+        };
         Self {
             centre: self.centre.plus(self.normal().times(part * beside_m)),
             direction: heavier.times(sign),
@@ -378,14 +403,16 @@ mod tests {
             .map(|index| Surface {
                 at: from.plus(way.times(index as f64 / count as f64)),
                 normal,
-                weight: 1e4,
+                weight: 1e5,
             })
             .collect()
     }
 
     fn sorted(mut walls: Vec<Segment>) -> Vec<Segment> {
         walls.sort_by(|a, b| {
-            let key = |wall: &Segment| (wall.from.plus(wall.to).x * 1e3).round() + wall.from.plus(wall.to).y;
+            let key = |wall: &Segment| {
+                (wall.from.plus(wall.to).x * 1e3).round() + wall.from.plus(wall.to).y
+            };
             key(a).total_cmp(&key(b))
         });
         walls
@@ -401,14 +428,22 @@ mod tests {
     #[test]
     fn a_turned_room_has_four_walls_that_meet() {
         let corner = |x, y| Point::new(x, y).turned(0.4);
-        let corners = [corner(0.0, 0.0), corner(3.0, 0.0), corner(3.0, 2.0), corner(0.0, 2.0)];
+        let corners = [
+            corner(0.0, 0.0),
+            corner(3.0, 0.0),
+            corner(3.0, 2.0),
+            corner(0.0, 2.0),
+        ];
         let surfaces: Vec<Surface> = (0..4)
             .flat_map(|index| side(corners[index], corners[(index + 1) % 4]))
             .collect();
         let walls = walls_of(&surfaces, None);
         assert_eq!(walls.len(), 4, "{walls:?}");
         for index in 0..4 {
-            assert!(has(&walls, corners[index], corners[(index + 1) % 4]), "{walls:?}");
+            assert!(
+                has(&walls, corners[index], corners[(index + 1) % 4]),
+                "{walls:?}"
+            );
         }
     }
 
@@ -417,13 +452,20 @@ mod tests {
         let along = |y: f64, flip: bool| {
             let ends = [Point::new(0.0, y), Point::new(2.0, y)];
             let side_of = |ends: [Point; 2]| side(ends[0], ends[1]);
-            if flip { side_of([ends[1], ends[0]]) } else { side_of(ends) }
+            if flip {
+                side_of([ends[1], ends[0]])
+            } else {
+                side_of(ends)
+            }
         };
         let thick = [along(0.1, false), along(0.0, true)].concat();
         assert_eq!(walls_of(&thick, None).len(), 2);
         let thin = [along(0.02, false), along(-0.02, true)].concat();
         let walls = walls_of(&thin, None);
-        assert!(walls.len() == 1 && has(&walls, Point::new(0.0, 0.0), Point::new(2.0, 0.0)), "{walls:?}");
+        assert!(
+            walls.len() == 1 && has(&walls, Point::new(0.0, 0.0), Point::new(2.0, 0.0)),
+            "{walls:?}"
+        );
     }
 
     #[test]
@@ -436,7 +478,13 @@ mod tests {
         .concat();
         let walls = sorted(walls_of(&surfaces, None));
         assert_eq!(walls.len(), 3, "{walls:?}");
-        assert!(has(&walls, Point::new(0.0, 0.0), Point::new(1.0, 0.0)), "{walls:?}");
-        assert!(has(&walls, Point::new(3.0, 0.5), Point::new(3.7, 1.7)), "{walls:?}");
+        assert!(
+            has(&walls, Point::new(0.0, 0.0), Point::new(1.0, 0.0)),
+            "{walls:?}"
+        );
+        assert!(
+            has(&walls, Point::new(3.0, 0.5), Point::new(3.7, 1.7)),
+            "{walls:?}"
+        );
     }
 }
