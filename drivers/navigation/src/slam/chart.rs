@@ -168,3 +168,54 @@ impl Chart {
         *cell = (*cell + odds).clamp(LEAST, MOST);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Scans of a wall 2 m ahead, between 1 m to the right and 1 m to the left.
+    fn keys(count: usize) -> (Vec<Key>, Vec<Pose>) {
+        let ends: Vec<Point> = (-100..=100)
+            .map(|y| Point::new(2.01, f64::from(y) * 0.01))
+            .collect();
+        let key = Key {
+            time: Duration::ZERO,
+            surfaces: Vec::new().into(),
+            ends: ends.into(),
+        };
+        (vec![key; count], vec![Pose::default(); count])
+    }
+
+    #[test]
+    fn a_wall_is_occupied_the_way_to_it_free_and_the_rest_unknown() {
+        let (keys, poses) = keys(3);
+        let chart = Chart::new(&keys, &poses, Point::new(0.1, 0.0), 0.05).unwrap();
+        let occupancy = chart.occupancy().unwrap();
+        for (x, y, cell) in [
+            (2.01, 0.0, Cell::Occupied),
+            (2.01, -0.8, Cell::Occupied),
+            (1.0, 0.2, Cell::Free),
+            (1.8, 0.0, Cell::Free),
+            (2.2, 0.0, Cell::Unknown),
+            (0.0, 0.9, Cell::Unknown),
+        ] {
+            let (column, row) = chart.layout().cell_at(Point::new(x, y)).unwrap();
+            assert_eq!(occupancy.cell(column, row), cell, "{x} {y}");
+        }
+        assert!(chart.is_occupied(Point::new(2.01, 0.0)));
+        assert!(!chart.is_occupied(Point::new(99.0, 0.0)));
+    }
+
+    #[test]
+    fn a_chart_without_scans_or_with_tiny_cells_is_an_error() {
+        assert_eq!(
+            Chart::new(&[], &[], Point::default(), 0.05),
+            Err(GridError::Empty)
+        );
+        let (keys, poses) = keys(1);
+        let tiny = Chart::new(&keys, &poses, Point::default(), 1e-6);
+        assert!(matches!(tiny, Err(GridError::TooLarge(_))));
+    }
+}

@@ -33,7 +33,7 @@ const DRIFT_RAD_PER_M: f64 = 0.01;
 const MAX_DRIFT_RAD: f64 = 0.4;
 /// Limits for a loop: the part that overlaps, and the score of a second pose.
 const MIN_OVERLAP: f64 = 0.6;
-const MAX_SECOND: f64 = 0.85;
+pub(super) const MAX_SECOND: f64 = 0.85;
 /// The fit moves the pose that was found by no more.
 const MAX_FIT_M: f64 = 0.15;
 const MAX_FIT_RAD: f64 = 0.1;

@@ -46,7 +46,7 @@ proptest! {
     }
 
     #[test]
-    fn a_search_finds_a_pose_far_off((from, motion, seed) in motions(0.4, 0.3)) {
+    fn a_search_finds_a_pose_far_off_or_says_that_several_fit((from, motion, seed) in motions(0.4, 0.3)) {
         let walls = Walls::new(Map::flat().faces());
         let mut random = fastrand::Rng::with_seed(seed);
         let reference = Reference::new(&seen(&walls, from, &mut random));
@@ -54,9 +54,10 @@ proptest! {
         let window = Window { pose: Pose::default(), reach_m: 0.6, reach_rad: 0.4 };
         let found = Tables::new(&reference).unwrap().search(&scan, &window).unwrap();
         let error_m = found.pose.at.minus(motion.at).length();
-        prop_assert!(error_m < 0.08, "{error_m} {found:?} {motion:?}");
-        prop_assert!((found.pose.heading - motion.heading).abs() < 0.04, "{found:?}");
-        prop_assert!(found.second < found.score, "{found:?}");
+        let is_right = error_m < 0.08 && (found.pose.heading - motion.heading).abs() < 0.04;
+        // Along a lone wall, several poses fit. The search then says so, and no loop is closed.
+        let is_doubted = found.second > loops::MAX_SECOND * found.score;
+        prop_assert!(is_right || is_doubted, "{error_m} {found:?} {motion:?}");
     }
 }
 
