@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use amber_map::{Map, Point, Pose, Segment, Walls};
 use amber_navigation::location::{Location, LocationMap};
-use amber_navigation::scenario::{self, Arrival, Course, Drive, Scenario, Summary};
+use amber_navigation::scenario::{self, Arrival, Course, Drive, Scenario, Score, Summary};
 use amber_navigation::slam::quality::{Quality, seen_from};
 use amber_navigation::slam::{Config, Counters, Slam};
 
@@ -193,6 +193,9 @@ fn run(course: &Course, scenario: &Scenario, options: &Options) -> Result<(), St
                 Location::update,
             ));
         }
+        if env::var_os("SLAM_DETAILS").is_some() {
+            print_tour(seed, &built, scores.last());
+        }
         all.push(built);
     }
     print(scenario, &all, &Summary::new(&scores));
@@ -307,23 +310,26 @@ fn print(scenario: &Scenario, all: &[Built], location: &Summary) {
         counters(&|counters| counters.loops),
         counters(&|counters| counters.loops_false),
     );
-    if env::var_os("SLAM_DETAILS").is_some() {
-        for (built, seed) in all.iter().zip(1..) {
-            let quality = &built.quality;
-            println!(
-                "  seed {seed}: rms {:.1} p95 {:.1} miss {:.2}% wrong {:.2}% walls {} ({:.1} m) in {:.0} ms; live max {:.0}; {:?}",
-                1000.0 * quality.rms_m,
-                1000.0 * quality.p95_m,
-                100.0 * quality.missing,
-                100.0 * quality.wrong,
-                built.walls.len(),
-                quality.length_m,
-                ms(&built.walls_took),
-                1000.0 * built.live_max_m,
-                built.slam.counters(),
-            );
-        }
-    }
+}
+
+/// One line for a tour.
+fn print_tour(seed: u64, built: &Built, location: Option<&Score>) {
+    let quality = &built.quality;
+    let sum = Summary::new(&location.cloned().into_iter().collect::<Vec<_>>());
+    println!(
+        "  seed {seed}: rms {:.1} p95 {:.1} miss {:.2}% wrong {:.2}% walls {} ({:.1} m) in {:.0} ms; live max {:.0}; location rms {:.1} found {}; {:?}",
+        1000.0 * quality.rms_m,
+        1000.0 * quality.p95_m,
+        100.0 * quality.missing,
+        100.0 * quality.wrong,
+        built.walls.len(),
+        quality.length_m,
+        built.walls_took.as_secs_f64() * 1000.0,
+        1000.0 * built.live_max_m,
+        sum.rms_mm,
+        sum.found,
+        built.slam.counters(),
+    );
 }
 
 /// The true walls grey and wide, the map red, the way blue.
