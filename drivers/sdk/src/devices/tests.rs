@@ -430,7 +430,7 @@ fn a_value_in_the_request_chooses_the_method() {
     assert_eq!(*notes.borrow(), ["self-test", "gyro"]);
 }
 
-/// A driver without hooks: the six methods are all that the compiler demands.
+/// A driver without hooks: these methods are all that the compiler demands.
 struct Router;
 
 impl DriveToPointDriver for Router {
@@ -456,6 +456,8 @@ impl DriveToPointDriver for Router {
     async fn visited_targets(&mut self, _: Reply<drive::VisitedTargetsAnswer>) {}
 
     async fn configuration(&mut self, _: Reply<drive::Configuration>) {}
+
+    async fn progress(&mut self, _: Reply<drive::ProgressAnswer>) {}
 }
 
 #[test]
