@@ -128,11 +128,11 @@ mod tests {
             (
                 "drive-to-point",
                 "set-targets, next-target, next-targets, visited-target, visited-targets, \
-                 configuration",
+                 configuration, progress",
             ),
             (
                 "collision-avoidance",
-                "drive, speeds, scan, speeds-and-scan",
+                "drive, speeds, scan, speeds-and-scan, drive-as-roboclaw, speeds-as-roboclaw",
             ),
             (
                 "pid-follow-trajectory",

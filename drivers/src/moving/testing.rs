@@ -13,7 +13,7 @@ use amber_values::{MapPose, WheelSpeeds};
 use bytes::BytesMut;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep, timeout};
 use tokio_util::codec::Decoder;
 
@@ -57,7 +57,8 @@ pub(crate) async fn run(driver: impl Driver, scenario: impl AsyncFnOnce(&mut Fak
         trouble: None,
         is_subscribed: false,
     }));
-    let writing = tokio::spawn(write(to_driver, outgoing));
+    let (end_of_stdin, ending) = oneshot::channel();
+    tokio::spawn(write(to_driver, outgoing, ending));
     let reading = tokio::spawn(read(from_driver, world.clone(), frames.clone(), hear));
     let scanning = tokio::spawn(scan(world.clone(), frames.clone()));
     let mut fake = Fake {
@@ -68,8 +69,7 @@ pub(crate) async fn run(driver: impl Driver, scenario: impl AsyncFnOnce(&mut Fak
     let (served, ()) = tokio::join!(serve_on(driver, reader, writer), async move {
         scenario(&mut fake).await;
         scanning.abort();
-        // The end of stdin.
-        writing.abort();
+        end_of_stdin.send(()).unwrap();
     });
     reading.abort();
     served.unwrap();
@@ -125,13 +125,17 @@ impl Fake {
 async fn write(
     mut to_driver: WriteHalf<DuplexStream>,
     mut frames: mpsc::UnboundedReceiver<Packet>,
+    mut ending: oneshot::Receiver<()>,
 ) {
-    while let Some(packet) = frames.recv().await {
-        let frame = packet.encode().unwrap();
-        if to_driver.write_all(&frame).await.is_err() {
-            return;
-        }
+    loop {
+        let frame = tokio::select! {
+            biased;
+            _ = &mut ending => break,
+            packet = frames.recv() => packet.unwrap().encode().unwrap(),
+        };
+        to_driver.write_all(&frame).await.unwrap();
     }
+    to_driver.shutdown().await.unwrap();
 }
 
 async fn scan(world: Arc<Mutex<World>>, frames: mpsc::UnboundedSender<Packet>) {

@@ -305,7 +305,9 @@ fn requests_are_those_that_the_devices_describe() {
             let args = match (&*interface.name, &*method.command) {
                 ("dummy", "enable") => "true",
                 ("dummy", "message") => "hello",
-                ("roboclaw" | "collision-avoidance", "drive") => "100 100 100 100",
+                ("roboclaw" | "collision-avoidance", "drive" | "drive-as-roboclaw") => {
+                    "100 100 100 100"
+                }
                 ("maestro", "set-same-angle") => "1,2 90",
                 ("maestro", "set-angles") => "1=90",
                 ("maestro", _) => "1 90",

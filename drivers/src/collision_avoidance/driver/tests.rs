@@ -61,7 +61,10 @@ fn request(set: impl FnOnce(&mut DriverMsg)) -> Vec<u8> {
 #[tokio::test(start_paused = true)]
 async fn messages_of_both_kinds_have_their_bytes() {
     check(async |fake| {
-        driving(fake, &drive(WheelSpeeds::sides(300, 250))).await;
+        let command = drive(WheelSpeeds::sides(300, 250));
+        driving(fake, &command).await;
+        // The driver measures the speeds every 50 ms.
+        repeat(fake, &command, ms(100)).await;
         // type DATA, synNum 9, field 91 = true.
         let asked = request(|message| message.get_speed = Some(true));
         assert_eq!(asked, b"\x10\x01\x18\x09\xd8\x05\x01");

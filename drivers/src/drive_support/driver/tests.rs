@@ -24,6 +24,11 @@ async fn it_answers_like_roboclaw_and_stops_before_a_wall() {
             fake.tell(command);
             sleep(Duration::from_millis(50)).await;
         }
+        // The driver measures the speeds every 50 ms.
+        for _ in 0..2 {
+            fake.tell(command);
+            sleep(Duration::from_millis(50)).await;
+        }
         // Field 21 = true.
         let answer = fake.ask(b"\x10\x01\x18\x09\xa8\x01\x01").await;
         assert_eq!(
