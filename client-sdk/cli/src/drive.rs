@@ -19,6 +19,7 @@ use tokio::time::{Instant, interval, sleep, sleep_until};
 
 use self::keyboard::Keyboard;
 use self::pilot::{FASTEST_MM_S, Key, Pilot, SLOWEST_MM_S, Wish};
+use super::end::End;
 use super::reason::{self, Complaints};
 
 mod keyboard;
@@ -314,53 +315,6 @@ impl Human for Driven {
              {rear_right} mm/s\n",
             self.seconds
         )
-    }
-}
-
-/// The signals that end this process.
-struct End {
-    #[cfg(unix)]
-    signals: [tokio::signal::unix::Signal; 3],
-}
-
-impl End {
-    #[cfg(unix)]
-    fn new() -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let listen = |kind| {
-            signal(kind)
-                .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))
-        };
-        Ok(Self {
-            signals: [
-                listen(SignalKind::interrupt())?,
-                listen(SignalKind::terminate())?,
-                listen(SignalKind::hangup())?,
-            ],
-        })
-    }
-
-    #[cfg(unix)]
-    async fn wait(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.signals;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn new() -> Result<Self, Failure> {
-        Ok(Self {})
-    }
-
-    #[cfg(not(unix))]
-    async fn wait(&mut self) {
-        // An error means that Ctrl-C is not available.
-        if super::interrupt().await.is_err() {
-            std::future::pending().await
-        }
     }
 }
 

@@ -25,8 +25,10 @@ pub mod describe;
 mod descriptions;
 mod devices;
 mod drive;
+mod end;
 mod events;
 mod file;
+mod goto;
 mod ping;
 mod reason;
 mod scan;
@@ -96,6 +98,9 @@ pub enum Verb {
     /// Drive with the keyboard, or at given speeds for a given time
     #[command(after_help = drive::HELP)]
     Drive(drive::Options),
+    /// Drive to a place on the map, around obstacles
+    #[command(after_help = goto::HELP)]
+    Goto(goto::Options),
     /// Start the driver of a device
     #[command(after_help = "Example:\n  amber start dummy:0")]
     Start {
@@ -198,6 +203,10 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
         Verb::Drive(options) => {
             let options = options.checked(json)?;
             drive::run(session.client().await?, options, json).await
+        }
+        Verb::Goto(options) => {
+            let options = options.checked()?;
+            goto::run(session.client().await?, options, json).await
         }
         Verb::Start { device } => change::start(&session.mediator().await?, device, json).await,
         Verb::Stop { device } => {
