@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use amber_core::config::DEFAULT_PORT;
+use amber_map::{Map, MapPose, Pose};
 use amber_mediator::shell::{Hangup, this_program};
 use amber_sim::cli::default_folder;
 use amber_sim::robot::Device;
@@ -67,10 +68,12 @@ impl Options {
             format!("{device}:0={command}")
         });
         let map = quoted(&robot.map.to_string_lossy());
+        let laser = format!("--laser-offset-mm {LASER_OFFSET_MM}");
         let others = [
-            format!(
-                "location:0=amber driver location --map {map} --laser-offset-mm {LASER_OFFSET_MM}"
-            ),
+            format!("location:0=amber driver location {laser} --map {map}"),
+            format!("collision-avoidance:0=amber driver collision_avoidance {laser}"),
+            format!("drive-to-point:0=amber driver drive_to_point {laser} --map {map}"),
+            format!("pid-follow-trajectory:0=amber driver pid_follow_trajectory {laser}"),
             "dummy:0=amber driver dummy".to_owned(),
             format!("dummy:1={second}"),
         ];
@@ -83,7 +86,7 @@ impl Options {
             ..mediator::Options::default()
         };
         mediator.serve(options, |addresses| {
-            introduce(addresses, &drivers, &self.dir, python.err())
+            introduce(addresses, &drivers, &robot.goto, &self.dir, python.err())
         })
     }
 }
@@ -95,6 +98,8 @@ struct Robot {
     places: HashMap<String, String>,
     /// A copy of its map, in its folder: drivers replace the file when a map is uploaded.
     map: PathBuf,
+    /// The command that drives to another room.
+    goto: String,
 }
 
 impl Robot {
@@ -122,13 +127,13 @@ impl Robot {
                 places.insert(device.to_owned(), place.to_owned());
             }
             if Device::built_in().all(|device| places.contains_key(device.name())) {
-                let map = folder.join(MAP);
+                let text = amber_sim::cli::map_text(map_file).map_err(super::simulation_failed)?;
                 let robot = Self {
                     process,
                     places,
-                    map,
+                    map: folder.join(MAP),
+                    goto: goto(&text).unwrap_or_default(),
                 };
-                let text = amber_sim::cli::map_text(map_file).map_err(super::simulation_failed)?;
                 fs::write(&robot.map, text).map_err(|error| {
                     failed(&format!("cannot write {}", robot.map.display()), &error)
                 })?;
@@ -159,10 +164,22 @@ impl Drop for Robot {
     }
 }
 
+/// The command that drives to another room, if the map names rooms.
+fn goto(map: &str) -> Option<String> {
+    const OTHER_ROOM_M: f64 = 1.0;
+    let map = Map::parse(map).ok()?;
+    let start = map.robots.first()?.at;
+    let mut nodes = map.nodes.into_iter();
+    let place = nodes.find(|node| node.minus(start).length() > OTHER_ROOM_M)?;
+    let MapPose { x_m, y_m, .. } = Pose::new(place.x, place.y, 0.0).into();
+    Some(format!("goto {x_m} {y_m}"))
+}
+
 /// Prints what runs and what to type.
 fn introduce(
     addresses: &[SocketAddr],
     drivers: &[String],
+    goto: &str,
     folder: &Path,
     missing: Option<String>,
 ) -> io::Result<()> {
@@ -183,11 +200,11 @@ fn introduce(
         false => format!("sim state --dir {}", quoted(&folder.to_string_lossy())),
     };
     let robot = "A simulated robot with four wheels, a laser scanner, motion sensors, a camera for \
-                 markers on the ceiling and six servos stands in a small flat. These drivers run, \
-                 each in its own process:";
+                 markers on the ceiling and six servos stands on its map. These drivers run, each in \
+                 its own process:";
     write!(out, "\n{}", layout::wrapped(robot, "", columns))?;
     for (device, command) in drivers.iter().filter_map(|driver| driver.split_once('=')) {
-        let line = format!("  {device:12} {command}");
+        let line = format!("  {device:23} {command}");
         write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
     }
     if let Some(missing) = missing {
@@ -207,6 +224,7 @@ fn introduce(
     commands.extend(shown.map(|&(command, what)| (command, what)));
     commands.extend([
         ("call location pose", "position by the laser and the map"),
+        (goto, "drive to a place on the map; Ctrl-C stops"),
         (state.as_str(), "true position of the robot"),
         ("watch dummy", "published messages; Ctrl-C ends"),
         ("ping dummy", "round-trip time; Ctrl-C ends"),
@@ -214,6 +232,7 @@ fn introduce(
     ]);
     let commands: Vec<_> = commands
         .into_iter()
+        .filter(|(command, _)| !command.is_empty())
         .map(|(command, what)| {
             // The simulation is on this machine.
             let to = if command == state { "" } else { &to };
