@@ -14,7 +14,9 @@ use crate::common::{AMBER, Mediator, demo, root, signal};
 fn every_command_that_the_demo_shows_works() {
     let (mut demo, folder) = demo();
     let simulated = Device::built_in().map(|device| format!("{device}:0"));
-    for device in simulated.chain(["dummy:0", "dummy:1", "location:0"].map(String::from)) {
+    for device in
+        simulated.chain(["dummy:0", "dummy:1", "location:0", "drive-to-point:0"].map(String::from))
+    {
         demo.wait_for_line(&format!("up driver={device}"));
     }
     demo.wait_until_ready();
@@ -63,7 +65,7 @@ fn every_command_that_the_demo_shows_works() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 13, "{lines:?}");
+    assert_eq!(tried, 14, "{lines:?}");
     signal(demo.pid(), Signal::SIGINT);
     assert!(demo.wait().success());
 }

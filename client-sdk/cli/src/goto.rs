@@ -241,3 +241,141 @@ impl Human for Arrival {
         format!("arrived: at {:.2} m, {:.2} m\n", self.x_m, self.y_m)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use amber_client::fake::{Fake, Sent};
+    use amber_proto::drive_to_point::{Configuration, DriverMsg, Location, Targets};
+    use amber_proto::{DeviceMessage, MsgType};
+    use prost::Message;
+
+    use super::*;
+
+    const DEVICE: Device = Device::new(DeviceType::DRIVE_TO_POINT, 0);
+    const TARGET: Target = Target::new(1.5, -2.0);
+
+    fn table(targets: &[Target]) -> Targets {
+        use amber_client::values::Row;
+        Target::table(targets)
+    }
+
+    fn at(x: f64, y: f64) -> Location {
+        Location {
+            x: Some(x),
+            y: Some(y),
+            ..Location::default()
+        }
+    }
+
+    /// A driver that publishes these progresses, and then has these targets.
+    async fn play(fake: &mut Fake, progresses: Vec<Progress>, next: &[Target], visited: &[Target]) {
+        let mut progresses = progresses.into_iter();
+        while let Some(sent) = fake.receive().await {
+            let Sent { device, bytes } = &sent;
+            assert_eq!(*device, DEVICE);
+            let asked = DriverMsg::decode(bytes.clone()).unwrap();
+            let mut answer = DriverMsg::data();
+            if asked.get_configuration.is_some() {
+                answer.get_configuration = Some(true);
+                answer.configuration = Some(Configuration::default());
+            } else if asked.get_next_targets.is_some() {
+                answer.get_next_targets = Some(true);
+                answer.targets = Some(table(next));
+                answer.location = Some(at(0.0, 0.0));
+            } else if asked.get_visited_targets.is_some() {
+                answer.get_visited_targets = Some(true);
+                answer.targets = Some(table(visited));
+                answer.location = Some(at(1.4, -2.0));
+            } else if asked.set_targets.is_some() && asked.targets == Some(table(&[TARGET])) {
+                for progress in progresses.by_ref() {
+                    let published = DriverMsg {
+                        progress: Some(progress),
+                        location: Some(at(1.0, -2.0)),
+                        ack_num: Some(0),
+                        ..DriverMsg::data()
+                    };
+                    fake.say(DEVICE, &published.encode_to_vec()).await;
+                }
+                continue;
+            } else {
+                assert_eq!(asked.kind(), Some(MsgType::Subscribe));
+                continue;
+            }
+            fake.answer(&sent, &answer.encode_to_vec()).await;
+        }
+    }
+
+    fn progress(state: State) -> Progress {
+        let mut progress = Progress::default();
+        progress.set_state(state);
+        progress
+    }
+
+    async fn driven(
+        progresses: Vec<Progress>,
+        next: &[Target],
+        visited: &[Target],
+    ) -> Result<Arrival, Failure> {
+        let (client, mut fake) = Fake::new();
+        let drive = client.drive_to_point(0);
+        let mut screen = Screen::new(true);
+        tokio::select! {
+            driven = drive_there(&drive, DEVICE, TARGET, &mut screen) => driven,
+            () = play(&mut fake, progresses, next, visited) => panic!("the client has ended"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_visited_target_ends_the_command() {
+        let progresses = vec![progress(State::Following), progress(State::Idle)];
+        let arrival = driven(progresses, &[], &[TARGET]).await.unwrap();
+        assert_eq!((arrival.x_m, arrival.y_m), (1.4, -2.0));
+        assert_eq!(arrival.human(), "arrived: at 1.40 m, -2.00 m\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_skipped_target_is_unreachable() {
+        let skipped = Progress {
+            skipped: Some(table(&[TARGET])),
+            ..progress(State::Idle)
+        };
+        let failure = driven(vec![skipped], &[], &[]).await.unwrap_err();
+        let expected = Failure::new("the robot cannot reach (1.5 m, -2 m)")
+            .hint("`amber status drive-to-point:0` shows more");
+        assert_eq!(failure, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_target_that_was_replaced_is_an_error() {
+        let failure = driven(vec![progress(State::Idle)], &[], &[]).await;
+        let failure = failure.unwrap_err();
+        assert_eq!(failure, {
+            let text = "drive-to-point:0 no longer has the target";
+            Failure::new(text).hint(
+                "another client has replaced it, or the driver was restarted; `amber events` shows \
+                 restarts",
+            )
+        });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_progress_from_before_the_command_is_ignored() {
+        let waits = driven(vec![progress(State::Idle)], &[TARGET], &[]);
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(3), waits).await;
+        assert!(waited.is_err(), "{waited:?}");
+    }
+
+    #[test]
+    fn impossible_targets_are_refused_before_anything_is_sent() {
+        let options = |x, radius, device: &str| Options {
+            x,
+            y: 0.0,
+            radius,
+            device: device.parse().unwrap(),
+        };
+        assert!(options(1.0, 0.2, "8:3").checked().is_ok());
+        assert!(options(f64::NAN, 0.2, "8:0").checked().is_err());
+        assert!(options(1.0, 0.0, "8:0").checked().is_err());
+        assert!(options(1.0, 0.2, "hokuyo").checked().is_err());
+    }
+}

@@ -197,7 +197,7 @@ mod tests {
             setup.devices.laser,
             Some(Device::new(DeviceType::HOKUYO, 0))
         );
-        std::fs::write(&file, "laser_x_mn = 1\n").unwrap();
+        std::fs::write(&file, "laser_ofset_mm = 1\n").unwrap();
         let options = RobotOptions {
             robot: Some(file),
             ..RobotOptions::default()
