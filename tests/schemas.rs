@@ -558,7 +558,7 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
     }
     types! {
         collision_avoidance "amber.collision_avoidance_proto" { MotorsSpeed Scan }
-        drive_to_point "amber.drive_to_point_proto" { Targets Location Configuration }
+        drive_to_point "amber.drive_to_point_proto" { Targets Location Progress Path Configuration }
         dummy "amber.dummy_proto" {}
         hokuyo "amber.hokuyo_proto" { Scan }
         location "amber.location_proto" { Location Quality Covariance Particles Particle }
@@ -574,7 +574,7 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
         ninedof "amber.ninedof_proto" {
             Attitude AxisData SensorData DataRequest SubscribeAction ServiceRequest ServiceReport Finding
         }
-        pid_follow_trajectory "amber.pid_follow_trajectory_proto" { Targets Configuration }
+        pid_follow_trajectory "amber.pid_follow_trajectory_proto" { Targets Configuration Progress }
         roboclaw "amber.roboclaw_proto" { MotorsSpeed }
         stargazer "amber.stargazer_proto" { LocalizationData DataRequest SubscribeAction }
     }

@@ -169,7 +169,7 @@ fn list_drivers(options: &amber_cli::Options) -> Result<(), Failure> {
             let line = serde_json::json!({ "name": name, "about": about });
             out.push_str(&format!("{line}\n"));
         } else {
-            out.push_str(&format!("{name:12} {about}\n"));
+            out.push_str(&format!("{name:21} {about}\n"));
         }
     }
     amber_terminal::print(out.as_bytes())

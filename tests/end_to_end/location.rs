@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use crate::common::{PATIENCE, demo_with, root, wait_for};
 use crate::robot::Robot;
 
-const DEVICE: &str = "location:0";
+const DEVICE: &str = "location:1";
 /// The distance from the true position that counts as found.
 const NEAR_M: f64 = 0.15;
 /// Old clients trust a pose above this quality.
@@ -78,7 +78,7 @@ fn the_pose_follows_a_robot_that_drives_through_the_flat() {
     let located = Located::start();
     let location = async || {
         let client = Client::connect(located.robot.demo.address).await.unwrap();
-        let location = client.location(0);
+        let location = client.location(1);
         located.found(&location).await;
         location
     };
@@ -141,7 +141,7 @@ fn a_robot_that_is_carried_away_finds_itself() {
     let located = Located::start();
     block_on(async {
         let client = Client::connect(located.robot.demo.address).await.unwrap();
-        let location = client.location(0);
+        let location = client.location(1);
         located.found(&location).await;
         for place in ["5.5,1.0,115", "1.5,2.6,0"] {
             assert!(located.robot.sim(&["place", place]));
@@ -159,7 +159,7 @@ fn a_lost_laser_and_lost_wheels_are_reported_and_lower_the_quality() {
     let located = Located::start();
     block_on(async {
         let client = Client::connect(located.robot.demo.address).await.unwrap();
-        let location = client.location(0);
+        let location = client.location(1);
         located.found(&location).await;
         for (device, reason) in [
             ("hokuyo", "no scans from hokuyo:0"),
@@ -186,7 +186,7 @@ fn an_uploaded_map_is_used_and_an_invalid_one_refused() {
     let flat = std::fs::read_to_string(&file).unwrap();
     block_on(async {
         let client = Client::connect(located.robot.demo.address).await.unwrap();
-        let location = client.location(0);
+        let location = client.location(1);
         located.found(&location).await;
         let upload = |text: &str| {
             let mut command = located
@@ -229,7 +229,7 @@ fn without_a_map_the_pose_is_zero_until_one_is_uploaded() {
     let flat = std::fs::read_to_string(root().join("drivers/map/maps/flat.roson")).unwrap();
     block_on(async {
         let client = Client::connect(located.robot.demo.address).await.unwrap();
-        let location = client.location(0);
+        let location = client.location(1);
         let pose = location.pose().await.unwrap();
         assert!(!pose.is_known() && pose.timestamp_ms.is_none(), "{pose:?}");
         location.upload_map(flat).await.unwrap();
