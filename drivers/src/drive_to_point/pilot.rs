@@ -1,4 +1,4 @@
-//! The messages of DriveToPoint, answered by its logic. PURE.
+//! The messages of DriveToPoint, answered by its logic. IO.
 
 use std::borrow::Cow;
 use std::time::Duration;
