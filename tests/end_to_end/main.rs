@@ -12,6 +12,7 @@ mod chaos;
 mod cli;
 mod configuration;
 mod demo;
+mod driving;
 mod fairness;
 mod follow_wall;
 mod kit;

@@ -168,7 +168,7 @@ pub struct Robot {
 }
 
 impl Robot {
-    fn start() -> Self {
+    pub fn start() -> Self {
         Self::of(demo())
     }
 

@@ -250,6 +250,32 @@ fn with_unit(field: &Field, value: &Value) -> String {
     }
 }
 
+/// A value without its unit. Numbers have six digits: JSON has all of them.
 fn plain(value: &Value) -> String {
-    value.to_string()
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let rounded = format!("{:.5e}", number.as_f64().unwrap_or_default()).parse::<f64>();
+            rounded.map_or_else(|_| value.to_string(), |it| Value::from(it).to_string())
+        }
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people_have_six_digits() {
+        for (value, shown) in [
+            (Value::from(0.547_020_182_228_428_5), "0.54702"),
+            (Value::from(0.999_999_999_999_999_6), "1.0"),
+            (Value::from(-2.866_208_305e-6), "-2.86621e-6"),
+            (Value::from(1200.0), "1200.0"),
+            (Value::from(1_795_406_548_606_u64), "1795406548606"),
+            (Value::from("text"), "\"text\""),
+        ] {
+            assert_eq!(plain(&value), shown);
+        }
+    }
 }

@@ -1,0 +1,136 @@
+//! The drivers that move the robot, in the demo: to places, around walls, and to a stop when
+//! something is lost. The simulated world counts contacts.
+
+use std::process::{Child, Command, Stdio};
+
+use amber_client::{Client, WheelSpeeds};
+use nix::sys::signal::Signal;
+
+use crate::common::{AMBER, signal, wait_for};
+use crate::robot::{AT_ONCE_S, Robot, drives, stands};
+
+const DRIVER: &str = "drive-to-point:0";
+/// A place in another room, and one in a room that is two doors away.
+const NEAR: [&str; 3] = ["goto", "1.4", "1"];
+const FAR: [&str; 3] = ["goto", "5.7", "4.4"];
+
+/// A robot that knows where it is.
+fn robot() -> Robot {
+    let robot = Robot::start();
+    wait_for("a pose", || {
+        let mut asked = robot.demo.amber(&["call", "location", "pose", "--json"]);
+        let output = asked.output().ok()?;
+        let pose: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+        (pose["p"].as_f64()? > 0.9).then_some(())
+    });
+    robot
+}
+
+/// Starts to drive to a place.
+fn going(robot: &Robot, to: &[&str]) -> Child {
+    let mut command = robot.demo.amber(to);
+    let going = command.stdout(Stdio::null()).spawn().unwrap();
+    robot.until("it drives", drives);
+    going
+}
+
+#[test]
+fn goto_drives_through_doors_without_contact() {
+    let robot = robot();
+    for (to, x_m, y_m) in [(NEAR, 1.4, 1.0), (FAR, 5.7, 4.4)] {
+        let output = robot.demo.amber(&to).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let state = robot.state();
+        let distance_m = (state.x_m - x_m).hypot(state.y_m - y_m);
+        assert!(distance_m < 0.35, "{distance_m} m from {to:?}");
+        assert_eq!(state.contacts, 0);
+    }
+    let output = robot.demo.amber(&["goto", "9", "1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("cannot reach (9 m, 1 m)"), "{error}");
+}
+
+#[test]
+fn the_robot_stops_when_goto_ends() {
+    let robot = robot();
+    let mut interrupted = going(&robot, &FAR);
+    signal(interrupted.id(), Signal::SIGINT);
+    let told = robot.state();
+    let stood = robot.until("it stands", stands);
+    let took_s = stood.time_s - told.time_s;
+    assert!(took_s < AT_ONCE_S, "{took_s} s");
+    assert_eq!(interrupted.wait().unwrap().code(), Some(1));
+    // A killed command cannot say that it ends: the mediator notices its silence.
+    let mut killed = going(&robot, &FAR);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    robot.until("it stands", stands);
+}
+
+#[test]
+fn without_a_laser_the_robot_stops_says_why_and_goes_on_later() {
+    let robot = robot();
+    let mut going = going(&robot, &FAR);
+    assert!(robot.sim(&["fault", "unplug", "hokuyo"]));
+    robot.until("it stands", stands);
+    wait_for("the reason", || {
+        let troubles = robot.demo.describe(DRIVER).troubles;
+        let mut texts = troubles.into_iter().map(|trouble| trouble.text);
+        texts.find(|text| text.contains("hokuyo:0"))
+    });
+    assert!(robot.sim(&["fault", "replug", "hokuyo"]));
+    robot.until("it drives again", drives);
+    assert!(going.wait().unwrap().success());
+    assert_eq!(robot.state().contacts, 0);
+}
+
+#[test]
+fn collision_avoidance_stops_before_a_wall() {
+    let robot = Robot::start();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let client = Client::connect(robot.demo.address).await.unwrap();
+        let guarded = client.collision_avoidance(0);
+        let ahead = WheelSpeeds::sides(300, 300);
+        let start = robot.state();
+        let mut has_driven = false;
+        // The start is three metres from the wall ahead.
+        loop {
+            guarded.drive(ahead).await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            let state = robot.state();
+            has_driven |= drives(&state);
+            if has_driven && stands(&state) {
+                break;
+            }
+            assert!(state.time_s < start.time_s + 60.0, "it did not stop");
+        }
+        client.close().await;
+    });
+    let state = robot.state();
+    assert_eq!(state.contacts, 0);
+    assert!(state.travelled_m > 1.0, "{} m", state.travelled_m);
+}
+
+#[test]
+fn the_drivers_keep_the_protocol() {
+    for (driver, device) in [
+        ("collision_avoidance", "collision-avoidance"),
+        ("drive_support", "roboclaw"),
+        ("drive_to_point", "drive-to-point"),
+        ("pid_follow_trajectory", "pid-follow-trajectory"),
+    ] {
+        let check = |more: &[&str]| {
+            let mut command = Command::new(AMBER);
+            command.args(["check", "--as", device, "--", AMBER, "driver", driver]);
+            command.args(more).output().unwrap()
+        };
+        let output = check(&["--laser-offset-mm", "100"]);
+        assert!(output.status.success(), "{driver}: {output:?}");
+        let output = check(&[]);
+        assert!(!output.status.success(), "{driver}: the offset is required");
+    }
+}
