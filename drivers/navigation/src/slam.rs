@@ -1,7 +1,7 @@
 //! A map from scans and wheel speeds, and the way of the robot: SLAM. PURE.
 //!
 //! 1. [`Slam::add_scan`] finds the pose of each scan: the wheels give a first pose, and
-//!    [`reference`] fits the scan to the last *key scans*. A key scan is kept about every 20 cm. The
+//!    [`mod@reference`] fits the scan to the last *key scans*. A key scan is kept about every 20 cm. The
 //!    cost of one call is bounded, so it fits between two scans.
 //! 2. [`Slam::task`] returns work that takes longer: [`loops`] looks for places that were seen
 //!    before, and [`graph`] moves all poses so that everything fits together. The task owns its

@@ -2,7 +2,7 @@
 //!
 //! A new key scan is compared with older ones near it. A loop is refused if the scan does not
 //! overlap well with the old ones, or fits them at a second, quite different pose. What still is
-//! false, the robust kernel of the [`graph`](super::graph) removes.
+//! false, the robust kernel of the [`graph`] removes.
 
 use amber_map::Pose;
 
