@@ -54,6 +54,12 @@ fn goto_drives_through_doors_without_contact() {
 #[test]
 fn the_robot_stops_when_goto_ends() {
     let robot = robot();
+    // A killed command cannot say that it ends: the mediator notices its silence.
+    let mut killed = going(&robot, &FAR);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    robot.demo.wait_for_line("has left: the robot stops");
+    robot.until("it stands", stands);
     let mut interrupted = going(&robot, &FAR);
     signal(interrupted.id(), Signal::SIGINT);
     let told = robot.state();
@@ -61,11 +67,6 @@ fn the_robot_stops_when_goto_ends() {
     let took_s = stood.time_s - told.time_s;
     assert!(took_s < AT_ONCE_S, "{took_s} s");
     assert_eq!(interrupted.wait().unwrap().code(), Some(1));
-    // A killed command cannot say that it ends: the mediator notices its silence.
-    let mut killed = going(&robot, &FAR);
-    killed.kill().unwrap();
-    killed.wait().unwrap();
-    robot.until("it stands", stands);
 }
 
 #[test]
