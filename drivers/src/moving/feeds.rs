@@ -4,6 +4,8 @@
 //! system, the device is asked instead, until it publishes.
 
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use amber_driver::client::proxy::{
@@ -61,8 +63,12 @@ pub(crate) fn follow(
     devices: Devices,
 ) -> mpsc::Receiver<Feed> {
     let (feeds, received) = mpsc::channel(MAX_WAITING);
+    let feeds = Sink {
+        feeds,
+        dropped: Arc::default(),
+    };
     tokio::spawn(async move {
-        let failed = |error: Error| offer(&feeds, Feed::Failed(Source::Wheels, error.to_string()));
+        let failed = |error: Error| feeds.offer(Feed::Failed(Source::Wheels, error.to_string()));
         let client = sources::client(&own, devices_of.as_deref(), failed).await;
         if feeds.send(Feed::Connected(client.clone())).await.is_err() {
             return;
@@ -92,46 +98,64 @@ pub(crate) fn follow(
 }
 
 /// Runs a task until the receiver is dropped.
-async fn until_ended(task: impl Future<Output = ()>, feeds: mpsc::Sender<Feed>) {
+async fn until_ended(task: impl Future<Output = ()>, feeds: Sink) {
     tokio::select! {
         () = task => {}
         () = feeds.closed() => {}
     }
 }
 
-/// Passes an input on, unless the receiver is overloaded or has ended.
-fn offer(feeds: &mpsc::Sender<Feed>, feed: Feed) {
-    if let Err(TrySendError::Full(feed)) = feeds.try_send(feed) {
-        tracing::debug!(?feed, "dropped: the driver is overloaded");
+/// Where the tasks put their inputs.
+#[derive(Clone)]
+struct Sink {
+    feeds: mpsc::Sender<Feed>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Sink {
+    /// Passes an input on, unless the receiver is overloaded or has ended.
+    fn offer(&self, feed: Feed) {
+        if let Err(TrySendError::Full(_)) = self.feeds.try_send(feed) {
+            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            if dropped.is_power_of_two() {
+                tracing::warn!(
+                    dropped,
+                    "dropped data of other devices: the driver is too slow"
+                );
+            }
+        }
+    }
+
+    /// Passes an input on; waits while the receiver is busy.
+    async fn send(&self, feed: Feed) -> Result<(), Ended> {
+        self.feeds.send(feed).await.map_err(|_| Ended)
+    }
+
+    async fn closed(&self) {
+        self.feeds.closed().await;
     }
 }
 
-async fn follow_wheels(wheels: Roboclaw, feeds: mpsc::Sender<Feed>) {
+async fn follow_wheels(wheels: Roboclaw, feeds: Sink) {
     let wheels = wheels.with_deadline(WHEELS_DEADLINE);
     let take = |answer: Result<(Instant, WheelSpeeds), Error>| {
-        offer(
-            &feeds,
-            match answer {
-                Ok((time, speeds)) => Feed::Wheels(time, speeds),
-                Err(error) => Feed::Failed(Source::Wheels, error.to_string()),
-            },
-        );
+        feeds.offer(match answer {
+            Ok((time, speeds)) => Feed::Wheels(time, speeds),
+            Err(error) => Feed::Failed(Source::Wheels, error.to_string()),
+        });
     };
     sources::poll_wheels(wheels, WHEELS_PERIOD, take).await;
 }
 
-async fn follow_scans(laser: Hokuyo, feeds: mpsc::Sender<Feed>) {
+async fn follow_scans(laser: Hokuyo, feeds: Sink) {
     let take = |scan: Result<Scan, Error>| {
-        offer(
-            &feeds,
-            match scan {
-                Ok(scan) => {
-                    let age = age(scan.timestamp_ms(), SystemTime::now());
-                    Feed::Scan(before(now(), age), scan)
-                }
-                Err(error) => Feed::Failed(Source::Scans, error.to_string()),
-            },
-        );
+        feeds.offer(match scan {
+            Ok(scan) => {
+                let age = age(scan.timestamp_ms(), SystemTime::now());
+                Feed::Scan(before(now(), age), scan)
+            }
+            Err(error) => Feed::Failed(Source::Scans, error.to_string()),
+        });
     };
     sources::watch_scans(laser, take).await;
 }
@@ -140,10 +164,6 @@ async fn follow_scans(laser: Hokuyo, feeds: mpsc::Sender<Feed>) {
 struct Ended;
 
 type Followed = Result<Infallible, Ended>;
-
-async fn send(feeds: &mpsc::Sender<Feed>, feed: Feed) -> Result<(), Ended> {
-    feeds.send(feed).await.map_err(|_| Ended)
-}
 
 /// A device that publishes, and answers requests for the same.
 trait Publisher: Send + Sync + 'static {
@@ -221,13 +241,13 @@ impl Publisher for NineDof {
 }
 
 /// Forwards what a device publishes. While it publishes nothing, asks it.
-async fn follow_publisher<P: Publisher>(device: P, feeds: mpsc::Sender<Feed>) -> Followed {
+async fn follow_publisher<P: Publisher>(device: P, feeds: Sink) -> Followed {
     let failed = |error: client::Error| Feed::Failed(P::SOURCE, error.to_string());
     loop {
         let mut published = match device.subscribe().await {
             Ok(published) => published,
             Err(error) => {
-                send(&feeds, failed(error)).await?;
+                feeds.send(failed(error)).await?;
                 sleep(RETRY).await;
                 continue;
             }
@@ -237,7 +257,7 @@ async fn follow_publisher<P: Publisher>(device: P, feeds: mpsc::Sender<Feed>) ->
             match timeout(patience, published.next()).await {
                 Ok(Some(update)) => {
                     patience = SILENCE;
-                    send(&feeds, P::feed(P::data(update.message))).await?;
+                    feeds.send(P::feed(P::data(update.message))).await?;
                     continue;
                 }
                 // The client has ended.
@@ -248,16 +268,16 @@ async fn follow_publisher<P: Publisher>(device: P, feeds: mpsc::Sender<Feed>) ->
                 update = published.next() => {
                     let update = update.ok_or(Ended)?;
                     patience = SILENCE;
-                    send(&feeds, P::feed(P::data(update.message))).await?;
+                    feeds.send(P::feed(P::data(update.message))).await?;
                 }
                 answer = device.ask() => match answer {
                     Ok(answer) => {
                         patience = P::PERIOD;
-                        send(&feeds, P::feed(answer)).await?;
+                        feeds.send(P::feed(answer)).await?;
                     }
                     Err(error) => {
                         patience = RETRY;
-                        send(&feeds, failed(error)).await?;
+                        feeds.send(failed(error)).await?;
                     }
                 },
             }
