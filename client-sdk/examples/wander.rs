@@ -10,6 +10,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // For people.
 
+use std::cell::Cell;
 use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -60,35 +61,39 @@ async fn main() -> ExitCode {
 async fn run() -> Result<()> {
     let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1".into());
     let client = Client::connect(mediator).await?;
-    let mut seen = Seen::default();
+    let seen = Seen::default();
     let wandered = tokio::select! {
-        wandered = wander(&client, &mut seen) => wandered,
+        wandered = wander(&client, &seen) => wandered,
         _ = tokio::signal::ctrl_c() => Ok(()),
     };
     client.roboclaw(0).stop().await?;
     client.close().await;
-    println!("{} scans, {} more were missed", seen.scans, seen.missed);
+    println!(
+        "{} scans, {} more were missed",
+        seen.scans.get(),
+        seen.missed.get()
+    );
     wandered
 }
 
 /// The scans received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    pub(crate) scans: u64,
+    pub(crate) scans: Cell<u64>,
     /// Scans that arrived faster than they were processed.
-    pub(crate) missed: u64,
+    pub(crate) missed: Cell<u64>,
 }
 
 /// Drives around until the client ends. After dropping this, stop the wheels.
-pub(crate) async fn wander(client: &Client, seen: &mut Seen) -> Result<()> {
+pub(crate) async fn wander(client: &Client, seen: &Seen) -> Result<()> {
     let (wheels, laser) = (client.roboclaw(0), client.hokuyo(0));
     let mut scans = laser.scans().await?;
     let mut mood = Mood::Ahead;
     loop {
         match timeout(BLIND, scans.next()).await {
             Ok(Some(scan)) => {
-                seen.scans += 1;
-                seen.missed += scan.missed;
+                seen.scans.update(|scans| scans + 1);
+                seen.missed.update(|missed| missed + scan.missed);
                 mood = mood.next(&scan.message);
                 wheels.drive(mood.speeds(&scan.message)).await?;
             }

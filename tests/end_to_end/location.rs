@@ -84,7 +84,7 @@ fn the_pose_follows_a_robot_that_drives_through_the_flat() {
     };
     block_on(location());
     let begin = located.robot.state();
-    let ((track, poses), _) = located.robot.while_wandering(|| {
+    let ((track, poses), _) = located.robot.while_wandering(|_| {
         block_on(async {
             let location = location().await;
             let (mut track, mut poses) = (vec![located.robot.state()], Vec::new());
