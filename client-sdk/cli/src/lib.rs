@@ -29,6 +29,7 @@ mod end;
 mod events;
 mod file;
 mod goto;
+mod map;
 mod ping;
 mod reason;
 mod scan;
@@ -101,6 +102,8 @@ pub enum Verb {
     /// Drive to a place on the map, around obstacles
     #[command(after_help = goto::HELP)]
     Goto(goto::Options),
+    /// Make a map, or show it
+    Map(map::Options),
     /// Start the driver of a device
     #[command(after_help = "Example:\n  amber start dummy:0")]
     Start {
@@ -208,6 +211,7 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
             let options = options.checked()?;
             goto::run(session.client().await?, options, json).await
         }
+        Verb::Map(options) => map::run(session, options, json).await,
         Verb::Start { device } => change::start(&session.mediator().await?, device, json).await,
         Verb::Stop { device } => {
             let done = session.mediator().await?.stop(device).await;

@@ -1,0 +1,38 @@
+//! `amber map`: commands that make and show maps. IO.
+
+use amber_terminal::Failure;
+use clap::Subcommand;
+
+use super::session::Session;
+
+mod laser;
+mod make;
+
+/// Options of `amber map`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct Options {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What to do with a map.
+#[derive(Clone, Debug, Subcommand)]
+enum Verb {
+    /// Make a map from laser scans and wheel speeds while the robot drives
+    #[command(after_help = make::HELP)]
+    Make(make::Options),
+}
+
+pub(super) async fn run(
+    session: &mut Session<'_>,
+    options: Options,
+    json: bool,
+) -> Result<(), Failure> {
+    match options.verb {
+        Verb::Make(options) => {
+            let options = options.checked()?;
+            make::run(session.client().await?, options, json).await
+        }
+    }
+}
