@@ -2,6 +2,7 @@
 
 mod config;
 mod core;
+mod gateways;
 mod hokuyo;
 mod ninedof;
 mod queue;
@@ -43,6 +44,8 @@ pub const TARGETS: &[Target] = &[
     target("ninedof_driver", ninedof::driver),
     target("ninedof_device", ninedof::device),
     target("stargazer", stargazer::messages),
+    // From programs of other robot systems.
+    target("gateway_rflysim", gateways::rflysim),
 ];
 
 const fn target(name: &'static str, run: fn(&[u8])) -> Target {
