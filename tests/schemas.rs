@@ -104,7 +104,7 @@ fn googles_compiler_and_ours_read_the_schemas_alike() {
     let theirs = DescriptorPool::decode(&*descriptors).unwrap();
     let theirs = amber_schema::read_all(&theirs, &[]).unwrap();
     let theirs: Vec<_> = theirs.into_iter().map(without_comments).collect();
-    assert_eq!(theirs.len(), 11);
+    assert_eq!(theirs.len(), 12);
     let ours = amber_reflect::built_in();
     for ours in ours.iter().cloned().map(without_comments) {
         let theirs = theirs.iter().find(|it| it.device_type == ours.device_type);

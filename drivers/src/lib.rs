@@ -37,7 +37,7 @@ mod outage;
 pub mod pid_follow_trajectory;
 mod replace;
 pub mod roboclaw;
-mod sources;
+pub mod sources;
 pub mod stargazer;
 mod stream;
 #[cfg(test)]

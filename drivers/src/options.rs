@@ -72,7 +72,10 @@ impl OptionsError {
 }
 
 /// Reads a file; returns the defaults if there is no path.
-pub(crate) fn read<T: DeserializeOwned + Default>(path: Option<&Path>) -> Result<T, OptionsError> {
+///
+/// # Errors
+/// The file cannot be read, or contains an error.
+pub fn read<T: DeserializeOwned + Default>(path: Option<&Path>) -> Result<T, OptionsError> {
     let Some(path) = path else {
         return Ok(T::default());
     };
@@ -130,7 +133,10 @@ pub(crate) fn serial(
 }
 
 /// Checks that a value is within a range.
-pub(crate) fn check<T: PartialOrd + std::fmt::Display>(
+///
+/// # Errors
+/// It is not.
+pub fn check<T: PartialOrd + std::fmt::Display>(
     name: &'static str,
     value: T,
     range: std::ops::RangeInclusive<T>,

@@ -19,11 +19,7 @@ const RETRY: Duration = Duration::from_millis(250);
 
 /// The client for other devices: `own`, or one for a mediator at this address. Tries again until
 /// the address can be used, and passes on each error.
-pub(crate) async fn client(
-    own: &Client,
-    mediator: Option<&str>,
-    mut failed: impl FnMut(Error),
-) -> Client {
+pub async fn client(own: &Client, mediator: Option<&str>, mut failed: impl FnMut(Error)) -> Client {
     let Some(mediator) = mediator else {
         return own.clone();
     };
@@ -37,7 +33,7 @@ pub(crate) async fn client(
 }
 
 /// Subscribes to the scans of a scanner. While it publishes none, asks for them.
-pub(crate) async fn watch_scans(scanner: Hokuyo, mut take: impl FnMut(Result<Scan, Error>)) {
+pub async fn watch_scans(scanner: Hokuyo, mut take: impl FnMut(Result<Scan, Error>)) {
     let mut published = match scanner.scans().await {
         Ok(published) => published,
         Err(error) => return take(Err(error)),
@@ -74,7 +70,7 @@ pub(crate) async fn watch_scans(scanner: Hokuyo, mut take: impl FnMut(Result<Sca
 
 /// Asks for the speeds of the wheels once per period. Passes on the time in the middle between
 /// request and answer.
-pub(crate) async fn poll_wheels(
+pub async fn poll_wheels(
     wheels: Roboclaw,
     period: Duration,
     mut take: impl FnMut(Result<(Instant, WheelSpeeds), Error>),

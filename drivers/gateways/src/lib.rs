@@ -3,8 +3,41 @@
 //!
 //! Each protocol has a folder with a codec (bytes to messages and back), a session (what to send
 //! and when; the time is an argument), a mapping (its words to Amber's devices) and a driver (the
-//! sockets). What all protocols need is shared.
+//! options). What all protocols need is in [`shared`].
+//!
+//! # How to write a gateway
+//!
+//! Implement [`Machine`](shared::machine::Machine), and call [`runner::serve`](shared::runner::serve)
+//! with it and the checked [`NetworkOptions`](shared::options::NetworkOptions). The runner owns the
+//! sockets, the clock and everything of Amber; the machine only decides:
+//!
+//! | the machine gets | and answers with |
+//! |---|---|
+//! | `start` | [`Output::Bind`](shared::machine::Output) for each of its sockets |
+//! | datagrams that the [`gate`](shared::gate) has admitted | `Send`; `Open` for a new session, `Order` for its commands, `Close` at its end |
+//! | [`Event::Measured`](shared::robot::Event) after `Watch` of a [`Topic`](shared::robot::Topic) | `Send` |
+//! | [`Event::Asked`](shared::robot::Event): a client of Amber uses an emulated device | `Send`; `Show` for what the foreign robot reports |
+//! | a timeout, at the time of `next_timeout` | anything |
+//!
+//! - **Motion** goes through [`Controls`](shared::controls::Controls): `drive` with each command,
+//!   `release` when a session ends, and `poll` after each change and at `next_due`; send what it
+//!   returns as [`Order::Drive`](shared::robot::Order). It keeps the seat, limits the rate, and
+//!   stops the wheels when a command is not repeated.
+//!   [`Robot::speeds`](shared::robot::Robot::speeds) turns a motion of the body into wheel speeds.
+//! - **Drops** are counted in `out.tally` with a reason, which also logs them.
+//! - **Other orders** (messages, targets) take a token from a [`Bucket`](shared::gate::Bucket) of
+//!   the session.
+//! - **Guessing** of tokens or sessions is noted in [`Offences`](shared::offences::Offences).
+//!
+//! Emulated devices run in the same process: the configuration of the mediator names them,
+//! `devices = ["gateway:0", "roboclaw:1"]`, and [`Machine::emulated`](shared::machine::Machine)
+//! returns them.
+//!
+//! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
+//! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
+pub mod limits;
 pub mod rflysim;
+pub mod shared;
 #[cfg(test)]
 mod testing;

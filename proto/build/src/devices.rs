@@ -4,19 +4,15 @@ use std::fmt::Write;
 
 use amber_schema::Interface;
 
-/// Gateways have no interface of their own: they serve the devices of other robots.
-const GATEWAY: (i32, &str, &str) = (200, "gateway", "Gateways to other robot protocols.");
-
 /// The constants of `DeviceType`, and one module of messages per device.
 ///
 /// # Errors
 /// A file does not lie in the package that its name asks for.
 pub(crate) fn rust(interfaces: &[Interface]) -> Result<String, String> {
-    let mut types: Vec<(i32, &str, &str)> = interfaces
+    let types: Vec<(i32, &str, &str)> = interfaces
         .iter()
         .map(|it| (it.device_type, &*it.name, &*it.docs))
         .collect();
-    types.push(GATEWAY);
 
     let mut out = String::from("impl DeviceType {\n");
     let mut names = String::new();

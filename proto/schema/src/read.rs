@@ -13,7 +13,7 @@ const USERS_NUMBERS: std::ops::RangeInclusive<u32> = 110..=179;
 /// The device types that are free for users, ...
 const USERS_TYPES: std::ops::RangeFrom<i32> = 11..;
 /// ... except for gateways to other robot protocols.
-const GATEWAYS: std::ops::RangeInclusive<i32> = 200..=200;
+const GATEWAY: i32 = 200;
 
 /// The most methods of a device, and the most fields in all of them: ten times what a device of
 /// ours needs. A description may come from a stranger.
@@ -158,7 +158,7 @@ impl Service<'_> {
             return Ok(());
         }
         let is_known = self.known.iter().any(|it| it.device_type == device_type);
-        if !USERS_TYPES.contains(&device_type) || GATEWAYS.contains(&device_type) || is_known {
+        if !USERS_TYPES.contains(&device_type) || device_type == GATEWAY || is_known {
             return Err(self
                 .error(format!("device type {device_type} is not free for users"))
                 .hint("choose a number from 11 to 199, or from 201 on"));

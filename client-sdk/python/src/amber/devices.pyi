@@ -347,6 +347,39 @@ class PidFollowTrajectory(PlainTyped):
     def visited_points(self) -> list[TrajectoryPoint]:
         """Another name of ``visited_targets``."""
 
+class Gateway(PlainTyped):
+    """Lets programs for another robot protocol use Amber's devices."""
+    def status(self) -> Any:
+        """The sessions of the gateway, and its counters."""
+    def status_updates(self) -> Subscription[Any]:
+        """The same, once a second."""
+    def send_image(
+        self,
+        source: str | None = None,
+        timestamp_ms: int | None = None,
+        image: bytes | None = None,
+        format: str | None = None,
+        sequence: int | None = None,
+        total: int | None = None,
+    ) -> None:
+        """Sends an image to the peers, if the protocol has images.
+
+        No answer.
+
+        ``source``: The peer that sent the image; absent in a request.
+
+        ``timestamp_ms``: In ms since 1970.
+
+        ``image``: The bytes of the file, at most 12000 in one piece.
+
+        ``format``: The format of the file, such as "jpeg" or "png".
+
+        ``sequence``: The number of this piece, from 1, and the number of pieces; absent
+        if there is only one.
+        """
+    def images(self) -> Subscription[Any]:
+        """Images from the peers, in pieces."""
+
 class Devices:
     def mediator(self) -> Mediator:
         """The mediator itself. Only programs on its own machine may change things."""
@@ -382,5 +415,7 @@ class Devices:
         """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
         """Follows a line of points."""
+    def gateway(self, id: int = 0) -> Gateway:
+        """Lets programs for another robot protocol use Amber's devices."""
 
 Location = LocationService

@@ -316,3 +316,43 @@ class PidFollowTrajectoryDriver(TypedDriver):
         """What the robot does, five times per second. The original does not publish."""
     def send_progress_updates(self, value: Any) -> None:
         """Publishes a value now. May be called from any thread."""
+
+class GatewayDriver(TypedDriver):
+    """Lets programs for another robot protocol use Amber's devices."""
+    @abstractmethod
+    def status(self) -> Any:
+        """The sessions of the gateway, and its counters."""
+    def status_updates(self) -> Any:
+        """The same, once a second."""
+    def send_status_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def send_image(
+        self,
+        source: str | None,
+        timestamp_ms: int | None,
+        image: bytes | None,
+        format: str | None,
+        sequence: int | None,
+        total: int | None,
+        /,
+    ) -> None:
+        """Sends an image to the peers, if the protocol has images.
+
+        No answer.
+
+        ``source``: The peer that sent the image; absent in a request.
+
+        ``timestamp_ms``: In ms since 1970.
+
+        ``image``: The bytes of the file, at most 12000 in one piece.
+
+        ``format``: The format of the file, such as "jpeg" or "png".
+
+        ``sequence``: The number of this piece, from 1, and the number of pieces; absent
+        if there is only one.
+        """
+    def images(self) -> Any:
+        """Images from the peers, in pieces."""
+    def send_images(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""

@@ -1,0 +1,67 @@
+//! The limits of all gateways, each with its reason. PURE.
+
+use std::time::Duration;
+
+/// Datagrams per second that one source may send: five times a busy session (50 commands, 20 PINGs
+/// and PONGs, 30 messages).
+pub const SOURCE_RATE: u32 = 500;
+
+/// Datagrams per second that one listener takes from sources without a session. Reading them costs
+/// less than 2 % of a core.
+pub const LISTENER_RATE: u32 = 2_000;
+
+/// Sources whose rates are remembered. A burst of forged addresses cannot take more memory than
+/// this: about 64 bytes each.
+pub const MAX_SOURCES: usize = 1_024;
+
+/// The time between two clean-ups of a full table of sources. A flood cannot cause one for each
+/// datagram.
+pub const SWEEP_PERIOD: Duration = Duration::from_millis(100);
+
+/// The time between two log lines for one reason.
+pub const LOG_PERIOD: Duration = Duration::from_secs(1);
+
+/// Messages per second from one session to Amber's devices: a joystick sends fifty.
+pub const ORDER_RATE: u32 = 50;
+
+/// The shortest time between two motion commands of one session: that of [`ORDER_RATE`].
+pub const MOTION_PERIOD: Duration = Duration::from_millis(20);
+
+/// How long a motion command holds if it is not repeated. Programs for these robots send at least
+/// ten commands per second.
+pub const MOTION_LIFE: Duration = Duration::from_millis(500);
+
+/// How long a session keeps the controls after its last command other than a stop.
+pub const SEAT_HOLD: Duration = Duration::from_secs(1);
+
+/// Orders of one session that may wait for the mediator: a second at [`ORDER_RATE`].
+pub const MAX_ORDERS: usize = ORDER_RATE as usize;
+
+/// Events that may wait for the gateway: a second of all devices of a robot. Then new ones are
+/// dropped.
+pub const MAX_EVENTS: usize = 256;
+
+/// The time between two attempts to bind an address that is in use.
+pub const BIND_RETRY: Duration = Duration::from_secs(1);
+
+/// The time between two attempts to reach the mediator.
+pub const MEDIATOR_RETRY: Duration = Duration::from_secs(1);
+
+/// A motion command that cannot be sent in this time is out of date.
+pub const MOTION_DEADLINE: Duration = Duration::from_millis(100);
+
+/// How long to wait for sessions to leave the mediator when the gateway stops: less than the
+/// second after which the mediator kills a driver.
+pub const LAST_WORDS: Duration = Duration::from_millis(700);
+
+/// The longest UDP datagram.
+pub const MAX_DATAGRAM: usize = 65_507;
+
+/// Peers in the answer to a status request, so that it fits into a frame.
+pub const MAX_PEERS: usize = 64;
+
+/// Measurements of a foreign robot that are older than this are not shown any more.
+pub const MAX_AGE: Duration = Duration::from_secs(1);
+
+/// Addresses whose offences are remembered.
+pub const MAX_OFFENDERS: usize = 1_024;

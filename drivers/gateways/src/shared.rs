@@ -1,0 +1,28 @@
+//! What all gateways share.
+//!
+//! ```text
+//!  UDP sockets --> gate --> Machine (PURE: session, mapping) --> outbox --> UDP sockets
+//!                              ^                                   |
+//!   feeds: measurements -------+                                   +--> users: one client per session
+//!   emulated devices: requests +                                   +--> emulated devices: measurements
+//! ```
+//!
+//! PURE: `machine` (the interface of a protocol), `robot` (its devices, and what it measures),
+//! `gate` (who may send, and how fast), `offences` (who is ignored for a while), `controls` (the
+//! seat, and how long motion lasts), `tally` (counters), `clock`. IO: `runner` (the loop), `sockets`,
+//! `users`, `feeds`, `emulated`, `status`, `options`.
+
+pub mod clock;
+pub mod controls;
+pub mod emulated;
+pub mod feeds;
+pub mod gate;
+pub mod machine;
+pub mod offences;
+pub mod options;
+pub mod robot;
+pub mod runner;
+mod sockets;
+mod status;
+pub mod tally;
+mod users;

@@ -1,0 +1,277 @@
+//! Foreign robots as devices of Amber. IO.
+//!
+//! Each emulated device is a driver in the process of the gateway. It passes commands to the
+//! machine, and answers with what the machine has shown last, unless that is too old.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use amber_driver::devices::hokuyo::{self, HokuyoDriver, HokuyoLink, ScanAnswer, ScansData};
+use amber_driver::devices::location::{
+    self, LocationServiceDriver, LocationServiceLink, PosesData,
+};
+use amber_driver::devices::ninedof::{self, NineDofDriver, NineDofLink};
+use amber_driver::devices::roboclaw::{self, RoboclawDriver};
+use amber_driver::{ClientId, Devices, Origin, Outcome, Periodic, Reply, StreamRequest, now};
+use amber_proto::location::{Location, Particles, Quality};
+use amber_proto::ninedof::{
+    DataRequest, SensorData, ServiceReport, ServiceRequest, SubscribeAction,
+};
+use amber_proto::roboclaw::MotorsSpeed;
+use amber_proto::{Device, hokuyo::Scan as ScanMessage};
+use amber_values::{ImuReading, MapPose, Scan};
+use tokio::sync::mpsc;
+
+use super::robot::{Asked, Emulated, Event, Measurement};
+use crate::limits::MAX_AGE;
+
+type Started = Result<(), Box<dyn Error + Send + Sync>>;
+type Publish = Box<dyn Fn(&Measurement) + Send>;
+
+/// What the machine shows on one device.
+#[derive(Clone)]
+pub(super) struct Screen {
+    device: Device,
+    events: mpsc::Sender<Event>,
+    shown: Arc<Mutex<Shown>>,
+}
+
+#[derive(Default)]
+struct Shown {
+    latest: Option<(Instant, Measurement)>,
+    publish: Option<Publish>,
+}
+
+impl Screen {
+    pub(super) fn new(device: Device, events: mpsc::Sender<Event>) -> Self {
+        Self {
+            device,
+            events,
+            shown: Arc::default(),
+        }
+    }
+
+    /// Adds the driver of the device.
+    pub(super) fn add_to(&self, devices: Devices, kind: Emulated) -> Devices {
+        let (device, screen) = (self.device, self.clone());
+        match kind {
+            Emulated::Wheels => devices.add(device, roboclaw::driver(Wheels(screen))),
+            Emulated::Scanner => devices.add(device, hokuyo::driver(Scanner(screen))),
+            Emulated::Location => devices.add(device, location::driver(Positions(screen))),
+            Emulated::Imu => devices.add(device, ninedof::driver(Imu::new(screen))),
+        }
+    }
+
+    /// Shows a measurement, and publishes it.
+    pub(super) fn show(&self, measurement: Measurement) {
+        let mut shown = self.lock();
+        if let Some(publish) = &shown.publish {
+            publish(&measurement);
+        }
+        shown.latest = Some((now(), measurement));
+    }
+
+    fn publish_with(&self, publish: impl Fn(&Measurement) + Send + 'static) {
+        self.lock().publish = Some(Box::new(publish));
+    }
+
+    /// The last measurement, unless it is old.
+    fn latest(&self) -> Option<Measurement> {
+        let shown = self.lock();
+        let (at, measurement) = shown.latest.as_ref()?;
+        (now().saturating_duration_since(*at) <= MAX_AGE).then(|| measurement.clone())
+    }
+
+    /// Passes a command to the machine.
+    fn ask(&self, asked: Asked, outcome: Outcome) {
+        match self.events.try_send(Event::Asked(self.device, asked)) {
+            Ok(()) => outcome.done(),
+            Err(_) => outcome.refuse("the gateway is busy"),
+        }
+    }
+
+    async fn client_gone(&self, client: ClientId) {
+        let gone = Event::Asked(self.device, Asked::ClientGone(client));
+        let _ = self.events.send(gone).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const SILENT: &str = "the foreign robot reports nothing";
+
+struct Wheels(Screen);
+
+impl RoboclawDriver for Wheels {
+    async fn drive(&mut self, speeds: MotorsSpeed, outcome: Outcome) {
+        match outcome.client() {
+            Some(client) => self.0.ask(Asked::Drive(client, speeds.into()), outcome),
+            None => outcome.refuse("the command has no sender"),
+        }
+    }
+
+    async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
+        match self.0.latest() {
+            Some(Measurement::Wheels(speeds)) => reply.send(speeds.into()),
+            _ => reply.refuse(SILENT),
+        }
+    }
+
+    async fn client_gone(&mut self, client: ClientId) {
+        self.0.client_gone(client).await;
+    }
+}
+
+struct Scanner(Screen);
+
+impl HokuyoDriver for Scanner {
+    async fn start(&mut self, link: HokuyoLink) -> Started {
+        self.0.publish_with(move |measurement| {
+            if let Measurement::Scan(scan) = measurement {
+                let (scan, timestamp_ms) = scan_message(scan);
+                let _ = link.scans(ScansData { scan, timestamp_ms });
+            }
+        });
+        Ok(())
+    }
+
+    async fn scan(&mut self, reply: Reply<ScanAnswer>) {
+        match self.0.latest() {
+            Some(Measurement::Scan(scan)) => {
+                let (scan, timestamp_ms) = scan_message(&scan);
+                reply.send(ScanAnswer { scan, timestamp_ms });
+            }
+            _ => reply.refuse(SILENT),
+        }
+    }
+}
+
+fn scan_message(scan: &Scan) -> (ScanMessage, Option<i64>) {
+    let points = scan.points().iter();
+    let message = ScanMessage {
+        angles: points.clone().map(|point| point.angle_deg).collect(),
+        distances: points.map(|point| point.distance_mm).collect(),
+    };
+    (message, scan.timestamp_ms())
+}
+
+struct Positions(Screen);
+
+impl LocationServiceDriver for Positions {
+    async fn start(&mut self, link: LocationServiceLink) -> Started {
+        self.0.publish_with(move |measurement| {
+            if let Measurement::Pose(pose) = *measurement {
+                let _ = link.poses(PosesData {
+                    current_location: pose.into(),
+                    quality: None,
+                });
+            }
+        });
+        Ok(())
+    }
+
+    /// All zero while the pose is not known.
+    async fn pose(&mut self, reply: Reply<Location>) {
+        let pose = match self.0.latest() {
+            Some(Measurement::Pose(pose)) => pose,
+            _ => MapPose::default(),
+        };
+        reply.send(pose.into());
+    }
+
+    async fn quality(&mut self, reply: Reply<Quality>) {
+        reply.refuse("the foreign robot does not report how it finds its pose");
+    }
+
+    async fn particles(&mut self, reply: Reply<Particles>) {
+        reply.refuse("the foreign robot does not report how it finds its pose");
+    }
+
+    async fn upload_map(&mut self, _map: String, outcome: Outcome) {
+        outcome.refuse("the foreign robot takes no maps");
+    }
+}
+
+/// The time between two readings unless a client asks for another.
+const IMU_PERIOD: Duration = Duration::from_millis(100);
+
+struct Imu {
+    screen: Screen,
+    link: Option<NineDofLink>,
+    subscribers: Periodic<()>,
+}
+
+impl Imu {
+    fn new(screen: Screen) -> Self {
+        Self {
+            screen,
+            link: None,
+            subscribers: Periodic::default(),
+        }
+    }
+
+    fn reading(&self) -> Option<ImuReading> {
+        match self.screen.latest() {
+            Some(Measurement::Imu(reading)) => Some(reading),
+            _ => None,
+        }
+    }
+}
+
+impl NineDofDriver for Imu {
+    async fn start(&mut self, link: NineDofLink) -> Started {
+        self.link = Some(link);
+        Ok(())
+    }
+
+    async fn data(&mut self, _request: DataRequest, reply: Reply<SensorData>) {
+        match self.reading() {
+            Some(reading) => reply.send(reading.into()),
+            None => reply.refuse(SILENT),
+        }
+    }
+
+    async fn readings(&mut self, origin: Origin, request: StreamRequest<SubscribeAction>) {
+        let period = match &request {
+            StreamRequest::Start(wanted) => {
+                (wanted.freq).map_or(IMU_PERIOD, |ms| Duration::from_millis(ms.into()))
+            }
+            _ => IMU_PERIOD,
+        };
+        let request = match request {
+            StreamRequest::Start(_) => StreamRequest::Start(()),
+            StreamRequest::Stop(_) => StreamRequest::Stop(()),
+            StreamRequest::ClientGone => StreamRequest::ClientGone,
+        };
+        self.subscribers
+            .handle(now(), &origin, request, |()| period);
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.subscribers.next_due()
+    }
+
+    async fn wake(&mut self) {
+        let due = self.subscribers.take_due(now());
+        if let (Some(link), Some(reading)) = (&self.link, self.reading()) {
+            for (origin, ()) in due {
+                let _ = link.readings(&origin, reading.into());
+            }
+        }
+    }
+
+    async fn self_test(&mut self, _request: ServiceRequest, reply: Reply<ServiceReport>) {
+        reply.refuse("the sensors are those of a foreign robot");
+    }
+
+    async fn calibrate_gyro(&mut self, _request: ServiceRequest, reply: Reply<ServiceReport>) {
+        reply.refuse("the sensors are those of a foreign robot");
+    }
+
+    async fn calibrate_magnet(&mut self, _request: ServiceRequest, reply: Reply<ServiceReport>) {
+        reply.refuse("the sensors are those of a foreign robot");
+    }
+}

@@ -1,0 +1,152 @@
+//! Watches Amber's devices for all sessions together: one task per topic. IO.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use amber_driver::client::Client;
+use amber_driver::client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
+use amber_drivers::sources::{poll_wheels, watch_scans};
+use amber_proto::Device;
+use amber_proto::ninedof::SubscribeAction;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::robot::{Event, Measurement, Topic};
+
+/// The time between two requests or readings.
+const WHEELS_PERIOD: Duration = Duration::from_millis(50);
+const POSE_PERIOD: Duration = Duration::from_millis(100);
+const IMU_PERIOD: Duration = Duration::from_millis(50);
+const TARGETS_PERIOD: Duration = Duration::from_millis(500);
+/// Older answers are useless.
+const DEADLINE: Duration = Duration::from_millis(300);
+/// The time between two attempts to subscribe.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// The topics that are watched.
+pub(super) struct Feeds {
+    client: Client,
+    events: mpsc::Sender<Event>,
+    watched: HashMap<Topic, Watched>,
+}
+
+struct Watched {
+    count: usize,
+    task: AbortHandle,
+}
+
+impl Feeds {
+    pub(super) fn new(client: Client, events: mpsc::Sender<Event>) -> Self {
+        Self {
+            client,
+            events,
+            watched: HashMap::new(),
+        }
+    }
+
+    pub(super) fn watch(&mut self, topic: Topic) {
+        if let Some(watched) = self.watched.get_mut(&topic) {
+            watched.count += 1;
+            return;
+        }
+        let following = follow(topic, self.client.clone(), self.events.clone());
+        let task = tokio::spawn(following).abort_handle();
+        self.watched.insert(topic, Watched { count: 1, task });
+    }
+
+    pub(super) fn unwatch(&mut self, topic: Topic) {
+        if let Some(watched) = self.watched.get_mut(&topic) {
+            watched.count -= 1;
+            if watched.count == 0 {
+                watched.task.abort();
+                self.watched.remove(&topic);
+            }
+        }
+    }
+}
+
+async fn follow(topic: Topic, client: Client, events: mpsc::Sender<Event>) {
+    match topic {
+        Topic::Scans(device) => {
+            let scanner = Hokuyo::new(client.device(device));
+            let take = |scan| {
+                if let Ok(scan) = scan {
+                    offer(&events, device, Measurement::Scan(scan));
+                }
+            };
+            watch_scans(scanner, take).await;
+        }
+        Topic::Wheels(device) => {
+            let wheels = Roboclaw::new(client.device(device)).with_deadline(DEADLINE);
+            let take = |answer| {
+                if let Ok((_, speeds)) = answer {
+                    offer(&events, device, Measurement::Wheels(speeds));
+                }
+            };
+            poll_wheels(wheels, WHEELS_PERIOD, take).await;
+        }
+        Topic::Pose(device) => {
+            let location = LocationService::new(client.device(device)).with_deadline(DEADLINE);
+            let mut ticks = ticks(POSE_PERIOD);
+            loop {
+                ticks.tick().await;
+                if let Ok(pose) = location.pose().await {
+                    offer(&events, device, Measurement::Pose(pose));
+                }
+            }
+        }
+        Topic::Imu(device) => {
+            let imu = NineDof::new(client.device(device)).with_deadline(DEADLINE);
+            let sensors = SubscribeAction {
+                accel: Some(true),
+                gyro: Some(true),
+                ..SubscribeAction::default()
+            };
+            loop {
+                if let Ok(mut readings) = imu.readings(IMU_PERIOD, sensors).await {
+                    while let Some(update) = readings.next().await {
+                        offer(&events, device, Measurement::Imu(update.message));
+                    }
+                }
+                sleep(RETRY).await;
+            }
+        }
+        Topic::Targets(device) => {
+            let driver = DriveToPoint::new(client.device(device)).with_deadline(DEADLINE);
+            let mut ticks = ticks(TARGETS_PERIOD);
+            let mut last = None;
+            loop {
+                ticks.tick().await;
+                if let (Ok(next), Ok(visited)) =
+                    (driver.next_targets().await, driver.visited_targets().await)
+                {
+                    let targets = Measurement::Targets {
+                        next: next.targets,
+                        visited: visited.targets,
+                    };
+                    if last.as_ref() != Some(&targets) {
+                        offer(&events, device, targets.clone());
+                        last = Some(targets);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Passes a measurement on, unless the gateway is overloaded: the next one is newer.
+fn offer(events: &mpsc::Sender<Event>, device: Device, measurement: Measurement) {
+    if events
+        .try_send(Event::Measured(device, measurement))
+        .is_err()
+    {
+        tracing::debug!(%device, "dropped a measurement: the gateway is busy");
+    }
+}
+
+fn ticks(period: Duration) -> tokio::time::Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}

@@ -1,0 +1,154 @@
+//! The interface of a protocol: inputs with a time, and outputs to perform. PURE.
+//!
+//! [`runner`](super::runner) calls a [`Machine`] and performs its outputs. Tests call it by hand,
+//! with a virtual clock. After each call, the caller takes all outputs from the [`Outbox`].
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use amber_proto::Device;
+use amber_proto::gateway::RelayImage;
+use bytes::Bytes;
+
+use super::clock::Now;
+use super::robot::{Emulated, Event, Measurement, Order, Topic, User};
+use super::tally::Tally;
+
+/// The session machine of a protocol, with its mapping to Amber's devices.
+///
+/// The machine owns all sessions, and opens a [`User`] for each session that uses Amber's devices.
+/// It gets only datagrams that the gate has admitted, so it may answer each of them.
+pub trait Machine: Send + 'static {
+    /// The name of the protocol, such as "galileo".
+    fn protocol(&self) -> &'static str;
+
+    /// The devices that show foreign robots, for the whole life of the gateway.
+    fn emulated(&self) -> Vec<(Device, Emulated)> {
+        Vec::new()
+    }
+
+    /// Called first: binds the sockets.
+    fn start(&mut self, now: Now, out: &mut Outbox);
+
+    /// A datagram has arrived.
+    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox);
+
+    /// Amber has reported something.
+    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox);
+
+    /// The time of [`Machine::next_timeout`] has come. May be called earlier, too.
+    fn handle_timeout(&mut self, now: Now, out: &mut Outbox);
+
+    /// When to call [`Machine::handle_timeout`], as [`Now::elapsed`]. Asked after each call.
+    fn next_timeout(&self) -> Option<Duration>;
+
+    /// Called last: says good-bye to all peers, and stops what moves.
+    fn stop(&mut self, now: Now, out: &mut Outbox);
+
+    /// Whether this source has a session, so that floods of others do not slow it down.
+    fn knows(&self, socket: Socket, from: SocketAddr) -> bool;
+
+    /// The sessions, for the status.
+    fn sessions(&self, now: Now) -> Vec<Session>;
+
+    /// Whether the protocol has images, so that clients may send [`Event::Image`].
+    fn takes_images(&self) -> bool {
+        false
+    }
+}
+
+/// A UDP socket of a gateway, numbered by the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Socket(pub u32);
+
+/// A received datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Where it arrived.
+    pub socket: Socket,
+    /// The sender.
+    pub from: SocketAddr,
+    /// The contents.
+    pub bytes: &'a [u8],
+}
+
+/// A session, for the status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The peer.
+    pub address: SocketAddr,
+    /// The purpose, such as "cmd_vel".
+    pub purpose: String,
+    /// Its age.
+    pub age: Duration,
+    /// The time since the last valid datagram.
+    pub silence: Duration,
+    /// Whether it holds the controls.
+    pub drives: bool,
+}
+
+/// What a machine wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Opens a socket. If the address is in use, the gateway reports trouble and tries again.
+    Bind(Socket, SocketAddr, Cast),
+    /// Closes a socket.
+    Unbind(Socket),
+    /// Sends a datagram. It is dropped, and counted, if the socket is not open or its buffer full.
+    Send(Socket, SocketAddr, Bytes),
+    /// Opens a client at the mediator for a session.
+    Open(User),
+    /// Closes it. All devices that it used are told (CLIENT_DIED), so wheels stop.
+    Close(User),
+    /// Sends an order of a user to a device. Of motions that wait, only the newest is sent.
+    Order(User, Order),
+    /// Watches a topic, until as many [`Output::Unwatch`] have come.
+    Watch(Topic),
+    /// Ends one [`Output::Watch`].
+    Unwatch(Topic),
+    /// Shows a measurement on an emulated device.
+    Show(Device, Measurement),
+    /// Publishes an image to the subscribers of the gateway's own device.
+    Image(RelayImage),
+}
+
+/// To whom a socket may send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cast {
+    /// To single hosts.
+    #[default]
+    Unicast,
+    /// Also to broadcast addresses.
+    Broadcast,
+}
+
+/// The outputs of a machine, and its counters.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    outputs: VecDeque<Output>,
+    /// The counters.
+    pub tally: Tally,
+}
+
+impl Outbox {
+    /// Adds an output.
+    pub fn push(&mut self, output: Output) {
+        self.outputs.push_back(output);
+    }
+
+    /// Sends a datagram.
+    pub fn send(&mut self, socket: Socket, to: SocketAddr, bytes: impl Into<Bytes>) {
+        self.push(Output::Send(socket, to, bytes.into()));
+    }
+
+    /// Sends an order of a user.
+    pub fn order(&mut self, user: User, order: Order) {
+        self.push(Output::Order(user, order));
+    }
+
+    /// The next output; `None` if all are taken.
+    pub fn take(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+}

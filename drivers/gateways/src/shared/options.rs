@@ -1,0 +1,217 @@
+//! The options that all gateways share: who may send, and which devices they use. IO.
+
+use std::path::Path;
+
+use amber_drivers::options::{OptionsError, check};
+use amber_navigation::kinematics::SkidSteer;
+use amber_proto::{Device, DeviceType};
+use ipnet::IpNet;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+use super::controls::Seat;
+use super::gate::{Gate, GateLimits};
+use super::robot::Robot;
+
+/// Who may use the gateway. In the file, this is the table `[network]`.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkOptions {
+    /// A network whose programs may use the gateway, e.g. 192.168.0.0/24 (may be given several
+    /// times) [default: this machine]
+    #[arg(long, value_name = "NETWORK")]
+    pub allow: Vec<IpNet>,
+    /// The mediator for the clients of sessions [default: the one that started the gateway]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub mediator: Option<String>,
+    /// Datagrams per second that one source may send [default: 500]
+    #[arg(long, value_name = "N")]
+    pub source_rate: Option<u32>,
+    /// Datagrams per second that all sources without a session may send [default: 2000]
+    #[arg(long, value_name = "N")]
+    pub listener_rate: Option<u32>,
+}
+
+/// The robot that foreign programs see. In the file, this is the table `[robot]`.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RobotOptions {
+    /// The driver of the wheels [default: roboclaw:0]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub wheels: Option<Device>,
+    /// The laser scanner [default: hokuyo:0]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub scanner: Option<Device>,
+    /// The pose on the map [default: location:0]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub location: Option<Device>,
+    /// The motion sensors [default: ninedof:0]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub imu: Option<Device>,
+    /// The driver that drives to targets [default: drive-to-point:0]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub targets: Option<Device>,
+    /// The distance between left and right wheels at which turns come out right; more than the real
+    /// one if the wheels skid [default: 420]
+    #[arg(long, value_name = "MM")]
+    pub track_mm: Option<f64>,
+    /// The fastest speed of a wheel [default: 400]
+    #[arg(long, value_name = "MM/S")]
+    pub max_speed_mm_s: Option<f64>,
+    /// Let several sessions drive at the same time: the newest command counts
+    #[arg(long)]
+    pub shared_controls: bool,
+}
+
+/// The checked [`NetworkOptions`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The networks whose programs may use the gateway.
+    pub allowed: Vec<IpNet>,
+    /// The mediator for the clients of sessions.
+    pub mediator: String,
+    /// How fast sources may send.
+    pub limits: GateLimits,
+}
+
+impl NetworkOptions {
+    /// Checks the options of the command line, which override those of the file.
+    ///
+    /// # Errors
+    /// A value is invalid.
+    pub fn checked(self, file: Self) -> Result<Network, OptionsError> {
+        let mut allowed = if self.allow.is_empty() {
+            file.allow
+        } else {
+            self.allow
+        };
+        if allowed.is_empty() {
+            allowed = loopback();
+        }
+        let usual = GateLimits::default();
+        let source = self
+            .source_rate
+            .or(file.source_rate)
+            .unwrap_or(usual.source_per_s);
+        let listener = self.listener_rate.or(file.listener_rate);
+        let listener = listener.unwrap_or(usual.listener_per_s);
+        Ok(Network {
+            allowed,
+            mediator: self.mediator.or(file.mediator).unwrap_or_else(own_mediator),
+            limits: GateLimits {
+                source_per_s: check("source_rate", source, 1..=1_000_000)?,
+                listener_per_s: check("listener_rate", listener, 1..=1_000_000)?,
+            },
+        })
+    }
+}
+
+impl Network {
+    /// The gate for these networks and rates.
+    #[must_use]
+    pub fn gate(&self) -> Gate {
+        Gate::new(self.allowed.clone(), self.limits)
+    }
+}
+
+impl RobotOptions {
+    /// Checks the options of the command line, which override those of the file.
+    ///
+    /// # Errors
+    /// A value is invalid.
+    pub fn checked(self, file: Self) -> Result<(Robot, Seat), OptionsError> {
+        let device = |own: Option<Device>, file: Option<Device>, usual| {
+            own.or(file).unwrap_or(Device::new(usual, 0))
+        };
+        let track_mm = self.track_mm.or(file.track_mm).unwrap_or(420.0);
+        let max_mm_s = self.max_speed_mm_s.or(file.max_speed_mm_s).unwrap_or(400.0);
+        let robot = Robot {
+            wheels: device(self.wheels, file.wheels, DeviceType::ROBOCLAW),
+            scanner: device(self.scanner, file.scanner, DeviceType::HOKUYO),
+            location: device(self.location, file.location, DeviceType::LOCATION),
+            imu: device(self.imu, file.imu, DeviceType::NINEDOF),
+            targets: device(self.targets, file.targets, DeviceType::DRIVE_TO_POINT),
+            drive: SkidSteer {
+                track_m: check("track_mm", track_mm, 10.0..=5_000.0)? / 1000.0,
+                max_wheel_m_s: check("max_speed_mm_s", max_mm_s, 1.0..=10_000.0)? / 1000.0,
+            },
+        };
+        let seat = match self.shared_controls || file.shared_controls {
+            true => Seat::Shared,
+            false => Seat::Exclusive,
+        };
+        Ok((robot, seat))
+    }
+}
+
+/// Reads the TOML file of a gateway; returns the defaults if there is no path.
+///
+/// # Errors
+/// The file cannot be read, or contains an error.
+pub fn read<T: DeserializeOwned + Default>(path: Option<&Path>) -> Result<T, OptionsError> {
+    amber_drivers::options::read(path)
+}
+
+/// Reads a device such as "roboclaw:0", for options in a file.
+///
+/// # Errors
+/// It is not a device.
+pub fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Device>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+/// The networks of this machine itself.
+#[must_use]
+pub fn loopback() -> Vec<IpNet> {
+    let networks = ["127.0.0.0/8", "::1/128"];
+    networks.iter().filter_map(|it| it.parse().ok()).collect()
+}
+
+/// The mediator that started this process, or the usual one.
+fn own_mediator() -> String {
+    std::env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_allowed_unless_networks_are_named() {
+        let network = NetworkOptions::default()
+            .checked(NetworkOptions::default())
+            .unwrap();
+        assert_eq!(network.allowed, loopback());
+        assert_eq!(network.allowed.len(), 2);
+        let file: NetworkOptions = toml::from_str("allow = [\"10.0.0.0/8\"]").unwrap();
+        let network = NetworkOptions::default().checked(file).unwrap();
+        assert_eq!(network.allowed, ["10.0.0.0/8".parse().unwrap()]);
+    }
+
+    #[test]
+    fn the_command_line_overrides_the_file() {
+        let file = "wheels = \"2:1\"\nmax_speed_mm_s = 300\ntrack_mm = 330\n";
+        let file: RobotOptions = toml::from_str(file).unwrap();
+        let flags = RobotOptions {
+            track_mm: Some(400.0),
+            ..RobotOptions::default()
+        };
+        let (robot, seat) = flags.checked(file).unwrap();
+        assert_eq!(robot.wheels, Device::new(DeviceType::ROBOCLAW, 1));
+        assert!((robot.drive.track_m - 0.4).abs() < 1e-9);
+        assert!((robot.drive.max_wheel_m_s - 0.3).abs() < 1e-9);
+        assert_eq!(seat, Seat::Exclusive);
+        let wrong = RobotOptions {
+            track_mm: Some(1.0),
+            ..RobotOptions::default()
+        };
+        let error = wrong.checked(RobotOptions::default()).unwrap_err();
+        assert_eq!(error.to_string(), "track_mm: 1 is not within 10 to 5000");
+    }
+}

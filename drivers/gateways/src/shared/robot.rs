@@ -1,0 +1,186 @@
+//! Amber's devices as gateways use them: what to watch, what to order, what is measured. PURE.
+
+use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
+use amber_proto::Device;
+use amber_proto::gateway::RelayImage;
+use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
+use bytes::Bytes;
+
+/// The devices of one robot, and its drive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Robot {
+    /// A device that takes the commands of a Roboclaw.
+    pub wheels: Device,
+    /// The laser scanner.
+    pub scanner: Device,
+    /// The pose on the map.
+    pub location: Device,
+    /// The motion sensors.
+    pub imu: Device,
+    /// The driver that drives to targets.
+    pub targets: Device,
+    /// The distance of the wheels, and their maximum speed.
+    pub drive: SkidSteer,
+}
+
+impl Robot {
+    /// The wheel speeds for a motion of the body. If a wheel would exceed the maximum, all are
+    /// slowed down by the same factor. `None` if a number is not finite.
+    #[must_use]
+    pub fn speeds(&self, forward_m_s: f64, turn_rad_s: f64) -> Option<WheelSpeeds> {
+        let wheels = self.drive.wheels(Twist::new(forward_m_s, turn_rad_s));
+        let finite = forward_m_s.is_finite() && turn_rad_s.is_finite() && wheels.is_finite();
+        finite.then(|| wheels.into())
+    }
+
+    /// The motion of the body at these wheel speeds.
+    #[must_use]
+    pub fn twist(&self, speeds: WheelSpeeds) -> Twist {
+        self.drive.twist(Wheels::from(speeds))
+    }
+}
+
+/// Something that a device measures, and that a gateway watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// The scans of a laser scanner: [`Measurement::Scan`].
+    Scans(Device),
+    /// The measured speeds of the wheels, every 50 ms: [`Measurement::Wheels`].
+    Wheels(Device),
+    /// The pose on the map, every 100 ms: [`Measurement::Pose`].
+    Pose(Device),
+    /// The motion sensors, every 50 ms: [`Measurement::Imu`].
+    Imu(Device),
+    /// The targets of DriveToPoint, every 500 ms: [`Measurement::Targets`].
+    Targets(Device),
+}
+
+/// What a device has measured. Devices of Amber, and foreign robots shown as such.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Measurement {
+    /// A scan.
+    Scan(Scan),
+    /// The speeds of the wheels.
+    Wheels(WheelSpeeds),
+    /// The pose on the map; y is down. `amber_map::Pose::from` has y up and turns
+    /// counter-clockwise.
+    Pose(MapPose),
+    /// Acceleration and turn rate.
+    Imu(ImuReading),
+    /// The targets of DriveToPoint.
+    Targets {
+        /// Those that are still to be reached.
+        next: Vec<Target>,
+        /// Those that the robot has visited.
+        visited: Vec<Target>,
+    },
+}
+
+/// What a user of a gateway wants from a device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// Wheel speeds. Use [`Controls`](super::controls::Controls) to decide when.
+    Drive(Device, WheelSpeeds),
+    /// New targets for DriveToPoint; an empty list stops the robot.
+    Targets(Device, Vec<Target>),
+    /// A `DriverMsg` as a client would send it; answers and published data come as
+    /// [`Event::Message`].
+    Message(Device, Bytes),
+}
+
+/// What a gateway learns from Amber.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A device has measured something that is watched.
+    Measured(Device, Measurement),
+    /// A `DriverMsg` for a user, after [`Order::Message`].
+    Message(User, Device, Bytes),
+    /// A client of Amber asks something of an emulated device.
+    Asked(Device, Asked),
+    /// A client of Amber sends an image to the peers.
+    Image(RelayImage),
+}
+
+/// What a client asks of an emulated device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// Wheel speeds.
+    Drive(amber_proto::ClientId, WheelSpeeds),
+    /// The client has left: what it set in motion must stop.
+    ClientGone(amber_proto::ClientId),
+}
+
+/// A session of a foreign program, which is a client of its own at the mediator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct User(pub u32);
+
+/// The kinds of devices that a gateway can emulate for a foreign robot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emulated {
+    /// A Roboclaw: takes [`Asked::Drive`], shows [`Measurement::Wheels`].
+    Wheels,
+    /// A Hokuyo: shows [`Measurement::Scan`].
+    Scanner,
+    /// A Location: shows [`Measurement::Pose`].
+    Location,
+    /// A NineDof: shows [`Measurement::Imu`].
+    Imu,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use amber_proto::DeviceType;
+
+    use super::*;
+
+    /// The demo robot with a track of 0.4 m and wheels of at most 0.4 m/s.
+    pub(crate) fn robot() -> Robot {
+        Robot {
+            wheels: Device::new(DeviceType::ROBOCLAW, 0),
+            scanner: Device::new(DeviceType::HOKUYO, 0),
+            location: Device::new(DeviceType::LOCATION, 0),
+            imu: Device::new(DeviceType::NINEDOF, 0),
+            targets: Device::new(DeviceType::DRIVE_TO_POINT, 0),
+            drive: SkidSteer {
+                track_m: 0.4,
+                max_wheel_m_s: 0.4,
+            },
+        }
+    }
+
+    #[test]
+    fn a_motion_becomes_wheel_speeds_within_the_maximum() {
+        let robot = robot();
+        for (forward, turn, left, right) in [
+            (0.2, 0.0, 200, 200),
+            (0.0, 1.0, -200, 200),
+            (0.1, 0.5, 0, 200),
+            (4.0, 0.0, 400, 400),
+            (0.4, 2.0, 0, 400),
+            (-0.3, 0.0, -300, -300),
+        ] {
+            let speeds = WheelSpeeds::sides(left, right);
+            assert_eq!(
+                robot.speeds(forward, turn),
+                Some(speeds),
+                "{forward} {turn}"
+            );
+        }
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(robot.speeds(bad, 0.0), None);
+            assert_eq!(robot.speeds(0.0, bad), None);
+        }
+        assert!(
+            robot
+                .speeds(f64::MAX, f64::MAX)
+                .is_none_or(|it| it.fastest_mm_s() <= 400)
+        );
+    }
+
+    #[test]
+    fn wheel_speeds_become_a_motion() {
+        let twist = robot().twist(WheelSpeeds::sides(100, 300));
+        assert!((twist.forward_m_s - 0.2).abs() < 1e-9);
+        assert!((twist.turn_rad_s - 0.5).abs() < 1e-9);
+    }
+}

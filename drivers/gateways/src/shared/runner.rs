@@ -1,0 +1,285 @@
+//! Runs a [`Machine`]: the loop between sockets, Amber and the clock. IO.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+use amber_driver::devices::gateway::{self, GatewayLink};
+use amber_driver::{Devices, now};
+use amber_proto::gateway::{GatewayStatus, Peer};
+use amber_proto::{Device, DeviceType};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep_until;
+
+use super::clock::Now;
+use super::emulated::Screen;
+use super::feeds::Feeds;
+use super::gate::Gate;
+use super::machine::{Datagram, Machine, Outbox, Output, Session};
+use super::options::Network;
+use super::robot::Event;
+use super::sockets::{Arrival, Sockets};
+use super::status::{Question, Status};
+use super::tally::Kind;
+use super::users::Users;
+use crate::limits::{MAX_EVENTS, MAX_PEERS};
+
+/// Datagrams that are handled before timers and events get their turn.
+const BATCH: usize = 32;
+
+/// Questions about the status that may wait.
+const MAX_QUESTIONS: usize = 16;
+
+/// Serves a protocol on stdin and stdout, as a driver of the mediator does, until stdin ends.
+pub fn serve<M: Machine>(machine: M, network: Network) -> ExitCode {
+    let (events, received) = mpsc::channel(MAX_EVENTS);
+    let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
+    let own = own_device();
+    let emulated = machine.emulated();
+    let screens = emulated
+        .iter()
+        .map(|&(device, _)| (device, Screen::new(device, events.clone())));
+    let setup = Setup {
+        machine,
+        network,
+        events: events.clone(),
+        received,
+        asked,
+        screens: screens.collect(),
+    };
+    let screens = setup.screens.clone();
+    let status = Status::new(setup, events, questions);
+    let mut devices = Devices::new().add(own, gateway::driver(status));
+    for (device, kind) in emulated {
+        devices = screens[&device].add_to(devices, kind);
+    }
+    amber_driver::serve_many(devices)
+}
+
+/// Everything that a runner needs.
+pub(super) struct Setup<M> {
+    pub(super) machine: M,
+    network: Network,
+    events: mpsc::Sender<Event>,
+    received: mpsc::Receiver<Event>,
+    asked: mpsc::Receiver<Question>,
+    screens: HashMap<Device, Screen>,
+}
+
+/// The task of a gateway.
+pub(super) struct Runner<M> {
+    machine: M,
+    outbox: Outbox,
+    gate: Gate,
+    sockets: Sockets,
+    users: Users,
+    feeds: Feeds,
+    screens: HashMap<Device, Screen>,
+    received: mpsc::Receiver<Event>,
+    asked: mpsc::Receiver<Question>,
+    link: GatewayLink,
+    started: Instant,
+}
+
+impl<M: Machine> Runner<M> {
+    pub(super) fn new(setup: Setup<M>, link: GatewayLink) -> Self {
+        Self {
+            machine: setup.machine,
+            outbox: Outbox::default(),
+            gate: setup.network.gate(),
+            sockets: Sockets::new(),
+            users: Users::new(setup.network.mediator, setup.events.clone()),
+            feeds: Feeds::new(link.devices().clone(), setup.events),
+            screens: setup.screens,
+            received: setup.received,
+            asked: setup.asked,
+            link,
+            started: now(),
+        }
+    }
+
+    /// Runs until it is stopped.
+    pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
+        self.machine.start(self.now(), &mut self.outbox);
+        loop {
+            self.perform();
+            self.report();
+            let due = self.due();
+            tokio::select! {
+                biased;
+                _ = &mut stopped => break,
+                // A timer never waits for a flood.
+                () = until(due) => {
+                    self.sockets.retry(now());
+                    self.machine.handle_timeout(self.now(), &mut self.outbox);
+                }
+                Some(event) = self.received.recv() => {
+                    self.machine.handle_event(self.now(), event, &mut self.outbox);
+                }
+                Some(question) = self.asked.recv() => {
+                    let _ = question.send(self.status());
+                }
+                arrival = self.sockets.receive() => self.take_datagrams(arrival).await,
+            }
+        }
+        self.machine.stop(self.now(), &mut self.outbox);
+        self.perform();
+        self.users.end().await;
+    }
+
+    /// Handles this datagram and those that wait, up to a batch.
+    async fn take_datagrams(&mut self, first: Arrival) {
+        let mut next = Some(first);
+        for _ in 0..BATCH {
+            let Some(arrival) = next else {
+                return;
+            };
+            self.take_datagram(arrival);
+            self.perform();
+            next = tokio::select! {
+                biased;
+                arrival = self.sockets.receive() => Some(arrival),
+                () = std::future::ready(()) => None,
+            };
+        }
+        if let Some(arrival) = next {
+            self.take_datagram(arrival);
+        }
+    }
+
+    fn take_datagram(&mut self, arrival: Arrival) {
+        let now = self.now();
+        let Arrival { socket, from, .. } = arrival;
+        self.outbox.tally.received(now.elapsed);
+        let is_known = self.machine.knows(socket, from);
+        if let Err(refusal) = self.gate.admit(now.elapsed, from, is_known) {
+            self.outbox.tally.dropped(now.elapsed, refusal.text(), from);
+            return;
+        }
+        let datagram = Datagram {
+            socket,
+            from,
+            bytes: self.sockets.bytes(arrival),
+        };
+        self.machine
+            .handle_datagram(now, datagram, &mut self.outbox);
+    }
+
+    /// Performs all outputs.
+    fn perform(&mut self) {
+        let elapsed = self.now().elapsed;
+        while let Some(output) = self.outbox.take() {
+            match output {
+                Output::Bind(socket, address, cast) => {
+                    self.sockets.bind(now(), socket, address, cast);
+                }
+                Output::Unbind(socket) => self.sockets.unbind(socket),
+                Output::Send(socket, to, bytes) => match self.sockets.send(socket, to, &bytes) {
+                    true => self.outbox.tally.sent(),
+                    false => self
+                        .outbox
+                        .tally
+                        .dropped(elapsed, "cannot send a datagram", to),
+                },
+                Output::Open(user) => self.users.open(user),
+                Output::Close(user) => self.users.close(user),
+                Output::Order(user, order) => {
+                    if !self.users.order(user, order) {
+                        let user = format_args!("session {}", user.0);
+                        (self.outbox.tally).dropped(elapsed, "too many orders wait", user);
+                    }
+                }
+                Output::Watch(topic) => self.feeds.watch(topic),
+                Output::Unwatch(topic) => self.feeds.unwatch(topic),
+                Output::Show(device, measurement) => {
+                    if let Some(screen) = self.screens.get(&device) {
+                        screen.show(measurement);
+                    }
+                }
+                Output::Image(image) => {
+                    if let Err(error) = self.link.images(image) {
+                        let protocol = self.machine.protocol();
+                        tracing::debug!("an image was not published: {error}");
+                        (self.outbox.tally).dropped(elapsed, "image not published", protocol);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reports a taken port to the mediator.
+    fn report(&self) {
+        match self.sockets.trouble() {
+            Some(why) => self.link.trouble(why),
+            None => self.link.recovered(),
+        }
+    }
+
+    /// When to call the machine next.
+    fn due(&self) -> Option<Instant> {
+        let machine = (self.machine.next_timeout()).map(|elapsed| self.started + elapsed);
+        machine.into_iter().chain(self.sockets.retry_at()).min()
+    }
+
+    fn now(&self) -> Now {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Now {
+            elapsed: now().saturating_duration_since(self.started),
+            unix: unix.unwrap_or_default(),
+        }
+    }
+
+    fn status(&self) -> GatewayStatus {
+        let now = self.now();
+        let tally = &self.outbox.tally;
+        let sessions = self.machine.sessions(now);
+        GatewayStatus {
+            protocol: Some(self.machine.protocol().to_owned()),
+            sessions: u32::try_from(sessions.len()).ok(),
+            rx: Some(tally.received_count()),
+            tx: Some(tally.sent_count()),
+            bad: Some(tally.total(Kind::Bad)),
+            dropped: Some(tally.total(Kind::Dropped)),
+            last_rx_ms: tally.silence(now.elapsed).map(millis),
+            peers: sessions.iter().take(MAX_PEERS).map(peer).collect(),
+            reasons: tally.reasons(),
+            listening: self
+                .sockets
+                .addresses()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+        }
+    }
+}
+
+fn peer(session: &Session) -> Peer {
+    Peer {
+        address: Some(session.address.to_string()),
+        purpose: Some(session.purpose.clone()),
+        age_ms: Some(millis(session.age)),
+        silent_ms: Some(millis(session.silence)),
+        drives: Some(session.drives),
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The device of this gateway: the first of its type among those that the mediator names.
+fn own_device() -> Device {
+    let named = std::env::var("AMBER_DEVICE").unwrap_or_default();
+    let mut devices = named.split(',').filter_map(|name| name.parse().ok());
+    devices
+        .find(|device: &Device| device.device_type == DeviceType::GATEWAY)
+        .unwrap_or(Device::new(DeviceType::GATEWAY, 0))
+}
+
+/// Waits until this time, or for ever.
+async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant.into()).await,
+        None => std::future::pending().await,
+    }
+}

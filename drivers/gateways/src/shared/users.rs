@@ -1,0 +1,250 @@
+//! The sessions as clients of the mediator: one client and one task for each. IO.
+//!
+//! Each session is a client of its own, so the mediator and the drivers tell foreign users apart,
+//! and drivers learn when one is gone.
+
+use std::collections::HashMap;
+
+use amber_driver::client::proxy::{DriveToPoint, Roboclaw};
+use amber_driver::client::{Client, Error};
+use amber_proto::{Device, DriverMsg, MsgType};
+use amber_values::{Target, WheelSpeeds};
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::Message;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::robot::{Event, Order, User};
+use crate::limits::{LAST_WORDS, MAX_ORDERS, MEDIATOR_RETRY, MOTION_DEADLINE};
+
+/// All open users.
+pub(super) struct Users {
+    mediator: String,
+    events: mpsc::Sender<Event>,
+    handles: HashMap<User, Handle>,
+    tasks: JoinSet<()>,
+}
+
+struct Handle {
+    /// Only the newest motion matters.
+    motion: watch::Sender<Option<(Device, WheelSpeeds)>>,
+    orders: mpsc::Sender<Order>,
+}
+
+impl Users {
+    pub(super) fn new(mediator: String, events: mpsc::Sender<Event>) -> Self {
+        Self {
+            mediator,
+            events,
+            handles: HashMap::new(),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    pub(super) fn open(&mut self, user: User) {
+        let (motion, motions) = watch::channel(None);
+        let (orders, received) = mpsc::channel(MAX_ORDERS);
+        let task = Task {
+            user,
+            mediator: self.mediator.clone(),
+            events: self.events.clone(),
+            subscriptions: HashMap::new(),
+        };
+        self.tasks.spawn(task.run(motions, received));
+        self.handles.insert(user, Handle { motion, orders });
+        // Forgets those that have ended.
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    /// The user leaves the mediator, after the last motion is sent.
+    pub(super) fn close(&mut self, user: User) {
+        self.handles.remove(&user);
+    }
+
+    /// Passes an order on; `false` if it is dropped because too many wait.
+    pub(super) fn order(&self, user: User, order: Order) -> bool {
+        let Some(handle) = self.handles.get(&user) else {
+            return false;
+        };
+        match order {
+            Order::Drive(device, speeds) => {
+                handle.motion.send_replace(Some((device, speeds)));
+                true
+            }
+            order => handle.orders.try_send(order).is_ok(),
+        }
+    }
+
+    /// Closes all, and waits until they have left.
+    pub(super) async fn end(&mut self) {
+        self.handles.clear();
+        let left = async { while self.tasks.join_next().await.is_some() {} };
+        if timeout(LAST_WORDS, left).await.is_err() {
+            tracing::warn!("the mediator did not take the last words of all sessions in time");
+        }
+    }
+}
+
+/// One user.
+struct Task {
+    user: User,
+    mediator: String,
+    events: mpsc::Sender<Event>,
+    subscriptions: HashMap<Device, AbortHandle>,
+}
+
+impl Task {
+    async fn run(
+        mut self,
+        mut motions: watch::Receiver<Option<(Device, WheelSpeeds)>>,
+        mut orders: mpsc::Receiver<Order>,
+    ) {
+        let Some(client) = connected(&self.mediator, &motions).await else {
+            return;
+        };
+        loop {
+            tokio::select! {
+                biased;
+                // If the user is closed, this still returns the last motion first.
+                changed = motions.changed() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                    let motion = *motions.borrow_and_update();
+                    if let Some((device, speeds)) = motion {
+                        self.drive(&client, device, speeds).await;
+                    }
+                }
+                Some(order) = orders.recv() => self.perform(&client, order).await,
+            }
+        }
+        for subscription in self.subscriptions.values() {
+            subscription.abort();
+        }
+        client.close().await;
+    }
+
+    async fn drive(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
+        let wheels = Roboclaw::new(client.device(device)).with_deadline(MOTION_DEADLINE);
+        self.report(device, wheels.drive(speeds).await);
+    }
+
+    async fn perform(&mut self, client: &Client, order: Order) {
+        match order {
+            Order::Drive(device, speeds) => self.drive(client, device, speeds).await,
+            Order::Targets(device, targets) => {
+                let driver = DriveToPoint::new(client.device(device));
+                let targets: Vec<Target> = targets;
+                self.report(device, driver.set_targets(&targets).await);
+            }
+            Order::Message(device, message) => self.send_message(client, device, message).await,
+        }
+    }
+
+    /// Does what a client of Amber does with this message.
+    async fn send_message(&mut self, client: &Client, device: Device, message: Bytes) {
+        let Ok(head) = DriverMsg::decode(message.clone()) else {
+            return;
+        };
+        let proxy = client.device(device);
+        match (MsgType::try_from(head.r#type).ok(), head.syn_num) {
+            (Some(MsgType::Data), None) => self.report(device, proxy.send_raw(message).await),
+            (Some(MsgType::Data), Some(syn)) => {
+                let (user, events) = (self.user, self.events.clone());
+                tokio::spawn(async move {
+                    if let Ok(answer) = proxy.request_raw(message).await {
+                        let answer = with_ack(&answer, syn);
+                        let _ = events.send(Event::Message(user, device, answer)).await;
+                    }
+                });
+            }
+            (Some(MsgType::Ping), syn) => {
+                let (user, events) = (self.user, self.events.clone());
+                tokio::spawn(async move {
+                    if proxy.ping().await.is_ok() {
+                        let pong = DriverMsg {
+                            r#type: MsgType::Pong.into(),
+                            ack_num: syn,
+                            ..DriverMsg::default()
+                        };
+                        let pong = pong.encode_to_vec().into();
+                        let _ = events.send(Event::Message(user, device, pong)).await;
+                    }
+                });
+            }
+            (Some(MsgType::Subscribe), _) => {
+                let (user, events) = (self.user, self.events.clone());
+                let task = tokio::spawn(async move {
+                    let Ok(mut published) = proxy.subscribe_raw().await else {
+                        return;
+                    };
+                    while let Some(update) = published.next().await {
+                        let event = Event::Message(user, device, update.message);
+                        if events.send(event).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+                let before = self.subscriptions.insert(device, task.abort_handle());
+                before.inspect(AbortHandle::abort);
+            }
+            (Some(MsgType::Unsubscribe), _) => {
+                let subscription = self.subscriptions.remove(&device);
+                subscription.inspect(AbortHandle::abort);
+            }
+            // The rest is between the client and the mediator.
+            _ => {}
+        }
+    }
+
+    fn report(&self, device: Device, sent: Result<(), Error>) {
+        if let Err(error) = sent {
+            let user = self.user.0;
+            tracing::warn!(user, %device, "a command was not sent: {error}");
+        }
+    }
+}
+
+/// Connects to the mediator; `None` if the user is closed before.
+async fn connected(
+    mediator: &str,
+    motions: &watch::Receiver<Option<(Device, WheelSpeeds)>>,
+) -> Option<Client> {
+    loop {
+        match Client::connect(mediator).await {
+            Ok(client) => return Some(client),
+            Err(error) => tracing::warn!("cannot reach the mediator: {error}"),
+        }
+        if motions.has_changed().is_err() {
+            return None;
+        }
+        sleep(MEDIATOR_RETRY).await;
+    }
+}
+
+/// The message with another ackNum: of two fields with the same number, the last counts.
+fn with_ack(message: &Bytes, ack: u32) -> Bytes {
+    const ACK_NUM: u32 = 4;
+    let mut changed = BytesMut::with_capacity(message.len() + 6);
+    changed.put_slice(message);
+    prost::encoding::uint32::encode(ACK_NUM, &ack, &mut changed);
+    changed.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ack_num_of_an_answer_is_replaced() {
+        let answer = DriverMsg {
+            r#type: MsgType::Data.into(),
+            ack_num: Some(7),
+            ..DriverMsg::default()
+        };
+        let changed = with_ack(&answer.encode_to_vec().into(), 300);
+        let read = DriverMsg::decode(changed).unwrap();
+        assert_eq!(read.ack_num, Some(300));
+    }
+}
