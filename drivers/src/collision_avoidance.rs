@@ -20,8 +20,8 @@ use amber_driver::Driver;
 use amber_driver::devices::collision_avoidance;
 
 use self::driver::CollisionAvoidance;
-use crate::moving::options::RobotOptions;
 use crate::options::OptionsError;
+use crate::robot_options::RobotOptions;
 
 mod driver;
 

@@ -16,8 +16,8 @@ use amber_driver::devices::roboclaw;
 use amber_proto::{Device, DeviceType};
 
 use self::driver::DriveSupport;
-use crate::moving::options::RobotOptions;
 use crate::options::OptionsError;
+use crate::robot_options::RobotOptions;
 
 mod driver;
 

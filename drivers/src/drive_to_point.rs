@@ -27,8 +27,8 @@ use amber_proto::{Device, DeviceType};
 
 use self::driver::DriveToPoint;
 use self::pilot::ToPoint;
-use crate::moving::options::RobotOptions;
 use crate::options::{OptionsError, check};
+use crate::robot_options::RobotOptions;
 
 mod driver;
 mod pilot;

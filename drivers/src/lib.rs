@@ -8,8 +8,8 @@
 //! stream, in that task) and `options` (a TOML file that the command line overrides). Drivers that
 //! move the robot by other drivers share `moving`.
 //!
-//! Drivers that use other devices share `sources` (scans and wheel speeds) and `replace` (files that
-//! are replaced as a whole).
+//! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
+//! `sources` (scans and wheel speeds) and `replace` (files that are replaced as a whole).
 //!
 //! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
@@ -30,13 +30,14 @@ pub mod dummy;
 pub mod hokuyo;
 pub mod location;
 pub mod maestro;
-pub mod moving;
+mod moving;
 pub mod ninedof;
 pub mod options;
 mod outage;
 pub mod pid_follow_trajectory;
 mod replace;
 pub mod roboclaw;
+pub mod robot_options;
 pub mod sources;
 pub mod stargazer;
 mod stream;

@@ -6,14 +6,14 @@
 //!  roboclaw <-------------------- speeds ----------------------+
 //! ```
 //!
-//! `convert`, `links`, `guard`, `waiting` and the pilots are PURE. `feeds` (one task per device) and `robot` (the task
-//! that owns the wheels) are IO. `options` describes the robot, the same for all these drivers.
+//! `convert`, `links`, `guard`, `waiting` and the pilots are PURE. `feeds` (one task per device),
+//! `robot` (the task that owns the wheels) and `guarded` (wheels that clients command) are IO.
 
 pub(crate) mod convert;
 pub(crate) mod feeds;
 pub(crate) mod guard;
+pub(crate) mod guarded;
 pub(crate) mod links;
-pub mod options;
 pub(crate) mod pilot;
 pub(crate) mod robot;
 #[cfg(test)]

@@ -113,10 +113,17 @@ fn nearest_key(message: &str) -> Option<String> {
 }
 
 /// Fills missing options of the command line from the file. All fields must be listed except
-/// `config`, which names the file.
+/// `config`, which names the file, and others that only the command line has, behind `..`.
 macro_rules! layered {
+    ($flags:ident over $file:ident: $($field:ident)*; .. $($own:ident)*) => {
+        Self {
+            config: $flags.config,
+            $($field: $flags.$field.or($file.$field),)*
+            $($own: $flags.$own,)*
+        }
+    };
     ($flags:ident over $file:ident: $($field:ident)*) => {
-        Self { config: $flags.config, $($field: $flags.$field.or($file.$field),)* }
+        layered!($flags over $file: $($field)*; ..)
     };
 }
 pub(crate) use layered;

@@ -24,8 +24,8 @@ use amber_proto::{Device, DeviceType};
 
 use self::driver::PidFollowTrajectory;
 use self::pilot::Following;
-use crate::moving::options::RobotOptions;
 use crate::options::OptionsError;
+use crate::robot_options::RobotOptions;
 
 mod driver;
 mod pilot;

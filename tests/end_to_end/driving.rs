@@ -117,11 +117,17 @@ fn collision_avoidance_stops_before_a_wall() {
 }
 
 #[test]
-fn the_drivers_keep_the_protocol() {
+fn the_drivers_keep_the_protocol_and_share_the_description_of_the_robot() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = folder.path().join("robot.toml");
+    let text = "laser_offset_mm = 100\ntrack_mm = 400\nlength_mm = 370\nwidth_mm = 330\n\
+                max_speed_mm_s = 700\nimu = \"ninedof:0\"\nscan_turn_ms = 100\n";
+    std::fs::write(&robot, text).unwrap();
     for (driver, device) in [
         ("collision_avoidance", "collision-avoidance"),
         ("drive_support", "roboclaw"),
         ("drive_to_point", "drive-to-point"),
+        ("location", "location"),
         ("pid_follow_trajectory", "pid-follow-trajectory"),
     ] {
         let check = |more: &[&str]| {
@@ -129,7 +135,7 @@ fn the_drivers_keep_the_protocol() {
             command.args(["check", "--as", device, "--", AMBER, "driver", driver]);
             command.args(more).output().unwrap()
         };
-        let output = check(&["--laser-offset-mm", "100"]);
+        let output = check(&["--robot", robot.to_str().unwrap()]);
         assert!(output.status.success(), "{driver}: {output:?}");
         let output = check(&[]);
         assert!(!output.status.success(), "{driver}: the offset is required");

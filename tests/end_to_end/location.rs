@@ -238,17 +238,3 @@ fn without_a_map_the_pose_is_zero_until_one_is_uploaded() {
     });
     drop(located.map);
 }
-
-#[test]
-fn the_driver_keeps_the_protocol() {
-    let check = |more: &[&str]| {
-        let mut command = std::process::Command::new(crate::common::AMBER);
-        command.args(["check", "--as", "location", "--"]);
-        command.args([crate::common::AMBER, "driver", "location"]);
-        command.args(more).output().unwrap()
-    };
-    let output = check(&["--laser-offset-mm", "100"]);
-    assert!(output.status.success(), "{output:?}");
-    let output = check(&[]);
-    assert!(!output.status.success());
-}

@@ -10,8 +10,8 @@ use amber_driver::{ClientId, Outcome, Reply};
 
 use super::pilot::{ClientRequest, Question, ToPoint};
 use crate::desk::Desk;
-use crate::moving::options::Setup;
 use crate::moving::robot::Robot;
+use crate::robot_options::Setup;
 
 /// The driver of a robot that drives to targets.
 pub(super) struct DriveToPoint {

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use amber_driver::client::proxy::{Hokuyo, Roboclaw};
 use amber_driver::client::{Client, Scan, WheelSpeeds};
 use amber_driver::devices::location::{
     Location, LocationServiceDriver, LocationServiceLink, Particles, PosesData, Quality,
@@ -58,8 +59,8 @@ impl LocationDriver {
     pub(crate) fn new(settings: Settings) -> Self {
         let problems = Problems {
             map: Some("no map: start the driver with --map FILE, or upload a map".into()),
-            scans: format!("no scans from {}", settings.laser),
-            wheels: format!("no wheel speeds from {}", settings.wheels),
+            scans: format!("no scans from {}", settings.laser()),
+            wheels: format!("no wheel speeds from {}", settings.robot.devices.wheels),
             external: None,
         };
         Self {
@@ -224,7 +225,7 @@ impl LocationServiceDriver for LocationDriver {
 }
 
 async fn connect(own: &Client, settings: &Settings, problems: &Mutex<Problems>) -> Client {
-    sources::client(own, settings.devices_of.as_deref(), |error| {
+    sources::client(own, settings.robot.devices_of.as_deref(), |error| {
         let mut problems = lock(problems);
         problems.scans = error.to_string();
         problems.wheels = error.to_string();
@@ -238,16 +239,16 @@ async fn watch_scans(
     engine: &Engine,
     problems: &Mutex<Problems>,
 ) {
-    let scanner = client.hokuyo(settings.laser.id.0);
+    let scanner = Hokuyo::new(client.device(settings.laser()));
     sources::watch_scans(scanner, |received| match received {
         Ok(scan) => {
             let end = scan_end(&scan, now(), unix_ms());
             let end = engine.since_start(end).saturating_sub(settings.scan_delay);
-            let scan = PlaneScan::from_values(&scan, end, settings.scan_turn);
+            let scan = PlaneScan::from_values(&scan, end, settings.robot.scan_turn);
             engine.send(Input::Scan(scan));
         }
         Err(error) => {
-            lock(problems).scans = format!("no scans from {}: {error}", settings.laser);
+            lock(problems).scans = format!("no scans from {}: {error}", settings.laser());
         }
     })
     .await;
@@ -260,9 +261,10 @@ async fn poll_wheels(
     problems: &Mutex<Problems>,
 ) {
     let client = client.clone().with_deadline(WHEELS_DEADLINE);
-    let wheels = client.roboclaw(settings.wheels.id.0);
+    let device = settings.robot.devices.wheels;
+    let wheels = Roboclaw::new(client.device(device));
     let problem = |why: &dyn std::fmt::Display| {
-        lock(problems).wheels = format!("no wheel speeds from {}: {why}", settings.wheels);
+        lock(problems).wheels = format!("no wheel speeds from {device}: {why}");
     };
     sources::poll_wheels(wheels, WHEELS_PERIOD, |received| match received {
         Ok((time, speeds)) if speeds.fastest_mm_s() <= MAX_SPEED_MM_S => {

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::{sleep, timeout};
 
 use super::links::Source;
-use super::options::Devices;
+use crate::robot_options::Devices;
 use crate::sources;
 
 /// The number of inputs that may wait: a second of all devices.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amber_proto::Device;
 
-use super::options::Devices;
+use crate::robot_options::Devices;
 
 /// At the start the other drivers may still be starting.
 const START: Duration = Duration::from_secs(3);

@@ -17,9 +17,9 @@ use tokio::sync::mpsc;
 use super::convert;
 use super::feeds::{Feed, follow};
 use super::links::{Links, Source};
-use super::options::Setup;
 use super::pilot::{Input, Pilot};
 use crate::desk::{Next, Owner, until};
+use crate::robot_options::Setup;
 
 /// The longest time between two decisions...
 const PERIOD: Duration = Duration::from_millis(50);

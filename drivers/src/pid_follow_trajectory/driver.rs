@@ -9,8 +9,8 @@ use amber_driver::{ClientId, Outcome, Reply};
 
 use super::pilot::{ClientRequest, Following};
 use crate::desk::Desk;
-use crate::moving::options::Setup;
 use crate::moving::robot::Robot;
+use crate::robot_options::Setup;
 
 /// The driver of a robot that follows a trajectory.
 pub(super) struct PidFollowTrajectory {

@@ -8,14 +8,11 @@ use prost::Message;
 use tokio::time::sleep;
 
 use super::*;
-use crate::moving::options::RobotOptions;
 use crate::moving::testing::{Fake, run, wall};
+use crate::robot_options::RobotOptions;
 
 async fn check(scenario: impl AsyncFnOnce(&mut Fake)) {
-    let options = RobotOptions {
-        laser_offset_mm: Some(0.0),
-        ..RobotOptions::default()
-    };
+    let options = RobotOptions::with_central_laser();
     let driver = CollisionAvoidance::new(options.setup().unwrap());
     run(collision_avoidance::driver(driver), scenario).await;
 }

@@ -1,20 +1,19 @@
 //! Tests of the whole driver between a fake mediator and fake devices. Those of CollisionAvoidance
 //! cover the rest: both share the guard and its task.
 
+use std::time::Duration;
+
 use amber_driver::devices::roboclaw;
 use amber_proto::{Device, DeviceType};
 use tokio::time::sleep;
 
 use super::*;
-use crate::moving::options::RobotOptions;
 use crate::moving::testing::run;
+use crate::robot_options::RobotOptions;
 
 #[tokio::test(start_paused = true)]
 async fn it_answers_like_roboclaw_and_stops_before_a_wall() {
-    let options = RobotOptions {
-        laser_offset_mm: Some(0.0),
-        ..RobotOptions::default()
-    };
+    let options = RobotOptions::with_central_laser();
     let wheels = Device::new(DeviceType::ROBOCLAW, 0);
     let driver = DriveSupport::new(options.with_wheels(wheels).unwrap());
     run(roboclaw::driver(driver), async |fake| {

@@ -11,14 +11,11 @@ use prost::Message;
 use tokio::time::sleep;
 
 use super::*;
-use crate::moving::options::RobotOptions;
 use crate::moving::testing::{Fake, run};
+use crate::robot_options::RobotOptions;
 
 async fn check(scenario: impl AsyncFnOnce(&mut Fake)) {
-    let options = RobotOptions {
-        laser_offset_mm: Some(0.0),
-        ..RobotOptions::default()
-    };
+    let options = RobotOptions::with_central_laser();
     let mut setup = options.setup().unwrap();
     setup.devices.poses = Some(Device::new(DeviceType::LOCATION, 0));
     let logic = Logic::new(Config::new(setup.collision.laser), &[]).unwrap();

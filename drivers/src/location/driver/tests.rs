@@ -2,9 +2,7 @@
 //! the clock is real, too.
 
 use amber_driver::devices::location;
-use amber_driver::proto::{
-    Device, DeviceMessage, DeviceType, DriverHdr, FrameCodec, Packet, SynNum, hokuyo, roboclaw,
-};
+use amber_driver::proto::{DeviceMessage, DriverHdr, FrameCodec, Packet, SynNum, hokuyo, roboclaw};
 use amber_driver::serve_on;
 use amber_map::{Map, MapPose, Pose, Walls};
 use amber_navigation::location::Config;
@@ -15,6 +13,7 @@ use tokio::time::timeout;
 use tokio_util::codec::Decoder;
 
 use super::*;
+use crate::robot_options::RobotOptions;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const CLIENT: i32 = 5;
@@ -40,11 +39,8 @@ fn settings(map: Option<std::path::PathBuf>) -> Settings {
     Settings {
         map,
         config: Config::new(Pose::default()),
-        scan_turn: Duration::from_millis(100),
+        robot: RobotOptions::with_central_laser().setup().unwrap(),
         scan_delay: Duration::ZERO,
-        laser: Device::new(DeviceType::HOKUYO, 0),
-        wheels: Device::new(DeviceType::ROBOCLAW, 0),
-        devices_of: None,
         external: None,
     }
 }

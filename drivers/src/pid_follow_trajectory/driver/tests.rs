@@ -12,8 +12,8 @@ use amber_values::{MapPose, WheelSpeeds};
 use prost::Message;
 
 use super::*;
-use crate::moving::options::RobotOptions;
 use crate::moving::testing::{Fake, run};
+use crate::robot_options::RobotOptions;
 
 /// Fields 101 and 102 = true, with synNum 9.
 const NEXT: &[u8] = b"\x10\x01\x18\x09\xa8\x06\x01";
@@ -24,10 +24,7 @@ const START: &[u8] = b"\x10\x01\xd0\x06\x01";
 const STEP: &[u8] = b"\x10\x01\xd8\x06\x01";
 
 async fn check(scenario: impl AsyncFnOnce(&mut Fake)) {
-    let options = RobotOptions {
-        laser_offset_mm: Some(0.0),
-        ..RobotOptions::default()
-    };
+    let options = RobotOptions::with_central_laser();
     let mut setup = options.setup().unwrap();
     setup.devices.poses = Some(Device::new(DeviceType::LOCATION, 0));
     let trajectory = Trajectory::new(setup.collision.drive, pose_tracker::Config::default());

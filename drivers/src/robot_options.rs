@@ -1,4 +1,7 @@
-//! The options of drivers that move the robot: its shape, and the devices that they use. IO.
+//! The options that describe the robot: its shape, and the devices that a driver uses. IO.
+//!
+//! The drivers `location`, `collision_avoidance`, `drive_support`, `drive_to_point` and
+//! `pid_follow_trajectory` have these options, so one file describes the robot to all of them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,6 +63,9 @@ pub struct RobotOptions {
     #[arg(long, value_name = "MM/S")]
     pub max_speed_mm_s: Option<f64>,
 }
+
+/// The laser scanner, unless the options name another one.
+pub(crate) const LASER: Device = Device::new(DeviceType::HOKUYO, 0);
 
 fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Device>, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -131,7 +137,7 @@ impl RobotOptions {
         let angle_deg = check("laser_angle_deg", angle_deg, -180.0..=180.0)?;
         let turn_ms = self.scan_turn_ms.or(file.scan_turn_ms).unwrap_or(100.0);
         let turn_ms = check("scan_turn_ms", turn_ms, 1.0..=1_000.0)?;
-        let size = 10.0..=5_000.0;
+        let size = 50.0..=5_000.0;
         let length_mm = self.length_mm.or(file.length_mm);
         let length_m = millimetres("length_mm", length_mm, 370.0, size.clone())?;
         let width_mm = self.width_mm.or(file.width_mm);
@@ -144,11 +150,18 @@ impl RobotOptions {
             at: Point::new(laser_x_m, laser_y_m),
             heading: -angle_deg.to_radians(),
         };
+        let scanner = self.laser.or(file.laser).unwrap_or(LASER);
+        let wheels = self.wheels.or(file.wheels).unwrap_or(wheels);
+        let imu = self.imu.or(file.imu);
+        // CollisionAvoidance takes the messages of RoboClaw, too.
+        let are_wheels = [DeviceType::ROBOCLAW, DeviceType::COLLISION_AVOIDANCE];
         Ok(Setup {
             devices: Devices {
-                laser: (self.laser.or(file.laser)).or(Some(Device::new(DeviceType::HOKUYO, 0))),
-                wheels: self.wheels.or(file.wheels).unwrap_or(wheels),
-                imu: self.imu.or(file.imu),
+                laser: Some(of_type("laser", scanner, &[DeviceType::HOKUYO])?),
+                wheels: of_type("wheels", wheels, &are_wheels)?,
+                imu: imu
+                    .map(|imu| of_type("imu", imu, &[DeviceType::NINEDOF]))
+                    .transpose()?,
                 poses: None,
             },
             devices_of: self.devices_of.or(file.devices_of),
@@ -168,14 +181,71 @@ impl RobotOptions {
     }
 }
 
+/// A device if it has one of these types.
+fn of_type(
+    name: &'static str,
+    device: Device,
+    types: &[DeviceType],
+) -> Result<Device, OptionsError> {
+    if types.contains(&device.device_type) {
+        return Ok(device);
+    }
+    let problem = format!("{device} is not a {}", types[0]);
+    Err(OptionsError::Value { name, problem })
+}
+
+#[cfg(test)]
+impl RobotOptions {
+    /// The defaults, with a laser at the centre of the robot.
+    pub(crate) fn with_central_laser() -> Self {
+        Self {
+            laser_offset_mm: Some(0.0),
+            ..Self::default()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn setup(text: &str) -> Result<Setup, OptionsError> {
+        toml::from_str::<RobotOptions>(text).unwrap().setup()
+    }
+
     #[test]
-    fn the_offset_of_the_laser_is_required() {
-        let error = RobotOptions::default().setup().unwrap_err().to_string();
-        assert_eq!(error, "--laser-offset-mm is required");
+    fn the_offset_of_the_laser_is_required_and_has_no_default() {
+        let error = RobotOptions::default().setup().unwrap_err();
+        assert_eq!(error.to_string(), "--laser-offset-mm is required");
+        assert!(error.hint().unwrap().contains("measure"));
+        assert!(setup("laser_offset_mm = 0").is_ok());
+    }
+
+    #[test]
+    fn the_laser_is_placed_in_the_plane_frame() {
+        let text = "laser_offset_mm = 100\nlaser_left_mm = -20\nlaser_angle_deg = 90";
+        let config = setup(text).unwrap().collision;
+        let expected = Pose::new(0.1, -0.02, -std::f64::consts::FRAC_PI_2);
+        assert_eq!((config.laser, config.drive.track_m), (expected, 0.42));
+    }
+
+    #[test]
+    fn devices_of_other_types_are_refused() {
+        for (text, error) in [
+            (
+                "laser = \"roboclaw:0\"",
+                "laser: roboclaw:0 is not a hokuyo",
+            ),
+            (
+                "wheels = \"hokuyo:0\"",
+                "wheels: hokuyo:0 is not a roboclaw",
+            ),
+            ("imu = \"hokuyo:0\"", "imu: hokuyo:0 is not a ninedof"),
+        ] {
+            let found = setup(&format!("laser_offset_mm = 0\n{text}")).unwrap_err();
+            assert_eq!(found.to_string(), error);
+        }
+        setup("laser_offset_mm = 0\nwheels = \"collision-avoidance:0\"").unwrap();
     }
 
     #[test]
@@ -214,6 +284,6 @@ mod tests {
             ..RobotOptions::default()
         };
         let error = options.setup().unwrap_err().to_string();
-        assert_eq!(error, "track_mm: 0.42 is not within 10 to 5000");
+        assert_eq!(error, "track_mm: 0.42 is not within 50 to 5000");
     }
 }

@@ -1,0 +1,157 @@
+//! A driver of wheels behind the guard: what CollisionAvoidance and DriveSupport have in common. IO.
+//!
+//! ```text
+//!  handlers of the device --> GuardedWheels --requests--> Guarded, a pilot with the Guard
+//! ```
+
+use std::borrow::Cow;
+use std::ops::Deref;
+use std::time::Duration;
+
+use amber_driver::{ClientId, Link, Outcome};
+use amber_navigation::kinematics::Wheels;
+use amber_proto::DeviceMessage;
+use amber_values::{Scan, WheelSpeeds};
+
+use super::guard::Guard;
+use super::pilot::{Input, Pilot};
+use super::robot::Robot;
+use super::waiting::Waiting;
+use crate::desk::{Desk, finish};
+use crate::robot_options::Setup;
+
+/// The messages of a device with guarded wheels.
+pub(crate) trait GuardedDevice: Send + 'static {
+    /// A request with an answer.
+    type Question: Send + 'static;
+    /// The `DriverMsg` of the device.
+    type Message: DeviceMessage + Send + 'static;
+    /// The link to the mediator.
+    type Link: Deref<Target = Link<Self::Message>> + Send + Sync + 'static;
+
+    /// Answers a request. Returns it if a measurement for it is missing.
+    fn answer(
+        question: Self::Question,
+        speeds: Option<WheelSpeeds>,
+        scan: Option<&Scan>,
+    ) -> Result<(), Self::Question>;
+
+    /// Refuses a request that has waited too long for a measurement.
+    fn refuse(question: Self::Question);
+
+    /// A scan has arrived.
+    fn publish(_link: &Self::Link, _speeds: WheelSpeeds, _scan: &Scan) {}
+}
+
+/// A request for the task that owns the wheels.
+#[derive(Debug)]
+enum ClientRequest<Q> {
+    Drive(Outcome, WheelSpeeds),
+    Ask(Q),
+    ClientGone(ClientId),
+}
+
+/// Where the handlers of a device leave its requests.
+pub(crate) struct GuardedWheels<D: GuardedDevice> {
+    /// `Some` until the start.
+    setup: Option<Setup>,
+    desk: Desk<ClientRequest<D::Question>>,
+}
+
+impl<D: GuardedDevice> GuardedWheels<D> {
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self {
+            setup: Some(setup),
+            desk: Desk::default(),
+        }
+    }
+
+    /// Starts the task.
+    pub(crate) fn open(&mut self, link: D::Link) {
+        if let Some(setup) = self.setup.take() {
+            let pilot = Guarded::<D> {
+                guard: Guard::new(setup.collision),
+                waiting: Waiting::default(),
+                has_new_scan: false,
+            };
+            self.desk.open(Robot::new(pilot, setup, &link), link);
+        }
+    }
+
+    /// A client wants these speeds.
+    pub(crate) async fn drive(&self, speeds: WheelSpeeds, outcome: Outcome) {
+        self.desk
+            .request(ClientRequest::Drive(outcome, speeds))
+            .await;
+    }
+
+    /// A client asks for measurements.
+    pub(crate) async fn ask(&self, question: D::Question) {
+        self.desk.request(ClientRequest::Ask(question)).await;
+    }
+
+    /// A client has left.
+    pub(crate) async fn client_gone(&self, client: ClientId) {
+        self.desk.request(ClientRequest::ClientGone(client)).await;
+    }
+
+    /// Waits until the wheels are at rest.
+    pub(crate) async fn close(&mut self) {
+        self.desk.close().await;
+    }
+}
+
+/// The guard, with the requests that wait for its first measurements.
+struct Guarded<D: GuardedDevice> {
+    guard: Guard,
+    waiting: Waiting<D::Question>,
+    has_new_scan: bool,
+}
+
+impl<D: GuardedDevice> Pilot for Guarded<D> {
+    type Request = ClientRequest<D::Question>;
+    type Message = D::Message;
+    type Link = D::Link;
+
+    fn request(&mut self, now: Duration, _link: &D::Link, request: Self::Request) {
+        match request {
+            ClientRequest::Drive(outcome, speeds) => {
+                let done = self.guard.drive(now, outcome.client(), speeds);
+                let refusal = done.err().map(|refusal| refusal.to_string());
+                finish(outcome, refusal.as_deref());
+            }
+            ClientRequest::Ask(question) => self.waiting.push(now, question),
+            ClientRequest::ClientGone(client) => self.guard.handle_client_gone(now, client),
+        }
+    }
+
+    fn handle(&mut self, now: Duration, input: Input) {
+        self.has_new_scan |= matches!(input, Input::Scan(..));
+        self.guard.handle(now, input);
+    }
+
+    fn step(&mut self, now: Duration) -> Wheels {
+        self.guard.step(now)
+    }
+
+    fn tell(&mut self, now: Duration, link: &D::Link) {
+        let (speeds, scan) = (self.guard.speeds(now), self.guard.scan(now));
+        let late = (self.waiting).answer(now, |question| D::answer(question, speeds, scan));
+        late.for_each(D::refuse);
+        if std::mem::take(&mut self.has_new_scan)
+            && link.subscriptions() > 0
+            && let (Some(speeds), Some(scan)) = (speeds, scan)
+        {
+            D::publish(link, speeds, scan);
+        }
+    }
+
+    fn trouble(&self) -> Option<Cow<'_, str>> {
+        self.guard.trouble().map(Cow::Owned)
+    }
+
+    fn counters(&self) -> String {
+        let dropped = self.waiting.dropped();
+        format!("{} unanswered: {dropped}", self.guard.counters())
+    }
+}
