@@ -110,6 +110,23 @@ impl Wheels {
         }
     }
 
+    /// The four speeds in the order of [`Wheels::all_m_s`].
+    #[must_use]
+    pub const fn of(speeds_m_s: [f64; 4]) -> Self {
+        let [
+            front_left_m_s,
+            front_right_m_s,
+            rear_left_m_s,
+            rear_right_m_s,
+        ] = speeds_m_s;
+        Self {
+            front_left_m_s,
+            front_right_m_s,
+            rear_left_m_s,
+            rear_right_m_s,
+        }
+    }
+
     /// The four speeds: front left, front right, rear left, rear right.
     #[must_use]
     pub fn all_m_s(self) -> [f64; 4] {

@@ -10,7 +10,7 @@
 //! - [`likelihood`]: how well a scan fits a pose.
 //! - [`location`]: where the robot is.
 //! - [`slam`]: a map from scans and wheel speeds.
-//! - [`scenario`]: simulated drives for tests and measurements.
+//! - `scenario`: simulated runs for tests and measurements, with the feature of the same name.
 //! - [`planner`], [`path`], [`pursuit`]: a path through the map, and the motion along it.
 //! - [`pose_tracker`], [`drive_to_point`]: from target to target through the map.
 //! - [`trajectory`]: along given points, in given times.
@@ -31,6 +31,7 @@ pub mod pose_tracker;
 pub mod pursuit;
 pub mod random;
 pub mod scan;
+#[cfg(feature = "scenario")]
 pub mod scenario;
 pub mod slam;
 pub mod trajectory;

@@ -7,27 +7,40 @@
 //!
 //! [`Scenario::ALL`] is the list of scenarios; [`run`] lets a [`Location`] work on a drive on a
 //! virtual clock; [`Score`] compares its estimates with the truth.
+//!
+//! In the other runs, the software under test drives a [`robot::Robot`] in the simulated world:
+//! - [`goto`]: to targets, or along a trajectory, with poses of a [`Location`];
+//! - [`avoid`]: at obstacles, with the collision monitor;
+//! - [`matrix`]: all runs with their goals.
 
+pub mod avoid;
 mod by_hand;
 mod course;
 mod floor;
+pub mod goto;
+mod laser;
+pub mod matrix;
 mod noise;
+pub mod robot;
+pub mod routes;
 mod score;
 mod vehicle;
 
 use std::time::Duration;
 
 use amber_map::{Point, Pose, Segment, Walls};
+use amber_sim::hokuyo::Sweep;
 
 pub use self::course::Course;
 pub use self::floor::office_floor;
+pub use self::laser::Errors;
+use self::laser::{Laser, TURN, noisy};
 pub use self::noise::Noise;
 pub use self::score::{Score, Summary};
 use self::vehicle::Vehicle;
 use crate::kinematics::Wheels;
 use crate::location::{Config, Estimate, Location, LocationMap};
-use crate::random::gaussian;
-use crate::scan::{Beam, Scan};
+use crate::scan::Scan;
 
 /// The length of a run in the list of scenarios.
 const LENGTH: Duration = Duration::from_secs(50);
@@ -35,13 +48,6 @@ const LENGTH: Duration = Duration::from_secs(50);
 const STEP: Duration = Duration::from_millis(5);
 /// The time between samples of the wheels.
 const SPEEDS_EVERY: Duration = Duration::from_millis(50);
-/// The time between scans: 600 turns per minute.
-const SCAN_EVERY: Duration = Duration::from_millis(100);
-/// The steps of a turn of the scanner, and those that are measured.
-const SCAN_STEPS: f64 = 1024.0;
-const BEAMS: usize = 682;
-const FIRST_ANGLE_DEG: f64 = -119.885;
-const ANGLE_STEP_DEG: f64 = 0.352_085_168_869_309_85;
 /// How long measurements take to arrive.
 const SPEEDS_DELAY: Duration = Duration::from_millis(12);
 const SCAN_DELAY: Duration = Duration::from_millis(8);
@@ -161,6 +167,14 @@ impl Scenario {
         },
     ];
 
+    fn errors(&self) -> Errors {
+        Errors {
+            noise: self.noise,
+            bias_m: self.bias_m,
+            short_beams: self.short_beams,
+        }
+    }
+
     /// The scenario with a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -203,10 +217,7 @@ impl Drive {
         } else {
             course.walls.clone()
         };
-        let biases: Vec<f64> = reality
-            .iter()
-            .map(|_| scenario.bias_m * noise::bias(&mut random))
-            .collect();
+        let laser = Laser::new(MOUNT, scenario.errors(), reality.len(), &mut random);
         let walls = Walls::new(reality);
         let mut vehicle = Vehicle::new(course, &mut random);
         let mut new = Self {
@@ -214,9 +225,11 @@ impl Drive {
             arrivals: Vec::new(),
             start: vehicle.pose(),
         };
-        let scan_length = SCAN_EVERY.mul_f64(BEAMS as f64 / SCAN_STEPS);
+        let mut sweep = Sweep {
+            start: TURN.mul_f64(random.f64()),
+            turn: TURN,
+        };
         let mut now = Duration::ZERO;
-        let mut scan_starts = SCAN_EVERY.mul_f64(random.f64());
         while now < scenario.length {
             now += STEP;
             vehicle.step(course, STEP.as_secs_f64());
@@ -229,15 +242,17 @@ impl Drive {
                 let arrival = Arrival::Wheels(time, wheels);
                 new.arrivals.push((now + SPEEDS_DELAY, arrival));
             }
-            if scan_starts + scan_length <= now {
-                let duration = scan_starts..=scan_starts + scan_length;
+            let scan_ends = Laser::end_of(sweep);
+            if scan_ends <= now {
+                let duration = sweep.start..=scan_ends;
                 let kidnapped = scenario.kidnap_at.is_some_and(|at| duration.contains(&at));
                 if !kidnapped {
-                    let scan = new.scan(&walls, &biases, scenario, scan_starts, &mut random);
-                    let arrives = scan_starts + scan_length + SCAN_DELAY;
+                    let pose_at = |time| new.pose_at(time);
+                    let scan = laser.scan(&walls, pose_at, sweep, &mut random);
+                    let arrives = scan_ends + SCAN_DELAY;
                     new.arrivals.push((arrives, Arrival::Scan(scan)));
                 }
-                scan_starts += SCAN_EVERY;
+                sweep.start += TURN;
             }
         }
         new.arrivals.sort_by_key(|(arrives, _)| *arrives);
@@ -263,40 +278,6 @@ impl Drive {
     #[must_use]
     pub fn arrivals(&self) -> &[(Duration, Arrival)] {
         &self.arrivals
-    }
-
-    /// What the scanner measures. It turns counter-clockwise.
-    fn scan(
-        &self,
-        walls: &Walls,
-        biases: &[f64],
-        scenario: &Scenario,
-        start: Duration,
-        random: &mut fastrand::Rng,
-    ) -> Scan {
-        let beam_time = SCAN_EVERY.div_f64(SCAN_STEPS);
-        let rays: Vec<noise::Ray> = (0..BEAMS)
-            .map(|index| {
-                let angle_rad = (FIRST_ANGLE_DEG + ANGLE_STEP_DEG * index as f64).to_radians();
-                let robot = self.pose_at(start + beam_time.mul_f64(index as f64));
-                let laser = robot.global_pose(MOUNT);
-                let direction = laser.heading + angle_rad;
-                let distance_m = walls.cast(laser.at, direction, 30.0).unwrap_or(30.0);
-                noise::Ray::new(angle_rad, distance_m, laser.at, direction)
-            })
-            .collect();
-        let echoes = scenario
-            .noise
-            .measure(&rays, walls, biases, scenario.short_beams, random);
-        let beams = rays.iter().zip(echoes).map(|(ray, echo)| Beam {
-            angle_rad: ray.angle_rad,
-            echo,
-        });
-        Scan {
-            start,
-            beam_time,
-            beams: beams.collect(),
-        }
     }
 }
 
@@ -386,12 +367,7 @@ pub fn run_in(
     let mut location = Location::new(map, config);
     let mut random = fastrand::Rng::with_seed(seed ^ 0x57A2_7000_0000);
     if scenario.known_start {
-        let mut draw = |sigma: f64| sigma * gaussian(&mut random);
-        let start = Pose::new(
-            drive.start.at.x + draw(START_SIGMA_M),
-            drive.start.at.y + draw(START_SIGMA_M),
-            drive.start.heading + draw(START_SIGMA_RAD),
-        );
+        let start = noisy(drive.start, START_SIGMA_M, START_SIGMA_RAD, &mut random);
         location.place(Duration::ZERO, start, START_SIGMA_M, START_SIGMA_RAD);
     }
     let mut score = Score::new(*scenario);

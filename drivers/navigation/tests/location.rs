@@ -1,5 +1,5 @@
-//! Localization in simulated drives. The seeds are fixed, so each run gives the same result. The
-//! example `location` measures more of them; docs/notes/location.md has the figures.
+//! Localization in simulated drives. The seeds are fixed, so each run gives the same result. `scripts/bench
+//! nav` measures more of them; docs/notes/location.md has the figures.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,6 +1,7 @@
 //! The errors of a laser scanner of the class of the Hokuyo URG-04LX. PURE.
 
 use amber_map::{Point, Walls};
+use amber_sim::hokuyo::{Model, is_dark};
 
 use crate::random::gaussian;
 use crate::scan::Echo;
@@ -27,6 +28,9 @@ pub enum Noise {
     /// In addition: a constant error per surface, drop-outs, lost beams at grazing
     /// incidence, and mixed pixels at edges.
     Full,
+    /// That of the simulated scanner, which follows captures of a real one: neighbouring beams have
+    /// similar errors, and dark places give no echo. The bias of surfaces is added.
+    Captured,
 }
 
 /// A beam without errors.
@@ -65,6 +69,9 @@ impl Noise {
         short_beams: f64,
         random: &mut fastrand::Rng,
     ) -> Vec<Echo> {
+        if self == Self::Captured {
+            return captured(rays, walls, biases_m, short_beams, random);
+        }
         let mut echoes = Vec::with_capacity(rays.len());
         for (index, ray) in rays.iter().enumerate() {
             let mut distance_m = ray.distance_m;
@@ -84,7 +91,7 @@ impl Noise {
                         echoes.push(Echo::Nothing);
                         continue;
                     }
-                    distance_m += biases_m[wall];
+                    distance_m += bias_of(biases_m, wall);
                 }
             }
             distance_m += SIGMA_M * distance_m.max(1.0) * gaussian(random);
@@ -98,6 +105,43 @@ impl Noise {
         }
         echoes
     }
+}
+
+/// What the simulated scanner measures.
+fn captured(
+    rays: &[Ray],
+    walls: &Walls,
+    biases_m: &[f64],
+    short_beams: f64,
+    random: &mut fastrand::Rng,
+) -> Vec<Echo> {
+    let model = Model::Urg04Lx;
+    let has_bias = biases_m.iter().any(|bias_m| *bias_m != 0.0);
+    let distance_m = |ray: &Ray| {
+        let wall = has_bias.then(|| nearest(walls, ray.end)).flatten();
+        let bias_m = wall.map_or(0.0, |wall| bias_of(biases_m, wall));
+        (!is_dark(ray.end)).then_some(ray.distance_m + bias_m)
+    };
+    let first = model.first_step() as usize;
+    let mut distances = vec![None; first];
+    distances.extend(rays.iter().map(distance_m));
+    let measured = model.measure(&distances, random).distances;
+    let echoes = measured[first..first + rays.len()].iter().map(|mm| {
+        let distance_m = f64::from(*mm) / 1000.0;
+        match mm {
+            0 => Echo::Nothing,
+            6 => Echo::TooNear,
+            1..20 => Echo::Invalid,
+            _ if random.f64() < short_beams => Echo::At(MIN_RANGE_M + random.f64() * distance_m),
+            _ => Echo::At(distance_m),
+        }
+    });
+    echoes.collect()
+}
+
+/// The bias of a wall; none for a wall that was added later.
+fn bias_of(biases_m: &[f64], wall: usize) -> f64 {
+    biases_m.get(wall).copied().unwrap_or_default()
 }
 
 /// The wall that a beam hit.

@@ -10,6 +10,24 @@ fn scenarios_have_names() {
 }
 
 #[test]
+fn the_lines_of_the_table_have_different_names() {
+    let flat = Map::flat();
+    let maps = matrix::Maps {
+        lab: Some(flat.clone()),
+        rooms: Some(flat.clone()),
+        flat,
+    };
+    let cases = matrix::cases(&maps, || Duration::ZERO);
+    let names: std::collections::HashSet<String> =
+        cases.iter().map(|case| format!("{case:?}")).collect();
+    assert_eq!(names.len(), cases.len());
+    let silent = cases.iter().find(|case| case.name == "silent client");
+    let result = silent.unwrap().measure(1);
+    assert!(result.is_met, "{result:?}");
+    assert_eq!(result.text, "0.505 s at most");
+}
+
+#[test]
 fn the_tour_of_the_flat_is_free() {
     let map = Map::flat();
     let course = Course::new(&map, map.faces()).unwrap();

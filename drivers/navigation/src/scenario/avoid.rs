@@ -1,16 +1,17 @@
 //! Runs of the collision monitor: straight at obstacles, along walls, through a gate, and without a
-//! client.
+//! client. PURE.
 
 use std::f64::consts::FRAC_PI_4;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use amber_map::{Point, Pose, Segment};
-use amber_navigation::collision::{Config, Monitor, Reason};
-use amber_navigation::kinematics::{Twist, Wheels};
-
 use amber_sim::wheels::Wheel;
+use amber_sim::world::STEP;
 
-use crate::robot::{Event, Noise, Robot, SHEET, box_of, is_due};
+use super::laser::Errors;
+use super::robot::{Event, LASER, Robot, Sensors, box_of, is_due};
+use crate::collision::{Config, Monitor, Reason};
+use crate::kinematics::{Twist, Wheels};
 
 /// The period of the monitor.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -19,9 +20,12 @@ const COMMANDS: Duration = Duration::from_millis(100);
 
 /// What stands in the way.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Obstacle {
+pub enum Obstacle {
+    /// A wall across the way.
     Wall,
+    /// A post of 30 mm.
     Post,
+    /// A wall at 45 degrees.
     SlantedWall,
     /// A box that appears when the robot is this far from it, from its centre.
     Appears(f64),
@@ -29,47 +33,67 @@ pub(crate) enum Obstacle {
 
 /// The result of a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Run {
-    pub(crate) contacts: u64,
+pub struct Run {
+    /// How often the robot touched something.
+    pub contacts: u64,
     /// The distance between the robot and the obstacle at the end.
-    pub(crate) stop_m: f64,
-    /// The time per step and per scan of the monitor.
-    pub(crate) worst: Duration,
-    pub(crate) mean: Duration,
-    /// The time from the arrival of the first scan with the obstacle to the zero command.
-    pub(crate) stopped: bool,
+    pub stop_m: f64,
+    /// The longest time for a scan or a step of the monitor.
+    pub worst: Duration,
+    /// The mean of these times.
+    pub mean: Duration,
+    /// Whether the robot stood still at the end.
+    pub stopped: bool,
 }
 
+/// A clock for the time that computations take.
+pub type Clock = fn() -> Duration;
+
 /// A robot with a monitor and a client.
-pub(crate) struct Guarded {
-    pub(crate) robot: Robot,
-    pub(crate) monitor: Monitor,
-    pub(crate) reasons: Vec<(Duration, Reason)>,
-    pub(crate) spent: Vec<Duration>,
+#[derive(Debug)]
+pub struct Guarded {
+    /// The robot.
+    pub robot: Robot,
+    /// The monitor under test.
+    pub monitor: Monitor,
+    reasons: Vec<(Duration, Reason)>,
+    clock: Clock,
+    spent: Vec<Duration>,
 }
 
 impl Guarded {
-    pub(crate) fn new(robot: Robot, config: Config) -> Self {
+    /// A robot at rest.
+    ///
+    /// # Panics
+    /// The start is not free.
+    #[must_use]
+    pub fn new(walls: &[Segment], start: Pose, seed: u64, laser: Errors) -> Self {
+        let sensors = Sensors {
+            laser,
+            ..Sensors::NOISY
+        };
         Self {
-            robot,
-            monitor: Monitor::new(config),
+            robot: Robot::new(walls, start, seed, sensors).expect("a free start"),
+            monitor: Monitor::new(Config::new(sensors.mount)),
             reasons: Vec::new(),
+            clock: || Duration::ZERO,
             spent: Vec::new(),
         }
     }
 
     /// Advances by one step of the world; the command is repeated as a client does.
-    pub(crate) fn step(&mut self, command: Option<Wheels>) {
-        let scans_before = self.spent.len();
+    pub fn step(&mut self, command: Option<Wheels>) {
+        let mut has_scan = false;
         for event in self.robot.step() {
             match event {
                 Event::Scan(scan) => {
-                    let start = Instant::now();
+                    let start = (self.clock)();
                     self.monitor.handle_scan(&scan);
-                    self.spent.push(start.elapsed());
+                    self.spent.push((self.clock)() - start);
+                    has_scan = true;
                 }
                 Event::Wheels(time, wheels) => self.monitor.handle_wheels(time, wheels),
-                Event::Pose(..) => {}
+                Event::Pose(_) => {}
             }
         }
         let now = self.robot.now();
@@ -78,10 +102,10 @@ impl Guarded {
         {
             self.monitor.handle_command(now, command);
         }
-        if is_due(now, PERIOD) || self.spent.len() > scans_before {
-            let start = Instant::now();
+        if is_due(now, PERIOD) || has_scan {
+            let start = (self.clock)();
             let decision = self.monitor.step(now);
-            self.spent.push(start.elapsed());
+            self.spent.push((self.clock)() - start);
             self.robot.send(decision.wheels);
             if self.reasons.last().map(|it| it.1) != Some(decision.reason) {
                 self.reasons.push((now, decision.reason));
@@ -89,14 +113,15 @@ impl Guarded {
         }
     }
 
-    pub(crate) fn is_moving(&self) -> bool {
+    fn is_moving(&self) -> bool {
         let speeds = self.robot.world.wheel_speeds();
         speeds.into_iter().any(|speed| speed.abs() > 0.005)
     }
 }
 
 /// Drives at an obstacle.
-pub(crate) fn approach(obstacle: Obstacle, speed_m_s: f64, seed: u64) -> Run {
+#[must_use]
+pub fn approach(obstacle: Obstacle, speed_m_s: f64, seed: u64, clock: Clock) -> Run {
     let mut random = fastrand::Rng::with_seed(seed ^ 0xa0);
     let way_m = 1.2 + random.f64();
     let start = Pose::new(0.0, (random.f64() - 0.5) * 0.1, (random.f64() - 0.5) * 0.1);
@@ -116,12 +141,12 @@ pub(crate) fn approach(obstacle: Obstacle, speed_m_s: f64, seed: u64) -> Run {
         Obstacle::Appears(_) => Vec::new(),
     };
     walls.extend(&ahead);
-    let noise = Noise {
-        outliers: 0.01,
-        ..SHEET
+    let laser = Errors {
+        short_beams: 0.01,
+        ..LASER
     };
-    let robot = Robot::new(walls, start, seed, noise);
-    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let mut guarded = Guarded::new(&walls, start, seed, laser);
+    guarded.clock = clock;
     let mut placed = !ahead.is_empty();
     let mut run = Run::default();
     let mut rest = Duration::ZERO;
@@ -137,13 +162,13 @@ pub(crate) fn approach(obstacle: Obstacle, speed_m_s: f64, seed: u64) -> Run {
             let centre = pose.global(Point::new(away_m + 0.1, 0.0));
             let walls = box_of(centre, 0.2, 0.2);
             guarded.robot.world.add_walls(&walls).expect("a free place");
-            guarded.robot.clearance_m = f64::INFINITY;
+            guarded.robot.measure_clearance_again();
         }
         let started = guarded.robot.now() > Duration::from_secs(1);
         rest = if guarded.is_moving() || !started {
             Duration::ZERO
         } else {
-            rest + amber_sim::world::STEP
+            rest + STEP
         };
     }
     run.contacts = guarded.robot.world.contacts();
@@ -155,14 +180,14 @@ pub(crate) fn approach(obstacle: Obstacle, speed_m_s: f64, seed: u64) -> Run {
 }
 
 /// Drives along a wall; the mean speed after the start.
-pub(crate) fn along_wall(gap_m: f64, seed: u64) -> (f64, u64) {
+#[must_use]
+pub fn along_wall(gap_m: f64, seed: u64) -> (f64, u64) {
     let mut walls = box_of(Point::new(4.0, 0.0), 12.0, 8.0);
     walls.push(Segment {
         from: Point::new(-1.0, 0.165 + gap_m),
         to: Point::new(9.0, 0.165 + gap_m),
     });
-    let robot = Robot::new(walls, Pose::default(), seed, SHEET);
-    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let mut guarded = Guarded::new(&walls, Pose::default(), seed, LASER);
     let command = Some(Wheels::sides(0.4, 0.4));
     let run = |guarded: &mut Guarded, until_s: u64| {
         while guarded.robot.now() < Duration::from_secs(until_s) {
@@ -176,7 +201,8 @@ pub(crate) fn along_wall(gap_m: f64, seed: u64) -> (f64, u64) {
 }
 
 /// Passes a gate of 0.51 m; the slowest speed within a metre of it, and contacts.
-pub(crate) fn gate(offset_m: f64, seed: u64) -> (f64, u64) {
+#[must_use]
+pub fn gate(offset_m: f64, seed: u64) -> (f64, u64) {
     let mut walls = box_of(Point::new(1.0, 0.0), 8.0, 4.0);
     for side in [-1.0, 1.0] {
         walls.push(Segment {
@@ -184,8 +210,7 @@ pub(crate) fn gate(offset_m: f64, seed: u64) -> (f64, u64) {
             to: Point::new(1.0, side * 2.0),
         });
     }
-    let robot = Robot::new(walls, Pose::new(0.0, offset_m, 0.0), seed, SHEET);
-    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let mut guarded = Guarded::new(&walls, Pose::new(0.0, offset_m, 0.0), seed, LASER);
     let mut slowest_m_s = f64::INFINITY;
     while guarded.robot.now() < Duration::from_secs(15) && guarded.robot.world.pose().at.x < 2.0 {
         guarded.step(Some(Wheels::sides(0.4, 0.4)));
@@ -200,10 +225,10 @@ pub(crate) fn gate(offset_m: f64, seed: u64) -> (f64, u64) {
 }
 
 /// One command and then silence: the time until the wheels are at rest.
-pub(crate) fn silence(seed: u64) -> Duration {
+#[must_use]
+pub fn silence(seed: u64) -> Duration {
     let walls = box_of(Point::default(), 20.0, 20.0);
-    let robot = Robot::new(walls, Pose::default(), seed, SHEET);
-    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let mut guarded = Guarded::new(&walls, Pose::default(), seed, LASER);
     while guarded.robot.now() < Duration::from_secs(2) {
         guarded.step(Some(Wheels::sides(0.4, 0.4)));
     }
@@ -215,10 +240,10 @@ pub(crate) fn silence(seed: u64) -> Duration {
 }
 
 /// The laser is switched off at 0.4 m/s: the time until the command is zero.
-pub(crate) fn laser_off(seed: u64) -> Duration {
+#[must_use]
+pub fn laser_off(seed: u64) -> Duration {
     let walls = box_of(Point::default(), 20.0, 20.0);
-    let robot = Robot::new(walls, Pose::default(), seed, SHEET);
-    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let mut guarded = Guarded::new(&walls, Pose::default(), seed, LASER);
     let command = Some(Wheels::sides(0.4, 0.4));
     while guarded.robot.now() < Duration::from_secs(2) {
         guarded.step(command);
@@ -232,10 +257,10 @@ pub(crate) fn laser_off(seed: u64) -> Duration {
 }
 
 /// The wheels are blocked at 0.3 m/s: the time until the monitor reports it.
-pub(crate) fn stuck(seed: u64) -> Duration {
+#[must_use]
+pub fn stuck(seed: u64) -> Duration {
     let walls = box_of(Point::default(), 20.0, 20.0);
-    let robot = Robot::new(walls, Pose::default(), seed, SHEET);
-    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+    let mut guarded = Guarded::new(&walls, Pose::default(), seed, LASER);
     let command = Some(Wheels::sides(0.3, 0.3));
     while guarded.robot.now() < Duration::from_secs(2) {
         guarded.step(command);
@@ -254,19 +279,26 @@ pub(crate) fn stuck(seed: u64) -> Duration {
     guarded.robot.now() - start
 }
 
-/// A random driver with the guard on: contacts, and the smallest clearance.
-pub(crate) fn random_driver(
-    walls: &[Segment],
-    start: Pose,
-    seconds: u64,
-    seed: u64,
-) -> (u64, f64, f64) {
-    let robot = Robot::new(walls.to_vec(), start, seed, SHEET);
-    let mut guarded = Guarded::new(robot, Config::new(Pose::default()));
+/// The result of a [`random_driver`].
+#[derive(Clone, Debug, Default)]
+pub struct Wandering {
+    /// The times and poses of contacts.
+    pub touched: Vec<(Duration, Pose)>,
+    /// The smallest distance from a wall.
+    pub clearance_m: f64,
+    /// How far the robot drove.
+    pub way_m: f64,
+}
+
+/// A random driver with the guard on.
+#[must_use]
+pub fn random_driver(walls: &[Segment], start: Pose, seconds: u64, seed: u64) -> Wandering {
+    let mut guarded = Guarded::new(walls, start, seed, LASER);
     let mut random = fastrand::Rng::with_seed(seed ^ 0xd1);
     let mut twist = Twist::STOP;
     let drive = Config::new(Pose::default()).drive;
     let mut until = Duration::ZERO;
+    let mut result = Wandering::default();
     while guarded.robot.now() < Duration::from_secs(seconds) {
         if guarded.robot.now() >= until {
             until = guarded.robot.now() + Duration::from_millis(300 + random.u64(..2500));
@@ -277,11 +309,12 @@ pub(crate) fn random_driver(
             }
         }
         guarded.step(Some(drive.wheels(twist)));
+        let world = &guarded.robot.world;
+        if world.contacts() > result.touched.len() as u64 {
+            result.touched.push((world.now(), world.pose()));
+        }
     }
-    let world = &guarded.robot.world;
-    (
-        world.contacts(),
-        guarded.robot.clearance_m,
-        world.travelled_m(),
-    )
+    result.clearance_m = guarded.robot.clearance_m();
+    result.way_m = guarded.robot.world.travelled_m();
+    result
 }

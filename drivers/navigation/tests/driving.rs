@@ -1,23 +1,21 @@
-//! Runs on the simulated robot. `cargo run --release -p amber-navigation --example driving` makes
-//! many more.
-
-// The example uses more of these modules than the tests.
-#[allow(dead_code)]
-mod avoid;
-#[allow(dead_code)]
-mod goto;
-#[allow(dead_code)]
-mod robot;
-mod routes;
+//! Runs on the simulated robot. `scripts/bench nav` makes many more.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use amber_map::{Map, Pose};
+use amber_navigation::scenario::avoid::{self, Obstacle};
+use amber_navigation::scenario::goto::{Errand, Incident, follow, start_at, targets};
+use amber_navigation::scenario::robot::Sensors;
+use amber_navigation::scenario::routes;
 
-use avoid::Obstacle;
-use goto::{Incident, drive, follow, lab, targets};
-use robot::SHEET;
+/// The walls of a map of the original laboratory as lines, if the maps are there.
+fn lab(name: &str) -> Option<Map> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/maps");
+    let text = std::fs::read_to_string(folder.join(format!("{name}.roson"))).ok()?;
+    Map::parse(&text).ok()
+}
 
 const OBSTACLES: [Obstacle; 4] = [
     Obstacle::Wall,
@@ -30,7 +28,7 @@ const OBSTACLES: [Obstacle; 4] = [
 fn the_monitor_stops_before_obstacles() {
     for (seed, obstacle) in OBSTACLES.into_iter().enumerate() {
         for speed_m_s in [0.2, 0.4, 0.7] {
-            let run = avoid::approach(obstacle, speed_m_s, seed as u64);
+            let run = avoid::approach(obstacle, speed_m_s, seed as u64, || Duration::ZERO);
             assert_eq!(run.contacts, 0, "{obstacle:?} {speed_m_s}: {run:?}");
             assert!(run.stopped, "{obstacle:?} {speed_m_s}: {run:?}");
             if speed_m_s <= 0.4 {
@@ -69,21 +67,23 @@ fn silence_stops_the_wheels() {
 #[test]
 fn a_random_driver_touches_nothing() {
     let map = Map::flat();
-    let (contacts, clearance_m, travelled_m) =
-        avoid::random_driver(&map.faces(), map.robots[0], 60, 1);
-    assert_eq!(contacts, 0, "clearance {clearance_m}, {travelled_m} m");
+    let run = avoid::random_driver(&map.faces(), map.robots[0], 60, 1);
+    assert!(run.touched.is_empty(), "{run:?}");
 }
 
 #[test]
 fn the_robot_visits_all_rooms_of_the_flat() {
     let map = Map::flat();
     let route = targets(&routes::FLAT);
-    let walls = map.faces();
-    let run = drive(&walls, map.robots[0], &route, Incident::None, SHEET, 1, 150);
-    assert_eq!((run.visited, run.skipped), (route.len(), 0), "{run:?}");
-    assert_eq!(run.contacts, 0, "{run:?}");
-    let again = drive(&walls, map.robots[0], &route, Incident::None, SHEET, 1, 150);
-    assert_eq!(format!("{run:?}"), format!("{again:?}"), "the same seed");
+    for errand in [
+        Errand::new(&map.faces(), map.robots[0], &route),
+        Errand::new(&map.faces(), map.robots[0], &route).located(),
+    ] {
+        let run = errand.run(1);
+        assert_eq!((run.visited, run.skipped), (route.len(), 0), "{run:?}");
+        assert_eq!(run.contacts, 0, "{run:?}");
+        assert_eq!(run, errand.run(1), "the same seed");
+    }
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn the_paths_of_the_lab_are_driven_and_a_target_behind_walls_is_skipped() {
         return;
     };
     let route = targets(&routes::UNAVAILABLE);
-    let start = goto::start_at(&map.walls, route[0].at);
-    let run = drive(&map.walls, start, &route, Incident::None, SHEET, 1, 60);
+    let start = start_at(&map.walls, route[0].at);
+    let run = Errand::new(&map.walls, start, &route).located().run(1);
     assert_eq!((run.visited, run.skipped), (1, 1), "{run:?}");
     assert_eq!(run.contacts, 0, "{run:?}");
     assert!(
@@ -102,8 +102,8 @@ fn the_paths_of_the_lab_are_driven_and_a_target_behind_walls_is_skipped() {
         "{run:?}"
     );
     let route = targets(&routes::BASIC);
-    let start = goto::start_at(&map.walls, route[0].at);
-    let run = drive(&map.walls, start, &route, Incident::None, SHEET, 1, 60);
+    let start = start_at(&map.walls, route[0].at);
+    let run = Errand::new(&map.walls, start, &route).located().run(1);
     assert_eq!((run.visited, run.contacts), (route.len(), 0), "{run:?}");
     assert!(run.clearance_m > 0.02 && run.time_s < 48.0, "{run:?}");
 }
@@ -121,7 +121,10 @@ fn incidents_stop_the_robot_in_time() {
         (Incident::PoseOff(at), 1.0),
         (Incident::Cleared(at), 0.15),
     ] {
-        let run = drive(&walls, map.robots[0], &route, incident, SHEET, 3, 12);
+        let run = Errand::new(&walls, map.robots[0], &route)
+            .with(incident)
+            .until_s(12)
+            .run(3);
         let stop_s = run.stop_s.expect("a stop");
         assert!(stop_s <= limit_s, "{incident:?}: {stop_s} s");
         assert_eq!(run.contacts, 0, "{incident:?}");
@@ -133,14 +136,16 @@ fn a_box_on_the_path_is_driven_around() {
     let map = Map::flat();
     let route = targets(&[(0.7, 2.6)]);
     let incident = Incident::Box(Duration::from_secs(4), 0.8);
-    let run = drive(&map.faces(), map.robots[0], &route, incident, SHEET, 1, 60);
+    let run = Errand::new(&map.faces(), map.robots[0], &route)
+        .with(incident)
+        .run(1);
     assert_eq!((run.visited, run.contacts), (1, 0), "{run:?}");
 }
 
 #[test]
 fn a_trajectory_is_followed_closely() {
     for corners in [routes::SMALL, routes::LARGE] {
-        let run = follow(&corners, 0.1, 0.42, SHEET, 1);
+        let run = follow(&corners, 0.1, 0.42, Sensors::LOCATED, 1);
         assert!(run.finished, "{run:?}");
         assert!(run.rms_m < 0.025 && run.max_m < 0.07, "{run:?}");
         assert!(run.end_m < 0.05, "{run:?}");
