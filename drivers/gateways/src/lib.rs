@@ -36,6 +36,7 @@
 //! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
+pub mod apollo;
 pub mod limits;
 pub mod rflysim;
 pub mod shared;

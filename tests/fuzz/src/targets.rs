@@ -45,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     target("ninedof_device", ninedof::device),
     target("stargazer", stargazer::messages),
     // From programs of other robot systems.
+    target("gateway_apollo", gateways::apollo),
     target("gateway_rflysim", gateways::rflysim),
 ];
 

@@ -1,5 +1,11 @@
 //! Datagrams of other robot systems. PURE.
 
+use std::net::IpAddr;
+use std::time::Duration;
+
+use amber_gateways::apollo::frame::Frame;
+use amber_gateways::apollo::limits::MAX_OPEN_TOTAL;
+use amber_gateways::apollo::reassembly::Reassembly;
 use amber_gateways::rflysim::codec::{self as rflysim_codec};
 use amber_gateways::rflysim::ports::Port;
 
@@ -17,6 +23,30 @@ pub(super) fn rflysim(data: &[u8]) {
         // A NaN is not equal to itself.
         if packet.is_finite() {
             assert_eq!(rflysim_codec::decode(port, &again), Ok(packet));
+        }
+    }
+}
+
+/// Frames of the Apollo bridge from two sources: each is written again with the same content, and
+/// the memory for incomplete messages stays within its limit.
+pub(super) fn apollo(data: &[u8]) {
+    let mut input = Input(data);
+    let mut reassembly = Reassembly::new(None);
+    let mut now = Duration::ZERO;
+    while !input.is_empty() {
+        let choice = input.byte();
+        let source = IpAddr::from([127, 0, 0, choice & 1]);
+        now += Duration::from_millis(u64::from(choice >> 1) * 4);
+        let length = usize::from(input.number()).min(input.0.len());
+        let (datagram, rest) = input.0.split_at(length);
+        input = Input(rest);
+        if let Ok((layout, frame)) = Frame::decode(datagram) {
+            let again = frame.encode(layout);
+            let found = Frame::decode(&again).expect("a frame that was written");
+            assert_eq!((found.0, found.1.payload), (layout, frame.payload));
+            assert_eq!(found.1.encode(layout), again);
+            reassembly.handle_frame(now, 0.0, source, &frame);
+            assert!(reassembly.used() <= MAX_OPEN_TOTAL);
         }
     }
 }

@@ -1,0 +1,18 @@
+//! Apollo bridge: the UDP link between the driving system Apollo and other programs.
+//!
+//! - [`frame`]: the bytes of one datagram (PURE)
+//! - [`split`]: from a message to datagrams (PURE)
+//! - [`reassembly`]: from datagrams to messages (PURE)
+//! - [`messages`]: the messages, as Apollo numbers their fields
+//! - `limits`: every maximum, with its reason
+
+pub mod frame;
+pub mod limits;
+pub mod reassembly;
+pub mod split;
+
+/// The messages that the gateway uses, generated from `messages.proto`.
+#[allow(missing_docs, unreachable_pub)]
+pub mod messages {
+    include!(concat!(env!("OUT_DIR"), "/amber.apollo.rs"));
+}
