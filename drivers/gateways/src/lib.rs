@@ -37,6 +37,7 @@
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
 pub mod apollo;
+pub mod json_relay;
 pub mod limits;
 pub mod rflysim;
 pub mod shared;

@@ -46,6 +46,7 @@ pub const TARGETS: &[Target] = &[
     target("stargazer", stargazer::messages),
     // From programs of other robot systems.
     target("gateway_apollo", gateways::apollo),
+    target("gateway_json_relay", gateways::json_relay),
     target("gateway_rflysim", gateways::rflysim),
 ];
 

@@ -1,11 +1,14 @@
 //! Datagrams of other robot systems. PURE.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use amber_gateways::apollo::frame::Frame;
 use amber_gateways::apollo::limits::MAX_OPEN_TOTAL;
 use amber_gateways::apollo::reassembly::Reassembly;
+use amber_gateways::json_relay::codec::Message;
+use amber_gateways::json_relay::image;
+use amber_gateways::json_relay::limits::MAX_IMAGE;
 use amber_gateways::rflysim::codec::{self as rflysim_codec};
 use amber_gateways::rflysim::ports::Port;
 
@@ -47,6 +50,35 @@ pub(super) fn apollo(data: &[u8]) {
             assert_eq!(found.1.encode(layout), again);
             reassembly.handle_frame(now, 0.0, source, &frame);
             assert!(reassembly.used() <= MAX_OPEN_TOTAL);
+        }
+    }
+}
+
+/// Messages of the JSON relay, separated by line feeds: each is written again as the same message,
+/// and the memory for incomplete images stays within its limit.
+pub(super) fn json_relay(data: &[u8]) {
+    let mut reassembly = image::Reassembly::default();
+    let source = SocketAddr::from(([127, 0, 0, 1], 1));
+    let mut now = Duration::ZERO;
+    for datagram in data.split(|byte| *byte == b'\n') {
+        now += Duration::from_millis(100);
+        let Ok(message) = Message::decode(datagram) else {
+            continue;
+        };
+        assert_eq!(Message::decode(&message.encode()), Ok(message.clone()));
+        if let Message::ImageFragment {
+            sequence,
+            total,
+            image,
+            timestamp,
+        } = message
+        {
+            let image = reassembly.handle_fragment(now, source, sequence, total, image, timestamp);
+            assert!(reassembly.used() <= MAX_IMAGE);
+            if let Some(image) = image {
+                let _ = image.decode();
+                assert_eq!(image.messages().len(), image.texts.len());
+            }
         }
     }
 }

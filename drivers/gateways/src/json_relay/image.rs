@@ -1,0 +1,249 @@
+//! Images of the JSON relay: in one message, or in fragments. PURE.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use super::codec::Message;
+use super::limits::{MAX_FRAGMENTS, MAX_IMAGE, MAX_IMAGE_AGE};
+
+/// Senders may leave out the padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The image is too long for the highest number of fragments.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("an image of {size} bytes needs more than {MAX_FRAGMENTS} datagrams of {mtu} bytes")]
+pub struct ImageTooLong {
+    /// Its length, in bytes.
+    pub size: usize,
+    /// The longest datagram, in bytes.
+    pub mtu: usize,
+}
+
+/// The messages that carry an image: one, or fragments in order. Each datagram has at most `mtu`
+/// bytes.
+///
+/// The bytes are cut at multiples of three. So receivers may decode each fragment, or all
+/// together.
+///
+/// # Errors
+/// The image needs too many fragments.
+pub fn messages(image: &[u8], timestamp: u64, mtu: usize) -> Result<Vec<Message>, ImageTooLong> {
+    let whole = Message::ImageData {
+        image: BASE64.encode(image),
+        timestamp,
+    };
+    if whole.encode().len() <= mtu {
+        return Ok(vec![whole]);
+    }
+    let size = image.len();
+    let largest = Message::ImageFragment {
+        sequence: MAX_FRAGMENTS,
+        total: MAX_FRAGMENTS,
+        image: String::new(),
+        timestamp,
+    };
+    let room = mtu.saturating_sub(largest.encode().len());
+    let piece = room / 4 * 3;
+    let total = size.checked_div(piece).map(|_| size.div_ceil(piece));
+    let total = total.and_then(|total| u32::try_from(total).ok());
+    let total = total.filter(|total| *total <= MAX_FRAGMENTS);
+    let total = total.ok_or(ImageTooLong { size, mtu })?;
+    let pieces = (1..).zip(image.chunks(piece));
+    let fragments = pieces.map(|(sequence, piece)| Message::ImageFragment {
+        sequence,
+        total,
+        image: BASE64.encode(piece),
+        timestamp,
+    });
+    Ok(fragments.collect())
+}
+
+/// A complete image, as its sender has cut it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Image {
+    /// The base64 texts of the fragments, in order.
+    pub texts: Vec<String>,
+    /// The timestamps of the fragments.
+    pub timestamps: Vec<u64>,
+}
+
+/// The image is not base64.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the image is not base64")]
+pub struct NotBase64;
+
+impl Image {
+    /// The image of an `image_data` message.
+    pub fn whole(image: String, timestamp: u64) -> Self {
+        Self {
+            texts: vec![image],
+            timestamps: vec![timestamp],
+        }
+    }
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// A text is not base64.
+    pub fn decode(&self) -> Result<Vec<u8>, NotBase64> {
+        // Some senders encode each fragment, others cut the encoded text.
+        let ends = self
+            .texts
+            .split_last()
+            .map_or(&[][..], |(_, others)| others);
+        if ends.iter().any(|text| text.ends_with('=')) {
+            let pieces = self.texts.iter().map(|text| BASE64.decode(text));
+            let pieces: Result<Vec<_>, _> = pieces.collect();
+            return pieces.map(|pieces| pieces.concat()).map_err(|_| NotBase64);
+        }
+        BASE64.decode(self.texts.concat()).map_err(|_| NotBase64)
+    }
+
+    /// The messages that carry it, as it was sent.
+    pub fn messages(&self) -> Vec<Message> {
+        let total = u32::try_from(self.texts.len()).unwrap_or(MAX_FRAGMENTS);
+        if let ([text], [timestamp]) = (&self.texts[..], &self.timestamps[..]) {
+            let (image, timestamp) = (text.clone(), *timestamp);
+            return vec![Message::ImageData { image, timestamp }];
+        }
+        let parts = (1..).zip(self.texts.iter().zip(&self.timestamps));
+        let parts = parts.map(|(sequence, (text, timestamp))| Message::ImageFragment {
+            sequence,
+            total,
+            image: text.clone(),
+            timestamp: *timestamp,
+        });
+        parts.collect()
+    }
+
+    /// The name of the file format, from its first bytes.
+    pub fn format_of(bytes: &[u8]) -> Option<&'static str> {
+        match bytes {
+            [0xff, 0xd8, 0xff, ..] => Some("jpeg"),
+            [0x89, b'P', b'N', b'G', ..] => Some("png"),
+            [b'G', b'I', b'F', b'8', ..] => Some("gif"),
+            [b'B', b'M', ..] => Some("bmp"),
+            [
+                b'R',
+                b'I',
+                b'F',
+                b'F',
+                _,
+                _,
+                _,
+                _,
+                b'W',
+                b'E',
+                b'B',
+                b'P',
+                ..,
+            ] => Some("webp"),
+            _ => None,
+        }
+    }
+}
+
+/// Collects the fragments of robots: at most one image for each.
+///
+/// Fragments do not say to which image they belong. A new image begins with fragment 1, with
+/// another total, or when a fragment comes again. So an image whose first fragment is overtaken by
+/// another is lost, but an old image and a new one are not mixed.
+#[derive(Debug, Default)]
+pub struct Reassembly {
+    sets: HashMap<SocketAddr, Set>,
+    abandoned: u64,
+}
+
+#[derive(Debug)]
+struct Set {
+    since: Duration,
+    parts: Vec<Option<(String, u64)>>,
+    missing: usize,
+    size: usize,
+}
+
+impl Reassembly {
+    /// Takes a fragment with valid numbers; returns the image if it is complete.
+    ///
+    /// `now` is the time since any start.
+    pub fn handle_fragment(
+        &mut self,
+        now: Duration,
+        source: SocketAddr,
+        sequence: u32,
+        total: u32,
+        text: String,
+        timestamp: u64,
+    ) -> Option<Image> {
+        self.handle_timeout(now);
+        let index = usize::try_from(sequence.checked_sub(1)?).ok()?;
+        let total = usize::try_from(total).ok()?;
+        let continues = self.sets.get(&source).is_some_and(|set| {
+            index > 0 && set.parts.len() == total && set.parts.get(index) == Some(&None)
+        });
+        if !continues {
+            let set = Set {
+                since: now,
+                parts: vec![None; total],
+                missing: total,
+                size: 0,
+            };
+            self.abandoned += u64::from(self.sets.insert(source, set).is_some());
+        }
+        let set = self.sets.get_mut(&source)?;
+        set.size += text.len();
+        if set.size > MAX_IMAGE {
+            self.forget(source);
+            return None;
+        }
+        *set.parts.get_mut(index)? = Some((text, timestamp));
+        set.missing -= 1;
+        if set.missing > 0 {
+            return None;
+        }
+        let parts = self.sets.remove(&source)?.parts;
+        let (texts, timestamps) = parts.into_iter().flatten().unzip();
+        Some(Image { texts, timestamps })
+    }
+
+    /// Drops images that have waited too long.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        let before = self.sets.len();
+        self.sets.retain(|_, set| now < set.since + MAX_IMAGE_AGE);
+        self.abandoned += (before - self.sets.len()) as u64;
+    }
+
+    /// When [`Self::handle_timeout`] has something to do.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        self.sets
+            .values()
+            .map(|set| set.since + MAX_IMAGE_AGE)
+            .min()
+    }
+
+    /// Drops the image of a robot that is gone.
+    pub fn forget(&mut self, source: SocketAddr) {
+        self.abandoned += u64::from(self.sets.remove(&source).is_some());
+    }
+
+    /// How many images were dropped incomplete.
+    pub fn abandoned(&self) -> u64 {
+        self.abandoned
+    }
+
+    /// What all incomplete images need, in bytes of base64.
+    pub fn used(&self) -> usize {
+        self.sets.values().map(|set| set.size).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;
