@@ -81,7 +81,24 @@ struct DriverOptions {
     #[arg(long)]
     list: bool,
     #[command(subcommand)]
-    driver: Option<amber_drivers::BuiltIn>,
+    driver: Option<BuiltIn>,
+}
+
+#[derive(Subcommand)]
+enum BuiltIn {
+    #[command(flatten)]
+    Driver(amber_drivers::BuiltIn),
+    #[command(flatten)]
+    Gateway(amber_gateways::Gateway),
+}
+
+impl BuiltIn {
+    fn run(self) -> ExitCode {
+        match self {
+            Self::Driver(driver) => driver.run(),
+            Self::Gateway(gateway) => gateway.run(),
+        }
+    }
 }
 
 /// Reads the command line and runs the command.
@@ -162,7 +179,8 @@ impl Cli {
 }
 
 fn list_drivers(options: &amber_cli::Options) -> Result<(), Failure> {
-    let drivers = amber_drivers::BuiltIn::list();
+    let gateways = amber_gateways::Gateway::list();
+    let drivers = amber_drivers::BuiltIn::list().into_iter().chain(gateways);
     let mut out = String::new();
     for (name, about) in drivers {
         if options.json {

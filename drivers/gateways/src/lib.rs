@@ -36,10 +36,75 @@
 //! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
 pub mod apollo;
+pub mod galileo;
 pub mod json_relay;
 pub mod limits;
 pub mod rflysim;
 pub mod shared;
 #[cfg(test)]
 mod testing;
+
+/// A gateway and its options.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Gateway {
+    /// Lets programs for the robots of bwbot (Galileo UDP) use this robot
+    Galileo(Box<galileo::driver::Options>),
+}
+
+impl Gateway {
+    /// Serves on stdin and stdout until stdin ends.
+    pub fn run(self) -> ExitCode {
+        match self {
+            Self::Galileo(options) => options.run(),
+        }
+    }
+
+    /// Name and description of each gateway, for `amber driver --list`.
+    pub fn list() -> Vec<(String, String)> {
+        let all = Self::augment_subcommands(clap::Command::new("driver"));
+        let line = |gateway: &clap::Command| {
+            let about = gateway.get_about().map(ToString::to_string);
+            (gateway.get_name().to_owned(), about.unwrap_or_default())
+        };
+        all.get_subcommands().map(line).collect()
+    }
+}
+
+/// A gateway of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demonstration {
+    /// The command of its driver.
+    pub command: &'static str,
+    /// The protocol, and where programs find the robot.
+    pub about: &'static str,
+}
+
+/// The gateways that `amber demo --gateways` runs, all on the loopback address: the first is
+/// gateway:0.
+pub const DEMO: &[Demonstration] = &[Demonstration {
+    command: "amber driver galileo",
+    about: "Galileo: udp://127.0.0.1:3547/cmd_vel, and other paths",
+}];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_gateway_has_a_description_and_valid_options() {
+        let list = Gateway::list();
+        assert_eq!(list[0].0, "galileo");
+        for (name, about) in list {
+            assert!(
+                !about.is_empty() && !about.contains('\n'),
+                "{name}: {about}"
+            );
+        }
+        Gateway::augment_subcommands(clap::Command::new("driver")).debug_assert();
+    }
+}

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use amber_core::config::DEFAULT_PORT;
+use amber_gateways::Demonstration;
 use amber_map::{Map, MapPose, Pose};
 use amber_mediator::shell::{Hangup, this_program};
 use amber_sim::cli::default_folder;
@@ -36,6 +37,7 @@ const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
 #[command(after_help = "\
 Examples:
   amber demo
+  amber demo --gateways
   amber demo --driver '201:0=python3 my_driver.py'
   amber demo --port 0 --dir /tmp/second-robot
 
@@ -50,6 +52,9 @@ pub(crate) struct Options {
     /// Folder for the simulated devices; a second demo needs its own, and --port 0
     #[arg(long, value_name = "FOLDER", env = "AMBER_SIM_DIR", default_value_os_t = default_folder(), hide_default_value = true)]
     dir: PathBuf,
+    /// Let programs for other robots drive this one, on the usual ports of their protocols
+    #[arg(long)]
+    gateways: bool,
     /// Run another driver: split like a shell would, without a shell (may be given several times)
     #[arg(long, value_name = "DEVICE=COMMAND ARGS...")]
     driver: Vec<String>,
@@ -77,7 +82,16 @@ impl Options {
             "dummy:0=amber driver dummy".to_owned(),
             format!("dummy:1={second}"),
         ];
-        let drivers: Vec<_> = simulated.chain(others).chain(self.driver).collect();
+        let gateways = if self.gateways {
+            amber_gateways::DEMO
+        } else {
+            &[]
+        };
+        let commands = gateways.iter().enumerate();
+        let commands = commands.map(|(id, gateway)| format!("gateway:{id}={}", gateway.command));
+        let drivers: Vec<_> = (simulated.chain(others).chain(commands))
+            .chain(self.driver)
+            .collect();
         let mediator = mediator::Options {
             listen: vec![(Ipv4Addr::LOCALHOST, self.port).into()],
             driver: drivers.clone(),
@@ -86,7 +100,15 @@ impl Options {
             ..mediator::Options::default()
         };
         mediator.serve(options, |addresses| {
-            introduce(addresses, &drivers, &robot.goto, &self.dir, python.err())
+            let missing = python.err();
+            introduce(
+                addresses,
+                &drivers,
+                gateways,
+                &robot.goto,
+                &self.dir,
+                missing,
+            )
         })
     }
 }
@@ -179,6 +201,7 @@ fn goto(map: &str) -> Option<String> {
 fn introduce(
     addresses: &[SocketAddr],
     drivers: &[String],
+    gateways: &[Demonstration],
     goto: &str,
     folder: &Path,
     missing: Option<String>,
@@ -209,6 +232,16 @@ fn introduce(
     }
     if let Some(missing) = missing {
         let line = format!("  (The Python example does not run: {missing})");
+        write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
+    }
+    if !gateways.is_empty() {
+        writeln!(
+            out,
+            "\nPrograms for other robots find it here (docs/gateways.md):"
+        )?;
+    }
+    for (id, gateway) in gateways.iter().enumerate() {
+        let line = format!("  gateway:{id:<15} {}", gateway.about);
         write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
     }
     writeln!(out, "\nType in another terminal:")?;

@@ -5,6 +5,7 @@
 //! down sessions.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -16,10 +17,11 @@ use crate::limits::{LISTENER_RATE, MAX_SOURCES, SOURCE_RATE, SWEEP_PERIOD};
 #[derive(Debug)]
 pub struct Gate {
     allowed: Vec<IpNet>,
-    limits: GateLimits,
     strangers: Bucket,
-    sources: HashMap<(IpAddr, u16), Bucket>,
-    swept: Option<Duration>,
+    /// Of sources without a session, by IP address.
+    unknown: Buckets<IpAddr>,
+    /// Of sources with a session. Their number is limited elsewhere, but they come and go.
+    known: Buckets<SocketAddr>,
 }
 
 /// How fast sources may send.
@@ -69,10 +71,9 @@ impl Gate {
     pub fn new(allowed: Vec<IpNet>, limits: GateLimits) -> Self {
         Self {
             allowed,
-            limits,
             strangers: Bucket::new(limits.listener_per_s),
-            sources: HashMap::new(),
-            swept: None,
+            unknown: Buckets::new(limits.source_per_s),
+            known: Buckets::new(limits.source_per_s),
         }
     }
 
@@ -90,32 +91,22 @@ impl Gate {
         if !self.allowed.iter().any(|network| network.contains(&ip)) {
             return Err(Refusal::NotAllowed);
         }
-        let key = (ip, if is_known { from.port() } else { 0 });
-        // The number of sessions is limited elsewhere.
-        if !is_known && !self.sources.contains_key(&key) && self.sources.len() >= MAX_SOURCES {
-            self.sweep(now);
-            if self.sources.len() >= MAX_SOURCES {
-                return Err(Refusal::ListenerTooFast);
-            }
+        if is_known {
+            return match self.known.take(now, from) {
+                true => Ok(()),
+                false => Err(Refusal::SourceTooFast),
+            };
         }
-        let rate = self.limits.source_per_s;
-        let bucket = (self.sources.entry(key)).or_insert_with(|| Bucket::new(rate));
-        if !bucket.take(now) {
-            return Err(Refusal::SourceTooFast);
-        }
-        if !is_known && !self.strangers.take(now) {
+        if !self.unknown.has_room_for(now, &ip) {
             return Err(Refusal::ListenerTooFast);
         }
-        Ok(())
-    }
-
-    /// Forgets sources whose bucket is full: it says no more than a new one.
-    fn sweep(&mut self, now: Duration) {
-        if (self.swept).is_some_and(|swept| now.saturating_sub(swept) < SWEEP_PERIOD) {
-            return;
+        if !self.unknown.take(now, ip) {
+            return Err(Refusal::SourceTooFast);
         }
-        self.swept = Some(now);
-        self.sources.retain(|_, bucket| !bucket.is_full(now));
+        match self.strangers.take(now) {
+            true => Ok(()),
+            false => Err(Refusal::ListenerTooFast),
+        }
     }
 }
 
@@ -162,6 +153,49 @@ impl Bucket {
     fn level(&self, now: Duration) -> f64 {
         let passed = now.saturating_sub(self.filled).as_secs_f64();
         (self.tokens + passed * self.per_s).min(self.per_s)
+    }
+}
+
+/// A token bucket for each key, such as the address of a stranger. Bounded: if all keys are in use,
+/// new ones get nothing.
+#[derive(Debug)]
+pub struct Buckets<K> {
+    per_s: u32,
+    buckets: HashMap<K, Bucket>,
+    swept: Option<Duration>,
+}
+
+impl<K: Eq + Hash> Buckets<K> {
+    /// Creates them with this rate for each key.
+    #[must_use]
+    pub fn new(per_s: u32) -> Self {
+        Self {
+            per_s,
+            buckets: HashMap::new(),
+            swept: None,
+        }
+    }
+
+    /// Takes one token of a key; `false` if there is none.
+    pub fn take(&mut self, now: Duration, key: K) -> bool {
+        let per_s = self.per_s;
+        self.has_room_for(now, &key) && {
+            let bucket = self.buckets.entry(key);
+            bucket.or_insert_with(|| Bucket::new(per_s)).take(now)
+        }
+    }
+
+    /// Whether a key has a bucket or can get one.
+    fn has_room_for(&mut self, now: Duration, key: &K) -> bool {
+        if self.buckets.len() < MAX_SOURCES || self.buckets.contains_key(key) {
+            return true;
+        }
+        // A full bucket says no more than a new one.
+        if (self.swept).is_none_or(|swept| now.saturating_sub(swept) >= SWEEP_PERIOD) {
+            self.swept = Some(now);
+            self.buckets.retain(|_, bucket| !bucket.is_full(now));
+        }
+        self.buckets.len() < MAX_SOURCES
     }
 }
 
@@ -232,7 +266,7 @@ mod tests {
         // Sources that have stopped make room.
         let later = START + Duration::from_millis(200);
         assert_eq!(gate.admit(later, source("10.200.0.1:5"), false), Ok(()));
-        assert!(gate.sources.len() < 10);
+        assert!(gate.unknown.buckets.len() < 10);
     }
 
     #[test]

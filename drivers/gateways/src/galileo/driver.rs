@@ -1,0 +1,232 @@
+//! The options of `amber driver galileo`. IO.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use amber_drivers::options::{OptionsError, check};
+use amber_proto::Device;
+use ipnet::IpNet;
+use serde::Deserialize;
+
+use super::gateway::Galileo;
+use super::limits::{MAX_SESSIONS, MAX_SESSIONS_PER_IP};
+use super::server::{Config, Ids, Server};
+use super::token::Token;
+use crate::shared::options::{Network, NetworkOptions, RobotOptions, read};
+use crate::shared::runner;
+
+/// The options of the command line.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "\
+Example:
+  amber mediator --driver 'gateway:0=amber driver galileo'
+
+Without a token, every program on the allowed networks may drive the robot. A token travels in
+clear text: use a VPN beyond your own network.")]
+pub struct Options {
+    /// TOML file with these options, and some more: docs/gateways.md lists them
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where to listen [default: 127.0.0.1:3547]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// File with the token that clients must know, in its first line [default: no token]
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// The maximum number of sessions [default: 64]
+    #[arg(long, value_name = "N")]
+    pub max_sessions: Option<u32>,
+    /// The maximum number of sessions of one IP address [default: 4]
+    #[arg(long, value_name = "N")]
+    pub max_sessions_per_ip: Option<u32>,
+    #[command(flatten)]
+    network: NetworkOptions,
+    #[command(flatten)]
+    robot: RobotOptions,
+}
+
+/// The options of the file.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    listen: Option<SocketAddr>,
+    token: Option<String>,
+    token_hash: Option<String>,
+    token_file: Option<PathBuf>,
+    max_sessions: Option<u32>,
+    max_sessions_per_ip: Option<u32>,
+    local: Option<Vec<IpNet>>,
+    devices: Option<Vec<String>>,
+    paths_without_index: Vec<String>,
+    network: NetworkOptions,
+    robot: RobotOptions,
+}
+
+impl Options {
+    /// Serves on stdin and stdout until stdin ends.
+    pub fn run(self) -> ExitCode {
+        amber_driver::init_logging();
+        match self.setup() {
+            Ok((config, network)) => {
+                let server = Server::new(config, random_ids());
+                runner::serve(Galileo::new(server), network)
+            }
+            Err(error) => {
+                tracing::error!("{error}");
+                if let Some(hint) = error.hint() {
+                    tracing::error!("hint: {hint}");
+                }
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    /// Reads the file and checks all values.
+    fn setup(self) -> Result<(Config, Network), OptionsError> {
+        let file: File = read(self.config.as_deref())?;
+        let token = token(&file, self.token_file.or(file.token_file.clone()))?;
+        let network = self.network.checked(file.network)?;
+        let (robot, seat) = self.robot.checked(file.robot)?;
+        let usual = Config::new(robot);
+        let max = self
+            .max_sessions
+            .or(file.max_sessions)
+            .unwrap_or(MAX_SESSIONS);
+        let per_ip = self.max_sessions_per_ip.or(file.max_sessions_per_ip);
+        let per_ip = per_ip.unwrap_or(MAX_SESSIONS_PER_IP);
+        let config = Config {
+            listen: self.listen.or(file.listen).unwrap_or(usual.listen),
+            token,
+            seat,
+            local: file.local.unwrap_or(usual.local),
+            max_sessions: check("max_sessions", max, 1..=1_000)?,
+            max_sessions_per_ip: check("max_sessions_per_ip", per_ip, 1..=1_000)?,
+            devices: file.devices.map(devices).transpose()?,
+            without_index: file.paths_without_index,
+            ..usual
+        };
+        Ok((config, network))
+    }
+}
+
+fn devices(names: Vec<String>) -> Result<Vec<Device>, OptionsError> {
+    let device = |name: String| {
+        name.parse().map_err(|error| OptionsError::Value {
+            name: "devices",
+            problem: format!("{error}"),
+        })
+    };
+    names.into_iter().map(device).collect()
+}
+
+/// The token. An empty one admits all, as the robots themselves do.
+fn token(file: &File, path: Option<PathBuf>) -> Result<Option<Token>, OptionsError> {
+    if let Some(path) = path {
+        let text = std::fs::read_to_string(&path);
+        let text = text.map_err(|error| OptionsError::Read { path, error })?;
+        let token = text.lines().next().unwrap_or_default().trim();
+        return Ok((!token.is_empty()).then(|| Token::new(token)));
+    }
+    if let Some(hash) = &file.token_hash {
+        let token = Token::from_hash(hash).ok_or_else(|| OptionsError::Value {
+            name: "token_hash",
+            problem: "it is not a SHA-256 hash: 64 hex digits, as `sha256sum` prints them".into(),
+        })?;
+        return Ok(Some(token));
+    }
+    let token = file.token.as_deref().filter(|token| !token.is_empty());
+    Ok(token.map(Token::new))
+}
+
+/// Ids from the generator of the system.
+fn random_ids() -> Ids {
+    Box::new(|| {
+        let mut id = [0; 4];
+        // Without random numbers there are no sessions: zero is not a valid id.
+        if getrandom::fill(&mut id).is_err() {
+            tracing::error!("the system has no random numbers");
+        }
+        id
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn setup(text: &str) -> Result<(Config, Network), OptionsError> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("galileo.toml");
+        std::fs::write(&file, text).unwrap();
+        let options = Options {
+            config: Some(file),
+            ..Options::default()
+        };
+        options.setup()
+    }
+
+    #[test]
+    fn by_default_only_this_machine_is_served() {
+        let (config, network) = Options::default().setup().unwrap();
+        assert_eq!(config.listen, "127.0.0.1:3547".parse().unwrap());
+        assert_eq!(config.token, None);
+        assert_eq!((config.max_sessions, config.max_sessions_per_ip), (64, 4));
+        assert!(network.allowed.iter().all(|it| it.addr().is_loopback()));
+    }
+
+    #[test]
+    fn the_file_has_all_options() {
+        let (config, network) = setup(
+            r#"
+            listen = "0.0.0.0:3548"
+            token = "28b1c5"
+            max_sessions_per_ip = 64
+            devices = ["hokuyo:0", "2:0"]
+            paths_without_index = ["hokuyo/0"]
+            local = ["10.0.0.0/8"]
+            [network]
+            allow = ["10.0.0.0/8"]
+            [robot]
+            max_speed_mm_s = 200
+            "#,
+        )
+        .unwrap();
+        assert_eq!(config.listen.port(), 3548);
+        assert!(config.token.unwrap().is("28b1c5"));
+        assert_eq!(config.max_sessions_per_ip, 64);
+        assert_eq!(config.devices.unwrap().len(), 2);
+        assert_eq!(config.without_index, ["hokuyo/0"]);
+        assert_eq!(network.allowed, config.local);
+        assert!((config.robot.drive.max_wheel_m_s - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn tokens_come_as_text_hash_or_file() {
+        let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let (config, _) = setup(&format!("token_hash = \"{hash}\"")).unwrap();
+        assert!(config.token.unwrap().is("abc"));
+        let (config, _) = setup("token = \"\"").unwrap();
+        assert_eq!(config.token, None);
+        let error = setup("token_hash = \"abc\"").unwrap_err().to_string();
+        assert!(
+            error.starts_with("token_hash: it is not a SHA-256 hash"),
+            "{error}"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, "abc\nmore\n").unwrap();
+        let options = Options {
+            token_file: Some(file),
+            ..Options::default()
+        };
+        assert!(options.setup().unwrap().0.token.unwrap().is("abc"));
+        let options = Options {
+            token_file: Some(Path::new("/nowhere/token").into()),
+            ..Options::default()
+        };
+        assert!(options.setup().is_err());
+    }
+}

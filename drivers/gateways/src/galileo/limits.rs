@@ -1,0 +1,81 @@
+//! The limits of Galileo, each with its reason. PURE.
+
+use std::time::Duration;
+
+/// The port of the robots.
+pub const PORT: u16 = 3547;
+
+/// The longest address in a connect datagram. Those of the known clients have about 60 bytes.
+pub const MAX_URL: usize = 1_024;
+
+/// The longest path.
+pub const MAX_PATH: usize = 128;
+
+/// The longest TEXT datagram to a client, with its header: the documented size of a packet.
+pub const MAX_TEXT_OUT: usize = 1_024;
+
+/// The longest content of a TEXT frame from a client: eight times a packet, for long lists of
+/// targets.
+pub const MAX_TEXT_IN: usize = 8 * 1_024;
+
+/// The data in one BINARY frame, as the known clients split messages.
+pub const CHUNK: usize = 512;
+
+/// A message of a client that comes in pieces. A frame of Amber has at most half of this.
+pub const MAX_MESSAGE: usize = 64 * 1_024;
+
+/// Sessions at the same time: a classroom.
+pub const MAX_SESSIONS: u32 = 64;
+
+/// Sessions of one IP address: the topics of a usual program. 64 programs cannot take all sessions
+/// from one machine.
+pub const MAX_SESSIONS_PER_IP: u32 = 4;
+
+/// The time between two PINGs to a client, as in the known clients.
+pub const PING_PERIOD: Duration = Duration::from_millis(100);
+
+/// A session ends when its client is silent for this time, as in the known clients.
+pub const SILENCE: Duration = Duration::from_secs(10);
+
+/// A session of an address outside the local network ends after this time if its client sends
+/// nothing: the address may be forged.
+pub const UNPROVEN: Duration = Duration::from_secs(1);
+
+/// A client attaches its handler only after it has read the reply. Until then the server sends
+/// nothing but the reply.
+pub const QUIET: Duration = Duration::from_millis(200);
+
+/// A repeated connect within this time is a copy made by the network.
+pub const DUPLICATE: Duration = Duration::from_secs(1);
+
+/// Datagrams and bytes per second to one session: 20 for PING and PONG, 180 of data; 1 Mbit/s.
+pub const SESSION_RATE: u32 = 200;
+/// The bytes of [`SESSION_RATE`].
+pub const SESSION_BYTES: u32 = 125_000;
+
+/// Answers per second to an address without a session, so that a forged address gets little.
+pub const STRANGER_RATE: u32 = 10;
+
+/// Wrong tokens per minute from one IP address, then silence of a minute.
+pub const WRONG_TOKENS: u32 = 5;
+/// The window and the silence of [`WRONG_TOKENS`].
+pub const WRONG_TOKEN_SILENCE: Duration = Duration::from_secs(60);
+
+/// Frames with a wrong session id per second from one IP address, then silence of ten seconds.
+pub const WRONG_IDS: u32 = 100;
+/// The window of [`WRONG_IDS`].
+pub const WRONG_IDS_WINDOW: Duration = Duration::from_secs(1);
+/// The silence after [`WRONG_IDS`].
+pub const WRONG_IDS_SILENCE: Duration = Duration::from_secs(10);
+
+/// The time between two reports of a session with a fixed rate.
+pub const REPORT_PERIOD: Duration = Duration::from_millis(100);
+
+/// The points in one scan: more do not fit into a TEXT frame.
+pub const MAX_RANGES: usize = 160;
+
+/// Targets in one command, as many as DriveToPoint takes from other gateways.
+pub const MAX_TARGETS: usize = 50;
+
+/// The radius of a target that comes without one.
+pub const RADIUS_M: f64 = 0.3;
