@@ -92,48 +92,28 @@ impl BuiltIn {
             Self::Stargazer(options) => serve(options.driver()),
         }
     }
-
-    /// Name and description of each driver, for `amber driver --list`.
-    pub fn list() -> Vec<(String, String)> {
-        let all = Self::augment_subcommands(clap::Command::new("driver"));
-        let line = |driver: &clap::Command| {
-            let about = driver
-                .get_about()
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            (driver.get_name().to_owned(), about)
-        };
-        all.get_subcommands().map(line).collect()
-    }
 }
 
 fn serve<D: Driver>(driver: Result<D, OptionsError>) -> ExitCode {
     amber_driver::init_logging();
     match driver {
         Ok(driver) => amber_driver::serve(driver),
-        Err(error) => {
-            tracing::error!("{error}");
-            if let Some(hint) = error.hint() {
-                tracing::error!("hint: {hint}");
-            }
-            ExitCode::from(2)
-        }
+        Err(error) => rejected(&error),
     }
+}
+
+/// Logs why the options of a driver are rejected, and how to correct them.
+pub fn rejected(error: &OptionsError) -> ExitCode {
+    tracing::error!("{error}");
+    if let Some(hint) = error.hint() {
+        tracing::error!("hint: {hint}");
+    }
+    ExitCode::from(2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_driver_has_a_description() {
-        let list = BuiltIn::list();
-        assert_eq!(list[0].0, "collision_avoidance");
-        for (name, about) in list {
-            assert!(!about.is_empty(), "{name}");
-            assert!(!about.contains('\n') && about.len() < 60, "{name}: {about}");
-        }
-    }
 
     #[test]
     fn the_options_are_valid() {

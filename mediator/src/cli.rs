@@ -81,23 +81,34 @@ struct DriverOptions {
     #[arg(long)]
     list: bool,
     #[command(subcommand)]
-    driver: Option<BuiltIn>,
+    driver: Option<Driver>,
 }
 
 #[derive(Subcommand)]
-enum BuiltIn {
+enum Driver {
     #[command(flatten)]
-    Driver(amber_drivers::BuiltIn),
+    Device(amber_drivers::BuiltIn),
     #[command(flatten)]
     Gateway(amber_gateways::Gateway),
 }
 
-impl BuiltIn {
+impl Driver {
+    /// Serves on stdin and stdout until stdin ends.
     fn run(self) -> ExitCode {
         match self {
-            Self::Driver(driver) => driver.run(),
+            Self::Device(driver) => driver.run(),
             Self::Gateway(gateway) => gateway.run(),
         }
+    }
+
+    /// Name and description of each driver.
+    fn list() -> Vec<(String, String)> {
+        let all = Self::augment_subcommands(clap::Command::new("driver"));
+        let line = |driver: &clap::Command| {
+            let about = driver.get_about().map(ToString::to_string);
+            (driver.get_name().to_owned(), about.unwrap_or_default())
+        };
+        all.get_subcommands().map(line).collect()
     }
 }
 
@@ -179,8 +190,7 @@ impl Cli {
 }
 
 fn list_drivers(options: &amber_cli::Options) -> Result<(), Failure> {
-    let gateways = amber_gateways::Gateway::list();
-    let drivers = amber_drivers::BuiltIn::list().into_iter().chain(gateways);
+    let drivers = Driver::list();
     let mut out = String::new();
     for (name, about) in drivers {
         if options.json {
@@ -204,4 +214,20 @@ fn simulation_failed(failure: amber_sim::cli::Failure) -> Failure {
 /// A system error, with the action that failed.
 fn failed(what: &str, error: &io::Error) -> Failure {
     Failure::new(format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_driver_has_a_description() {
+        let list = Driver::list();
+        assert!(list.iter().any(|(name, _)| name == "collision_avoidance"));
+        assert!(list.iter().any(|(name, _)| name == "rosbridge"));
+        for (name, about) in list {
+            assert!(!about.is_empty(), "{name}");
+            assert!(!about.contains('\n') && about.len() < 60, "{name}: {about}");
+        }
+    }
 }

@@ -38,13 +38,19 @@
 
 use std::process::ExitCode;
 
+use amber_drivers::options::OptionsError;
 use clap::Subcommand;
+
+use self::shared::machine::Machine;
+use self::shared::options::Network;
+use self::shared::runner;
 
 pub mod apollo;
 pub mod galileo;
 pub mod json_relay;
 pub mod limits;
 pub mod rflysim;
+pub mod rosbridge;
 pub mod shared;
 #[cfg(test)]
 mod testing;
@@ -54,6 +60,8 @@ mod testing;
 pub enum Gateway {
     /// Lets programs for the robots of bwbot (Galileo UDP) use this robot
     Galileo(Box<galileo::driver::Options>),
+    /// Lets web pages and programs for ROS (rosbridge) use this robot
+    Rosbridge(Box<rosbridge::driver::Options>),
 }
 
 impl Gateway {
@@ -61,17 +69,16 @@ impl Gateway {
     pub fn run(self) -> ExitCode {
         match self {
             Self::Galileo(options) => options.run(),
+            Self::Rosbridge(options) => serve(options.setup()),
         }
     }
+}
 
-    /// Name and description of each gateway, for `amber driver --list`.
-    pub fn list() -> Vec<(String, String)> {
-        let all = Self::augment_subcommands(clap::Command::new("driver"));
-        let line = |gateway: &clap::Command| {
-            let about = gateway.get_about().map(ToString::to_string);
-            (gateway.get_name().to_owned(), about.unwrap_or_default())
-        };
-        all.get_subcommands().map(line).collect()
+fn serve<M: Machine>(gateway: Result<(M, Network), OptionsError>) -> ExitCode {
+    amber_driver::init_logging();
+    match gateway {
+        Ok((machine, network)) => runner::serve(machine, network),
+        Err(error) => amber_drivers::rejected(&error),
     }
 }
 
@@ -86,25 +93,23 @@ pub struct Demonstration {
 
 /// The gateways that `amber demo --gateways` runs, all on the loopback address: the first is
 /// gateway:0.
-pub const DEMO: &[Demonstration] = &[Demonstration {
-    command: "amber driver galileo",
-    about: "Galileo: udp://127.0.0.1:3547/cmd_vel, and other paths",
-}];
+pub const DEMO: &[Demonstration] = &[
+    Demonstration {
+        command: "amber driver galileo",
+        about: "Galileo: udp://127.0.0.1:3547/cmd_vel, and other paths",
+    },
+    Demonstration {
+        command: "amber driver rosbridge",
+        about: "rosbridge: ws://127.0.0.1:9090, and a page for browsers at http://127.0.0.1:9090",
+    },
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_gateway_has_a_description_and_valid_options() {
-        let list = Gateway::list();
-        assert_eq!(list[0].0, "galileo");
-        for (name, about) in list {
-            assert!(
-                !about.is_empty() && !about.contains('\n'),
-                "{name}: {about}"
-            );
-        }
+    fn the_options_are_valid() {
         Gateway::augment_subcommands(clap::Command::new("driver")).debug_assert();
     }
 }

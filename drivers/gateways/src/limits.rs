@@ -65,3 +65,19 @@ pub const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// Addresses whose offences are remembered.
 pub const MAX_OFFENDERS: usize = 1_024;
+
+/// WebSocket connections of a listener.
+pub const MAX_CONNECTIONS: usize = 64;
+
+/// WebSocket connections from one IP address. Browsers open several for several pages.
+pub const MAX_CONNECTIONS_PER_IP: usize = 16;
+
+/// How long a connection may take for its HTTP request.
+pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
+
+/// A WebSocket peer that does not even answer pings for this time is gone. Its motion has ended
+/// long before: [`MOTION_LIFE`].
+pub const SILENT_PEER: Duration = Duration::from_secs(15);
+
+/// How long a WebSocket peer may take to make room for a text.
+pub const WRITE_TIME: Duration = Duration::from_secs(10);

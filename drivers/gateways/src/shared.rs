@@ -1,7 +1,7 @@
 //! What all gateways share.
 //!
 //! ```text
-//!  UDP sockets --> gate --> Machine (PURE: session, mapping) --> outbox --> UDP sockets
+//!  sockets --> gate --> Machine (PURE: session, mapping) --> outbox --> sockets
 //!                              ^                                   |
 //!   feeds: measurements -------+                                   +--> users: one client per session
 //!   emulated devices: requests +                                   +--> emulated devices: measurements
@@ -9,7 +9,7 @@
 //!
 //! PURE: `machine` (the interface of a protocol), `robot` (its devices, and what it measures),
 //! `gate` (who may send, and how fast), `offences` (who is ignored for a while), `controls` (the
-//! seat, and how long motion lasts), `tally` (counters), `clock`. IO: `runner` (the loop), `sockets`,
+//! seat, and how long motion lasts), `tally` (counters), `clock`. IO: `runner` (the loop), `sockets` (UDP), `web` (WebSockets),
 //! `users`, `feeds`, `emulated`, `status`, `options`.
 
 pub mod clock;
@@ -26,3 +26,4 @@ mod sockets;
 mod status;
 pub mod tally;
 mod users;
+pub mod web;

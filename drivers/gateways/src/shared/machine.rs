@@ -34,6 +34,18 @@ pub trait Machine: Send + 'static {
     /// A datagram has arrived.
     fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox);
 
+    /// A WebSocket has changed. Its texts arrive as datagrams.
+    fn handle_link(
+        &mut self,
+        now: Now,
+        socket: Socket,
+        peer: SocketAddr,
+        link: Link,
+        out: &mut Outbox,
+    ) {
+        let _ = (now, socket, peer, link, out);
+    }
+
     /// Amber has reported something.
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox);
 
@@ -58,11 +70,32 @@ pub trait Machine: Send + 'static {
     }
 }
 
-/// A UDP socket of a gateway, numbered by the machine.
+/// A socket of a gateway, numbered by the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Socket(pub u32);
 
-/// A received datagram.
+/// What happens to a WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// A peer has connected.
+    Connected,
+    /// The peer has taken the text, and can take the next.
+    Sent,
+    /// The connection is closed or lost.
+    Gone,
+}
+
+/// What a listener for WebSockets offers to browsers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// The page at `/`.
+    pub html: &'static str,
+    /// Origins whose pages may connect, beside those of this machine and of the gateway itself,
+    /// such as `https://robots.example`.
+    pub origins: Vec<String>,
+}
+
+/// A received datagram, or a text of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
     /// Where it arrived.
@@ -95,7 +128,13 @@ pub enum Output {
     Bind(Socket, SocketAddr, Cast),
     /// Closes a socket.
     Unbind(Socket),
-    /// Sends a datagram. It is dropped, and counted, if the socket is not open or its buffer full.
+    /// Listens for WebSockets. If the address is in use, the gateway reports trouble and tries
+    /// again.
+    Listen(Socket, SocketAddr, Page),
+    /// Closes the WebSocket of a peer, after the texts that wait for it.
+    Disconnect(Socket, SocketAddr),
+    /// Sends a datagram, or a text to a WebSocket. It is dropped, and counted, if the socket is not
+    /// open or its buffer full. Send the next text to a WebSocket after [`Link::Sent`].
     Send(Socket, SocketAddr, Bytes),
     /// Opens a client at the mediator for a session.
     Open(User),

@@ -23,7 +23,7 @@ pub struct NetworkOptions {
     pub allow: Vec<IpNet>,
     /// The mediator for the clients of sessions [default: the one that started the gateway]
     #[arg(long, value_name = "HOST[:PORT]")]
-    pub mediator: Option<String>,
+    pub devices_of: Option<String>,
     /// Datagrams per second that one source may send [default: 500]
     #[arg(long, value_name = "N")]
     pub source_rate: Option<u32>,
@@ -102,7 +102,7 @@ impl NetworkOptions {
         let listener = listener.unwrap_or(usual.listener_per_s);
         Ok(Network {
             allowed,
-            mediator: self.mediator.or(file.mediator).unwrap_or_else(own_mediator),
+            mediator: (self.devices_of.or(file.devices_of)).unwrap_or_else(own_mediator),
             limits: GateLimits {
                 source_per_s: check("source_rate", source, 1..=1_000_000)?,
                 listener_per_s: check("listener_rate", listener, 1..=1_000_000)?,

@@ -1,6 +1,7 @@
 //! Runs a [`Machine`]: the loop between sockets, Amber and the clock. IO.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,13 +16,14 @@ use super::clock::Now;
 use super::emulated::Screen;
 use super::feeds::Feeds;
 use super::gate::Gate;
-use super::machine::{Datagram, Machine, Outbox, Output, Session};
+use super::machine::{Datagram, Machine, Outbox, Output, Session, Socket};
 use super::options::Network;
 use super::robot::Event;
 use super::sockets::{Arrival, Sockets};
 use super::status::{Question, Status};
 use super::tally::Kind;
 use super::users::Users;
+use super::web::{self, Web};
 use crate::limits::{MAX_EVENTS, MAX_PEERS};
 
 /// Datagrams that are handled before timers and events get their turn.
@@ -72,6 +74,7 @@ pub(super) struct Runner<M> {
     outbox: Outbox,
     gate: Gate,
     sockets: Sockets,
+    web: Web,
     users: Users,
     feeds: Feeds,
     screens: HashMap<Device, Screen>,
@@ -88,6 +91,7 @@ impl<M: Machine> Runner<M> {
             outbox: Outbox::default(),
             gate: setup.network.gate(),
             sockets: Sockets::new(),
+            web: Web::new(setup.network.allowed),
             users: Users::new(setup.network.mediator, setup.events.clone()),
             feeds: Feeds::new(link.devices().clone(), setup.events),
             screens: setup.screens,
@@ -111,6 +115,7 @@ impl<M: Machine> Runner<M> {
                 // A timer never waits for a flood.
                 () = until(due) => {
                     self.sockets.retry(now());
+                    self.web.retry(now());
                     self.machine.handle_timeout(self.now(), &mut self.outbox);
                 }
                 Some(event) = self.received.recv() => {
@@ -120,6 +125,7 @@ impl<M: Machine> Runner<M> {
                     let _ = question.send(self.status());
                 }
                 arrival = self.sockets.receive() => self.take_datagrams(arrival).await,
+                event = self.web.next() => self.take_web_event(event),
             }
         }
         self.machine.stop(self.now(), &mut self.outbox);
@@ -150,19 +156,50 @@ impl<M: Machine> Runner<M> {
     fn take_datagram(&mut self, arrival: Arrival) {
         let now = self.now();
         let Arrival { socket, from, .. } = arrival;
+        if self.admits(now, socket, from) {
+            let datagram = Datagram {
+                socket,
+                from,
+                bytes: self.sockets.bytes(arrival),
+            };
+            self.machine
+                .handle_datagram(now, datagram, &mut self.outbox);
+        }
+    }
+
+    fn take_web_event(&mut self, event: web::Event) {
+        let now = self.now();
+        match event {
+            web::Event::Text(socket, from, text) => {
+                if self.admits(now, socket, from) {
+                    let datagram = Datagram {
+                        socket,
+                        from,
+                        bytes: text.as_bytes(),
+                    };
+                    self.machine
+                        .handle_datagram(now, datagram, &mut self.outbox);
+                }
+            }
+            web::Event::Link(socket, peer, link) => {
+                self.machine
+                    .handle_link(now, socket, peer, link, &mut self.outbox);
+            }
+            web::Event::Refused(from, why) => {
+                self.outbox.tally.dropped(now.elapsed, why, from);
+            }
+        }
+    }
+
+    /// Counts what has arrived. `false` if it is dropped.
+    fn admits(&mut self, now: Now, socket: Socket, from: SocketAddr) -> bool {
         self.outbox.tally.received(now.elapsed);
         let is_known = self.machine.knows(socket, from);
-        if let Err(refusal) = self.gate.admit(now.elapsed, from, is_known) {
+        let admitted = self.gate.admit(now.elapsed, from, is_known);
+        if let Err(refusal) = admitted {
             self.outbox.tally.dropped(now.elapsed, refusal.text(), from);
-            return;
         }
-        let datagram = Datagram {
-            socket,
-            from,
-            bytes: self.sockets.bytes(arrival),
-        };
-        self.machine
-            .handle_datagram(now, datagram, &mut self.outbox);
+        admitted.is_ok()
     }
 
     /// Performs all outputs.
@@ -174,13 +211,20 @@ impl<M: Machine> Runner<M> {
                     self.sockets.bind(now(), socket, address, cast);
                 }
                 Output::Unbind(socket) => self.sockets.unbind(socket),
-                Output::Send(socket, to, bytes) => match self.sockets.send(socket, to, &bytes) {
-                    true => self.outbox.tally.sent(),
-                    false => self
-                        .outbox
-                        .tally
-                        .dropped(elapsed, "cannot send a datagram", to),
-                },
+                Output::Listen(socket, address, page) => {
+                    self.web.listen(now(), socket, address, page);
+                }
+                Output::Disconnect(socket, peer) => self.web.disconnect(socket, peer),
+                Output::Send(socket, to, bytes) => {
+                    let is_sent = match self.web.has(socket) {
+                        true => self.web.send(socket, to, bytes),
+                        false => self.sockets.send(socket, to, &bytes),
+                    };
+                    match is_sent {
+                        true => self.outbox.tally.sent(),
+                        false => self.outbox.tally.dropped(elapsed, "cannot send", to),
+                    }
+                }
                 Output::Open(user) => self.users.open(user),
                 Output::Close(user) => self.users.close(user),
                 Output::Order(user, order) => {
@@ -209,7 +253,7 @@ impl<M: Machine> Runner<M> {
 
     /// Reports a taken port to the mediator.
     fn report(&self) {
-        match self.sockets.trouble() {
+        match self.sockets.trouble().or(self.web.trouble()) {
             Some(why) => self.link.trouble(why),
             None => self.link.recovered(),
         }
@@ -218,7 +262,10 @@ impl<M: Machine> Runner<M> {
     /// When to call the machine next.
     fn due(&self) -> Option<Instant> {
         let machine = (self.machine.next_timeout()).map(|elapsed| self.started + elapsed);
-        machine.into_iter().chain(self.sockets.retry_at()).min()
+        [machine, self.sockets.retry_at(), self.web.retry_at()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn now(&self) -> Now {
@@ -243,11 +290,9 @@ impl<M: Machine> Runner<M> {
             last_rx_ms: tally.silence(now.elapsed).map(millis),
             peers: sessions.iter().take(MAX_PEERS).map(peer).collect(),
             reasons: tally.reasons(),
-            listening: self
-                .sockets
-                .addresses()
-                .iter()
-                .map(ToString::to_string)
+            listening: (self.sockets.addresses().into_iter())
+                .chain(self.web.addresses())
+                .map(|address| address.to_string())
                 .collect(),
         }
     }

@@ -1,0 +1,60 @@
+// Drives an Amber robot half a metre ahead with roslibjs, and prints what the robot reports.
+//
+//     npm install && node drive.mjs ws://127.0.0.1:9090
+
+import { Ros, Service, Topic } from "roslib";
+
+const DISTANCE_M = 0.5;
+const SPEED_M_S = 0.2;
+
+const url = process.argv[2] ?? "ws://127.0.0.1:9090";
+const ros = new Ros({ url });
+ros.on("error", (error) => {
+  console.error(`error: no gateway at ${url}: ${error?.message ?? "connection failed"}`);
+  process.exit(1);
+});
+
+const topic = (name, messageType, options = {}) =>
+  new Topic({ ros, name, messageType, ...options });
+const first = (subscribed) =>
+  new Promise((resolve) => {
+    subscribed.subscribe((message) => {
+      subscribed.unsubscribe();
+      resolve(message);
+    });
+  });
+const call = (name, serviceType, request = {}) =>
+  new Promise((resolve, reject) => {
+    new Service({ ros, name, serviceType }).callService(request, resolve, reject);
+  });
+
+const scan = await first(topic("/scan", "sensor_msgs/LaserScan"));
+const motion = topic("/cmd_vel", "geometry_msgs/Twist");
+motion.advertise();
+const drive = (speed) =>
+  motion.publish({
+    linear: { x: speed, y: 0, z: 0 },
+    angular: { x: 0, y: 0, z: 0 },
+  });
+
+// A command holds for half a second, so repeat it.
+const repeat = setInterval(() => drive(SPEED_M_S), 100);
+let begin;
+const way_m = await new Promise((resolve) => {
+  const odometry = topic("/odom", "nav_msgs/Odometry", { throttle_rate: 100 });
+  odometry.subscribe((message) => {
+    const { x, y } = message.pose.pose.position;
+    begin ??= { x, y };
+    const way = Math.hypot(x - begin.x, y - begin.y);
+    if (way >= DISTANCE_M) {
+      odometry.unsubscribe();
+      resolve(way);
+    }
+  });
+});
+clearInterval(repeat);
+drive(0);
+const stopped = await call("/stop", "std_srvs/Trigger");
+const { topics } = await call("/rosapi/topics", "rosapi/Topics");
+console.log(JSON.stringify({ ranges: scan.ranges.length, way_m, stopped: stopped.success, topics }));
+ros.close();

@@ -1,0 +1,73 @@
+"""Drives an Amber robot half a metre ahead with roslibpy, and prints what the robot reports.
+
+    pip install roslibpy && python3 drive.py 127.0.0.1 9090
+"""
+
+import json
+import math
+import sys
+import threading
+import time
+
+import roslibpy
+
+DISTANCE_M = 0.5
+SPEED_M_S = 0.2
+PATIENCE_S = 60
+
+
+def first(topic):
+    """The first message of a topic."""
+    arrived = threading.Event()
+    messages = []
+
+    def take(message):
+        messages.append(message)
+        arrived.set()
+
+    topic.subscribe(take)
+    if not arrived.wait(PATIENCE_S):
+        sys.exit(f"error: no message on {topic.name}")
+    topic.unsubscribe()
+    return messages[0]
+
+
+def main():
+    host, port = (sys.argv[1:] + ["127.0.0.1", "9090"][len(sys.argv) - 1 :])[:2]
+    ros = roslibpy.Ros(host=host, port=int(port))
+    ros.run(timeout=PATIENCE_S)
+
+    scan = first(roslibpy.Topic(ros, "/scan", "sensor_msgs/LaserScan"))
+    positions = []
+    odometry = roslibpy.Topic(ros, "/odom", "nav_msgs/Odometry", throttle_rate=100)
+    odometry.subscribe(lambda message: positions.append(message["pose"]["pose"]["position"]))
+
+    motion = roslibpy.Topic(ros, "/cmd_vel", "geometry_msgs/Twist")
+    motion.advertise()
+    way_m = 0.0
+    end = time.monotonic() + PATIENCE_S
+    while way_m < DISTANCE_M and time.monotonic() < end:
+        # A command holds for half a second, so repeat it.
+        motion.publish(
+            {"linear": {"x": SPEED_M_S, "y": 0, "z": 0}, "angular": {"x": 0, "y": 0, "z": 0}}
+        )
+        time.sleep(0.1)
+        if positions:
+            begin, here = positions[0], positions[-1]
+            way_m = math.hypot(here["x"] - begin["x"], here["y"] - begin["y"])
+    stop = roslibpy.Service(ros, "/stop", "std_srvs/Trigger")
+    stopped = stop.call(roslibpy.ServiceRequest(), timeout=PATIENCE_S)
+    print(
+        json.dumps(
+            {
+                "ranges": len(scan["ranges"]),
+                "way_m": way_m,
+                "stopped": stopped["success"],
+                "topics": ros.get_topics(),
+            }
+        )
+    )
+    ros.terminate()
+
+
+main()

@@ -1,0 +1,300 @@
+//! ROS messages from and to Amber's values. PURE.
+//!
+//! ROS has metres, radians and seconds, x ahead, y to the left, z up, and turns counter-clockwise
+//! (<https://www.ros.org/reps/rep-0103.html>). Amber's messages differ per device; each function
+//! says how. Times have the names of ROS 1 (`secs`, `nsecs`) and ROS 2 (`sec`, `nanosec`), because
+//! pages for either run unchanged.
+
+use std::time::Duration;
+
+use amber_map::{Point, Pose};
+use amber_navigation::kinematics::Twist;
+use amber_values::scan::VALID_MM;
+use amber_values::{ImuReading, MapPose, Scan, Target, Vector};
+use serde_json::{Value, json};
+
+/// The frame of the map.
+pub const MAP: &str = "map";
+/// The frame of the wheel odometry, which starts where the gateway started.
+pub const ODOMETRY: &str = "odom";
+/// The frame of the robot.
+pub const ROBOT: &str = "base_link";
+/// The frame of the laser.
+pub const LASER: &str = "laser";
+
+/// A target counts as reached within this distance, because a ROS goal has none.
+const GOAL_RADIUS_M: f64 = 0.3;
+/// Standard gravity, of which the sensors report thousandths.
+const GRAVITY_M_S2: f64 = 9.806_65;
+const M_PER_MM: f64 = 0.001;
+/// "The covariance is not known" of `sensor_msgs/Imu`: the first element. ROS asks for it where a
+/// value is absent.
+const ABSENT: f64 = -1.0;
+
+/// Reads a `geometry_msgs/Twist` or `TwistStamped`. An absent member is 0; a motion to the side,
+/// which the wheels cannot do, is ignored.
+///
+/// # Errors
+/// A member is not a number.
+pub fn twist(msg: &Value) -> Result<Twist, String> {
+    let twist = msg.get("twist").unwrap_or(msg);
+    Ok(Twist {
+        forward_m_s: number(twist, &["linear", "x"])?,
+        turn_rad_s: number(twist, &["angular", "z"])?,
+    })
+}
+
+/// Reads a `geometry_msgs/PoseStamped` in the frame of the map. The heading is ignored:
+/// DriveToPoint has none.
+///
+/// # Errors
+/// The frame is not that of the map, or a coordinate is not a number.
+pub fn goal(msg: &Value) -> Result<Target, String> {
+    let frame = msg.pointer("/header/frame_id").and_then(Value::as_str);
+    if let Some(frame) = frame
+        && !["", MAP].contains(&frame.trim_start_matches('/'))
+    {
+        return Err(format!("frame \"{frame}\" is unknown, use \"{MAP}\""));
+    }
+    if msg.pointer("/pose/position").is_none() {
+        return Err("pose.position is missing".into());
+    }
+    Ok(Target {
+        x_m: number(msg, &["pose", "position", "x"])?,
+        // Down on Amber's maps.
+        y_m: -number(msg, &["pose", "position", "y"])?,
+        radius_m: GOAL_RADIUS_M,
+    })
+}
+
+/// A `sensor_msgs/LaserScan`. Where the scanner saw nothing or reports an error, the range is
+/// `null`: JSON has no infinity.
+pub fn laser_scan(scan: &Scan, taken_at: Duration, turn_s: f64) -> Value {
+    let points = scan.points();
+    let angle = |point: Option<&amber_values::scan::Point>| {
+        point.map_or(0.0, |point| -point.angle_deg.to_radians())
+    };
+    // Amber's angles ascend clockwise.
+    let (least, most) = (angle(points.last()), angle(points.first()));
+    let intervals = points.len().saturating_sub(1).max(1) as f64;
+    let step = (most - least) / intervals;
+    let range = |mm: i32| {
+        let metres = f64::from(mm) * M_PER_MM;
+        VALID_MM.contains(&mm).then_some(metres)
+    };
+    json!({
+        "header": header(taken_at, LASER),
+        "angle_min": least,
+        "angle_max": most,
+        "angle_increment": step,
+        "time_increment": step / std::f64::consts::TAU * turn_s,
+        "scan_time": turn_s,
+        "range_min": f64::from(*VALID_MM.start()) * M_PER_MM,
+        "range_max": f64::from(*VALID_MM.end()) * M_PER_MM,
+        "ranges": points.iter().rev().map(|point| range(point.distance_mm)).collect::<Vec<_>>(),
+        "intensities": [],
+    })
+}
+
+/// A `nav_msgs/Odometry`: the pose in the frame of the odometry, and the motion of the robot.
+pub fn odometry(pose: Pose, motion: Twist, time: Duration) -> Value {
+    json!({
+        "header": header(time, ODOMETRY),
+        "child_frame_id": ROBOT,
+        "pose": { "pose": pose_of(pose), "covariance": vec![0.0; 36] },
+        "twist": {
+            "twist": {
+                "linear": vector(motion.forward_m_s, 0.0, 0.0),
+                "angular": vector(0.0, 0.0, motion.turn_rad_s),
+            },
+            "covariance": vec![0.0; 36],
+        },
+    })
+}
+
+/// A `sensor_msgs/Imu` without orientation. The board has x to the right and y ahead.
+pub fn imu(reading: &ImuReading, time: Duration) -> Value {
+    let axes = |values: Option<Vector>, unit: f64| {
+        let Vector { x, y, z } = values.unwrap_or_default();
+        vector(y * unit, -x * unit, z * unit)
+    };
+    let covariance = |is_known: bool| {
+        let mut covariance = [0.0; 9];
+        if !is_known {
+            covariance[0] = ABSENT;
+        }
+        covariance
+    };
+    let (rate, acceleration) = (reading.rate_deg_s, reading.acceleration_mg);
+    json!({
+        "header": header(time, ROBOT),
+        "orientation": quaternion(0.0),
+        "orientation_covariance": covariance(false),
+        "angular_velocity": axes(rate, 1_f64.to_radians()),
+        "angular_velocity_covariance": covariance(rate.is_some()),
+        "linear_acceleration": axes(acceleration, GRAVITY_M_S2 / 1000.0),
+        "linear_acceleration_covariance": covariance(acceleration.is_some()),
+    })
+}
+
+/// A `geometry_msgs/PoseStamped` on the map.
+pub fn pose(pose: MapPose, time: Duration) -> Value {
+    json!({ "header": header(time, MAP), "pose": pose_of(Pose::from(pose)) })
+}
+
+fn header(time: Duration, frame: &str) -> Value {
+    json!({ "stamp": stamp(time), "frame_id": frame })
+}
+
+/// A time since the Unix epoch, for ROS 1 and ROS 2.
+pub fn stamp(time: Duration) -> Value {
+    let (s, ns) = (time.as_secs(), time.subsec_nanos());
+    json!({ "sec": s, "nanosec": ns, "secs": s, "nsecs": ns })
+}
+
+fn pose_of(pose: Pose) -> Value {
+    let Point { x, y } = pose.at;
+    json!({ "position": vector(x, y, 0.0), "orientation": quaternion(pose.heading) })
+}
+
+fn vector(x: f64, y: f64, z: f64) -> Value {
+    json!({ "x": x, "y": y, "z": z })
+}
+
+/// A turn about z.
+fn quaternion(heading_rad: f64) -> Value {
+    let (z, w) = (heading_rad / 2.0).sin_cos();
+    json!({ "x": 0.0, "y": 0.0, "z": z, "w": w })
+}
+
+/// The number at a path; 0 if it is absent.
+fn number(msg: &Value, path: &[&str]) -> Result<f64, String> {
+    let mut value = msg;
+    for name in path {
+        match value {
+            Value::Object(members) => match members.get(*name) {
+                Some(member) => value = member,
+                None => return Ok(0.0),
+            },
+            _ => return Err(format!("{} is not an object", path[0])),
+        }
+    }
+    // JSON texts have no other numbers than finite ones.
+    value
+        .as_f64()
+        .ok_or_else(|| format!("{} is not a number", path.join(".")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: Duration = Duration::new(1_700_000_000, 250);
+
+    #[test]
+    fn a_twist_may_have_a_header_and_gaps() {
+        let cases = [
+            (json!({}), Ok((0.0, 0.0))),
+            (
+                json!({"linear": {"x": 0.2, "y": 9}, "angular": {"z": -1}}),
+                Ok((0.2, -1.0)),
+            ),
+            (
+                json!({"header": {}, "twist": {"linear": {"x": 0.2}}}),
+                Ok((0.2, 0.0)),
+            ),
+            (
+                json!({"linear": {"x": "1"}}),
+                Err("linear.x is not a number"),
+            ),
+            (
+                json!({"angular": {"z": null}}),
+                Err("angular.z is not a number"),
+            ),
+            (json!({"linear": 3}), Err("linear is not an object")),
+            (json!(7), Err("linear is not an object")),
+        ];
+        for (msg, expected) in cases {
+            let read = twist(&msg).map(|twist| (twist.forward_m_s, twist.turn_rad_s));
+            assert_eq!(read, expected.map_err(String::from), "{msg}");
+        }
+    }
+
+    #[test]
+    fn a_goal_is_on_the_map_with_y_down() {
+        let msg = |frame: &str| json!({"header": {"frame_id": frame}, "pose": {"position": {"x": 1.5, "y": -2}}});
+        for frame in ["", "map", "/map"] {
+            let target = goal(&msg(frame)).unwrap();
+            assert_eq!((target.x_m, target.y_m, target.radius_m), (1.5, 2.0, 0.3));
+        }
+        assert!(goal(&msg("odom")).unwrap_err().contains("use \"map\""));
+        assert_eq!(goal(&json!({})).unwrap_err(), "pose.position is missing");
+    }
+
+    #[test]
+    fn a_scan_turns_counter_clockwise() {
+        let scan = Scan::new(&[-90.0, 0.0, 90.0], &[1000, 6, 3000], None).unwrap();
+        let msg = laser_scan(&scan, NOON, 0.1);
+        let half_pi = std::f64::consts::FRAC_PI_2;
+        assert_eq!(msg["angle_min"], -half_pi);
+        assert_eq!(msg["angle_max"], half_pi);
+        assert_eq!(msg["angle_increment"], half_pi);
+        assert_eq!(msg["time_increment"], 0.025);
+        // The right side first; 6 is the code for "too near".
+        assert_eq!(msg["ranges"], json!([3.0, null, 1.0]));
+        assert_eq!(
+            msg["header"]["stamp"],
+            json!({"sec": 1_700_000_000, "nanosec": 250, "secs": 1_700_000_000, "nsecs": 250})
+        );
+        let empty = laser_scan(&Scan::new(&[], &[], None).unwrap(), NOON, 0.1);
+        assert_eq!(empty["ranges"], json!([]));
+    }
+
+    #[test]
+    fn a_pose_has_y_up() {
+        let msg = pose(MapPose::new(1.0, 2.0, -std::f64::consts::PI), NOON);
+        assert_eq!(
+            msg["pose"]["position"],
+            json!({"x": 1.0, "y": -2.0, "z": 0.0})
+        );
+        assert_eq!(msg["pose"]["orientation"]["z"], 1.0);
+        assert_eq!(msg["header"]["frame_id"], "map");
+    }
+
+    #[test]
+    fn the_motion_of_odometry_is_that_of_the_robot() {
+        let motion = Twist {
+            forward_m_s: 0.3,
+            turn_rad_s: 0.5,
+        };
+        let msg = odometry(Pose::new(1.0, 2.0, 0.0), motion, NOON);
+        assert_eq!(msg["twist"]["twist"]["linear"]["x"], 0.3);
+        assert_eq!(msg["twist"]["twist"]["angular"]["z"], 0.5);
+        assert_eq!(
+            msg["pose"]["pose"]["position"],
+            json!({"x": 1.0, "y": 2.0, "z": 0.0})
+        );
+        assert_eq!(msg["pose"]["pose"]["orientation"]["w"], 1.0);
+    }
+
+    #[test]
+    fn the_board_has_x_to_the_right() {
+        let reading = ImuReading {
+            acceleration_mg: Some(Vector {
+                x: 100.0,
+                y: 200.0,
+                z: 1000.0,
+            }),
+            ..ImuReading::default()
+        };
+        let msg = imu(&reading, NOON);
+        let acceleration = &msg["linear_acceleration"];
+        let near = |name: &str, expected: f64| {
+            (acceleration[name].as_f64().unwrap() - expected).abs() < 1e-9
+        };
+        assert!(near("x", 1.961_33) && near("y", -0.980_665) && near("z", 9.806_65));
+        assert_eq!(msg["linear_acceleration_covariance"][0], 0.0);
+        assert_eq!(msg["angular_velocity_covariance"][0], -1.0);
+        assert_eq!(msg["orientation_covariance"][0], -1.0);
+    }
+}

@@ -1,0 +1,240 @@
+//! Clients on a virtual clock.
+
+use amber_values::{MapPose, Scan, Target};
+use serde_json::json;
+
+use super::*;
+use crate::shared::robot::tests::robot;
+
+/// A gateway whose outputs a test sees.
+struct World {
+    server: Server,
+    out: Outbox,
+    ms: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let server = Server::new(Config {
+            listen: "127.0.0.1:9090".parse().unwrap(),
+            page: Page::default(),
+            robot: robot(),
+            seat: Seat::Exclusive,
+            scan_turn_s: 0.1,
+        });
+        let mut world = Self {
+            server,
+            out: Outbox::default(),
+            ms: 0,
+        };
+        world.server.start(Now::default(), &mut world.out);
+        world.outputs();
+        world
+    }
+
+    fn outputs(&mut self) -> Vec<Output> {
+        std::iter::from_fn(|| self.out.take()).collect()
+    }
+
+    fn link(&mut self, port: u16, link: Link) -> Vec<Output> {
+        let now = Now::from_millis(self.ms);
+        (self.server).handle_link(now, LISTENER, peer(port), link, &mut self.out);
+        self.outputs()
+    }
+
+    fn say(&mut self, port: u16, text: Value) -> Vec<Output> {
+        let text = text.to_string();
+        let datagram = Datagram {
+            socket: LISTENER,
+            from: peer(port),
+            bytes: text.as_bytes(),
+        };
+        (self.server).handle_datagram(Now::from_millis(self.ms), datagram, &mut self.out);
+        self.outputs()
+    }
+
+    fn drive(&mut self, port: u16, m_s: f64) -> Vec<Output> {
+        let msg = json!({"linear": {"x": m_s}});
+        self.say(
+            port,
+            json!({"op": "publish", "topic": "/cmd_vel", "msg": msg}),
+        )
+    }
+
+    fn measured(&mut self, measured: Measurement) -> Vec<Output> {
+        let event = Event::Measured(robot().scanner, measured);
+        (self.server).handle_event(Now::from_millis(self.ms), event, &mut self.out);
+        self.outputs()
+    }
+
+    /// Lets time pass, as the runner does.
+    fn pass(&mut self, ms: u64) -> Vec<(u64, Output)> {
+        let end = self.ms + ms;
+        let mut all = Vec::new();
+        while let Some(due) = self.server.next_timeout()
+            && due <= Duration::from_millis(end)
+        {
+            self.ms = self.ms.max(u64::try_from(due.as_millis()).unwrap());
+            (self.server).handle_timeout(Now::from_millis(self.ms), &mut self.out);
+            let ms = self.ms;
+            all.extend(self.outputs().into_iter().map(|output| (ms, output)));
+        }
+        self.ms = end;
+        all
+    }
+}
+
+fn peer(port: u16) -> SocketAddr {
+    ([127, 0, 0, 1], port).into()
+}
+
+fn wheels(user: u32, mm_s: i32) -> Output {
+    Output::Order(
+        User(user),
+        Order::Drive(robot().wheels, WheelSpeeds::all(mm_s)),
+    )
+}
+
+fn targets(user: u32, targets: Vec<Target>) -> Output {
+    Output::Order(User(user), Order::Targets(robot().targets, targets))
+}
+
+#[test]
+fn a_command_holds_for_half_a_second() {
+    let mut world = World::new();
+    assert_eq!(world.link(1, Link::Connected), [Output::Open(User(0))]);
+    assert_eq!(world.drive(1, 0.2), [wheels(0, 200)]);
+    world.ms = 400;
+    assert_eq!(world.drive(1, 0.1), [wheels(0, 100)]);
+    assert_eq!(world.pass(2_000), [(900, wheels(0, 0))]);
+}
+
+#[test]
+fn the_robot_stops_when_the_client_that_drives_is_gone() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.drive(1, 0.2);
+    let gone = world.link(1, Link::Gone);
+    assert_eq!(gone, [wheels(0, 0), Output::Close(User(0))]);
+    assert_eq!(world.pass(2_000), []);
+}
+
+#[test]
+fn a_goal_ends_with_its_client() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let msg = json!({"pose": {"position": {"x": 1, "y": -2}}});
+    let said = world.say(1, json!({"op": "publish", "topic": "/goal", "msg": msg}));
+    let target = Target {
+        x_m: 1.0,
+        y_m: 2.0,
+        radius_m: 0.3,
+    };
+    assert_eq!(said, [targets(0, vec![target])]);
+    let gone = world.link(1, Link::Gone);
+    assert_eq!(gone, [targets(0, Vec::new()), Output::Close(User(0))]);
+}
+
+#[test]
+fn one_client_drives_and_anyone_stops() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.link(2, Link::Connected);
+    world.drive(1, 0.2);
+    assert_eq!(world.drive(2, -0.2), []);
+    assert_eq!(world.out.tally.count("another client drives"), 1);
+    assert!(world.server.sessions(Now::from_millis(0))[0].drives);
+    let stopped = world.say(2, json!({"op": "call_service", "service": "/stop"}));
+    let stops = [
+        targets(1, Vec::new()),
+        wheels(1, 0),
+        // To the one who has lost the controls.
+        wheels(0, 0),
+    ];
+    assert_eq!(stopped[..3], stops);
+    assert!(matches!(&stopped[3], Output::Send(_, to, _) if *to == peer(2)));
+    assert_eq!(world.pass(2_000), []);
+}
+
+#[test]
+fn measurements_are_watched_while_a_client_subscribes() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.link(2, Link::Connected);
+    let subscribe = json!({"op": "subscribe", "topic": "/scan"});
+    let scans = Topic::Scans(robot().scanner);
+    assert_eq!(world.say(1, subscribe.clone()), [Output::Watch(scans)]);
+    assert_eq!(world.say(2, subscribe), []);
+    let scan = Scan::new(&[0.0], &[1000], None).unwrap();
+    let sent = world.measured(Measurement::Scan(scan.clone()));
+    let to: Vec<_> = (sent.iter())
+        .map(|output| match output {
+            Output::Send(_, to, text) => (*to, text.len() > 100),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(to, [(peer(1), true), (peer(2), true)]);
+    // The next scan waits until the client has taken this one.
+    assert_eq!(world.measured(Measurement::Scan(scan)), []);
+    assert_eq!(world.link(1, Link::Sent).len(), 1);
+    assert_eq!(
+        world.say(1, json!({"op": "unsubscribe", "topic": "/scan"})),
+        []
+    );
+    let gone = world.link(2, Link::Gone);
+    assert_eq!(gone, [Output::Unwatch(scans), Output::Close(User(1))]);
+}
+
+#[test]
+fn an_unknown_pose_is_not_published() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.say(1, json!({"op": "subscribe", "topic": "/pose"}));
+    assert_eq!(world.measured(Measurement::Pose(MapPose::default())), []);
+    let pose = MapPose::new(1.0, 2.0, 0.5);
+    assert_eq!(world.measured(Measurement::Pose(pose)).len(), 1);
+}
+
+#[test]
+fn odometry_adds_up_the_motion() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.say(1, json!({"op": "subscribe", "topic": "/odom"}));
+    let mut x = 0.0;
+    for step in 0..=20 {
+        world.ms = step * 50;
+        for output in world.measured(Measurement::Wheels(WheelSpeeds::all(200))) {
+            if let Output::Send(_, _, text) = output {
+                let text: Value = serde_json::from_slice(&text).unwrap();
+                x = text["msg"]["pose"]["pose"]["position"]["x"]
+                    .as_f64()
+                    .unwrap();
+                assert_eq!(text["msg"]["twist"]["twist"]["linear"]["x"], 0.2);
+            }
+        }
+        world.link(1, Link::Sent);
+    }
+    assert!((x - 0.2).abs() < 1e-9, "{x}");
+}
+
+#[test]
+fn bad_texts_are_counted_by_kind() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.say(1, json!([]));
+    world.say(1, json!({"op": "publish", "topic": "/nowhere", "msg": {}}));
+    let tally = &world.out.tally;
+    assert_eq!(tally.count("not a JSON object with a string \"op\""), 1);
+    assert_eq!(tally.count("operation refused"), 1);
+}
+
+#[test]
+fn the_end_of_the_gateway_stops_the_robot() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.drive(1, 0.2);
+    world.server.stop(Now::from_millis(10), &mut world.out);
+    let outputs = world.outputs();
+    let goodbye = Output::Disconnect(LISTENER, peer(1));
+    assert_eq!(outputs, [goodbye, wheels(0, 0)]);
+}

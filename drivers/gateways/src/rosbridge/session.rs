@@ -1,0 +1,641 @@
+//! One client: its topics, its subscriptions, and what waits for it. PURE.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use amber_navigation::kinematics::Twist;
+use amber_values::Target;
+use serde_json::json;
+
+use crate::rosbridge::codec::{
+    Advertise, CallService, Id, Level, Malformed, Publish, Request, Response, Subscribe, published,
+    read,
+};
+use crate::rosbridge::messages;
+use crate::rosbridge::topics::{self, Channel, Input, Output, Service};
+use crate::shared::clock::Now;
+
+/// Topics that a client may subscribe to under different names, and topics that it may advertise.
+pub const MAX_TOPICS: usize = 32;
+/// Responses that may wait for a client that does not read. Further ones are dropped.
+pub const MAX_REPLIES: usize = 64;
+/// The longest queue of a subscription: five seconds of scans.
+pub const MAX_QUEUE: usize = 50;
+
+/// What a client has asked for, and what waits for it.
+#[derive(Debug)]
+pub struct Session {
+    level: Level,
+    advertised: BTreeSet<String>,
+    subscriptions: Vec<Subscription>,
+    replies: VecDeque<Response>,
+    dropped: u64,
+}
+
+/// All subscriptions of a client to one topic. The client library passes a message on to each of
+/// them, so it gets one message.
+#[derive(Debug)]
+struct Subscription {
+    /// As the client writes it; it expects messages under this name.
+    name: String,
+    output: Output,
+    wishes: Vec<Wish>,
+    /// The oldest first.
+    waiting: VecDeque<Arc<str>>,
+    sent: Option<Duration>,
+}
+
+#[derive(Debug)]
+struct Wish {
+    id: Option<Id>,
+    period: Duration,
+    queue: usize,
+}
+
+/// What a client wants from the robot.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// The robot shall move like this.
+    Drive(Twist),
+    /// The robot shall drive there.
+    Goal(Target),
+    /// The robot shall stop, and forget its goal.
+    Stop,
+}
+
+/// Why a text of a client was not carried out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Problem {
+    /// It is not an operation.
+    Malformed(Malformed),
+    /// It is an operation that cannot be done.
+    Refused,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self {
+            // The default of the original server.
+            level: Level::Error,
+            advertised: BTreeSet::new(),
+            subscriptions: Vec::new(),
+            replies: VecDeque::new(),
+            dropped: 0,
+        }
+    }
+}
+
+impl Session {
+    /// Handles a text of the client.
+    ///
+    /// # Errors
+    /// It was not carried out. The client gets a `status` or a `service_response` that says why.
+    pub fn receive(&mut self, text: &str, now: Now) -> Result<Option<Effect>, Problem> {
+        let request = match read(text) {
+            Ok(request) => request,
+            Err(malformed) => {
+                self.tell(None, Level::Error, malformed.text().into());
+                return Err(Problem::Malformed(malformed));
+            }
+        };
+        match request {
+            Request::Advertise(advertise) => self.advertise(advertise)?,
+            Request::Unadvertise(topic) => {
+                self.advertised.remove(&topic.topic);
+            }
+            Request::Publish(publish) => return self.publish(&publish).map(Some),
+            Request::Subscribe(subscribe) => self.subscribe(subscribe)?,
+            Request::Unsubscribe(topic) => self.unsubscribe(&topic.topic, topic.id.as_ref()),
+            Request::CallService(call) => return self.call(call, now),
+            Request::SetLevel(set) => self.level = set.level,
+            Request::Unsupported { op, id } => {
+                return Err(self.refuse(id, format!("operation \"{op}\" is not supported")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Hands a message of the robot, as JSON, to the client, if the client subscribes to it.
+    pub fn offer(&mut self, output: Output, message: &Arc<str>, now: Duration) {
+        for subscription in &mut self.subscriptions {
+            if subscription.output == output {
+                if subscription.waiting.len() >= subscription.queue() {
+                    // Fewer messages than there are is what a throttle rate asks for.
+                    self.dropped += u64::from(subscription.due().is_some_and(|due| due < now));
+                    subscription.waiting.pop_front();
+                }
+                subscription.waiting.push_back(message.clone());
+            }
+        }
+    }
+
+    /// Whether the client subscribes to these messages.
+    pub fn wants(&self, output: Output) -> bool {
+        (self.subscriptions.iter()).any(|subscription| subscription.output == output)
+    }
+
+    /// The next text for the client, if its time has come. Ask when the connection can take it.
+    pub fn next(&mut self, now: Duration) -> Option<String> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Some(reply.text());
+        }
+        let due = (self.subscriptions.iter_mut())
+            .filter(|subscription| subscription.due().is_some_and(|due| due <= now));
+        // The one that has waited longest, so that no topic blocks another.
+        let subscription = due.min_by_key(|subscription| subscription.sent)?;
+        let message = subscription.waiting.pop_front()?;
+        subscription.sent = Some(now);
+        Some(published(&subscription.name, &message))
+    }
+
+    /// When [`Session::next`] has something, if nothing else happens.
+    pub fn deadline(&self) -> Option<Duration> {
+        if !self.replies.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        self.subscriptions
+            .iter()
+            .filter_map(Subscription::due)
+            .min()
+    }
+
+    /// The number of messages and responses dropped since the last call because the client reads
+    /// too slowly.
+    pub fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    fn advertise(&mut self, advertise: Advertise) -> Result<(), Problem> {
+        let Advertise { id, topic, kind } = advertise;
+        let Some(channel @ Channel::In(_)) = topics::find(&topic) else {
+            return Err(self.refuse(id, no_topic(&topic, "publish on")));
+        };
+        if !topics::has_type(channel, &kind) {
+            return Err(self.refuse(id, wrong_type(&topic, channel, &kind)));
+        }
+        if self.advertised.len() >= MAX_TOPICS {
+            return Err(self.refuse(id, format!("more than {MAX_TOPICS} topics")));
+        }
+        self.advertised.insert(topic);
+        Ok(())
+    }
+
+    /// A message for the robot. As with the original server, no `advertise` is needed.
+    fn publish(&mut self, publish: &Publish) -> Result<Effect, Problem> {
+        let Publish { id, topic, msg } = publish;
+        let effect = match topics::find(topic) {
+            Some(Channel::In(Input::Twist)) => messages::twist(msg).map(Effect::Drive),
+            Some(Channel::In(Input::Goal)) => messages::goal(msg).map(Effect::Goal),
+            _ => Err(no_topic(topic, "publish on")),
+        };
+        effect.map_err(|problem| self.refuse(id.clone(), format!("{topic}: {problem}")))
+    }
+
+    fn subscribe(&mut self, subscribe: Subscribe) -> Result<(), Problem> {
+        let Subscribe {
+            id,
+            topic,
+            kind,
+            throttle_rate,
+            queue_length,
+            compression,
+        } = subscribe;
+        let Some(channel @ Channel::Out(output)) = topics::find(&topic) else {
+            return Err(self.refuse(id, no_topic(&topic, "subscribe to")));
+        };
+        if let Some(kind) = kind
+            && !topics::has_type(channel, &kind)
+        {
+            return Err(self.refuse(id, wrong_type(&topic, channel, &kind)));
+        }
+        if let Some(compression) = compression
+            && compression != "none"
+        {
+            let text = format!("compression \"{compression}\" is not supported: sent as JSON");
+            self.tell(id.clone(), Level::Warning, text);
+        }
+        let wishes: usize = (self.subscriptions.iter())
+            .map(|one| one.wishes.len())
+            .sum();
+        if wishes >= MAX_TOPICS {
+            return Err(self.refuse(id, format!("more than {MAX_TOPICS} subscriptions")));
+        }
+        let wish = Wish {
+            id,
+            period: Duration::from_millis(throttle_rate.into()),
+            queue: usize::try_from(queue_length)
+                .unwrap_or(MAX_QUEUE)
+                .clamp(1, MAX_QUEUE),
+        };
+        let same = self.subscriptions.iter_mut().find(|one| one.name == topic);
+        match same {
+            Some(subscription) => {
+                (subscription.wishes).retain(|one| one.id.is_none() || one.id != wish.id);
+                subscription.wishes.push(wish);
+            }
+            None => self.subscriptions.push(Subscription {
+                name: topic,
+                output,
+                wishes: vec![wish],
+                waiting: VecDeque::new(),
+                sent: None,
+            }),
+        }
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self, topic: &str, id: Option<&Id>) {
+        for subscription in &mut self.subscriptions {
+            if subscription.name == topic {
+                (subscription.wishes).retain(|wish| id.is_some() && wish.id.as_ref() != id);
+            }
+        }
+        self.subscriptions
+            .retain(|subscription| !subscription.wishes.is_empty());
+    }
+
+    fn call(&mut self, call: CallService, now: Now) -> Result<Option<Effect>, Problem> {
+        let CallService { id, service, args } = call;
+        let Some(found) = topics::service(&service) else {
+            let hint = "\"/rosapi/services\" lists the services";
+            self.reply(Response::ServiceResponse {
+                values: format!("service \"{service}\" does not exist: {hint}").into(),
+                id,
+                service,
+                result: false,
+            });
+            return Err(Problem::Refused);
+        };
+        let values = match found {
+            Service::Stop => json!({ "success": true, "message": "" }),
+            Service::Time => json!({ "time": messages::stamp(now.unix) }),
+            Service::About(question) => topics::answer(question, &args),
+        };
+        self.reply(Response::ServiceResponse {
+            id,
+            service,
+            values,
+            result: true,
+        });
+        Ok((found == Service::Stop).then_some(Effect::Stop))
+    }
+
+    fn refuse(&mut self, id: Option<Id>, text: String) -> Problem {
+        self.tell(id, Level::Error, text);
+        Problem::Refused
+    }
+
+    fn tell(&mut self, id: Option<Id>, level: Level, msg: String) {
+        if level >= self.level {
+            self.reply(Response::Status { id, level, msg });
+        }
+    }
+
+    fn reply(&mut self, response: Response) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.push_back(response);
+        } else {
+            self.dropped += 1;
+        }
+    }
+}
+
+impl Subscription {
+    /// As many messages as the smallest of the wishes asks for; the newest one always waits for
+    /// its time, otherwise a message that comes a moment early would halve the rate.
+    fn queue(&self) -> usize {
+        self.wishes.iter().map(|wish| wish.queue).min().unwrap_or(1)
+    }
+
+    /// When the next message may be sent.
+    fn due(&self) -> Option<Duration> {
+        self.waiting.front()?;
+        let period = self.wishes.iter().map(|wish| wish.period).min();
+        Some(
+            self.sent
+                .map_or(Duration::ZERO, |sent| sent + period.unwrap_or_default()),
+        )
+    }
+}
+
+fn no_topic(topic: &str, verb: &str) -> String {
+    format!("no topic \"{topic}\" to {verb}: \"/rosapi/topics\" lists the topics")
+}
+
+fn wrong_type(topic: &str, channel: Channel, kind: &str) -> String {
+    let right = topics::type_of(channel);
+    format!("{topic} has the type \"{right}\", not \"{kind}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// A session that a test talks to.
+    #[derive(Default)]
+    struct Client {
+        session: Session,
+    }
+
+    impl Client {
+        fn say(&mut self, text: Value) -> Result<Option<Effect>, Problem> {
+            self.session
+                .receive(&text.to_string(), Now::from_millis(5_000))
+        }
+
+        fn hear(&mut self, ms: u64) -> Vec<Value> {
+            let mut heard = Vec::new();
+            while let Some(text) = self.session.next(Duration::from_millis(ms)) {
+                heard.push(serde_json::from_str(&text).unwrap());
+            }
+            heard
+        }
+
+        fn offer(&mut self, output: Output, number: u32, ms: u64) {
+            let now = Duration::from_millis(ms);
+            self.session.offer(output, &number.to_string().into(), now);
+        }
+
+        /// Numbers offered earlier that arrive at this time.
+        fn numbers(&mut self, ms: u64) -> Vec<u64> {
+            let heard = self.hear(ms);
+            heard
+                .iter()
+                .map(|text| text["msg"].as_u64().unwrap())
+                .collect()
+        }
+    }
+
+    #[test]
+    fn a_twist_drives_and_a_goal_is_a_target() {
+        let mut client = Client::default();
+        client
+            .say(json!({"op": "advertise", "topic": "/cmd_vel", "type": "geometry_msgs/Twist"}))
+            .unwrap();
+        let drive = client.say(json!({"op": "publish", "topic": "/cmd_vel",
+            "msg": {"linear": {"x": 0.1, "y": 0, "z": 0}, "angular": {"x": 0, "y": 0, "z": 0.2}}}));
+        let twist = Twist {
+            forward_m_s: 0.1,
+            turn_rad_s: 0.2,
+        };
+        assert_eq!(drive, Ok(Some(Effect::Drive(twist))));
+        for topic in ["/goal", "goal", "/goal_pose", "/move_base_simple/goal"] {
+            let goal = client.say(json!({"op": "publish", "topic": topic,
+                "msg": {"header": {"frame_id": "map"}, "pose": {"position": {"x": 1, "y": -2}}}}));
+            let target = Target {
+                x_m: 1.0,
+                y_m: 2.0,
+                radius_m: 0.3,
+            };
+            assert_eq!(goal, Ok(Some(Effect::Goal(target))), "{topic}");
+        }
+        assert_eq!(client.hear(0), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn refused_operations_are_explained() {
+        let cases = [
+            (
+                json!({"op": "publish", "topic": "/cmd_val", "msg": {}}),
+                "no topic \"/cmd_val\" to publish on",
+            ),
+            (
+                json!({"op": "publish", "topic": "/scan", "msg": {}}),
+                "no topic \"/scan\" to publish on",
+            ),
+            (
+                json!({"op": "publish", "topic": "/cmd_vel", "msg": {"linear": {"x": "1"}}}),
+                "/cmd_vel: linear.x is not a number",
+            ),
+            (
+                json!({"op": "subscribe", "topic": "/cmd_vel"}),
+                "no topic \"/cmd_vel\" to subscribe to",
+            ),
+            (
+                json!({"op": "subscribe", "topic": "/scan", "type": "sensor_msgs/Imu"}),
+                "/scan has the type \"sensor_msgs/msg/LaserScan\", not \"sensor_msgs/Imu\"",
+            ),
+            (
+                json!({"op": "advertise", "topic": "/cmd_vel", "type": "std_msgs/String"}),
+                "not \"std_msgs/String\"",
+            ),
+            (
+                json!({"op": "advertise_service", "service": "/x", "type": "y"}),
+                "operation \"advertise_service\" is not supported",
+            ),
+        ];
+        for (mut text, expected) in cases {
+            let mut client = Client::default();
+            text["id"] = "seven".into();
+            assert_eq!(client.say(text.clone()), Err(Problem::Refused), "{text}");
+            let heard = client.hear(0);
+            let status = heard.first().expect("a status");
+            assert_eq!(
+                (&status["op"], &status["level"], &status["id"]),
+                (&json!("status"), &json!("error"), &json!("seven"))
+            );
+            assert!(
+                status["msg"].as_str().unwrap().contains(expected),
+                "{status}"
+            );
+        }
+        let mut client = Client::default();
+        let malformed = client.session.receive("{", Now::default());
+        assert_eq!(malformed, Err(Problem::Malformed(Malformed::NoOperation)));
+        assert_eq!(client.hear(0)[0]["op"], "status");
+    }
+
+    #[test]
+    fn the_level_hides_less_serious_problems() {
+        let mut client = Client::default();
+        let subscribe = json!({"op": "subscribe", "topic": "/scan", "compression": "cbor"});
+        client.say(subscribe.clone()).unwrap();
+        assert_eq!(client.hear(0).len(), 0);
+        client
+            .say(json!({"op": "set_level", "level": "warning"}))
+            .unwrap();
+        client.say(subscribe).unwrap();
+        assert!(
+            client.hear(0)[0]["msg"]
+                .as_str()
+                .unwrap()
+                .contains("sent as JSON")
+        );
+        client
+            .say(json!({"op": "set_status_level", "level": "none"}))
+            .unwrap();
+        client.say(json!({"op": "fragment"})).unwrap_err();
+        assert_eq!(client.hear(0).len(), 0);
+    }
+
+    #[test]
+    fn without_a_throttle_rate_every_message_is_sent() {
+        let mut client = Client::default();
+        assert!(!client.session.wants(Output::Scan));
+        client
+            .say(json!({"op": "subscribe", "topic": "/scan"}))
+            .unwrap();
+        assert!(client.session.wants(Output::Scan));
+        for number in 0..5 {
+            client.offer(Output::Scan, number, 0);
+            client.offer(Output::Imu, number, 0);
+            assert_eq!(client.numbers(0), [u64::from(number)]);
+        }
+        assert_eq!(client.session.take_dropped(), 0);
+    }
+
+    #[test]
+    fn a_throttle_rate_leaves_the_newest_message() {
+        let mut client = Client::default();
+        client
+            .say(json!({"op": "subscribe", "topic": "/scan", "throttle_rate": 200}))
+            .unwrap();
+        let mut numbers = Vec::new();
+        for number in 0..10 {
+            let ms = u64::from(number) * 100;
+            client.offer(Output::Scan, number, ms);
+            numbers.extend(client.numbers(ms));
+        }
+        assert_eq!(numbers, [0, 2, 4, 6, 8]);
+        assert_eq!(client.session.deadline(), Some(Duration::from_millis(1000)));
+        assert_eq!(client.numbers(1000), [9]);
+        assert_eq!(client.session.take_dropped(), 0);
+        assert_eq!(client.session.deadline(), None);
+        // The client does not read when the time has come.
+        for number in 0..3 {
+            client.offer(Output::Scan, number, 2_000);
+        }
+        assert_eq!(client.session.take_dropped(), 2);
+    }
+
+    #[test]
+    fn a_queue_keeps_messages_for_later() {
+        let mut client = Client::default();
+        client.say(json!({"op": "subscribe", "topic": "/scan", "throttle_rate": 100, "queue_length": 3})).unwrap();
+        for number in 0..6 {
+            client.offer(Output::Scan, number, 10);
+        }
+        let arrived: Vec<_> = [10, 60, 110, 210, 310].map(|ms| client.numbers(ms)).into();
+        assert_eq!(arrived, [vec![3], vec![], vec![4], vec![5], vec![]]);
+        assert_eq!(client.session.take_dropped(), 3);
+    }
+
+    #[test]
+    fn two_subscriptions_to_one_topic_get_one_message_at_the_faster_rate() {
+        let mut client = Client::default();
+        for (id, rate) in [("a", 500), ("b", 100), ("b", 200)] {
+            client
+                .say(json!({"op": "subscribe", "id": id, "topic": "/scan", "throttle_rate": rate}))
+                .unwrap();
+        }
+        let at = |client: &mut Client, ms: u64| {
+            client.offer(Output::Scan, 1, ms);
+            client.numbers(ms).len()
+        };
+        assert_eq!([0, 199, 200].map(|ms| at(&mut client, ms)), [1, 0, 1]);
+        client
+            .say(json!({"op": "unsubscribe", "id": "b", "topic": "/scan"}))
+            .unwrap();
+        assert_eq!([500, 699, 700].map(|ms| at(&mut client, ms)), [0, 0, 1]);
+        client
+            .say(json!({"op": "unsubscribe", "topic": "/scan"}))
+            .unwrap();
+        assert!(!client.session.wants(Output::Scan));
+    }
+
+    #[test]
+    fn topics_take_turns_on_a_slow_connection() {
+        let mut client = Client::default();
+        for topic in ["/scan", "/imu"] {
+            client
+                .say(json!({"op": "subscribe", "topic": topic, "queue_length": 50}))
+                .unwrap();
+        }
+        for number in 0..3 {
+            client.offer(Output::Scan, number, 0);
+            client.offer(Output::Imu, number, 0);
+        }
+        let topics: Vec<_> = (1..=6)
+            .filter_map(|ms| client.session.next(Duration::from_millis(ms)))
+            .map(|text| text.contains("/scan"))
+            .collect();
+        assert_eq!(topics, [true, false, true, false, true, false]);
+    }
+
+    #[test]
+    fn services_answer() {
+        let mut client = Client::default();
+        let cases = [
+            ("/stop", json!({}), json!({"success": true, "message": ""})),
+            (
+                "/rosapi/topic_type",
+                json!({"topic": "/scan"}),
+                json!({"type": "sensor_msgs/msg/LaserScan"}),
+            ),
+            (
+                "/rosapi/topic_type",
+                json!({"topic": "/nowhere"}),
+                json!({"type": ""}),
+            ),
+            (
+                "/rosapi/topics_for_type",
+                json!({"type": "sensor_msgs/LaserScan"}),
+                json!({"topics": ["/scan"]}),
+            ),
+            (
+                "/rosapi/service_type",
+                json!({"service": "/stop"}),
+                json!({"type": "std_srvs/srv/Trigger"}),
+            ),
+            (
+                "/rosapi/get_time",
+                Value::Null,
+                json!({"time": {"sec": 5, "nanosec": 0, "secs": 5, "nsecs": 0}}),
+            ),
+        ];
+        for (service, args, values) in cases {
+            let effect = client
+                .say(json!({"op": "call_service", "id": "1", "service": service, "args": args}));
+            assert_eq!(effect, Ok((service == "/stop").then_some(Effect::Stop)));
+            let response = json!({"op": "service_response", "id": "1", "service": service, "values": values, "result": true});
+            assert_eq!(client.hear(0), [response]);
+        }
+        client
+            .say(json!({"op": "call_service", "service": "/rosapi/topics"}))
+            .unwrap();
+        let topics = &client.hear(0)[0]["values"];
+        let places = topics["topics"].as_array().unwrap();
+        assert_eq!(places.len(), topics["types"].as_array().unwrap().len());
+        assert!(places.contains(&json!("/cmd_vel")) && places.contains(&json!("/odom")));
+        client
+            .say(json!({"op": "call_service", "service": "/reboot"}))
+            .unwrap_err();
+        let answer = &client.hear(0)[0];
+        assert_eq!(answer["result"], false);
+        assert!(
+            answer["values"]
+                .as_str()
+                .unwrap()
+                .contains("does not exist")
+        );
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_fills_no_memory() {
+        let mut client = Client::default();
+        for number in 0..1000 {
+            client
+                .say(json!({"op": "call_service", "service": "/rosapi/get_time"}))
+                .unwrap();
+            let subscribe =
+                json!({"op": "subscribe", "id": number, "topic": "/scan", "queue_length": 1e9});
+            let _ = client.say(subscribe);
+            client.offer(Output::Scan, number, 10);
+        }
+        assert_eq!(client.hear(10).len(), MAX_REPLIES + MAX_QUEUE);
+        assert!(client.session.take_dropped() > 1000);
+    }
+}

@@ -1,0 +1,433 @@
+//! WebSockets of a gateway: they carry texts as UDP sockets carry datagrams. IO.
+//!
+//! A task accepts the connections of a listener, and each connection has a task of its own. Texts
+//! arrive over a bounded channel, so a fast peer waits in its own TCP connection. A peer gets one
+//! text at a time: after each, the gateway hears that the peer can take the next.
+
+pub mod request;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt};
+use ipnet::IpNet;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+
+use self::request::{Decision, MAX_HEAD, Refusal, decide};
+use super::machine::{Link, Page, Socket};
+use crate::limits::{
+    BIND_RETRY, HANDSHAKE_TIME, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, SILENT_PEER, WRITE_TIME,
+};
+
+/// Texts that wait for the gateway, of all peers together. Then peers wait.
+const MAX_TEXTS: usize = 64;
+/// Texts that wait for one peer: the gateway sends the next when the last one is written, and may
+/// say good-bye.
+const MAX_WAITING: usize = 2;
+/// Larger frames than any text of a protocol are an error of the peer.
+const MAX_FRAME: usize = 1024 * 1024;
+
+/// The WebSocket listeners that the machine has asked for, and their connections.
+pub(super) struct Web {
+    allowed: Arc<[IpNet]>,
+    listeners: HashMap<Socket, Listener>,
+    peers: HashMap<(Socket, SocketAddr), mpsc::Sender<Utf8Bytes>>,
+    events: mpsc::Sender<Arrival>,
+    arrived: mpsc::Receiver<Arrival>,
+}
+
+/// What the tasks tell.
+enum Arrival {
+    /// A connection is open. The channel takes its texts.
+    Opened(Socket, SocketAddr, mpsc::Sender<Utf8Bytes>),
+    Other(Event),
+}
+
+/// What happens on a WebSocket.
+pub(super) enum Event {
+    /// A peer has connected, has taken a text, or is gone.
+    Link(Socket, SocketAddr, Link),
+    /// A text has arrived.
+    Text(Socket, SocketAddr, Utf8Bytes),
+    /// A connection was refused.
+    Refused(SocketAddr, &'static str),
+}
+
+struct Listener {
+    address: SocketAddr,
+    page: Page,
+    state: State,
+}
+
+enum State {
+    Open(SocketAddr, JoinHandle<()>),
+    /// When to try again, and why it failed.
+    Failed(Instant, String),
+}
+
+impl Web {
+    pub(super) fn new(allowed: Vec<IpNet>) -> Self {
+        let (events, arrived) = mpsc::channel(MAX_TEXTS);
+        Self {
+            allowed: allowed.into(),
+            listeners: HashMap::new(),
+            peers: HashMap::new(),
+            events,
+            arrived,
+        }
+    }
+
+    /// Listens. If that fails, [`Web::retry`] tries again.
+    pub(super) fn listen(&mut self, now: Instant, socket: Socket, address: SocketAddr, page: Page) {
+        let state = self.opened(now, socket, address, &page);
+        let listener = Listener {
+            address,
+            page,
+            state,
+        };
+        self.listeners.insert(socket, listener);
+    }
+
+    /// Tries again to open the listeners that are due.
+    pub(super) fn retry(&mut self, now: Instant) {
+        let due: Vec<Socket> = (self.listeners.iter())
+            .filter(|(_, it)| matches!(it.state, State::Failed(due, _) if due <= now))
+            .map(|(socket, _)| *socket)
+            .collect();
+        for socket in due {
+            if let Some(Listener { address, page, .. }) = self.listeners.remove(&socket) {
+                self.listen(now, socket, address, page);
+            }
+        }
+    }
+
+    /// When to call [`Web::retry`].
+    pub(super) fn retry_at(&self) -> Option<Instant> {
+        let failed = self.listeners.values().filter_map(|it| match &it.state {
+            State::Failed(due, _) => Some(*due),
+            State::Open(..) => None,
+        });
+        failed.min()
+    }
+
+    /// Why a listener is not open.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.listeners.values().find_map(|it| match &it.state {
+            State::Failed(_, why) => Some(&**why),
+            State::Open(..) => None,
+        })
+    }
+
+    /// The addresses where it listens.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.listeners.values().filter_map(|it| match &it.state {
+            State::Open(address, _) => Some(*address),
+            State::Failed(..) => None,
+        })
+    }
+
+    /// Whether this socket is a listener for WebSockets.
+    pub(super) fn has(&self, socket: Socket) -> bool {
+        self.listeners.contains_key(&socket)
+    }
+
+    /// Hands a text to the connection of a peer; `false` if there is none, if it has not taken the
+    /// texts before, or if the bytes are not a text.
+    pub(super) fn send(&self, socket: Socket, to: SocketAddr, bytes: Bytes) -> bool {
+        let Ok(text) = Utf8Bytes::try_from(bytes) else {
+            return false;
+        };
+        (self.peers.get(&(socket, to))).is_some_and(|texts| texts.try_send(text).is_ok())
+    }
+
+    /// Closes a connection after the texts that wait for it.
+    pub(super) fn disconnect(&mut self, socket: Socket, peer: SocketAddr) {
+        self.peers.remove(&(socket, peer));
+    }
+
+    /// The next event. Dropping the future loses none.
+    pub(super) async fn next(&mut self) -> Event {
+        loop {
+            match self.arrived.recv().await {
+                Some(Arrival::Opened(socket, peer, texts)) => {
+                    self.peers.insert((socket, peer), texts);
+                    return Event::Link(socket, peer, Link::Connected);
+                }
+                Some(Arrival::Other(event)) => {
+                    if let Event::Link(socket, peer, Link::Gone) = &event {
+                        self.peers.remove(&(*socket, *peer));
+                    }
+                    return event;
+                }
+                // It has a sender itself.
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn opened(&self, now: Instant, socket: Socket, address: SocketAddr, page: &Page) -> State {
+        match bound(address) {
+            Ok((listener, address)) => {
+                let door = Door {
+                    socket,
+                    page: page.clone(),
+                    allowed: self.allowed.clone(),
+                    events: self.events.clone(),
+                };
+                State::Open(address, tokio::spawn(door.accept(listener)))
+            }
+            Err(error) => State::Failed(now + BIND_RETRY, format!("{address}: {error}")),
+        }
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        for listener in self.listeners.values() {
+            if let State::Open(_, task) = &listener.state {
+                task.abort();
+            }
+        }
+    }
+}
+
+fn bound(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok((TcpListener::from_std(listener)?, address))
+}
+
+/// Where connections come in.
+#[derive(Clone)]
+struct Door {
+    socket: Socket,
+    page: Page,
+    allowed: Arc<[IpNet]>,
+    events: mpsc::Sender<Arrival>,
+}
+
+impl Door {
+    async fn accept(self, listener: TcpListener) {
+        let inside = Arc::new(Counts::default());
+        loop {
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(_) => {
+                    // Out of file descriptors, for example.
+                    tokio::time::sleep(BIND_RETRY).await;
+                    continue;
+                }
+            };
+            let ip = peer.ip().to_canonical();
+            if !self.allowed.iter().any(|network| network.contains(&ip)) {
+                self.refused(peer, "source not allowed").await;
+                continue;
+            }
+            let Some(seat) = Counts::enter(&inside, ip) else {
+                self.refused(peer, "too many connections").await;
+                continue;
+            };
+            let door = self.clone();
+            tokio::spawn(async move {
+                door.admit(stream, peer).await;
+                drop(seat);
+            });
+        }
+    }
+
+    async fn admit(&self, mut stream: TcpStream, peer: SocketAddr) {
+        let _ = stream.set_nodelay(true);
+        let shaken = timeout(HANDSHAKE_TIME, self.shake_hands(&mut stream)).await;
+        match shaken {
+            Ok(Ok(Some(rest))) => {
+                let config = WebSocketConfig::default()
+                    .max_message_size(Some(MAX_FRAME))
+                    .max_frame_size(Some(MAX_FRAME));
+                let socket =
+                    WebSocketStream::from_partially_read(stream, rest, Role::Server, Some(config));
+                let conversation = Conversation {
+                    socket: self.socket,
+                    peer,
+                    events: self.events.clone(),
+                };
+                conversation.hold(socket.await).await;
+            }
+            Ok(Ok(None) | Err(_)) => {}
+            Err(_) => self.refused(peer, "no HTTP request in time").await,
+        }
+    }
+
+    /// Answers the HTTP request. Returns bytes that have arrived after it, if a WebSocket begins.
+    async fn shake_hands(&self, stream: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
+        let mut head = Vec::with_capacity(1024);
+        loop {
+            match decide(&head, &self.page.origins) {
+                Decision::Incomplete => {
+                    let room = MAX_HEAD - head.len();
+                    if (&mut *stream).take(room as u64).read_buf(&mut head).await? == 0 {
+                        return Ok(None);
+                    }
+                }
+                Decision::Accept { key, length } => {
+                    let accept = derive_accept_key(key.as_bytes());
+                    let response = format!(
+                        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+                         Connection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+                    );
+                    stream.write_all(response.as_bytes()).await?;
+                    return Ok(Some(head.split_off(length)));
+                }
+                Decision::Page => {
+                    let head = format!(
+                        "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\
+                         Content-Length: {}\r\nConnection: close\r\n\r\n",
+                        self.page.html.len()
+                    );
+                    stream.write_all(head.as_bytes()).await?;
+                    stream.write_all(self.page.html.as_bytes()).await?;
+                    stream.shutdown().await?;
+                    return Ok(None);
+                }
+                Decision::Refuse(refusal) => {
+                    self.refuse(stream, refusal).await?;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    async fn refuse(&self, stream: &mut TcpStream, refusal: Refusal) -> io::Result<()> {
+        if let Ok(peer) = stream.peer_addr() {
+            self.refused(peer, refusal.text()).await;
+        }
+        stream.write_all(refusal.response().as_bytes()).await?;
+        stream.shutdown().await
+    }
+
+    async fn refused(&self, peer: SocketAddr, why: &'static str) {
+        let refused = Arrival::Other(Event::Refused(peer, why));
+        let _ = self.events.send(refused).await;
+    }
+}
+
+/// An open WebSocket.
+struct Conversation {
+    socket: Socket,
+    peer: SocketAddr,
+    events: mpsc::Sender<Arrival>,
+}
+
+impl Conversation {
+    async fn hold(self, stream: WebSocketStream<TcpStream>) {
+        let (texts, waiting) = mpsc::channel(MAX_WAITING);
+        let opened = Arrival::Opened(self.socket, self.peer, texts);
+        if self.events.send(opened).await.is_err() {
+            return;
+        }
+        let (sink, stream) = stream.split();
+        // Commands are read even while a slow network takes no scans.
+        tokio::select! {
+            () = self.read(stream) => {}
+            () = self.write(sink, waiting) => {}
+        }
+        self.link(Link::Gone).await;
+    }
+
+    async fn read(&self, mut stream: impl StreamExt<Item = Received> + Unpin) {
+        // A living peer answers the pings.
+        while let Ok(Some(Ok(message))) = timeout(SILENT_PEER, stream.next()).await {
+            let event = match message {
+                Message::Text(text) => Event::Text(self.socket, self.peer, text),
+                Message::Binary(_) => Event::Refused(self.peer, "binary message"),
+                Message::Close(_) => return,
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
+            };
+            if self.events.send(Arrival::Other(event)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn write(
+        &self,
+        mut sink: impl SinkExt<Message> + Unpin,
+        mut waiting: mpsc::Receiver<Utf8Bytes>,
+    ) {
+        loop {
+            let next = timeout(SILENT_PEER / 3, waiting.recv()).await;
+            let message = match &next {
+                Ok(Some(text)) => Message::Text(text.clone()),
+                Ok(None) => Message::Close(None),
+                Err(_) => Message::Ping(Bytes::new()),
+            };
+            let is_written = timeout(WRITE_TIME, sink.send(message)).await;
+            if !matches!(is_written, Ok(Ok(()))) {
+                return;
+            }
+            match next {
+                Ok(Some(_)) => self.link(Link::Sent).await,
+                Ok(None) => return,
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn link(&self, link: Link) {
+        let event = Event::Link(self.socket, self.peer, link);
+        let _ = self.events.send(Arrival::Other(event)).await;
+    }
+}
+
+type Received = Result<Message, tokio_tungstenite::tungstenite::Error>;
+
+/// The number of connections per IP address.
+#[derive(Default)]
+struct Counts(Mutex<HashMap<IpAddr, usize>>);
+
+/// A connection that is counted until this is dropped.
+struct Entered {
+    counts: Arc<Counts>,
+    ip: IpAddr,
+}
+
+impl Counts {
+    fn enter(counts: &Arc<Self>, ip: IpAddr) -> Option<Entered> {
+        let mut by_ip = counts.0.lock().ok()?;
+        let all: usize = by_ip.values().sum();
+        let from_here = by_ip.entry(ip).or_default();
+        if all >= MAX_CONNECTIONS || *from_here >= MAX_CONNECTIONS_PER_IP {
+            return None;
+        }
+        *from_here += 1;
+        Some(Entered {
+            counts: counts.clone(),
+            ip,
+        })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Ok(mut by_ip) = self.counts.0.lock()
+            && let Some(count) = by_ip.get_mut(&self.ip)
+        {
+            *count -= 1;
+            if *count == 0 {
+                by_ip.remove(&self.ip);
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The HTTP request that begins a connection: what it asks for, and whether its origin may. PURE.
+//!
+//! Browsers let any page in the world open a WebSocket to this machine, and tell only the page's
+//! origin. So the origin decides: programs send none; pages of this machine, of this gateway and
+//! of configured origins may connect, others may not. RFC 6455, section 10.2.
+
+use std::net::IpAddr;
+
+use httparse::{EMPTY_HEADER, Status};
+
+/// The longest request that is read, in bytes. Those of browsers have less than 2 kB, most of it
+/// cookies of other programs of the same host.
+pub const MAX_HEAD: usize = 16 * 1024;
+const MAX_HEADERS: usize = 64;
+
+/// What to do with a connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Decision {
+    /// The request is incomplete so far.
+    Incomplete,
+    /// Accept a WebSocket. The key is that of the client.
+    Accept {
+        /// `Sec-WebSocket-Key`.
+        key: String,
+        /// Where the request ends.
+        length: usize,
+    },
+    /// Send the page.
+    Page,
+    /// Refuse with this status.
+    Refuse(Refusal),
+}
+
+/// Why a connection is refused.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Refusal {
+    /// Not an HTTP request, or not a valid one.
+    Invalid,
+    /// A request for something else than a WebSocket or the page.
+    NotFound,
+    /// The page that connects is not from an allowed origin.
+    Origin,
+    /// A version of the protocol other than 13.
+    Version,
+}
+
+impl Refusal {
+    /// The status line and the reason.
+    pub fn response(self) -> String {
+        let (status, more, text) = match self {
+            Self::Invalid => ("400 Bad Request", "", "invalid request"),
+            Self::NotFound => ("404 Not Found", "", "the page is at /"),
+            Self::Origin => (
+                "403 Forbidden",
+                "",
+                "pages of this origin may not connect: allow it with allow_origin",
+            ),
+            Self::Version => (
+                "426 Upgrade Required",
+                "Sec-WebSocket-Version: 13\r\nUpgrade: websocket\r\n",
+                "unsupported WebSocket version",
+            ),
+        };
+        format!(
+            "HTTP/1.1 {status}\r\n{more}Content-Type: text/plain\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{text}\n",
+            text.len() + 1
+        )
+    }
+
+    /// The reason, for counters.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid HTTP request",
+            Self::NotFound => "unknown HTTP path",
+            Self::Origin => "origin not allowed",
+            Self::Version => "unsupported WebSocket version",
+        }
+    }
+}
+
+/// Decides what to do with the first bytes of a connection. `origins` are allowed beside those of
+/// this machine and of the gateway itself, such as `https://robots.example`.
+pub fn decide(bytes: &[u8], origins: &[String]) -> Decision {
+    let mut headers = [EMPTY_HEADER; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    let length = match request.parse(bytes) {
+        Ok(Status::Complete(length)) => length,
+        Ok(Status::Partial) if bytes.len() < MAX_HEAD => return Decision::Incomplete,
+        Ok(Status::Partial) | Err(_) => return Decision::Refuse(Refusal::Invalid),
+    };
+    let header = |name: &str| {
+        let same = |header: &&httparse::Header<'_>| header.name.eq_ignore_ascii_case(name);
+        let found = request.headers.iter().find(same)?;
+        std::str::from_utf8(found.value).ok().map(str::trim)
+    };
+    let lists = |name: &str, word: &str| {
+        let words = header(name).unwrap_or("").split(',');
+        words
+            .map(str::trim)
+            .any(|one| one.eq_ignore_ascii_case(word))
+    };
+    if request.method != Some("GET") {
+        return Decision::Refuse(Refusal::Invalid);
+    }
+    if !lists("Upgrade", "websocket") {
+        return match request.path {
+            Some("/") => Decision::Page,
+            _ => Decision::Refuse(Refusal::NotFound),
+        };
+    }
+    if header("Sec-WebSocket-Version") != Some("13") {
+        return Decision::Refuse(Refusal::Version);
+    }
+    if let Some(origin) = header("Origin")
+        && !is_allowed(origin, header("Host"), origins)
+    {
+        return Decision::Refuse(Refusal::Origin);
+    }
+    match header("Sec-WebSocket-Key") {
+        Some(key) if lists("Connection", "Upgrade") && (1..=64).contains(&key.len()) => {
+            Decision::Accept {
+                key: key.into(),
+                length,
+            }
+        }
+        _ => Decision::Refuse(Refusal::Invalid),
+    }
+}
+
+fn is_allowed(origin: &str, host: Option<&str>, origins: &[String]) -> bool {
+    if origins
+        .iter()
+        .any(|allowed| allowed.eq_ignore_ascii_case(origin))
+    {
+        return true;
+    }
+    let Some((_, authority)) = origin.split_once("://") else {
+        return false;
+    };
+    match site(authority) {
+        Site::Loopback => true,
+        // A name could belong to a foreign site that has pointed it to this host.
+        Site::Address => host.is_some_and(|host| host.eq_ignore_ascii_case(authority)),
+        Site::Name => false,
+    }
+}
+
+enum Site {
+    Loopback,
+    Address,
+    Name,
+}
+
+fn site(authority: &str) -> Site {
+    let without_port = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    let host = without_port.trim_start_matches('[').trim_end_matches(']');
+    match host.parse::<IpAddr>() {
+        Ok(address) if address.to_canonical().is_loopback() => Site::Loopback,
+        Ok(_) => Site::Address,
+        Err(_) if host.eq_ignore_ascii_case("localhost") => Site::Loopback,
+        Err(_) => Site::Name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn upgrade(more: &str) -> String {
+        format!(
+            "GET / HTTP/1.1\r\nHost: 192.168.0.5:9090\r\nConnection: keep-alive, Upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
+        )
+    }
+
+    #[test]
+    fn programs_and_allowed_pages_may_connect() {
+        let configured = ["https://robots.example".to_owned()];
+        let cases = [
+            ("", true),
+            ("Origin: http://localhost:8000\r\n", true),
+            ("Origin: http://127.0.0.1:9090\r\n", true),
+            ("Origin: http://[::1]\r\n", true),
+            ("Origin: http://192.168.0.5:9090\r\n", true),
+            ("Origin: https://robots.example\r\n", true),
+            ("Origin: http://192.168.0.6:9090\r\n", false),
+            ("Origin: http://192.168.0.5\r\n", false),
+            ("Origin: https://evil.example\r\n", false),
+            ("Origin: http://localhost.evil.example\r\n", false),
+            ("Origin: http://127.0.0.1.evil.example\r\n", false),
+            ("Origin: null\r\n", false),
+            ("Origin: \r\n", false),
+        ];
+        for (more, allowed) in cases {
+            let text = upgrade(more);
+            let expected = match allowed {
+                true => Decision::Accept {
+                    key: "dGhlIHNhbXBsZSBub25jZQ==".into(),
+                    length: text.len(),
+                },
+                false => Decision::Refuse(Refusal::Origin),
+            };
+            assert_eq!(decide(text.as_bytes(), &configured), expected, "{more}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_points_here_does_not_make_a_page_ours() {
+        let text = upgrade("Origin: http://evil.example:9090\r\n")
+            .replace("Host: 192.168.0.5:9090", "Host: evil.example:9090");
+        assert_eq!(
+            decide(text.as_bytes(), &[]),
+            Decision::Refuse(Refusal::Origin)
+        );
+    }
+
+    #[test]
+    fn other_requests_get_the_page_or_an_error() {
+        let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let old = upgrade("").replace("Version: 13", "Version: 8");
+        let no_key = upgrade("").replace("Key: dGhlIHNhbXBsZSBub25jZQ==", "Key:");
+        let cases = [
+            (get("/"), Decision::Page),
+            (get("/x"), Decision::Refuse(Refusal::NotFound)),
+            (
+                get("/").replace("GET", "POST"),
+                Decision::Refuse(Refusal::Invalid),
+            ),
+            ("\u{1}\u{2}".into(), Decision::Refuse(Refusal::Invalid)),
+            (String::new(), Decision::Incomplete),
+            ("GET / HTTP/1.1\r\nHost".into(), Decision::Incomplete),
+            (old, Decision::Refuse(Refusal::Version)),
+            (no_key, Decision::Refuse(Refusal::Invalid)),
+            (
+                format!("GET / HTTP/1.1\r\nX: {}", "a".repeat(MAX_HEAD)),
+                Decision::Refuse(Refusal::Invalid),
+            ),
+        ];
+        for (text, expected) in cases {
+            let shown = &text[..text.len().min(40)];
+            assert_eq!(decide(text.as_bytes(), &[]), expected, "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_a_complete_response() {
+        for refusal in [
+            Refusal::Invalid,
+            Refusal::NotFound,
+            Refusal::Origin,
+            Refusal::Version,
+        ] {
+            let response = refusal.response();
+            let (head, body) = response.split_once("\r\n\r\n").unwrap();
+            assert!(
+                head.contains(&format!("Content-Length: {}", body.len())),
+                "{head}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_decided(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            decide(&bytes, &[]);
+        }
+    }
+}
