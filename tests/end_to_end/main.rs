@@ -28,6 +28,7 @@ mod old_clients;
 mod python_package;
 mod restart;
 mod robot;
+mod rosbridge;
 mod routing;
 mod sdk;
 mod service;

@@ -283,6 +283,8 @@ impl Machine for Server {
             return;
         };
         if let Some((published, message)) = self.message(now, measured) {
+            // What is due goes first: a message that is replaced has not been taken in time.
+            self.advance(now, out);
             let text: Arc<str> = message.to_string().into();
             for client in self.clients.values_mut() {
                 client.session.offer(published, &text, now.elapsed);

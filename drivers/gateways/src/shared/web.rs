@@ -250,6 +250,10 @@ impl Door {
 
     async fn admit(&self, mut stream: TcpStream, peer: SocketAddr) {
         let _ = stream.set_nodelay(true);
+        // Browsers open connections in advance that they may not use.
+        if !matches!(timeout(HANDSHAKE_TIME, stream.readable()).await, Ok(Ok(()))) {
+            return;
+        }
         let shaken = timeout(HANDSHAKE_TIME, self.shake_hands(&mut stream)).await;
         match shaken {
             Ok(Ok(Some(rest))) => {

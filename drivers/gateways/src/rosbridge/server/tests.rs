@@ -186,6 +186,32 @@ fn measurements_are_watched_while_a_client_subscribes() {
 }
 
 #[test]
+fn only_messages_for_a_client_that_does_not_read_are_dropped() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.say(
+        1,
+        json!({"op": "subscribe", "topic": "/scan", "throttle_rate": 100}),
+    );
+    let scan = || Measurement::Scan(Scan::new(&[0.0], &[1000], None).unwrap());
+    world.measured(scan());
+    world.link(1, Link::Sent);
+    // The next but one comes when the second is due, before the timer.
+    for ms in [50, 101] {
+        world.ms = ms;
+        world.measured(scan());
+    }
+    let slow = |world: &World| world.out.tally.count("client reads too slowly");
+    assert_eq!(slow(&world), 0);
+    for ms in [201, 302] {
+        world.ms = ms;
+        world.measured(scan());
+    }
+    world.pass(0);
+    assert_eq!(slow(&world), 1);
+}
+
+#[test]
 fn an_unknown_pose_is_not_published() {
     let mut world = World::new();
     world.link(1, Link::Connected);

@@ -1,0 +1,148 @@
+//! Programs written for rosbridge drive the demo's robot, and the robot stops without them.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tungstenite::WebSocket;
+
+use crate::common::{demo_with, root, wait_for};
+use crate::robot::{AT_ONCE_S, Robot, drives, stands};
+
+/// The time of a motion command, with a margin for a busy machine.
+const COMMAND_S: f64 = 0.5 + AT_ONCE_S;
+
+#[test]
+fn programs_of_the_client_libraries_drive_the_robot() {
+    let folder = examples();
+    let (robot, address) = start();
+    let url = format!("ws://{address}");
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
+    let programs: [(&str, &[&str], &[&str]); 2] = [
+        (
+            "node",
+            &["--input-type=module", "-e", "import 'roslib'"],
+            &["drive.mjs", &url],
+        ),
+        (
+            "python3",
+            &["-c", "import roslibpy"],
+            &["drive.py", &host, &port],
+        ),
+    ];
+    for (program, library, drive) in programs {
+        let run = |args: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(args).current_dir(&folder).output()
+        };
+        if !run(library).is_ok_and(|output| output.status.success()) {
+            let missing = library.last().unwrap();
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIP rosbridge with {program}: `{missing}` does not work here"
+            );
+            continue;
+        }
+        assert!(robot.sim(&["place", "1.5,2.6,0"]));
+        let before = robot.state().travelled_m;
+        let output = run(drive).unwrap();
+        assert!(output.status.success(), "{program}: {output:?}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["ranges"], 682, "{program}");
+        assert_eq!(report["stopped"], true, "{program}");
+        assert!(
+            report["topics"]
+                .as_array()
+                .unwrap()
+                .contains(&json!("/scan"))
+        );
+        robot.until("it stands", stands);
+        let (seen, way) = (
+            report["way_m"].as_f64().unwrap(),
+            robot.state().travelled_m - before,
+        );
+        // The last odometry came before the stop.
+        assert!(
+            seen >= 0.5 && way > seen - 0.05 && way < seen + 0.3,
+            "{seen} {way}"
+        );
+    }
+}
+
+#[test]
+fn the_robot_stops_without_its_client_and_without_new_commands() {
+    let (robot, address) = start();
+    let mut client = connect(address);
+    drive_until_moving(&robot, &mut client);
+    let silent = robot.state();
+    let stood = robot.until("it stands", stands);
+    let took_s = stood.time_s - silent.time_s;
+    assert!(took_s < COMMAND_S, "silent client: {took_s} s");
+
+    drive_until_moving(&robot, &mut client);
+    drop(client);
+    let gone = robot.state();
+    let stood = robot.until("it stands", stands);
+    let took_s = stood.time_s - gone.time_s;
+    assert!(took_s < AT_ONCE_S, "client gone: {took_s} s");
+    assert_eq!(stood.contacts, 0);
+}
+
+#[test]
+fn foreign_web_pages_cannot_connect() {
+    let (_robot, address) = start();
+    let ask = |lines: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\n{lines}\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = [0; 4096];
+        let length = stream.read(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    };
+    let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    assert!(ask("").starts_with("HTTP/1.1 200 "));
+    let foreign = ask(&format!("{upgrade}Origin: https://evil.example\r\n"));
+    assert!(foreign.starts_with("HTTP/1.1 403 "), "{foreign}");
+    let own = ask(&format!("{upgrade}Origin: http://{address}\r\n"));
+    // The accepted key of RFC 6455, section 1.3.
+    assert!(own.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{own}");
+}
+
+type Client = WebSocket<TcpStream>;
+
+/// A demo with a gateway, and where the gateway listens.
+fn start() -> (Robot, SocketAddr) {
+    let robot = Robot::of(demo_with(
+        "gateway:0=amber driver rosbridge --listen 127.0.0.1:0",
+    ));
+    let address = wait_for("the gateway", || {
+        let mut command = robot.demo.amber(&["call", "gateway", "status", "--json"]);
+        let status: Value = serde_json::from_slice(&command.output().ok()?.stdout).ok()?;
+        status.pointer("/listening/0")?.as_str()?.parse().ok()
+    });
+    (robot, address)
+}
+
+fn connect(address: SocketAddr) -> Client {
+    let stream = TcpStream::connect(address).unwrap();
+    tungstenite::client(format!("ws://{address}/"), stream)
+        .unwrap()
+        .0
+}
+
+/// Sends commands until the wheels turn.
+fn drive_until_moving(robot: &Robot, client: &mut Client) {
+    let msg = json!({"linear": {"x": 0.2}, "angular": {"z": 0.0}});
+    let text = json!({"op": "publish", "topic": "/cmd_vel", "msg": msg}).to_string();
+    wait_for("the robot to drive", || {
+        client.send(text.as_str().into()).unwrap();
+        drives(&robot.state()).then_some(())
+    });
+}
+
+fn examples() -> PathBuf {
+    root().join("drivers/gateways/examples/rosbridge")
+}
