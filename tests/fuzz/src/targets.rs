@@ -7,6 +7,7 @@ mod hokuyo;
 mod ninedof;
 mod queue;
 mod roboclaw;
+mod rosbridge;
 mod stargazer;
 mod tools;
 mod wire;
@@ -48,6 +49,8 @@ pub const TARGETS: &[Target] = &[
     target("gateway_apollo", gateways::apollo),
     target("gateway_json_relay", gateways::json_relay),
     target("gateway_rflysim", gateways::rflysim),
+    target("gateway_rosbridge", rosbridge::session),
+    target("gateway_http", rosbridge::request),
 ];
 
 const fn target(name: &'static str, run: fn(&[u8])) -> Target {

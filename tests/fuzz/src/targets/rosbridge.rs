@@ -1,0 +1,54 @@
+//! What browsers and programs for rosbridge send. PURE.
+
+use std::time::Duration;
+
+use amber_gateways::rosbridge::session::{MAX_QUEUE, MAX_REPLIES, MAX_TOPICS, Session};
+use amber_gateways::rosbridge::topics::Output;
+use amber_gateways::shared::clock::Now;
+use amber_gateways::shared::web::request::{Decision, decide};
+
+use crate::input::Input;
+
+/// Texts of a client, separated by line feeds, while the robot measures: what waits for the client
+/// is bounded, and is JSON.
+pub(super) fn session(data: &[u8]) {
+    let mut input = Input(data);
+    let mut session = Session::default();
+    let mut ms = 0;
+    let reads = input.byte();
+    for line in input.0.split(|byte| *byte == b'\n') {
+        ms += 20;
+        let _ = session.receive(&String::from_utf8_lossy(line), Now::from_millis(ms));
+        let now = Duration::from_millis(ms);
+        for output in Output::ALL {
+            session.offer(output, &"{}".into(), now);
+        }
+        if reads & 1 != 0 {
+            take(&mut session, now);
+        }
+    }
+    // Longer than any throttle rate.
+    const LONG: Duration = Duration::from_secs(5_000_000);
+    let mut now = LONG;
+    for _ in 0..MAX_REPLIES + MAX_TOPICS * MAX_QUEUE {
+        take(&mut session, now);
+        now += LONG;
+    }
+    assert_eq!(session.next(now), None);
+}
+
+fn take(session: &mut Session, now: Duration) {
+    if let Some(text) = session.next(now) {
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
+    }
+}
+
+/// The HTTP request that begins a connection: a longer one is decided alike.
+pub(super) fn request(data: &[u8]) {
+    let origins = ["https://robots.example".to_owned()];
+    if let Decision::Accept { length, key } = decide(data, &origins) {
+        assert!(length <= data.len() && !key.is_empty());
+        let same = decide(&data[..length], &origins);
+        assert_eq!(same, Decision::Accept { length, key });
+    }
+}
