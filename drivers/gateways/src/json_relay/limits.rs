@@ -32,3 +32,46 @@ pub const MAX_MTU: usize = 60_000;
 /// The shortest datagram with an image that can be configured, in bytes: twice what the JSON
 /// around it needs.
 pub const MIN_MTU: usize = 256;
+
+/// How many clients of each role a server takes. The original has no limit; each image goes to
+/// all controls.
+pub const MAX_CLIENTS: usize = 32;
+
+/// How long a client is kept without a sign of life. The original's value.
+pub const CLIENT_LIFE: Duration = Duration::from_secs(60);
+
+/// The same for a client outside of private networks: its address may be forged, and images would
+/// flood the owner of that address.
+pub const OUTSIDE_CLIENT_LIFE: Duration = Duration::from_secs(10);
+
+/// The time between two looks for clients that are gone.
+pub const SWEEP_PERIOD: Duration = Duration::from_secs(1);
+
+/// The time between two heartbeats that we send.
+pub const BEAT_PERIOD: Duration = Duration::from_secs(5);
+
+/// The time between two registrations that we send: the server may have started again, and it does
+/// not say so.
+pub const REGISTER_PERIOD: Duration = Duration::from_secs(30);
+
+/// A command with the same timestamp from the same control within this time is a duplicate.
+pub const DUPLICATE_PERIOD: Duration = Duration::from_millis(50);
+
+/// How many bytes are sent to one control at a time, and how often. Bursts of a whole image
+/// overflow the receive buffers of most systems (about 200 KB).
+pub const PACE_BYTES: usize = 64 * 1024;
+/// See [`PACE_BYTES`].
+pub const PACE_PERIOD: Duration = Duration::from_millis(1);
+
+/// How many bytes of images per second a control outside of private networks gets: 4 Mbit/s.
+pub const OUTSIDE_BYTES_PER_S: u32 = 500_000;
+
+/// The longest piece of an image for Amber's clients, in bytes, so that it fits into a datagram of
+/// old clients.
+pub const AMBER_PIECE: usize = 12_000;
+
+/// The time between two commands for a foreign robot.
+pub const COMMAND_PERIOD: Duration = Duration::from_millis(200);
+
+/// A foreign robot gets no command below this speed, in mm/s: its only speed is faster.
+pub const SLOWEST_MM_S: f64 = 30.0;

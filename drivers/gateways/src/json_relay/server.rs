@@ -1,0 +1,557 @@
+//! The server of the JSON relay: who is there, and who gets what. PURE.
+//!
+//! The robot of Amber is one of its robots: it follows the commands of all controls, and its images
+//! go to them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::codec::{ClientId, Command, Message, Role, Secret};
+use super::drive::{Driving, Speeds};
+use super::image::{self, Image, Reassembly};
+use super::limits::{
+    CLIENT_LIFE, MAX_CLIENTS, OUTSIDE_BYTES_PER_S, OUTSIDE_CLIENT_LIFE, SWEEP_PERIOD, USUAL_MTU,
+};
+use super::pacing::{Datagrams, Pacing};
+use super::pictures::{Joining, for_amber};
+use crate::shared::clock::Now;
+use crate::shared::controls::Seat;
+use crate::shared::gate::Bucket;
+use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
+use crate::shared::robot::{Event, Robot, User};
+
+const SOCKET: Socket = Socket(0);
+
+/// The user of commands from clients that have not registered.
+const STRANGER: User = User(0);
+
+/// How the server behaves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The robot that follows the commands.
+    pub robot: Robot,
+    /// Whether several controls may drive at the same time.
+    pub seat: Seat,
+    /// How fast it follows them.
+    pub speeds: Speeds,
+    /// A secret that clients must know to register.
+    pub secret: Option<Secret>,
+    /// Confirm accepted messages. The original does not.
+    pub ack: bool,
+    /// A registration replaces a client with the same name at another address, as in the original.
+    pub last_wins: bool,
+    /// Take commands and images from everybody, as the original does.
+    pub open: bool,
+    /// Forward each fragment at once, as the original does, instead of whole images.
+    pub passthrough: bool,
+    /// The longest datagram with an image from Amber, in bytes.
+    pub mtu: usize,
+    /// Drop commands whose timestamps differ by more from the time here.
+    pub max_skew: Option<Duration>,
+}
+
+impl Settings {
+    /// The usual settings for this robot.
+    pub fn new(listen: SocketAddr, robot: Robot) -> Self {
+        Self {
+            listen,
+            robot,
+            seat: Seat::default(),
+            speeds: Speeds::default(),
+            secret: None,
+            ack: false,
+            last_wins: false,
+            open: false,
+            passthrough: false,
+            mtu: USUAL_MTU,
+            max_skew: None,
+        }
+    }
+}
+
+/// The session machine of the server.
+#[derive(Debug)]
+pub struct Server {
+    settings: Settings,
+    clients: BTreeMap<(Role, ClientId), Client>,
+    driving: Driving,
+    images: Reassembly,
+    joining: Joining,
+    next_user: u32,
+    stranger_is_open: bool,
+    swept: Duration,
+}
+
+#[derive(Debug)]
+struct Client {
+    address: SocketAddr,
+    since: Duration,
+    heard: Duration,
+    /// A control is a client of the mediator.
+    user: Option<User>,
+    pacing: Pacing,
+    budget: Bucket,
+}
+
+impl Server {
+    /// A server without clients.
+    pub fn new(settings: Settings) -> Self {
+        let driving = Driving::new(settings.robot, settings.seat, settings.speeds);
+        Self {
+            settings,
+            clients: BTreeMap::new(),
+            driving,
+            images: Reassembly::default(),
+            joining: Joining::default(),
+            next_user: 1,
+            stranger_is_open: false,
+            swept: Duration::ZERO,
+        }
+    }
+
+    fn register(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        key: &(Role, ClientId),
+        secret: Option<&Secret>,
+        out: &mut Outbox,
+    ) -> bool {
+        let mut refuse = |reason| {
+            out.tally.dropped(now.elapsed, reason, from);
+            false
+        };
+        if self.settings.secret.is_some() && self.settings.secret.as_ref() != secret {
+            return refuse("wrong secret");
+        }
+        if let Some(client) = self.clients.get_mut(key) {
+            if client.address.ip() != from.ip() && !self.settings.last_wins {
+                return refuse("the name is taken by another host");
+            }
+            client.address = from;
+            client.heard = now.elapsed;
+            return true;
+        }
+        if self
+            .clients
+            .keys()
+            .filter(|(role, _)| *role == key.0)
+            .count()
+            >= MAX_CLIENTS
+        {
+            return refuse("too many clients");
+        }
+        let user = (key.0 == Role::Control).then(|| {
+            let user = User(self.next_user);
+            self.next_user = self.next_user.checked_add(1).unwrap_or(1);
+            out.push(Output::Open(user));
+            user
+        });
+        let client = Client {
+            address: from,
+            since: now.elapsed,
+            heard: now.elapsed,
+            user,
+            pacing: Pacing::default(),
+            budget: Bucket::new(OUTSIDE_BYTES_PER_S),
+        };
+        self.clients.insert(key.clone(), client);
+        true
+    }
+
+    fn beat(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        key: &(Role, ClientId),
+        out: &mut Outbox,
+    ) -> bool {
+        match self.clients.get_mut(key) {
+            Some(client) if client.address.ip() == from.ip() => {
+                client.address = from;
+                client.heard = now.elapsed;
+                true
+            }
+            Some(_) => {
+                out.tally
+                    .dropped(now.elapsed, "heartbeat from another host", from);
+                false
+            }
+            None => {
+                out.tally.dropped(now.elapsed, "not registered", from);
+                false
+            }
+        }
+    }
+
+    /// The user of a command, if its sender may send commands.
+    fn commander(&mut self, from: SocketAddr, out: &mut Outbox) -> Option<User> {
+        let mut controls = self
+            .clients
+            .iter()
+            .filter(|((role, _), _)| *role == Role::Control);
+        let registered = controls
+            .find_map(|(_, client)| (client.address == from).then_some(client.user).flatten());
+        if registered.is_none() && self.settings.open {
+            if !self.stranger_is_open {
+                self.stranger_is_open = true;
+                out.push(Output::Open(STRANGER));
+            }
+            return Some(STRANGER);
+        }
+        registered
+    }
+
+    fn command(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        command: Command,
+        timestamp: u64,
+        out: &mut Outbox,
+    ) -> bool {
+        let Some(user) = self.commander(from, out) else {
+            out.tally.dropped(
+                now.elapsed,
+                "command from a client that is no control",
+                from,
+            );
+            return false;
+        };
+        if self
+            .settings
+            .max_skew
+            .is_some_and(|most| skew(now, timestamp) > most)
+        {
+            out.tally.dropped(now.elapsed, "command out of date", from);
+            return false;
+        }
+        if self.driving.is_duplicate(now, user, command, timestamp) {
+            out.tally.dropped(now.elapsed, "duplicate command", from);
+            return false;
+        }
+        let message = Message::ControlCommand { command, timestamp };
+        let bytes = Bytes::from(message.encode());
+        for ((role, _), client) in &self.clients {
+            if *role == Role::Robot && client.address != from {
+                out.send(SOCKET, client.address, bytes.clone());
+            }
+        }
+        self.driving.command(now, user, command, out, from);
+        true
+    }
+
+    /// Whether the sender may send images, and the name to show.
+    fn sender_of_images(&self, from: SocketAddr) -> Option<String> {
+        let mut robots = self
+            .clients
+            .iter()
+            .filter(|((role, _), _)| *role == Role::Robot);
+        let registered = robots.find(|(_, client)| client.address == from);
+        match registered {
+            Some(((_, id), _)) => Some(id.to_string()),
+            None if self.settings.open => Some(from.to_string()),
+            None => None,
+        }
+    }
+
+    fn image_message(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        message: Message,
+        out: &mut Outbox,
+    ) -> bool {
+        let Some(source) = self.sender_of_images(from) else {
+            out.tally
+                .dropped(now.elapsed, "image from a client that is no robot", from);
+            return false;
+        };
+        if self.settings.passthrough {
+            let datagram = Datagrams::from([Bytes::from(message.encode())]);
+            self.forward(now, Some(from), &datagram, Order::AsTheyCome, out);
+        }
+        let image = match message {
+            Message::ImageData { image, timestamp } => Some(Image::whole(image, timestamp)),
+            Message::ImageFragment {
+                sequence,
+                total,
+                image,
+                timestamp,
+            } => {
+                let (now, before) = (now.elapsed, self.images.abandoned());
+                let image = self
+                    .images
+                    .handle_fragment(now, from, sequence, total, image, timestamp);
+                for _ in before..self.images.abandoned() {
+                    out.tally.dropped(now, "incomplete image", from);
+                }
+                image
+            }
+            _ => None,
+        };
+        let Some(image) = image else {
+            return true;
+        };
+        if !self.settings.passthrough {
+            let messages = image.messages().into_iter();
+            let datagrams = messages.map(|message| message.encode().into()).collect();
+            self.forward(now, Some(from), &datagrams, Order::WholeImages, out);
+        }
+        match image.decode() {
+            Ok(file) => {
+                let timestamp = image.timestamps.first().copied().unwrap_or_default();
+                for piece in for_amber(&source, timestamp, file) {
+                    out.push(Output::Image(piece));
+                }
+            }
+            Err(_) => out.tally.bad(now.elapsed, "image is not base64", from),
+        }
+        true
+    }
+
+    /// Sends an image to all controls but its sender.
+    fn forward(
+        &mut self,
+        now: Now,
+        from: Option<SocketAddr>,
+        datagrams: &Datagrams,
+        order: Order,
+        out: &mut Outbox,
+    ) {
+        let size = datagrams.iter().map(Bytes::len).sum::<usize>();
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        for ((role, _), client) in &mut self.clients {
+            let address = client.address;
+            if *role != Role::Control || Some(address) == from {
+                continue;
+            }
+            if !is_local(address.ip()) && !client.budget.take_many(now.elapsed, size) {
+                out.tally
+                    .dropped(now.elapsed, "image too fast for its receiver", address);
+                continue;
+            }
+            match order {
+                Order::AsTheyCome => {
+                    for datagram in datagrams {
+                        out.send(SOCKET, address, datagram.clone());
+                    }
+                }
+                Order::WholeImages => {
+                    if client.pacing.push(datagrams.clone()) {
+                        out.tally
+                            .dropped(now.elapsed, "image replaced by a newer one", address);
+                    }
+                }
+            }
+        }
+        self.send_images(now, out);
+    }
+
+    fn send_images(&mut self, now: Now, out: &mut Outbox) {
+        for client in self.clients.values_mut() {
+            for datagram in client.pacing.poll(now.elapsed) {
+                out.send(SOCKET, client.address, datagram);
+            }
+        }
+    }
+
+    /// Removes clients that are gone.
+    fn sweep(&mut self, now: Now, out: &mut Outbox) {
+        self.swept = now.elapsed;
+        let gone = self.clients.iter().filter(|(_, client)| {
+            let is_local = is_local(client.address.ip());
+            let life = if is_local {
+                CLIENT_LIFE
+            } else {
+                OUTSIDE_CLIENT_LIFE
+            };
+            now.since(client.heard) >= life
+        });
+        let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
+        for key in gone {
+            let Some(client) = self.clients.remove(&key) else {
+                continue;
+            };
+            self.images.forget(client.address);
+            if let Some(user) = client.user {
+                self.driving.release(now, user, out);
+                out.push(Output::Close(user));
+            }
+        }
+    }
+}
+
+/// How the datagrams of images are sent.
+#[derive(Clone, Copy)]
+enum Order {
+    AsTheyCome,
+    WholeImages,
+}
+
+impl Machine for Server {
+    fn protocol(&self) -> &'static str {
+        "json-relay"
+    }
+
+    fn start(&mut self, _now: Now, out: &mut Outbox) {
+        out.push(Output::Bind(SOCKET, self.settings.listen, Cast::Unicast));
+    }
+
+    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+        let from = datagram.from;
+        let message = match Message::decode(datagram.bytes) {
+            Ok(message) => message,
+            Err(error) => return out.tally.bad(now.elapsed, error.reason(), from),
+        };
+        let kind = message.kind();
+        let (accepted, timestamp) = match message {
+            Message::Register {
+                client_type,
+                client_id,
+                secret,
+            } => {
+                let key = (client_type, client_id);
+                (self.register(now, from, &key, secret.as_ref(), out), 0)
+            }
+            Message::Heartbeat {
+                client_type,
+                client_id,
+                timestamp,
+            } => (
+                self.beat(now, from, &(client_type, client_id), out),
+                timestamp,
+            ),
+            Message::ControlCommand { command, timestamp } => {
+                (self.command(now, from, command, timestamp, out), timestamp)
+            }
+            Message::ImageData { timestamp, .. } | Message::ImageFragment { timestamp, .. } => {
+                (self.image_message(now, from, message, out), timestamp)
+            }
+            Message::Ack { .. } => {
+                out.tally.dropped(now.elapsed, "unexpected ack", from);
+                return;
+            }
+        };
+        let client = self
+            .clients
+            .iter()
+            .find(|(_, client)| client.address == from);
+        if let (true, true, Some(((_, id), _))) = (accepted, self.settings.ack, client) {
+            let ack = Message::Ack {
+                of: kind.to_owned(),
+                client_id: id.clone(),
+                timestamp,
+            };
+            out.send(SOCKET, from, ack.encode());
+        }
+    }
+
+    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
+        let Event::Image(piece) = event else {
+            return;
+        };
+        let timestamp = piece.timestamp.unwrap_or(now.unix.as_secs());
+        let messages = match self.joining.push(&piece) {
+            Ok(None) => return,
+            Ok(Some(file)) => image::messages(&file, timestamp, self.settings.mtu),
+            Err(_) => {
+                return out
+                    .tally
+                    .dropped(now.elapsed, "image piece out of order", "a client");
+            }
+        };
+        match messages {
+            Ok(messages) => {
+                let messages = messages.iter();
+                let datagrams = messages.map(|message| message.encode().into()).collect();
+                self.forward(now, None, &datagrams, Order::WholeImages, out);
+            }
+            Err(error) => out.tally.dropped(now.elapsed, "image too long", error),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+        let before = self.images.abandoned();
+        self.images.handle_timeout(now.elapsed);
+        for _ in before..self.images.abandoned() {
+            out.tally
+                .dropped(now.elapsed, "incomplete image", "a robot");
+        }
+        if now.since(self.swept) >= SWEEP_PERIOD {
+            self.sweep(now, out);
+        }
+        self.driving.settle(now, out);
+        self.send_images(now, out);
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        let images = self
+            .clients
+            .values()
+            .filter_map(|client| client.pacing.next_due());
+        let others = [self.driving.next_due(), self.images.next_timeout()];
+        let sweep = (!self.clients.is_empty()).then_some(self.swept + SWEEP_PERIOD);
+        images
+            .chain(others.into_iter().flatten())
+            .chain(sweep)
+            .min()
+    }
+
+    fn stop(&mut self, now: Now, out: &mut Outbox) {
+        let users = self.clients.values().filter_map(|client| client.user);
+        for user in users.chain([STRANGER]).collect::<Vec<_>>() {
+            self.driving.release(now, user, out);
+        }
+    }
+
+    fn knows(&self, _socket: Socket, from: SocketAddr) -> bool {
+        self.clients.values().any(|client| client.address == from)
+    }
+
+    fn sessions(&self, now: Now) -> Vec<Session> {
+        let holder = self.driving.holder();
+        let sessions = self.clients.iter().map(|((role, id), client)| Session {
+            address: client.address,
+            purpose: match role {
+                Role::Control => format!("control {id}"),
+                Role::Robot => format!("robot {id}"),
+            },
+            age: now.since(client.since),
+            silence: now.since(client.heard),
+            drives: client.user.is_some() && client.user == holder,
+        });
+        sessions.collect()
+    }
+
+    fn takes_images(&self) -> bool {
+        true
+    }
+}
+
+/// How far a timestamp is from the time here. It may be in seconds or in milliseconds.
+fn skew(now: Now, timestamp: u64) -> Duration {
+    let now_ms = now.unix_ms();
+    // The year 5138 in seconds, 1973 in milliseconds.
+    let stamp_ms = match timestamp {
+        0..100_000_000_000 => timestamp * 1000,
+        milliseconds => milliseconds,
+    };
+    Duration::from_millis(now_ms.abs_diff(stamp_ms))
+}
+
+/// Whether an address is on this machine or in a private network.
+fn is_local(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
