@@ -1,7 +1,17 @@
 //! RflySim: the UDP interface of the drone simulator CopterSim.
 //!
-//! - `ports`: which port has which meaning, for each vehicle (PURE)
+//! - [`ports`]: which port has which meaning, for each vehicle (PURE)
 //! - [`codec`]: all packets, both directions (PURE)
+//! - [`mapping`]: frames and units (PURE)
+//! - [`shown`]: Amber's robot as a vehicle (PURE)
+//! - [`foreign`]: a vehicle as Amber's devices (PURE)
+//! - [`session`]: all vehicles of a gateway (PURE)
+//! - [`limits`]: every maximum, with its reason
 
 pub mod codec;
+pub mod foreign;
+pub mod limits;
+pub mod mapping;
 pub mod ports;
+pub mod session;
+pub mod shown;

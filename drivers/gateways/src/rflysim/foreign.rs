@@ -1,0 +1,350 @@
+//! A vehicle of RflySim as devices of Amber: pose, motion sensors and wheels. PURE.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use amber_map::wrap;
+use amber_navigation::kinematics::SkidSteer;
+use amber_proto::{ClientId, Device};
+use amber_values::{MapPose, WheelSpeeds};
+
+use super::codec::{FRAME_BODY, FullCommand, Packet, ShortCommand, SimpleKind, ignored};
+use super::limits::{FULL_PERIOD, MAX_AGE, SIMPLE_PERIOD};
+use super::mapping::{MapFrame, NedPose, imu_reading, twist, wheel_speeds};
+use super::ports::{Port, Vehicle};
+use super::shown::Mode;
+use crate::limits::MOTION_LIFE;
+use crate::shared::clock::Now;
+use crate::shared::controls::{Controls, Seat};
+use crate::shared::machine::{Outbox, Output, Socket};
+use crate::shared::robot::{Asked, Emulated, Measurement};
+
+/// How a vehicle is shown to Amber's clients.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ForeignSettings {
+    /// The vehicle.
+    pub vehicle: Vehicle,
+    /// The host of the simulator.
+    pub host: IpAddr,
+    /// The mode of the simulator, for commands.
+    pub mode: Mode,
+    /// How its pose is shown.
+    pub frame: MapFrame,
+    /// The device for its pose.
+    pub location: Option<Device>,
+    /// The device for its motion sensors.
+    pub imu: Option<Device>,
+    /// The device for its speed, which takes commands.
+    pub wheels: Option<Device>,
+    /// Between wheel speeds and the motion of the vehicle.
+    pub drive: SkidSteer,
+    /// Send an arm command before the first motion.
+    pub arm: bool,
+}
+
+/// A vehicle that is shown.
+#[derive(Debug)]
+pub(super) struct Foreign {
+    pub(super) settings: ForeignSettings,
+    controls: Controls<ClientId>,
+    /// The speeds to send while they hold; `None` when the last zero is sent.
+    motion: Option<WheelSpeeds>,
+    commanded: Option<Duration>,
+    armed: bool,
+    /// The last true state, which is better than the estimate.
+    truth: Option<Duration>,
+    /// Yaw and time of the last estimate, which has no turn rate.
+    estimate: Option<(Duration, f64)>,
+    pose: Option<(Duration, MapPose)>,
+    pub(super) heard: Option<Duration>,
+}
+
+impl Foreign {
+    pub(super) fn new(settings: ForeignSettings) -> Self {
+        Self {
+            settings,
+            controls: Controls::new(Seat::Exclusive),
+            motion: None,
+            commanded: None,
+            armed: false,
+            truth: None,
+            estimate: None,
+            pose: None,
+            heard: None,
+        }
+    }
+
+    pub(super) fn emulated(&self) -> impl Iterator<Item = (Device, Emulated)> {
+        let devices = [
+            (self.settings.location, Emulated::Location),
+            (self.settings.imu, Emulated::Imu),
+            (self.settings.wheels, Emulated::Wheels),
+        ];
+        devices
+            .into_iter()
+            .filter_map(|(device, kind)| Some((device?, kind)))
+    }
+
+    /// A packet of the simulator, from the right host.
+    pub(super) fn handle_packet(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        packet: &Packet,
+        out: &mut Outbox,
+    ) {
+        let id = match packet {
+            Packet::FullEstimate(_, state) => Some(i64::from(state.copter_id)),
+            Packet::Truth200(_, state) => Some(state.copter_id.into()),
+            Packet::Truth168(state) => Some(state.copter_id.into()),
+            Packet::Truth112(state) => Some(state.copter_id.into()),
+            Packet::External(message) => Some(message.copter_id.into()),
+            _ => None,
+        };
+        if id.is_some_and(|id| id != i64::from(self.settings.vehicle.number())) {
+            return out
+                .tally
+                .dropped(now.elapsed, "packet of another vehicle", from);
+        }
+        self.heard = Some(now.elapsed);
+        match packet {
+            Packet::Truth200(_, state) => {
+                let position = state.position_m.map(f64::from);
+                self.true_state(
+                    now,
+                    position,
+                    state.velocity_m_s,
+                    state.angles_rad,
+                    out,
+                    Some((state.acceleration_m_s2, state.rates_rad_s, state.time_s)),
+                );
+            }
+            Packet::Truth168(state) => {
+                let (position, velocity) = (state.position_m, state.velocity_m_s);
+                self.true_state(
+                    now,
+                    position,
+                    velocity,
+                    state.angles_rad,
+                    out,
+                    Some((state.acceleration_m_s2, state.rates_rad_s, state.time_s)),
+                );
+            }
+            Packet::Truth112(state) => {
+                let (position, velocity) = (state.position_m, state.velocity_m_s);
+                self.true_state(now, position, velocity, state.angles_rad, out, None);
+            }
+            Packet::FullEstimate(_, state) => {
+                let accuracy_m = f64::from(state.horizontal_accuracy_m.max(0.0));
+                let (position, velocity) = (state.position_m, state.velocity_m_s);
+                let quality = 1.0 / (1.0 + accuracy_m);
+                self.estimate(now, position, velocity, state.angles_rad, quality, out);
+            }
+            Packet::SimpleEstimate(SimpleKind::State, state) => {
+                let (position, velocity) = (state.position_m, state.velocity_m_s);
+                self.estimate(now, position, velocity, state.angles_rad, 1.0, out);
+            }
+            // They say nothing that Amber's devices can show.
+            _ => {}
+        }
+    }
+
+    fn true_state(
+        &mut self,
+        now: Now,
+        position_m: [f64; 3],
+        velocity_m_s: [f32; 3],
+        angles_rad: [f32; 3],
+        out: &mut Outbox,
+        body: Option<([f32; 3], [f32; 3], f64)>,
+    ) {
+        self.truth = Some(now.elapsed);
+        let yaw_rad = f64::from(angles_rad[2]);
+        let turn_rad_s = match body {
+            Some((_, rates, _)) => -f64::from(rates[2]),
+            None => self.turn_rad_s(now, yaw_rad),
+        };
+        if let (Some(device), Some((acceleration, rates, time_s))) = (self.settings.imu, body) {
+            let reading = imu_reading(acceleration.map(f64::from), rates.map(f64::from), time_s);
+            out.push(Output::Show(device, Measurement::Imu(reading)));
+        }
+        self.show(now, position_m, velocity_m_s, yaw_rad, turn_rad_s, 1.0, out);
+    }
+
+    fn estimate(
+        &mut self,
+        now: Now,
+        position_m: [f32; 3],
+        velocity_m_s: [f32; 3],
+        angles_rad: [f32; 3],
+        quality: f64,
+        out: &mut Outbox,
+    ) {
+        let yaw_rad = f64::from(angles_rad[2]);
+        let turn_rad_s = self.turn_rad_s(now, yaw_rad);
+        if self.truth.is_none_or(|at| now.since(at) > MAX_AGE) {
+            let position_m = position_m.map(f64::from);
+            self.show(
+                now,
+                position_m,
+                velocity_m_s,
+                yaw_rad,
+                turn_rad_s,
+                quality,
+                out,
+            );
+        }
+    }
+
+    /// The turn rate counter-clockwise, from the yaw now and before; 0 if that is too long ago.
+    fn turn_rad_s(&mut self, now: Now, yaw_rad: f64) -> f64 {
+        let before = self.estimate.replace((now.elapsed, yaw_rad));
+        before.map_or(0.0, |(at, before)| {
+            let passed = now.since(at);
+            match passed > Duration::ZERO && passed <= MAX_AGE {
+                true => -wrap(yaw_rad - before) / passed.as_secs_f64(),
+                false => 0.0,
+            }
+        })
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn show(
+        &mut self,
+        now: Now,
+        [north_m, east_m, _]: [f64; 3],
+        [north_m_s, east_m_s, _]: [f32; 3],
+        yaw_rad: f64,
+        turn_rad_s: f64,
+        quality: f64,
+        out: &mut Outbox,
+    ) {
+        let ned = NedPose {
+            north_m,
+            east_m,
+            yaw_rad,
+        };
+        let pose = MapPose {
+            quality,
+            timestamp_ms: i64::try_from(now.unix_ms()).ok(),
+            ..ned.to_map(self.settings.frame)
+        };
+        self.pose = Some((now.elapsed, pose));
+        if let Some(device) = self.settings.location {
+            out.push(Output::Show(device, Measurement::Pose(pose)));
+        }
+        if let Some(device) = self.settings.wheels {
+            let forward_m_s = ned.forward_m_s(north_m_s.into(), east_m_s.into());
+            let speeds = wheel_speeds(self.settings.drive, forward_m_s, turn_rad_s);
+            out.push(Output::Show(device, Measurement::Wheels(speeds)));
+        }
+    }
+
+    /// A client of Amber uses the wheels.
+    pub(super) fn asked(&mut self, now: Now, asked: &Asked, out: &mut Outbox) {
+        match *asked {
+            Asked::Drive(client, speeds) => {
+                let driven = self
+                    .controls
+                    .drive(now.elapsed, client, speeds, MOTION_LIFE);
+                if driven.is_err() {
+                    out.tally
+                        .dropped(now.elapsed, "another client drives", client);
+                }
+            }
+            Asked::ClientGone(client) => self.controls.release(client),
+        }
+    }
+
+    /// Sends the commands that are due.
+    pub(super) fn handle_timeout(&mut self, now: Now, socket: Socket, out: &mut Outbox) {
+        let mut changed = false;
+        while let Some((_, speeds)) = self.controls.poll(now.elapsed) {
+            changed |= self.motion != Some(speeds);
+            self.motion = Some(speeds);
+        }
+        if let Some(speeds) = self.motion {
+            let is_due = self
+                .commanded
+                .is_none_or(|at| now.since(at) >= self.period());
+            if changed || is_due {
+                self.command(now, speeds, socket, out);
+            }
+        }
+        if let Some((at, pose)) = self.pose
+            && now.since(at) >= MAX_AGE
+        {
+            self.pose = None;
+            if let Some(device) = self.settings.location {
+                let lost = MapPose {
+                    quality: 0.0,
+                    ..pose
+                };
+                out.push(Output::Show(device, Measurement::Pose(lost)));
+            }
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Duration> {
+        let command = self.motion.and(self.commanded).map(|at| at + self.period());
+        let pose = self.pose.map(|(at, _)| at + MAX_AGE);
+        [self.controls.next_due(), command, pose]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Stops the vehicle.
+    pub(super) fn stop(&mut self, now: Now, socket: Socket, out: &mut Outbox) {
+        if self.motion.is_some() {
+            self.command(now, WheelSpeeds::STOP, socket, out);
+        }
+    }
+
+    fn period(&self) -> Duration {
+        match self.settings.mode {
+            Mode::Simple => SIMPLE_PERIOD,
+            Mode::Full => FULL_PERIOD,
+        }
+    }
+
+    fn command(&mut self, now: Now, speeds: WheelSpeeds, socket: Socket, out: &mut Outbox) {
+        self.commanded = Some(now.elapsed);
+        let is_stop = speeds == WheelSpeeds::STOP;
+        if is_stop {
+            self.motion = None;
+        }
+        let port = self.settings.vehicle.port(Port::Control);
+        let to = SocketAddr::new(self.settings.host, port);
+        if self.settings.arm && !self.armed && !is_stop {
+            self.armed = true;
+            let arm = ShortCommand {
+                mode: 9,
+                controls: [1.0, 0.0, 0.0, 0.0],
+            };
+            out.send(socket, to, Packet::ShortCommand(arm).encode());
+        }
+        let twist = twist(self.settings.drive, speeds);
+        let (forward, yaw_rate) = (twist.forward_m_s as f32, -twist.turn_rad_s as f32);
+        let packet = match self.settings.mode {
+            Mode::Simple => Packet::ShortCommand(ShortCommand {
+                mode: 1,
+                controls: [forward, 0.0, 0.0, yaw_rate],
+            }),
+            Mode::Full => Packet::FullCommand(FullCommand {
+                // Wraps after 49 days, as that of the autopilot.
+                time_boot_ms: now.elapsed.as_millis() as u32,
+                copter_id: self.settings.vehicle.number().into(),
+                modes: ignored::POSITION | ignored::ACCELERATION | 1 << 9 | ignored::YAW,
+                flags: FRAME_BODY,
+                position_m: [0.0; 3],
+                velocity_m_s: [forward, 0.0, 0.0],
+                acceleration_m_s2: [0.0; 3],
+                yaw_rad: 0.0,
+                yaw_rate_rad_s: yaw_rate,
+                unused: [0.0; 5],
+            }),
+        };
+        out.send(socket, to, packet.encode());
+    }
+}

@@ -1,0 +1,37 @@
+//! Every maximum of the RflySim gateway, each with its reason. PURE.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// How often the state of Amber's robot may be sent, in Hz. Its sensors are read 10 to 20 times a
+/// second.
+pub const RATES_HZ: RangeInclusive<f64> = 1.0..=50.0;
+
+/// A command with a higher speed is dropped, in m/s. Programs for drones may command more, but not
+/// with a robot on wheels in mind.
+pub const MAX_SPEED_M_S: f64 = 5.0;
+
+/// A command with a higher turn rate is dropped, in rad/s.
+pub const MAX_TURN_RAD_S: f64 = 10.0;
+
+/// A command with a target farther away is dropped, in metres.
+pub const MAX_DISTANCE_M: f64 = 1_000.0;
+
+/// A measurement that is older is not used.
+pub const MAX_AGE: Duration = Duration::from_secs(1);
+
+/// The time between two commands to the simulator in the mode `UDP_Simple`, as in RflySim's own
+/// programs (30 Hz).
+pub const SIMPLE_PERIOD: Duration = Duration::from_millis(33);
+
+/// The same in the mode `UDP_Full` (100 Hz).
+pub const FULL_PERIOD: Duration = Duration::from_millis(10);
+
+/// A target that moves by less is the same, in metres: programs repeat it up to 100 times a second.
+pub const SAME_TARGET_M: f64 = 0.01;
+
+/// The radius of targets, in metres.
+pub const TARGET_RADIUS_M: f64 = 0.3;
+
+/// The highest number of vehicles of one gateway, each with up to three sockets.
+pub const MAX_VEHICLES: usize = 32;
