@@ -4,11 +4,15 @@
 //! - [`split`]: from a message to datagrams (PURE)
 //! - [`reassembly`]: from datagrams to messages (PURE)
 //! - [`messages`]: the messages, as Apollo numbers their fields
-//! - `limits`: every maximum, with its reason
+//! - [`mapping`]: between these messages and those of Amber (PURE)
+//! - [`session`]: what is sent where, and what is taken from whom (PURE)
+//! - [`limits`]: every maximum, with its reason
 
 pub mod frame;
 pub mod limits;
+pub mod mapping;
 pub mod reassembly;
+pub mod session;
 pub mod split;
 
 /// The messages that the gateway uses, generated from `messages.proto`.

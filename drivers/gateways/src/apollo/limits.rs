@@ -46,3 +46,26 @@ pub const FRAME_PERIOD: Duration = Duration::from_micros(500);
 
 /// How much earlier than now messages are stamped. Apollo drops a message from its future.
 pub const STAMP_GUARD: Duration = Duration::from_millis(1);
+
+/// A measurement that is older is not sent.
+pub const MAX_AGE: Duration = Duration::from_secs(1);
+
+/// How long a trajectory holds. Apollo sends ten per second.
+pub const TRAJECTORY_LIFE: Duration = Duration::from_secs(1);
+
+/// The time between two lists of targets. DriveToPoint plans its way anew for each, and Apollo's
+/// trajectories change with every message.
+pub const TARGETS_PERIOD: Duration = Duration::from_millis(500);
+
+/// The distance between two targets of a trajectory, in metres. Its points are centimetres apart.
+pub const TARGET_SPACING_M: f64 = 0.5;
+
+/// The highest number of targets of a trajectory: 25 m, more than the robot drives in the life of
+/// a trajectory.
+pub const MAX_TARGETS: usize = 50;
+
+/// The radius of targets, in metres.
+pub const TARGET_RADIUS_M: f64 = 0.3;
+
+/// The highest number of lines in the configuration, each with a socket.
+pub const MAX_LINES: usize = 32;
