@@ -64,6 +64,7 @@ pub mod generated;
 #[cfg(feature = "picture")]
 pub mod picture;
 pub mod proxy;
+pub mod sources;
 pub mod subscription;
 pub mod transport;
 

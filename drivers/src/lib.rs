@@ -9,7 +9,8 @@
 //! move the robot by other drivers share `moving`.
 //!
 //! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
-//! `sources` (scans and wheel speeds) and `replace` (files that are replaced as a whole).
+//! [`amber_driver::client::sources`] (scans and wheel speeds) and `replace` (files that are replaced
+//! as a whole).
 //!
 //! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
@@ -17,6 +18,7 @@
 use std::process::ExitCode;
 
 use amber_driver::Driver;
+use amber_driver::client::sources;
 use clap::Subcommand;
 
 use self::options::OptionsError;
@@ -38,7 +40,6 @@ pub mod pid_follow_trajectory;
 mod replace;
 pub mod roboclaw;
 pub mod robot_options;
-pub mod sources;
 pub mod stargazer;
 mod stream;
 #[cfg(test)]

@@ -29,8 +29,6 @@ const HEALTH_PERIOD: Duration = Duration::from_millis(250);
 const PUBLISH_PERIOD: Duration = Duration::from_millis(100);
 /// A pose may be published this much too early, since scans do not arrive at equal intervals.
 const PUBLISH_JITTER: Duration = Duration::from_millis(20);
-/// Timestamps of scans that are older than this are those of another clock.
-const MAX_SCAN_AGE_MS: i64 = 1_000;
 /// The largest valid wheel speed; the original driver ignored larger ones, too.
 const MAX_SPEED_MM_S: u32 = 5_000;
 
@@ -242,7 +240,7 @@ async fn watch_scans(
     let scanner = Hokuyo::new(client.device(settings.laser()));
     sources::watch_scans(scanner, |received| match received {
         Ok(scan) => {
-            let end = scan_end(&scan, now(), unix_ms());
+            let end = scan_end(&scan);
             let end = engine.since_start(end).saturating_sub(settings.scan_delay);
             let scan = PlaneScan::from_values(&scan, end, settings.robot.scan_turn);
             engine.send(Input::Scan(scan));
@@ -278,11 +276,9 @@ async fn poll_wheels(
 }
 
 /// When the last beam of a scan was measured: its timestamp, if it is one of our own clock.
-fn scan_end(scan: &Scan, now: Instant, unix_ms: i64) -> Instant {
-    let age_ms = scan.timestamp_ms().map(|timestamp| unix_ms - timestamp);
-    let age_ms = age_ms.filter(|age_ms| (0..=MAX_SCAN_AGE_MS).contains(age_ms));
-    let age = Duration::from_millis(age_ms.unwrap_or(0).unsigned_abs());
-    now.checked_sub(age).unwrap_or(now)
+fn scan_end(scan: &Scan) -> Instant {
+    let age = sources::age(scan.timestamp_ms(), SystemTime::now());
+    now().checked_sub(age).unwrap_or_else(now)
 }
 
 fn unix_ms() -> i64 {

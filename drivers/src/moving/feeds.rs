@@ -39,8 +39,6 @@ const IMU_DEADLINE: Duration = Duration::from_millis(150);
 const SILENCE: Duration = Duration::from_millis(350);
 /// The time between two failed requests.
 const RETRY: Duration = Duration::from_millis(200);
-/// Data older than this has a wrong clock rather than a long way.
-const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// What arrives, with the time of the measurement.
 #[derive(Debug)]
@@ -151,7 +149,7 @@ async fn follow_scans(laser: Hokuyo, feeds: Sink) {
     let take = |scan: Result<Scan, Error>| {
         feeds.offer(match scan {
             Ok(scan) => {
-                let age = age(scan.timestamp_ms(), SystemTime::now());
+                let age = sources::age(scan.timestamp_ms(), SystemTime::now());
                 Feed::Scan(before(now(), age), scan)
             }
             Err(error) => Feed::Failed(Source::Scans, error.to_string()),
@@ -202,7 +200,7 @@ impl Publisher for LocationService {
     }
 
     fn feed(pose: MapPose) -> Feed {
-        let age = age(pose.timestamp_ms, SystemTime::now());
+        let age = sources::age(pose.timestamp_ms, SystemTime::now());
         Feed::Pose(before(now(), age), pose)
     }
 }
@@ -285,39 +283,6 @@ async fn follow_publisher<P: Publisher>(device: P, feeds: Sink) -> Followed {
     }
 }
 
-/// How long ago something happened, by the clock of the robot. If the clocks disagree, it has just
-/// happened.
-fn age(timestamp_ms: Option<i64>, wall: SystemTime) -> Duration {
-    timestamp_ms
-        .and_then(|ms| u64::try_from(ms).ok())
-        .and_then(|ms| SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms)))
-        .and_then(|time| wall.duration_since(time).ok())
-        .filter(|age| *age <= MAX_AGE)
-        .unwrap_or_default()
-}
-
 fn before(now: Instant, age: Duration) -> Instant {
     now.checked_sub(age).unwrap_or(now)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_age_is_0_if_the_clocks_disagree() {
-        let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-        for (timestamp_ms, age_ms) in [
-            (Some(999_950), 50),
-            (Some(999_000), 1_000),
-            (Some(998_999), 0),
-            (Some(1_000_001), 0),
-            (Some(-5), 0),
-            (Some(i64::MAX), 0),
-            (None, 0),
-        ] {
-            let found = age(timestamp_ms, wall);
-            assert_eq!(found, Duration::from_millis(age_ms), "{timestamp_ms:?}");
-        }
-    }
 }

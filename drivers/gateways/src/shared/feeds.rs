@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use amber_driver::client::Client;
 use amber_driver::client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
-use amber_drivers::sources::{poll_wheels, watch_scans};
+use amber_driver::client::sources::{poll_wheels, watch_scans};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
 use tokio::sync::mpsc;

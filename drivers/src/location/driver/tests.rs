@@ -207,18 +207,3 @@ async fn an_uploaded_map_an_old_scanner_and_the_wheels_give_a_pose() {
     })
     .await;
 }
-
-#[test]
-fn the_timestamp_of_another_clock_is_ignored() {
-    let now = Instant::now();
-    for (timestamp, age_ms) in [
-        (Some(9_900), 100),
-        (Some(10_001), 0),
-        (Some(8_999), 0),
-        (None, 0),
-    ] {
-        let scan = Scan::new(&[0.0], &[1000], timestamp).unwrap();
-        let end = scan_end(&scan, now, 10_000);
-        assert_eq!(now - end, Duration::from_millis(age_ms));
-    }
-}

@@ -1,13 +1,14 @@
-//! Measurements of other devices for drivers that navigate: scans and wheel speeds. IO.
+//! Measurements for programs that navigate: scans and wheel speeds, without an end. IO.
 //!
 //! A driver reaches other devices over its own stdin and stdout, or as a client of a mediator over
-//! UDP. Each function here runs until the client ends, and passes on measurements and errors.
+//! UDP. Each function here runs until the client ends, and passes on measurements and errors. When
+//! its future is dropped, it ends; a subscription ends with it.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use amber_driver::client::{Client, Error, Hokuyo, Roboclaw, Scan, WheelSpeeds};
-use amber_driver::now;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use crate::{Client, Error, Hokuyo, Roboclaw, Scan, WheelSpeeds};
 
 /// A scanner that publishes nothing for this time is asked for scans instead. A scanner that works
 /// publishes ten times in this time, and the drivers of the original system need not publish at all.
@@ -16,6 +17,8 @@ const SILENCE: Duration = Duration::from_secs(1);
 const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The time between two requests after an error.
 const RETRY: Duration = Duration::from_millis(250);
+/// A measurement older than this has a wrong clock rather than a long way.
+const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The client for other devices: `own`, or one for a mediator at this address. Tries again until
 /// the address can be used, and passes on each error.
@@ -75,6 +78,7 @@ pub async fn poll_wheels(
     period: Duration,
     mut take: impl FnMut(Result<(Instant, WheelSpeeds), Error>),
 ) {
+    let now = || tokio::time::Instant::now().into_std();
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -87,6 +91,40 @@ pub async fn poll_wheels(
                 take(Err(error));
                 sleep(RETRY).await;
             }
+        }
+    }
+}
+
+/// How long ago a device measured something, by the clock of the robot. If the clocks of the robot
+/// and of this machine disagree, it was just now.
+#[must_use]
+pub fn age(timestamp_ms: Option<i64>, wall: SystemTime) -> Duration {
+    timestamp_ms
+        .and_then(|ms| u64::try_from(ms).ok())
+        .and_then(|ms| SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms)))
+        .and_then(|time| wall.duration_since(time).ok())
+        .filter(|age| *age <= MAX_AGE)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_is_0_if_the_clocks_disagree() {
+        let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+        for (timestamp_ms, age_ms) in [
+            (Some(999_950), 50),
+            (Some(999_000), 1_000),
+            (Some(998_999), 0),
+            (Some(1_000_001), 0),
+            (Some(-5), 0),
+            (Some(i64::MAX), 0),
+            (None, 0),
+        ] {
+            let found = age(timestamp_ms, wall);
+            assert_eq!(found, Duration::from_millis(age_ms), "{timestamp_ms:?}");
         }
     }
 }
