@@ -55,6 +55,8 @@ const PATH_AHEAD_M: f64 = 1.2;
 const REPLAN_PERIOD: Duration = Duration::from_secs(1);
 /// The path is planned again if the robot is this far from it.
 const OFF_PATH_M: f64 = 0.3;
+/// On a new map, a path stays if it keeps this part of the clearance.
+const PATH_KEEPS: f64 = 0.85;
 /// Driven beyond this, earlier failures are forgotten.
 const GOOD_WAY_M: f64 = 0.5;
 
@@ -249,6 +251,21 @@ impl DriveToPoint {
             progress: (Duration::ZERO, 0.0),
             blocked_since: None,
         })
+    }
+
+    /// Replaces the map. The targets stay; a path that no longer is free is planned again.
+    pub fn set_map(&mut self, planner: Planner) {
+        let clearance_m = PATH_KEEPS * self.config.planner.clearance_m;
+        let is_free = self
+            .rest_of_path()
+            .into_iter()
+            // The robot itself may stand in a narrow place.
+            .skip(1)
+            .all(|at| planner.clearance_m(at) >= clearance_m);
+        if !is_free {
+            self.follower = None;
+        }
+        self.planner = Some(planner);
     }
 
     /// A client replaces all targets and starts at once. No targets stop the robot.

@@ -67,6 +67,19 @@ impl DistanceField {
         new
     }
 
+    /// Gives unknown cells of a map with the same layout the distance 0, so that nothing drives there.
+    /// The cells beside them keep theirs.
+    pub fn close_unknown(&mut self, occupancy: &Occupancy) {
+        let layout = self.layout;
+        for row in 0..layout.rows {
+            for column in 0..layout.columns {
+                if occupancy.cell(column, row) == Cell::Unknown {
+                    self.distances[layout.index(column, row)] = 0;
+                }
+            }
+        }
+    }
+
     fn far(layout: Layout, limit_m: f64) -> Self {
         let limit_m = limit_m.clamp(0.0, MAX_DISTANCE_M);
         Self {

@@ -13,12 +13,14 @@
 //! - `scenario`: simulated runs for tests and measurements, with the feature of the same name.
 //! - [`planner`], [`path`], [`pursuit`]: a path through the map, and the motion along it.
 //! - [`pose_tracker`], [`drive_to_point`]: from target to target through the map.
+//! - [`explore`]: to the ends of what is known, until all is known.
 //! - [`trajectory`]: along given points, in given times.
 //! - [`collision`]: the collision monitor, which slows down and stops the wheels.
 
 pub mod collision;
 pub mod deskew;
 pub mod drive_to_point;
+pub mod explore;
 pub mod free;
 pub mod grid;
 pub mod kinematics;

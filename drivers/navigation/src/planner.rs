@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 
 use amber_map::{Point, Segment, Walls};
 
-use crate::grid::{DistanceField, GridError, Layout};
+use crate::grid::{DistanceField, GridError, Layout, Occupancy};
 use crate::path::Path;
 
 /// The cost of a path is counted in 1/100 mm, so that equal paths are equal.
@@ -107,6 +107,26 @@ impl Planner {
             wall_points: walls.iter().flat_map(points_of).collect(),
             field: DistanceField::from_walls(layout, walls, FAR_M),
         })
+    }
+
+    /// Prepares a grid. Unknown cells are closed.
+    #[must_use]
+    pub fn of_occupancy(config: Config, occupancy: &Occupancy) -> Self {
+        let walls = occupancy.lines();
+        let mut field = DistanceField::from_occupancy(occupancy, FAR_M);
+        field.close_unknown(occupancy);
+        Self {
+            config,
+            wall_points: walls.iter().flat_map(points_of).collect(),
+            walls: Walls::new(walls),
+            field,
+        }
+    }
+
+    /// The clearance of each cell, up to 0.6 m.
+    #[must_use]
+    pub fn field(&self) -> &DistanceField {
+        &self.field
     }
 
     /// Points of the walls within a distance of a position.

@@ -67,6 +67,54 @@ impl Occupancy {
         self.cell(column, row) == Cell::Occupied
     }
 
+    /// Lines through the centres of neighbouring occupied cells, along rows and along columns. A lone
+    /// cell becomes a line across itself.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Segment> {
+        let Layout { columns, rows, .. } = self.layout;
+        let along_rows = (0..rows).flat_map(|row| self.runs(move |column| (column, row), columns));
+        let along_columns =
+            (0..columns).flat_map(|column| self.runs(move |row| (column, row), rows));
+        let is_line = |run: &Segment| run.from != run.to;
+        let half = Point::new(self.layout.cell_m / 2.0, 0.0);
+        let lone = along_rows
+            .clone()
+            .filter(|run| !is_line(run) && self.is_lone(run.from));
+        let lone = lone.map(|run| Segment {
+            from: run.from.minus(half),
+            to: run.to.plus(half),
+        });
+        let lines = along_rows.clone().chain(along_columns).filter(is_line);
+        lines.chain(lone).collect()
+    }
+
+    /// From the first to the last cell of each group of neighbouring occupied cells on a line.
+    fn runs(&self, cell: impl Fn(usize) -> (usize, usize), count: usize) -> Vec<Segment> {
+        let mut runs: Vec<Segment> = Vec::new();
+        let mut continues = false;
+        for (column, row) in (0..count).map(cell) {
+            let at = self.layout.centre(column, row);
+            let is_occupied = self.is_occupied(column, row);
+            match runs.last_mut() {
+                Some(run) if is_occupied && continues => run.to = at,
+                _ if is_occupied => runs.push(Segment { from: at, to: at }),
+                _ => {}
+            }
+            continues = is_occupied;
+        }
+        runs
+    }
+
+    /// Whether the cells above and below a position are not occupied.
+    fn is_lone(&self, at: Point) -> bool {
+        let Some((column, row)) = self.layout.cell_at(at) else {
+            return true;
+        };
+        let below = row.checked_sub(1);
+        let above = (row + 1 < self.layout.rows).then_some(row + 1);
+        !(below.into_iter().chain(above)).any(|row| self.is_occupied(column, row))
+    }
+
     /// Occupies the cells that a wall crosses: within each column or row, whichever the wall
     /// crosses more of, the cells between the points where it enters and leaves.
     fn draw(&mut self, wall: &Segment) {

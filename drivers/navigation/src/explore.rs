@@ -1,0 +1,253 @@
+//! Drives by itself through an unknown place, until all of it has been seen. PURE.
+//!
+//! ```text
+//!             a survey with frontiers       none left            at the start again
+//!   Waiting -------------------> Exploring ----------> Returning ------------> Finished
+//!                                  |    ^
+//!                                  +----+ visited, gone, or out of reach: the next frontier
+//! ```
+//!
+//! A frontier is where free space ends at cells that nobody has seen (Yamauchi, "A frontier-based
+//! approach for autonomous exploration", CIRA 1997); see [`mod@frontier`]. The robot drives to one of
+//! them with [`DriveToPoint`], so it goes around obstacles, and the collision monitor is the last
+//! filter before the wheels. A [`Survey`] of the grid takes some time; another thread can make it.
+//!
+//! Call the `handle_*` functions when data arrives, and [`Explorer::step`] at least 20 times per
+//! second.
+
+pub mod frontier;
+
+use std::time::Duration;
+
+use amber_map::{Occupancy, Point, Pose};
+
+use self::frontier::{Frontier, frontiers};
+use crate::collision::Decision;
+use crate::drive_to_point::{self, ClientId, DriveToPoint, Event, Target};
+use crate::grid::GridError;
+use crate::kinematics::Wheels;
+use crate::planner::{self, Planner};
+use crate::pose_tracker::PoseReading;
+use crate::scan::Scan;
+
+/// A frontier is visited when the robot is this near: it sees across.
+const RADIUS_M: f64 = 0.3;
+/// Frontiers that are this close to each other are the same, in two surveys.
+const SAME_M: f64 = 0.4;
+/// A frontier this close to a visited or skipped one is not visited again.
+const DONE_M: f64 = 0.3;
+/// A large frontier is worth a detour: so many metres of way for each metre of its length...
+const GAIN: f64 = 1.0;
+/// ...up to this length.
+const MAX_GAIN_M: f64 = 2.0;
+/// Without a new survey for this long while the robot stands, there is nothing to see here.
+const PATIENCE: Duration = Duration::from_secs(6);
+/// The robot has returned when it is this near to its start.
+const HOME_M: f64 = 0.2;
+/// The targets belong to the explorer itself.
+const SELF: ClientId = ClientId(0);
+
+/// What the robot knows about the place, and where it can go.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    planner: Planner,
+    frontiers: Vec<Frontier>,
+}
+
+impl Survey {
+    /// Looks for frontiers that a robot at this position can reach.
+    #[must_use]
+    pub fn new(config: planner::Config, occupancy: &Occupancy, robot: Point) -> Self {
+        let planner = Planner::of_occupancy(config, occupancy);
+        let frontiers = frontiers(occupancy, planner.field(), robot, config.clearance_m);
+        Self { planner, frontiers }
+    }
+
+    /// The frontiers.
+    #[must_use]
+    pub fn frontiers(&self) -> &[Frontier] {
+        &self.frontiers
+    }
+}
+
+/// What the robot does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It waits for the first survey.
+    Waiting,
+    /// It drives to a frontier, or waits for the next survey.
+    Exploring,
+    /// It has seen everything, and drives back to its start.
+    Returning,
+    /// It stands.
+    Finished,
+}
+
+/// Counts of events since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frontiers that the robot has reached, and others that it has seen on the way there.
+    pub reached: u64,
+    /// Frontiers that it could not reach.
+    pub skipped: u64,
+}
+
+/// Explores.
+#[derive(Clone, Debug)]
+pub struct Explorer {
+    drive: DriveToPoint,
+    state: State,
+    frontiers: Vec<Frontier>,
+    goal: Option<Point>,
+    /// Visited and skipped frontiers.
+    done: Vec<Point>,
+    start: Option<Pose>,
+    /// Since when there is no goal.
+    idle_since: Option<Duration>,
+    counters: Counters,
+}
+
+impl Explorer {
+    /// Creates an explorer that waits for measurements.
+    ///
+    /// # Errors
+    /// Never: there is no map yet.
+    pub fn new(config: drive_to_point::Config) -> Result<Self, GridError> {
+        Ok(Self {
+            drive: DriveToPoint::new(config, &[])?,
+            state: State::Waiting,
+            frontiers: Vec::new(),
+            goal: None,
+            done: Vec::new(),
+            start: None,
+            idle_since: None,
+            counters: Counters::default(),
+        })
+    }
+
+    /// A scan has arrived.
+    pub fn handle_scan(&mut self, scan: &Scan) {
+        self.drive.handle_scan(scan);
+    }
+
+    /// The speeds of the wheels were measured.
+    pub fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
+        self.drive.handle_wheels(time, wheels);
+    }
+
+    /// The map says where the robot was.
+    pub fn handle_pose(&mut self, reading: PoseReading) {
+        self.start.get_or_insert(reading.pose);
+        self.drive.handle_pose(reading);
+    }
+
+    /// A new survey is there.
+    pub fn handle_survey(&mut self, now: Duration, survey: Survey) {
+        self.drive.set_map(survey.planner);
+        self.frontiers = survey.frontiers;
+        self.idle_since = None;
+        if self.state == State::Waiting {
+            self.state = State::Exploring;
+        }
+        if self.state != State::Exploring {
+            return;
+        }
+        let is_left = |goal: Point| self.open().any(|frontier| near(frontier.at, goal, SAME_M));
+        if self.goal.is_none_or(|goal| !is_left(goal)) {
+            if self.goal.take().is_some() {
+                self.counters.reached += 1;
+            }
+            self.choose(now);
+        }
+    }
+
+    /// The speeds for the wheels now.
+    pub fn step(&mut self, now: Duration) -> Decision {
+        let decision = self.drive.step(now);
+        while let Some(event) = self.drive.poll_event() {
+            match (event, self.state) {
+                (Event::Visited(target), State::Exploring) => {
+                    self.counters.reached += 1;
+                    self.leave(now, target.at);
+                }
+                (Event::Skipped(target, _), State::Exploring) => {
+                    self.counters.skipped += 1;
+                    self.leave(now, target.at);
+                }
+                (Event::Visited(_) | Event::Skipped(..), State::Returning) => {
+                    self.state = State::Finished;
+                }
+                _ => {}
+            }
+        }
+        let is_over = |since: Duration| now.saturating_sub(since) >= PATIENCE;
+        if self.state == State::Exploring && self.idle_since.is_some_and(is_over) {
+            self.go_home(now);
+        }
+        decision
+    }
+
+    /// What the robot does.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// How it drives to its present goal.
+    #[must_use]
+    pub fn drive(&self) -> &DriveToPoint {
+        &self.drive
+    }
+
+    /// The counts of events.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn open(&self) -> impl Iterator<Item = &Frontier> {
+        let is_open = |frontier: &&Frontier| {
+            let mut done = self.done.iter();
+            !done.any(|done| near(frontier.at, *done, DONE_M))
+        };
+        self.frontiers.iter().filter(is_open)
+    }
+
+    fn leave(&mut self, now: Duration, at: Point) {
+        self.done.push(at);
+        self.goal = None;
+        self.choose(now);
+    }
+
+    /// Drives to the frontier that is worth its way most; waits if there is none.
+    fn choose(&mut self, now: Duration) {
+        let price =
+            |frontier: &&Frontier| frontier.way_m - GAIN * frontier.length_m.min(MAX_GAIN_M);
+        let best = self.open().min_by(|a, b| price(a).total_cmp(&price(b)));
+        self.goal = best.map(|frontier| frontier.at);
+        match self.goal {
+            Some(at) => self.go(now, at, RADIUS_M),
+            None => {
+                self.drive.set_targets(now, SELF, &[]);
+                self.idle_since.get_or_insert(now);
+            }
+        }
+    }
+
+    fn go_home(&mut self, now: Duration) {
+        self.state = State::Returning;
+        match self.start {
+            Some(start) => self.go(now, start.at, HOME_M),
+            None => self.state = State::Finished,
+        }
+    }
+
+    fn go(&mut self, now: Duration, at: Point, radius_m: f64) {
+        self.drive
+            .set_targets(now, SELF, &[Target { at, radius_m }]);
+    }
+}
+
+fn near(a: Point, b: Point, within_m: f64) -> bool {
+    a.minus(b).length() <= within_m
+}
