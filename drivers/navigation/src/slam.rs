@@ -8,12 +8,15 @@
 //!    data: another thread can run it, while scans are added. [`Slam::apply`] takes the result.
 //! 3. [`Slam::chart`] is the occupancy grid, [`Slam::map`] has the straight walls.
 //!
+//! [`recording`] puts this together for programs.
+//!
 //! The frame of the map is the pose of the first scan, or the one that [`Config::start`] sets.
 
 pub mod chart;
 pub mod graph;
 pub mod loops;
 pub mod quality;
+pub mod recording;
 pub mod reference;
 pub mod search;
 mod solver;
@@ -171,6 +174,8 @@ pub struct Slam {
     last: Option<Added>,
     /// The odometry since the last key scan: path and turns.
     since_key: (f64, f64),
+    /// The path of the robot since the start.
+    way_m: f64,
     /// Key scans that were in a task.
     tasked: usize,
     counters: Counters,
@@ -193,9 +198,16 @@ impl Slam {
             local: Reference::new(&[]),
             last: None,
             since_key: (0.0, 0.0),
+            way_m: 0.0,
             tasked: 0,
             counters: Counters::default(),
         }
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Stores the speeds of the wheels.
@@ -244,6 +256,12 @@ impl Slam {
     #[must_use]
     pub fn poses(&self) -> &[Pose] {
         &self.poses
+    }
+
+    /// The length of the way of the robot in metres, by its wheels.
+    #[must_use]
+    pub fn way_m(&self) -> f64 {
+        self.way_m
     }
 
     /// All measured motions, with the loops.
@@ -316,6 +334,33 @@ impl Slam {
         }
     }
 
+    /// Turns the map by at most 45° around the start of the robot, so that its walls are parallel to
+    /// the axes. If most of them have no common direction, nothing changes.
+    pub fn straighten(&mut self) {
+        let Some(direction) = walls::main_direction(&self.walls()) else {
+            return;
+        };
+        let Some(start) = self.poses.first().copied() else {
+            return;
+        };
+        let turn = Pose::new(0.0, 0.0, -direction);
+        let turned = |pose: Pose| {
+            let mut turned = turn.global_pose(Pose {
+                at: pose.at.minus(start.at),
+                heading: pose.heading,
+            });
+            turned.at = turned.at.plus(start.at);
+            turned
+        };
+        for pose in &mut self.poses {
+            *pose = turned(*pose);
+        }
+        if let Some(last) = &mut self.last {
+            last.pose = turned(last.pose);
+        }
+        self.local = self.local_reference();
+    }
+
     /// The occupancy grid.
     ///
     /// # Errors
@@ -382,6 +427,7 @@ impl Slam {
         let motion = self.odometry.motion(last.time, time);
         self.since_key.0 += motion.path_m;
         self.since_key.1 += motion.turns_rad;
+        self.way_m += motion.path_m;
         let prior = prior(last.pose, &motion);
         let aligned = self.fit(&surfaces, prior);
         let (pose, overlap) = aligned.map_or((prior.pose, 0.0), |fit| (fit.pose, fit.overlap));

@@ -60,6 +60,12 @@ pub struct Correction {
 }
 
 impl Correction {
+    /// The corrected poses of the key scans.
+    #[must_use]
+    pub fn poses(&self) -> &[Pose] {
+        &self.poses
+    }
+
     /// The new loops.
     #[must_use]
     pub fn loops(&self) -> &[Edge] {
@@ -75,6 +81,12 @@ impl Task {
             edges,
             first,
         }
+    }
+
+    /// The key scans.
+    #[must_use]
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
     }
 
     /// Looks for loops of the new key scans, and optimizes all poses if there are any.

@@ -164,17 +164,33 @@ fn grow(cells: &[Cell]) -> Vec<Face> {
     faces
 }
 
+/// The direction that most walls have, or at right angles to it: -45° to 45°.
+#[must_use]
+pub fn main_direction(walls: &[Segment]) -> Option<f64> {
+    main_of(walls.iter().map(|wall| {
+        let way = wall.to.minus(wall.from);
+        (way.length(), way.y.atan2(way.x))
+    }))
+}
+
+/// The same, from lengths and directions.
+fn main_of(walls: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    let (mut all_m, mut sum) = (0.0, Point::default());
+    for (length_m, angle) in walls {
+        all_m += length_m;
+        // Four times the angle is the same for right angles.
+        sum = sum.plus(Point::new(length_m, 0.0).turned(4.0 * angle));
+    }
+    let agree = all_m > 0.0 && sum.length() >= MAIN_STRENGTH * all_m;
+    agree.then(|| sum.y.atan2(sum.x) / 4.0)
+}
+
 /// Turns walls into the main directions, if there are any.
 fn straighten(faces: &mut [Face]) {
-    let all_m: f64 = faces.iter().map(Face::length_m).sum();
-    // Four times the angle is the same for right angles.
-    let sum = faces.iter().fold(Point::default(), |sum, face| {
-        sum.plus(Point::new(face.length_m(), 0.0).turned(4.0 * face.angle()))
-    });
-    if sum.length() < MAIN_STRENGTH * all_m {
+    let all = faces.iter().map(|face| (face.length_m(), face.angle()));
+    let Some(main) = main_of(all) else {
         return;
-    }
-    let main = sum.y.atan2(sum.x) / 4.0;
+    };
     for face in faces {
         let quarters = ((face.angle() - main) / FRAC_PI_2).round();
         let straight = main + quarters * FRAC_PI_2;
