@@ -186,7 +186,7 @@ fn fresh(measured: &Measured, now: Instant) -> Option<(WheelSpeeds, Instant)> {
 
 /// Cuts a line to the width of the terminal: a longer one would wrap, and each
 /// update would leave a line behind.
-fn fit(line: &str) -> &str {
+pub(super) fn fit(line: &str) -> &str {
     let columns = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
     cut(line, columns)
 }
@@ -263,7 +263,8 @@ async fn steer(
     }
 }
 
-async fn stop(roboclaw: &Roboclaw) -> Result<(), Failure> {
+/// Stops the wheels. Some commands may get lost, so it sends several.
+pub(super) async fn stop(roboclaw: &Roboclaw) -> Result<(), Failure> {
     for _ in 1..STOPS {
         // Only an error of the last one matters.
         let _ = roboclaw.stop().await;

@@ -50,6 +50,11 @@ impl Failure {
         self
     }
 
+    /// What happened, without the hint.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The device that did not answer in time, if that is the failure.
     pub fn timed_out(&self) -> Option<Device> {
         self.timed_out

@@ -141,6 +141,19 @@ pub struct Decision {
     pub time_to_contact_s: Option<f64>,
 }
 
+impl Decision {
+    /// The wheels stop.
+    #[must_use]
+    pub const fn stop(reason: Reason) -> Self {
+        Self {
+            wheels: Wheels::STOP,
+            scale: 0.0,
+            reason,
+            time_to_contact_s: None,
+        }
+    }
+}
+
 /// Why the wheels turn as they do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -328,12 +341,7 @@ impl Monitor {
     }
 
     fn decide(&self, now: Duration) -> Decision {
-        let stop = |reason| Decision {
-            wheels: Wheels::STOP,
-            scale: 0.0,
-            reason,
-            time_to_contact_s: None,
-        };
+        let stop = Decision::stop;
         let Some((commanded, wheels)) = self.command else {
             return stop(Reason::Idle);
         };

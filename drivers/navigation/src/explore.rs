@@ -22,7 +22,7 @@ use std::time::Duration;
 use amber_map::{Occupancy, Point, Pose};
 
 use self::frontier::{Frontier, frontiers};
-use crate::collision::Decision;
+use crate::collision::{Decision, Reason};
 use crate::drive_to_point::{self, ClientId, DriveToPoint, Event, Target};
 use crate::grid::GridError;
 use crate::kinematics::Wheels;
@@ -42,6 +42,8 @@ const GAIN: f64 = 1.0;
 const MAX_GAIN_M: f64 = 2.0;
 /// Without a new survey for this long while the robot stands, there is nothing to see here.
 const PATIENCE: Duration = Duration::from_secs(6);
+/// Without scans or wheel speeds for this long, the robot stands and waits for them.
+const SILENCE: Duration = Duration::from_millis(600);
 /// The robot has returned when it is this near to its start.
 const HOME_M: f64 = 0.2;
 /// The targets belong to the explorer itself.
@@ -102,6 +104,8 @@ pub struct Explorer {
     /// Visited and skipped frontiers.
     done: Vec<Point>,
     start: Option<Pose>,
+    scanned: Option<Duration>,
+    measured: Option<Duration>,
     /// Since when there is no goal.
     idle_since: Option<Duration>,
     counters: Counters,
@@ -120,6 +124,8 @@ impl Explorer {
             goal: None,
             done: Vec::new(),
             start: None,
+            scanned: None,
+            measured: None,
             idle_since: None,
             counters: Counters::default(),
         })
@@ -127,11 +133,13 @@ impl Explorer {
 
     /// A scan has arrived.
     pub fn handle_scan(&mut self, scan: &Scan) {
+        self.scanned = Some(scan.end());
         self.drive.handle_scan(scan);
     }
 
     /// The speeds of the wheels were measured.
     pub fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
+        self.measured = Some(time);
         self.drive.handle_wheels(time, wheels);
     }
 
@@ -163,6 +171,12 @@ impl Explorer {
 
     /// The speeds for the wheels now.
     pub fn step(&mut self, now: Duration) -> Decision {
+        let is_silent =
+            |last: Option<Duration>| last.is_none_or(|last| now.saturating_sub(last) > SILENCE);
+        if is_silent(self.scanned) || is_silent(self.measured) {
+            // The driver of targets would give them up, one after the other.
+            return Decision::stop(Reason::ScanTimeout);
+        }
         let decision = self.drive.step(now);
         while let Some(event) = self.drive.poll_event() {
             match (event, self.state) {

@@ -1,38 +1,431 @@
 //! `amber map make`: a map from scans and wheel speeds. IO.
+//!
+//! ```text
+//!   hokuyo ---> sources --+--> mapper: two threads --> progress, files
+//!   roboclaw -> sources --+         |
+//!                         +--> pilot, with --explore --> roboclaw
+//! ```
 
+use std::cell::{Cell, RefCell};
+use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
 
-use amber_client::Client;
-use amber_terminal::Failure;
+use amber_client::{Client, Hokuyo, Roboclaw, sources};
+use amber_map::{Outline, Pose};
+use amber_navigation::collision;
+use amber_navigation::drive_to_point;
+use amber_navigation::kinematics::SkidSteer;
+use amber_navigation::pursuit;
+use amber_navigation::scan::Scan;
+use amber_navigation::slam::Config;
+use amber_proto::{Device, DeviceType};
+use amber_terminal::{Failure, Human, note, print, show};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use self::files::Files;
+use self::mapper::Mapper;
+use self::pilot::Pilot;
+use self::shown::{Made, Shown};
 use super::laser::LaserOptions;
+use crate::end::End;
+use crate::{drive, scan};
+
+mod files;
+mod mapper;
+mod pilot;
+mod shown;
 
 pub(super) const HELP: &str = "\
+Drive the robot through all rooms with `amber drive` in another terminal, slowly, and back to where
+it was: the map is better where the robot comes again. Or let it explore with --explore.
+
+The start of the robot is the origin of the map; most walls are parallel to its axes.
+
 Examples:
-  amber map make -o flat";
+  amber map make -o flat
+  amber map make -o flat --explore --for 300
+  amber driver location --laser-offset-mm 100 --map flat.roson";
+
+/// Wheel speeds are requested once per this time.
+const WHEELS_PERIOD: Duration = Duration::from_millis(50);
+/// Later answers are useless.
+const WHEELS_DEADLINE: Duration = Duration::from_millis(100);
+/// Larger wheel speeds are invalid; the original driver ignored them, too.
+const MAX_SPEED_MM_S: u32 = 5_000;
+/// How often progress is shown in a terminal, ...
+const TERMINAL_PERIOD: Duration = Duration::from_millis(500);
+/// ...as JSON, ...
+const JSON_PERIOD: Duration = Duration::from_secs(1);
+/// ...and elsewhere.
+const OTHER_PERIOD: Duration = Duration::from_secs(10);
+/// Data that are missing for this long are reported.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options of `amber map make`.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Options {
-    /// Write NAME.pgm and NAME.yaml (for ROS map_server), and NAME.roson
+    /// Write NAME.pgm and NAME.yaml, as for map_server of ROS, and NAME.roson
     #[arg(short, long, value_name = "NAME")]
     output: PathBuf,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+    /// Drive by itself until everything is seen, and back to the start
+    #[arg(long)]
+    explore: bool,
+    /// End after this time
+    #[arg(long = "for", value_name = "SECONDS", value_parser = amber_terminal::seconds)]
+    time: Option<Duration>,
     #[command(flatten)]
     laser: LaserOptions,
+    /// Motor controllers
+    #[arg(long, value_name = "DEVICE", default_value = "roboclaw:0")]
+    wheels: Device,
+    /// Effective distance between left and right wheels in turns; 420 is that of the Capo robot
+    #[arg(long, value_name = "MM", default_value_t = 420.0)]
+    track_mm: f64,
+    /// Time of one turn of the laser
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    scan_turn_ms: u64,
+    /// Time from the end of a scan to its timestamp
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    scan_delay_ms: u64,
+    /// Longer distances in scans are ignored
+    #[arg(long, value_name = "MM", default_value_t = 5_600.0)]
+    max_range_mm: f64,
+    /// Size of the cells of NAME.pgm
+    #[arg(long, value_name = "MM", default_value_t = 25.0)]
+    cell_mm: f64,
+    /// Highest speed while exploring
+    #[arg(
+        long,
+        value_name = "MM_S",
+        default_value_t = 300.0,
+        requires = "explore"
+    )]
+    speed_mm_s: f64,
+    /// Length of the robot, for exploring
+    #[arg(long, value_name = "MM", default_value_t = 370.0, requires = "explore")]
+    length_mm: f64,
+    /// Width of the robot, for exploring
+    #[arg(long, value_name = "MM", default_value_t = 330.0, requires = "explore")]
+    width_mm: f64,
 }
 
 impl Options {
     /// Checks the options before anything is sent.
-    pub(super) fn checked(self) -> Result<Self, Failure> {
+    pub(super) fn checked(self) -> Result<(Self, Files), Failure> {
         self.laser.check()?;
-        Ok(self)
+        if self.wheels.device_type != DeviceType::ROBOCLAW {
+            return Err(Failure::wrong(format!("{} has no wheels", self.wheels))
+                .hint("try --wheels roboclaw:0; `amber devices` lists all devices"));
+        }
+        for (name, value, least, most) in [
+            ("track-mm", self.track_mm, 50.0, 5_000.0),
+            ("scan-turn-ms", self.scan_turn_ms as f64, 5.0, 1_000.0),
+            ("scan-delay-ms", self.scan_delay_ms as f64, 0.0, 1_000.0),
+            ("max-range-mm", self.max_range_mm, 500.0, 60_000.0),
+            ("cell-mm", self.cell_mm, 5.0, 200.0),
+            ("speed-mm-s", self.speed_mm_s, 50.0, 1_000.0),
+            ("length-mm", self.length_mm, 10.0, 5_000.0),
+            ("width-mm", self.width_mm, 10.0, 5_000.0),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(Failure::wrong(format!(
+                    "--{name} {value}: it must be within {least} to {most}"
+                )));
+            }
+        }
+        let files = Files::new(&self.output, self.force)?;
+        Ok((self, files))
+    }
+
+    fn slam(&self, mount: Pose) -> Config {
+        Config {
+            track_m: self.track_mm / 1000.0,
+            max_range_m: self.max_range_mm / 1000.0,
+            ..Config::new(mount)
+        }
+    }
+
+    fn driving(&self, mount: Pose) -> drive_to_point::Config {
+        let defaults = drive_to_point::Config::new(mount);
+        let half_width_m = self.width_mm / 2000.0;
+        // The same margin beside the robot as the defaults have.
+        let margin_m = defaults.planner.clearance_m - defaults.collision.outline.half_width_m;
+        drive_to_point::Config {
+            collision: collision::Config {
+                drive: SkidSteer {
+                    track_m: self.track_mm / 1000.0,
+                    ..SkidSteer::default()
+                },
+                outline: Outline {
+                    half_length_m: self.length_mm / 2000.0,
+                    half_width_m,
+                },
+                ..defaults.collision
+            },
+            planner: amber_navigation::planner::Config {
+                clearance_m: half_width_m + margin_m,
+                ..defaults.planner
+            },
+            pursuit: pursuit::Config {
+                max_m_s: self.speed_mm_s / 1000.0,
+                ..defaults.pursuit
+            },
+            ..defaults
+        }
     }
 }
 
-pub(super) async fn run(client: &Client, options: Options, _json: bool) -> Result<(), Failure> {
+/// What the command does with the devices.
+struct Making {
+    options: Options,
+    mapper: Mapper,
+    pilot: Option<Pilot>,
+    started: Instant,
+    scans: Feed,
+    wheels: Feed,
+    invalid_speeds: Cell<u64>,
+}
+
+/// Data of one device.
+struct Feed {
+    device: Device,
+    what: &'static str,
+    heard: Cell<Option<Instant>>,
+    /// Why there are none.
+    error: RefCell<String>,
+}
+
+impl Feed {
+    fn new(device: Device, what: &'static str) -> Self {
+        Self {
+            device,
+            what,
+            heard: Cell::default(),
+            error: RefCell::default(),
+        }
+    }
+
+    fn heard(&self) {
+        self.heard.set(Some(Instant::now()));
+        self.error.borrow_mut().clear();
+    }
+
+    fn failed(&self, error: &amber_client::Error) {
+        *self.error.borrow_mut() = error.to_string();
+    }
+
+    /// What is missing, if something is.
+    fn trouble(&self, started: Instant) -> Option<String> {
+        let since = self.heard.get().unwrap_or(started);
+        if since.elapsed() < PATIENCE {
+            return None;
+        }
+        let (device, what, error) = (self.device, self.what, self.error.borrow());
+        Some(match error.is_empty() {
+            true => format!("no {what} from {device}"),
+            false => format!("no {what} from {device}: {error}"),
+        })
+    }
+}
+
+pub(super) async fn run(
+    client: &Client,
+    (options, files): (Options, Files),
+    json: bool,
+) -> Result<(), Failure> {
     let mount = options.laser.mount(client).await?;
-    Err(Failure::new(format!(
-        "cannot make {} yet: the laser is at {mount:?}",
-        options.output.display()
-    )))
+    let laser = scan::scanner(client, options.laser.laser);
+    let wheels = Roboclaw::new(client.device(options.wheels));
+    // These show whether the drivers work.
+    wheels.speeds().await?;
+    laser.scan().await?;
+    // From here on, signals end the recording, and stop the wheels first.
+    let mut end = End::new()?;
+    let driving = options.driving(mount);
+    let pilot = options.explore.then(|| Pilot::new(driving)).transpose()?;
+    let survey = pilot.as_ref().map(|_| driving.planner);
+    let mapper = Mapper::start(options.slam(mount), survey)
+        .map_err(|error| Failure::new(format!("cannot start a thread: {error}")))?;
+    let making = Making {
+        scans: Feed::new(options.laser.laser, "scans"),
+        wheels: Feed::new(options.wheels, "wheel speeds"),
+        invalid_speeds: Cell::new(0),
+        mapper,
+        pilot,
+        started: Instant::now(),
+        options,
+    };
+    let mut screen = Screen::new(json);
+    let ended = tokio::select! {
+        () = making.follow(laser, wheels.clone()) => Err(Failure::new("the connection has ended")),
+        failure = making.show(&mut screen) => Err(failure),
+        driven = making.explore(&wheels) => driven,
+        () = making.time_is_over() => Ok(()),
+        () = end.wait() => Ok(()),
+    };
+    let time = making.started.elapsed();
+    if making.pilot.is_some() {
+        // The map is written even if the wheels do not answer.
+        let stopped = drive::stop(&wheels).await;
+        screen.end()?;
+        for failure in [&ended, &stopped]
+            .into_iter()
+            .filter_map(|one| one.as_ref().err())
+        {
+            note(format!("warning: {}", failure.text()));
+        }
+    } else {
+        screen.end()?;
+    }
+    tokio::select! {
+        made = making.finish(&files, time) => show(&made?, json)?,
+        () = end.wait() => return Err(Failure::new("interrupted; no map was written")),
+    }
+    ended
+}
+
+impl Making {
+    /// Passes on what the devices measure.
+    async fn follow(&self, laser: Hokuyo, wheels: Roboclaw) {
+        let turn = Duration::from_millis(self.options.scan_turn_ms);
+        let delay = Duration::from_millis(self.options.scan_delay_ms);
+        let scans = sources::watch_scans(laser, |received| match received {
+            Ok(scan) => {
+                self.scans.heard();
+                let age = sources::age(scan.timestamp_ms(), SystemTime::now()) + delay;
+                let end = self.mapper.since_start(Instant::now()).saturating_sub(age);
+                let scan = Scan::from_values(&scan, end, turn);
+                if let Some(pilot) = &self.pilot {
+                    pilot.handle_scan(&scan);
+                }
+                self.mapper.scan(scan);
+            }
+            Err(error) => self.scans.failed(&error),
+        });
+        let wheels = wheels.with_deadline(WHEELS_DEADLINE);
+        let speeds = sources::poll_wheels(wheels, WHEELS_PERIOD, |received| match received {
+            Ok((time, speeds)) if speeds.fastest_mm_s() <= MAX_SPEED_MM_S => {
+                self.wheels.heard();
+                let (time, speeds) = (self.mapper.since_start(time), speeds.into());
+                if let Some(pilot) = &self.pilot {
+                    pilot.handle_wheels(time, speeds);
+                }
+                self.mapper.wheels(time, speeds);
+            }
+            Ok(_) => self.invalid_speeds.set(self.invalid_speeds.get() + 1),
+            Err(error) => self.wheels.failed(&error),
+        });
+        tokio::join!(scans, speeds);
+    }
+
+    /// Drives by itself, with `--explore`.
+    async fn explore(&self, wheels: &Roboclaw) -> Result<(), Failure> {
+        let Some(pilot) = &self.pilot else {
+            return std::future::pending().await;
+        };
+        let reports = self.mapper.reports();
+        let since_start = |time| self.mapper.since_start(time);
+        pilot.drive(wheels, reports, since_start).await
+    }
+
+    async fn time_is_over(&self) {
+        match self.options.time {
+            Some(time) => sleep(time).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Shows progress until that fails.
+    async fn show(&self, screen: &mut Screen) -> Failure {
+        let mut ticks = interval(screen.period());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks.tick().await;
+        let reports = self.mapper.reports();
+        loop {
+            ticks.tick().await;
+            let troubles = [&self.scans, &self.wheels].map(|feed| feed.trouble(self.started));
+            let shown = Shown::new(
+                self.started.elapsed(),
+                &reports.borrow().progress,
+                self.pilot.as_ref().map(Pilot::state),
+                troubles.into_iter().flatten().next(),
+            );
+            if let Err(failure) = screen.show(&shown) {
+                return failure;
+            }
+        }
+    }
+
+    /// Finishes the map and writes its files.
+    async fn finish(self, files: &Files, time: Duration) -> Result<Made, Failure> {
+        let (dropped, invalid) = (self.mapper.dropped(), self.invalid_speeds.get());
+        let skipped = self
+            .pilot
+            .as_ref()
+            .map_or(0, |pilot| pilot.counters().skipped);
+        let cell_m = self.options.cell_mm / 1000.0;
+        let troubles = [&self.scans, &self.wheels].map(|feed| feed.trouble(self.started));
+        let finished = self.mapper.finish(files.name.clone(), cell_m).await?;
+        let finished = finished.map_err(|error| {
+            let failure = Failure::new(format!("there is no map: {error}"));
+            match troubles.into_iter().flatten().next() {
+                Some(trouble) => failure.hint(trouble),
+                None => failure.hint("drive for a while, or use larger cells: --cell-mm"),
+            }
+        })?;
+        files.write(&finished)?;
+        let mut missing = shown::missing(&finished.progress, dropped, invalid);
+        if skipped > 0 {
+            missing.push(format!("{skipped} places that the robot could not reach"));
+        }
+        Ok(Made::new(files.all(), time, &finished, missing))
+    }
+}
+
+/// Where progress is shown.
+struct Screen {
+    json: bool,
+    is_terminal: bool,
+    is_open: bool,
+}
+
+impl Screen {
+    fn new(json: bool) -> Self {
+        Self {
+            json,
+            is_terminal: !json && std::io::stdout().is_terminal(),
+            is_open: false,
+        }
+    }
+
+    fn period(&self) -> Duration {
+        match (self.json, self.is_terminal) {
+            (true, _) => JSON_PERIOD,
+            (_, true) => TERMINAL_PERIOD,
+            _ => OTHER_PERIOD,
+        }
+    }
+
+    fn show(&mut self, shown: &Shown) -> Result<(), Failure> {
+        if self.json {
+            return show(shown, true);
+        }
+        let line = shown.human();
+        if self.is_terminal {
+            self.is_open = true;
+            return print(format!("\r{}\x1b[K", drive::fit(&line)).as_bytes());
+        }
+        print(format!("{line}\n").as_bytes())
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        match self.is_open {
+            true => print(b"\n"),
+            false => Ok(()),
+        }
+    }
 }

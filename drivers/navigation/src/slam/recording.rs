@@ -155,6 +155,12 @@ impl Recording {
         })
     }
 
+    /// Whether there is work whose result has not arrived.
+    #[must_use]
+    pub fn is_working(&self) -> bool {
+        self.is_working
+    }
+
     /// Takes the result of work.
     pub fn apply(&mut self, worked: &Worked) {
         self.is_working = false;

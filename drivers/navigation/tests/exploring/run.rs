@@ -1,0 +1,158 @@
+//! One exploration of a simulated place, on a virtual clock.
+
+use std::time::Duration;
+
+use amber_map::{Cell, Layout, Map, Occupancy, Point, Pose, Segment, Walls};
+use amber_navigation::drive_to_point;
+use amber_navigation::explore::{Explorer, State};
+use amber_navigation::free::FreeSpace;
+use amber_navigation::grid::DistanceField;
+use amber_navigation::pose_tracker::PoseReading;
+use amber_navigation::slam::Config;
+use amber_navigation::slam::quality::{Quality, seen_from};
+use amber_navigation::slam::recording::{Recording, SURE_OVERLAP};
+use amber_sim::world::find_start;
+
+use super::robot::{Event, Robot, SHEET, is_due};
+
+/// The time between two decisions.
+const PERIOD: Duration = Duration::from_millis(50);
+/// How long work takes, at least as long as on a small computer.
+const WORK_TAKES: Duration = Duration::from_millis(800);
+/// The cells in which the found area is measured, and where the robot must fit.
+const CELL_M: f64 = 0.05;
+const FIT_M: f64 = 0.2;
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) end: &'static str,
+    pub(crate) time_s: f64,
+    pub(crate) way_m: f64,
+    /// The part of the area that the robot can reach that is free on its map.
+    pub(crate) found: f64,
+    pub(crate) quality: Quality,
+    /// The largest error of a pose while exploring.
+    pub(crate) live_max_m: f64,
+    pub(crate) loops: u64,
+    pub(crate) skipped: u64,
+    pub(crate) contacts: u64,
+    pub(crate) clearance_m: f64,
+}
+
+/// A place of the map where the robot fits: its own start, or else one of its nodes.
+pub(crate) fn start(map: &Map, walls: &[Segment]) -> Option<Pose> {
+    let nodes = map.nodes.iter().map(|at| Pose {
+        at: *at,
+        heading: 0.0,
+    });
+    let candidates: Vec<Pose> = map.robots.iter().copied().chain(nodes).collect();
+    find_start(walls, &candidates).ok()
+}
+
+pub(crate) fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -> Run {
+    let mut robot = Robot::new(walls.to_vec(), start, seed, SHEET);
+    let config = drive_to_point::Config::new(Pose::default());
+    let mut explorer = Explorer::new(config).expect("no map");
+    let mut recording = Recording::new(Config::new(Pose::default()), Some(config.planner));
+    let mut working = None;
+    let mut poses = vec![start];
+    let mut live_max_m: f64 = 0.0;
+    let mut first: Option<Pose> = None;
+    while robot.now() < Duration::from_secs(seconds) && explorer.state() != State::Finished {
+        for event in robot.step() {
+            let now = robot.now();
+            match event {
+                Event::Wheels(time, wheels) => {
+                    recording.handle_wheels(time, wheels);
+                    explorer.handle_wheels(time, wheels);
+                }
+                Event::Scan(scan) => {
+                    explorer.handle_scan(&scan);
+                    let Some(added) = recording.handle_scan(scan) else {
+                        continue;
+                    };
+                    let truth = robot.world.pose_at(added.time);
+                    let frame = *first.get_or_insert(truth);
+                    live_max_m =
+                        live_max_m.max(frame.global(added.pose.at).minus(truth.at).length());
+                    explorer.handle_pose(PoseReading {
+                        time: added.time,
+                        pose: added.pose,
+                        quality: if added.overlap >= SURE_OVERLAP {
+                            1.0
+                        } else {
+                            0.0
+                        },
+                    });
+                }
+                Event::Pose(..) => {}
+            }
+            if let Some(work) = recording.work(now) {
+                working = Some((now + WORK_TAKES, work.run()));
+            }
+        }
+        let now = robot.now();
+        if let Some((_, worked)) = working.take_if(|(ready, _)| *ready <= now) {
+            recording.apply(&worked);
+            if let Some(survey) = worked.survey {
+                explorer.handle_survey(now, survey);
+            }
+        }
+        if is_due(now, PERIOD) {
+            let decision = explorer.step(now);
+            robot.send(decision.wheels);
+        }
+        if is_due(now, Duration::from_millis(500)) {
+            poses.push(robot.world.pose());
+        }
+    }
+    let time_s = robot.now().as_secs_f64();
+    let seen = seen_from(&Walls::new(walls.to_vec()), poses.into_iter());
+    let name = explorer.state();
+    let finished = recording.finish("explored", CELL_M).expect("a map");
+    // The finished map is turned; its first pose tells how.
+    let mapped = finished.map.robots[0];
+    let frame = first
+        .unwrap_or(start)
+        .global_pose(mapped.local_pose(Pose::default()));
+    let quality = Quality::new(&finished.map.walls, walls, &seen, frame);
+    Run {
+        end: match name {
+            State::Waiting => "waiting",
+            State::Exploring => "going on",
+            State::Returning => "on way",
+            State::Finished => "finished",
+        },
+        time_s,
+        way_m: robot.world.travelled_m(),
+        found: found(&finished.occupancy, walls, start.at, quality.frame),
+        quality,
+        live_max_m,
+        loops: finished.progress.counters.loops,
+        skipped: explorer.counters().skipped,
+        contacts: robot.world.contacts(),
+        clearance_m: robot.clearance_m,
+    }
+}
+
+/// The part of the area where the centre of the robot can be that is free on the map.
+fn found(map: &Occupancy, walls: &[Segment], start: Point, frame: Pose) -> f64 {
+    let layout = Layout::around_walls(walls, 0.1, CELL_M).expect("walls");
+    let field = DistanceField::from_walls(layout, walls, 1.0);
+    let free = FreeSpace::new(&field, FIT_M, &[start]);
+    let (mut all, mut found) = (0_u32, 0_u32);
+    for row in 0..layout.rows {
+        for column in 0..layout.columns {
+            if !free.is_free_cell(layout.index(column, row)) {
+                continue;
+            }
+            all += 1;
+            let at = frame.local(layout.centre(column, row));
+            let cell = map.layout().cell_at(at);
+            let is_found = cell.is_some_and(|(column, row)| map.cell(column, row) == Cell::Free);
+            found += u32::from(is_found);
+        }
+    }
+    f64::from(found) / f64::from(all.max(1))
+}
