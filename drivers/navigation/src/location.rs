@@ -60,6 +60,11 @@ const GOOD_MATCH: f64 = 0.8;
 const DECIDE_MATCH: f64 = 0.6;
 /// The average match below which a decided pose is doubted.
 const LOST_MATCH: f64 = 0.45;
+/// Below this match, the beams may have been fitted to the wrong side of a wall...
+const SIDE_MATCH: f64 = 0.75;
+/// ...of about this thickness. The right side matches better by this.
+const WALL_M: f64 = 0.08;
+const SIDE_GAIN: f64 = 0.1;
 /// How fast the average of the match follows it.
 const MATCH_SPEED: f64 = 0.3;
 /// A cluster with this part of all weights is the only one.
@@ -330,6 +335,9 @@ impl Location {
         let cluster = heaviest(self.filter.particles())?;
         let (pose, covariance) = self.fit(&cluster, &fit_points);
         let matching = self.matching(pose, &some);
+        let better = self.on_the_right_side(&cluster, matching, &fit_points, &some);
+        let is_better = better.is_some();
+        let (pose, covariance, matching) = better.unwrap_or((pose, covariance, matching));
         self.judge(&cluster, matching);
         let estimate = Estimate {
             time,
@@ -341,7 +349,11 @@ impl Location {
             decided: self.is_decided(),
         };
         self.estimate = Some(estimate);
-        let inserted = self.inserted(pose, &points, &some);
+        let mut inserted = self.inserted(pose, &points, &some);
+        if is_better {
+            let count = self.filter.particles().len() / MEASURED_ONE_IN;
+            inserted.extend(std::iter::repeat_n(pose, count));
+        }
         self.filter.resample(&inserted, &mut self.random);
         self.estimate
     }
@@ -402,6 +414,33 @@ impl Location {
             ..fitted.pose
         };
         (pose, self.covariance(cluster, &fitted.information))
+    }
+
+    /// A pose nearby that matches clearly better, if the fitted one does not match well: the beams may
+    /// have been fitted to the far side of a wall, which looks the same to the distance field.
+    fn on_the_right_side(
+        &self,
+        cluster: &Cluster,
+        matching: f64,
+        fit_points: &[Point],
+        points: &[Point],
+    ) -> Option<(Pose, Matrix, f64)> {
+        if matching >= SIDE_MATCH || !self.is_decided() {
+            return None;
+        }
+        let ways = [(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)];
+        ways.into_iter()
+            .map(|(ahead, left)| {
+                let way = Pose::new(ahead * WALL_M, left * WALL_M, 0.0);
+                let beside = Cluster {
+                    pose: cluster.pose.global_pose(way),
+                    ..*cluster
+                };
+                let (pose, covariance) = self.fit(&beside, fit_points);
+                (pose, covariance, self.matching(pose, points))
+            })
+            .max_by(|a, b| a.2.total_cmp(&b.2))
+            .filter(|(.., found)| *found >= matching + SIDE_GAIN)
     }
 
     /// Both sources of information together: the points, and the particles where the points say

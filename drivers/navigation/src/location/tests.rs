@@ -267,3 +267,35 @@ fn the_number_of_particles_is_bounded() {
         assert!(count <= max, "{count}");
     }
 }
+
+#[test]
+fn beams_are_not_fitted_to_the_far_side_of_a_wall() {
+    // The robot faces a wall with two faces, 0.1 m apart, which seems 25 mm too far away. It starts
+    // between the poses at which the beams end at the near and at the far face.
+    const FACE_M: f64 = 2.35;
+    let truth = Pose::new(1.41, -1.5, 0.2);
+    let mut location = Location::new(flat(), Config::new(Pose::default()));
+    // It turns a little: at rest, nothing would be fitted.
+    let turning = Wheels::sides(-0.05, 0.05);
+    let turn = 0.1 * 0.1 / SkidSteer::default().track_m;
+    let start = Pose::new(truth.at.x + 0.06, truth.at.y, truth.heading - turn);
+    location.place(ms(0), start, 0.01, 0.01);
+    let mut seen = scan(100, truth);
+    for beam in &mut seen.beams {
+        let end = |distance_m| {
+            let way = Point::new(distance_m, 0.0).turned(truth.heading + beam.angle_rad);
+            truth.at.plus(way)
+        };
+        if let Some(distance_m) = beam.distance_m()
+            && (end(distance_m).x - FACE_M).abs() < 0.01
+        {
+            beam.echo = Echo::At(distance_m + 0.025);
+        }
+    }
+    location.handle_wheels(ms(0), turning);
+    location.handle_wheels(ms(110), turning);
+    location.handle_scan(seen);
+    let estimate = location.update(ms(120)).unwrap();
+    let error_m = estimate.pose.at.minus(truth.at).length();
+    assert!(error_m < 0.04, "{error_m} {estimate:?}");
+}
