@@ -561,7 +561,9 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
         drive_to_point "amber.drive_to_point_proto" { Targets Location Progress Path Configuration }
         dummy "amber.dummy_proto" {}
         hokuyo "amber.hokuyo_proto" { Scan }
-        location "amber.location_proto" { Location Quality Covariance Particles Particle }
+        location "amber.location_proto" {
+            Location Quality Covariance Particles Particle Map Grid
+        }
         maestro "amber.maestro_proto" {
             SetAngleCommand SetSameAngleCommand SetDifferentAnglesCommand SetSpeedCommand
         }

@@ -145,7 +145,10 @@ impl Description {
     /// # Errors
     /// The image is invalid or too large.
     pub fn occupancy(&self, image: &[u8]) -> Result<Occupancy, RosMapError> {
-        let image = Image::parse(image)?;
+        self.of_image(&Image::parse(image)?)
+    }
+
+    fn of_image(&self, image: &Image) -> Result<Occupancy, RosMapError> {
         let layout = Layout {
             low: Point::new(self.origin[0], self.origin[1]),
             cell_m: self.resolution,
@@ -192,16 +195,63 @@ pub fn write(occupancy: &Occupancy, image: &str) -> (String, Vec<u8>) {
          occupied_thresh: {OCCUPIED_THRESH}\nfree_thresh: {FREE_THRESH}\n"
     );
     let mut pgm = format!("P5\n{} {}\n255\n", layout.columns, layout.rows).into_bytes();
-    for row in (0..layout.rows).rev() {
-        pgm.extend(
-            (0..layout.columns).map(|column| match occupancy.cell(column, row) {
-                Cell::Occupied => OCCUPIED,
-                Cell::Free => FREE,
-                Cell::Unknown => UNKNOWN,
-            }),
-        );
-    }
+    pgm.extend(pixels(occupancy));
     (yaml, pgm)
+}
+
+/// The image of a map as PNG, with the same grey values as that of [`write`].
+///
+/// # Errors
+/// The picture could not be made, because of a lack of memory.
+pub fn png(occupancy: &Occupancy) -> Result<Vec<u8>, png::EncodingError> {
+    let layout = occupancy.layout();
+    // At most MAX_CELLS.
+    let (columns, rows) = (layout.columns as u32, layout.rows as u32);
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, columns, rows);
+    encoder.set_color(png::ColorType::Grayscale);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(png::Compression::High);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(&pixels(occupancy).collect::<Vec<_>>())?;
+    writer.finish()?;
+    Ok(file)
+}
+
+/// The grey values of an image, from the upper row down.
+fn pixels(occupancy: &Occupancy) -> impl Iterator<Item = u8> {
+    let layout = occupancy.layout();
+    (0..layout.rows).rev().flat_map(move |row| {
+        (0..layout.columns).map(move |column| match occupancy.cell(column, row) {
+            Cell::Occupied => OCCUPIED,
+            Cell::Free => FREE,
+            Cell::Unknown => UNKNOWN,
+        })
+    })
+}
+
+/// Reads the picture of [`png`], with its upper left corner and the side length of a pixel in metres.
+///
+/// # Errors
+/// The picture or a number is invalid.
+pub fn from_png(
+    png: &[u8],
+    upper_left: Point,
+    resolution_m: f64,
+) -> Result<Occupancy, RosMapError> {
+    let mut description = Description {
+        image: String::new(),
+        resolution: resolution_m,
+        origin: [upper_left.x, upper_left.y, 0.0],
+        negate: false,
+        occupied_thresh: OCCUPIED_THRESH,
+        free_thresh: FREE_THRESH,
+        mode: Mode::Trinary,
+    };
+    description.check()?;
+    let image = Image::parse(png)?;
+    description.origin[1] -= image.rows as f64 * resolution_m;
+    description.of_image(&image)
 }
 
 /// ROS writes 0 and 1; people also write false and true.
@@ -303,7 +353,15 @@ mod tests {
             let (yaml, pgm) = write(&map, "map.pgm");
             let description: Description = yaml.parse().unwrap();
             prop_assert_eq!(&description.image, "map.pgm");
-            prop_assert_eq!(description.occupancy(&pgm).unwrap(), map);
+            prop_assert_eq!(&description.occupancy(&pgm).unwrap(), &map);
+            let upper_left = Point::new(layout.low.x, layout.high().y);
+            let back = from_png(&png(&map).unwrap(), upper_left, layout.cell_m).unwrap();
+            prop_assert!((back.layout().low.y - layout.low.y).abs() < 1e-9);
+            for row in 0..rows {
+                for column in 0..columns {
+                    prop_assert_eq!(back.cell(column, row), map.cell(column, row));
+                }
+            }
         }
 
         #[test]

@@ -6,8 +6,11 @@
 use std::time::Duration;
 
 use amber_driver::devices::location as message;
+use amber_map::{Map, Occupancy, Pose, ros_map};
 use amber_navigation::location::particles::Particle;
+use amber_proto::limits::MAX_PART;
 use amber_values::MapPose;
+use prost::Message;
 
 use super::tracker::Report;
 
@@ -22,6 +25,8 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// The most particles in a message: 22 bytes each, so that old clients can receive them; see
 /// [`OLD_CLIENT_DATAGRAM`](amber_proto::limits::OLD_CLIENT_DATAGRAM).
 const MAX_PARTICLES: usize = 700;
+/// The longest map in a message, in bytes: what a message can have, except for a few numbers.
+const MAX_MAP: usize = MAX_PART - 64;
 /// An unknown position is reported after this time: a search takes less than a second.
 const SEARCH: Duration = Duration::from_secs(3);
 
@@ -109,6 +114,49 @@ pub(crate) fn particles(particles: &[Particle]) -> message::Particles {
     }
 }
 
+/// A map of walls for clients: its text, or what this system uses of it if the text is too long.
+///
+/// # Errors
+/// Both are too long for a message.
+pub(crate) fn roson(text: &str, walls: &Map) -> Result<message::Map, String> {
+    let of = |roson: String| message::Map {
+        roson: Some(roson),
+        ..message::Map::default()
+    };
+    fitting(of(text.to_owned())).or_else(|_| fitting(of(walls.to_roson())))
+}
+
+/// A grid for clients.
+///
+/// # Errors
+/// It is too long for a message.
+pub(crate) fn grid(occupancy: &Occupancy) -> Result<message::Map, String> {
+    let layout = occupancy.layout();
+    let png = ros_map::png(occupancy).map_err(|error| format!("cannot make a picture: {error}"))?;
+    let (low, high) = (layout.low, layout.high());
+    let corner = MapPose::from(Pose::new(low.x, high.y, 0.0));
+    fitting(message::Map {
+        grid: Some(message::Grid {
+            x: Some(corner.x_m),
+            y: Some(corner.y_m),
+            resolution: Some(layout.cell_m),
+            png: Some(png),
+        }),
+        ..message::Map::default()
+    })
+}
+
+fn fitting(map: message::Map) -> Result<message::Map, String> {
+    match map.encoded_len() {
+        ..=MAX_MAP => Ok(map),
+        bytes => Err(format!(
+            "the map has {} kB, and a message at most {} kB: use the file",
+            bytes.div_ceil(1000),
+            MAX_MAP / 1000
+        )),
+    }
+}
+
 /// Why the position is not known or not trusted, if so. `scans` and `wheels` are the last errors
 /// of their sources.
 pub(crate) fn trouble(
@@ -138,11 +186,10 @@ pub(crate) fn trouble(
 mod tests {
     use std::f64::consts::FRAC_PI_2;
 
-    use amber_map::Pose;
+    use amber_map::{Cell, Layout, Point};
     use amber_navigation::location::Estimate;
     use amber_proto::DeviceMessage;
     use amber_proto::limits::OLD_CLIENT_DATAGRAM;
-    use prost::Message;
 
     use super::*;
 
@@ -222,6 +269,41 @@ mod tests {
             whole.particles = Some(message);
             assert!(whole.encoded_len() < OLD_CLIENT_DATAGRAM - 500);
         }
+    }
+
+    #[test]
+    fn a_map_of_walls_is_sent_as_text_and_refused_if_it_is_too_long() {
+        let flat = Map::flat();
+        let text = flat.to_roson();
+        assert_eq!(roson(&text, &flat).unwrap().roson(), text);
+        // Spaces are no content.
+        let padded = text.replace('\n', &format!("\n{}", " ".repeat(1_000)));
+        assert!(padded.len() > MAX_PART);
+        assert_eq!(roson(&padded, &flat).unwrap().roson(), text);
+        let mut long = flat;
+        for _ in 0..4 {
+            long.walls.extend(long.walls.clone());
+        }
+        let why = roson(&long.to_roson(), &long).unwrap_err();
+        assert!(
+            why.starts_with("the map has ") && why.ends_with("use the file"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn a_grid_is_sent_as_a_picture_with_its_upper_left_corner() {
+        let layout = Layout {
+            low: Point::new(-1.0, 2.0),
+            cell_m: 0.5,
+            columns: 3,
+            rows: 2,
+        };
+        let cells = vec![Cell::Free; 6];
+        let map = grid(&Occupancy::from_cells(layout, cells).unwrap()).unwrap();
+        let sent = map.grid.unwrap();
+        assert_eq!((sent.x(), sent.y(), sent.resolution()), (-1.0, -3.0, 0.5));
+        assert!(sent.png().starts_with(b"\x89PNG"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use amber_driver::client::proxy::{Hokuyo, Roboclaw};
 use amber_driver::client::{Client, Scan, WheelSpeeds};
 use amber_driver::devices::location::{
-    Location, LocationServiceDriver, LocationServiceLink, Particles, PosesData, Quality,
+    Location, LocationServiceDriver, LocationServiceLink, Map, Particles, PosesData, Quality,
 };
 use amber_driver::{Outcome, Reply, SendError, now};
 use amber_navigation::scan::Scan as PlaneScan;
@@ -15,8 +15,9 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::engine::{Engine, Input};
+use super::maps::{self, Loaded};
 use super::tracker::{Report, Tracker};
-use super::{Settings, answer, maps};
+use super::{Settings, answer};
 use crate::sources;
 
 /// How often wheel speeds are requested.
@@ -39,6 +40,8 @@ pub(crate) struct LocationDriver {
     /// `Some` after the start.
     engine: Option<Engine>,
     problems: Arc<Mutex<Problems>>,
+    /// The map in use, for clients, or why there is none.
+    map: Arc<Mutex<Result<Map, String>>>,
     tasks: JoinSet<()>,
     /// Makes uploads wait for each other.
     uploading: Arc<tokio::sync::Mutex<()>>,
@@ -55,8 +58,9 @@ struct Problems {
 
 impl LocationDriver {
     pub(crate) fn new(settings: Settings) -> Self {
+        let no_map = "no map: start the driver with --map FILE, or upload a map";
         let problems = Problems {
-            map: Some("no map: start the driver with --map FILE, or upload a map".into()),
+            map: Some(no_map.into()),
             scans: format!("no scans from {}", settings.laser()),
             wheels: format!("no wheel speeds from {}", settings.robot.devices.wheels),
             external: None,
@@ -65,6 +69,7 @@ impl LocationDriver {
             settings,
             engine: None,
             problems: Arc::new(Mutex::new(problems)),
+            map: Arc::new(Mutex::new(Err(no_map.into()))),
             tasks: JoinSet::new(),
             uploading: Arc::default(),
         }
@@ -82,15 +87,19 @@ impl LocationDriver {
         };
         let config = self.settings.config.clone();
         let problems = self.problems.clone();
-        lock(&problems).map = Some(format!("reads the map {}", path.display()));
+        let used = self.map.clone();
+        let reads = format!("reads the map {}", path.display());
+        *lock(&used) = Err(reads.clone());
+        lock(&problems).map = Some(reads);
         let uploading = self.uploading.clone();
         self.tasks.spawn(async move {
             let _turn = uploading.lock().await;
             let loaded = spawn_blocking(move || maps::load(&path, &config)).await;
             match loaded.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok(map) => engine.deliver(Input::Map(Box::new(map))).await,
+                Ok(loaded) => use_map(loaded, &engine, &used).await,
                 Err(why) => {
                     tracing::error!("{why}");
+                    *lock(&used) = Err(why.clone());
                     lock(&problems).map = Some(why);
                 }
             }
@@ -186,24 +195,32 @@ impl LocationServiceDriver for LocationDriver {
         }
     }
 
+    async fn map(&mut self, reply: Reply<Map>) {
+        let used = lock(&self.map).clone();
+        match used {
+            Ok(map) => reply.send(map),
+            Err(why) => reply.refuse(&why),
+        }
+    }
+
     async fn upload_map(&mut self, text: String, outcome: Outcome) {
         let Some(engine) = self.engine.clone() else {
             return;
         };
         let (path, config) = (self.settings.map.clone(), self.settings.config.clone());
-        let uploading = self.uploading.clone();
+        let (used, uploading) = (self.map.clone(), self.uploading.clone());
         self.tasks.spawn(async move {
             // Uploads take effect in the order of arrival.
             let _turn = uploading.lock().await;
             let prepared = spawn_blocking(move || {
-                let map = maps::from_roson(&text, &config)?;
-                maps::store(path.as_deref(), &text).map(|()| map)
+                let loaded = maps::from_roson(&text, &config)?;
+                maps::store(path.as_deref(), &text).map(|()| loaded)
             });
             let prepared = prepared.await;
             match prepared.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok(map) => {
+                Ok(loaded) => {
                     tracing::info!("uses an uploaded map");
-                    engine.deliver(Input::Map(Box::new(map))).await;
+                    use_map(loaded, &engine, &used).await;
                     outcome.done();
                 }
                 Err(why) => {
@@ -220,6 +237,12 @@ impl LocationServiceDriver for LocationDriver {
         self.tasks.shutdown().await;
         self.engine = None;
     }
+}
+
+/// Passes a map to the filter. From then on, clients get it, too.
+async fn use_map(loaded: Loaded, engine: &Engine, used: &Mutex<Result<Map, String>>) {
+    engine.deliver(Input::Map(Box::new(loaded.map))).await;
+    *lock(used) = loaded.message;
 }
 
 async fn connect(own: &Client, settings: &Settings, problems: &Mutex<Problems>) -> Client {
@@ -286,9 +309,9 @@ fn unix_ms() -> i64 {
     since.map_or(0, |since| since.as_millis().try_into().unwrap_or(i64::MAX))
 }
 
-fn lock(problems: &Mutex<Problems>) -> MutexGuard<'_, Problems> {
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     // Holders only read or assign.
-    problems.lock().unwrap_or_else(PoisonError::into_inner)
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,14 +3,26 @@
 use std::fs;
 use std::path::Path;
 
+use amber_driver::devices::location as message;
 use amber_map::Map;
 use amber_map::ros_map::Description;
 use amber_navigation::location::{Config, LocationMap};
 
+use super::answer;
+
 use crate::replace::replace;
 
+/// A map in both forms.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// For localization.
+    pub(crate) map: LocationMap,
+    /// For clients, or why they cannot get it.
+    pub(crate) message: Result<message::Map, String>,
+}
+
 /// Reads a map and prepares it for localization. The error says what to do.
-pub(crate) fn load(path: &Path, config: &Config) -> Result<LocationMap, String> {
+pub(crate) fn load(path: &Path, config: &Config) -> Result<Loaded, String> {
     let name = path.display();
     let unreadable = |path: &Path, error| format!("cannot read {}: {error}", path.display());
     let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
@@ -22,7 +34,10 @@ pub(crate) fn load(path: &Path, config: &Config) -> Result<LocationMap, String> 
     let bytes = fs::read(&image).map_err(|error| unreadable(&image, error))?;
     let occupancy = description.occupancy(&bytes);
     let occupancy = occupancy.map_err(|error| format!("{}: {error}", image.display()))?;
-    Ok(LocationMap::from_occupancy(&occupancy, config.limit_m()))
+    Ok(Loaded {
+        map: LocationMap::from_occupancy(&occupancy, config.limit_m()),
+        message: answer::grid(&occupancy),
+    })
 }
 
 fn is_ros_map(path: &Path) -> bool {
@@ -31,10 +46,19 @@ fn is_ros_map(path: &Path) -> bool {
 }
 
 /// Prepares the text of a .roson file for localization.
-pub(crate) fn from_roson(text: &str, config: &Config) -> Result<LocationMap, String> {
-    let map = Map::parse(text).map_err(|error| error.to_string())?;
-    LocationMap::from_walls(&map.faces(), &map.nodes, config.cell_m, config.limit_m())
-        .map_err(|error| error.to_string())
+pub(crate) fn from_roson(text: &str, config: &Config) -> Result<Loaded, String> {
+    let walls = Map::parse(text).map_err(|error| error.to_string())?;
+    let map = LocationMap::from_walls(
+        &walls.faces(),
+        &walls.nodes,
+        config.cell_m,
+        config.limit_m(),
+    )
+    .map_err(|error| error.to_string())?;
+    Ok(Loaded {
+        map,
+        message: answer::roson(text, &walls),
+    })
 }
 
 /// Replaces the file by an uploaded map. Without a file, only logs it.
@@ -78,9 +102,11 @@ mod tests {
         let cells = load(&path("flat.yaml"), &config()).unwrap();
         for (x, y) in [(1.5, -2.6), (3.0, -1.0), (5.5, -1.0)] {
             let at = Point::new(x, y);
-            let [line_m, cell_m] = [&lines, &cells].map(|map| map.field().distance_m(at));
+            let [line_m, cell_m] = [&lines, &cells].map(|it| it.map.field().distance_m(at));
             assert!((line_m - cell_m).abs() < 0.02, "{at:?}: {line_m} {cell_m}");
         }
+        assert_eq!(lines.message.unwrap().roson(), FLAT);
+        assert!(cells.message.unwrap().grid.is_some());
     }
 
     #[test]
