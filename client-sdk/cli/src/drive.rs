@@ -22,7 +22,7 @@ use self::pilot::{FASTEST_MM_S, Key, Pilot, SLOWEST_MM_S, Wish};
 use super::end::End;
 use super::reason::{self, Complaints};
 
-mod keyboard;
+pub(crate) mod keyboard;
 mod pilot;
 
 pub(super) const HELP: &str = "\
@@ -115,7 +115,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     // Commands have no answer. This shows whether the driver works.
     roboclaw.speeds().await?;
     let (Some(left), Some(right), Some(time)) = (options.left, options.right, options.time) else {
-        let (keyboard, keys) = Keyboard::new()
+        let (keyboard, keys) = Keyboard::new(keyboard::meaning)
             .map_err(|error| Failure::new(format!("cannot read the keyboard: {error}")))?;
         let start = "arrows or WASD drive, + and - change the speed, q ends\r\n";
         print(start.as_bytes())?;

@@ -16,6 +16,7 @@ use self::session::Session;
 
 mod bench;
 mod call;
+mod canvas;
 mod capture;
 mod change;
 pub mod complete;

@@ -7,6 +7,7 @@ use super::session::Session;
 
 mod laser;
 mod make;
+mod show;
 
 /// Options of `amber map`.
 #[derive(Clone, Debug, clap::Args)]
@@ -22,6 +23,9 @@ enum Verb {
     /// Make a map from laser scans and wheel speeds while the robot drives
     #[command(after_help = make::HELP)]
     Make(make::Options),
+    /// Draw the map, and the robot on it: pose, laser scan, particles and path
+    #[command(after_help = show::HELP)]
+    Show(show::Options),
 }
 
 pub(super) async fn run(
@@ -33,6 +37,10 @@ pub(super) async fn run(
         Verb::Make(options) => {
             let options = options.checked()?;
             make::run(session.client().await?, options, json).await
+        }
+        Verb::Show(options) => {
+            let options = options.checked(json)?;
+            show::run(session, options, json).await
         }
     }
 }

@@ -50,7 +50,7 @@ impl Failure {
         self
     }
 
-    /// What happened, without the hint.
+    /// What has failed, without the hint.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -140,7 +140,7 @@ pub(crate) fn grid(occupancy: &Occupancy) -> Result<message::Map, String> {
             x: Some(corner.x_m),
             y: Some(corner.y_m),
             resolution: Some(layout.cell_m),
-            png: Some(png),
+            png: Some(png.into()),
         }),
         ..message::Map::default()
     })

@@ -11,13 +11,15 @@ use super::pilot::{Direction, Key};
 
 /// A terminal that reports each key at once and does not show it. Dropping this restores
 /// the terminal.
-pub(super) struct Keyboard {
+pub(crate) struct Keyboard {
     _raw: (),
 }
 
 impl Keyboard {
-    /// The keys end when the terminal is closed.
-    pub(super) fn new() -> io::Result<(Self, mpsc::Receiver<Key>)> {
+    /// Reports the events that have a meaning. They end when the terminal is closed.
+    pub(crate) fn new<T: Send + 'static>(
+        meaning: fn(&Event) -> Option<T>,
+    ) -> io::Result<(Self, mpsc::Receiver<T>)> {
         terminal::enable_raw_mode()?;
         let keyboard = Self { _raw: () };
         let (keys, received) = mpsc::channel(64);
@@ -44,7 +46,8 @@ impl Drop for Keyboard {
     }
 }
 
-fn meaning(event: &Event) -> Option<Key> {
+/// What a key means for driving.
+pub(super) fn meaning(event: &Event) -> Option<Key> {
     let Event::Key(key) = event else { return None };
     let KeyEvent {
         code,

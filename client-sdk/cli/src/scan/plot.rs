@@ -3,43 +3,38 @@
 use amber_client::Scan;
 use amber_client::picture::view::{View, label};
 
-/// A braille character is two dots wide and four high, so that dots are about
-/// as far apart in both directions.
-const DOTS_WIDE: usize = 2;
-const DOTS_HIGH: usize = 4;
-/// The bits of the dots by row and column.
-const DOTS: [[u8; DOTS_WIDE]; DOTS_HIGH] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
-const BRAILLE: u32 = 0x2800;
+use crate::canvas::{Canvas, DOTS_WIDE, Ink};
+
 const SMALLEST: usize = 5;
 
 /// The scan in at most this many columns and rows, with straight ahead upwards; lines
 /// end with a line end.
 pub(super) fn draw(scan: &Scan, view: View, columns: usize, rows: usize) -> String {
-    let mut canvas = Canvas::new(view, columns.min(2 * rows));
+    let mut drawing = Drawing::new(view, columns.min(2 * rows));
     for ring_m in view.rings() {
-        canvas.ring(ring_m);
+        drawing.ring(ring_m);
     }
     for ring_m in view.rings() {
-        canvas.label(ring_m);
+        // Straight behind the robot, where scanners do not look.
+        let (x, y) = drawing.place(-ring_m, 0.0);
+        drawing.canvas.label(x, y, &label(ring_m));
     }
     for point in scan.valid_points() {
-        let (x_m, y_m) = point.x_y_m();
-        canvas.point(x_m, y_m);
+        let (ahead_m, right_m) = point.x_y_m();
+        let (x, y) = drawing.place(ahead_m, right_m);
+        drawing.canvas.dot(x, y, Ink::Plain);
     }
-    canvas.robot();
-    canvas.text()
+    let (x, y) = drawing.place(0.0, 0.0);
+    drawing.canvas.top(x, y, '▲', Ink::Robot);
+    drawing.canvas.text(false)
 }
 
-struct Canvas {
-    columns: usize,
-    rows: usize,
+struct Drawing {
+    canvas: Canvas,
     dots_per_m: f64,
-    /// What is in a cell that has no dots.
-    marks: Vec<Vec<char>>,
-    dots: Vec<Vec<u8>>,
 }
 
-impl Canvas {
+impl Drawing {
     /// A square; both sides are odd so that there is a cell in the middle.
     fn new(view: View, columns: usize) -> Self {
         let rows = (columns / 2).max(SMALLEST);
@@ -47,37 +42,18 @@ impl Canvas {
         let columns = 2 * rows - 1;
         let radius = (columns * DOTS_WIDE) as f64 / 2.0;
         Self {
-            columns,
-            rows,
+            canvas: Canvas::new(columns, rows),
             dots_per_m: (radius - 1.0) / view.range_m,
-            marks: vec![vec![' '; columns]; rows],
-            dots: vec![vec![0; columns]; rows],
         }
     }
 
     /// The dot at metres to the front and to the right.
-    fn dot(&self, x_m: f64, y_m: f64) -> Option<(usize, usize)> {
-        let column = (self.columns * DOTS_WIDE) as f64 / 2.0 + y_m * self.dots_per_m;
-        let row = (self.rows * DOTS_HIGH) as f64 / 2.0 - x_m * self.dots_per_m;
-        let within = |at: f64, len: usize| (0.0..len as f64).contains(&at).then_some(at as usize);
-        Some((
-            within(row, self.rows * DOTS_HIGH)?,
-            within(column, self.columns * DOTS_WIDE)?,
-        ))
-    }
-
-    fn point(&mut self, x_m: f64, y_m: f64) {
-        if let Some((row, column)) = self.dot(x_m, y_m) {
-            self.dots[row / DOTS_HIGH][column / DOTS_WIDE] |=
-                DOTS[row % DOTS_HIGH][column % DOTS_WIDE];
-        }
-    }
-
-    /// On top of everything.
-    fn robot(&mut self) {
-        let (row, column) = (self.rows / 2, self.columns / 2);
-        self.marks[row][column] = '▲';
-        self.dots[row][column] = 0;
+    fn place(&self, ahead_m: f64, right_m: f64) -> (f64, f64) {
+        let (width, height) = self.canvas.size();
+        (
+            width / 2.0 + right_m * self.dots_per_m,
+            height / 2.0 - ahead_m * self.dots_per_m,
+        )
     }
 
     fn ring(&mut self, ring_m: f64) {
@@ -85,41 +61,9 @@ impl Canvas {
         let steps = (ring_m * self.dots_per_m * std::f64::consts::PI / 2.0).max(8.0) as u32;
         for step in 0..steps {
             let (sin, cos) = (f64::from(step) / f64::from(steps) * std::f64::consts::TAU).sin_cos();
-            if let Some((row, column)) = self.dot(ring_m * cos, ring_m * sin) {
-                self.marks[row / DOTS_HIGH][column / DOTS_WIDE] = '·';
-            }
+            let (x, y) = self.place(ring_m * cos, ring_m * sin);
+            self.canvas.mark(x, y, '·');
         }
-    }
-
-    /// Straight behind the robot, where scanners do not look.
-    fn label(&mut self, ring_m: f64) {
-        let Some((row, column)) = self.dot(-ring_m, 0.0) else {
-            return;
-        };
-        let text = label(ring_m);
-        let start = (column / DOTS_WIDE).saturating_sub(text.len() / 2);
-        let cells = self.marks[row / DOTS_HIGH].iter_mut().skip(start);
-        for (cell, character) in cells.zip(text.chars()) {
-            *cell = character;
-        }
-    }
-
-    fn text(&self) -> String {
-        let mut out = String::new();
-        for (marks, dots) in self.marks.iter().zip(&self.dots) {
-            let cells = marks.iter().zip(dots);
-            let line: String = cells.map(|(mark, dots)| cell(*mark, *dots)).collect();
-            out.push_str(line.trim_end());
-            out.push('\n');
-        }
-        out
-    }
-}
-
-fn cell(mark: char, dots: u8) -> char {
-    match dots {
-        0 => mark,
-        dots => char::from_u32(BRAILLE + u32::from(dots)).unwrap_or(mark),
     }
 }
 

@@ -1,0 +1,348 @@
+//! `amber map show`: the map, and the robot on it. IO.
+//!
+//! `scene` is what is drawn, `plot` the drawing for the terminal, and `picture` the PNG file; they are
+//! pure. `gather` asks the devices, and `screen` is the terminal.
+
+use std::cell::RefCell;
+use std::future::pending;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use amber_map::Pose;
+use amber_proto::{Device, DeviceType};
+use amber_terminal::{Failure, print};
+use crossterm::event::{Event, KeyCode, KeyModifiers};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+
+use self::gather::Devices;
+use self::json::Shown;
+use self::scene::{Ground, Part, Scene};
+use self::screen::Screen;
+use self::state::State;
+use super::laser::LaserOptions;
+use crate::drive::keyboard::Keyboard;
+use crate::end::End;
+use crate::file;
+use crate::session::Session;
+
+mod gather;
+mod json;
+mod picture;
+mod plot;
+mod scene;
+mod screen;
+mod state;
+
+pub(super) const HELP: &str = "\
+Red points are what the laser sees; they lie on the walls if the pose is right. Yellow points are the
+hypotheses of the location driver. Green is the way to the targets. The map has y down.
+With --live, q or Ctrl-C ends.
+
+Examples:
+  amber map show --live
+  amber map show --png map.png
+  amber map show --map lab.yaml";
+
+/// Options of `amber map show`.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Options {
+    /// Draw in place again and again, until q or Ctrl-C
+    #[arg(long)]
+    live: bool,
+    /// Write a PNG picture, or to stdout for `-`; with --live, once a second
+    #[arg(long, value_name = "FILE")]
+    png: Option<PathBuf>,
+    /// Map: .roson, or YAML of ROS map_server [default: the map that the location driver uses]
+    #[arg(long, value_name = "FILE")]
+    map: Option<PathBuf>,
+    /// Driver that knows the pose
+    #[arg(long, value_name = "DEVICE", default_value = "location:0")]
+    location: Device,
+    /// Driver that knows the path
+    #[arg(long, value_name = "DEVICE", default_value = "drive_to_point:0")]
+    drive: Device,
+    #[command(flatten)]
+    laser: LaserOptions,
+}
+
+/// How often the drawing changes.
+const FRAME: Duration = Duration::from_millis(200);
+/// When most parts have been answered.
+const FIRST: Duration = Duration::from_millis(400);
+/// How often a PNG file is written.
+const PICTURE: Duration = Duration::from_secs(1);
+/// How often each part is requested. Poses and scans come ten times per second.
+const POSE: Duration = Duration::from_millis(100);
+const SCAN: Duration = Duration::from_millis(200);
+const SLOW: Duration = Duration::from_millis(400);
+/// Maps change rarely, when one is uploaded.
+const MAP: Duration = Duration::from_secs(3);
+impl Options {
+    /// Checks the options before anything is sent.
+    pub(super) fn checked(self, json: bool) -> Result<Self, Failure> {
+        for (option, device, wanted) in [
+            ("location", self.location, DeviceType::LOCATION),
+            ("drive", self.drive, DeviceType::DRIVE_TO_POINT),
+        ] {
+            if device.device_type != wanted {
+                return Err(Failure::wrong(format!(
+                    "--{option}: {device} is not a {wanted} device"
+                ))
+                .hint("`amber devices` lists all devices"));
+            }
+        }
+        self.laser.check()?;
+        if let Some(path) = &self.png {
+            file::check("--png", path)?;
+            if json {
+                return Err(Failure::wrong("--png and --json cannot be combined")
+                    .hint("leave out one of them: --png is for people, --json for programs"));
+            }
+            if file::is_stdout(path) && self.live {
+                return Err(Failure::wrong("--png - writes only one picture to stdout")
+                    .hint("leave out --live, or name a file"));
+            }
+        } else if self.live && !json && !io::stdout().is_terminal() {
+            return Err(
+                Failure::wrong("--live draws in a terminal, and stdout is none")
+                    .hint("leave out --live, or use `--live --png FILE` or `--live --json`"),
+            );
+        }
+        Ok(self)
+    }
+}
+
+pub(super) async fn run(
+    session: &mut Session<'_>,
+    options: Options,
+    json: bool,
+) -> Result<(), Failure> {
+    let fixed = options.map.as_deref().map(gather::file).transpose()?;
+    let client = match session.client().await {
+        Ok(client) => client,
+        Err(failure) => return without_mediator(fixed, &options, failure, json),
+    };
+    let devices = Devices::new(client, &options);
+    // The laser is drawn at its place, or not at all.
+    let mount = options.laser.mount(client).await;
+    let mount = mount.map_err(|_| {
+        "the position of the laser on the robot is unknown: use --laser-offset-mm".to_owned()
+    });
+    let source = Source {
+        devices,
+        fixed,
+        mount,
+    };
+    match options.live {
+        true => live(&source, &options, json).await,
+        false => once(&source, &options, json).await,
+    }
+}
+
+/// Where the parts come from.
+struct Source {
+    devices: Devices,
+    /// The map of a file.
+    fixed: Option<Rc<Ground>>,
+    mount: Part<Pose>,
+}
+
+async fn once(source: &Source, options: &Options, json: bool) -> Result<(), Failure> {
+    let devices = &source.devices;
+    let map = async {
+        match &source.fixed {
+            Some(map) => Ok(map.clone()),
+            None => devices.map().await,
+        }
+    };
+    let (map, scan, located, particles, drive) = tokio::join!(
+        map,
+        devices.scan(),
+        devices.located(),
+        devices.particles(),
+        devices.drive(),
+    );
+    let mut state = State::default();
+    state.map.set(map);
+    state.take_located(located);
+    state.take_scan(scan);
+    state.particles.set(particles);
+    state.drive.set(drive);
+    show(&state.scene(&source.mount), options, json)
+}
+
+/// The map of a file needs no mediator.
+fn without_mediator(
+    map: Option<Rc<Ground>>,
+    options: &Options,
+    failure: Failure,
+    json: bool,
+) -> Result<(), Failure> {
+    let Some(map) = map.filter(|_| !options.live) else {
+        return Err(failure);
+    };
+    let missing = || failure.text().to_owned();
+    let scene = Scene {
+        map: Ok(map),
+        located: Err(missing()),
+        scan: Err(missing()),
+        particles: Err(missing()),
+        drive: Err(missing()),
+    };
+    show(&scene, options, json)
+}
+
+fn show(scene: &Scene, options: &Options, json: bool) -> Result<(), Failure> {
+    if scene.bounds().is_none() {
+        return Err(nothing(scene));
+    }
+    if json {
+        return amber_terminal::show(&Shown::of(scene, true), true);
+    }
+    if let Some(path) = &options.png {
+        write_picture(scene, path)?;
+        file::wrote(path);
+        return Ok(());
+    }
+    let (columns, rows) = screen::size();
+    // One row is for the prompt.
+    let rows = rows.saturating_sub(1);
+    print(plot::draw(scene, columns, rows, screen::has_colours()).as_bytes())
+}
+
+/// Nothing can be drawn.
+fn nothing(scene: &Scene) -> Failure {
+    let mut reasons = Vec::new();
+    for (_, why) in scene.missing() {
+        if !reasons.contains(&why) {
+            reasons.push(why);
+        }
+    }
+    Failure::new(format!("there is nothing to show: {}", reasons.join("; "))).hint(
+        "`amber devices` shows which drivers run; `amber demo` starts all; --map FILE shows a file",
+    )
+}
+
+async fn live(source: &Source, options: &Options, json: bool) -> Result<(), Failure> {
+    // From here on, signals restore the terminal before this process ends.
+    let mut end = End::new()?;
+    let draws = options.png.is_none() && !json;
+    let mut screen = draws.then(Screen::open).transpose()?;
+    let reads_keys = draws && io::stdin().is_terminal();
+    let keyboard = reads_keys.then(|| Keyboard::new(is_quit)).transpose();
+    let (_keyboard, quit) = keyboard
+        .map_err(|error| Failure::new(format!("cannot read the keyboard: {error}")))?
+        .unzip();
+    let state = RefCell::new(State::default());
+    let period = if options.png.is_some() {
+        PICTURE
+    } else {
+        FRAME
+    };
+    let mut frames = interval_at(Instant::now() + FIRST, period);
+    frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_first = true;
+    let draw = async {
+        loop {
+            frames.tick().await;
+            let scene = state.borrow().scene(&source.mount);
+            if json {
+                amber_terminal::show(&Shown::of(&scene, is_first), true)?;
+            } else if let Some(path) = &options.png {
+                write_picture(&scene, path)?;
+            } else if let Some(screen) = &mut screen {
+                let (columns, rows) = screen::size();
+                screen.draw(&plot::draw(&scene, columns, rows, screen::has_colours()))?;
+            }
+            is_first = false;
+        }
+    };
+    tokio::select! {
+        done = draw => done,
+        () = refresh(source, &state) => Ok(()),
+        () = key(quit) => Ok(()),
+        () = end.wait() => Ok(()),
+    }
+}
+
+/// Requests all parts for ever.
+async fn refresh(source: &Source, state: &RefCell<State>) {
+    let devices = &source.devices;
+    let map = async {
+        match &source.fixed {
+            Some(map) => {
+                state.borrow_mut().map.set(Ok(map.clone()));
+                pending().await
+            }
+            None => {
+                repeat(MAP, async || {
+                    let map = devices.map().await;
+                    state.borrow_mut().map.set(map);
+                })
+                .await
+            }
+        }
+    };
+    let poses = repeat(POSE, async || {
+        let pose = devices.pose().await;
+        state.borrow_mut().take_pose(pose);
+    });
+    let located = repeat(SLOW, async || {
+        let located = devices.located().await;
+        state.borrow_mut().take_located(located);
+    });
+    let scans = repeat(SCAN, async || {
+        let scan = devices.scan().await;
+        state.borrow_mut().take_scan(scan);
+    });
+    let particles = repeat(SLOW, async || {
+        let particles = devices.particles().await;
+        state.borrow_mut().particles.set(particles);
+    });
+    let drive = repeat(SLOW, async || {
+        let drive = devices.drive().await;
+        state.borrow_mut().drive.set(drive);
+    });
+    tokio::join!(map, poses, located, scans, particles, drive);
+}
+
+async fn repeat(period: Duration, action: impl AsyncFn()) {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        action().await;
+    }
+}
+
+fn write_picture(scene: &Scene, path: &Path) -> Result<(), Failure> {
+    let Some(bounds) = scene.bounds() else {
+        return Err(nothing(scene));
+    };
+    let picture = picture::png(scene, bounds)
+        .map_err(|error| Failure::new(format!("cannot make the picture: {error}")))?;
+    file::write(path, &picture)
+}
+
+fn is_quit(event: &Event) -> Option<()> {
+    let Event::Key(key) = event else { return None };
+    let is_quit = match key.code {
+        KeyCode::Char('c' | 'd') => key.modifiers.contains(KeyModifiers::CONTROL),
+        KeyCode::Char('q' | 'Q') | KeyCode::Esc => true,
+        _ => false,
+    };
+    is_quit.then_some(())
+}
+
+/// Waits for the key that ends the command.
+async fn key(keys: Option<mpsc::Receiver<()>>) {
+    match keys {
+        Some(mut keys) => {
+            keys.recv().await;
+        }
+        None => pending().await,
+    }
+}

@@ -1,0 +1,81 @@
+//! A terminal that is drawn on again and again. IO.
+
+use std::io::{self, IsTerminal, Write};
+use std::panic;
+
+use amber_terminal::{Failure, print};
+
+/// A second screen without a cursor.
+const BEGIN: &str = "\x1b[?1049h\x1b[?25l";
+/// The first screen as it was.
+const END: &str = "\x1b[?25h\x1b[?1049l";
+
+/// The whole terminal. Dropping this restores it; so does a panic.
+pub(super) struct Screen {
+    _open: (),
+}
+
+impl Screen {
+    /// Only for a terminal at stdout.
+    pub(super) fn open() -> Result<Self, Failure> {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |what| {
+            restore();
+            before(what);
+        }));
+        print(BEGIN.as_bytes())?;
+        Ok(Self { _open: () })
+    }
+
+    /// Replaces what is shown; the text has at most as many lines as the terminal.
+    pub(super) fn draw(&mut self, text: &str) -> Result<(), Failure> {
+        print(frame(text).as_bytes())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn restore() {
+    let mut out = io::stdout().lock();
+    // An error means that the terminal is closed.
+    let _ = out.write_all(END.as_bytes()).and_then(|()| out.flush());
+}
+
+/// The columns and rows of the terminal now.
+pub(super) fn size() -> (usize, usize) {
+    match terminal_size::terminal_size() {
+        Some((width, height)) => (width.0.into(), height.0.into()),
+        None => (80, 40),
+    }
+}
+
+/// Whether colours make sense on stdout: a terminal, unless the user does not want them.
+pub(super) fn has_colours() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_plain = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    io::stdout().is_terminal() && !unwanted && !is_plain
+}
+
+/// The text in place of the last one, shown in one step by terminals that can: each line clears its
+/// rest, and the end clears the rows below. The last line end would scroll.
+fn frame(text: &str) -> String {
+    let lines = text.trim_end_matches('\n').replace('\n', "\x1b[K\r\n");
+    format!("\x1b[?2026h\x1b[H{lines}\x1b[K\x1b[J\x1b[?2026l")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_replaces_the_last_one_without_scrolling() {
+        assert_eq!(
+            frame("ab\n\nc\n"),
+            "\x1b[?2026h\x1b[Hab\x1b[K\r\n\x1b[K\r\nc\x1b[K\x1b[J\x1b[?2026l"
+        );
+    }
+}

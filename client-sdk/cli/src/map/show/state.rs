@@ -1,0 +1,139 @@
+//! The parts of the drawing as they arrive. PURE.
+
+use std::rc::Rc;
+
+use amber_client::{MapPose, Scan};
+use amber_map::Pose;
+use amber_proto::location::Particle;
+
+use super::scene::{Drive, Ground, Located, Part, Scene, Track, scan_places};
+
+/// A part that has failed this often in a row is missing: UDP may lose an answer.
+const FAILURES: u32 = 2;
+
+/// The last answers.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) map: Kept<Rc<Ground>>,
+    pub(super) particles: Kept<Vec<Particle>>,
+    pub(super) drive: Kept<Drive>,
+    located: Kept<Located>,
+    scanned: Kept<()>,
+    track: Track,
+}
+
+/// A part that survives one lost answer.
+#[derive(Debug)]
+pub(super) struct Kept<T> {
+    part: Part<T>,
+    failures: u32,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self {
+            part: Err("no answer yet".into()),
+            failures: 0,
+        }
+    }
+}
+
+impl<T> Kept<T> {
+    pub(super) fn set(&mut self, answer: Part<T>) {
+        self.failures = match answer {
+            Ok(_) => 0,
+            Err(_) => self.failures + 1,
+        };
+        if answer.is_ok() || self.part.is_err() || self.failures >= FAILURES {
+            self.part = answer;
+        }
+    }
+}
+
+impl State {
+    pub(super) fn take_pose(&mut self, pose: Part<MapPose>) {
+        if let Ok(pose) = pose {
+            self.track.handle_pose(pose);
+            if let Ok(located) = &mut self.located.part {
+                located.pose = pose;
+            }
+        }
+    }
+
+    pub(super) fn take_located(&mut self, located: Part<Located>) {
+        self.take_pose(located.as_ref().map(|it| it.pose).map_err(String::clone));
+        self.located.set(located);
+        if self.located.part.is_err() {
+            self.track.handle_no_pose();
+        }
+    }
+
+    pub(super) fn take_scan(&mut self, scan: Part<Scan>) {
+        let scanned = scan.map(|scan| self.track.handle_scan(scan));
+        self.scanned.set(scanned);
+    }
+
+    /// All parts. `mount` is the place of the laser on the robot.
+    pub(super) fn scene(&self, mount: &Part<Pose>) -> Scene {
+        let scan = || {
+            self.scanned.part.clone()?;
+            let mount = mount.clone()?;
+            let last = self.track.last();
+            let (scan, pose) = last.ok_or("the position of the robot is unknown")?;
+            Ok(scan_places(scan, pose, mount))
+        };
+        Scene {
+            map: self.map.part.clone(),
+            located: self.located.part.clone(),
+            scan: scan(),
+            particles: self.particles.part.clone(),
+            drive: self.drive.part.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost<T>() -> Part<T> {
+        Err("no answer".into())
+    }
+
+    #[test]
+    fn one_lost_answer_changes_nothing() {
+        let mut kept = Kept::default();
+        kept.set(lost());
+        assert_eq!(kept.part, lost::<u8>());
+        kept.set(Ok(1));
+        kept.set(lost());
+        assert_eq!(kept.part, Ok(1));
+        kept.set(lost());
+        assert_eq!(kept.part, lost());
+    }
+
+    #[test]
+    fn a_scan_needs_a_pose_and_the_place_of_the_laser() {
+        let mount = Ok(Pose::default());
+        let mut state = State::default();
+        state.take_scan(Ok(Scan::new(&[0.0], &[1000], None).unwrap()));
+        let why = state.scene(&mount).scan.unwrap_err();
+        assert!(why.contains("unknown"), "{why}");
+        let located = Located {
+            pose: MapPose::new(1.0, 2.0, 0.0),
+            quality: None,
+        };
+        state.take_located(Ok(located.clone()));
+        assert_eq!(state.scene(&mount).scan, Ok(vec![(2.0, 2.0)]));
+        assert_eq!(state.scene(&lost()).scan, lost());
+        // The driver was restarted.
+        state.take_located(lost());
+        state.take_located(lost());
+        assert!(state.scene(&mount).scan.is_err());
+        state.take_located(Ok(located));
+        state.take_scan(lost());
+        assert!(state.scene(&mount).scan.is_ok());
+        state.take_scan(lost());
+        assert_eq!(state.scene(&mount).scan, lost());
+    }
+}
