@@ -19,6 +19,8 @@ mod mediator;
 #[cfg(test)]
 mod tests;
 
+pub use extras::DriveEnd;
+
 pub use amber_values::{
     Attitude, Finding, ImuReading, MapPose, MarkerPose as Pose, Sensors, Target, TrajectoryPoint,
     Vector, WheelSpeeds,

@@ -15,7 +15,7 @@ const NEAR: [&str; 3] = ["goto", "1.4", "1"];
 const FAR: [&str; 3] = ["goto", "5.7", "4.4"];
 
 /// A robot that knows where it is.
-fn robot() -> Robot {
+pub fn robot() -> Robot {
     let robot = Robot::start();
     wait_for("a pose", || {
         let mut asked = robot.demo.amber(&["call", "location", "pose", "--json"]);

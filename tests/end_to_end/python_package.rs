@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, ready_demo, root};
+use crate::common::{AMBER, Mediator, lines_of, ready_demo, root, signal};
 
 const SOURCE: &str = "client-sdk/python/src";
 
@@ -61,6 +61,59 @@ fn wander_drives_the_demo_robot_and_touches_nothing() {
     assert!(words.contains(" 0 missed"), "{words}");
     assert!(truth(folder.path(), "travelled_m") > 0.5);
     assert_eq!(truth(folder.path(), "contacts"), 0.0);
+}
+
+#[test]
+fn a_tour_in_python_leaves_out_unreachable_places_and_stops_at_the_end() {
+    if !can_run("python tour", "google.protobuf") {
+        return;
+    }
+    let robot = crate::driving::robot();
+    let mut tour = python("client-sdk/python/examples/tour.py", &robot.demo);
+    tour.args(["--rounds", "1", "3.35,1", "9,1", "3.5,2.6"]);
+    let words = output(tour);
+    let lines: Vec<_> = words.lines().collect();
+    let begins = [
+        "drives to 3.35, 1",
+        "arrived at ",
+        "drives to 9, 1",
+        "does not reach 9, 1",
+        "drives to 3.5, 2.6",
+        "arrived at ",
+        "the robot was stopped",
+    ];
+    assert_eq!(lines.len(), begins.len(), "{words}");
+    for (line, begin) in lines.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{words}");
+    }
+    assert_eq!(robot.state().contacts, 0);
+}
+
+#[test]
+fn the_robot_returns_home_at_enter_and_stops_at_an_interrupt_in_python() {
+    if !can_run("python return_home", "google.protobuf") {
+        return;
+    }
+    let robot = crate::driving::robot();
+    let mut command = python("client-sdk/python/examples/return_home.py", &robot.demo);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut returning = command.spawn().unwrap();
+    let lines = lines_of(returning.stdout.take().unwrap());
+    assert!(lines.recv().unwrap().starts_with("home is "));
+    assert!(robot.amber(&["goto", "3.35", "1"]));
+    let mut keys = returning.stdin.take().unwrap();
+    keys.write_all(b"\n").unwrap();
+    assert!(lines.recv().unwrap().starts_with("arrived at "));
+    let state = robot.state();
+    assert!((state.x_m - 3.5).hypot(state.y_m - 2.6) < 0.35);
+    // Away and back again, but not the whole way.
+    assert!(robot.amber(&["goto", "3.35", "1"]));
+    keys.write_all(b"\n").unwrap();
+    robot.until("it drives", crate::robot::drives);
+    signal(returning.id(), nix::sys::signal::Signal::SIGINT);
+    assert!(returning.wait().unwrap().success());
+    robot.until("it stands", crate::robot::stands);
+    assert_eq!(robot.state().contacts, 0);
 }
 
 #[test]

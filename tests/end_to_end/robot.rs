@@ -156,7 +156,7 @@ pub fn drives(state: &SimulationState) -> bool {
     fastest(state) > 50.0
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -7,15 +7,14 @@ use std::io::IsTerminal;
 
 use amber_client::proxy::DriveToPointProgressUpdates;
 use amber_client::values::Target;
-use amber_client::{Client, DriveToPoint};
-use amber_proto::drive_to_point::Progress;
+use amber_client::{Client, DriveEnd, DriveToPoint};
 use amber_proto::drive_to_point::progress::State;
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human, print, show};
 use serde::Serialize;
 
 use super::end::End;
-use super::{reason, watch};
+use super::reason;
 
 pub(super) const HELP: &str = "\
 The map has y down; `amber call location pose` shows where the robot is. Ctrl-C stops the robot.
@@ -94,53 +93,25 @@ async fn drive_there(
     target: Target,
     screen: &mut Screen,
 ) -> Result<Arrival, Failure> {
-    // This shows whether the driver works: commands have no answer.
-    drive.configuration().await?;
-    let mut updates = drive.progress_updates().await?;
-    drive.set_targets(&[target]).await?;
-    loop {
-        let update = watch::next(&mut updates, device).await?.message;
-        screen.show(&update)?;
-        if update.progress.state() != State::Idle {
-            continue;
-        }
-        // The driver may have published this before it read the command.
-        if !drive.next_targets().await?.targets.is_empty() {
-            continue;
-        }
-        let now = drive.visited_targets().await?;
-        if now.targets.iter().any(|visited| same(*visited, target)) {
-            let location = now.location;
-            return Ok(Arrival {
-                arrived: true,
-                x_m: location.x_m,
-                y_m: location.y_m,
-            });
-        }
-        let (x_m, y_m) = (target.x_m, target.y_m);
-        return Err(match skipped(&update.progress, target) {
-            true => Failure::new(format!("the robot cannot reach ({x_m} m, {y_m} m)"))
-                .hint(reason::hint(device)),
-            false => Failure::new(format!("{device} no longer has the target")).hint(
+    let end = drive.drive_to(target, |update| screen.show(update)).await?;
+    let (x_m, y_m) = (target.x_m, target.y_m);
+    match end {
+        DriveEnd::Arrived(pose) => Ok(Arrival {
+            arrived: true,
+            x_m: pose.x_m,
+            y_m: pose.y_m,
+        }),
+        DriveEnd::Unreachable => Err(Failure::new(format!(
+            "the robot cannot reach ({x_m} m, {y_m} m)"
+        ))
+        .hint(reason::hint(device))),
+        DriveEnd::Replaced => Err(
+            Failure::new(format!("{device} no longer has the target")).hint(
                 "another client has replaced it, or the driver was restarted; `amber events` shows \
                  restarts",
             ),
-        });
+        ),
     }
-}
-
-fn skipped(progress: &Progress, target: Target) -> bool {
-    let Some(skipped) = &progress.skipped else {
-        return false;
-    };
-    let mut places = skipped.longitudes.iter().zip(&skipped.latitudes);
-    places.any(|(&x_m, &y_m)| same(Target::new(x_m, y_m), target))
-}
-
-/// The driver computes in another frame, and so may round.
-fn same(one: Target, other: Target) -> bool {
-    const ROUNDING_M: f64 = 1e-6;
-    (one.x_m - other.x_m).hypot(one.y_m - other.y_m) < ROUNDING_M
 }
 
 /// Where the progress is shown.
@@ -245,7 +216,7 @@ impl Human for Arrival {
 #[cfg(test)]
 mod tests {
     use amber_client::fake::{Fake, Sent};
-    use amber_proto::drive_to_point::{Configuration, DriverMsg, Location, Targets};
+    use amber_proto::drive_to_point::{Configuration, DriverMsg, Location, Progress, Targets};
     use amber_proto::{DeviceMessage, MsgType};
     use prost::Message;
 
@@ -269,6 +240,7 @@ mod tests {
 
     /// A driver that publishes these progresses, and then has these targets.
     async fn play(fake: &mut Fake, progresses: Vec<Progress>, next: &[Target], visited: &[Target]) {
+        let last = progresses.last().cloned();
         let mut progresses = progresses.into_iter();
         while let Some(sent) = fake.receive().await {
             let Sent { device, bytes } = &sent;
@@ -285,6 +257,9 @@ mod tests {
             } else if asked.get_visited_targets.is_some() {
                 answer.get_visited_targets = Some(true);
                 answer.targets = Some(table(visited));
+                answer.location = Some(at(1.4, -2.0));
+            } else if asked.get_progress.is_some() {
+                answer.progress = last.clone();
                 answer.location = Some(at(1.4, -2.0));
             } else if asked.set_targets.is_some() && asked.targets == Some(table(&[TARGET])) {
                 for progress in progresses.by_ref() {

@@ -15,7 +15,7 @@ use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, print};
 use crossterm::event::{Event, KeyCode, KeyModifiers};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 
 use self::gather::Devices;
 use self::json::Shown;
@@ -78,6 +78,8 @@ const PICTURE: Duration = Duration::from_secs(1);
 const POSE: Duration = Duration::from_millis(100);
 const SCAN: Duration = Duration::from_millis(200);
 const SLOW: Duration = Duration::from_millis(400);
+/// How many poses are requested to draw a single scan at its place.
+const POSES_AFTER_SCAN: u32 = 3;
 /// Maps change rarely, when one is uploaded.
 const MAP: Duration = Duration::from_secs(3);
 impl Options {
@@ -158,19 +160,25 @@ async fn once(source: &Source, options: &Options, json: bool) -> Result<(), Fail
             None => devices.map().await,
         }
     };
-    let (map, scan, located, particles, drive) = tokio::join!(
-        map,
-        devices.scan(),
-        devices.located(),
-        devices.particles(),
-        devices.drive(),
-    );
     let mut state = State::default();
+    let (map, located, particles, drive) =
+        tokio::join!(map, devices.located(), devices.particles(), devices.drive(),);
     state.map.set(map);
-    state.take_located(located);
-    state.take_scan(scan);
     state.particles.set(particles);
     state.drive.set(drive);
+    let mut is_known = located.is_ok();
+    state.take_located(located);
+    state.take_scan(devices.scan().await);
+    // The pose of a scan is known a moment after it.
+    for _ in 0..POSES_AFTER_SCAN {
+        if !is_known || state.has_pose_of_scan() {
+            break;
+        }
+        sleep(POSE).await;
+        let located = devices.located().await;
+        is_known = located.is_ok();
+        state.take_located(located);
+    }
     show(&state.scene(&source.mount), options, json)
 }
 

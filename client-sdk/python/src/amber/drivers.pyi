@@ -164,8 +164,13 @@ class LocationServiceDriver(TypedDriver):
     def particles(self) -> list[Any]:
         """Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer."""
     @abstractmethod
+    def map(self) -> Any:
+        """The map in use. The driver refuses if it has no map, or if the map does not fit into a message of
+        32 kB. Drivers of the original system do not answer.
+        """
+    @abstractmethod
     def upload_map(self, upload_map: str, /) -> None:
-        """Replaces the map by this .roson text. An invalid map is refused, and the old one stays.
+        """Replaces the map by this .roson text, at most 32 kB. An invalid map is refused, and the old one stays.
 
         No answer.
         """

@@ -5,16 +5,33 @@ Both kinds of clients have them; the annotations go to the stubs.
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import schemas
 from .device import Device
-from .errors import BadAnswer
-from .values import DriverStatus, ImuReading, Sensors, TrajectoryPoint, WheelSpeeds
+from .errors import BadAnswer, NoAnswer
+from .values import (
+    DriverStatus,
+    ImuReading,
+    MapPose,
+    Sensors,
+    Target,
+    TrajectoryPoint,
+    WheelSpeeds,
+)
 
 if TYPE_CHECKING:
     from .aio import Subscription
+
+#: How often a target is looked at.
+_PERIOD_S = 0.2
+#: The most answers in a row that may get lost.
+_MAX_LOST = 2
+#: The driver computes in another frame, and so may round.
+_ROUNDING_M = 1e-6
 
 #: Names that classes had before.
 ALIASES = {"Location": "LocationService"}
@@ -74,6 +91,33 @@ class DriveToPoint:
     async def stop(self: Any) -> None:
         """Deletes all targets, which stops the robot. No answer."""
         await self.set_targets([])
+
+    async def drive_to(self: Any, target: Target) -> MapPose | None:
+        """Drives to one target and waits until the robot is there. This replaces all other targets.
+
+        Returns the pose there; None if the driver gave the target up, or if another client has set
+        its own. The robot may wait for ever, for example for a lost laser: ``progress()`` says why.
+
+        An error or cancelling does not stop the robot: call ``stop()``, or close the client.
+        """
+        # This shows whether the driver works: commands have no answer.
+        await self.configuration()
+        await self.set_targets([target])
+        lost = 0
+        while True:
+            try:
+                remaining, _ = await self.next_targets()
+                if not remaining:
+                    visited, pose = await self.visited_targets()
+                    arrived = any(_is_same(place, target) for place in visited)
+                    return pose if arrived else None
+                lost = 0
+            except NoAnswer:
+                # UDP may lose an answer.
+                lost += 1
+                if lost > _MAX_LOST:
+                    raise
+            await asyncio.sleep(_PERIOD_S)
 
 
 class PidFollowTrajectory:
@@ -136,3 +180,7 @@ class Mediator:
     async def restart(self: Any, device: str | Device) -> str:
         """Restarts the driver of a device. Returns a sentence that says what happens."""
         return await self.change_driver(device, "RESTART")  # type: ignore[no-any-return]
+
+
+def _is_same(one: Target, other: Target) -> bool:
+    return math.hypot(one.x_m - other.x_m, one.y_m - other.y_m) < _ROUNDING_M

@@ -241,8 +241,12 @@ class LocationService(Typed):
         """How good the pose is, and why. Drivers of the original system do not answer."""
     async def particles(self) -> list[Any]:
         """Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer."""
+    async def map(self) -> Any:
+        """The map in use. The driver refuses if it has no map, or if the map does not fit into a message of
+        32 kB. Drivers of the original system do not answer.
+        """
     async def upload_map(self, upload_map: str) -> None:
-        """Replaces the map by this .roson text. An invalid map is refused, and the old one stays.
+        """Replaces the map by this .roson text, at most 32 kB. An invalid map is refused, and the old one stays.
 
         No answer.
         """
@@ -312,6 +316,14 @@ class DriveToPoint(Typed):
         """The same, five times per second. The original does not publish."""
     async def stop(self) -> None:
         """Deletes all targets, which stops the robot. No answer."""
+    async def drive_to(self, target: Target) -> MapPose | None:
+        """Drives to one target and waits until the robot is there. This replaces all other targets.
+
+        Returns the pose there; None if the driver gave the target up, or if another client has set
+        its own. The robot may wait for ever, for example for a lost laser: ``progress()`` says why.
+
+        An error or cancelling does not stop the robot: call ``stop()``, or close the client.
+        """
 
 class CollisionAvoidance(Typed):
     """Drives like the Roboclaw and avoids collisions.

@@ -270,12 +270,17 @@ impl Track {
 
     /// The newest scan with a pose, and the pose of that time.
     pub(super) fn last(&self) -> Option<(&Scan, MapPose)> {
-        let known = self.scans.iter().rev().find_map(|scan| {
+        // The clocks differ, or there are no times.
+        let newest = || Some((self.scans.back()?, *self.poses.back()?));
+        self.of_its_time().or_else(newest)
+    }
+
+    /// The newest scan whose pose was measured, and this pose.
+    pub(super) fn of_its_time(&self) -> Option<(&Scan, MapPose)> {
+        self.scans.iter().rev().find_map(|scan| {
             let middle_ms = scan.timestamp_ms()? - MIDDLE_MS;
             Some((scan, self.at(middle_ms)?))
-        });
-        // The clocks differ, or there are no times.
-        known.or_else(|| Some((self.scans.back()?, *self.poses.back()?)))
+        })
     }
 
     /// The pose at a time between two others.

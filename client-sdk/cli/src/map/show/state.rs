@@ -73,6 +73,11 @@ impl State {
         self.scanned.set(scanned);
     }
 
+    /// Whether a scan can be drawn where the robot was at that time.
+    pub(super) fn has_pose_of_scan(&self) -> bool {
+        self.scanned.part.is_err() || self.track.of_its_time().is_some()
+    }
+
     /// All parts. `mount` is the place of the laser on the robot.
     pub(super) fn scene(&self, mount: &Part<Pose>) -> Scene {
         let scan = || {

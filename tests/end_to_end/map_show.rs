@@ -1,0 +1,187 @@
+//! `amber map show` with the robot of the demo.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::process::{Child, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use nix::pty::{Winsize, openpty};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::common::{AMBER, signal, wait_for};
+use crate::driving::robot;
+use crate::robot::Robot;
+
+fn show(robot: &Robot, args: &[&str]) -> Output {
+    let mut command = robot.demo.amber(&["map", "show"]);
+    command.args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn the_map_of_the_driver_and_all_parts_are_shown() {
+    let robot = robot();
+    let output = show(&robot, &["--json"]);
+    assert!(output.status.success(), "{output:?}");
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["missing"], serde_json::json!({}), "{shown}");
+    assert_eq!(shown["map"]["walls"].as_array().unwrap().len(), 24);
+    assert!(shown["particles"].as_array().unwrap().len() > 100);
+    // Nearly all points of the laser are on a wall: at most 50 mm beside its centre line.
+    let number = |value: &Value| value.as_f64().unwrap();
+    let walls = shown["map"]["walls"].as_array().unwrap();
+    let is_near = |point: &&Value| {
+        let (x, y) = (number(&point[0]), number(&point[1]));
+        walls.iter().any(|wall| {
+            let [[ax, ay], [bx, by]] =
+                [0, 1].map(|end| [0, 1].map(|axis| number(&wall[end][axis])));
+            let (dx, dy) = (bx - ax, by - ay);
+            let share = ((x - ax) * dx + (y - ay) * dy) / (dx * dx + dy * dy);
+            let share = share.clamp(0.0, 1.0);
+            (x - ax - share * dx).hypot(y - ay - share * dy) < 0.12
+        })
+    };
+    let scan = shown["scan"].as_array().unwrap();
+    let near = scan.iter().filter(is_near).count();
+    assert!(
+        scan.len() > 300 && near * 100 > scan.len() * 95,
+        "{near} of {}",
+        scan.len()
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("map.png");
+    let output = show(&robot, &["--png", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(fs::read(&file).unwrap().starts_with(b"\x89PNG"));
+
+    let drawing = text(&show(&robot, &[]).stdout);
+    for part in [
+        "→ robot",
+        "* laser",
+        "particles",
+        "quality",
+        "┤ 1 m",
+        "drive: idle",
+    ] {
+        assert!(drawing.contains(part), "{part}: {drawing}");
+    }
+}
+
+#[test]
+fn missing_parts_are_said_and_not_fatal() {
+    let robot = robot();
+    for device in ["hokuyo:0", "drive_to_point:0"] {
+        assert!(robot.amber(&["stop", device]));
+    }
+    let output = show(&robot, &[]);
+    assert!(output.status.success(), "{output:?}");
+    let drawing = text(&output.stdout);
+    assert!(
+        drawing.contains("no laser: hokuyo:0 is unavailable"),
+        "{drawing}"
+    );
+    assert!(
+        drawing.contains("no path: drive-to-point:0 is unavailable"),
+        "{drawing}"
+    );
+    assert!(robot.amber(&["stop", "location:0"]));
+    let output = show(&robot, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(
+        error.contains("there is nothing to show: location:0"),
+        "{error}"
+    );
+    // A file needs no driver, and no mediator either.
+    let map = "drivers/map/maps/maze.roson";
+    assert!(show(&robot, &["--map", map]).status.success());
+    let mut command = std::process::Command::new(AMBER);
+    let output = command
+        .args(["-m", "127.0.0.1:9", "map", "show", "--map", map])
+        .output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).contains("no pose: no mediator at"));
+}
+
+/// `amber map show --live` in a terminal of its own.
+struct Terminal {
+    process: Child,
+    keys: File,
+    shown: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    fn of(robot: &Robot) -> Self {
+        let size = Winsize {
+            ws_row: 30,
+            ws_col: 100,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let pty = openpty(&size, None).unwrap();
+        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        let mut command = robot.demo.amber(&["map", "show", "--live"]);
+        command.env("TERM", "xterm-256color").env_remove("NO_COLOR");
+        let process = command.stdin(end()).stdout(end()).stderr(end()).spawn();
+        let keys = File::from(pty.master);
+        let mut output = keys.try_clone().unwrap();
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let all = shown.clone();
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // An error means that the terminal has no process any more.
+            while let Ok(length @ 1..) = output.read(&mut buffer) {
+                all.lock().unwrap().extend(&buffer[..length]);
+            }
+        });
+        Self {
+            process: process.unwrap(),
+            keys,
+            shown,
+        }
+    }
+
+    fn shown(&self) -> String {
+        text(&self.shown.lock().unwrap())
+    }
+}
+
+#[test]
+fn live_draws_in_place_and_restores_the_terminal_at_each_end() {
+    let robot = robot();
+    for end in [
+        Ok(&b"q"[..]),
+        Ok(b"\x03"),
+        Err(Signal::SIGTERM),
+        Err(Signal::SIGHUP),
+    ] {
+        let mut terminal = Terminal::of(&robot);
+        wait_for("three frames with the robot", || {
+            let shown = terminal.shown();
+            (shown.matches("→ robot").count() >= 3).then_some(())
+        });
+        match end {
+            Ok(key) => terminal.keys.write_all(key).unwrap(),
+            Err(number) => signal(terminal.process.id(), number),
+        }
+        assert!(terminal.process.wait().unwrap().success(), "{end:?}");
+        wait_for("the old screen", || {
+            terminal
+                .shown()
+                .ends_with("\x1b[?25h\x1b[?1049l")
+                .then_some(())
+        });
+        let shown = terminal.shown();
+        assert!(shown.starts_with("\x1b[?1049h\x1b[?25l"));
+        // Each frame begins in the upper left corner and never scrolls.
+        assert!(!shown.contains("\n\x1b[?2026l"), "{shown:?}");
+        assert!(shown.contains("\x1b[31m"), "colours");
+    }
+}
