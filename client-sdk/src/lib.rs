@@ -75,10 +75,12 @@ mod pending;
 mod subscriptions;
 mod wire;
 
-/// Compiles the Rust example of the README.
+/// Compiles the Rust examples of these pages.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
-struct Readme;
+#[doc = include_str!("../../docs/navigation.md")]
+#[doc = include_str!("../../docs/driving.md")]
+struct Pages;
 
 /// The client's task without tokio, for `tests/simulation`. No part of the
 /// interface: it changes as the inside does.

@@ -199,7 +199,7 @@ pub fn write(occupancy: &Occupancy, image: &str) -> (String, Vec<u8>) {
     (yaml, pgm)
 }
 
-/// The image of a map as PNG, with the same grey values as that of [`write`].
+/// The image of a map as PNG, with the same grey values as that of [`write()`].
 ///
 /// # Errors
 /// The picture could not be made, because of a lack of memory.
@@ -230,7 +230,7 @@ fn pixels(occupancy: &Occupancy) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Reads the picture of [`png`], with its upper left corner and the side length of a pixel in metres.
+/// Reads the picture of [`png()`], with its upper left corner and the side length of a pixel in metres.
 ///
 /// # Errors
 /// The picture or a number is invalid.

@@ -355,12 +355,8 @@ pub(super) mod tests {
         let text = draw(&scene, 80, 60, true);
         let [yellow, red, robot] = ["\x1b[33m", "\x1b[31m", "\x1b[1m\x1b[36m←"];
         for colour in [yellow, red, robot] {
-            assert_eq!(
-                text.matches(colour).count() % 2,
-                0,
-                "once drawn, once explained"
-            );
-            assert!(text.contains(colour), "{colour:?}");
+            let count = text.matches(colour).count();
+            assert!(count > 1, "{colour:?}: drawn and explained");
         }
         assert!(text.contains("no path: no driver\n"), "{text}");
     }
