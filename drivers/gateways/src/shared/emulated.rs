@@ -14,7 +14,7 @@ use amber_driver::devices::location::{
 use amber_driver::devices::ninedof::{self, NineDofDriver, NineDofLink};
 use amber_driver::devices::roboclaw::{self, RoboclawDriver};
 use amber_driver::{ClientId, Devices, Origin, Outcome, Periodic, Reply, StreamRequest, now};
-use amber_proto::location::{Location, Particles, Quality};
+use amber_proto::location::{Location, Map, Particles, Quality};
 use amber_proto::ninedof::{
     DataRequest, SensorData, ServiceReport, ServiceRequest, SubscribeAction,
 };
@@ -188,6 +188,10 @@ impl LocationServiceDriver for Positions {
 
     async fn particles(&mut self, reply: Reply<Particles>) {
         reply.refuse("the foreign robot does not report how it finds its pose");
+    }
+
+    async fn map(&mut self, reply: Reply<Map>) {
+        reply.refuse("the foreign robot does not report its map");
     }
 
     async fn upload_map(&mut self, _map: String, outcome: Outcome) {
