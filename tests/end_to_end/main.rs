@@ -20,6 +20,7 @@ mod languages;
 mod limits;
 mod location;
 mod lost_clients;
+mod map;
 mod map_show;
 mod markers_and_servos;
 mod new_device;

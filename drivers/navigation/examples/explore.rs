@@ -124,10 +124,13 @@ fn measure(options: &Options) -> Result<(), String> {
             100.0 * run.quality.wrong,
             1000.0 * run.live_max_m,
             run.loops,
-            run.skipped,
+            run.skipped.len(),
             run.contacts,
             1000.0 * run.clearance_m,
         );
+        for (at, why) in run.skipped {
+            println!("     skipped x {:.2} m, y {:.2} m: {why}", at.x, at.y);
+        }
     }
     Ok(())
 }

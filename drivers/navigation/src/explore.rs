@@ -23,8 +23,8 @@ use amber_map::{Occupancy, Point, Pose};
 
 use self::frontier::{Frontier, frontiers};
 use crate::collision::{Decision, Reason};
-use crate::drive_to_point::{self, ClientId, DriveToPoint, Event, Target};
-use crate::grid::GridError;
+use crate::drive_to_point::{self, ClientId, DriveToPoint, Event, Skipped, Target};
+use crate::grid::{DistanceField, GridError};
 use crate::kinematics::Wheels;
 use crate::planner::{self, Planner};
 use crate::pose_tracker::PoseReading;
@@ -36,6 +36,10 @@ const RADIUS_M: f64 = 0.3;
 const SAME_M: f64 = 0.4;
 /// A frontier this close to a visited or skipped one is not visited again.
 const DONE_M: f64 = 0.3;
+/// A robot with this clearance can turn on the spot.
+const TURNING_M: f64 = 0.27;
+/// Where it only just fits, it goes last: as if the way were so much longer.
+const NARROW_M: f64 = 100.0;
 /// A large frontier is worth a detour: so many metres of way for each metre of its length...
 const GAIN: f64 = 1.0;
 /// ...up to this length.
@@ -60,12 +64,16 @@ impl Survey {
     /// Looks for frontiers that a robot at this position can reach.
     #[must_use]
     pub fn new(config: planner::Config, occupancy: &Occupancy, robot: Point) -> Self {
-        let planner = Planner::of_occupancy(config, occupancy);
-        let frontiers = frontiers(occupancy, planner.field(), robot, config.clearance_m);
-        Self { planner, frontiers }
+        let turning_m = TURNING_M.max(config.clearance_m);
+        let field = DistanceField::from_occupancy(occupancy, 2.0 * turning_m);
+        let clearances = [config.clearance_m, turning_m];
+        Self {
+            planner: Planner::of_occupancy(config, occupancy),
+            frontiers: frontiers(occupancy, &field, robot, clearances),
+        }
     }
 
-    /// The frontiers.
+    /// The frontiers, those with room to turn first.
     #[must_use]
     pub fn frontiers(&self) -> &[Frontier] {
         &self.frontiers
@@ -85,15 +93,6 @@ pub enum State {
     Finished,
 }
 
-/// Counts of events since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Frontiers that the robot has reached, and others that it has seen on the way there.
-    pub reached: u64,
-    /// Frontiers that it could not reach.
-    pub skipped: u64,
-}
-
 /// Explores.
 #[derive(Clone, Debug)]
 pub struct Explorer {
@@ -108,7 +107,7 @@ pub struct Explorer {
     measured: Option<Duration>,
     /// Since when there is no goal.
     idle_since: Option<Duration>,
-    counters: Counters,
+    skipped: Vec<(Point, Skipped)>,
 }
 
 impl Explorer {
@@ -127,7 +126,7 @@ impl Explorer {
             scanned: None,
             measured: None,
             idle_since: None,
-            counters: Counters::default(),
+            skipped: Vec::new(),
         })
     }
 
@@ -162,9 +161,6 @@ impl Explorer {
         }
         let is_left = |goal: Point| self.open().any(|frontier| near(frontier.at, goal, SAME_M));
         if self.goal.is_none_or(|goal| !is_left(goal)) {
-            if self.goal.take().is_some() {
-                self.counters.reached += 1;
-            }
             self.choose(now);
         }
     }
@@ -180,12 +176,9 @@ impl Explorer {
         let decision = self.drive.step(now);
         while let Some(event) = self.drive.poll_event() {
             match (event, self.state) {
-                (Event::Visited(target), State::Exploring) => {
-                    self.counters.reached += 1;
-                    self.leave(now, target.at);
-                }
-                (Event::Skipped(target, _), State::Exploring) => {
-                    self.counters.skipped += 1;
+                (Event::Visited(target), State::Exploring) => self.leave(now, target.at),
+                (Event::Skipped(target, why), State::Exploring) => {
+                    self.skipped.push((target.at, why));
                     self.leave(now, target.at);
                 }
                 (Event::Visited(_) | Event::Skipped(..), State::Returning) => {
@@ -213,10 +206,10 @@ impl Explorer {
         &self.drive
     }
 
-    /// The counts of events.
+    /// The frontiers that the robot could not reach, and why.
     #[must_use]
-    pub fn counters(&self) -> Counters {
-        self.counters
+    pub fn skipped(&self) -> &[(Point, Skipped)] {
+        &self.skipped
     }
 
     fn open(&self) -> impl Iterator<Item = &Frontier> {
@@ -235,9 +228,14 @@ impl Explorer {
 
     /// Drives to the frontier that is worth its way most; waits if there is none.
     fn choose(&mut self, now: Duration) {
-        let price =
-            |frontier: &&Frontier| frontier.way_m - GAIN * frontier.length_m.min(MAX_GAIN_M);
-        let best = self.open().min_by(|a, b| price(a).total_cmp(&price(b)));
+        let price = |frontier: &&Frontier| {
+            let narrow_m = if frontier.is_narrow { NARROW_M } else { 0.0 };
+            frontier.way_m + narrow_m - GAIN * frontier.length_m.min(MAX_GAIN_M)
+        };
+        let best = self
+            .open()
+            .min_by(|a, b| price(a).total_cmp(&price(b)))
+            .copied();
         self.goal = best.map(|frontier| frontier.at);
         match self.goal {
             Some(at) => self.go(now, at, RADIUS_M),

@@ -67,17 +67,23 @@ impl DistanceField {
         new
     }
 
-    /// Gives unknown cells of a map with the same layout the distance 0, so that nothing drives there.
-    /// The cells beside them keep theirs.
-    pub fn close_unknown(&mut self, occupancy: &Occupancy) {
-        let layout = self.layout;
-        for row in 0..layout.rows {
-            for column in 0..layout.columns {
-                if occupancy.cell(column, row) == Cell::Unknown {
-                    self.distances[layout.index(column, row)] = 0;
-                }
-            }
+    /// The same, but unknown cells count like occupied ones that are `farther_m` farther away: a wall
+    /// may stand there that was not seen. They themselves have the distance 0.
+    #[must_use]
+    pub fn with_unknown(occupancy: &Occupancy, limit_m: f64, farther_m: f64) -> Self {
+        let mut new = Self::from_occupancy(occupancy, limit_m);
+        let farther = units(farther_m);
+        let Some(unknown) = occupancy.of(Cell::Unknown) else {
+            return new;
+        };
+        let to_unknown = Self::from_occupancy(&unknown, limit_m);
+        for (distance, other) in new.distances.iter_mut().zip(to_unknown.distances) {
+            *distance = match other {
+                0 => 0,
+                other => (*distance).min(other.saturating_add(farther)),
+            };
         }
+        new
     }
 
     fn far(layout: Layout, limit_m: f64) -> Self {

@@ -23,6 +23,8 @@ const COST_PER_M: f64 = 100_000.0;
 const FAR_M: f64 = 0.6;
 /// The border of the grid around the walls.
 const BORDER_M: f64 = 0.3;
+/// A path may come this much nearer to unknown cells than to walls.
+const UNKNOWN_M: f64 = 0.08;
 /// The distance of the points of a finished path.
 const SPACING_M: f64 = 0.05;
 /// The distance of the points of walls.
@@ -109,24 +111,16 @@ impl Planner {
         })
     }
 
-    /// Prepares a grid. Unknown cells are closed.
+    /// Prepares a grid. Unknown cells are closed, and a path keeps away from them.
     #[must_use]
     pub fn of_occupancy(config: Config, occupancy: &Occupancy) -> Self {
         let walls = occupancy.lines();
-        let mut field = DistanceField::from_occupancy(occupancy, FAR_M);
-        field.close_unknown(occupancy);
         Self {
             config,
             wall_points: walls.iter().flat_map(points_of).collect(),
             walls: Walls::new(walls),
-            field,
+            field: DistanceField::with_unknown(occupancy, FAR_M, UNKNOWN_M),
         }
-    }
-
-    /// The clearance of each cell, up to 0.6 m.
-    #[must_use]
-    pub fn field(&self) -> &DistanceField {
-        &self.field
     }
 
     /// Points of the walls within a distance of a position.

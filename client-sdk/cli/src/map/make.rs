@@ -363,10 +363,7 @@ impl Making {
     /// Finishes the map and writes its files.
     async fn finish(self, files: &Files, time: Duration) -> Result<Made, Failure> {
         let (dropped, invalid) = (self.mapper.dropped(), self.invalid_speeds.get());
-        let skipped = self
-            .pilot
-            .as_ref()
-            .map_or(0, |pilot| pilot.counters().skipped);
+        let skipped = self.pilot.as_ref().map_or(0, Pilot::skipped);
         let cell_m = self.options.cell_mm / 1000.0;
         let troubles = [&self.scans, &self.wheels].map(|feed| feed.trouble(self.started));
         let finished = self.mapper.finish(files.name.clone(), cell_m).await?;

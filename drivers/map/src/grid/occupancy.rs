@@ -67,6 +67,20 @@ impl Occupancy {
         self.cell(column, row) == Cell::Occupied
     }
 
+    /// The same grid with all cells of one kind occupied, and all others free; `None` if there are none
+    /// of this kind.
+    #[must_use]
+    pub fn of(&self, kind: Cell) -> Option<Self> {
+        let cells = self.cells.iter().map(|cell| match *cell == kind {
+            true => Cell::Occupied,
+            false => Cell::Free,
+        });
+        self.cells.contains(&kind).then(|| Self {
+            layout: self.layout,
+            cells: cells.collect(),
+        })
+    }
+
     /// Lines through the centres of neighbouring occupied cells, along rows and along columns. A lone
     /// cell becomes a line across itself.
     #[must_use]

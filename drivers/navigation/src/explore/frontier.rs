@@ -14,63 +14,126 @@ use crate::grid::DistanceField;
 const MIN_CELLS: usize = 3;
 /// How far a robot in a narrow place may be from the nearest place where it fits.
 const ESCAPE_M: f64 = 0.5;
+/// More room than this around the robot is of no use...
+const WIDE_M: f64 = 0.4;
+/// ...and a metre of room is worth a place so much farther from the middle.
+const ROOM: f64 = 4.0;
+/// The robot can look at everything that is this close to where it can turn.
+const NEAR_M: f64 = 0.15;
 /// The cost of a way is counted in 1/100 mm, so that equal ways are equal.
 const COST_PER_M: f64 = 100_000.0;
 
 /// Neighbouring cells at the end of the free space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frontier {
-    /// One of its cells, near its middle.
+    /// One of its cells, near its middle, with room for the robot.
     pub at: Point,
     /// How long it is, about.
     pub length_m: f64,
     /// The length of the shortest way there.
     pub way_m: f64,
+    /// Whether the robot only just fits there.
+    pub is_narrow: bool,
 }
 
-/// The frontiers that a robot at a position can reach. `field` has the same layout as the grid, and
-/// the distance 0 for unknown cells.
+/// The frontiers that a robot at a position can reach, those first where it can turn on the spot: with
+/// the clearance `turning_m`. Where it only just fits, with `clearance_m`, a frontier counts if the
+/// robot has not been able to look at it from near by. `field` has the same layout as the grid.
 #[must_use]
 pub fn frontiers(
     occupancy: &Occupancy,
     field: &DistanceField,
     robot: Point,
-    clearance_m: f64,
+    [clearance_m, turning_m]: [f64; 2],
 ) -> Vec<Frontier> {
-    let layout = *occupancy.layout();
-    let is_clear = |cell: usize| {
-        let (column, row) = (cell % layout.columns, cell / layout.columns);
-        field.distance_of_cell_m(column, row) >= clearance_m
+    let wide = Reach::new(occupancy, field, robot, turning_m);
+    let narrow = Reach::new(occupancy, field, robot, clearance_m);
+    let mut found = wide.frontiers(occupancy, field);
+    let seen_from = wide.distances(field.layout());
+    let is_hidden = |at: Point| {
+        seen_from
+            .as_ref()
+            .is_none_or(|near| near.distance_m(at) >= NEAR_M)
     };
-    let Some(start) = nearest(&layout, robot, is_clear) else {
-        return Vec::new();
-    };
-    let costs = costs(&layout, start, is_clear);
-    let is_end = |cell: usize| {
-        let (column, row) = (cell % layout.columns, cell / layout.columns);
-        let mut sides = around(&layout, column, row).filter(|side| side.is_straight);
-        costs[cell] < u64::MAX
-            && sides.any(|side| occupancy.cell(side.column, side.row) == Cell::Unknown)
-    };
-    let mut left: Vec<bool> = (0..layout.cells()).map(is_end).collect();
-    let mut found = Vec::new();
-    for first in 0..layout.cells() {
-        let cells = group(&layout, first, &mut left);
-        if cells.len() < MIN_CELLS {
-            continue;
-        }
-        let centre = |cell: &usize| layout.centre(cell % layout.columns, cell / layout.columns);
-        let sum = cells.iter().map(centre).fold(Point::default(), Point::plus);
-        let mean = sum.times(1.0 / cells.len() as f64);
-        let way = |cell: &usize| centre(cell).minus(mean).length();
-        let middle = cells.iter().min_by(|a, b| way(a).total_cmp(&way(b)));
-        found.extend(middle.map(|middle| Frontier {
-            at: centre(middle),
-            length_m: cells.len() as f64 * layout.cell_m,
-            way_m: costs[*middle] as f64 / COST_PER_M,
-        }));
-    }
+    let narrow = narrow.frontiers(occupancy, field).into_iter();
+    found.extend(
+        narrow
+            .filter(|frontier| is_hidden(frontier.at))
+            .map(|frontier| Frontier {
+                is_narrow: true,
+                ..frontier
+            }),
+    );
     found
+}
+
+/// Where the robot can go.
+struct Reach {
+    /// The costs of the shortest ways; the maximum if there is none.
+    costs: Vec<u64>,
+}
+
+impl Reach {
+    fn new(occupancy: &Occupancy, field: &DistanceField, robot: Point, clearance_m: f64) -> Self {
+        let layout = occupancy.layout();
+        let is_clear = |cell: usize| {
+            let (column, row) = (cell % layout.columns, cell / layout.columns);
+            field.distance_of_cell_m(column, row) >= clearance_m
+                && occupancy.cell(column, row) == Cell::Free
+        };
+        Self {
+            costs: match nearest(layout, robot, is_clear) {
+                Some(start) => costs(layout, start, is_clear),
+                None => vec![u64::MAX; layout.cells()],
+            },
+        }
+    }
+
+    /// The ends of what can be reached at unknown cells.
+    fn frontiers(&self, occupancy: &Occupancy, field: &DistanceField) -> Vec<Frontier> {
+        let layout = *occupancy.layout();
+        let is_end = |cell: usize| {
+            let (column, row) = (cell % layout.columns, cell / layout.columns);
+            let mut sides = around(&layout, column, row).filter(|side| side.is_straight);
+            self.costs[cell] < u64::MAX
+                && sides.any(|side| occupancy.cell(side.column, side.row) == Cell::Unknown)
+        };
+        let mut left: Vec<bool> = (0..layout.cells()).map(is_end).collect();
+        let mut found = Vec::new();
+        for first in 0..layout.cells() {
+            let cells = group(&layout, first, &mut left);
+            if cells.len() < MIN_CELLS {
+                continue;
+            }
+            let centre = |cell: &usize| layout.centre(cell % layout.columns, cell / layout.columns);
+            let sum = cells.iter().map(centre).fold(Point::default(), Point::plus);
+            let mean = sum.times(1.0 / cells.len() as f64);
+            // Near its middle, but where the robot can turn.
+            let price = |cell: &usize| {
+                let room_m = field.distance_m(centre(cell)).min(WIDE_M);
+                centre(cell).minus(mean).length() - ROOM * room_m
+            };
+            let best = cells.iter().min_by(|a, b| price(a).total_cmp(&price(b)));
+            found.extend(best.map(|best| Frontier {
+                at: centre(best),
+                length_m: cells.len() as f64 * layout.cell_m,
+                way_m: self.costs[*best] as f64 / COST_PER_M,
+                is_narrow: false,
+            }));
+        }
+        found
+    }
+
+    /// The distances to the nearest cell that can be reached; `None` if there is none.
+    fn distances(&self, layout: &Layout) -> Option<DistanceField> {
+        let cells = self.costs.iter().map(|cost| match *cost {
+            u64::MAX => Cell::Free,
+            _ => Cell::Occupied,
+        });
+        let reached = Occupancy::from_cells(*layout, cells.collect()).ok()?;
+        let is_any = self.costs.iter().any(|cost| *cost < u64::MAX);
+        is_any.then(|| DistanceField::from_occupancy(&reached, 2.0 * NEAR_M))
+    }
 }
 
 /// The nearest cell that fulfils a condition.
@@ -158,7 +221,6 @@ fn around(layout: &Layout, column: usize, row: usize) -> impl Iterator<Item = Si
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planner::{Config, Planner};
 
     /// A grid in cells of 0.1 m: `#` occupied, `.` free, and a space unknown. The last line is the
     /// lowest row.
@@ -176,9 +238,13 @@ mod tests {
             _ => Cell::Unknown,
         });
         let occupancy = Occupancy::from_cells(layout, cells.collect()).unwrap();
-        let planner = Planner::of_occupancy(Config::default(), &occupancy);
-        let robot = Point::new(robot.0, robot.1);
-        frontiers(&occupancy, planner.field(), robot, 0.2)
+        let field = DistanceField::from_occupancy(&occupancy, 0.5);
+        frontiers(
+            &occupancy,
+            &field,
+            Point::new(robot.0, robot.1),
+            [0.2, 0.22],
+        )
     }
 
     #[test]
@@ -202,7 +268,9 @@ mod tests {
             at,
             length_m,
             way_m,
+            is_narrow,
         } = found[0];
+        assert!(!is_narrow);
         assert!(at.minus(Point::new(1.25, 0.55)).length() < 0.11, "{at:?}");
         assert!((0.3..0.6).contains(&length_m), "{length_m}");
         assert!((0.6..0.9).contains(&way_m), "{way_m}");
@@ -213,11 +281,13 @@ mod tests {
         let rooms = [
             "##########################",
             "#...........#             ",
+            "#...........#             ",
             "#...........#.............",
             "#...........#.............",
             "#...........#.............",
             "#...........#.............",
             "#...........#.............",
+            "#...........#             ",
             "#...........#             ",
             "##########################",
         ];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use amber_map::{Cell, Layout, Map, Occupancy, Point, Pose, Segment, Walls};
-use amber_navigation::drive_to_point;
+use amber_navigation::drive_to_point::{self, Skipped};
 use amber_navigation::explore::{Explorer, State};
 use amber_navigation::free::FreeSpace;
 use amber_navigation::grid::DistanceField;
@@ -35,7 +35,7 @@ pub(crate) struct Run {
     /// The largest error of a pose while exploring.
     pub(crate) live_max_m: f64,
     pub(crate) loops: u64,
-    pub(crate) skipped: u64,
+    pub(crate) skipped: Vec<(Point, Skipped)>,
     pub(crate) contacts: u64,
     pub(crate) clearance_m: f64,
 }
@@ -130,7 +130,7 @@ pub(crate) fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -
         quality,
         live_max_m,
         loops: finished.progress.counters.loops,
-        skipped: explorer.counters().skipped,
+        skipped: explorer.skipped().to_vec(),
         contacts: robot.world.contacts(),
         clearance_m: robot.clearance_m,
     }

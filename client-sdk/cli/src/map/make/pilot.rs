@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use amber_client::{Roboclaw, WheelSpeeds};
 use amber_navigation::drive_to_point;
-use amber_navigation::explore::{Counters, Explorer, State};
+use amber_navigation::explore::{Explorer, State};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::pose_tracker::PoseReading;
 use amber_navigation::scan::Scan;
@@ -50,8 +50,9 @@ impl Pilot {
         self.explorer.borrow().state()
     }
 
-    pub(super) fn counters(&self) -> Counters {
-        self.explorer.borrow().counters()
+    /// How many places the robot could not reach.
+    pub(super) fn skipped(&self) -> usize {
+        self.explorer.borrow().skipped().len()
     }
 
     /// Drives until the exploration is finished. The caller stops the wheels at the end.

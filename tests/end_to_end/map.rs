@@ -1,0 +1,137 @@
+//! `amber map make` in the demo: the robot explores, its map is used, and it stops when something is
+//! lost. The simulated world provides the true pose.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use amber_client::{Client, MapPose};
+use amber_map::{Map, Pose};
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+use crate::common::{PATIENCE, demo_with, signal};
+use crate::robot::{AT_ONCE_S, Robot, drives, stands};
+
+/// The distance from the true position that counts as found.
+const NEAR_M: f64 = 0.1;
+
+/// A demo with a location driver for a map that does not exist yet.
+fn robot(folder: &TempDir, map: &str) -> Robot {
+    let driver = format!(
+        "location:1=amber driver location --laser-offset-mm 0 --map {}",
+        folder.path().join(map).display()
+    );
+    Robot::of(demo_with(&driver))
+}
+
+fn make(robot: &Robot, output: &Path, more: &[&str]) -> Child {
+    let mut command = robot.demo.amber(&["map", "make", "--json", "-o"]);
+    command.arg(output).args(more);
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// The pose in the map frame of messages as one of the plane frame.
+fn truth(robot: &Robot) -> Pose {
+    let state = robot.state();
+    MapPose::new(state.x_m, state.y_m, state.heading_deg.to_radians()).into()
+}
+
+#[test]
+fn the_robot_explores_and_finds_itself_on_its_map() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = robot(&folder, "flat.yaml");
+    let start = truth(&robot);
+    let output = folder.path().join("flat");
+    let made = make(&robot, &output, &["--explore", "--for", "20"]);
+    let made = made.wait_with_output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    robot.until("it stands", stands);
+    assert_eq!(robot.state().contacts, 0);
+
+    let lines = String::from_utf8(made.stdout).unwrap();
+    let last = lines.lines().next_back().unwrap();
+    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert_eq!(last["files"].as_array().unwrap().len(), 3, "{last}");
+    assert!(last["way_m"].as_f64().unwrap() > 1.0, "{last}");
+    assert!(last["area_m2"].as_f64().unwrap() > 10.0, "{last}");
+    let text = std::fs::read_to_string(output.with_extension("roson")).unwrap();
+    let map = Map::parse(&text).unwrap();
+    assert!(map.walls.len() > 8, "{} walls", map.walls.len());
+
+    // The same place in both maps.
+    let mapped = map.robots[0];
+    let now = truth(&robot);
+    let expected = mapped.global_pose(start.local_pose(now));
+    assert!(robot.amber(&["restart", "location:1"]));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let client = Client::connect(robot.demo.address).await.unwrap();
+        let location = client.location(1);
+        let finding = async {
+            loop {
+                let found = location.pose().await.ok().map(Pose::from);
+                if found.is_some_and(|found| found.at.minus(expected.at).length() < NEAR_M) {
+                    return;
+                }
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let found = timeout(PATIENCE, finding).await;
+        assert!(found.is_ok(), "{:#?}", robot.demo.output());
+        client.close().await;
+    });
+
+    // An existing map is not replaced by accident.
+    let again = make(&robot, &output, &["--for", "1"]);
+    assert_eq!(again.wait_with_output().unwrap().status.code(), Some(2));
+    assert_eq!(
+        std::fs::read_to_string(output.with_extension("roson")).unwrap(),
+        text
+    );
+}
+
+#[test]
+fn the_exploring_robot_stops_without_laser_or_wheels_and_at_ctrl_c() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = robot(&folder, "flat.roson");
+    let output = folder.path().join("flat");
+    let making = make(&robot, &output, &["--explore"]);
+    for device in ["hokuyo", "roboclaw"] {
+        robot.until("it drives", drives);
+        assert!(robot.sim(&["fault", "unplug", device]));
+        robot.until("it stands", stands);
+        assert!(robot.sim(&["fault", "replug", device]));
+    }
+    robot.until("it drives again", drives);
+    signal(making.id(), Signal::SIGINT);
+    let told = robot.state();
+    let stood = robot.until("it stands", stands);
+    let took_s = stood.time_s - told.time_s;
+    assert!(took_s < AT_ONCE_S, "{took_s} s");
+    let made = making.wait_with_output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let lines = String::from_utf8(made.stdout).unwrap();
+    let last: serde_json::Value = serde_json::from_str(lines.lines().next_back().unwrap()).unwrap();
+    let missing = last["missing"].to_string();
+    assert!(missing.contains("gaps between scans"), "{missing}");
+    assert!(missing.contains("gaps between wheel speeds"), "{missing}");
+    assert!(output.with_extension("pgm").exists());
+    assert_eq!(robot.state().contacts, 0);
+}
+
+#[test]
+fn a_map_is_made_while_another_client_drives() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Robot::start();
+    let output = folder.path().join("hand");
+    let making = make(&robot, &output, &["--for", "5"]);
+    assert!(robot.amber(&["drive", "--left", "150", "--right", "-150", "--for", "2s"]));
+    let made = making.wait_with_output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let text = std::fs::read_to_string(output.with_extension("roson")).unwrap();
+    assert!(Map::parse(&text).unwrap().walls.len() > 3, "{text}");
+}
