@@ -10,12 +10,8 @@ use std::fs;
 use std::process::ExitCode;
 
 use amber_map::Map;
-
-#[path = "../tests/driving/robot.rs"]
-#[allow(dead_code)]
-mod robot;
-#[path = "../tests/exploring/run.rs"]
-mod run;
+use amber_navigation::explore::State;
+use amber_navigation::scenario::exploring;
 
 const HELP: &str = "\
 Lets a simulated robot explore, compares its map with the truth, and prints a line per run.
@@ -94,7 +90,7 @@ fn measure(options: &Options) -> Result<(), String> {
     } else {
         map.faces()
     };
-    let start = run::start(&map, &walls).ok_or("the map has no place to start")?;
+    let start = exploring::start(&map, &walls).ok_or("the map has no place to start")?;
     println!(
         "{:>4} {:>8} {:>6} {:>6} {:>7} {:>6} {:>8} {:>8} {:>6} {:>6} {:>6} {:>8} {:>8}",
         "seed",
@@ -112,10 +108,17 @@ fn measure(options: &Options) -> Result<(), String> {
         "clear mm",
     );
     for seed in options.first..options.first + options.seeds {
-        let run = run::explore(&walls, start, seed, options.seconds);
+        let run = exploring::explore(&walls, start, seed, options.seconds);
+        let run = run.ok_or("the robot cannot start")?;
+        let end = match run.end {
+            State::Waiting => "waiting",
+            State::Exploring => "going on",
+            State::Returning => "on way",
+            State::Finished => "finished",
+        };
         println!(
             "{seed:>4} {:>8} {:>6.0} {:>6.1} {:>7.1} {:>6.1} {:>8.1} {:>8.1} {:>6.0} {:>6} {:>6} {:>8} {:>8.0}",
-            run.end,
+            end,
             run.time_s,
             run.way_m,
             100.0 * run.found,

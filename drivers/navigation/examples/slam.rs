@@ -25,7 +25,7 @@ Usage: slam [--map FILE.roson] [--faces] [--seeds N] [--seconds N] [--only TEXT]
   --faces         walls have the thickness of the map; without it, they are lines
   --seeds N       the number of tours per scenario (default: 20)
   --seconds N     the length of a tour, simulated (default: 180)
-  --only TEXT     only scenarios with this text in their names
+  --only TEXT     only the scenario with this name, or those with this text in their names
   --picture FILE  draws the truth and the map of the last tour";
 
 /// The tours, each with the errors of one scenario.
@@ -149,7 +149,12 @@ fn measure(options: &Options) -> Result<(), String> {
         "loops",
         "false"
     );
-    for name in SCENARIOS.iter().filter(|name| name.contains(&options.only)) {
+    let is_exact = SCENARIOS.contains(&options.only.as_str());
+    let is_wanted = |name: &&&str| match is_exact {
+        true => **name == options.only,
+        false => name.contains(&options.only),
+    };
+    for name in SCENARIOS.iter().filter(is_wanted) {
         let scenario = Scenario::named(name).ok_or(format!("no scenario {name}"))?;
         run(&course, &scenario, options)?;
     }

@@ -22,7 +22,7 @@ use std::time::Duration;
 use amber_map::{Occupancy, Point, Pose};
 
 use self::frontier::{Frontier, frontiers};
-use crate::collision::{Decision, Reason};
+use crate::collision::{self, Decision, Reason};
 use crate::drive_to_point::{self, ClientId, DriveToPoint, Event, Skipped, Target};
 use crate::grid::{DistanceField, GridError};
 use crate::kinematics::Wheels;
@@ -46,12 +46,28 @@ const GAIN: f64 = 1.0;
 const MAX_GAIN_M: f64 = 2.0;
 /// Without a new survey for this long while the robot stands, there is nothing to see here.
 const PATIENCE: Duration = Duration::from_secs(6);
+/// The margin at the sides of the robot.
+const BESIDE_M: f64 = 0.03;
 /// Without scans or wheel speeds for this long, the robot stands and waits for them.
 const SILENCE: Duration = Duration::from_millis(600);
 /// The robot has returned when it is this near to its start.
 const HOME_M: f64 = 0.2;
 /// The targets belong to the explorer itself.
 const SELF: ClientId = ClientId(0);
+
+/// The configuration for a Capo robot with its scanner at this pose. It keeps farther away at the sides
+/// than with a finished map: walls that were just seen are less exact.
+#[must_use]
+pub fn config(laser: Pose) -> drive_to_point::Config {
+    let defaults = drive_to_point::Config::new(laser);
+    drive_to_point::Config {
+        collision: collision::Config {
+            stop_beside_m: BESIDE_M,
+            ..defaults.collision
+        },
+        ..defaults
+    }
+}
 
 /// What the robot knows about the place, and where it can go.
 #[derive(Clone, Debug)]
@@ -262,4 +278,108 @@ impl Explorer {
 
 fn near(a: Point, b: Point, within_m: f64) -> bool {
     a.minus(b).length() <= within_m
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_map::{Cell, Layout};
+
+    use super::*;
+    use crate::scan::{Beam, Echo};
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// A room of 3 m x 3 m around the origin. With a door, nobody has seen what is behind it.
+    fn survey(has_door: bool) -> Survey {
+        let layout = Layout {
+            low: Point::new(-1.5, -1.5),
+            cell_m: 0.05,
+            columns: 60,
+            rows: 60,
+        };
+        let is_edge = |at: usize| at == 0 || at == 59;
+        let cells = (0..layout.cells()).map(|cell| {
+            let (column, row) = (cell % 60, cell / 60);
+            match column == 59 && (20..40).contains(&row) && has_door {
+                true => Cell::Unknown,
+                false if is_edge(column) || is_edge(row) => Cell::Occupied,
+                false => Cell::Free,
+            }
+        });
+        let occupancy = Occupancy::from_cells(layout, cells.collect()).unwrap();
+        Survey::new(planner::Config::default(), &occupancy, Point::default())
+    }
+
+    /// A robot in the middle of the room.
+    struct Robot {
+        explorer: Explorer,
+        now: Duration,
+    }
+
+    impl Robot {
+        fn new(has_door: bool) -> Self {
+            let mut robot = Self {
+                explorer: Explorer::new(config(Pose::default())).unwrap(),
+                now: Duration::ZERO,
+            };
+            robot.hear(10);
+            robot.explorer.handle_survey(robot.now, survey(has_door));
+            robot
+        }
+
+        /// Measurements and poses, ten times per second, and the decision at the end.
+        fn hear(&mut self, times: u32) -> Decision {
+            let mut decision = Decision::stop(Reason::Idle);
+            for _ in 0..times {
+                self.now += ms(100);
+                let beams = (-120..=120).map(|degrees| Beam {
+                    angle_rad: f64::from(degrees).to_radians(),
+                    echo: Echo::At(1.4),
+                });
+                self.explorer.handle_wheels(self.now, Wheels::STOP);
+                self.explorer.handle_scan(&Scan {
+                    start: self.now,
+                    beam_time: Duration::ZERO,
+                    beams: beams.collect(),
+                });
+                self.explorer.handle_pose(PoseReading {
+                    time: self.now,
+                    pose: Pose::default(),
+                    quality: 1.0,
+                });
+                decision = self.explorer.step(self.now);
+            }
+            decision
+        }
+    }
+
+    #[test]
+    fn it_drives_to_the_door_and_stops_while_nothing_is_measured() {
+        let mut robot = Robot::new(true);
+        assert!(robot.hear(1).wheels.fastest_m_s() > 0.05);
+        assert_eq!(robot.explorer.state(), State::Exploring);
+        let silent = robot.now + SILENCE + ms(50);
+        assert_eq!(robot.explorer.step(silent).wheels, Wheels::STOP);
+        // Silence is no reason to give up a goal.
+        robot.now += Duration::from_secs(60);
+        assert!(robot.hear(2).wheels.fastest_m_s() > 0.05);
+        assert!(robot.explorer.skipped().is_empty());
+    }
+
+    #[test]
+    fn in_a_closed_room_it_is_finished_at_once() {
+        let mut robot = Robot::new(false);
+        let waits = PATIENCE.as_millis() as u32 / 100 + 2;
+        assert_eq!(robot.hear(waits).wheels, Wheels::STOP);
+        assert_eq!(robot.explorer.state(), State::Finished);
+    }
+
+    #[test]
+    fn without_a_survey_it_stands() {
+        let mut explorer = Explorer::new(config(Pose::default())).unwrap();
+        assert_eq!(explorer.step(ms(100)).wheels, Wheels::STOP);
+        assert_eq!(explorer.state(), State::Waiting);
+    }
 }

@@ -11,11 +11,13 @@
 //! In the other runs, the software under test drives a [`robot::Robot`] in the simulated world:
 //! - [`goto`]: to targets, or along a trajectory, with poses of a [`Location`];
 //! - [`avoid`]: at obstacles, with the collision monitor;
+//! - [`exploring`]: through an unknown place, with the poses of its own map;
 //! - [`matrix`]: all runs with their goals.
 
 pub mod avoid;
 mod by_hand;
 mod course;
+pub mod exploring;
 mod floor;
 pub mod goto;
 mod laser;

@@ -1,19 +1,19 @@
-//! One exploration of a simulated place, on a virtual clock.
+//! One exploration of a simulated place, on a virtual clock. PURE.
 
 use std::time::Duration;
 
 use amber_map::{Cell, Layout, Map, Occupancy, Point, Pose, Segment, Walls};
-use amber_navigation::drive_to_point::{self, Skipped};
-use amber_navigation::explore::{Explorer, State};
-use amber_navigation::free::FreeSpace;
-use amber_navigation::grid::DistanceField;
-use amber_navigation::pose_tracker::PoseReading;
-use amber_navigation::slam::Config;
-use amber_navigation::slam::quality::{Quality, seen_from};
-use amber_navigation::slam::recording::{Recording, SURE_OVERLAP};
 use amber_sim::world::find_start;
 
-use super::robot::{Event, Robot, SHEET, is_due};
+use super::robot::{Event, Robot, Sensors, is_due};
+use crate::drive_to_point::Skipped;
+use crate::explore::{self, Explorer, State};
+use crate::free::FreeSpace;
+use crate::grid::DistanceField;
+use crate::pose_tracker::PoseReading;
+use crate::slam::Config;
+use crate::slam::quality::{Quality, seen_from};
+use crate::slam::recording::{Recording, SURE_OVERLAP};
 
 /// The time between two decisions.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -24,24 +24,33 @@ const CELL_M: f64 = 0.05;
 const FIT_M: f64 = 0.2;
 
 /// What happened.
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) end: &'static str,
-    pub(crate) time_s: f64,
-    pub(crate) way_m: f64,
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exploration {
+    /// What the robot did at the end.
+    pub end: State,
+    /// How long it took.
+    pub time_s: f64,
+    /// How far the robot drove.
+    pub way_m: f64,
     /// The part of the area that the robot can reach that is free on its map.
-    pub(crate) found: f64,
-    pub(crate) quality: Quality,
+    pub found: f64,
+    /// The walls of its map against the truth.
+    pub quality: Quality,
     /// The largest error of a pose while exploring.
-    pub(crate) live_max_m: f64,
-    pub(crate) loops: u64,
-    pub(crate) skipped: Vec<(Point, Skipped)>,
-    pub(crate) contacts: u64,
-    pub(crate) clearance_m: f64,
+    pub live_max_m: f64,
+    /// Loops closed.
+    pub loops: u64,
+    /// Frontiers that the robot could not reach.
+    pub skipped: Vec<(Point, Skipped)>,
+    /// Contacts with walls.
+    pub contacts: u64,
+    /// The smallest distance of the footprint from a wall.
+    pub clearance_m: f64,
 }
 
 /// A place of the map where the robot fits: its own start, or else one of its nodes.
-pub(crate) fn start(map: &Map, walls: &[Segment]) -> Option<Pose> {
+#[must_use]
+pub fn start(map: &Map, walls: &[Segment]) -> Option<Pose> {
     let nodes = map.nodes.iter().map(|at| Pose {
         at: *at,
         heading: 0.0,
@@ -50,10 +59,12 @@ pub(crate) fn start(map: &Map, walls: &[Segment]) -> Option<Pose> {
     find_start(walls, &candidates).ok()
 }
 
-pub(crate) fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -> Run {
-    let mut robot = Robot::new(walls.to_vec(), start, seed, SHEET);
-    let config = drive_to_point::Config::new(Pose::default());
-    let mut explorer = Explorer::new(config).expect("no map");
+/// Explores for at most so many seconds. `None` if the robot cannot start there, or sees nothing.
+#[must_use]
+pub fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -> Option<Exploration> {
+    let mut robot = Robot::new(walls, start, seed, Sensors::NOISY).ok()?;
+    let config = explore::config(Pose::default());
+    let mut explorer = Explorer::new(config).ok()?;
     let mut recording = Recording::new(Config::new(Pose::default()), Some(config.planner));
     let mut working = None;
     let mut poses = vec![start];
@@ -73,17 +84,13 @@ pub(crate) fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -
                         continue;
                     };
                     let truth = robot.world.pose_at(added.time);
-                    let frame = *first.get_or_insert(truth);
-                    live_max_m =
-                        live_max_m.max(frame.global(added.pose.at).minus(truth.at).length());
+                    let seen = first.get_or_insert(truth).global(added.pose.at);
+                    live_max_m = live_max_m.max(seen.minus(truth.at).length());
+                    let is_sure = added.overlap >= SURE_OVERLAP;
                     explorer.handle_pose(PoseReading {
                         time: added.time,
                         pose: added.pose,
-                        quality: if added.overlap >= SURE_OVERLAP {
-                            1.0
-                        } else {
-                            0.0
-                        },
+                        quality: if is_sure { 1.0 } else { 0.5 },
                     });
                 }
                 Event::Pose(..) => {}
@@ -107,24 +114,15 @@ pub(crate) fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -
             poses.push(robot.world.pose());
         }
     }
-    let time_s = robot.now().as_secs_f64();
     let seen = seen_from(&Walls::new(walls.to_vec()), poses.into_iter());
-    let name = explorer.state();
-    let finished = recording.finish("explored", CELL_M).expect("a map");
+    let finished = recording.finish("explored", CELL_M).ok()?;
     // The finished map is turned; its first pose tells how.
-    let mapped = finished.map.robots[0];
-    let frame = first
-        .unwrap_or(start)
-        .global_pose(mapped.local_pose(Pose::default()));
+    let mapped = finished.map.robots.first()?;
+    let frame = first?.global_pose(mapped.local_pose(Pose::default()));
     let quality = Quality::new(&finished.map.walls, walls, &seen, frame);
-    Run {
-        end: match name {
-            State::Waiting => "waiting",
-            State::Exploring => "going on",
-            State::Returning => "on way",
-            State::Finished => "finished",
-        },
-        time_s,
+    Some(Exploration {
+        end: explorer.state(),
+        time_s: robot.now().as_secs_f64(),
         way_m: robot.world.travelled_m(),
         found: found(&finished.occupancy, walls, start.at, quality.frame),
         quality,
@@ -132,13 +130,15 @@ pub(crate) fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -
         loops: finished.progress.counters.loops,
         skipped: explorer.skipped().to_vec(),
         contacts: robot.world.contacts(),
-        clearance_m: robot.clearance_m,
-    }
+        clearance_m: robot.clearance_m(),
+    })
 }
 
 /// The part of the area where the centre of the robot can be that is free on the map.
 fn found(map: &Occupancy, walls: &[Segment], start: Point, frame: Pose) -> f64 {
-    let layout = Layout::around_walls(walls, 0.1, CELL_M).expect("walls");
+    let Ok(layout) = Layout::around_walls(walls, 0.1, CELL_M) else {
+        return 0.0;
+    };
     let field = DistanceField::from_walls(layout, walls, 1.0);
     let free = FreeSpace::new(&field, FIT_M, &[start]);
     let (mut all, mut found) = (0_u32, 0_u32);

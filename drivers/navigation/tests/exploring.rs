@@ -1,0 +1,18 @@
+//! Exploration on the simulated robot. `cargo run --release -p amber-navigation --example explore`
+//! makes many more runs.
+
+use amber_map::Map;
+use amber_navigation::explore::State;
+use amber_navigation::scenario::exploring::{explore, start};
+
+#[test]
+fn the_robot_finds_all_of_the_flat_and_returns() {
+    let map = Map::flat();
+    let walls = map.faces();
+    let start = start(&map, &walls).unwrap();
+    let run = explore(&walls, start, 3, 400).unwrap();
+    assert_eq!((run.end, run.contacts), (State::Finished, 0), "{run:?}");
+    assert!(run.found > 0.98, "{run:?}");
+    let quality = &run.quality;
+    assert!(quality.rms_m < 0.03 && quality.wrong < 0.03, "{run:?}");
+}
