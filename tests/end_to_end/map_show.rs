@@ -10,7 +10,7 @@ use nix::pty::{Winsize, openpty};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::common::{AMBER, signal, wait_for};
+use crate::common::{AMBER, root, signal, wait_for};
 use crate::driving::robot;
 use crate::robot::Robot;
 
@@ -26,10 +26,12 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn the_map_of_the_driver_and_all_parts_are_shown() {
     let robot = robot();
-    let output = show(&robot, &["--json"]);
-    assert!(output.status.success(), "{output:?}");
-    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(shown["missing"], serde_json::json!({}), "{shown}");
+    // On a busy machine, an answer may be late.
+    let shown = wait_for("all parts", || {
+        let output = show(&robot, &["--json"]);
+        let shown: Value = serde_json::from_slice(&output.stdout).ok()?;
+        (shown["missing"] == serde_json::json!({})).then_some(shown)
+    });
     assert_eq!(shown["map"]["walls"].as_array().unwrap().len(), 24);
     assert!(shown["particles"].as_array().unwrap().len() > 100);
     // Nearly all points of the laser are on a wall: at most 50 mm beside its centre line.
@@ -60,7 +62,10 @@ fn the_map_of_the_driver_and_all_parts_are_shown() {
     assert!(output.status.success(), "{output:?}");
     assert!(fs::read(&file).unwrap().starts_with(b"\x89PNG"));
 
-    let drawing = text(&show(&robot, &[]).stdout);
+    let drawing = wait_for("a drawing with the laser", || {
+        let drawing = text(&show(&robot, &[]).stdout);
+        drawing.contains("* laser").then_some(drawing)
+    });
     for part in [
         "→ robot",
         "* laser",
@@ -99,7 +104,8 @@ fn missing_parts_are_said_and_not_fatal() {
         "{error}"
     );
     // A file needs no driver, and no mediator either.
-    let map = "drivers/map/maps/maze.roson";
+    let map = root().join("drivers/map/maps/maze.roson");
+    let map = map.to_str().unwrap();
     assert!(show(&robot, &["--map", map]).status.success());
     let mut command = std::process::Command::new(AMBER);
     let output = command

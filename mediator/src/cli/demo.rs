@@ -258,6 +258,7 @@ fn introduce(
     commands.extend([
         ("call location pose", "position by the laser and the map"),
         (goto, "drive to a place on the map; Ctrl-C stops"),
+        ("map show", "the robot on its map; --live keeps drawing"),
         (state.as_str(), "true position of the robot"),
         ("watch dummy", "published messages; Ctrl-C ends"),
         ("ping dummy", "round-trip time; Ctrl-C ends"),
