@@ -15,6 +15,7 @@ mod demo;
 mod driving;
 mod fairness;
 mod follow_wall;
+mod gateways;
 mod kit;
 mod languages;
 mod limits;

@@ -47,6 +47,7 @@ pub const TARGETS: &[Target] = &[
     target("stargazer", stargazer::messages),
     // From programs of other robot systems.
     target("gateway_apollo", gateways::apollo),
+    target("gateway_galileo", gateways::galileo),
     target("gateway_json_relay", gateways::json_relay),
     target("gateway_rflysim", gateways::rflysim),
     target("gateway_rosbridge", rosbridge::session),

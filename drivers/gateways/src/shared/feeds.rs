@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use amber_driver::client::Client;
 use amber_driver::client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
-use amber_driver::client::sources::{poll_wheels, watch_scans};
+use amber_driver::client::sources::{self, poll_wheels, watch_scans};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
 use tokio::sync::mpsc;
@@ -26,7 +26,8 @@ const RETRY: Duration = Duration::from_millis(250);
 
 /// The topics that are watched.
 pub(super) struct Feeds {
-    client: Client,
+    own: Client,
+    devices_of: Option<String>,
     events: mpsc::Sender<Event>,
     watched: HashMap<Topic, Watched>,
 }
@@ -37,9 +38,15 @@ struct Watched {
 }
 
 impl Feeds {
-    pub(super) fn new(client: Client, events: mpsc::Sender<Event>) -> Self {
+    /// Watches over the own link, or as a client of the mediator at an address.
+    pub(super) fn new(
+        own: Client,
+        devices_of: Option<String>,
+        events: mpsc::Sender<Event>,
+    ) -> Self {
         Self {
-            client,
+            own,
+            devices_of,
             events,
             watched: HashMap::new(),
         }
@@ -50,7 +57,13 @@ impl Feeds {
             watched.count += 1;
             return;
         }
-        let following = follow(topic, self.client.clone(), self.events.clone());
+        let (own, devices_of) = (self.own.clone(), self.devices_of.clone());
+        let events = self.events.clone();
+        let following = async move {
+            let failed = |error| tracing::warn!("cannot reach the devices: {error}");
+            let client = sources::client(&own, devices_of.as_deref(), failed).await;
+            follow(topic, client, events).await;
+        };
         let task = tokio::spawn(following).abort_handle();
         self.watched.insert(topic, Watched { count: 1, task });
     }

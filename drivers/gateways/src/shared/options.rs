@@ -21,7 +21,8 @@ pub struct NetworkOptions {
     /// times) [default: this machine]
     #[arg(long, value_name = "NETWORK")]
     pub allow: Vec<IpNet>,
-    /// The mediator for the clients of sessions [default: the one that started the gateway]
+    /// Sessions use the devices of the mediator at this address [default: the one that started the
+    /// gateway]
     #[arg(long, value_name = "HOST[:PORT]")]
     pub devices_of: Option<String>,
     /// Datagrams per second that one source may send [default: 500]
@@ -75,6 +76,8 @@ pub struct Network {
     pub allowed: Vec<IpNet>,
     /// The mediator for the clients of sessions.
     pub mediator: String,
+    /// The same, if it is not the one that started the gateway.
+    pub devices_of: Option<String>,
     /// How fast sources may send.
     pub limits: GateLimits,
 }
@@ -100,9 +103,11 @@ impl NetworkOptions {
             .unwrap_or(usual.source_per_s);
         let listener = self.listener_rate.or(file.listener_rate);
         let listener = listener.unwrap_or(usual.listener_per_s);
+        let devices_of = self.devices_of.or(file.devices_of);
         Ok(Network {
             allowed,
-            mediator: (self.devices_of.or(file.devices_of)).unwrap_or_else(own_mediator),
+            mediator: devices_of.clone().unwrap_or_else(own_mediator),
+            devices_of,
             limits: GateLimits {
                 source_per_s: check("source_rate", source, 1..=1_000_000)?,
                 listener_per_s: check("listener_rate", listener, 1..=1_000_000)?,

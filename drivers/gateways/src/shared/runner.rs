@@ -93,7 +93,11 @@ impl<M: Machine> Runner<M> {
             sockets: Sockets::new(),
             web: Web::new(setup.network.allowed),
             users: Users::new(setup.network.mediator, setup.events.clone()),
-            feeds: Feeds::new(link.devices().clone(), setup.events),
+            feeds: Feeds::new(
+                link.devices().clone(),
+                setup.network.devices_of,
+                setup.events,
+            ),
             screens: setup.screens,
             received: setup.received,
             asked: setup.asked,

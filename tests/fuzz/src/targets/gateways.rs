@@ -1,16 +1,26 @@
 //! Datagrams of other robot systems. PURE.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use amber_gateways::apollo::frame::Frame;
 use amber_gateways::apollo::limits::MAX_OPEN_TOTAL;
 use amber_gateways::apollo::reassembly::Reassembly;
+use amber_gateways::galileo::codec::{Frame as GalileoFrame, SessionId};
+use amber_gateways::galileo::limits::MAX_TEXT_OUT;
+use amber_gateways::galileo::server::{Config, Server};
 use amber_gateways::json_relay::codec::Message;
 use amber_gateways::json_relay::image;
 use amber_gateways::json_relay::limits::MAX_IMAGE;
 use amber_gateways::rflysim::codec::{self as rflysim_codec};
 use amber_gateways::rflysim::ports::Port;
+use amber_gateways::shared::clock::Now;
+use amber_gateways::shared::machine::{Datagram, Outbox, Output, Socket};
+use amber_gateways::shared::robot::{Order, Robot};
+use amber_navigation::kinematics::SkidSteer;
+use amber_proto::{Device, DeviceType};
+use amber_values::WheelSpeeds;
 
 use crate::input::Input;
 
@@ -78,6 +88,78 @@ pub(super) fn json_relay(data: &[u8]) {
             if let Some(image) = image {
                 let _ = image.decode();
                 assert_eq!(image.messages().len(), image.texts.len());
+            }
+        }
+    }
+}
+
+/// A server of Galileo, four clients and the time: sessions stay within their number, datagrams
+/// within their size, and all wheels stop at the end.
+pub(super) fn galileo(data: &[u8]) {
+    let mut input = Input(data);
+    let wheels = Device::new(DeviceType::ROBOCLAW, 0);
+    let robot = Robot {
+        wheels,
+        scanner: Device::new(DeviceType::HOKUYO, 0),
+        location: Device::new(DeviceType::LOCATION, 0),
+        imu: Device::new(DeviceType::NINEDOF, 0),
+        targets: Device::new(DeviceType::DRIVE_TO_POINT, 0),
+        drive: SkidSteer::default(),
+    };
+    let mut last = 0_u32;
+    let ids = move || {
+        last += 1;
+        last.to_le_bytes()
+    };
+    let mut server = Server::new(Config::new(robot), Box::new(ids));
+    let mut out = Outbox::default();
+    let mut now = Now::default();
+    let mut moving = BTreeMap::new();
+    while !input.is_empty() {
+        let choice = input.byte();
+        let bytes = input.0.get(..usize::from(choice >> 2)).unwrap_or(input.0);
+        input.0 = &input.0[bytes.len()..];
+        match choice % 4 {
+            0 => {
+                now.elapsed += Duration::from_millis(bytes.len() as u64 * 40);
+                server.handle_timeout(now, &mut out);
+            }
+            kind => {
+                let number = kind.min(2);
+                // Mostly frames of a session that may exist.
+                let framed = match GalileoFrame::decode(bytes) {
+                    Ok(GalileoFrame::Session { op, .. }) => {
+                        let id = SessionId(u32::from(number).to_le_bytes());
+                        GalileoFrame::Session { id, op }.encode()
+                    }
+                    _ => bytes.to_vec(),
+                };
+                let from = SocketAddr::from(([127, 0, 0, 1], 5_000 + u16::from(number)));
+                let datagram = Datagram {
+                    socket: Socket(0),
+                    from,
+                    bytes: if kind == 3 { bytes } else { &framed },
+                };
+                server.handle_datagram(now, datagram, &mut out);
+            }
+        }
+        take(&mut out, &mut moving);
+        assert!(server.sessions(now).len() <= 2);
+    }
+    server.stop(now, &mut out);
+    take(&mut out, &mut moving);
+    assert!(moving.values().all(|speeds| *speeds == WheelSpeeds::STOP));
+    assert_eq!(server.sessions(now), []);
+
+    fn take(out: &mut Outbox, moving: &mut BTreeMap<Device, WheelSpeeds>) {
+        while let Some(output) = out.take() {
+            match output {
+                Output::Send(_, _, bytes) => assert!(bytes.len() <= MAX_TEXT_OUT),
+                Output::Order(_, Order::Drive(device, speeds)) => {
+                    assert!(speeds.fastest_mm_s() <= 1_200);
+                    moving.insert(device, speeds);
+                }
+                _ => {}
             }
         }
     }
