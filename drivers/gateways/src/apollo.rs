@@ -6,8 +6,10 @@
 //! - [`messages`]: the messages, as Apollo numbers their fields
 //! - [`mapping`]: between these messages and those of Amber (PURE)
 //! - [`session`]: what is sent where, and what is taken from whom (PURE)
+//! - `driver`: the options of `amber driver apollo` (IO)
 //! - [`limits`]: every maximum, with its reason
 
+pub mod driver;
 pub mod frame;
 pub mod limits;
 pub mod mapping;

@@ -41,6 +41,8 @@ use std::process::ExitCode;
 use amber_drivers::options::OptionsError;
 use clap::Subcommand;
 
+use self::json_relay::driver::Relay;
+use self::json_relay::end::End;
 use self::shared::machine::Machine;
 use self::shared::options::Network;
 use self::shared::runner;
@@ -62,6 +64,12 @@ pub enum Gateway {
     Galileo(Box<galileo::driver::Options>),
     /// Lets web pages and programs for ROS (rosbridge) use this robot
     Rosbridge(Box<rosbridge::driver::Options>),
+    /// Lets programs of the JSON relay drive this robot, or drives robots of a relay
+    JsonRelay(Box<json_relay::driver::Options>),
+    /// Exchanges messages with the driving system Apollo through its UDP bridge
+    Apollo(Box<apollo::driver::Options>),
+    /// Shows this robot as a vehicle of RflySim, or vehicles of RflySim as devices
+    Rflysim(Box<rflysim::driver::Options>),
 }
 
 impl Gateway {
@@ -70,6 +78,13 @@ impl Gateway {
         match self {
             Self::Galileo(options) => options.run(),
             Self::Rosbridge(options) => serve(options.setup()),
+            Self::JsonRelay(options) => match options.setup() {
+                Ok((Relay::Server(server), network)) => serve(Ok((*server, network))),
+                Ok((Relay::End(end), network)) => serve(Ok((*end, network))),
+                Err(error) => serve::<End>(Err(error)),
+            },
+            Self::Apollo(options) => serve(options.setup()),
+            Self::Rflysim(options) => serve(options.setup()),
         }
     }
 }
@@ -101,6 +116,18 @@ pub const DEMO: &[Demonstration] = &[
     Demonstration {
         command: "amber driver rosbridge",
         about: "rosbridge: ws://127.0.0.1:9090, and a page for browsers at http://127.0.0.1:9090",
+    },
+    Demonstration {
+        command: "amber driver json-relay",
+        about: "JSON relay: UDP port 8080",
+    },
+    Demonstration {
+        command: "amber driver apollo --trajectory 127.0.0.1:8905 --area=-50,50,-50,50",
+        about: "Apollo: messages to UDP ports 8900, 8901 and 8904, trajectories from 8905",
+    },
+    Demonstration {
+        command: "amber driver rflysim --allow-arm",
+        about: "RflySim: vehicle 1, UDP ports 20100, 20101 and 30101",
     },
 ];
 

@@ -6,9 +6,11 @@
 //! - [`shown`]: Amber's robot as a vehicle (PURE)
 //! - [`foreign`]: a vehicle as Amber's devices (PURE)
 //! - [`session`]: all vehicles of a gateway (PURE)
+//! - `driver`: the options of `amber driver rflysim` (IO)
 //! - [`limits`]: every maximum, with its reason
 
 pub mod codec;
+pub mod driver;
 pub mod foreign;
 pub mod limits;
 pub mod mapping;

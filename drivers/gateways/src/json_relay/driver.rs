@@ -1,0 +1,295 @@
+//! The options of `amber driver json-relay`. IO.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use amber_drivers::options::{OptionsError, check};
+use amber_proto::{Device, DeviceType};
+use clap::ValueEnum;
+use serde::Deserialize;
+
+use super::codec::{ClientId, Secret};
+use super::drive::Speeds;
+use super::end::{self, End, Part};
+use super::limits::{MAX_MTU, MIN_MTU, USUAL_MTU};
+use super::server::{self, Server};
+use crate::shared::controls::Seat;
+use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
+use crate::shared::robot::Robot;
+
+/// The usual port of a server.
+const PORT: u16 = 8080;
+
+/// The options of the command line.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "\
+Examples:
+  amber mediator --driver 'gateway:0=amber driver json-relay'
+  amber driver json-relay --role robot --server 192.168.0.5:8080 --id amber_0
+
+The protocol has no passwords. Everybody on the allowed networks may drive the robot, unless the
+file has a secret.")]
+pub struct Options {
+    /// TOML file with these options, and some more: docs/gateways.md lists them
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Be the server of the relay, or a robot or a control at another server [default: server]
+    #[arg(long)]
+    pub role: Option<Role>,
+    /// Where the server listens [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// The server to which a robot or a control belongs
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub server: Option<SocketAddr>,
+    /// The name of the robot or the control there [default: amber]
+    #[arg(long, value_name = "NAME")]
+    pub id: Option<String>,
+    /// The device with which Amber's clients drive the robots of the server; only for a control
+    /// [default: roboclaw:1]
+    #[arg(long, value_name = "DEVICE")]
+    pub show_as: Option<Device>,
+    #[command(flatten)]
+    network: NetworkOptions,
+    #[command(flatten)]
+    robot: RobotOptions,
+}
+
+/// What the gateway is in the relay.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The server; Amber's robot is one of its robots
+    #[default]
+    Server,
+    /// Amber's robot follows the commands of another server
+    Robot,
+    /// Amber's clients drive the robots of another server
+    Control,
+}
+
+/// The options of the file.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    role: Option<Role>,
+    listen: Option<SocketAddr>,
+    server: Option<SocketAddr>,
+    id: Option<String>,
+    #[serde(deserialize_with = "device")]
+    show_as: Option<Device>,
+    secret: Option<String>,
+    ack: bool,
+    last_wins: bool,
+    open: bool,
+    passthrough: bool,
+    mtu: Option<usize>,
+    max_skew_s: Option<f64>,
+    forward_mm_s: Option<i32>,
+    turn_mm_s: Option<i32>,
+    network: NetworkOptions,
+    robot: RobotOptions,
+}
+
+/// The gateway, by its role.
+#[derive(Debug)]
+pub enum Relay {
+    /// The server.
+    Server(Box<Server>),
+    /// A robot or a control at another server.
+    End(Box<End>),
+}
+
+/// The checked options.
+enum Setup {
+    Server(Box<server::Settings>),
+    End(Box<end::Settings>),
+}
+
+impl Options {
+    /// Creates the gateway.
+    ///
+    /// # Errors
+    /// A value or the file is invalid.
+    pub fn setup(self) -> Result<(Relay, Network), OptionsError> {
+        let (settings, network) = self.checked()?;
+        let relay = match settings {
+            Setup::Server(settings) => Relay::Server(Box::new(Server::new(*settings))),
+            Setup::End(settings) => Relay::End(Box::new(End::new(*settings))),
+        };
+        Ok((relay, network))
+    }
+
+    /// Reads the file and checks all values.
+    fn checked(self) -> Result<(Setup, Network), OptionsError> {
+        let file: File = read(self.config.as_deref())?;
+        let mut network = self.network.checked(file.network)?;
+        let (robot, seat) = self.robot.checked(file.robot)?;
+        let speeds = speeds(&robot, file.forward_mm_s, file.turn_mm_s)?;
+        let mtu = check("mtu", file.mtu.unwrap_or(USUAL_MTU), MIN_MTU..=MAX_MTU)?;
+        let secret = file
+            .secret
+            .map(|secret| Secret::try_from(secret).map_err(|error| value("secret", &error)));
+        let secret = secret.transpose()?;
+        let role = self.role.or(file.role).unwrap_or_default();
+        if role == Role::Server {
+            let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
+            let listen = self.listen.or(file.listen).unwrap_or(usual);
+            let skew = file
+                .max_skew_s
+                .map(|skew| check("max_skew_s", skew, 0.1..=86_400.0));
+            let settings = server::Settings {
+                seat,
+                speeds,
+                secret,
+                ack: file.ack,
+                last_wins: file.last_wins,
+                open: file.open,
+                passthrough: file.passthrough,
+                mtu,
+                max_skew: skew.transpose()?.map(Duration::from_secs_f64),
+                ..server::Settings::new(listen, robot)
+            };
+            return Ok((Setup::Server(Box::new(settings)), network));
+        }
+        let server = self.server.or(file.server).ok_or(OptionsError::Missing {
+            name: "--server",
+            hint: "it is the address and port of the relay, such as 192.168.0.5:8080",
+        })?;
+        // Its datagrams must pass.
+        network.allowed.push(server.ip().into());
+        let id = self.id.or(file.id).unwrap_or_else(|| "amber".to_owned());
+        let id = ClientId::try_from(id).map_err(|error| value("id", &error))?;
+        let part = part(role, self.show_as.or(file.show_as), robot, seat, speeds);
+        let settings = end::Settings {
+            secret,
+            mtu,
+            ..end::Settings::new(server, id, part)
+        };
+        Ok((Setup::End(Box::new(settings)), network))
+    }
+}
+
+fn part(role: Role, show_as: Option<Device>, robot: Robot, seat: Seat, speeds: Speeds) -> Part {
+    match role {
+        Role::Control => Part::Control(show_as.unwrap_or(Device::new(DeviceType::ROBOCLAW, 1))),
+        Role::Server | Role::Robot => Part::Robot(robot, seat, speeds),
+    }
+}
+
+/// Speeds within the maximum of the robot.
+fn speeds(robot: &Robot, forward: Option<i32>, turn: Option<i32>) -> Result<Speeds, OptionsError> {
+    // Casts from floating point saturate.
+    let most = (robot.drive.max_wheel_m_s * 1000.0) as i32;
+    let usual = Speeds::default();
+    Ok(Speeds {
+        forward_mm_s: check(
+            "forward_mm_s",
+            forward.unwrap_or(usual.forward_mm_s.min(most)),
+            1..=most,
+        )?,
+        turn_mm_s: check(
+            "turn_mm_s",
+            turn.unwrap_or(usual.turn_mm_s.min(most)),
+            1..=most,
+        )?,
+    })
+}
+
+fn value(name: &'static str, problem: &impl ToString) -> OptionsError {
+    let problem = problem.to_string();
+    OptionsError::Value { name, problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(text: &str) -> Result<(Setup, Network), OptionsError> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("relay.toml");
+        std::fs::write(&file, text).unwrap();
+        let options = Options {
+            config: Some(file),
+            ..Options::default()
+        };
+        options.checked()
+    }
+
+    #[test]
+    fn by_default_it_is_a_server_for_this_machine() {
+        let (Setup::Server(settings), network) = Options::default().checked().unwrap() else {
+            panic!("no server");
+        };
+        assert_eq!(settings.listen, "127.0.0.1:8080".parse().unwrap());
+        assert!(!settings.open && !settings.ack && settings.secret.is_none());
+        assert_eq!(settings.speeds, Speeds::default());
+        assert!(network.allowed.iter().all(|it| it.addr().is_loopback()));
+    }
+
+    #[test]
+    fn the_file_has_all_options_of_a_server() {
+        let text = r#"
+            listen = "0.0.0.0:8081"
+            secret = "sesame"
+            ack = true
+            last_wins = true
+            open = true
+            passthrough = true
+            mtu = 60000
+            max_skew_s = 5
+            forward_mm_s = 300
+            turn_mm_s = 100
+            [network]
+            allow = ["10.0.0.0/8"]
+            [robot]
+            max_speed_mm_s = 350
+            "#;
+        let (Setup::Server(settings), _) = setup(text).unwrap() else {
+            panic!("no server");
+        };
+        assert_eq!((settings.listen.port(), settings.mtu), (8081, 60_000));
+        assert_eq!(settings.max_skew, Some(Duration::from_secs(5)));
+        assert!(settings.ack && settings.last_wins && settings.open && settings.passthrough);
+        assert_eq!(
+            (settings.speeds.forward_mm_s, settings.speeds.turn_mm_s),
+            (300, 100)
+        );
+        assert!(settings.secret.is_some());
+    }
+
+    #[test]
+    fn an_end_needs_a_server_whose_datagrams_pass() {
+        let error = setup("role = \"robot\"").err().unwrap();
+        assert_eq!(error.to_string(), "--server is required");
+        let text = "role = \"control\"\nserver = \"10.1.2.3:8080\"\nid = \"c1\"\nshow_as = \"2:5\"";
+        let (Setup::End(settings), network) = setup(text).unwrap() else {
+            panic!("no end");
+        };
+        assert_eq!(settings.id.as_str(), "c1");
+        let Part::Control(device) = settings.part else {
+            panic!("no control");
+        };
+        assert_eq!(device, Device::new(DeviceType::ROBOCLAW, 5));
+        let server: std::net::IpAddr = "10.1.2.3".parse().unwrap();
+        assert!(network.allowed.iter().any(|it| it.contains(&server)));
+    }
+
+    #[test]
+    fn invalid_values_are_explained() {
+        for (text, expected) in [
+            ("mtu = 100", "mtu: 100 is not within 256 to 60000"),
+            (
+                "forward_mm_s = 500",
+                "forward_mm_s: 500 is not within 1 to 400",
+            ),
+            (
+                "role = \"robot\"\nserver = \"127.0.0.1:1\"\nid = \"\"",
+                "id: a client id has 1 to 64 bytes and no control characters",
+            ),
+        ] {
+            assert_eq!(setup(text).err().unwrap().to_string(), expected);
+        }
+    }
+}

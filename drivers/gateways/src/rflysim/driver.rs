@@ -1,0 +1,302 @@
+//! The options of `amber driver rflysim`. IO.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use amber_drivers::options::{OptionsError, check};
+use amber_navigation::kinematics::SkidSteer;
+use amber_proto::Device;
+use serde::Deserialize;
+
+use super::foreign::ForeignSettings;
+use super::limits::{MAX_VEHICLES, RATES_HZ};
+use super::mapping::{GpsOrigin, MapFrame};
+use super::ports::Vehicle;
+use super::session::{RflySim, Settings};
+use super::shown::{Mode, ShownSettings, TruthForm};
+use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
+
+/// The options of the command line.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "\
+Example:
+  amber mediator --driver 'gateway:0=amber driver rflysim --allow-arm'
+
+The robot is vehicle 1: it sends its state to UDP ports 20101 and 30101 of the peer, and takes
+commands on 20100. Vehicle N has ports that are higher by 2 (N - 1).")]
+pub struct Options {
+    /// TOML file with these options, and some more: docs/gateways.md lists them
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The address of the interface where the gateway listens [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    pub bind: Option<IpAddr>,
+    /// The vehicle as which Amber's robot is shown [default: 1]
+    #[arg(long, value_name = "N")]
+    pub vehicle: Option<u16>,
+    /// The host that sees and commands Amber's robot [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    pub peer: Option<IpAddr>,
+    /// Let the peer arm and move the robot
+    #[arg(long)]
+    pub allow_arm: bool,
+    #[command(flatten)]
+    network: NetworkOptions,
+    #[command(flatten)]
+    robot: RobotOptions,
+}
+
+/// The options of the file.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    bind: Option<IpAddr>,
+    vehicle: Option<ShownOptions>,
+    foreign: Vec<ForeignOptions>,
+    network: NetworkOptions,
+    robot: RobotOptions,
+}
+
+/// Amber's robot as a vehicle.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ShownOptions {
+    number: Option<u16>,
+    peer: Option<IpAddr>,
+    rate_hz: Option<f64>,
+    mode: ModeOption,
+    truth: TruthOption,
+    latitude_deg: f64,
+    longitude_deg: f64,
+    altitude_m: f64,
+    allow_arm: bool,
+}
+
+/// A vehicle as Amber's devices.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForeignOptions {
+    number: u16,
+    host: Option<IpAddr>,
+    #[serde(default)]
+    mode: ModeOption,
+    #[serde(default)]
+    frame: FrameOption,
+    #[serde(default, deserialize_with = "device")]
+    location: Option<Device>,
+    #[serde(default, deserialize_with = "device")]
+    imu: Option<Device>,
+    #[serde(default, deserialize_with = "device")]
+    wheels: Option<Device>,
+    #[serde(default)]
+    arm: bool,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ModeOption {
+    #[default]
+    Full,
+    Simple,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+enum TruthOption {
+    #[default]
+    #[serde(rename = "168")]
+    Present,
+    #[serde(rename = "200")]
+    Old,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FrameOption {
+    #[default]
+    Enu,
+    Ned,
+}
+
+impl Options {
+    /// Creates the gateway.
+    ///
+    /// # Errors
+    /// A value or the file is invalid.
+    pub fn setup(self) -> Result<(RflySim, Network), OptionsError> {
+        let (settings, network) = self.checked()?;
+        Ok((RflySim::new(settings), network))
+    }
+
+    /// Reads the file and checks all values.
+    fn checked(self) -> Result<(Settings, Network), OptionsError> {
+        let file: File = read(self.config.as_deref())?;
+        let mut network = self.network.checked(file.network)?;
+        let (robot, _) = self.robot.checked(file.robot)?;
+        let flags = self.vehicle.is_some() || self.peer.is_some() || self.allow_arm;
+        let wanted = flags || file.vehicle.is_some() || file.foreign.is_empty();
+        let shown = wanted.then(|| {
+            let mut shown = file.vehicle.unwrap_or_default();
+            shown.number = self.vehicle.or(shown.number);
+            shown.peer = self.peer.or(shown.peer);
+            shown.allow_arm |= self.allow_arm;
+            shown.checked()
+        });
+        let shown = shown.transpose()?;
+        check("foreign", file.foreign.len(), 0..=MAX_VEHICLES)?;
+        let foreign = file.foreign.into_iter().map(|it| it.checked(robot.drive));
+        let settings = Settings {
+            bind: self.bind.or(file.bind).unwrap_or(LOOPBACK),
+            robot,
+            shown,
+            foreign: foreign.collect::<Result<_, _>>()?,
+        };
+        // The configured hosts may send.
+        let hosts = settings.foreign.iter().map(|foreign| foreign.host);
+        let hosts = hosts.chain(settings.shown.map(|shown| shown.peer));
+        network.allowed.extend(hosts.map(ipnet::IpNet::from));
+        Ok((settings, network))
+    }
+}
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+impl ShownOptions {
+    fn checked(self) -> Result<ShownSettings, OptionsError> {
+        let rate_hz = check("rate_hz", self.rate_hz.unwrap_or(20.0), RATES_HZ)?;
+        Ok(ShownSettings {
+            vehicle: vehicle(self.number.unwrap_or(1))?,
+            peer: self.peer.unwrap_or(LOOPBACK),
+            period: Duration::from_secs_f64(1.0 / rate_hz),
+            mode: self.mode.into(),
+            truth: match self.truth {
+                TruthOption::Present => TruthForm::Present,
+                TruthOption::Old => TruthForm::Old,
+            },
+            origin: GpsOrigin {
+                latitude_deg: check("latitude_deg", self.latitude_deg, -89.0..=89.0)?,
+                longitude_deg: check("longitude_deg", self.longitude_deg, -180.0..=180.0)?,
+                altitude_m: check("altitude_m", self.altitude_m, -1_000.0..=10_000.0)?,
+            },
+            allow_arm: self.allow_arm,
+        })
+    }
+}
+
+impl ForeignOptions {
+    fn checked(self, drive: SkidSteer) -> Result<ForeignSettings, OptionsError> {
+        Ok(ForeignSettings {
+            vehicle: vehicle(self.number)?,
+            host: self.host.unwrap_or(LOOPBACK),
+            mode: self.mode.into(),
+            frame: match self.frame {
+                FrameOption::Enu => MapFrame::Enu,
+                FrameOption::Ned => MapFrame::Ned,
+            },
+            location: self.location,
+            imu: self.imu,
+            wheels: self.wheels,
+            drive,
+            arm: self.arm,
+        })
+    }
+}
+
+impl From<ModeOption> for Mode {
+    fn from(mode: ModeOption) -> Self {
+        match mode {
+            ModeOption::Full => Self::Full,
+            ModeOption::Simple => Self::Simple,
+        }
+    }
+}
+
+fn vehicle(number: u16) -> Result<Vehicle, OptionsError> {
+    let number = check("number", number, 1..=Vehicle::MAX)?;
+    Vehicle::new(number).ok_or(OptionsError::Value {
+        name: "number",
+        problem: "no such vehicle".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(text: &str) -> Result<(Settings, Network), OptionsError> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rflysim.toml");
+        std::fs::write(&file, text).unwrap();
+        let options = Options {
+            config: Some(file),
+            ..Options::default()
+        };
+        options.checked()
+    }
+
+    #[test]
+    fn by_default_the_robot_is_vehicle_1_for_this_machine_and_locked() {
+        let (settings, network) = Options::default().checked().unwrap();
+        let shown = settings.shown.unwrap();
+        assert_eq!((shown.vehicle.number(), shown.allow_arm), (1, false));
+        assert!(shown.peer.is_loopback() && settings.bind.is_loopback());
+        assert!(network.allowed.iter().all(|it| it.addr().is_loopback()));
+    }
+
+    #[test]
+    fn the_file_has_all_options() {
+        let (settings, network) = setup(
+            r#"
+            bind = "0.0.0.0"
+            [vehicle]
+            number = 2
+            peer = "10.0.0.5"
+            rate_hz = 50
+            mode = "simple"
+            truth = "200"
+            latitude_deg = 50.06
+            longitude_deg = 19.92
+            altitude_m = 219.5
+            allow_arm = true
+            [[foreign]]
+            number = 3
+            host = "10.0.0.6"
+            mode = "full"
+            frame = "ned"
+            location = "location:1"
+            imu = "ninedof:1"
+            wheels = "roboclaw:1"
+            arm = true
+            "#,
+        )
+        .unwrap();
+        let shown = settings.shown.unwrap();
+        assert_eq!((shown.mode, shown.truth), (Mode::Simple, TruthForm::Old));
+        assert_eq!(shown.period, Duration::from_millis(20));
+        let foreign = &settings.foreign[0];
+        assert_eq!((foreign.frame, foreign.arm), (MapFrame::Ned, true));
+        for host in ["10.0.0.5", "10.0.0.6"] {
+            let host: IpAddr = host.parse().unwrap();
+            assert!(network.allowed.iter().any(|it| it.contains(&host)));
+        }
+    }
+
+    #[test]
+    fn with_foreign_vehicles_only_the_robot_is_not_shown() {
+        let (settings, _) = setup("[[foreign]]\nnumber = 1\nlocation = \"location:1\"").unwrap();
+        assert_eq!((settings.shown, settings.foreign.len()), (None, 1));
+    }
+
+    #[test]
+    fn invalid_values_are_explained() {
+        for (text, expected) in [
+            ("[vehicle]\nnumber = 0", "number: 0 is not within 1 to 4500"),
+            (
+                "[vehicle]\nrate_hz = 51",
+                "rate_hz: 51 is not within 1 to 50",
+            ),
+        ] {
+            assert_eq!(setup(text).err().unwrap().to_string(), expected);
+        }
+    }
+}
