@@ -16,6 +16,7 @@ mod driving;
 mod fairness;
 mod follow_wall;
 mod gateways;
+mod gateway_protocols;
 mod kit;
 mod languages;
 mod limits;

@@ -162,6 +162,18 @@ fn only_registered_controls_command_and_only_registered_robots_send_images() {
 }
 
 #[test]
+fn nothing_is_sent_back_to_its_sender() {
+    let mut bench = server();
+    // One address may have both roles.
+    bench.register(CONTROL, "control", "both");
+    bench.register(CONTROL, "robot", "both");
+    bench.command(CONTROL, "forward", 1);
+    bench.fragment(CONTROL, 1, 1, "aGk=");
+    bench.advance_ms(10);
+    assert!(bench.heard().is_empty());
+}
+
+#[test]
 fn clients_expire_60_s_after_their_last_sign_of_life_by_our_clock() {
     let mut bench = server();
     bench.register(CONTROL, "control", "c1");

@@ -1,0 +1,262 @@
+//! The gateways for the JSON relay, Apollo and RflySim with real processes: programs for other
+//! robots drive the robot of the demo, and Amber's clients drive other robots.
+
+use std::fs;
+use std::net::{SocketAddr, UdpSocket};
+use std::process;
+use std::time::Duration;
+
+use amber_gateways::apollo::frame::Frame;
+use amber_gateways::apollo::messages::{
+    AdcTrajectory, Chassis, LocalizationEstimate, PathPoint, PointCloud, TrajectoryPoint,
+};
+use amber_gateways::apollo::reassembly::{Outcome, Reassembly};
+use amber_gateways::apollo::split::{Format, split};
+use amber_sim::control::SimulationState;
+use prost::Message;
+use serde_json::{Value, json};
+
+use crate::common::{demo_with, wait_for};
+use crate::robot::{AT_ONCE_S, Robot, drives, stands};
+
+/// The life of a motion command with braking, and a margin for a busy machine.
+const DEAD_MAN_S: f64 = 0.5 + AT_ONCE_S;
+
+fn status(robot: &Robot) -> Option<Value> {
+    let mut command = robot.demo.amber(&["call", "gateway", "status", "--json"]);
+    serde_json::from_slice(&command.output().ok()?.stdout).ok()
+}
+
+/// The address of a socket of the gateway.
+fn listening(robot: &Robot, index: usize) -> SocketAddr {
+    wait_for("the gateway", || {
+        status(robot)?["listening"][index].as_str()?.parse().ok()
+    })
+}
+
+fn local_socket() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let timeout = Some(Duration::from_secs(20));
+    socket.set_read_timeout(timeout).unwrap();
+    socket
+}
+
+fn receive(socket: &UdpSocket) -> Vec<u8> {
+    let mut buffer = vec![0; 65_536];
+    let length = socket.recv(&mut buffer).expect("a datagram within 20 s");
+    buffer.truncate(length);
+    buffer
+}
+
+/// Commands until the robot has driven a metre, and waits until it stands.
+fn one_metre(robot: &Robot, command: impl Fn()) -> SimulationState {
+    let begin = robot.state();
+    let way_m = |state: &SimulationState| (state.x_m - begin.x_m).hypot(state.y_m - begin.y_m);
+    let last = robot.until("one metre", |state| {
+        command();
+        way_m(state) >= 0.95
+    });
+    // No more commands come.
+    let end = robot.until("it stands", stands);
+    let (moved_m, took_s) = (way_m(&end), end.time_s - last.time_s);
+    // Between two looks at the robot it moves on.
+    assert!((0.95..1.6).contains(&moved_m), "{moved_m} m");
+    assert!(took_s < DEAD_MAN_S, "{took_s} s");
+    assert_eq!(end.contacts, 0);
+    end
+}
+
+#[test]
+fn a_control_of_the_json_relay_drives_one_metre() {
+    let driver = "gateway:0=amber driver json-relay --listen 127.0.0.1:0";
+    let robot = Robot::of(demo_with(driver));
+    assert!(robot.sim(&["place", "1.5,2.6,0"]));
+    let server = listening(&robot, 0);
+    let (control, other) = (local_socket(), local_socket());
+    let send = |socket: &UdpSocket, text: &str| socket.send_to(text.as_bytes(), server).unwrap();
+    send(
+        &control,
+        r#"{"type":"register","data":{"client_type":"control","client_id":"c1"}}"#,
+    );
+    send(
+        &other,
+        r#"{"type":"register","data":{"client_type":"robot","client_id":"r1"}}"#,
+    );
+    let forward = r#"{"type":"control_command","data":{"command":"forward","timestamp":5}}"#;
+    one_metre(&robot, || {
+        send(&control, forward);
+    });
+    // The other robot of the relay got the same commands.
+    assert_eq!(String::from_utf8(receive(&other)).unwrap(), forward);
+
+    send(
+        &other,
+        r#"{"type":"image_data","data":{"image":"aGk=","timestamp":7}}"#,
+    );
+    let image: Value = serde_json::from_slice(&receive(&control)).unwrap();
+    assert_eq!(image["data"]["image"], "aGk=");
+    let status = status(&robot).unwrap();
+    assert_eq!(
+        (&status["protocol"], &status["sessions"]),
+        (&json!("json-relay"), &json!(2))
+    );
+    assert_eq!(status["bad"], json!(0));
+}
+
+/// Amber client -> gateway -> foreign server.
+#[test]
+fn a_client_of_amber_drives_a_robot_of_a_foreign_relay() {
+    let server = local_socket();
+    let address = server.local_addr().unwrap();
+    let driver = format!(
+        "gateway:0,roboclaw:1=amber driver json-relay --role control --server {address} --id amber_7"
+    );
+    let robot = Robot::of(demo_with(&driver));
+    let first: Value = serde_json::from_slice(&receive(&server)).unwrap();
+    let expected = json!({"type": "register",
+        "data": {"client_type": "control", "client_id": "amber_7"}});
+    assert_eq!(first, expected);
+    // Wheels that turn against each other: to the right.
+    let speeds = ["call", "roboclaw:1", "drive", "200", "-200", "200", "-200"];
+    let command = wait_for("a command", || {
+        assert!(robot.amber(&speeds));
+        let message: Value = serde_json::from_slice(&receive(&server)).unwrap();
+        (message["type"] == "control_command").then(|| message["data"]["command"].clone())
+    });
+    assert_eq!(command, "right");
+}
+
+#[test]
+fn a_program_for_rflysim_arms_and_drives_one_metre() {
+    // Others may run this test at the same time: each process has a vehicle of its own.
+    let number = 1000 + process::id() % 3000;
+    let driver = format!("gateway:0=amber driver rflysim --vehicle {number} --allow-arm");
+    let offset = u16::try_from(2 * (number - 1)).unwrap();
+    let truth = UdpSocket::bind(("127.0.0.1", 30_101 + offset)).unwrap();
+    truth
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let robot = Robot::of(demo_with(&driver));
+    assert_eq!(listening(&robot, 0).port(), 20_100 + offset);
+    let program = UdpSocket::bind("127.0.0.1:0").unwrap();
+    program.connect(("127.0.0.1", 20_100 + offset)).unwrap();
+    let command = |mode: i32, controls: [f32; 4]| {
+        let mut bytes = 1_234_567_890_i32.to_le_bytes().to_vec();
+        bytes.extend(mode.to_le_bytes());
+        bytes.extend(controls.iter().flat_map(|number| number.to_le_bytes()));
+        program.send(&bytes).unwrap();
+    };
+
+    // Locked until it is armed.
+    command(1, [0.3, 0.0, 0.0, 0.0]);
+    wait_for("a dropped command", || {
+        let reasons = status(&robot)?["reasons"].to_string();
+        reasons.contains("the vehicle is locked").then_some(())
+    });
+    assert!(stands(&robot.state()));
+
+    assert!(robot.sim(&["place", "1.5,2.6,0"]));
+    command(9, [1.0, 0.0, 0.0, 0.0]);
+    one_metre(&robot, || command(1, [0.3, 0.0, 0.0, 0.0]));
+
+    // The state that it sends: vehicle, velocity and yaw at their places.
+    let number_at =
+        |bytes: &[u8], at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let state = receive(&truth);
+    assert_eq!((state.len(), number_at(&state, 0)), (168, 123_456_789));
+    assert_eq!(u32::try_from(number_at(&state, 4)), Ok(number));
+
+    // Disarming stops it at once.
+    robot.until("it drives", |state| {
+        command(1, [0.3, 0.0, 0.0, 0.0]);
+        drives(state)
+    });
+    command(9, [0.0; 4]);
+    let disarmed = robot.state();
+    let stood = robot.until("it stands", stands);
+    assert!(stood.time_s - disarmed.time_s < AT_ONCE_S);
+}
+
+#[test]
+fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = local_socket();
+    let to = receiver.local_addr().unwrap();
+    let file = folder.path().join("apollo.toml");
+    let text = format!(
+        r#"
+        send = [
+          {{ message = "chassis", to = "{to}" }},
+          {{ message = "localization", to = "{to}" }},
+          {{ message = "point-cloud", to = "{to}" }},
+        ]
+        [[receive]]
+        message = "trajectory"
+        bind = "127.0.0.1:0"
+        peer = "127.0.0.1"
+        area = {{ x_m = [-50, 50], y_m = [-50, 50] }}
+        "#
+    );
+    fs::write(&file, text).unwrap();
+    let driver = format!("gateway:0=amber driver apollo --config {}", file.display());
+    let robot = Robot::of(demo_with(&driver));
+
+    let mut reassembly = Reassembly::default();
+    let mut next = |name: &str| loop {
+        let datagram = receive(&receiver);
+        let (_, frame) = Frame::decode(&datagram).unwrap();
+        let source = [127, 0, 0, 1].into();
+        let outcome = reassembly.handle_frame(Duration::ZERO, 0.0, source, &frame);
+        if let Outcome::Complete(message) = outcome
+            && message.name == name
+        {
+            return message.bytes;
+        }
+    };
+    let chassis = Chassis::decode(&*next("Chassis")).unwrap();
+    assert_eq!((chassis.engine_started(), chassis.speed_mps()), (true, 0.0));
+    let cloud = PointCloud::decode(&*next("PointCloud")).unwrap();
+    assert!(cloud.point.len() > 100, "{}", cloud.point.len());
+    let mut pose = || {
+        let estimate = LocalizationEstimate::decode(&*next("LocalizationEstimate")).unwrap();
+        let pose = estimate.pose.unwrap();
+        let position = pose.position.unwrap();
+        (position.x(), position.y(), pose.heading())
+    };
+
+    // A metre ahead of where the robot is, again and again, as Apollo's planning does.
+    let (x, y, heading) = pose();
+    let points = (1..=10).map(|step| {
+        let ahead_m = f64::from(step) / 10.0;
+        let path_point = PathPoint {
+            x: Some(x + ahead_m * heading.cos()),
+            y: Some(y + ahead_m * heading.sin()),
+            z: None,
+        };
+        TrajectoryPoint {
+            path_point: Some(path_point),
+            v: None,
+        }
+    });
+    let trajectory = AdcTrajectory {
+        trajectory_point: points.collect(),
+        ..AdcTrajectory::default()
+    };
+    let message = trajectory.encode_to_vec();
+    let planning = local_socket();
+    let gateway = listening(&robot, 1);
+    let mut id = 0;
+    wait_for("half a metre", || {
+        id += 1;
+        let frames = split(Format::default(), "ADCTrajectory", id, 0.0, message.clone());
+        for frame in frames.unwrap() {
+            planning.send_to(&frame, gateway).unwrap();
+        }
+        let (now_x, now_y, _) = pose();
+        ((now_x - x).hypot(now_y - y) > 0.5).then_some(())
+    });
+    // Without new trajectories it stops.
+    let last = robot.state();
+    let stood = robot.until("it stands", stands);
+    assert!(stood.time_s - last.time_s < 1.0 + AT_ONCE_S);
+}
