@@ -70,6 +70,7 @@ impl Options {
             collision: collision::Config {
                 limit_zone_m: otherwise.collision.limit_zone_m,
                 stop_ahead_m: otherwise.collision.stop_ahead_m,
+                drift_m: otherwise.collision.drift_m,
                 ..setup.collision
             },
             pursuit: pursuit::Config {

@@ -95,6 +95,9 @@ pub struct Config {
     /// Obstacles that the laser no longer sees are remembered for this long. With 3 s a robot that
     /// turns and backs up at random touched walls behind it.
     pub memory: Duration,
+    /// Points that the laser no longer sees count as this much nearer, in metres, because dead
+    /// reckoning drifts: by 7 mm within the memory, in turns at random.
+    pub drift_m: f64,
     /// The detection of a stuck or bumped robot.
     pub watch: WatchConfig,
 }
@@ -123,6 +126,7 @@ impl Config {
             scan_timeout: Duration::from_millis(600),
             command_timeout: Duration::from_millis(500),
             memory: Duration::from_secs(10),
+            drift_m: 0.015,
             watch: WatchConfig::default(),
         }
     }
@@ -322,6 +326,14 @@ impl Monitor {
         self.obstacles.set_known(known);
     }
 
+    /// Forgets points that the laser no longer sees if they are of this kind. The points are in the
+    /// frame of the robot at this time.
+    pub fn forget_if(&mut self, time: Duration, is_useless: impl Fn(Point) -> bool) {
+        let robot = self.odometry.pose_at(time);
+        let is_useless = |point| is_useless(robot.local(point));
+        self.obstacles.forget_if(is_useless);
+    }
+
     /// Forgets all obstacles and waits for a new scan: the robot was carried away.
     pub fn forget(&mut self) {
         self.obstacles.clear();
@@ -365,11 +377,14 @@ impl Monitor {
         }
         let robot = self.odometry.pose_at(now);
         let reach_m = self.reach_m(speed_m_s);
+        let is_near = |point: &Point| point.length() <= reach_m;
+        let remembered = self.obstacles.remembered().map(|point| robot.local(point));
         let near: Vec<Point> = self
             .obstacles
-            .points()
+            .sure()
             .map(|point| robot.local(point))
-            .filter(|point| point.length() <= reach_m)
+            .filter(is_near)
+            .chain(remembered.filter(is_near).map(|point| self.drifted(point)))
             .collect();
         if self.has_momentum(&near, wheels) {
             return stop(Reason::Momentum);
@@ -568,6 +583,27 @@ impl Monitor {
         let lateral_m_s2 = (twist.forward_m_s * twist.turn_rad_s).abs();
         // Both factors of the product are scaled.
         (self.config.lateral_m_s2 / lateral_m_s2).sqrt().min(1.0)
+    }
+
+    /// A remembered point, nearer to the footprint by the drift of dead reckoning, but not in it.
+    fn drifted(&self, point: Point) -> Point {
+        let Footprint {
+            front_m,
+            rear_m,
+            half_width_m,
+        } = self.footprint();
+        let beside = Point::new(
+            point.x.clamp(-rear_m, front_m),
+            point.y.clamp(-half_width_m, half_width_m),
+        );
+        let way = point.minus(beside);
+        let distance_m = way.length();
+        let left_m = (distance_m - self.config.drift_m).max(GAP_M);
+        if left_m < distance_m {
+            beside.plus(way.times(left_m / distance_m))
+        } else {
+            point
+        }
     }
 
     fn footprint(&self) -> Footprint {

@@ -99,6 +99,8 @@ impl Config {
                 // The follower slows down near the walls of the map.
                 limit_zone_m: 0.0,
                 stop_ahead_m: 0.06,
+                // The walls of the map do not drift.
+                drift_m: 0.0,
                 ..collision::Config::new(laser)
             },
             planner: planner::Config::default(),
@@ -641,7 +643,8 @@ impl DriveToPoint {
         self.obstacles_ahead = is_ahead;
     }
 
-    /// Where the laser does not look, the walls of the map count.
+    /// Where the laser does not look, the walls of the map count. What the laser has seen of them
+    /// before drifts: if the effective track is wrong, a turn moves it by centimetres.
     fn use_map_behind(&mut self, scan: &Scan, pose: Pose) {
         let Some(planner) = &self.planner else {
             return;
@@ -659,6 +662,8 @@ impl DriveToPoint {
                 angle < low || angle > high
             });
         self.monitor.set_known(scan.end(), hidden);
+        let is_on_map = |local| planner.clearance_m(pose.global(local)) < NOT_ON_MAP_M;
+        self.monitor.forget_if(scan.end(), is_on_map);
     }
 
     fn sure_obstacles(&self) -> impl Iterator<Item = Point> + '_ {

@@ -114,11 +114,19 @@ impl Obstacles {
         self.known = known;
     }
 
-    /// All points in the odometry frame.
-    pub(super) fn points(&self) -> impl Iterator<Item = Point> + '_ {
-        let remembered = self.remembered.iter().map(|(_, point)| *point);
-        let known = self.known.iter().copied();
-        self.seen.iter().copied().chain(remembered).chain(known)
+    /// Forgets the points that the laser no longer sees if they are of this kind.
+    pub(super) fn forget_if(&mut self, is_useless: impl Fn(Point) -> bool) {
+        self.remembered.retain(|(_, point)| !is_useless(*point));
+    }
+
+    /// Points in the odometry frame that the latest scan has seen, or that are known from a map.
+    pub(super) fn sure(&self) -> impl Iterator<Item = Point> + '_ {
+        self.seen.iter().chain(&self.known).copied()
+    }
+
+    /// Points in the odometry frame that the laser no longer sees.
+    pub(super) fn remembered(&self) -> impl Iterator<Item = Point> + '_ {
+        self.remembered.iter().map(|(_, point)| *point)
     }
 }
 
@@ -226,6 +234,12 @@ mod tests {
         }
     }
 
+    impl Obstacles {
+        fn points(&self) -> impl Iterator<Item = Point> + '_ {
+            self.sure().chain(self.remembered())
+        }
+    }
+
     fn handle(obstacles: &mut Obstacles, odometry: &Odometry, scan: &Scan) {
         obstacles.handle_scan(scan, Pose::default(), odometry, ms(3000));
     }
@@ -274,6 +288,23 @@ mod tests {
         handle(&mut obstacles, &odometry, &scan(ms(2900), &[]));
         assert!(obstacles.points().count() > 0);
         handle(&mut obstacles, &odometry, &scan(ms(3100), &[]));
+        assert_eq!(obstacles.points().count(), 0);
+    }
+
+    #[test]
+    fn remembered_points_can_be_forgotten_but_not_those_that_are_seen() {
+        let mut odometry = Odometry::new(SkidSteer::default());
+        let mut obstacles = Obstacles::default();
+        odometry.handle_wheels(ms(0), Wheels::STOP);
+        handle(&mut obstacles, &odometry, &scan(ms(0), &[Echo::At(0.6); 5]));
+        obstacles.forget_if(|_| true);
+        assert_eq!(obstacles.points().count(), 5);
+        // Nothing comes back from there, so the object is remembered.
+        handle(&mut obstacles, &odometry, &scan(ms(100), &[]));
+        assert_eq!(obstacles.points().count(), 5);
+        obstacles.forget_if(|point| point.y > 0.0);
+        assert_eq!(obstacles.points().count(), 3);
+        obstacles.forget_if(|_| true);
         assert_eq!(obstacles.points().count(), 0);
     }
 

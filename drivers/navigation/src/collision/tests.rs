@@ -54,6 +54,25 @@ fn decide(monitor: &mut Monitor, left: f64, right: f64) -> Decision {
 }
 
 #[test]
+fn a_remembered_point_counts_as_nearer_but_never_as_touched() {
+    let monitor = Monitor::new(Config::new(Pose::default()));
+    for (x, y, expected_x, expected_y) in [
+        (-0.225, 0.0, -0.21, 0.0),
+        (-0.19, 0.1, -0.186, 0.1),
+        (-0.1, -0.2, -0.1, -0.185),
+        // In the footprint.
+        (-0.1, 0.1, -0.1, 0.1),
+    ] {
+        let found = monitor.drifted(Point::new(x, y));
+        let expected = Point::new(expected_x, expected_y);
+        assert!(
+            found.minus(expected).length() < 1e-9,
+            "{found:?} {expected:?}"
+        );
+    }
+}
+
+#[test]
 fn an_empty_room_passes_commands_unchanged() {
     let mut monitor = monitor(|_| None);
     let decision = decide(&mut monitor, 0.5, 0.3);

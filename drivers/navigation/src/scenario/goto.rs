@@ -146,6 +146,8 @@ pub struct Run {
     pub states: Vec<(State, f64)>,
     /// The times and places of contacts.
     pub touched: Vec<(f64, Pose)>,
+    /// When and where an obstacle began to block the robot.
+    pub blocked: Vec<(f64, Pose)>,
     /// The largest error of the poses of a [`crate::location::Location`].
     pub location_error_m: f64,
 }
@@ -206,6 +208,7 @@ impl Errand {
         let mut run = Run::default();
         let mut started = None;
         let mut happened = None;
+        let mut state = State::Idle;
         while robot.now() < self.limit {
             for event in robot.step() {
                 match event {
@@ -243,9 +246,14 @@ impl Errand {
                 if !driver.skipped_targets().is_empty() {
                     run.skipped_s.get_or_insert(since.as_secs_f64());
                 }
-                run.spend(driver.state());
+                if driver.state() == State::Blocked && state != State::Blocked {
+                    let pose = robot.world.pose();
+                    run.blocked.push((now.as_secs_f64(), pose));
+                }
+                state = driver.state();
+                run.spend(state);
                 run.time_s = since.as_secs_f64();
-                if driver.state() == State::Idle && !robot.is_moving() {
+                if state == State::Idle && !robot.is_moving() {
                     break;
                 }
             }
