@@ -18,6 +18,7 @@
 //! has explained the scans for a while; until then, and when the robot is lost, the quality stays
 //! below 0.3.
 
+pub mod bias;
 pub mod config;
 pub mod direction;
 pub mod estimate;
@@ -33,6 +34,7 @@ use std::time::Duration;
 
 use amber_map::{Point, Pose, wrap};
 
+use self::bias::Biases;
 pub use self::config::Config;
 use self::estimate::{Cluster, heaviest};
 use self::filter::Filter;
@@ -142,6 +144,7 @@ pub struct Location {
     odometry: Odometry,
     scans: VecDeque<Scan>,
     filter: Filter,
+    biases: Biases,
     /// The time of the particles.
     filter_time: Option<Duration>,
     estimate: Option<Estimate>,
@@ -165,6 +168,7 @@ impl Location {
             }),
             scans: VecDeque::new(),
             filter: Filter::everywhere(&map, config.size, config.averages, &mut random),
+            biases: Biases::new(&map.walls),
             filter_time: None,
             estimate: None,
             match_average: 0.0,
@@ -300,7 +304,7 @@ impl Location {
     /// The memory of the map and the particles in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.map.bytes() + self.filter.bytes()
+        self.map.bytes() + self.filter.bytes() + self.biases.bytes()
     }
 
     fn has_odometry_for(&self, scan: &Scan) -> bool {
@@ -338,6 +342,7 @@ impl Location {
         let better = self.on_the_right_side(&cluster, matching, &fit_points, &some);
         let is_better = better.is_some();
         let (pose, covariance, matching) = better.unwrap_or((pose, covariance, matching));
+        let pose = self.without_bias(pose, matching, &fit_points);
         self.judge(&cluster, matching);
         let estimate = Estimate {
             time,
@@ -441,6 +446,19 @@ impl Location {
             })
             .max_by(|a, b| a.2.total_cmp(&b.2))
             .filter(|(.., found)| *found >= matching + SIDE_GAIN)
+    }
+
+    /// The pose when the biases of walls are known, too. A pose that may be wrong must not teach
+    /// them.
+    fn without_bias(&mut self, pose: Pose, matching: f64, points: &[Point]) -> Pose {
+        if !self.is_decided() || matching < DECIDE_MATCH {
+            return pose;
+        }
+        let better = self.biases.fit(pose, self.config.mount.at, points);
+        better.map_or(pose, |better| Pose {
+            heading: wrap(better.heading),
+            ..better
+        })
     }
 
     /// Both sources of information together: the points, and the particles where the points say

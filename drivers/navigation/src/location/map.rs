@@ -19,6 +19,8 @@ pub struct LocationMap {
     pub(crate) field: DistanceField,
     pub(crate) free: FreeSpace,
     pub(crate) direction: Option<Direction>,
+    /// Empty if the map is an image.
+    pub(crate) walls: Vec<Segment>,
 }
 
 impl LocationMap {
@@ -36,7 +38,7 @@ impl LocationMap {
         let layout = Layout::around_walls(walls, BORDER_M, cell_m)?;
         let field = DistanceField::from_walls(layout, walls, limit_m);
         let free = FreeSpace::new(&field, CLEARANCE_M, inside);
-        Ok(Self::new(field, free))
+        Ok(Self::new(field, free, walls.to_vec()))
     }
 
     /// A map from an occupancy grid. The robot can be in its free cells.
@@ -44,15 +46,16 @@ impl LocationMap {
     pub fn from_occupancy(occupancy: &Occupancy, limit_m: f64) -> Self {
         let field = DistanceField::from_occupancy(occupancy, limit_m);
         let free = FreeSpace::of_occupancy(&field, CLEARANCE_M, occupancy);
-        Self::new(field, free)
+        Self::new(field, free, Vec::new())
     }
 
-    fn new(field: DistanceField, free: FreeSpace) -> Self {
+    fn new(field: DistanceField, free: FreeSpace, walls: Vec<Segment>) -> Self {
         let direction = direction::of_field(&field);
         Self {
             direction: direction.filter(|found| found.strength >= MIN_STRENGTH),
             field,
             free,
+            walls,
         }
     }
 
@@ -71,6 +74,6 @@ impl LocationMap {
     /// The memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.field.bytes() + self.free.bytes()
+        self.field.bytes() + self.free.bytes() + self.walls.len() * size_of::<Segment>()
     }
 }
