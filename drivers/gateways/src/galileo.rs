@@ -5,12 +5,14 @@
 //!  client: TEXT, BINARY, PING, PONG, CLOSE         <--> server: the same
 //! ```
 //!
-//! The path of a session says what it is for: `cmd_vel` drives, `scan` sends scans. `codec` (bytes),
-//! `records` and `messages` (messages of Amber in BINARY and TEXT frames), `token`, `mapping` (paths and JSON) and `server`
-//! (sessions) are PURE; `driver` (options) is IO.
+//! The path of a session says what it is for: `cmd_vel` drives, `scan` sends scans. PURE: `codec`
+//! (bytes), `records` and `messages` (messages of Amber in BINARY and TEXT frames), `token`, `mapping`
+//! (paths and JSON), `server` (sessions of foreign clients), `foreign` (sessions at a foreign robot)
+//! and `gateway` (both). IO: `driver` (options).
 
 pub mod codec;
 pub mod driver;
+pub mod foreign;
 pub mod gateway;
 pub mod limits;
 pub mod mapping;

@@ -5,15 +5,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use amber_drivers::options::{OptionsError, check};
+use amber_navigation::kinematics::SkidSteer;
 use amber_proto::Device;
 use ipnet::IpNet;
 use serde::Deserialize;
 
+use super::foreign;
 use super::gateway::Galileo;
 use super::limits::{MAX_SESSIONS, MAX_SESSIONS_PER_IP};
 use super::server::{Config, Ids, Server};
 use super::token::Token;
-use crate::shared::options::{Network, NetworkOptions, RobotOptions, read};
+use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
 use crate::shared::runner;
 
 /// The options of the command line.
@@ -61,6 +63,32 @@ struct File {
     paths_without_index: Vec<String>,
     network: NetworkOptions,
     robot: RobotOptions,
+    /// Robots that speak Galileo, as devices of Amber.
+    foreign: Vec<ForeignOptions>,
+}
+
+/// A foreign robot in the file: one table `[[foreign]]`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForeignOptions {
+    robot: SocketAddr,
+    #[serde(default)]
+    token: String,
+    #[serde(default, deserialize_with = "device")]
+    wheels: Option<Device>,
+    #[serde(default, deserialize_with = "device")]
+    location: Option<Device>,
+    #[serde(default, deserialize_with = "device")]
+    scanner: Option<Device>,
+    track_mm: Option<f64>,
+    max_speed_mm_s: Option<f64>,
+}
+
+/// Everything that the options say.
+struct Setup {
+    server: Config,
+    foreign: Vec<foreign::Config>,
+    network: Network,
 }
 
 impl Options {
@@ -68,9 +96,9 @@ impl Options {
     pub fn run(self) -> ExitCode {
         amber_driver::init_logging();
         match self.setup() {
-            Ok((config, network)) => {
-                let server = Server::new(config, random_ids());
-                runner::serve(Galileo::new(server), network)
+            Ok(setup) => {
+                let server = Server::new(setup.server, random_ids());
+                runner::serve(Galileo::new(server, setup.foreign), setup.network)
             }
             Err(error) => {
                 tracing::error!("{error}");
@@ -83,10 +111,14 @@ impl Options {
     }
 
     /// Reads the file and checks all values.
-    fn setup(self) -> Result<(Config, Network), OptionsError> {
+    fn setup(self) -> Result<Setup, OptionsError> {
         let file: File = read(self.config.as_deref())?;
         let token = token(&file, self.token_file.or(file.token_file.clone()))?;
-        let network = self.network.checked(file.network)?;
+        let mut network = self.network.checked(file.network)?;
+        let foreign = file.foreign.into_iter().map(ForeignOptions::checked);
+        let foreign: Vec<_> = foreign.collect::<Result<_, _>>()?;
+        // What the robots answer must pass the gate.
+        (network.allowed).extend(foreign.iter().map(|it| IpNet::from(it.robot.ip())));
         let (robot, seat) = self.robot.checked(file.robot)?;
         let usual = Config::new(robot);
         let max = self
@@ -106,7 +138,29 @@ impl Options {
             without_index: file.paths_without_index,
             ..usual
         };
-        Ok((config, network))
+        Ok(Setup {
+            server: config,
+            foreign,
+            network,
+        })
+    }
+}
+
+impl ForeignOptions {
+    fn checked(self) -> Result<foreign::Config, OptionsError> {
+        let track_mm = self.track_mm.unwrap_or(420.0);
+        let max_mm_s = self.max_speed_mm_s.unwrap_or(400.0);
+        Ok(foreign::Config {
+            robot: self.robot,
+            token: self.token,
+            wheels: self.wheels,
+            location: self.location,
+            scanner: self.scanner,
+            drive: SkidSteer {
+                track_m: check("track_mm", track_mm, 10.0..=5_000.0)? / 1000.0,
+                max_wheel_m_s: check("max_speed_mm_s", max_mm_s, 1.0..=10_000.0)? / 1000.0,
+            },
+        })
     }
 }
 
@@ -157,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    fn setup(text: &str) -> Result<(Config, Network), OptionsError> {
+    fn setup(text: &str) -> Result<Setup, OptionsError> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("galileo.toml");
         std::fs::write(&file, text).unwrap();
@@ -170,7 +224,8 @@ mod tests {
 
     #[test]
     fn by_default_only_this_machine_is_served() {
-        let (config, network) = Options::default().setup().unwrap();
+        let setup = Options::default().setup().unwrap();
+        let (config, network) = (setup.server, setup.network);
         assert_eq!(config.listen, "127.0.0.1:3547".parse().unwrap());
         assert_eq!(config.token, None);
         assert_eq!((config.max_sessions, config.max_sessions_per_ip), (64, 4));
@@ -179,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_file_has_all_options() {
-        let (config, network) = setup(
+        let setup = setup(
             r#"
             listen = "0.0.0.0:3548"
             token = "28b1c5"
@@ -191,26 +246,41 @@ mod tests {
             allow = ["10.0.0.0/8"]
             [robot]
             max_speed_mm_s = 200
+            [[foreign]]
+            robot = "192.168.0.132:3547"
+            token = "28b1c5"
+            wheels = "roboclaw:1"
             "#,
         )
         .unwrap();
+        let (config, network) = (setup.server, setup.network);
+        let [robot] = &setup.foreign[..] else {
+            panic!("{:?}", setup.foreign);
+        };
+        assert_eq!(robot.robot.port(), 3547);
+        assert_eq!(robot.wheels, Some("roboclaw:1".parse().unwrap()));
+        assert_eq!(robot.scanner, None);
+        assert!(!format!("{robot:?}").contains("28b1c5"));
         assert_eq!(config.listen.port(), 3548);
         assert!(config.token.unwrap().is("28b1c5"));
         assert_eq!(config.max_sessions_per_ip, 64);
         assert_eq!(config.devices.unwrap().len(), 2);
         assert_eq!(config.without_index, ["hokuyo/0"]);
-        assert_eq!(network.allowed, config.local);
+        let allowed: Vec<IpNet> = ["10.0.0.0/8", "192.168.0.132/32"]
+            .map(|it| it.parse().unwrap())
+            .to_vec();
+        assert_eq!(network.allowed, allowed);
         assert!((config.robot.drive.max_wheel_m_s - 0.2).abs() < 1e-9);
     }
 
     #[test]
     fn tokens_come_as_text_hash_or_file() {
         let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        let (config, _) = setup(&format!("token_hash = \"{hash}\"")).unwrap();
+        let config = setup(&format!("token_hash = \"{hash}\"")).unwrap().server;
         assert!(config.token.unwrap().is("abc"));
-        let (config, _) = setup("token = \"\"").unwrap();
+        let config = setup("token = \"\"").unwrap().server;
         assert_eq!(config.token, None);
-        let error = setup("token_hash = \"abc\"").unwrap_err().to_string();
+        let error = setup("token_hash = \"abc\"").err().unwrap().to_string();
         assert!(
             error.starts_with("token_hash: it is not a SHA-256 hash"),
             "{error}"
@@ -222,7 +292,7 @@ mod tests {
             token_file: Some(file),
             ..Options::default()
         };
-        assert!(options.setup().unwrap().0.token.unwrap().is("abc"));
+        assert!(options.setup().unwrap().server.token.unwrap().is("abc"));
         let options = Options {
             token_file: Some(Path::new("/nowhere/token").into()),
             ..Options::default()

@@ -1,24 +1,42 @@
-//! The machine of the gateway: the server. PURE.
+//! The machine of the gateway: the server, and the foreign robots. PURE.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::server::Server;
+use amber_proto::Device;
+
+use super::foreign::{self, Foreign};
+use super::server::{SOCKET, Server};
 use crate::shared::clock::Now;
 use crate::shared::machine::{Datagram, Machine, Outbox, Session, Socket};
-use crate::shared::robot::Event;
+use crate::shared::robot::{Emulated, Event};
 
 /// The gateway for Galileo.
 #[derive(Debug)]
 pub struct Galileo {
     server: Server,
+    robots: Vec<Foreign>,
 }
 
 impl Galileo {
-    /// A gateway with this server.
+    /// A gateway with this server and these foreign robots.
     #[must_use]
-    pub fn new(server: Server) -> Self {
-        Self { server }
+    pub fn new(server: Server, robots: Vec<foreign::Config>) -> Self {
+        let first = SOCKET.0 + 1;
+        let sockets = (first..).step_by(Foreign::MAX_SOCKETS as usize);
+        let robots = robots.into_iter().zip(sockets);
+        Self {
+            server,
+            robots: robots
+                .map(|(it, socket)| Foreign::new(it, socket))
+                .collect(),
+        }
+    }
+
+    /// The robot with this socket.
+    fn robot(&mut self, socket: Socket) -> Option<&mut Foreign> {
+        let index = socket.0.checked_sub(SOCKET.0 + 1)? / Foreign::MAX_SOCKETS;
+        self.robots.get_mut(index as usize)
     }
 }
 
@@ -27,35 +45,57 @@ impl Machine for Galileo {
         "galileo"
     }
 
+    fn emulated(&self) -> Vec<(Device, Emulated)> {
+        self.robots.iter().flat_map(Foreign::emulated).collect()
+    }
+
     fn start(&mut self, _now: Now, out: &mut Outbox) {
         self.server.start(out);
     }
 
     fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
-        self.server.handle_datagram(now, datagram, out);
+        match self.robot(datagram.socket) {
+            Some(robot) => robot.handle_datagram(now, datagram, out),
+            None => self.server.handle_datagram(now, datagram, out),
+        }
     }
 
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
+        for robot in &mut self.robots {
+            robot.handle_event(now, &event, out);
+        }
         self.server.handle_event(now, event, out);
     }
 
     fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+        for robot in &mut self.robots {
+            robot.handle_timeout(now, out);
+        }
         self.server.handle_timeout(now, out);
     }
 
     fn next_timeout(&self) -> Option<Duration> {
-        self.server.next_timeout()
+        let robots = self.robots.iter().filter_map(Foreign::next_timeout);
+        robots.chain(self.server.next_timeout()).min()
     }
 
     fn stop(&mut self, now: Now, out: &mut Outbox) {
+        for robot in &mut self.robots {
+            robot.stop(now, out);
+        }
         self.server.stop(now, out);
     }
 
-    fn knows(&self, _socket: Socket, from: SocketAddr) -> bool {
-        self.server.knows(from)
+    fn knows(&self, socket: Socket, from: SocketAddr) -> bool {
+        let mut robots = self.robots.iter();
+        robots.any(|robot| robot.knows(socket, from))
+            || (socket == SOCKET && self.server.knows(from))
     }
 
     fn sessions(&self, now: Now) -> Vec<Session> {
-        self.server.sessions(now)
+        let robots = self.robots.iter().flat_map(|robot| robot.sessions(now));
+        let mut sessions = self.server.sessions(now);
+        sessions.extend(robots);
+        sessions
     }
 }

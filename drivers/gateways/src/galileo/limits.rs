@@ -79,3 +79,12 @@ pub const MAX_TARGETS: usize = 50;
 
 /// The radius of a target that comes without one.
 pub const RADIUS_M: f64 = 0.3;
+
+/// The time between two attempts to connect to a foreign robot.
+pub const CONNECT_PERIOD: Duration = Duration::from_secs(1);
+
+/// Attempts before a new socket is used.
+pub const CONNECT_TRIES: u32 = 5;
+
+/// The longest time without an attempt: a robot that is switched on is found soon.
+pub const MAX_BACKOFF: Duration = Duration::from_secs(30);

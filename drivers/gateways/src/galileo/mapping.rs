@@ -87,6 +87,80 @@ pub fn read_twist(text: &[u8]) -> Option<Twist> {
     (twist.forward_m_s.is_finite() && twist.turn_rad_s.is_finite()).then_some(twist)
 }
 
+/// Writes a motion of the body.
+#[must_use]
+pub fn twist(twist: Twist) -> Vec<u8> {
+    text(&json!({
+        "linear": xyz(twist.forward_m_s, 0.0, 0.0),
+        "angular": xyz(0.0, 0.0, twist.turn_rad_s),
+    }))
+}
+
+/// The measured motion in the status of a foreign robot.
+#[must_use]
+pub fn read_status(text: &[u8]) -> Option<Twist> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Message {
+        current_speed_x: f64,
+        #[serde(default)]
+        current_speed_theta: f64,
+    }
+    let message: Message = serde_json::from_slice(text).ok()?;
+    let twist = Twist::new(message.current_speed_x, message.current_speed_theta);
+    (twist.forward_m_s.is_finite() && twist.turn_rad_s.is_finite()).then_some(twist)
+}
+
+/// The pose of a foreign robot. Without a quality, it is exact.
+#[must_use]
+pub fn read_pose(text: &[u8]) -> Option<MapPose> {
+    #[derive(Deserialize)]
+    struct Message {
+        x: f64,
+        y: f64,
+        theta: f64,
+        #[serde(default = "exact")]
+        p: f64,
+        stamp: Option<i64>,
+    }
+    fn exact() -> f64 {
+        1.0
+    }
+    let message: Message = serde_json::from_slice(text).ok()?;
+    let numbers = [message.x, message.y, message.theta, message.p];
+    if !numbers.iter().all(|number| number.is_finite()) {
+        return None;
+    }
+    let mut pose = MapPose::from(Pose::new(message.x, message.y, message.theta));
+    pose.quality = message.p.clamp(0.0, 1.0);
+    pose.timestamp_ms = message.stamp.filter(|ms| *ms > 0);
+    Some(pose)
+}
+
+/// The scan of a foreign robot, as `sensor_msgs/LaserScan`.
+#[must_use]
+pub fn read_scan(text: &[u8]) -> Option<Scan> {
+    #[derive(Deserialize)]
+    struct Message {
+        angle_min: f64,
+        angle_increment: f64,
+        ranges: Vec<f64>,
+    }
+    let message: Message = serde_json::from_slice(text).ok()?;
+    // Amber's angles are clockwise and ascending: from left to right.
+    let point = |(index, range): (usize, &f64)| {
+        let steps = f64::from(u32::try_from(index).unwrap_or(u32::MAX));
+        let angle = message.angle_increment.mul_add(steps, message.angle_min);
+        // A cast from floating point saturates, and NaN becomes 0.
+        #[allow(clippy::cast_possible_truncation)]
+        let distance = (range * 1000.0).round().clamp(0.0, 65_535.0) as i32;
+        (-angle.to_degrees(), distance)
+    };
+    let points = message.ranges.iter().enumerate().rev().map(point);
+    let (angles, distances): (Vec<_>, Vec<_>) = points.unzip();
+    Scan::new(&angles, &distances, None).ok()
+}
+
 /// Targets as `{"targets":[{"x","y","radius"}]}`, or one as `geometry_msgs/PoseStamped`.
 #[must_use]
 pub fn read_targets(text: &[u8]) -> Option<Vec<Target>> {

@@ -81,7 +81,7 @@ impl Config {
 pub type Ids = Box<dyn FnMut() -> [u8; 4] + Send>;
 
 /// The socket of the server.
-const SOCKET: Socket = Socket(0);
+pub const SOCKET: Socket = Socket(0);
 
 /// The server.
 pub struct Server {
