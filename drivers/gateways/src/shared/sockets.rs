@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
+use socket2::SockRef;
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
@@ -112,7 +113,8 @@ impl Sockets {
     /// Sends a datagram; `false` if the socket is not open or its buffer is full.
     pub(super) fn send(&self, socket: Socket, to: SocketAddr, bytes: &Bytes) -> bool {
         match self.sockets.get(&socket).map(|bound| &bound.state) {
-            Some(State::Open(socket)) => socket.try_send_to(bytes, to).is_ok(),
+            // Not `try_send_to`: it refuses everything until the runtime has first looked at the socket.
+            Some(State::Open(socket)) => SockRef::from(socket).send_to(bytes, &to.into()).is_ok(),
             _ => false,
         }
     }
@@ -219,6 +221,18 @@ mod tests {
             counts[arrival.socket.0 as usize] += 1;
         }
         assert_eq!(counts, [3, 3, 3]);
+    }
+
+    #[tokio::test]
+    async fn a_socket_sends_as_soon_as_it_is_bound() {
+        let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut sockets = Sockets::new();
+        let local = "127.0.0.1:0".parse().unwrap();
+        sockets.bind(Instant::now(), Socket(0), local, Cast::Unicast);
+        let to = peer.local_addr().unwrap();
+        assert!(sockets.send(Socket(0), to, &Bytes::from_static(b"first")));
+        let mut buffer = [0; 16];
+        assert_eq!(peer.recv(&mut buffer).unwrap(), 5);
     }
 
     #[tokio::test]
