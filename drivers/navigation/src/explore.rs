@@ -22,7 +22,7 @@ use std::time::Duration;
 use amber_map::{Occupancy, Point, Pose};
 
 use self::frontier::{Frontier, frontiers};
-use crate::collision::{self, Decision, Reason};
+use crate::collision::{Decision, Reason};
 use crate::drive_to_point::{self, ClientId, DriveToPoint, Event, Skipped, Target};
 use crate::grid::{DistanceField, GridError};
 use crate::kinematics::Wheels;
@@ -46,28 +46,12 @@ const GAIN: f64 = 1.0;
 const MAX_GAIN_M: f64 = 2.0;
 /// Without a new survey for this long while the robot stands, there is nothing to see here.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// The margin at the sides of the robot.
-const BESIDE_M: f64 = 0.03;
 /// Without scans or wheel speeds for this long, the robot stands and waits for them.
 const SILENCE: Duration = Duration::from_millis(600);
 /// The robot has returned when it is this near to its start.
 const HOME_M: f64 = 0.2;
 /// The targets belong to the explorer itself.
 const SELF: ClientId = ClientId(0);
-
-/// The configuration for a Capo robot with its scanner at this pose. It keeps farther away at the sides
-/// than with a finished map: walls that were just seen are less exact.
-#[must_use]
-pub fn config(laser: Pose) -> drive_to_point::Config {
-    let defaults = drive_to_point::Config::new(laser);
-    drive_to_point::Config {
-        collision: collision::Config {
-            stop_beside_m: BESIDE_M,
-            ..defaults.collision
-        },
-        ..defaults
-    }
-}
 
 /// What the robot knows about the place, and where it can go.
 #[derive(Clone, Debug)]
@@ -321,7 +305,7 @@ mod tests {
     impl Robot {
         fn new(has_door: bool) -> Self {
             let mut robot = Self {
-                explorer: Explorer::new(config(Pose::default())).unwrap(),
+                explorer: Explorer::new(drive_to_point::Config::new(Pose::default())).unwrap(),
                 now: Duration::ZERO,
             };
             robot.hear(10);
@@ -378,7 +362,7 @@ mod tests {
 
     #[test]
     fn without_a_survey_it_stands() {
-        let mut explorer = Explorer::new(config(Pose::default())).unwrap();
+        let mut explorer = Explorer::new(drive_to_point::Config::new(Pose::default())).unwrap();
         assert_eq!(explorer.step(ms(100)).wheels, Wheels::STOP);
         assert_eq!(explorer.state(), State::Waiting);
     }

@@ -15,7 +15,6 @@ use amber_client::{Client, Hokuyo, Roboclaw, sources};
 use amber_map::{Outline, Pose};
 use amber_navigation::collision;
 use amber_navigation::drive_to_point;
-use amber_navigation::explore;
 use amber_navigation::kinematics::SkidSteer;
 use amber_navigation::pursuit;
 use amber_navigation::scan::Scan;
@@ -151,7 +150,7 @@ impl Options {
     }
 
     fn driving(&self, mount: Pose) -> drive_to_point::Config {
-        let defaults = explore::config(mount);
+        let defaults = drive_to_point::Config::new(mount);
         let half_width_m = self.width_mm / 2000.0;
         // The same margin beside the robot as the defaults have.
         let margin_m = defaults.planner.clearance_m - defaults.collision.outline.half_width_m;

@@ -6,8 +6,8 @@ use amber_map::{Cell, Layout, Map, Occupancy, Point, Pose, Segment, Walls};
 use amber_sim::world::find_start;
 
 use super::robot::{Event, Robot, Sensors, is_due};
-use crate::drive_to_point::Skipped;
-use crate::explore::{self, Explorer, State};
+use crate::drive_to_point::{self, Skipped};
+use crate::explore::{Explorer, State};
 use crate::free::FreeSpace;
 use crate::grid::DistanceField;
 use crate::pose_tracker::PoseReading;
@@ -63,7 +63,7 @@ pub fn start(map: &Map, walls: &[Segment]) -> Option<Pose> {
 #[must_use]
 pub fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -> Option<Exploration> {
     let mut robot = Robot::new(walls, start, seed, Sensors::NOISY).ok()?;
-    let config = explore::config(Pose::default());
+    let config = drive_to_point::Config::new(Pose::default());
     let mut explorer = Explorer::new(config).ok()?;
     let mut recording = Recording::new(Config::new(Pose::default()), Some(config.planner));
     let mut working = None;
