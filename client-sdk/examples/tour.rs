@@ -123,10 +123,11 @@ fn standing(update: &DriveToPointProgressUpdates) -> String {
         update.progress.state(),
         State::NoPose | State::PoseJumped | State::PoseLost | State::Blocked | State::Waiting
     );
-    match waits {
-        true => update.progress.reason().to_owned(),
-        false => String::new(),
+    if !waits {
+        return String::new();
     }
+    let state = update.progress.state().as_str_name().to_lowercase();
+    format!("{} ({})", state.replace('_', " "), update.progress.reason())
 }
 
 fn place(word: &str) -> Option<Target> {

@@ -60,7 +60,9 @@ fn a_tour_visits_all_places_again_and_again_and_leaves_out_the_unreachable() {
             ("arrived at ", Some(HALL)),
             ("drives to 3.35, 1", None),
         ] {
-            let line = said.recv().unwrap();
+            // On a busy machine, late data make the robot wait for a moment.
+            let mut lines = said.iter().skip_while(|line| line.starts_with("waits: "));
+            let line = lines.next().unwrap();
             assert!(line.starts_with(begin), "{line}, expected {begin}");
             if let Some(place) = place {
                 let distance_m = distance_m(&robot, place);

@@ -102,10 +102,9 @@ impl Picture {
                 let at = self.pixels((target.x_m, target.y_m));
                 let radius = (target.radius_m * self.pixels_per_m).clamp(4.0, MAX_WIDTH);
                 self.canvas.circle(at, radius, 2.0, PATH);
-                let number = number.to_string();
-                let left = at.0 - text_width(&number) / 2.0;
-                self.canvas
-                    .text((left, at.1 - LINE_HEIGHT / 2.0), &number, PATH);
+                // Beside it, because the path ends in its middle.
+                let beside = (at.0 + radius + 5.0, at.1 - LINE_HEIGHT / 2.0);
+                self.canvas.text(beside, &number.to_string(), PATH);
             }
         }
         if let Ok(Located { pose, .. }) = &scene.located {

@@ -245,6 +245,9 @@ const MAX_SCANS: usize = 3;
 /// A scan carries the time of its end. The middle of a turn of most lasers is this much earlier.
 const MIDDLE_MS: i64 = 50;
 
+/// The robot does not drive this far between two poses: the driver has found it elsewhere.
+const JUMP_M: f64 = 0.5;
+
 impl Track {
     pub(super) fn handle_pose(&mut self, pose: MapPose) {
         let is_new = |last: &MapPose| last.timestamp_ms != pose.timestamp_ms;
@@ -296,6 +299,9 @@ impl Track {
 }
 
 fn between(from: MapPose, to: MapPose, share: f64) -> MapPose {
+    if (to.x_m - from.x_m).hypot(to.y_m - from.y_m) > JUMP_M {
+        return to;
+    }
     let part = |from: f64, to: f64| from + share * (to - from);
     let turn = amber_map::wrap(to.heading_rad - from.heading_rad);
     MapPose {
@@ -345,9 +351,9 @@ mod tests {
         track.handle_scan(scan(Some(1_100)));
         assert_eq!(track.last(), None, "without a pose");
         track.handle_pose(pose(0.0, 3.1, 1_000));
-        track.handle_pose(pose(1.0, -3.1, 1_100));
+        track.handle_pose(pose(0.4, -3.1, 1_100));
         let (_, found) = track.last().unwrap();
-        assert!((found.x_m - 0.5).abs() < 1e-9, "{found:?}");
+        assert!((found.x_m - 0.2).abs() < 1e-9, "{found:?}");
         assert!(
             found.heading_rad.abs() > 3.1,
             "the short way round: {found:?}"
@@ -355,6 +361,15 @@ mod tests {
         // The pose of a newer scan is not known yet.
         track.handle_scan(scan(Some(1_300)));
         assert_eq!(track.last().unwrap().0.timestamp_ms(), Some(1_100));
+    }
+
+    #[test]
+    fn no_pose_is_between_two_places_of_a_jump() {
+        let mut track = Track::default();
+        track.handle_pose(pose(1.0, 0.0, 1_000));
+        track.handle_pose(pose(6.0, 0.0, 1_100));
+        track.handle_scan(scan(Some(1_100)));
+        assert_eq!(track.last().unwrap().1.x_m, 6.0);
     }
 
     #[test]
