@@ -178,7 +178,7 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
         } => status::mediator(&session.mediator().await?, json).await,
         Verb::Status {
             device: Some(device),
-        } => status::driver(&session.mediator().await?, device, json).await,
+        } => status::driver(session.client().await?, device, json).await,
         Verb::Events => until_interrupt(events::run(&session.mediator().await?, json)).await,
         Verb::Ping(options) => ping::run(session.client().await?, options, json).await,
         Verb::Bench(options) => {

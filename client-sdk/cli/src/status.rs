@@ -1,14 +1,18 @@
 //! `amber status`: the mediator with its counters, or one driver. IO.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use amber_client::Mediator;
+use amber_client::{Client, Mediator};
 use amber_proto::mediator::{Counter, Driver, DriverCounters, Statistics};
-use amber_proto::{Device, printable_line};
+use amber_proto::{Device, DeviceType, printable_line};
 use amber_terminal::{Failure, Human, fields, millis, show};
 use serde::Serialize;
 
+use self::gateway::Gateway;
 use super::devices::{Devices, name, state_name, trouble};
+
+mod gateway;
 
 pub(super) async fn mediator(mediator: &Mediator, json: bool) -> Result<(), Failure> {
     let statistics = mediator.statistics().await?;
@@ -16,9 +20,17 @@ pub(super) async fn mediator(mediator: &Mediator, json: bool) -> Result<(), Fail
     show(&MediatorStatus::new(statistics, &drivers), json)
 }
 
-pub(super) async fn driver(mediator: &Mediator, device: Device, json: bool) -> Result<(), Failure> {
-    let driver = mediator.driver(device).await?;
-    show(&DriverStatus::new(driver), json)
+/// A gateway that works answers sooner; the rest of the status is there without it.
+const GATEWAY_PATIENCE: Duration = Duration::from_millis(500);
+
+pub(super) async fn driver(client: &Client, device: Device, json: bool) -> Result<(), Failure> {
+    let driver = client.mediator().driver(device).await?;
+    let mut status = DriverStatus::new(driver);
+    if device.device_type == DeviceType::GATEWAY {
+        let gateway = client.gateway(device.id.0).with_deadline(GATEWAY_PATIENCE);
+        status.gateway = gateway.status().await.ok().map(Gateway::from);
+    }
+    show(&status, json)
 }
 
 #[derive(Debug, Serialize)]
@@ -95,6 +107,8 @@ struct DriverStatus {
     troubles: Vec<DeviceTrouble>,
     counters: BTreeMap<&'static str, u64>,
     last_words: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gateway: Option<Gateway>,
 }
 
 #[derive(Debug, Serialize)]
@@ -129,6 +143,7 @@ impl DriverStatus {
                 .collect(),
             counters: driver.counters.as_ref().map(counters).unwrap_or_default(),
             last_words: driver.last_words,
+            gateway: None,
         }
     }
 }
@@ -172,6 +187,9 @@ impl Human for DriverStatus {
             for line in &self.last_words {
                 out.push_str(&format!("  {}\n", printable_line(line)));
             }
+        }
+        if let Some(gateway) = &self.gateway {
+            out.push_str(&gateway.human());
         }
         out
     }
