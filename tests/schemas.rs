@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::{fs, path::Path};
 
 use amber_proto::{
-    DESCRIPTORS, DriverHdr, DriverMsg, collision_avoidance, drive_to_point, dummy, hokuyo,
+    DESCRIPTORS, DriverHdr, DriverMsg, collision_avoidance, drive_to_point, dummy, gateway, hokuyo,
     location, maestro, mediator, ninedof, pid_follow_trajectory, roboclaw, stargazer,
 };
 use amber_schema::{Field, Interface};
@@ -560,6 +560,7 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
         collision_avoidance "amber.collision_avoidance_proto" { MotorsSpeed Scan }
         drive_to_point "amber.drive_to_point_proto" { Targets Location Progress Path Configuration }
         dummy "amber.dummy_proto" {}
+        gateway "amber.gateway_proto" { GatewayStatus Peer Reason RelayImage }
         hokuyo "amber.hokuyo_proto" { Scan }
         location "amber.location_proto" {
             Location Quality Covariance Particles Particle Map Grid

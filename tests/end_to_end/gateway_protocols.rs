@@ -225,7 +225,13 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
     };
 
     // A metre ahead of where the robot is, again and again, as Apollo's planning does.
-    let (x, y, heading) = pose();
+    assert!(robot.sim(&["place", "1.5,2.6,0"]));
+    let (x, y, heading) = wait_for("the pose", || {
+        let (x, y, heading) = pose();
+        // Apollo has y up.
+        let error = (x - 1.5).hypot(y + 2.6) + heading.abs();
+        (error < 0.1).then_some((x, y, heading))
+    });
     let points = (1..=10).map(|step| {
         let ahead_m = f64::from(step) / 10.0;
         let path_point = PathPoint {

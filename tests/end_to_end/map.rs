@@ -128,8 +128,9 @@ fn a_map_is_made_while_another_client_drives() {
     let folder = tempfile::tempdir().unwrap();
     let robot = Robot::start();
     let output = folder.path().join("hand");
-    let making = make(&robot, &output, &["--for", "5"]);
-    assert!(robot.amber(&["drive", "--left", "150", "--right", "-150", "--for", "2s"]));
+    let making = make(&robot, &output, &["--for", "9"]);
+    // More than half a turn.
+    assert!(robot.amber(&["drive", "--left", "150", "--right", "-150", "--for", "6s"]));
     let made = making.wait_with_output().unwrap();
     assert!(made.status.success(), "{made:?}");
     let text = std::fs::read_to_string(output.with_extension("roson")).unwrap();

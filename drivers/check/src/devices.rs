@@ -123,7 +123,7 @@ mod tests {
             ("stargazer", "pose, poses off"),
             ("hokuyo", "scan"),
             ("dummy", "status, enable, message"),
-            ("location", "pose, quality, particles"),
+            ("location", "pose, quality, particles, map"),
             ("maestro", "set-speed"),
             (
                 "drive-to-point",
@@ -179,6 +179,7 @@ mod tests {
             "pid-follow-trajectory set-targets",
             "pid-follow-trajectory start",
             "pid-follow-trajectory step",
+            "gateway send-image",
         ];
         assert_eq!(others, expected);
     }

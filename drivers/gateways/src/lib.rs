@@ -7,7 +7,7 @@
 //!
 //! # How to write a gateway
 //!
-//! Implement [`Machine`](shared::machine::Machine), and call [`runner::serve`](shared::runner::serve)
+//! Implement [`Machine`], and call [`runner::serve`]
 //! with it and the checked [`NetworkOptions`](shared::options::NetworkOptions). The runner owns the
 //! sockets, the clock and everything of Amber; the machine only decides:
 //!
@@ -60,15 +60,15 @@ mod testing;
 /// A gateway and its options.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Gateway {
-    /// Lets programs for the robots of bwbot (Galileo UDP) use this robot
+    /// For programs written for robots of bwbot (Galileo UDP)
     Galileo(Box<galileo::driver::Options>),
-    /// Lets web pages and programs for ROS (rosbridge) use this robot
+    /// For web pages and programs that use rosbridge of ROS
     Rosbridge(Box<rosbridge::driver::Options>),
-    /// Lets programs of the JSON relay drive this robot, or drives robots of a relay
+    /// For programs and robots of the JSON relay
     JsonRelay(Box<json_relay::driver::Options>),
-    /// Exchanges messages with the driving system Apollo through its UDP bridge
+    /// For the driving system Apollo with its UDP bridge
     Apollo(Box<apollo::driver::Options>),
-    /// Shows this robot as a vehicle of RflySim, or vehicles of RflySim as devices
+    /// For programs and vehicles of the simulator RflySim
     Rflysim(Box<rflysim::driver::Options>),
 }
 
@@ -76,7 +76,7 @@ impl Gateway {
     /// Serves on stdin and stdout until stdin ends.
     pub fn run(self) -> ExitCode {
         match self {
-            Self::Galileo(options) => options.run(),
+            Self::Galileo(options) => serve(options.gateway()),
             Self::Rosbridge(options) => serve(options.setup()),
             Self::JsonRelay(options) => match options.setup() {
                 Ok((Relay::Server(server), network)) => serve(Ok((*server, network))),

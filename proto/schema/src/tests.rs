@@ -553,6 +553,13 @@ fn no_field_of_a_device_is_left_out() {
     let mut described = std::collections::BTreeSet::new();
     for interface in built_in() {
         for method in interface.methods {
+            if let Kind::Ask {
+                refusal: Some(refusal),
+                ..
+            } = method.kind
+            {
+                described.insert(refusal.path);
+            }
             let fields = method
                 .request
                 .into_iter()

@@ -314,6 +314,7 @@ fn requests_are_those_that_the_devices_describe() {
                 ("location", "upload-map") => "map",
                 ("drive-to-point", "set-targets") => "1,2,0.3 -4,5m,30cm",
                 ("pid-follow-trajectory", "set-targets") => "1,2,0.3s max-lookahead=50cm",
+                ("gateway", "send-image") => "image=0a0b",
                 ("mediator", "describe-driver" | "get-description") => "5 0",
                 ("mediator", "describe") => "0a00",
                 ("mediator", "change-driver") => "5 0 start",

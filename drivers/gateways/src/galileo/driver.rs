@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use amber_drivers::options::{OptionsError, check};
 use amber_navigation::kinematics::SkidSteer;
@@ -16,7 +15,6 @@ use super::limits::{MAX_SESSIONS, MAX_SESSIONS_PER_IP};
 use super::server::{Config, Ids, Server};
 use super::token::Token;
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
-use crate::shared::runner;
 
 /// The options of the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -92,22 +90,14 @@ struct Setup {
 }
 
 impl Options {
-    /// Serves on stdin and stdout until stdin ends.
-    pub fn run(self) -> ExitCode {
-        amber_driver::init_logging();
-        match self.setup() {
-            Ok(setup) => {
-                let server = Server::new(setup.server, random_ids());
-                runner::serve(Galileo::new(server, setup.foreign), setup.network)
-            }
-            Err(error) => {
-                tracing::error!("{error}");
-                if let Some(hint) = error.hint() {
-                    tracing::error!("hint: {hint}");
-                }
-                ExitCode::from(2)
-            }
-        }
+    /// The gateway with these options, and who may use it.
+    ///
+    /// # Errors
+    /// A value or the file is invalid.
+    pub fn gateway(self) -> Result<(Galileo, Network), OptionsError> {
+        let setup = self.setup()?;
+        let server = Server::new(setup.server, random_ids());
+        Ok((Galileo::new(server, setup.foreign), setup.network))
     }
 
     /// Reads the file and checks all values.

@@ -29,7 +29,7 @@ pub struct Options {
     /// Where to listen [default: 127.0.0.1:9090]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Let web pages of this origin connect, e.g. https://robots.example (may be given several
+    /// Let web pages of this origin connect, e.g. `https://robots.example` (may be given several
     /// times) [default: pages of this machine and of the gateway itself]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
