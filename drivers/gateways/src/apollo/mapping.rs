@@ -206,7 +206,8 @@ impl BadTrajectory {
     }
 }
 
-/// The targets of a trajectory: its points, not too close to each other, and not too many.
+/// The targets of a trajectory: its points, not too close to each other, and not too many. Its end
+/// replaces a point that is too close to it.
 ///
 /// # Errors
 /// A point is not finite or outside of the area.
@@ -224,6 +225,7 @@ pub fn wish(trajectory: &AdcTrajectory, origin: Origin, area: Area) -> Result<Wi
         .iter()
         .filter_map(|point| point.path_point.as_ref());
     let mut places: Vec<(f64, f64)> = Vec::new();
+    let mut end = None;
     for point in points {
         let (x, y) = (point.x() - origin.east_m, point.y() - origin.north_m);
         if !(x.is_finite() && y.is_finite()) {
@@ -233,12 +235,17 @@ pub fn wish(trajectory: &AdcTrajectory, origin: Origin, area: Area) -> Result<Wi
             return Err(BadTrajectory::Outside);
         }
         let is_near = |last: &(f64, f64)| (x - last.0).hypot(y - last.1) < TARGET_SPACING_M;
-        if places.len() < MAX_TARGETS && !places.last().is_some_and(is_near) {
+        if places.last().is_some_and(is_near) {
+            end = Some((x, y));
+        } else if places.len() < MAX_TARGETS {
             places.push((x, y));
+            end = None;
         }
     }
-    if places.is_empty() {
-        return Ok(Wish::Stop);
+    match (places.last_mut(), end) {
+        (None, _) => return Ok(Wish::Stop),
+        (Some(last), Some(end)) => *last = end,
+        (Some(_), None) => {}
     }
     let targets = places.into_iter().map(|(x, y)| {
         let place = MapPose::from(Pose::new(x, y, 0.0));
@@ -368,6 +375,8 @@ mod tests {
         };
         assert_eq!(targets.len(), 20);
         assert!(close(targets[1].x_m, 0.5) && close(targets[1].y_m, 1.0));
+        // The end is 0.45 m after the last of the others.
+        assert!(close(targets[19].x_m, 9.95));
         let long = trajectory((0..200).map(|i| (0.0, f64::from(i % 2) * 5.0)));
         let Ok(Wish::Drive(targets)) = wish(&long, ORIGIN, AREA) else {
             panic!("no targets");
