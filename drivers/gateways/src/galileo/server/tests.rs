@@ -1,10 +1,16 @@
 //! The rules for a server, on a virtual clock.
 
-use amber_values::Scan;
+use amber_proto::DeviceType;
+use amber_values::{MapPose, Scan, Target, WheelSpeeds};
+use bytes::Bytes;
+use prost::Message;
 use serde_json::Value;
 
 use super::*;
-use crate::galileo::codec::decode_reply;
+use crate::galileo::codec::{SessionId, decode_chunk, decode_reply, encode_chunk};
+use crate::galileo::records::{self, Joiner};
+use crate::galileo::token::Token;
+use crate::shared::robot::Measurement;
 use crate::shared::robot::tests::robot;
 
 const CLIENT: &str = "192.168.0.9:5000";

@@ -1,0 +1,172 @@
+//! Who gets a session: tokens, limits, and ids. PURE.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::session::Session;
+use super::{SOCKET, Server};
+use crate::galileo::codec::{Bad, Frame, Op, SessionId, Url, encode_reply};
+use crate::galileo::limits::{DUPLICATE, SESSION_BYTES, SESSION_RATE};
+use crate::galileo::mapping::Path;
+use crate::galileo::records::Joiner;
+use crate::limits::ORDER_RATE;
+use crate::shared::clock::Now;
+use crate::shared::gate::Bucket;
+use crate::shared::machine::{Outbox, Output};
+use crate::shared::robot::User;
+
+/// Why a client gets no session.
+enum Refused {
+    Bad(Bad),
+    Because(&'static str),
+}
+
+impl Server {
+    pub(super) fn connect(&mut self, now: Now, from: SocketAddr, bytes: &[u8], out: &mut Outbox) {
+        if self.wrong_tokens.is_silenced(now.elapsed, from.ip()) {
+            out.tally
+                .dropped(now.elapsed, "too many wrong tokens", from);
+            return;
+        }
+        if let Some(session) = self.sessions.get(&from)
+            && session.connect == bytes
+            && !session.is_proven
+            && now.since(session.opened) < DUPLICATE
+        {
+            out.tally.dropped(now.elapsed, "repeated connect", from);
+            return;
+        }
+        match self.admitted(now, from, bytes, out) {
+            Ok((url, path)) => self.open(now, from, bytes, &url, path, out),
+            Err(reason) => {
+                match reason {
+                    Refused::Bad(bad) => out.tally.bad(now.elapsed, bad.text(), from),
+                    Refused::Because(reason) => out.tally.dropped(now.elapsed, reason, from),
+                }
+                if self.answers.take(now.elapsed, from) {
+                    out.send(SOCKET, from, encode_reply(None));
+                }
+            }
+        }
+    }
+
+    fn admitted(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        bytes: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(Url, Path), Refused> {
+        let url = Url::parse(bytes).map_err(Refused::Bad)?;
+        let given = url.parameter("token").unwrap_or_default();
+        if self
+            .config
+            .token
+            .as_ref()
+            .is_some_and(|token| !token.is(given))
+        {
+            self.wrong_tokens.note(now.elapsed, from.ip());
+            return Err(Refused::Because("wrong token"));
+        }
+        let path = Path::parse(&url.path).ok_or(Refused::Because("unknown path"))?;
+        if let Path::Device(device) = path
+            && let Some(allowed) = &self.config.devices
+            && !allowed.contains(&device)
+        {
+            return Err(Refused::Because("device not allowed"));
+        }
+        // A client that connects again takes the place of its old session.
+        if self.sessions.contains_key(&from) {
+            self.end(now, from, out);
+        }
+        let of_ip = |ip: IpAddr| self.sessions.keys().filter(|it| it.ip() == ip).count();
+        if self.sessions.len() >= self.config.max_sessions as usize {
+            return Err(Refused::Because("too many sessions"));
+        }
+        if of_ip(from.ip()) >= self.config.max_sessions_per_ip as usize {
+            return Err(Refused::Because("too many sessions of one address"));
+        }
+        Ok((url, path))
+    }
+
+    fn open(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        connect: &[u8],
+        url: &Url,
+        path: Path,
+        out: &mut Outbox,
+    ) {
+        let Some(id) = self.fresh_id() else {
+            return out.tally.dropped(now.elapsed, "no random numbers", from);
+        };
+        self.last_user = self.last_user.wrapping_add(1);
+        let user = User(self.last_user);
+        let ip = from.ip().to_canonical();
+        let session = Session {
+            id,
+            user,
+            path,
+            connect: connect.to_owned(),
+            purpose: url.path.clone(),
+            opened: now.elapsed,
+            heard: now.elapsed,
+            is_proven: false,
+            is_local: self
+                .config
+                .local
+                .iter()
+                .any(|network| network.contains(&ip)),
+            pinged: now.elapsed,
+            reported: now.elapsed,
+            next_out: 0,
+            next_in: None,
+            has_index: !self.config.without_index.contains(&url.path),
+            joiner: Joiner::default(),
+            speaks_text: true,
+            datagrams: Bucket::new(SESSION_RATE),
+            bytes: Bucket::new(SESSION_BYTES),
+            orders: Bucket::new(ORDER_RATE),
+        };
+        tracing::info!(client = %from, "session opened: {}", url.path);
+        out.send(SOCKET, from, encode_reply(Some(id)));
+        if session.gives_orders() {
+            out.push(Output::Open(user));
+        }
+        for topic in self.topics(path) {
+            out.push(Output::Watch(topic));
+        }
+        self.sessions.insert(from, session);
+    }
+
+    /// Ids are random, not zero, and unique.
+    fn fresh_id(&mut self) -> Option<SessionId> {
+        const TRIES: usize = 100;
+        let ids = std::iter::repeat_with(|| SessionId((self.ids)())).take(TRIES);
+        let sessions = &self.sessions;
+        let is_used = |id: &SessionId| sessions.values().any(|session| session.id == *id);
+        ids.into_iter().find(|id| id.0 != [0; 4] && !is_used(id))
+    }
+
+    /// A frame of a session that does not exist, such as after a restart: the client learns at once
+    /// that it must connect again.
+    pub(super) fn refuse_id(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        id: SessionId,
+        op: Op<'_>,
+        out: &mut Outbox,
+    ) {
+        if self.wrong_ids.is_silenced(now.elapsed, from.ip()) {
+            out.tally
+                .dropped(now.elapsed, "too many unknown sessions", from);
+            return;
+        }
+        self.wrong_ids.note(now.elapsed, from.ip());
+        out.tally.bad(now.elapsed, "unknown session", from);
+        if op != Op::Close && self.answers.take(now.elapsed, from) {
+            out.send(SOCKET, from, Frame::Session { id, op: Op::Close }.encode());
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The settings of a server. PURE.
+
+use std::net::SocketAddr;
+
+use amber_proto::Device;
+use ipnet::IpNet;
+
+use crate::galileo::limits::{MAX_SESSIONS, MAX_SESSIONS_PER_IP, PORT};
+use crate::galileo::token::Token;
+use crate::shared::controls::Seat;
+use crate::shared::robot::Robot;
+
+/// The settings of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// What clients must know; `None` admits all.
+    pub token: Option<Token>,
+    /// The robot that they use.
+    pub robot: Robot,
+    /// Whether several of them may drive at the same time.
+    pub seat: Seat,
+    /// Networks whose addresses cannot be forged from outside: their clients may get data before
+    /// they have sent a frame.
+    pub local: Vec<IpNet>,
+    /// The maximum number of sessions.
+    pub max_sessions: u32,
+    /// The maximum number of sessions of one IP address.
+    pub max_sessions_per_ip: u32,
+    /// Devices that clients may use directly; `None` means all.
+    pub devices: Option<Vec<Device>>,
+    /// Paths whose clients expect BINARY frames without an index.
+    pub without_index: Vec<String>,
+}
+
+impl Config {
+    /// The usual settings for a robot: listens on this machine only, without a token.
+    #[must_use]
+    pub fn new(robot: Robot) -> Self {
+        let private = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
+        let private = private.iter().filter_map(|it| it.parse::<IpNet>().ok());
+        let mut local = crate::shared::options::loopback();
+        local.extend(private);
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], PORT)),
+            token: None,
+            robot,
+            seat: Seat::Exclusive,
+            local,
+            max_sessions: MAX_SESSIONS,
+            max_sessions_per_ip: MAX_SESSIONS_PER_IP,
+            devices: None,
+            without_index: Vec::new(),
+        }
+    }
+}
