@@ -102,18 +102,23 @@ impl Server {
         message: Bytes,
         out: &mut Outbox,
     ) {
-        let Some(session) = self.sessions.get_mut(&from) else {
-            return;
-        };
+        let mut message = message;
         if device.device_type == DeviceType::ROBOCLAW
-            && let Ok(read) = roboclaw::DriverMsg::decode(message.clone())
-            && let Some(speeds) = read.motors_command
-            && read.current_speed_request.is_none()
+            && let Ok(mut read) = roboclaw::DriverMsg::decode(message.clone())
+            && let Some(speeds) = read.motors_command.take()
         {
             let wheels = Wheels::from(WheelSpeeds::from(speeds));
             let speeds = wheels.limited(self.config.robot.drive.max_wheel_m_s).into();
-            return self.command(now, from, device, speeds, out);
+            self.command(now, from, device, speeds, out);
+            if read.current_speed_request.is_none() {
+                return;
+            }
+            // The request that came in the same message.
+            message = read.encode_to_vec().into();
         }
+        let Some(session) = self.sessions.get_mut(&from) else {
+            return;
+        };
         match session.orders.take(now.elapsed) {
             true => out.order(session.user, Order::Message(device, message)),
             false => out.tally.dropped(now.elapsed, "too many messages", from),

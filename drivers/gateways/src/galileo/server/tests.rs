@@ -1,6 +1,6 @@
 //! The rules for a server, on a virtual clock.
 
-use amber_proto::DeviceType;
+use amber_proto::{DeviceType, roboclaw};
 use amber_values::{MapPose, Scan, Target, WheelSpeeds};
 use bytes::Bytes;
 use prost::Message;
@@ -475,6 +475,27 @@ fn a_status_has_what_the_robot_does() {
     assert_eq!(status["controlSpeedX"], 0.3);
     assert_eq!(status["currentSpeedX"], 0.2);
     assert_eq!(status["targetDistance"], 5.0);
+}
+
+#[test]
+fn motion_in_one_message_with_a_request_obeys_the_same_rules() {
+    let mut world = World::new();
+    let id = world.session("roboclaw/0");
+    world.outputs.clear();
+    let both = r#"{"synNum":7,"currentSpeedRequest":true,"motorsCommand":{
+        "frontLeftSpeed":100,"frontRightSpeed":100,"rearLeftSpeed":100,"rearRightSpeed":100}}"#;
+    world.text(id, both);
+    let passed_on = world.outputs.iter().find_map(|output| match output {
+        Output::Order(_, Order::Message(_, message)) => Some(message.clone()),
+        _ => None,
+    });
+    let message = roboclaw::DriverMsg::decode(passed_on.unwrap()).unwrap();
+    assert_eq!(message.motors_command, None);
+    assert_eq!(message.current_speed_request, Some(true));
+    assert_eq!(message.syn_num, Some(7));
+    // The motion ends by itself.
+    world.wait(600, CLIENT);
+    assert_eq!(world.driven(), [WheelSpeeds::all(100), WheelSpeeds::STOP]);
 }
 
 #[test]
