@@ -1,6 +1,7 @@
-//! Helpers of the tests: hex, and a machine on a virtual clock. PURE.
+//! Helpers of the tests: hex, a machine on a virtual clock, and files with options.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_values::{Target, WheelSpeeds};
@@ -17,6 +18,14 @@ pub(crate) fn unhex(text: &str) -> Vec<u8> {
     pairs
         .map(|pair| u8::from_str_radix(&pair, 16).unwrap())
         .collect()
+}
+
+/// What options become with a configuration file that contains this text.
+pub(crate) fn with_file<T>(text: &str, checked: impl FnOnce(PathBuf) -> T) -> T {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    std::fs::write(&file, text).unwrap();
+    checked(file)
 }
 
 /// A machine on a virtual clock, and all its outputs with their times.

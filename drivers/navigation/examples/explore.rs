@@ -1,90 +1,43 @@
 //! Measures exploration: `cargo run --release -p amber-navigation --example explore -- --help`.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a program for the terminal"
-)]
+#![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
-use std::env;
-use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use amber_map::Map;
 use amber_navigation::explore::State;
 use amber_navigation::scenario::exploring;
+use clap::Parser;
 
-const HELP: &str = "\
-Lets a simulated robot explore, compares its map with the truth, and prints a line per run.
+use self::common::{map, measured};
 
-Usage: explore [--map FILE.roson] [--lines] [--seeds N] [--first N] [--seconds N]
+mod common;
 
-  --map FILE   a map with a start; without it, the flat of `amber demo`
-  --lines      walls are lines; without it, they have the thickness of the map
-  --seeds N    the number of runs (default: 20)
-  --first N    the first seed (default: 1)
-  --seconds N  the longest run, simulated (default: 600)";
-
+/// Lets a simulated robot explore, compares its map with the truth, and prints a line per run.
+#[derive(Parser)]
 struct Options {
-    map: Option<String>,
+    /// A map with a start [default: the flat of `amber demo`]
+    #[arg(long, value_name = "FILE.roson")]
+    map: Option<PathBuf>,
+    /// Walls are lines, not as thick as on the map
+    #[arg(long)]
     lines: bool,
+    /// The number of runs
+    #[arg(long, value_name = "N", default_value_t = 20)]
     seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
     first: u64,
+    /// The longest run, simulated
+    #[arg(long, value_name = "S", default_value_t = 600)]
     seconds: u64,
 }
 
 fn main() -> ExitCode {
-    let measured = options().and_then(|options| match options {
-        Some(options) => measure(&options),
-        None => {
-            println!("{HELP}");
-            Ok(())
-        }
-    });
-    match measured {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}\nhint: --help shows the options");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn options() -> Result<Option<Options>, String> {
-    let mut options = Options {
-        map: None,
-        lines: false,
-        seeds: 20,
-        first: 1,
-        seconds: 600,
-    };
-    let mut arguments = env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
-        let number = |text: String| {
-            text.parse::<u64>()
-                .map_err(|_| format!("{text:?} is not a number"))
-        };
-        match argument.as_str() {
-            "--help" => return Ok(None),
-            "--map" => options.map = Some(value()?),
-            "--lines" => options.lines = true,
-            "--seeds" => options.seeds = number(value()?)?,
-            "--first" => options.first = number(value()?)?,
-            "--seconds" => options.seconds = number(value()?)?,
-            _ => return Err(format!("unknown option {argument}")),
-        }
-    }
-    Ok(Some(options))
+    measured(measure(&Options::parse()))
 }
 
 fn measure(options: &Options) -> Result<(), String> {
-    let map = match &options.map {
-        Some(path) => {
-            let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-            Map::parse(&text).map_err(|error| format!("{path}: {error}"))?
-        }
-        None => Map::flat(),
-    };
+    let map = map(options.map.as_deref())?;
     let walls = if options.lines {
         map.walls.clone()
     } else {

@@ -1,32 +1,21 @@
 //! Measures SLAM: `cargo run --release -p amber-navigation --example slam -- --help`.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a program for the terminal"
-)]
+#![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
-use std::env;
 use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use amber_map::{Map, Point, Pose, Segment, Walls};
+use amber_map::{Point, Pose, Segment, Walls};
 use amber_navigation::location::{Location, LocationMap};
 use amber_navigation::scenario::{self, Arrival, Course, Drive, Scenario, Score, Summary};
 use amber_navigation::slam::quality::{Quality, seen_from};
 use amber_navigation::slam::{Config, Counters, Slam};
+use clap::Parser;
 
-const HELP: &str = "\
-Builds maps in simulated drives by hand, compares them with the truth, and prints a table.
+use self::common::{map, measured};
 
-Usage: slam [--map FILE.roson] [--faces] [--seeds N] [--seconds N] [--only TEXT] [--picture FILE.svg]
-
-  --map FILE      a map with nodes; without it, the flat of `amber demo`
-  --faces         walls have the thickness of the map; without it, they are lines
-  --seeds N       the number of tours per scenario (default: 20)
-  --seconds N     the length of a tour, simulated (default: 180)
-  --only TEXT     only the scenario with this name, or those with this text in their names
-  --picture FILE  draws the truth and the map of the last tour";
+mod common;
 
 /// The tours, each with the errors of one scenario.
 const SCENARIOS: [&str; 5] = [
@@ -37,60 +26,34 @@ const SCENARIOS: [&str; 5] = [
     "track 20 % too small",
 ];
 
+/// Builds maps in simulated drives by hand, compares them with the truth, and prints a table.
+#[derive(Parser)]
 struct Options {
-    map: Option<String>,
+    /// A map with nodes [default: the flat of `amber demo`]
+    #[arg(long, value_name = "FILE.roson")]
+    map: Option<PathBuf>,
+    /// Walls are as thick as on the map, not lines
+    #[arg(long)]
     faces: bool,
+    /// The number of tours per scenario
+    #[arg(long, value_name = "N", default_value_t = 20)]
     seeds: u64,
+    /// The length of a tour, simulated
+    #[arg(long, value_name = "S", default_value_t = 180)]
     seconds: u64,
+    /// Only the scenario with this name, or those with this text in their names
+    #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+    /// Adds a line per tour
+    #[arg(long)]
+    details: bool,
+    /// Draws the truth and the map of the last tour
+    #[arg(long, value_name = "FILE.svg")]
     picture: Option<String>,
 }
 
 fn main() -> ExitCode {
-    let measured = options().and_then(|options| match options {
-        Some(options) => measure(&options),
-        None => {
-            println!("{HELP}");
-            Ok(())
-        }
-    });
-    match measured {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}\nhint: --help shows the options");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn options() -> Result<Option<Options>, String> {
-    let mut options = Options {
-        map: None,
-        faces: false,
-        seeds: 20,
-        seconds: 180,
-        only: String::new(),
-        picture: None,
-    };
-    let mut arguments = env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
-        let number = |text: String| {
-            text.parse::<u64>()
-                .map_err(|_| format!("{text:?} is not a number"))
-        };
-        match argument.as_str() {
-            "--help" => return Ok(None),
-            "--map" => options.map = Some(value()?),
-            "--faces" => options.faces = true,
-            "--seeds" => options.seeds = number(value()?)?,
-            "--seconds" => options.seconds = number(value()?)?,
-            "--only" => options.only = value()?,
-            "--picture" => options.picture = Some(value()?),
-            _ => return Err(format!("unknown option {argument}")),
-        }
-    }
-    Ok(Some(options))
+    measured(measure(&Options::parse()))
 }
 
 /// One tour, with the map that it gave.
@@ -107,13 +70,7 @@ struct Built {
 }
 
 fn measure(options: &Options) -> Result<(), String> {
-    let map = match &options.map {
-        Some(path) => {
-            let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-            Map::parse(&text).map_err(|error| format!("{path}: {error}"))?
-        }
-        None => Map::flat(),
-    };
+    let map = map(options.map.as_deref())?;
     let walls = if options.faces {
         map.faces()
     } else {
@@ -198,7 +155,7 @@ fn run(course: &Course, scenario: &Scenario, options: &Options) -> Result<(), St
                 Location::update,
             ));
         }
-        if env::var_os("SLAM_DETAILS").is_some() {
+        if options.details {
             print_tour(seed, &built, scores.last());
         }
         all.push(built);

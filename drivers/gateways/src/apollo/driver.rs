@@ -305,16 +305,16 @@ fn value(problem: &str) -> OptionsError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::with_file;
 
     fn setup(text: &str) -> Result<(Settings, Network), OptionsError> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("apollo.toml");
-        std::fs::write(&file, text).unwrap();
-        let options = Options {
-            config: Some(file),
-            ..Options::default()
-        };
-        options.checked()
+        with_file(text, |file| {
+            let options = Options {
+                config: Some(file),
+                ..Options::default()
+            };
+            options.checked()
+        })
     }
 
     #[test]

@@ -134,6 +134,10 @@ struct Trajectory {
 /// The socket that sends. Those that receive follow.
 const OUT: Socket = Socket(0);
 
+/// The user that subscribes to the devices whose messages are sent. Those of the receivers count
+/// from 1.
+const RAW_USER: User = User(u32::MAX);
+
 impl Apollo {
     /// A bridge with these lines.
     pub fn new(settings: Settings) -> Self {
@@ -170,11 +174,6 @@ impl Apollo {
         for receiver in &mut self.receivers {
             receiver.follow(now, &self.robot, out);
         }
-    }
-
-    /// The user who subscribes to the devices whose messages are sent.
-    fn raw_user(&self) -> User {
-        User(u32::MAX)
     }
 }
 
@@ -469,13 +468,13 @@ impl Machine for Apollo {
             });
         let raw: Vec<_> = raw.collect();
         if !raw.is_empty() {
-            out.push(Output::Open(self.raw_user()));
+            out.push(Output::Open(RAW_USER));
         }
         for device in raw {
             let mut subscribe = DriverMsg::default();
             subscribe.set_type(MsgType::Subscribe);
             let message = subscribe.encode_to_vec().into();
-            out.order(self.raw_user(), Order::Message(device, message));
+            out.order(RAW_USER, Order::Message(device, message));
         }
     }
 

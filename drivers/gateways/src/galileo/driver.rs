@@ -200,16 +200,16 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::testing::with_file;
 
     fn setup(text: &str) -> Result<Setup, OptionsError> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("galileo.toml");
-        std::fs::write(&file, text).unwrap();
-        let options = Options {
-            config: Some(file),
-            ..Options::default()
-        };
-        options.setup()
+        with_file(text, |file| {
+            let options = Options {
+                config: Some(file),
+                ..Options::default()
+            };
+            options.setup()
+        })
     }
 
     #[test]

@@ -205,16 +205,16 @@ fn value(name: &'static str, problem: &impl ToString) -> OptionsError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::with_file;
 
     fn setup(text: &str) -> Result<(Setup, Network), OptionsError> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("relay.toml");
-        std::fs::write(&file, text).unwrap();
-        let options = Options {
-            config: Some(file),
-            ..Options::default()
-        };
-        options.checked()
+        with_file(text, |file| {
+            let options = Options {
+                config: Some(file),
+                ..Options::default()
+            };
+            options.checked()
+        })
     }
 
     #[test]

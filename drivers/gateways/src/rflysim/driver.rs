@@ -222,16 +222,16 @@ fn vehicle(number: u16) -> Result<Vehicle, OptionsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::with_file;
 
     fn setup(text: &str) -> Result<(Settings, Network), OptionsError> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("rflysim.toml");
-        std::fs::write(&file, text).unwrap();
-        let options = Options {
-            config: Some(file),
-            ..Options::default()
-        };
-        options.checked()
+        with_file(text, |file| {
+            let options = Options {
+                config: Some(file),
+                ..Options::default()
+            };
+            options.checked()
+        })
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Session {
     pub fn offer(&mut self, output: Output, message: &Arc<str>, now: Duration) {
         for subscription in &mut self.subscriptions {
             if subscription.output == output {
-                if subscription.waiting.len() >= subscription.queue() {
+                while subscription.waiting.len() >= subscription.queue() {
                     // Fewer messages than there are is what a throttle rate asks for.
                     self.dropped += u64::from(subscription.due().is_some_and(|due| due < now));
                     subscription.waiting.pop_front();

@@ -1,6 +1,8 @@
 //! Watches Amber's devices for all sessions together: one task per topic. IO.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use amber_driver::client::Client;
@@ -9,6 +11,7 @@ use amber_driver::client::sources::{self, poll_wheels, watch_scans};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -28,8 +31,15 @@ const RETRY: Duration = Duration::from_millis(250);
 pub(super) struct Feeds {
     own: Client,
     devices_of: Option<String>,
-    events: mpsc::Sender<Event>,
+    sink: Sink,
     watched: HashMap<Topic, Watched>,
+}
+
+/// Where measurements go.
+#[derive(Clone)]
+struct Sink {
+    events: mpsc::Sender<Event>,
+    lost: Arc<AtomicU64>,
 }
 
 struct Watched {
@@ -47,9 +57,17 @@ impl Feeds {
         Self {
             own,
             devices_of,
-            events,
+            sink: Sink {
+                events,
+                lost: Arc::default(),
+            },
             watched: HashMap::new(),
         }
+    }
+
+    /// The number of measurements since the last call that were dropped because too many waited.
+    pub(super) fn take_lost(&self) -> u64 {
+        self.sink.take_lost()
     }
 
     pub(super) fn watch(&mut self, topic: Topic) {
@@ -58,11 +76,11 @@ impl Feeds {
             return;
         }
         let (own, devices_of) = (self.own.clone(), self.devices_of.clone());
-        let events = self.events.clone();
+        let sink = self.sink.clone();
         let following = async move {
             let failed = |error| tracing::warn!("cannot reach the devices: {error}");
             let client = sources::client(&own, devices_of.as_deref(), failed).await;
-            follow(topic, client, events).await;
+            follow(topic, client, sink).await;
         };
         let task = tokio::spawn(following).abort_handle();
         self.watched.insert(topic, Watched { count: 1, task });
@@ -79,13 +97,13 @@ impl Feeds {
     }
 }
 
-async fn follow(topic: Topic, client: Client, events: mpsc::Sender<Event>) {
+async fn follow(topic: Topic, client: Client, sink: Sink) {
     match topic {
         Topic::Scans(device) => {
             let scanner = Hokuyo::new(client.device(device));
             let take = |scan| {
                 if let Ok(scan) = scan {
-                    offer(&events, device, Measurement::Scan(scan));
+                    sink.offer(device, Measurement::Scan(scan));
                 }
             };
             watch_scans(scanner, take).await;
@@ -94,7 +112,7 @@ async fn follow(topic: Topic, client: Client, events: mpsc::Sender<Event>) {
             let wheels = Roboclaw::new(client.device(device)).with_deadline(DEADLINE);
             let take = |answer| {
                 if let Ok((_, speeds)) = answer {
-                    offer(&events, device, Measurement::Wheels(speeds));
+                    sink.offer(device, Measurement::Wheels(speeds));
                 }
             };
             poll_wheels(wheels, WHEELS_PERIOD, take).await;
@@ -105,7 +123,7 @@ async fn follow(topic: Topic, client: Client, events: mpsc::Sender<Event>) {
             loop {
                 ticks.tick().await;
                 if let Ok(pose) = location.pose().await {
-                    offer(&events, device, Measurement::Pose(pose));
+                    sink.offer(device, Measurement::Pose(pose));
                 }
             }
         }
@@ -119,7 +137,7 @@ async fn follow(topic: Topic, client: Client, events: mpsc::Sender<Event>) {
             loop {
                 if let Ok(mut readings) = imu.readings(IMU_PERIOD, sensors).await {
                     while let Some(update) = readings.next().await {
-                        offer(&events, device, Measurement::Imu(update.message));
+                        sink.offer(device, Measurement::Imu(update.message));
                     }
                 }
                 sleep(RETRY).await;
@@ -139,7 +157,7 @@ async fn follow(topic: Topic, client: Client, events: mpsc::Sender<Event>) {
                         visited: visited.targets,
                     };
                     if last.as_ref() != Some(&targets) {
-                        offer(&events, device, targets.clone());
+                        sink.offer(device, targets.clone());
                         last = Some(targets);
                     }
                 }
@@ -148,13 +166,17 @@ async fn follow(topic: Topic, client: Client, events: mpsc::Sender<Event>) {
     }
 }
 
-/// Passes a measurement on, unless the gateway is overloaded: the next one is newer.
-fn offer(events: &mpsc::Sender<Event>, device: Device, measurement: Measurement) {
-    if events
-        .try_send(Event::Measured(device, measurement))
-        .is_err()
-    {
-        tracing::debug!(%device, "dropped a measurement: the gateway is busy");
+impl Sink {
+    /// Passes a measurement on, unless the gateway is overloaded: the next one is newer.
+    fn offer(&self, device: Device, measurement: Measurement) {
+        let event = Event::Measured(device, measurement);
+        if let Err(TrySendError::Full(_)) = self.events.try_send(event) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn take_lost(&self) -> u64 {
+        self.lost.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -162,4 +184,28 @@ fn ticks(period: Duration) -> tokio::time::Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::DeviceType;
+    use amber_values::WheelSpeeds;
+
+    use super::*;
+
+    #[test]
+    fn measurements_that_find_no_room_are_counted_once() {
+        let (events, mut received) = mpsc::channel(2);
+        let sink = Sink {
+            events,
+            lost: Arc::default(),
+        };
+        let device = Device::new(DeviceType::ROBOCLAW, 0);
+        for _ in 0..5 {
+            sink.offer(device, Measurement::Wheels(WheelSpeeds::STOP));
+        }
+        assert_eq!(sink.take_lost(), 3);
+        assert_eq!(sink.take_lost(), 0);
+        assert!(received.try_recv().is_ok());
+    }
 }

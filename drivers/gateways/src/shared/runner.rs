@@ -123,6 +123,7 @@ impl<M: Machine> Runner<M> {
                     self.machine.handle_timeout(self.now(), &mut self.outbox);
                 }
                 Some(event) = self.received.recv() => {
+                    self.count_lost();
                     self.machine.handle_event(self.now(), event, &mut self.outbox);
                 }
                 Some(question) = self.asked.recv() => {
@@ -204,6 +205,15 @@ impl<M: Machine> Runner<M> {
             self.outbox.tally.dropped(now.elapsed, refusal.text(), from);
         }
         admitted.is_ok()
+    }
+
+    /// Counts the measurements that found no room.
+    fn count_lost(&mut self) {
+        let elapsed = self.now().elapsed;
+        for _ in 0..self.feeds.take_lost() {
+            let from = self.machine.protocol();
+            (self.outbox.tally).dropped(elapsed, "measurement while the gateway was busy", from);
+        }
     }
 
     /// Performs all outputs.

@@ -57,7 +57,7 @@ impl Users {
         while self.tasks.try_join_next().is_some() {}
     }
 
-    /// The user leaves the mediator, after the last motion is sent.
+    /// The user leaves the mediator, after the last motion and all orders are sent.
     pub(super) fn close(&mut self, user: User) {
         self.handles.remove(&user);
     }
@@ -118,6 +118,10 @@ impl Task {
                 }
                 Some(order) = orders.recv() => self.perform(&client, order).await,
             }
+        }
+        // The session is closed. What it has ordered before still counts.
+        while let Ok(order) = orders.try_recv() {
+            self.perform(&client, order).await;
         }
         for subscription in self.subscriptions.values() {
             subscription.abort();
@@ -234,6 +238,9 @@ fn with_ack(message: &Bytes, ack: u32) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use amber_proto::DeviceType;
+    use amber_proto::codec::Packet;
+
     use super::*;
 
     #[test]
@@ -246,5 +253,54 @@ mod tests {
         let changed = with_ack(&answer.encode_to_vec().into(), 300);
         let read = DriverMsg::decode(changed).unwrap();
         assert_eq!(read.ack_num, Some(300));
+    }
+
+    #[tokio::test]
+    async fn what_a_session_has_ordered_is_sent_before_it_leaves() {
+        let mediator = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let (events, _received) = mpsc::channel(1);
+        let mut users = Users::new(mediator.local_addr().unwrap().to_string(), events);
+        let (user, device) = (User(1), Device::new(DeviceType::DRIVE_TO_POINT, 0));
+        users.open(user);
+        for x_m in [1.0, 2.0, 3.0] {
+            let target = Target {
+                x_m,
+                y_m: 0.0,
+                radius_m: 0.1,
+            };
+            assert!(users.order(user, Order::Targets(device, vec![target])));
+        }
+        users.close(user);
+        let served = async {
+            let (mut buffer, mut to_device) = (vec![0; 2048], Vec::new());
+            loop {
+                let (length, from) = mediator.recv_from(&mut buffer).await.unwrap();
+                let packet = Packet::from_datagram(&buffer[..length].to_vec().into()).unwrap();
+                let message = DriverMsg::decode(packet.message).unwrap();
+                let is_for_device = packet.header.device_type == Some(device.device_type.0);
+                match message.r#type() {
+                    MsgType::Data if is_for_device => to_device.push(MsgType::Data),
+                    MsgType::Ping => {
+                        let pong = DriverMsg {
+                            r#type: MsgType::Pong.into(),
+                            ack_num: message.syn_num,
+                            ..DriverMsg::default()
+                        };
+                        let pong = Packet {
+                            message: pong.encode_to_vec().into(),
+                            ..Packet::default()
+                        };
+                        mediator
+                            .send_to(&pong.encode().unwrap(), from)
+                            .await
+                            .unwrap();
+                    }
+                    MsgType::ClientDied => return to_device,
+                    _ => {}
+                }
+            }
+        };
+        let (to_device, ()) = tokio::join!(served, users.end());
+        assert_eq!(to_device, [MsgType::Data; 3]);
     }
 }
