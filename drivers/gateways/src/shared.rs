@@ -9,15 +9,18 @@
 //!
 //! PURE: `machine` (the interface of a protocol), `robot` (its devices, and what it measures),
 //! `gate` (who may send, and how fast), `offences` (who is ignored for a while), `controls` (the
-//! seat, and how long motion lasts), `tally` (counters), `clock`. IO: `runner` (the loop), `sockets` (UDP), `web` (WebSockets),
-//! `users`, `feeds`, `emulated`, `status`, `options`.
+//! seat, and how long motion lasts), `helm` (the same for all devices of a robot), `motion` (which
+//! messages move wheels), `tally` (counters), `clock`. IO: `runner` (the loop), `sockets` (UDP),
+//! `web` (WebSockets), `users`, `feeds`, `emulated`, `status`, `options`.
 
 pub mod clock;
 pub mod controls;
 pub mod emulated;
 pub mod feeds;
 pub mod gate;
+pub mod helm;
 pub mod machine;
+pub mod motion;
 pub mod offences;
 pub mod options;
 pub mod robot;

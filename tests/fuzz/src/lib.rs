@@ -2,10 +2,12 @@
 //! nothing panics, nothing grows without bound, and what must hold holds.
 //!
 //! Each target is a plain function from bytes to a verdict (it panics when
-//! something is wrong). Two things feed them:
+//! something is wrong). Three things feed them:
 //!
 //! - `cargo test -p amber-fuzz`: the kept `corpus`, and a number of inputs made
 //!   from it at random, from a seed that a failure prints;
+//! - `scripts/fuzz TARGET --inputs 10000000`: as many random inputs, optimised and with the checks
+//!   of debug builds;
 //! - `scripts/fuzz TARGET`: libFuzzer, which is led by the code that inputs
 //!   reach, and keeps those that reach more.
 
@@ -14,6 +16,7 @@
 pub mod corpus;
 pub mod input;
 pub mod mutate;
+pub mod run;
 mod targets;
 
 pub use self::targets::TARGETS;

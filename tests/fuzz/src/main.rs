@@ -1,9 +1,10 @@
-//! Carries the kept corpus to and fro for `scripts/fuzz`. IO.
+//! Carries the kept corpus to and fro for `scripts/fuzz`, and runs targets with random inputs. IO.
 //!
 //! ```text
 //! amber-fuzz list
 //! amber-fuzz unpack TARGET FOLDER    writes the kept inputs there
 //! amber-fuzz pack TARGET FOLDER      keeps the inputs of the folder instead
+//! amber-fuzz run TARGET COUNT SEED   feeds COUNT random inputs
 //! ```
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -42,10 +43,30 @@ fn run(arguments: &[String]) -> Result<Vec<String>, String> {
         ["pack", name, folder] => (target(name)?.pack(Path::new(folder)))
             .map(|count| vec![format!("{name}: {count} inputs are kept")])
             .map_err(|error| format!("{folder}: {error}")),
-        _ => Err("amber-fuzz list | unpack TARGET FOLDER | pack TARGET FOLDER".into()),
+        ["run", name, count, seed] => run_many(name, count, seed).map(|line| vec![line]),
+        _ => Err(
+            "amber-fuzz list | unpack TARGET FOLDER | pack TARGET FOLDER | run TARGET COUNT SEED"
+                .into(),
+        ),
     }
 }
 
 fn target(name: &str) -> Result<Target, String> {
     Target::named(name).ok_or_else(|| format!("no target '{name}'; `amber-fuzz list` shows them"))
+}
+
+fn run_many(name: &str, count: &str, seed: &str) -> Result<String, String> {
+    let number = |text: &str| {
+        text.parse::<u64>()
+            .map_err(|error| format!("{text}: {error}"))
+    };
+    let summary = target(name)?.run_many(number(count)?, number(seed)?)?;
+    let (slowest, input) = &summary.slowest;
+    Ok(format!(
+        "{name}: {} inputs of seed {seed} without a failure in {:.0} s; slowest {:.3} ms ({} bytes)",
+        summary.inputs,
+        summary.took.as_secs_f64(),
+        slowest.as_secs_f64() * 1000.0,
+        input.len(),
+    ))
 }

@@ -3,12 +3,8 @@
 //! `AMBER_FUZZ_SEED=123 cargo test -p amber-fuzz` repeats a run, and
 //! `AMBER_FUZZ_INPUTS=100000` makes it longer.
 
-#![allow(clippy::print_stderr)]
+use std::env;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::{env, panic};
-
-use amber_fuzz::corpus::hex;
 use amber_fuzz::mutate::mutated;
 use amber_fuzz::{TARGETS, Target};
 use fastrand::Rng;
@@ -21,15 +17,9 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 fn feed(target: Target, seed: Option<u64>, input: &[u8]) {
-    let fed = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    if let Err(cause) = fed {
+    if let Err(failure) = target.feed(input) {
         let seed = seed.map_or("kept".into(), |seed| format!("seed {seed}"));
-        eprintln!(
-            "{} fails with this input ({seed}): {}",
-            target.name,
-            hex(input)
-        );
-        panic::resume_unwind(cause);
+        panic!("{failure} ({seed})");
     }
 }
 

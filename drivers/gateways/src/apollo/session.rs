@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use amber_navigation::kinematics::Wheels;
 use amber_proto::{Device, DriverMsg, MsgType};
 use amber_values::{Target, WheelSpeeds};
+use bytes::Bytes;
 use prost::Message as _;
 
 use super::frame::Frame;
@@ -18,8 +20,11 @@ use super::reassembly::{Drop, Message, Outcome, Reassembly};
 use super::split::{Format, MessageIds, split};
 use crate::limits::ORDER_RATE;
 use crate::shared::clock::Now;
+use crate::shared::controls::Seat;
 use crate::shared::gate::Bucket;
+use crate::shared::helm::{Errand, Helm};
 use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
+use crate::shared::motion::{self, Motion};
 use crate::shared::robot::{Emulated, Event, Measurement, Order, Robot, Topic, User};
 
 /// The lines of a gateway.
@@ -97,6 +102,7 @@ pub enum Received {
 pub struct Apollo {
     robot: Robot,
     origin: Origin,
+    helm: Helm,
     senders: Vec<Sender>,
     receivers: Vec<Receiver>,
 }
@@ -161,6 +167,7 @@ impl Apollo {
         Self {
             robot: settings.robot,
             origin: settings.origin,
+            helm: Helm::new(&settings.robot, Seat::Exclusive),
             senders: senders.collect(),
             receivers: receivers.collect(),
         }
@@ -172,8 +179,9 @@ impl Apollo {
             sender.send(now, out);
         }
         for receiver in &mut self.receivers {
-            receiver.follow(now, &self.robot, out);
+            receiver.follow(now, &self.robot, &mut self.helm, out);
         }
+        self.helm.send(now.elapsed, out);
     }
 }
 
@@ -320,6 +328,7 @@ impl Receiver {
         message: &Message,
         robot: &Robot,
         origin: Origin,
+        helm: &mut Helm,
         out: &mut Outbox,
     ) {
         let bytes = &message.bytes[..];
@@ -353,10 +362,10 @@ impl Receiver {
                         current.received = now.elapsed;
                         current.waiting = Some(targets);
                     }
-                    Ok(Wish::Stop) => self.halt(robot, out),
+                    Ok(Wish::Stop) => self.halt(robot, helm, out),
                     Err(error) => {
                         out.tally.dropped(now.elapsed, error.reason(), from);
-                        self.halt(robot, out);
+                        self.halt(robot, helm, out);
                     }
                 },
                 Err(_) => bad(out),
@@ -366,8 +375,7 @@ impl Receiver {
                     out.tally
                         .dropped(now.elapsed, "too many messages for a device", from);
                 } else if DriverMsg::decode(bytes).is_ok() {
-                    let message = bytes.to_vec().into();
-                    out.order(self.user, Order::Message(device, message));
+                    self.pass_on(now, device, bytes.to_vec().into(), robot, helm, out);
                 } else {
                     bad(out);
                 }
@@ -375,8 +383,55 @@ impl Receiver {
         }
     }
 
+    /// Passes a message of another gateway on. Motion goes through the controls, like any other.
+    fn pass_on(
+        &self,
+        now: Now,
+        device: Device,
+        message: Bytes,
+        robot: &Robot,
+        helm: &mut Helm,
+        out: &mut Outbox,
+    ) {
+        let occupied = |out: &mut Outbox| {
+            let peer = self.line.peer;
+            (out.tally).dropped(now.elapsed, "another line drives", peer);
+        };
+        let message = match motion::of(device, robot.wheels, &message) {
+            Ok(Motion::Wheels(speeds, rest)) => {
+                let wheels = Wheels::from(speeds).limited(robot.drive.max_wheel_m_s);
+                let driven = helm.drive(now.elapsed, self.user, device, wheels.into());
+                if driven.is_err() {
+                    occupied(out);
+                }
+                match rest {
+                    Some(request) => request,
+                    None => return,
+                }
+            }
+            Ok(Motion::Begin(errand)) => match helm.begin(now.elapsed, self.user, errand) {
+                Ok(()) => {
+                    // What it replaces stops first.
+                    helm.send(now.elapsed, out);
+                    message
+                }
+                Err(_) => return occupied(out),
+            },
+            Ok(Motion::End(errand)) => {
+                helm.forget(errand);
+                message
+            }
+            Ok(Motion::None) => message,
+            Err(_) => {
+                let peer = self.line.peer;
+                return out.tally.bad(now.elapsed, "malformed message", peer);
+            }
+        };
+        out.order(self.user, Order::Message(device, message));
+    }
+
     /// Orders the newest targets, or ends a trajectory that is not renewed.
-    fn follow(&mut self, now: Now, robot: &Robot, out: &mut Outbox) {
+    fn follow(&mut self, now: Now, robot: &Robot, helm: &mut Helm, out: &mut Outbox) {
         self.reassembly.handle_timeout(now.elapsed);
         let Some(trajectory) = &mut self.trajectory else {
             return;
@@ -387,20 +442,30 @@ impl Receiver {
                 "no new trajectory for a second",
                 self.line.peer,
             );
-            return self.halt(robot, out);
+            return self.halt(robot, helm, out);
         }
+        let errand = Errand::Targets(robot.targets);
         let is_due = trajectory
             .ordered
             .is_none_or(|at| now.since(at) >= TARGETS_PERIOD);
         if let (true, Some(targets)) = (is_due, trajectory.waiting.take_if(|_| is_due)) {
+            if helm.begin(now.elapsed, self.user, errand).is_err() {
+                // It may get the seat later.
+                let peer = self.line.peer;
+                (out.tally).dropped(now.elapsed, "another line drives", peer);
+                return;
+            }
+            helm.send(now.elapsed, out);
             trajectory.ordered = Some(now.elapsed);
             out.order(self.user, Order::Targets(robot.targets, targets));
         }
     }
 
     /// Stops the robot, if this line has set it in motion.
-    fn halt(&mut self, robot: &Robot, out: &mut Outbox) {
-        if self.trajectory.take().is_some() {
+    fn halt(&mut self, robot: &Robot, helm: &mut Helm, out: &mut Outbox) {
+        let errand = Errand::Targets(robot.targets);
+        if self.trajectory.take().is_some() && helm.has(self.user, errand) {
+            helm.forget(errand);
             out.order(self.user, Order::Targets(robot.targets, Vec::new()));
             out.order(self.user, Order::Drive(robot.wheels, WheelSpeeds::STOP));
         }
@@ -492,7 +557,8 @@ impl Machine for Apollo {
                 .dropped(now.elapsed, "not from the configured host", from);
         }
         if let Some(message) = receiver.take(now, from, datagram.bytes, out) {
-            receiver.handle(now, from, &message, &self.robot, self.origin, out);
+            let (robot, helm) = (&self.robot, &mut self.helm);
+            receiver.handle(now, from, &message, robot, self.origin, helm, out);
         }
         self.settle(now, out);
     }
@@ -535,13 +601,16 @@ impl Machine for Apollo {
         let senders = self.senders.iter().filter_map(Sender::next_timeout);
         senders
             .chain(self.receivers.iter().filter_map(Receiver::next_timeout))
+            .chain(self.helm.next_due())
             .min()
     }
 
-    fn stop(&mut self, _now: Now, out: &mut Outbox) {
+    fn stop(&mut self, now: Now, out: &mut Outbox) {
         for receiver in &mut self.receivers {
-            receiver.halt(&self.robot, out);
+            receiver.halt(&self.robot, &mut self.helm, out);
         }
+        self.helm.stop();
+        self.helm.send(now.elapsed, out);
     }
 
     fn knows(&self, socket: Socket, from: SocketAddr) -> bool {

@@ -5,7 +5,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use amber_proto::Device;
 use amber_reflect::Schemas;
 
 pub use self::config::Config;
@@ -18,11 +17,11 @@ use super::limits::{
 };
 use super::mapping::Path;
 use crate::shared::clock::Now;
-use crate::shared::controls::Controls;
 use crate::shared::gate::Buckets;
+use crate::shared::helm::Helm;
 use crate::shared::machine::{Cast, Datagram, Outbox, Output, Session as SessionReport, Socket};
 use crate::shared::offences::Offences;
-use crate::shared::robot::{Event, Order, Topic, User};
+use crate::shared::robot::{Event, Topic, User};
 
 mod admission;
 mod config;
@@ -42,8 +41,7 @@ pub struct Server {
     ids: Ids,
     sessions: BTreeMap<SocketAddr, Session>,
     last_user: u32,
-    /// The controls of each device that takes wheel speeds.
-    controls: BTreeMap<Device, Controls<User>>,
+    helm: Helm,
     wrong_tokens: Offences,
     wrong_ids: Offences,
     /// Answers to addresses without a session.
@@ -66,11 +64,11 @@ impl Server {
     #[must_use]
     pub fn new(config: Config, ids: Ids) -> Self {
         Self {
+            helm: Helm::new(&config.robot, config.seat),
             config,
             ids,
             sessions: BTreeMap::new(),
             last_user: 0,
-            controls: BTreeMap::new(),
             wrong_tokens: Offences::new(WRONG_TOKENS - 1, WRONG_TOKEN_SILENCE, WRONG_TOKEN_SILENCE),
             wrong_ids: Offences::new(WRONG_IDS, WRONG_IDS_WINDOW, WRONG_IDS_SILENCE),
             answers: Buckets::new(STRANGER_RATE),
@@ -153,8 +151,7 @@ impl Server {
                 .chain(session.ping_due())
                 .chain(session.report_due())
         });
-        let controls = self.controls.values().filter_map(Controls::next_due);
-        sessions.chain(controls).min()
+        sessions.chain(self.helm.next_due()).min()
     }
 
     /// Ends all sessions.
@@ -177,7 +174,7 @@ impl Server {
             purpose: session.purpose.clone(),
             age: now.since(session.opened),
             silence: now.since(session.heard),
-            drives: (self.controls.values()).any(|it| it.holder() == Some(session.user)),
+            drives: self.helm.is_driven_by(session.user),
         };
         self.sessions.iter().map(report).collect()
     }
@@ -188,13 +185,9 @@ impl Server {
             return;
         };
         tracing::info!(client = %from, "session ended: {}", session.purpose);
-        for (&device, controls) in &mut self.controls {
-            controls.release(session.user);
-            // At once, because the user is about to be closed.
-            while let Some((user, speeds)) = controls.poll(now.elapsed) {
-                out.order(user, Order::Drive(device, speeds));
-            }
-        }
+        self.helm.release(session.user);
+        // At once, because the user is about to be closed.
+        self.drive(now, out);
         for topic in self.topics(session.path) {
             out.push(Output::Unwatch(topic));
         }

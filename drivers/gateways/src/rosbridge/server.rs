@@ -10,12 +10,14 @@ use amber_navigation::odometry::Odometry;
 use amber_values::WheelSpeeds;
 use serde_json::Value;
 
-use crate::limits::MOTION_LIFE;
+use crate::limits::ORDER_RATE;
 use crate::rosbridge::messages;
 use crate::rosbridge::session::{Effect, Problem, Session};
 use crate::rosbridge::topics::Output as Published;
 use crate::shared::clock::Now;
-use crate::shared::controls::{Controls, Seat};
+use crate::shared::controls::Seat;
+use crate::shared::gate::Bucket;
+use crate::shared::helm::{Errand, Helm};
 use crate::shared::machine::{self, Datagram, Link, Machine, Outbox, Output, Page, Socket};
 use crate::shared::robot::{Event, Measurement, Order, Robot, Topic, User};
 
@@ -28,7 +30,7 @@ pub struct Server {
     config: Config,
     clients: BTreeMap<SocketAddr, Client>,
     next_user: u32,
-    controls: Controls<User>,
+    helm: Helm,
     /// What the robot is asked for.
     watched: BTreeSet<Published>,
     odometry: Odometry,
@@ -57,8 +59,8 @@ struct Client {
     heard: Duration,
     /// Whether a text is on its way to the client.
     busy: bool,
-    /// Whether the robot drives to a goal of this client.
-    has_goal: bool,
+    /// Goals of this client.
+    orders: Bucket,
 }
 
 impl Server {
@@ -68,7 +70,7 @@ impl Server {
         Self {
             clients: BTreeMap::new(),
             next_user: 0,
-            controls: Controls::new(config.seat),
+            helm: Helm::new(&config.robot, config.seat),
             watched: BTreeSet::new(),
             odometry: Odometry::new(config.robot.drive),
             config,
@@ -85,31 +87,37 @@ impl Server {
         let Some(client) = self.clients.get_mut(&from) else {
             return;
         };
-        let robot = &self.config.robot;
+        let (robot, user) = (&self.config.robot, client.user);
         match effect {
             Effect::Drive(twist) => {
                 let Some(speeds) = robot.speeds(twist.forward_m_s, twist.turn_rad_s) else {
                     return out.tally.bad(now.elapsed, "speed is not a number", from);
                 };
-                let driven = (self.controls).drive(now.elapsed, client.user, speeds, MOTION_LIFE);
+                let driven = (self.helm).drive(now.elapsed, user, robot.wheels, speeds);
                 if driven.is_err() {
                     out.tally
                         .dropped(now.elapsed, "another client drives", from);
                 }
             }
             Effect::Goal(target) => {
-                client.has_goal = true;
-                out.order(client.user, Order::Targets(robot.targets, vec![target]));
+                if !client.orders.take(now.elapsed) {
+                    return out.tally.dropped(now.elapsed, "too many messages", from);
+                }
+                let targets = robot.targets;
+                match self.helm.begin(now.elapsed, user, Errand::Targets(targets)) {
+                    Ok(()) => {
+                        // What it replaces stops first.
+                        self.helm.send(now.elapsed, out);
+                        out.order(user, Order::Targets(targets, vec![target]));
+                    }
+                    Err(_) => out
+                        .tally
+                        .dropped(now.elapsed, "another client drives", from),
+                }
             }
             Effect::Stop => {
-                let user = client.user;
-                // Whoever asks for a stop gets it, also from others.
-                if let Some(holder) = self.controls.holder() {
-                    self.controls.release(holder);
-                }
-                for client in self.clients.values_mut() {
-                    client.has_goal = false;
-                }
+                // Any client may stop the motion of any other.
+                self.helm.stop();
                 out.order(user, Order::Targets(robot.targets, Vec::new()));
                 out.order(user, Order::Drive(robot.wheels, WheelSpeeds::STOP));
             }
@@ -117,22 +125,17 @@ impl Server {
     }
 
     /// Lets a client go, and stops what it has set in motion.
-    fn part(&mut self, peer: SocketAddr, out: &mut Outbox) {
+    fn part(&mut self, now: Now, peer: SocketAddr, out: &mut Outbox) {
         let Some(client) = self.clients.remove(&peer) else {
             return;
         };
-        self.controls.release(client.user);
-        if client.has_goal {
-            let targets = self.config.robot.targets;
-            out.order(client.user, Order::Targets(targets, Vec::new()));
-        }
+        self.helm.release(client.user);
+        self.helm.send(now.elapsed, out);
     }
 
     /// Does everything whose time has come.
     fn advance(&mut self, now: Now, out: &mut Outbox) {
-        while let Some((user, speeds)) = self.controls.poll(now.elapsed) {
-            out.order(user, Order::Drive(self.config.robot.wheels, speeds));
-        }
+        self.helm.send(now.elapsed, out);
         for (peer, client) in &mut self.clients {
             for _ in 0..client.session.take_dropped() {
                 (out.tally).dropped(now.elapsed, "client reads too slowly", peer);
@@ -227,7 +230,7 @@ impl Machine for Server {
                     since: now.elapsed,
                     heard: now.elapsed,
                     busy: false,
-                    has_goal: false,
+                    orders: Bucket::new(ORDER_RATE),
                 };
                 self.clients.insert(peer, client);
                 out.push(Output::Open(user));
@@ -239,7 +242,7 @@ impl Machine for Server {
             }
             Link::Gone => {
                 let user = self.clients.get(&peer).map(|client| client.user);
-                self.part(peer, out);
+                self.part(now, peer, out);
                 self.watch(out);
                 self.advance(now, out);
                 if let Some(user) = user {
@@ -300,16 +303,13 @@ impl Machine for Server {
     fn next_timeout(&self) -> Option<Duration> {
         let ready = self.clients.values().filter(|client| !client.busy);
         let texts = ready.filter_map(|client| client.session.deadline()).min();
-        [self.controls.next_due(), texts]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.helm.next_due(), texts].into_iter().flatten().min()
     }
 
     fn stop(&mut self, now: Now, out: &mut Outbox) {
         let peers: Vec<SocketAddr> = self.clients.keys().copied().collect();
         for peer in peers {
-            self.part(peer, out);
+            self.part(now, peer, out);
             out.push(Output::Disconnect(LISTENER, peer));
         }
         self.advance(now, out);
@@ -320,13 +320,12 @@ impl Machine for Server {
     }
 
     fn sessions(&self, now: Now) -> Vec<machine::Session> {
-        let driver = self.controls.holder().filter(|_| self.controls.moves());
         let sessions = self.clients.iter().map(|(peer, client)| machine::Session {
             address: *peer,
             purpose: "rosbridge".into(),
             age: now.since(client.since),
             silence: now.since(client.heard),
-            drives: driver == Some(client.user),
+            drives: self.helm.is_driven_by(client.user),
         });
         sessions.collect()
     }

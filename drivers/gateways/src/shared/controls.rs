@@ -150,7 +150,14 @@ impl<U: Copy + Eq> Controls<U> {
         Some(waiting.map_or(end, |waiting| waiting.min(end)))
     }
 
-    /// Who holds the seat.
+    /// Who holds the seat at this time, so that others are refused.
+    #[must_use]
+    pub fn seated(&self, now: Duration) -> Option<U> {
+        let holder = self.holder.as_ref()?;
+        holder.keeps_seat(now).then_some(holder.user)
+    }
+
+    /// Who has driven last. The seat may be free again.
     #[must_use]
     pub fn holder(&self) -> Option<U> {
         Some(self.holder.as_ref()?.user)

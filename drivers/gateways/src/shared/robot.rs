@@ -79,11 +79,12 @@ pub enum Measurement {
 /// What a user of a gateway wants from a device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// Wheel speeds. Use [`Controls`](super::controls::Controls) to decide when.
+    /// Wheel speeds. Use [`Helm`](super::helm::Helm) to decide when.
     Drive(Device, WheelSpeeds),
     /// New targets for DriveToPoint; an empty list stops the robot.
     Targets(Device, Vec<Target>),
-    /// A `DriverMsg` as a client would send it; answers and published data come as
+    /// A `DriverMsg` as a client would send it. [`motion::of`](super::motion::of) tells whether it
+    /// moves something. Answers and published data come as
     /// [`Event::Message`].
     Message(Device, Bytes),
 }

@@ -56,6 +56,22 @@ impl Tally {
         self.log(now, Kind::Dropped, reason, from);
     }
 
+    /// Counts several things that are lost.
+    pub fn dropped_many(
+        &mut self,
+        now: Duration,
+        reason: &'static str,
+        from: impl fmt::Display,
+        count: u64,
+    ) {
+        let line = self.reasons.entry((Kind::Dropped, reason)).or_default();
+        // `log` counts the last one.
+        line.count += count.saturating_sub(1);
+        if count > 0 {
+            self.log(now, Kind::Dropped, reason, from);
+        }
+    }
+
     /// How often this reason has occurred.
     #[must_use]
     pub fn count(&self, reason: &str) -> u64 {

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use amber_driver::client::proxy::{DriveToPoint, Roboclaw};
+use amber_driver::client::proxy::{CollisionAvoidance, DriveToPoint, Roboclaw};
 use amber_driver::client::{Client, Error};
-use amber_proto::{Device, DriverMsg, MsgType};
+use amber_proto::{Device, DeviceType, DriverMsg, MsgType};
 use amber_values::{Target, WheelSpeeds};
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
@@ -130,8 +130,19 @@ impl Task {
     }
 
     async fn drive(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
-        let wheels = Roboclaw::new(client.device(device)).with_deadline(MOTION_DEADLINE);
-        self.report(device, wheels.drive(speeds).await);
+        let proxy = client.device(device);
+        let sent = match device.device_type {
+            // The original drivers of this type do not take the commands of a Roboclaw.
+            DeviceType::COLLISION_AVOIDANCE => {
+                let wheels = CollisionAvoidance::new(proxy).with_deadline(MOTION_DEADLINE);
+                wheels.drive(speeds).await
+            }
+            _ => {
+                let wheels = Roboclaw::new(proxy).with_deadline(MOTION_DEADLINE);
+                wheels.drive(speeds).await
+            }
+        };
+        self.report(device, sent);
     }
 
     async fn perform(&mut self, client: &Client, order: Order) {

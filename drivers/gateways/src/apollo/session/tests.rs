@@ -1,6 +1,6 @@
 //! Lines in both directions on a virtual clock.
 
-use amber_proto::DeviceType;
+use amber_proto::{DeviceMessage, DeviceType, roboclaw};
 use amber_values::{MapPose, Scan};
 use bytes::Bytes;
 
@@ -367,4 +367,48 @@ fn only_the_listed_device_gets_messages_and_not_too_many() {
     assert_eq!(orders.count(), 50);
     assert_eq!(bench.count("too many messages for a device"), 10);
     assert_eq!(bench.count("message with another name"), 1);
+}
+
+#[test]
+fn motion_in_messages_for_a_device_ends_by_itself() {
+    let device = robot().wheels;
+    let mut bench = receiving(Received::Raw(device), "amber.2.0");
+    bench.take();
+    let mut command = roboclaw::DriverMsg::data();
+    command.motors_command = Some(WheelSpeeds::all(3_000).into());
+    for frame in frames("amber.2.0", 1, &command.encode_to_vec()) {
+        bench.datagram(1, PEER, &frame);
+    }
+    bench.advance_ms(2_000);
+    let (go, stop) = (WheelSpeeds::all(400), WheelSpeeds::STOP);
+    assert_eq!(bench.take_drives(), [(0, go), (500, stop)]);
+}
+
+#[test]
+fn a_trajectory_and_messages_for_a_device_share_the_seat() {
+    let line = |what, name: &str, port: u16| ReceiveLine {
+        what,
+        name: name.to_owned(),
+        bind: ([127, 0, 0, 1], port).into(),
+        peer: "127.0.0.1".parse().unwrap(),
+        max_age: None,
+    };
+    let area = Area {
+        x_m: [-1_000.0, 1_000.0],
+        y_m: [-1_000.0, 1_000.0],
+    };
+    let lines = vec![
+        line(Received::Trajectory(area), "ADCTrajectory", 1),
+        line(Received::Raw(robot().wheels), "amber.2.0", 2),
+    ];
+    let mut bench = bench(Vec::new(), lines);
+    send(&mut bench, 1, &trajectory(101.0, 103.0));
+    assert_eq!(bench.take_targets().len(), 1);
+    let mut command = roboclaw::DriverMsg::data();
+    command.motors_command = Some(WheelSpeeds::all(300).into());
+    for frame in frames("amber.2.0", 1, &command.encode_to_vec()) {
+        bench.datagram(2, PEER, &frame);
+    }
+    assert_eq!(bench.count("another line drives"), 1);
+    assert!(bench.take_drives().is_empty());
 }

@@ -3,19 +3,18 @@
 use std::net::SocketAddr;
 
 use amber_navigation::kinematics::Wheels;
-use amber_proto::{Device, DeviceType, roboclaw};
+use amber_proto::Device;
 use amber_values::WheelSpeeds;
 use bytes::Bytes;
-use prost::Message;
 
 use super::Server;
 use crate::galileo::codec::decode_chunk;
 use crate::galileo::mapping::{self, Path};
 use crate::galileo::messages;
-use crate::limits::MOTION_LIFE;
 use crate::shared::clock::Now;
-use crate::shared::controls::Controls;
+use crate::shared::helm::Errand;
 use crate::shared::machine::Outbox;
+use crate::shared::motion::{self, Motion};
 use crate::shared::robot::Order;
 
 impl Server {
@@ -41,10 +40,18 @@ impl Server {
                 }
             }
             Path::Goal => match mapping::read_targets(text) {
-                Some(targets) if session.orders.take(now.elapsed) => {
+                Some(targets) if targets.is_empty() => {
+                    if !session.orders.take(now.elapsed) {
+                        return out.tally.dropped(now.elapsed, "too many messages", from);
+                    }
+                    self.helm.forget(Errand::Targets(robot.targets));
                     out.order(user, Order::Targets(robot.targets, targets));
                 }
-                Some(_) => out.tally.dropped(now.elapsed, "too many messages", from),
+                Some(targets) => {
+                    let device = robot.targets;
+                    let order = Order::Targets(device, targets);
+                    self.begin(now, from, Errand::Targets(device), order, out);
+                }
                 None => out.tally.bad(now.elapsed, "invalid targets", from),
             },
             Path::Device(device) => match messages::read(&self.schemas, device.device_type, text) {
@@ -72,8 +79,18 @@ impl Server {
             Ok(chunk) => chunk,
             Err(bad) => return out.tally.bad(now.elapsed, bad.text(), from),
         };
-        if session.next_in.is_some_and(|expected| expected != index) {
-            out.tally.dropped(now.elapsed, "gap in BINARY frames", from);
+        if let Some(expected) = session.next_in
+            && expected != index
+        {
+            // Of a sequence number that wraps, half is ahead and half is behind.
+            let lost = index.wrapping_sub(expected);
+            match lost <= u32::MAX / 2 {
+                true => {
+                    let lost = u64::from(lost);
+                    (out.tally).dropped_many(now.elapsed, "BINARY frames lost", from, lost);
+                }
+                false => (out.tally).dropped(now.elapsed, "BINARY frame out of order", from),
+            }
             session.joiner.reset();
         }
         session.next_in = Some(index.wrapping_add(1));
@@ -102,26 +119,61 @@ impl Server {
         message: Bytes,
         out: &mut Outbox,
     ) {
-        let mut message = message;
-        if device.device_type == DeviceType::ROBOCLAW
-            && let Ok(mut read) = roboclaw::DriverMsg::decode(message.clone())
-            && let Some(speeds) = read.motors_command.take()
-        {
-            let wheels = Wheels::from(WheelSpeeds::from(speeds));
-            let speeds = wheels.limited(self.config.robot.drive.max_wheel_m_s).into();
-            self.command(now, from, device, speeds, out);
-            if read.current_speed_request.is_none() {
-                return;
+        let wheels = self.config.robot.wheels;
+        let message = match motion::of(device, wheels, &message) {
+            Ok(Motion::Wheels(speeds, rest)) => {
+                let wheels = Wheels::from(speeds);
+                let speeds = wheels.limited(self.config.robot.drive.max_wheel_m_s).into();
+                self.command(now, from, device, speeds, out);
+                match rest {
+                    Some(request) => request,
+                    None => return,
+                }
             }
-            // The request that came in the same message.
-            message = read.encode_to_vec().into();
-        }
+            Ok(Motion::Begin(errand)) => {
+                return self.begin(now, from, errand, Order::Message(device, message), out);
+            }
+            Ok(Motion::End(errand)) => {
+                self.helm.forget(errand);
+                message
+            }
+            Ok(Motion::None) => message,
+            Err(_) => return out.tally.bad(now.elapsed, "invalid message", from),
+        };
         let Some(session) = self.sessions.get_mut(&from) else {
             return;
         };
         match session.orders.take(now.elapsed) {
             true => out.order(session.user, Order::Message(device, message)),
             false => out.tally.dropped(now.elapsed, "too many messages", from),
+        }
+    }
+
+    /// A session begins an errand with this order.
+    fn begin(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        errand: Errand,
+        order: Order,
+        out: &mut Outbox,
+    ) {
+        let Some(session) = self.sessions.get_mut(&from) else {
+            return;
+        };
+        let user = session.user;
+        if !session.orders.take(now.elapsed) {
+            return out.tally.dropped(now.elapsed, "too many messages", from);
+        }
+        match self.helm.begin(now.elapsed, user, errand) {
+            Ok(()) => {
+                // What it replaces stops first.
+                self.drive(now, out);
+                out.order(user, order);
+            }
+            Err(_) => out
+                .tally
+                .dropped(now.elapsed, "another session drives", from),
         }
     }
 
@@ -137,12 +189,8 @@ impl Server {
         let Some(session) = self.sessions.get(&from) else {
             return;
         };
-        let seat = self.config.seat;
-        let controls = (self.controls.entry(device)).or_insert_with(|| Controls::new(seat));
-        if controls
-            .drive(now.elapsed, session.user, speeds, MOTION_LIFE)
-            .is_err()
-        {
+        let driven = self.helm.drive(now.elapsed, session.user, device, speeds);
+        if driven.is_err() {
             out.tally
                 .dropped(now.elapsed, "another session drives", from);
         }
@@ -150,13 +198,13 @@ impl Server {
 
     /// Sends the motion commands that are due.
     pub(super) fn drive(&mut self, now: Now, out: &mut Outbox) {
-        for (&device, controls) in &mut self.controls {
-            while let Some((user, speeds)) = controls.poll(now.elapsed) {
-                if device == self.config.robot.wheels {
-                    self.robot.commanded = self.config.robot.twist(speeds);
-                }
-                out.order(user, Order::Drive(device, speeds));
+        while let Some((user, order)) = self.helm.poll(now.elapsed) {
+            if let Order::Drive(device, speeds) = order
+                && device == self.config.robot.wheels
+            {
+                self.robot.commanded = self.config.robot.twist(speeds);
             }
+            out.order(user, order);
         }
     }
 }

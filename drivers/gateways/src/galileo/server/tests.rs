@@ -1,6 +1,6 @@
 //! The rules for a server, on a virtual clock.
 
-use amber_proto::{DeviceType, roboclaw};
+use amber_proto::{Device, DeviceType, roboclaw};
 use amber_values::{MapPose, Scan, Target, WheelSpeeds};
 use bytes::Bytes;
 use prost::Message;
@@ -10,8 +10,9 @@ use super::*;
 use crate::galileo::codec::{SessionId, decode_chunk, decode_reply, encode_chunk};
 use crate::galileo::records::{self, Joiner};
 use crate::galileo::token::Token;
-use crate::shared::robot::Measurement;
+use crate::shared::motion;
 use crate::shared::robot::tests::robot;
+use crate::shared::robot::{Measurement, Order};
 
 const CLIENT: &str = "192.168.0.9:5000";
 const FAR: &str = "8.8.8.8:5000";
@@ -371,6 +372,72 @@ fn a_raw_motors_command_obeys_the_same_rules() {
 }
 
 #[test]
+fn motion_through_the_collision_avoidance_obeys_the_same_rules() {
+    let speeds = r#"{"frontLeftSpeed":9000,"frontRightSpeed":9000,
+        "rearLeftSpeed":9000,"rearRightSpeed":9000}"#;
+    for command in [
+        "setSpeed\":true,\"motorsSpeed",
+        "[amber.roboclaw_proto.motorsCommand]",
+    ] {
+        let mut world = World::new();
+        let driver = world.session("amber/9/0");
+        let other = "192.168.0.10:1";
+        let second = world.connect(other, "cmd_vel").unwrap();
+        world.outputs.clear();
+        world.text(driver, &format!("{{\"{command}\":{speeds}}}"));
+        let guarded = Device::new(DeviceType::COLLISION_AVOIDANCE, 0);
+        let drive = |mm_s| {
+            let order = Order::Drive(guarded, WheelSpeeds::all(mm_s));
+            Output::Order(User(1), order)
+        };
+        assert_eq!(world.outputs, [drive(400)], "{command}");
+        // The wheels are the same.
+        world.frame(other, second, Op::Text(br#"{"linear":{"x":0.1}}"#));
+        assert_eq!(world.count("another session drives"), 1);
+        world.outputs.clear();
+        world.wait(500, CLIENT);
+        world.outputs.retain(|it| matches!(it, Output::Order(..)));
+        assert_eq!(world.outputs, [drive(0)]);
+    }
+}
+
+#[test]
+fn targets_and_trajectories_need_the_seat_and_end_with_their_session() {
+    let targets = Device::new(DeviceType::DRIVE_TO_POINT, 0);
+    let path = Device::new(DeviceType::PID_FOLLOW_TRAJECTORY, 0);
+    let no_targets = Order::Targets(targets, Vec::new());
+    let no_path = Order::Message(path, motion::stop_trajectory());
+    let go = r#"{"targets":[{"x":1,"y":2}]}"#;
+    let as_message =
+        r#"{"setTargets":true,"targets":{"longitudes":[1],"latitudes":[2],"radiuses":[1]}}"#;
+    for (name, start, end) in [
+        ("goal", go, &no_targets),
+        ("amber/8/0", as_message, &no_targets),
+        ("amber/10/0", r#"{"startExecution":true}"#, &no_path),
+        ("amber/10/0", r#"{"stepExecution":true}"#, &no_path),
+    ] {
+        let mut world = World::new();
+        let id = world.session(name);
+        let other = "192.168.0.10:1";
+        let driver = world.connect(other, "cmd_vel").unwrap();
+        let drive = Op::Text(br#"{"linear":{"x":0.1}}"#);
+        world.frame(other, driver, drive);
+        world.outputs.clear();
+        world.text(id, start);
+        assert_eq!(world.outputs, [], "{name}");
+        assert_eq!(world.count("another session drives"), 1);
+
+        world.frame(other, driver, Op::Close);
+        world.outputs.clear();
+        world.text(id, start);
+        assert_eq!(world.outputs.len(), 1, "{name}: {:?}", world.outputs);
+        world.frame(CLIENT, id, Op::Close);
+        let ends = Output::Order(User(1), end.clone());
+        assert_eq!(world.outputs[1], ends, "{name}");
+    }
+}
+
+#[test]
 fn commands_are_limited_to_fifty_per_second() {
     let mut world = World::new();
     let id = world.session("cmd_vel");
@@ -574,10 +641,28 @@ fn a_gap_in_binary_frames_is_counted_and_loses_only_its_message() {
     for (index, data) in [(9, &frames[0]), (11, &frames[2])] {
         world.frame(CLIENT, id, Op::Binary(&encode_chunk(Some(index), data)));
     }
-    assert_eq!(world.count("gap in BINARY frames"), 1);
+    assert_eq!(world.count("BINARY frames lost"), 1);
     assert_eq!(world.outputs.len(), 1);
     world.frame(CLIENT, id, Op::Binary(&[0, 0, 0]));
     assert_eq!(world.count("too short"), 1);
+}
+
+#[test]
+fn lost_binary_frames_are_counted_one_by_one() {
+    let mut world = World::new();
+    let id = world.session("amber/5/0");
+    let mut frame = |index| {
+        world.frame(CLIENT, id, Op::Binary(&encode_chunk(Some(index), b"\0\0")));
+        let reasons = ["BINARY frames lost", "BINARY frame out of order"];
+        reasons.map(|reason| world.count(reason))
+    };
+    assert_eq!(frame(u32::MAX - 1), [0, 0]);
+    // Indices wrap.
+    assert_eq!(frame(u32::MAX), [0, 0]);
+    assert_eq!(frame(4), [4, 0]);
+    assert_eq!(frame(1_000), [999, 0]);
+    assert_eq!(frame(999), [999, 1]);
+    assert_eq!(frame(1_000), [999, 1]);
 }
 
 #[test]

@@ -136,6 +136,24 @@ fn a_goal_ends_with_its_client() {
 }
 
 #[test]
+fn a_goal_needs_the_seat_and_ends_when_another_client_drives() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.link(2, Link::Connected);
+    let msg = json!({"pose": {"position": {"x": 1, "y": -2}}});
+    let goal = json!({"op": "publish", "topic": "/goal", "msg": msg});
+    world.drive(2, 0.2);
+    assert_eq!(world.say(1, goal.clone()), []);
+    assert_eq!(world.out.tally.count("another client drives"), 1);
+    world.pass(1_000);
+    assert_eq!(world.say(1, goal).len(), 1);
+    assert_eq!(world.drive(2, 0.2), []);
+    world.pass(1_000);
+    let taken_over = world.drive(2, 0.2);
+    assert_eq!(taken_over, [targets(0, Vec::new()), wheels(1, 200)]);
+}
+
+#[test]
 fn one_client_drives_and_anyone_stops() {
     let mut world = World::new();
     world.link(1, Link::Connected);
@@ -262,5 +280,5 @@ fn the_end_of_the_gateway_stops_the_robot() {
     world.server.stop(Now::from_millis(10), &mut world.out);
     let outputs = world.outputs();
     let goodbye = Output::Disconnect(LISTENER, peer(1));
-    assert_eq!(outputs, [goodbye, wheels(0, 0)]);
+    assert_eq!(outputs, [wheels(0, 0), goodbye]);
 }
