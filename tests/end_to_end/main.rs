@@ -15,6 +15,7 @@ mod demo;
 mod driving;
 mod fairness;
 mod follow_wall;
+mod foreign_robots;
 mod gateway_protocols;
 mod gateways;
 mod kit;

@@ -225,4 +225,7 @@ pub enum ServeError {
     /// stdout cannot be written.
     #[error("cannot write to the mediator")]
     Write(#[source] io::Error),
+    /// The mediator has ended without stopping the driver. The driver was shut down.
+    #[error("the mediator is gone")]
+    Lost,
 }

@@ -27,6 +27,9 @@ use crate::{Devices, Driver, ServeError};
 /// the driver: if your `main` does other work first, begin it with
 /// [`claim_stdout`]. A panic in any thread or task ends the process, and the
 /// mediator starts it again.
+///
+/// The exit code is 0 if the mediator or a signal has stopped the driver. It is
+/// 1 after an error, and if the mediator is gone.
 pub fn serve<D: Driver>(driver: D) -> ExitCode {
     run(async |peer, wire| {
         let hosting = Hosting::Alone(peer);
@@ -134,12 +137,17 @@ fn try_run(
         .build()
         .map_err(ServeError::Runtime)?;
     let served = runtime.block_on(async {
+        let (writer, end) = stdout().map_err(ServeError::Write)?;
         let wire = Wire {
             terminated: Box::pin(terminated().map_err(ServeError::Runtime)?),
             reader: stdin().map_err(ServeError::Read)?,
-            writer: stdout().map_err(ServeError::Write)?,
+            writer,
         };
-        serve(peer(), wire).await
+        serve(peer(), wire).await?;
+        match end.is_closed() {
+            true => Err(ServeError::Lost),
+            false => Ok(()),
+        }
     });
     // A thread that waits for a key press must not keep the process alive.
     runtime.shutdown_background();
@@ -210,20 +218,46 @@ fn stdin() -> io::Result<Box<dyn AsyncRead + Unpin>> {
 #[cfg(unix)]
 static WIRE: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
+/// The end of the wire, kept to learn whether the mediator still reads.
+#[cfg(unix)]
+struct WireEnd(OwnedFd);
+
+#[cfg(unix)]
+impl WireEnd {
+    /// Whether nobody reads any more. A mediator that stops a driver closes stdin, and reads on
+    /// until the driver has ended; one that is gone has closed both.
+    fn is_closed(&self) -> bool {
+        use nix::poll::{PollFd, PollFlags, poll};
+        use std::os::fd::AsFd;
+
+        let mut wire = [PollFd::new(self.0.as_fd(), PollFlags::empty())];
+        let closed = PollFlags::POLLERR | PollFlags::POLLHUP;
+        poll(&mut wire, END_OF_MEDIATOR_MS).is_ok_and(|ready| ready > 0)
+            && wire[0].revents().is_some_and(|it| it.intersects(closed))
+    }
+}
+
+/// A process that is killed closes its files one after the other. This is how long it may take
+/// from stdin to stdout, in milliseconds.
+#[cfg(unix)]
+const END_OF_MEDIATOR_MS: u8 = 10;
+
 /// Takes the wire, and redirects further printed output to stderr.
 #[cfg(unix)]
-fn stdout() -> io::Result<Box<dyn AsyncWrite + Unpin>> {
+fn stdout() -> io::Result<(Box<dyn AsyncWrite + Unpin>, WireEnd)> {
     use tokio::net::unix::pipe;
 
     let stdout = match lock_wire().take() {
         Some(wire) => wire,
         None => redirect_stdout()?,
     };
+    let end = WireEnd(stdout.try_clone()?);
     let file = std::fs::File::from(stdout.try_clone()?);
-    Ok(match pipe::Sender::from_owned_fd(stdout) {
+    let writer: Box<dyn AsyncWrite + Unpin> = match pipe::Sender::from_owned_fd(stdout) {
         Ok(pipe) => Box::new(pipe),
         Err(_) => Box::new(tokio::fs::File::from_std(file)),
-    })
+    };
+    Ok((writer, end))
 }
 
 #[cfg(unix)]
@@ -247,6 +281,17 @@ fn stdin() -> io::Result<Box<dyn AsyncRead + Unpin>> {
 }
 
 #[cfg(not(unix))]
-fn stdout() -> io::Result<Box<dyn AsyncWrite + Unpin>> {
-    Ok(Box::new(tokio::io::stdout()))
+fn stdout() -> io::Result<(Box<dyn AsyncWrite + Unpin>, WireEnd)> {
+    Ok((Box::new(tokio::io::stdout()), WireEnd))
+}
+
+/// Other systems do not say whether anything still reads.
+#[cfg(not(unix))]
+struct WireEnd;
+
+#[cfg(not(unix))]
+impl WireEnd {
+    fn is_closed(&self) -> bool {
+        false
+    }
 }

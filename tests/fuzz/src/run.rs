@@ -10,14 +10,12 @@ use crate::corpus::hex;
 use crate::mutate::mutated;
 
 /// What a run has found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Summary {
     /// The number of inputs.
     pub inputs: u64,
     /// The time of all.
     pub took: Duration,
-    /// The longest time that one input took, and that input.
-    pub slowest: (Duration, Vec<u8>),
 }
 
 impl Target {
@@ -29,21 +27,14 @@ impl Target {
         let corpus = self.corpus().map_err(|error| error.to_string())?;
         let mut random = Rng::with_seed(seed);
         let begin = Instant::now();
-        let mut slowest = (Duration::ZERO, Vec::new());
         for number in 0..inputs {
             let input = mutated(&mut random, &corpus);
-            let started = Instant::now();
             self.feed(&input)
                 .map_err(|failure| format!("input {number} of seed {seed}: {failure}"))?;
-            let took = started.elapsed();
-            if took > slowest.0 {
-                slowest = (took, input);
-            }
         }
         Ok(Summary {
             inputs,
             took: begin.elapsed(),
-            slowest,
         })
     }
 

@@ -129,6 +129,13 @@ struct Receiver {
     trajectory: Option<Trajectory>,
 }
 
+/// What messages are for.
+struct AmberRobot<'a> {
+    robot: &'a Robot,
+    origin: Origin,
+    helm: &'a mut Helm,
+}
+
 /// A trajectory that the robot follows.
 #[derive(Debug)]
 struct Trajectory {
@@ -326,11 +333,14 @@ impl Receiver {
         now: Now,
         from: SocketAddr,
         message: &Message,
-        robot: &Robot,
-        origin: Origin,
-        helm: &mut Helm,
+        amber: &mut AmberRobot<'_>,
         out: &mut Outbox,
     ) {
+        let AmberRobot {
+            robot,
+            origin,
+            ref mut helm,
+        } = *amber;
         let bytes = &message.bytes[..];
         let bad = |out: &mut Outbox| out.tally.bad(now.elapsed, "malformed message", from);
         match self.line.what {
@@ -557,8 +567,12 @@ impl Machine for Apollo {
                 .dropped(now.elapsed, "not from the configured host", from);
         }
         if let Some(message) = receiver.take(now, from, datagram.bytes, out) {
-            let (robot, helm) = (&self.robot, &mut self.helm);
-            receiver.handle(now, from, &message, robot, self.origin, helm, out);
+            let mut amber = AmberRobot {
+                robot: &self.robot,
+                origin: self.origin,
+                helm: &mut self.helm,
+            };
+            receiver.handle(now, from, &message, &mut amber, out);
         }
         self.settle(now, out);
     }

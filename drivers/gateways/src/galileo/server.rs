@@ -21,7 +21,7 @@ use crate::shared::gate::Buckets;
 use crate::shared::helm::Helm;
 use crate::shared::machine::{Cast, Datagram, Outbox, Output, Session as SessionReport, Socket};
 use crate::shared::offences::Offences;
-use crate::shared::robot::{Event, Topic, User};
+use crate::shared::robot::{Event, Topic};
 
 mod admission;
 mod config;

@@ -12,7 +12,7 @@ use crate::galileo::records::{self, Joiner};
 use crate::galileo::token::Token;
 use crate::shared::motion;
 use crate::shared::robot::tests::robot;
-use crate::shared::robot::{Measurement, Order};
+use crate::shared::robot::{Measurement, Order, User};
 
 const CLIENT: &str = "192.168.0.9:5000";
 const FAR: &str = "8.8.8.8:5000";
