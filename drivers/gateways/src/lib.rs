@@ -19,10 +19,11 @@
 //! | [`Event::Asked`](shared::robot::Event): a client of Amber uses an emulated device | `Send`; `Show` for what the foreign robot reports |
 //! | a timeout, at the time of `next_timeout` | anything |
 //!
-//! - **Motion** goes through [`Controls`](shared::controls::Controls): `drive` with each command,
-//!   `release` when a session ends, and `poll` after each change and at `next_due`; send what it
-//!   returns as [`Order::Drive`](shared::robot::Order). It keeps the seat, limits the rate, and
-//!   stops the wheels when a command is not repeated.
+//! - **Motion** goes through a [`Helm`](shared::helm::Helm): `drive` with each command, `begin` with
+//!   targets, `release` when a session ends, and `send` after each change and at `next_due`. It keeps
+//!   the seat, limits the rate, and stops the wheels when a command is not repeated. A gateway with
+//!   nothing but wheels can use [`Controls`](shared::controls::Controls). For messages that clients
+//!   send to a device as they are, [`motion::of`](shared::motion::of) says what they move.
 //!   [`Robot::speeds`](shared::robot::Robot::speeds) turns a motion of the body into wheel speeds.
 //! - **Drops** are counted in `out.tally` with a reason, which also logs them.
 //! - **Other orders** (messages, targets) take a token from a [`Bucket`](shared::gate::Bucket) of
