@@ -1,0 +1,582 @@
+//! The time that gateways add to a command, alone and while somebody floods them. IO.
+//!
+//! ```text
+//!   this program -- foreign protocol --> gateway --> mediator --> robot (a driver) --+
+//!         ^       -- Amber's protocol ------------->                                 |
+//!         +------------------------ one datagram for each command ------------------+
+//! ```
+//!
+//! Commands to all gateways and the direct ones take turns in one run. `bench-gateways robot
+//! ADDRESS` is the driver of the wheels.
+#![allow(clippy::print_stdout)] // What a program is for.
+
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_bench::samples::Samples;
+use amber_client::blocking::Client;
+use amber_driver::devices::roboclaw::{self, RoboclawDriver};
+use amber_driver::{Devices, Outcome, Reply};
+use amber_gateways::apollo::split::{Format, split};
+use amber_proto::roboclaw::{DriverMsg, MotorsSpeed};
+use amber_proto::{Device, DeviceMessage, DeviceType, Frame, HeaderBytes};
+use anyhow::Context;
+use clap::Parser;
+use prost::Message;
+use serde::Serialize;
+use serde_json::json;
+use tungstenite::WebSocket;
+
+/// Measure the latency that each gateway adds to a motion command
+#[derive(Parser)]
+struct Options {
+    /// The program to measure [default: `amber` beside this program]
+    #[arg(long, value_name = "PATH")]
+    amber: Option<PathBuf>,
+    /// Commands on each way
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    commands: usize,
+    /// Datagrams per second of a flood
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    flood: u32,
+    /// Only check in seconds that everything works
+    #[arg(long)]
+    quick: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
+/// A session may send 50 commands per second.
+const PERIOD: Duration = Duration::from_millis(25);
+/// A command that has no effect for so long is lost.
+const LOST: Duration = Duration::from_millis(500);
+
+fn main() -> anyhow::Result<ExitCode> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [robot, effects] = &words[..]
+        && robot == "robot"
+    {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        socket.connect(effects)?;
+        return Ok(amber_driver::serve_many(
+            Devices::new().add(WHEELS, roboclaw::driver(Robot(socket))),
+        ));
+    }
+    let mut options = Options::parse();
+    if options.quick {
+        options.commands = 40;
+    }
+    let rows = measure(&options)?;
+    if options.json {
+        println!("{}", serde_json::to_string(&rows)?);
+    } else {
+        print_table(&rows);
+    }
+    let lost: usize = rows.iter().map(|row| row.alone.lost).sum();
+    Ok(ExitCode::from(u8::from(lost > 0)))
+}
+
+/// Reports each command.
+struct Robot(UdpSocket);
+
+impl RoboclawDriver for Robot {
+    async fn drive(&mut self, speeds: MotorsSpeed, outcome: Outcome) {
+        let speed = speeds.front_left_speed.unwrap_or_default();
+        let _ = self.0.send(&speed.to_le_bytes());
+        outcome.done();
+    }
+
+    async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
+        reply.send(MotorsSpeed::default());
+    }
+}
+
+/// A figure for each way.
+#[derive(Serialize)]
+struct Row {
+    way: &'static str,
+    alone: Times,
+    /// While somebody else floods the gateway; not for the direct way.
+    flooded: Option<Times>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Times {
+    p50_us: f64,
+    p99_us: f64,
+    lost: usize,
+}
+
+/// A way to command wheel speeds.
+trait Way {
+    fn name(&self) -> &'static str;
+    /// Sends a command; returns the speed that the wheels get, in mm/s.
+    fn command(&mut self, number: i32) -> anyhow::Result<i32>;
+    /// Where a flood goes.
+    fn gateway(&self) -> Option<SocketAddr>;
+}
+
+/// A mediator until it is dropped.
+struct Mediator(Child);
+
+impl Drop for Mediator {
+    fn drop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.0.id() as i32);
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        let _ = self.0.wait();
+    }
+}
+
+fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
+    let this = std::env::current_exe()?;
+    let amber = match &options.amber {
+        Some(path) => path.clone(),
+        None => this.with_file_name("amber"),
+    };
+    let effects = UdpSocket::bind("127.0.0.1:0")?;
+    effects.set_read_timeout(Some(LOST))?;
+    let vehicle = 1000 + std::process::id() % 3000;
+    let folder = tempfile::tempdir()?;
+    let apollo = folder.path().join("apollo.toml");
+    std::fs::write(
+        &apollo,
+        "[[receive]]\nmessage = \"raw\"\ndevice = \"roboclaw:0\"\n\
+         bind = \"127.0.0.1:0\"\npeer = \"127.0.0.1\"\n",
+    )?;
+    let gateways = [
+        "galileo --listen 127.0.0.1:0".to_owned(),
+        "rosbridge --listen 127.0.0.1:0".to_owned(),
+        "json-relay --listen 127.0.0.1:0".to_owned(),
+        format!("rflysim --vehicle {vehicle} --allow-arm"),
+        format!("apollo --config {}", apollo.display()),
+    ];
+    let mut command = Command::new(&amber);
+    command.args(["mediator", "--listen", "127.0.0.1:0", "--log", "error"]);
+    let robot = format!("'{}' robot {}", this.display(), effects.local_addr()?);
+    command.args(["--driver", &format!("roboclaw:0={robot}")]);
+    for (number, gateway) in gateways.iter().enumerate() {
+        command.args([
+            "--driver",
+            &format!("gateway:{number}=amber driver {gateway}"),
+        ]);
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let stdout = child.stdout.take().context("no stdout")?;
+    let _mediator = Mediator(child);
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line)?;
+    let address: SocketAddr = (line.trim())
+        .strip_prefix("listening on ")
+        .context("the mediator does not start")?
+        .parse()?;
+    let client = Client::connect(address)?;
+    let listening = |number: i32| -> anyhow::Result<SocketAddr> {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < deadline {
+            if let Ok(status) = client.gateway(number).status()
+                && let Some(address) = status.listening.last()
+            {
+                return Ok(address.parse()?);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        anyhow::bail!("gateway:{number} does not listen")
+    };
+    let mut ways: Vec<Box<dyn Way>> = vec![
+        Box::new(Direct::new(address)?),
+        Box::new(Galileo::new(listening(0)?)?),
+        Box::new(Rosbridge::new(listening(1)?)?),
+        Box::new(JsonRelay::new(listening(2)?)?),
+        Box::new(RflySim::new(listening(3)?)?),
+        Box::new(Apollo::new(listening(4)?)?),
+    ];
+    // The first commands open sessions and connections.
+    take_turns(&mut ways, &effects, 20)?;
+    let alone = take_turns(&mut ways, &effects, options.commands)?;
+    let mut rows = Vec::new();
+    for (way, times) in ways.iter_mut().zip(alone) {
+        let flooded = match way.gateway() {
+            Some(gateway) => {
+                let flood = Flood::start(gateway, options.flood)?;
+                let one = std::slice::from_mut(way);
+                let times = take_turns(one, &effects, options.commands.div_ceil(2))?;
+                drop(flood);
+                times.first().copied()
+            }
+            None => None,
+        };
+        rows.push(Row {
+            way: way.name(),
+            alone: times,
+            flooded,
+        });
+    }
+    Ok(rows)
+}
+
+/// Sends a command on each way in turns, and waits for its effect.
+fn take_turns(
+    ways: &mut [Box<dyn Way>],
+    effects: &UdpSocket,
+    count: usize,
+) -> anyhow::Result<Vec<Times>> {
+    let mut samples = vec![Samples::default(); ways.len()];
+    let mut lost = vec![0; ways.len()];
+    for number in 0..count {
+        let turn = Instant::now();
+        for (index, way) in ways.iter_mut().enumerate() {
+            let start = Instant::now();
+            let number = number as i32 * 7 + index as i32;
+            let speed = way.command(number)?;
+            match arrives(effects, speed, start) {
+                true => samples[index].add(start.elapsed().as_nanos() as u64),
+                false => lost[index] += 1,
+            }
+        }
+        thread::sleep(PERIOD.saturating_sub(turn.elapsed()));
+    }
+    let times = samples.iter_mut().zip(lost).map(|(samples, lost)| Times {
+        p50_us: samples.quantile_us(0.5),
+        p99_us: samples.quantile_us(0.99),
+        lost,
+    });
+    Ok(times.collect())
+}
+
+/// Waits for the effect of a command; others, such as stops, are not counted.
+fn arrives(effects: &UdpSocket, speed: i32, start: Instant) -> bool {
+    let mut bytes = [0; 4];
+    while start.elapsed() < LOST {
+        if effects.recv(&mut bytes).is_ok() && i32::from_le_bytes(bytes) == speed {
+            return true;
+        }
+    }
+    false
+}
+
+/// A speed that differs from those before.
+fn speed(number: i32) -> i32 {
+    100 + number % 290
+}
+
+fn socket(to: SocketAddr) -> anyhow::Result<UdpSocket> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(to)?;
+    socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+    Ok(socket)
+}
+
+fn motors(speed: i32) -> Vec<u8> {
+    let mut message = DriverMsg::data();
+    message.motors_command = Some(amber_client::WheelSpeeds::all(speed).into());
+    message.encode_to_vec()
+}
+
+/// Amber's own protocol.
+struct Direct(UdpSocket);
+
+impl Direct {
+    fn new(mediator: SocketAddr) -> anyhow::Result<Self> {
+        Ok(Self(socket(mediator)?))
+    }
+}
+
+impl Way for Direct {
+    fn name(&self) -> &'static str {
+        "direct"
+    }
+
+    fn command(&mut self, number: i32) -> anyhow::Result<i32> {
+        let speed = speed(number);
+        let header = HeaderBytes::new(Some(WHEELS), None);
+        let mut bytes = Vec::new();
+        Frame {
+            header: header.as_slice(),
+            message: &motors(speed),
+        }
+        .encode(&mut bytes)?;
+        self.0.send(&bytes)?;
+        Ok(speed)
+    }
+
+    fn gateway(&self) -> Option<SocketAddr> {
+        None
+    }
+}
+
+struct Galileo {
+    socket: UdpSocket,
+    id: Vec<u8>,
+}
+
+impl Galileo {
+    fn new(gateway: SocketAddr) -> anyhow::Result<Self> {
+        let socket = socket(gateway)?;
+        socket.send(format!("\x01udp://{gateway}/cmd_vel?token=\0").as_bytes())?;
+        let mut buffer = [0; 2048];
+        let length = socket.recv(&mut buffer)?;
+        let reply: serde_json::Value = serde_json::from_slice(&buffer[6..length])?;
+        let id = serde_json::from_value(reply["client_id"].clone())?;
+        Ok(Self { socket, id })
+    }
+}
+
+impl Way for Galileo {
+    fn name(&self) -> &'static str {
+        "Galileo"
+    }
+
+    fn command(&mut self, number: i32) -> anyhow::Result<i32> {
+        let speed = speed(number);
+        let text = json!({ "linear": { "x": f64::from(speed) / 1000.0 } }).to_string();
+        let frame = [&[2], &self.id[..], &[1], text.as_bytes()].concat();
+        self.socket.send(&frame)?;
+        Ok(speed)
+    }
+
+    fn gateway(&self) -> Option<SocketAddr> {
+        self.socket.peer_addr().ok()
+    }
+}
+
+struct Rosbridge(WebSocket<TcpStream>);
+
+impl Rosbridge {
+    fn new(gateway: SocketAddr) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(gateway)?;
+        stream.set_nodelay(true)?;
+        let (link, _) = tungstenite::client(format!("ws://{gateway}/"), stream)
+            .map_err(|error| anyhow::anyhow!("{error}"))?;
+        link.get_ref().set_nonblocking(true)?;
+        Ok(Self(link))
+    }
+}
+
+impl Way for Rosbridge {
+    fn name(&self) -> &'static str {
+        "rosbridge"
+    }
+
+    fn command(&mut self, number: i32) -> anyhow::Result<i32> {
+        let speed = speed(number);
+        let msg = json!({ "linear": { "x": f64::from(speed) / 1000.0 } });
+        let text = json!({ "op": "publish", "topic": "/cmd_vel", "msg": msg }).to_string();
+        self.0.send(text.into())?;
+        // Answers pings; there is nothing else to read.
+        let _ = self.0.read();
+        Ok(speed)
+    }
+
+    fn gateway(&self) -> Option<SocketAddr> {
+        self.0.get_ref().peer_addr().ok()
+    }
+}
+
+struct JsonRelay(UdpSocket);
+
+impl JsonRelay {
+    fn new(gateway: SocketAddr) -> anyhow::Result<Self> {
+        let relay = Self(socket(gateway)?);
+        relay.send(
+            "register",
+            json!({"client_type": "control", "client_id": "bench"}),
+        )?;
+        Ok(relay)
+    }
+
+    fn send(&self, kind: &str, data: serde_json::Value) -> anyhow::Result<()> {
+        let text = json!({ "type": kind, "data": data }).to_string();
+        self.0.send(text.as_bytes())?;
+        Ok(())
+    }
+}
+
+impl Way for JsonRelay {
+    fn name(&self) -> &'static str {
+        "JSON relay"
+    }
+
+    fn command(&mut self, number: i32) -> anyhow::Result<i32> {
+        if number % 700 == 0 {
+            self.send(
+                "heartbeat",
+                json!({"client_type": "control", "client_id": "bench", "timestamp": 1}),
+            )?;
+        }
+        let (word, speed) = match number % 2 {
+            0 => ("forward", 200),
+            _ => ("backward", -200),
+        };
+        self.send(
+            "control_command",
+            json!({"command": word, "timestamp": number}),
+        )?;
+        Ok(speed)
+    }
+
+    fn gateway(&self) -> Option<SocketAddr> {
+        self.0.peer_addr().ok()
+    }
+}
+
+struct RflySim(UdpSocket);
+
+impl RflySim {
+    fn new(gateway: SocketAddr) -> anyhow::Result<Self> {
+        let vehicle = Self(socket(gateway)?);
+        vehicle.send(9, 1.0)?;
+        Ok(vehicle)
+    }
+
+    fn send(&self, mode: i32, first: f32) -> anyhow::Result<()> {
+        let mut bytes = 1_234_567_890_i32.to_le_bytes().to_vec();
+        bytes.extend(mode.to_le_bytes());
+        bytes.extend(
+            [first, 0.0, 0.0, 0.0]
+                .iter()
+                .flat_map(|it: &f32| it.to_le_bytes()),
+        );
+        self.0.send(&bytes)?;
+        Ok(())
+    }
+}
+
+impl Way for RflySim {
+    fn name(&self) -> &'static str {
+        "RflySim"
+    }
+
+    fn command(&mut self, number: i32) -> anyhow::Result<i32> {
+        let speed = speed(number);
+        self.send(1, speed as f32 / 1000.0)?;
+        Ok(speed)
+    }
+
+    fn gateway(&self) -> Option<SocketAddr> {
+        self.0.peer_addr().ok()
+    }
+}
+
+struct Apollo {
+    socket: UdpSocket,
+    last_id: u32,
+}
+
+impl Apollo {
+    fn new(gateway: SocketAddr) -> anyhow::Result<Self> {
+        let socket = socket(gateway)?;
+        Ok(Self { socket, last_id: 0 })
+    }
+}
+
+impl Way for Apollo {
+    fn name(&self) -> &'static str {
+        "Apollo (raw)"
+    }
+
+    fn command(&mut self, number: i32) -> anyhow::Result<i32> {
+        let speed = speed(number);
+        self.last_id += 1;
+        let frames = split(
+            Format::default(),
+            "amber.2.0",
+            self.last_id,
+            0.0,
+            motors(speed),
+        );
+        for frame in frames? {
+            self.socket.send(&frame)?;
+        }
+        Ok(speed)
+    }
+
+    fn gateway(&self) -> Option<SocketAddr> {
+        self.socket.peer_addr().ok()
+    }
+}
+
+/// Sends useless data from another address until it is dropped.
+struct Flood {
+    ends: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Flood {
+    /// Datagrams to the port of the gateway; a rosbridge has a TCP port, where the same number of
+    /// useless texts is sent through one connection.
+    fn start(gateway: SocketAddr, per_s: u32) -> anyhow::Result<Self> {
+        let ends = Arc::new(AtomicBool::new(false));
+        let told = ends.clone();
+        let socket = UdpSocket::bind("127.0.0.2:0")?;
+        let stream = TcpStream::connect_timeout(&gateway, Duration::from_millis(200));
+        let link = stream.ok().and_then(|stream| {
+            tungstenite::client(format!("ws://{gateway}/"), stream)
+                .ok()
+                .map(|(link, _)| link)
+        });
+        let thread = thread::spawn(move || {
+            let mut link = link;
+            let begin = Instant::now();
+            let mut sent = 0;
+            while !told.load(Ordering::Relaxed) {
+                let due = begin.elapsed().as_secs_f64() * f64::from(per_s);
+                while f64::from(sent) < due {
+                    sent += 1;
+                    match &mut link {
+                        // A connection that is closed sends no more.
+                        Some(link) => drop(link.send("useless".into())),
+                        None => drop(socket.send_to(b"\x01useless", gateway)),
+                    }
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Ok(Self {
+            ends,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn print_table(rows: &[Row]) {
+    let direct = rows.first().map(|row| row.alone);
+    println!("| way | p50 | p99 | added p50 | added p99 | flooded p50 | flooded p99 | lost |");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
+    for row in rows {
+        let added = |own: f64, base: Option<f64>| match base {
+            Some(base) if row.flooded.is_some() => format!("{:.0} µs", own - base),
+            _ => String::new(),
+        };
+        let flooded = |pick: fn(&Times) -> f64| {
+            let times = row.flooded.as_ref();
+            times.map_or(String::new(), |times| format!("{:.0} µs", pick(times)))
+        };
+        println!(
+            "| {} | {:.0} µs | {:.0} µs | {} | {} | {} | {} | {} |",
+            row.way,
+            row.alone.p50_us,
+            row.alone.p99_us,
+            added(row.alone.p50_us, direct.map(|it| it.p50_us)),
+            added(row.alone.p99_us, direct.map(|it| it.p99_us)),
+            flooded(|it| it.p50_us),
+            flooded(|it| it.p99_us),
+            row.alone.lost + row.flooded.map_or(0, |it| it.lost),
+        );
+    }
+}
