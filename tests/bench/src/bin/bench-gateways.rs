@@ -231,10 +231,11 @@ fn take_turns(
     let mut lost = vec![0; ways.len()];
     for number in 0..count {
         let turn = Instant::now();
-        for (index, way) in ways.iter_mut().enumerate() {
+        // Each is the first as often as the others: that one wakes up the processes.
+        for step in 0..ways.len() {
+            let index = (number + step) % ways.len();
             let start = Instant::now();
-            let number = number as i32 * 7 + index as i32;
-            let speed = way.command(number)?;
+            let speed = ways[index].command(number as i32 * 7 + index as i32)?;
             match arrives(effects, speed, start) {
                 true => samples[index].add(start.elapsed().as_nanos() as u64),
                 false => lost[index] += 1,
