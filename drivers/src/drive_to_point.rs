@@ -16,19 +16,20 @@
 //!   and without scans or wheel speeds. `amber events` says why.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use amber_driver::Driver;
 use amber_driver::devices::drive_to_point;
-use amber_map::Map;
+use amber_map::MapFile;
 use amber_navigation::drive_to_point::{self as logic, Config};
+use amber_navigation::planner::{self, Planner};
 use amber_navigation::{collision, pursuit};
 use amber_proto::{Device, DeviceType};
 
 use self::driver::DriveToPoint;
 use self::pilot::ToPoint;
 use crate::options::{OptionsError, check};
-use crate::robot_options::RobotOptions;
+use crate::robot_options::{RobotOptions, Setup};
 
 mod driver;
 mod pilot;
@@ -38,9 +39,13 @@ mod pilot;
 pub struct Options {
     #[command(flatten)]
     robot: RobotOptions,
-    /// Map in the .roson format; without one the robot drives straight to its targets
+    /// Map: a .roson file, or the YAML file of a map of ROS map_server; without one the robot drives
+    /// straight to its targets
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
+    /// How to find a way through the map
+    #[arg(long, value_enum, default_value_t, requires = "map")]
+    planner: Plans,
     /// The pose on the map [default: location:0]
     #[arg(long, value_name = "DEVICE")]
     location: Option<Device>,
@@ -65,43 +70,161 @@ impl Options {
         )?;
         let mut setup = self.robot.setup()?;
         setup.devices.poses = Some((self.location).unwrap_or(Device::new(DeviceType::LOCATION, 0)));
-        let otherwise = Config::new(setup.collision.laser);
-        let config = Config {
-            collision: collision::Config {
-                limit_zone_m: otherwise.collision.limit_zone_m,
-                stop_ahead_m: otherwise.collision.stop_ahead_m,
-                drift_m: otherwise.collision.drift_m,
-                ..setup.collision
-            },
-            pursuit: pursuit::Config {
-                max_m_s: speed_mm_s / 1000.0,
-                ..otherwise.pursuit
-            },
-            any_client_stops: self.any_client_stops,
-            ..otherwise
-        };
-        let map = self.map.map(read_map).transpose()?;
-        let walls = map.as_ref().map(|(_, map)| map.faces());
-        let logic = logic::DriveToPoint::new(config, &walls.unwrap_or_default());
-        let logic = logic.map_err(|error| OptionsError::Map {
-            path: map.map(|(path, _)| path).unwrap_or_default(),
-            problem: error.to_string(),
-        })?;
+        let config = config(&setup, speed_mm_s, self.any_client_stops);
+        let mut logic = logic::DriveToPoint::without_map(config);
+        if let Some(path) = self.map {
+            logic.set_map(planner(&path, config.planner, self.planner)?);
+        }
         let pilot = ToPoint::new(logic, speed_mm_s);
         Ok(drive_to_point::driver(DriveToPoint::new(setup, pilot)))
     }
 }
 
-fn read_map(path: PathBuf) -> Result<(PathBuf, Map), OptionsError> {
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) => return Err(OptionsError::Read { path, error }),
+/// The configuration of the logic for a robot.
+fn config(setup: &Setup, speed_mm_s: f64, any_client_stops: bool) -> Config {
+    let usual = Config::new(setup.collision.laser);
+    // The same margin beside a robot of any width.
+    let margin_m = usual.planner.clearance_m - usual.collision.outline.half_width_m;
+    Config {
+        collision: collision::Config {
+            limit_zone_m: usual.collision.limit_zone_m,
+            stop_ahead_m: usual.collision.stop_ahead_m,
+            drift_m: usual.collision.drift_m,
+            ..setup.collision
+        },
+        planner: planner::Config {
+            clearance_m: setup.collision.outline.half_width_m + margin_m,
+            ..usual.planner
+        },
+        pursuit: pursuit::Config {
+            max_m_s: speed_mm_s / 1000.0,
+            ..usual.pursuit
+        },
+        any_client_stops,
+        ..usual
+    }
+}
+
+/// How the driver finds a way through the map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Plans {
+    /// Anywhere the robot fits
+    #[default]
+    Grid,
+    /// Along the nodes of a .roson map and their links
+    Graph,
+}
+
+fn planner(path: &Path, config: planner::Config, plans: Plans) -> Result<Planner, OptionsError> {
+    let unsuitable = |problem: String, hint| OptionsError::Unsuitable {
+        path: path.to_owned(),
+        problem,
+        hint,
     };
-    match Map::parse(&text) {
-        Ok(map) => Ok((path, map)),
-        Err(error) => {
-            let problem = error.to_string();
-            Err(OptionsError::Map { path, problem })
+    let no_graph = |problem: String| {
+        let hint = "use --planner grid, or link the nodes of the map: docs/maps.md describes how";
+        unsuitable(problem, hint)
+    };
+    let map = match MapFile::read(path, |path| fs::read(path))? {
+        MapFile::Roson { map, .. } => map,
+        MapFile::Grid(_) if plans == Plans::Graph => {
+            return Err(no_graph("a map of ROS has no graph of nodes".into()));
         }
+        MapFile::Grid(grid) => return Ok(Planner::of_occupancy(config, &grid)),
+    };
+    let planner = Planner::new(config, &map.faces()).map_err(|error| {
+        let hint = "split the map, or leave out its distant walls";
+        unsuitable(error.to_string(), hint)
+    })?;
+    if plans == Plans::Grid {
+        return Ok(planner);
+    }
+    let links = map.graph.links.len();
+    let planner = planner.with_graph(map.graph);
+    let planner = planner.map_err(|error| no_graph(error.to_string()))?;
+    match planner.narrow_links() {
+        0 => {}
+        all if all == links => {
+            return Err(no_graph("the robot does not fit along any link".into()));
+        }
+        some => tracing::warn!("the robot does not fit along {some} of the {links} links of nodes"),
+    }
+    Ok(planner)
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_map::{Graph, Layout, Link, Map, Occupancy, ros_map};
+
+    use super::*;
+
+    const FLAT: &str = include_str!("../map/maps/flat.roson");
+    const MAZE: &str = include_str!("../map/maps/maze.roson");
+
+    fn check(file: &Path, plans: Plans, expected: Result<(), &str>) {
+        let options = Options {
+            robot: RobotOptions::with_central_laser(),
+            map: Some(file.to_owned()),
+            planner: plans,
+            ..Options::default()
+        };
+        let found = options.driver().map(|_| ());
+        match (found, expected) {
+            (Ok(()), Ok(())) => {}
+            (Err(error), Err(part)) => {
+                assert!(error.to_string().contains(part), "{error}");
+                assert!(error.hint().is_some(), "{error}");
+            }
+            (found, expected) => panic!("{}: {found:?} {expected:?}", file.display()),
+        }
+    }
+
+    #[test]
+    fn maps_of_both_formats_and_graphs_are_checked_at_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("flat.roson"), FLAT).unwrap();
+        fs::write(path("maze.roson"), MAZE.replace("node-nodes", "other")).unwrap();
+        let faces = Map::flat().faces();
+        let layout = Layout::around_walls(&faces, 0.5, 0.05).unwrap();
+        let (yaml, pgm) = ros_map::write(&Occupancy::from_walls(layout, &faces), "flat.pgm");
+        fs::write(path("flat.yaml"), yaml).unwrap();
+        fs::write(path("flat.pgm"), pgm).unwrap();
+        // Its only link goes through walls.
+        let mut narrow = Map::flat();
+        narrow.graph = Graph {
+            places: vec![narrow.nodes[1], narrow.nodes[3]],
+            links: vec![Link {
+                from: 0,
+                to: 1,
+                cost: 1.0,
+            }],
+        };
+        fs::write(path("narrow.roson"), narrow.to_roson()).unwrap();
+        for (name, plans, expected) in [
+            ("flat.roson", Plans::Grid, Ok(())),
+            ("flat.roson", Plans::Graph, Ok(())),
+            ("flat.yaml", Plans::Grid, Ok(())),
+            ("flat.yaml", Plans::Graph, Err("a map of ROS has no graph")),
+            ("maze.roson", Plans::Graph, Err("the map has no links")),
+            ("narrow.roson", Plans::Graph, Err("does not fit along any")),
+            ("none.roson", Plans::Grid, Err("cannot read")),
+        ] {
+            check(&path(name), plans, expected);
+        }
+    }
+
+    #[test]
+    fn paths_keep_the_margin_of_a_wide_robot() {
+        let robot = RobotOptions {
+            width_mm: Some(500.0),
+            ..RobotOptions::with_central_laser()
+        };
+        let setup = robot.setup().unwrap();
+        let wide = config(&setup, 380.0, false).planner.clearance_m;
+        assert!((wide - 0.285).abs() < 1e-9, "{wide}");
+        let usual = RobotOptions::with_central_laser().setup().unwrap();
+        let usual = config(&usual, 380.0, false).planner;
+        assert!((usual.clearance_m - planner::Config::default().clearance_m).abs() < 1e-9);
     }
 }

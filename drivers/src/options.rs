@@ -40,13 +40,18 @@ pub enum OptionsError {
         /// How to find its value.
         hint: &'static str,
     },
-    /// The map is invalid.
+    /// The map cannot be read, or is invalid.
+    #[error(transparent)]
+    Map(#[from] amber_map::MapFileError),
+    /// The map is valid, but not for this use.
     #[error("{}: {problem}", path.display())]
-    Map {
-        /// The file.
+    Unsuitable {
+        /// The file of the map.
         path: PathBuf,
         /// The problem.
         problem: String,
+        /// What to do.
+        hint: &'static str,
     },
     /// A value is invalid.
     #[error("{name}: {problem}")]
@@ -65,7 +70,8 @@ impl OptionsError {
             Self::Read { .. } => Some("--config names a TOML file; all options have defaults"),
             Self::File { hint, .. } => hint.as_deref(),
             Self::Missing { hint, .. } => Some(hint),
-            Self::Map { .. } => Some("--map names a map in the .roson format"),
+            Self::Map(error) => Some(error.hint()),
+            Self::Unsuitable { hint, .. } => Some(hint),
             Self::Value { .. } => Some("--help shows all options and their defaults"),
         }
     }

@@ -71,6 +71,11 @@ pub fn demo_with(driver: &str) -> (Mediator, TempDir) {
     start_demo(&["--driver", driver])
 }
 
+/// The same with another map.
+pub fn demo_on(map: &Path, driver: &str) -> (Mediator, TempDir) {
+    start_demo(&["--map", map.to_str().unwrap(), "--driver", driver])
+}
+
 fn start_demo(more: &[&str]) -> (Mediator, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(AMBER);

@@ -1,12 +1,14 @@
 //! The drivers that move the robot, in the demo: to places, around walls, and to a stop when
 //! something is lost. The simulated world counts contacts.
 
+use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use amber_client::{Client, WheelSpeeds};
+use amber_map::{Layout, Map, Occupancy, ros_map};
 use nix::sys::signal::Signal;
 
-use crate::common::{AMBER, signal, wait_for};
+use crate::common::{AMBER, demo_on, signal, wait_for};
 use crate::robot::{AT_ONCE_S, Robot, drives, stands};
 
 const DRIVER: &str = "drive-to-point:0";
@@ -16,7 +18,10 @@ const FAR: [&str; 3] = ["goto", "5.7", "4.4"];
 
 /// A robot that knows where it is.
 pub fn robot() -> Robot {
-    let robot = Robot::start();
+    knowing(Robot::start())
+}
+
+fn knowing(robot: Robot) -> Robot {
     wait_for("a pose", || {
         let mut asked = robot.demo.amber(&["call", "location", "pose", "--json"]);
         let output = asked.output().ok()?;
@@ -49,6 +54,45 @@ fn goto_drives_through_doors_without_contact() {
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("cannot reach (9 m, 1 m)"), "{error}");
+}
+
+#[test]
+fn an_image_and_a_graph_of_nodes_are_maps_to_drive_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let flat = Map::flat();
+    fs::write(path("flat.roson"), flat.to_roson()).unwrap();
+    let faces = flat.faces();
+    let layout = Layout::around_walls(&faces, 0.3, 0.05).unwrap();
+    let (yaml, pgm) = ros_map::write(&Occupancy::from_walls(layout, &faces), "flat.pgm");
+    fs::write(path("flat.yaml"), yaml).unwrap();
+    fs::write(path("flat.pgm"), pgm).unwrap();
+    let by_graph = format!(
+        "drive_to_point:1=amber driver drive_to_point --laser-offset-mm 0 --planner graph --map {}",
+        path("flat.roson").display()
+    );
+    let map = path("flat.yaml");
+    let mut robot = knowing(Robot::of(demo_on(&map, &by_graph)));
+    let start = robot.state();
+    // There and back: by the cells of the image, then by nodes and links.
+    let home = [start.x_m, start.y_m].map(|number| format!("{number:.2}"));
+    let back = ["goto", &home[0], &home[1], "--device", "drive_to_point:1"];
+    for (to, x_m, y_m) in [(&NEAR[..], 1.4, 1.0), (&back, start.x_m, start.y_m)] {
+        let output = robot.demo.amber(to).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let state = robot.state();
+        let distance_m = (state.x_m - x_m).hypot(state.y_m - y_m);
+        assert!(distance_m < 0.35, "{distance_m} m from {to:?}");
+        assert_eq!(state.contacts, 0);
+    }
+    let shown = robot.demo.amber(&["map", "show"]).output().unwrap();
+    assert!(shown.status.success(), "{shown:?}");
+    // Its copy of the map goes with the demo.
+    let copies = robot.folder().join("sim");
+    assert!(copies.join("map.pgm").exists());
+    signal(robot.demo.pid(), Signal::SIGINT);
+    assert!(robot.demo.wait().success());
+    assert!(!copies.exists());
 }
 
 #[test]

@@ -187,6 +187,11 @@ impl Robot {
         });
     }
 
+    /// The folder with the devices of the simulation.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     /// Runs `amber` and returns whether it succeeded.
     pub fn amber(&self, args: &[&str]) -> bool {
         let output = self.demo.amber(args).output().unwrap();

@@ -11,6 +11,7 @@
 //! ```
 //!
 //! A [`Map`] has straight walls; an [`Occupancy`] grid is the map of ROS map_server, see [`ros_map`].
+//! A [`MapFile`] is either of them.
 //!
 //! There are two frames, both in metres and radians:
 //!
@@ -22,7 +23,9 @@
 //! `From` converts between [`MapPose`] and [`Pose`]. The whole crate is PURE: it has no IO, clock
 //! or randomness. Callers read the files.
 
+mod file;
 mod geometry;
+mod graph;
 mod grid;
 mod map;
 mod map_pose;
@@ -32,7 +35,9 @@ mod roson;
 mod walls;
 
 pub use amber_values::MapPose;
+pub use file::{MapFile, MapFileError};
 pub use geometry::{Point, Pose, Segment, wrap};
+pub use graph::{Graph, Link};
 pub use grid::{Cell, GridError, Layout, MAX_CELLS, Occupancy};
 pub use map::{BUILT_IN, Map, MapError};
 pub use outline::Outline;

@@ -5,12 +5,14 @@
 //!
 //! Only `walls` is required. The parser ignores all keys that have no field in [`Map`], so files with other keys, dangling references, or either kind of line ends load as well.
 
+use std::collections::HashMap;
 use std::f64::consts::FRAC_PI_2;
 
 use amber_values::MapPose;
 use serde::Deserialize;
 
 use crate::geometry::{Point, Pose, Segment};
+use crate::graph::{Graph, Link};
 
 /// The maps included in the program: their names and their `.roson` text.
 ///
@@ -27,7 +29,9 @@ const MAX_EXTENT_M: f64 = 10_000.0;
 const MAX_THICKNESS_M: f64 = 10.0;
 /// The maximum number of walls.
 const MAX_WALLS: usize = 100_000;
-/// A gate that is blocked by more than this counts as a wall.
+/// The maximum number of links between nodes: a plan checks each of them, in less than a second.
+const MAX_LINKS: usize = 20_000;
+/// A gate that is blocked by more than this counts as a wall, and a link of nodes is closed.
 const BLOCKED: f64 = 0.5;
 
 /// Walls, open gates, start poses and nodes of a map, in the plane frame.
@@ -45,6 +49,8 @@ pub struct Map {
     pub robots: Vec<Pose>,
     /// Positions inside rooms.
     pub nodes: Vec<Point>,
+    /// All nodes with their links; empty if the map has none.
+    pub graph: Graph,
 }
 
 /// Why a map is rejected.
@@ -57,11 +63,14 @@ pub enum MapError {
     #[error("the map has no walls")]
     NoWalls,
     /// A coordinate is out of range.
-    #[error("wall {0:?}: coordinates must be at most {MAX_EXTENT_M} m")]
-    Coordinates(String),
+    #[error("{0} {1:?}: coordinates must be at most {MAX_EXTENT_M} m")]
+    Coordinates(&'static str, String),
     /// There are too many walls.
     #[error("more than {MAX_WALLS} walls: {0}")]
     TooMany(usize),
+    /// There are too many links between nodes.
+    #[error("more than {MAX_LINKS} links between nodes: {0}")]
+    TooManyLinks(usize),
 }
 
 impl Map {
@@ -71,9 +80,6 @@ impl Map {
     /// The text is not such a map; the error names the position.
     pub fn parse(text: &str) -> Result<Self, MapError> {
         let file: File = serde_json::from_str(text.trim_start_matches('\u{feff}'))?;
-        if file.walls.len() > MAX_WALLS {
-            return Err(MapError::TooMany(file.walls.len()));
-        }
         let mut map = Self {
             name: file.name.unwrap_or_default(),
             ..Self::default()
@@ -89,21 +95,31 @@ impl Map {
                 map.gates.extend(gate.segment()?);
             }
         }
-        if map.walls.is_empty() {
-            return Err(MapError::NoWalls);
-        }
+        map.check()?;
         let robots = file.robots.unwrap_or_default().into_iter();
         map.robots = robots
             .filter_map(|robot| robot.location)
             .map(Position::pose)
             .collect();
-        let nodes = file.nodes.unwrap_or_default().into_iter();
-        map.nodes = nodes
-            .filter(|node| node.kind.as_deref() != Some("gateNode"))
+        let nodes = file.nodes.unwrap_or_default();
+        let inside = nodes
+            .iter()
+            .filter(|node| node.kind.as_deref() != Some("gateNode"));
+        map.nodes = inside
             .filter_map(|node| node.position)
             .map(|place| place.pose().at)
             .collect();
+        map.graph = graph(nodes, &file.links.unwrap_or_default())?;
         Ok(map)
+    }
+
+    /// Checks the number of walls.
+    pub(crate) fn check(&self) -> Result<(), MapError> {
+        match self.walls.len() {
+            0 => Err(MapError::NoWalls),
+            many if many > MAX_WALLS => Err(MapError::TooMany(many)),
+            _ => Ok(()),
+        }
     }
 
     fn extend_walls(&mut self, line: &Line) -> Result<(), MapError> {
@@ -140,6 +156,40 @@ impl Map {
     }
 }
 
+/// The graph of these nodes; empty without links. Links of unknown nodes are ignored.
+fn graph(nodes: Vec<Node>, links: &[NodeLink]) -> Result<Graph, MapError> {
+    let mut places = Vec::new();
+    let mut names = HashMap::new();
+    for node in nodes {
+        if let (Some(id), Some(position)) = (node.id, node.position) {
+            if !position.is_valid() {
+                return Err(MapError::Coordinates("node", id));
+            }
+            names.insert(id, places.len());
+            places.push(position.pose().at);
+        }
+    }
+    let open = links
+        .iter()
+        .filter(|link| link.blocked.unwrap_or_default() <= BLOCKED);
+    let links = open.filter_map(|link| {
+        let place = |id: &Option<String>| names.get(id.as_deref()?).copied();
+        let (from, to) = (place(&link.from)?, place(&link.to)?);
+        let length_m = places[to].minus(places[from]).length();
+        let cost = link.cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
+        let cost = cost.unwrap_or(length_m);
+        (from != to).then_some(Link { from, to, cost })
+    });
+    let links: Vec<Link> = links.collect();
+    if links.len() > MAX_LINKS {
+        return Err(MapError::TooManyLinks(links.len()));
+    }
+    match links.is_empty() {
+        true => Ok(Graph::default()),
+        false => Ok(Graph { places, links }),
+    }
+}
+
 /// The faces of a wall, from its centre line and its thickness.
 fn faces(wall: Segment, width_m: f64) -> Vec<Segment> {
     let along = wall.to.minus(wall.from);
@@ -169,6 +219,8 @@ struct File {
     gates: Option<Vec<Line>>,
     robots: Option<Vec<Robot>>,
     nodes: Option<Vec<Node>>,
+    #[serde(rename = "node-nodes")]
+    links: Option<Vec<NodeLink>>,
 }
 
 #[derive(Deserialize)]
@@ -187,8 +239,19 @@ struct Robot {
 
 #[derive(Deserialize)]
 struct Node {
+    id: Option<String>,
     kind: Option<String>,
     position: Option<Position>,
+}
+
+#[derive(Deserialize)]
+struct NodeLink {
+    #[serde(rename = "nodeFromId")]
+    from: Option<String>,
+    #[serde(rename = "nodeToId")]
+    to: Option<String>,
+    cost: Option<f64>,
+    blocked: Option<f64>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -202,6 +265,12 @@ impl Position {
     fn pose(self) -> Pose {
         MapPose::new(self.x, self.y, self.alpha.unwrap_or_default()).into()
     }
+
+    fn is_valid(self) -> bool {
+        [self.x, self.y]
+            .into_iter()
+            .all(|number| number.abs() <= MAX_EXTENT_M)
+    }
 }
 
 impl Line {
@@ -210,12 +279,9 @@ impl Line {
         let (Some(from), Some(to)) = (self.from, self.to) else {
             return Ok(None);
         };
-        if [from.x, from.y, to.x, to.y]
-            .into_iter()
-            .any(|number| number.is_nan() || number.abs() > MAX_EXTENT_M)
-        {
+        if !(from.is_valid() && to.is_valid()) {
             let id = self.id.clone().unwrap_or_default();
-            return Err(MapError::Coordinates(id));
+            return Err(MapError::Coordinates("wall", id));
         }
         Ok(Some(Segment {
             from: from.pose().at,
@@ -304,6 +370,33 @@ mod tests {
             let map = Map::parse(&text).expect(&text);
             assert_eq!((map.walls.len(), map.gates.len()), (walls, open), "{text}");
         }
+    }
+
+    #[test]
+    fn nodes_and_their_open_links_are_a_graph() {
+        let node = |id: &str, kind: &str, x: f64| {
+            format!(r#"{{"id": "{id}", "kind": "{kind}", "position": {{"x": {x}, "y": 1}}}}"#)
+        };
+        let link = |from: &str, to: &str, more: &str| {
+            format!(r#"{{"nodeFromId": "{from}", "nodeToId": "{to}"{more}}}"#)
+        };
+        let text = format!(
+            r#"{{"walls": [{WALL}], "nodes": [{}, {}, {}], "node-nodes": [{}, {}, {}, {}]}}"#,
+            node("A", "spaceNode", 0.5),
+            node("G", "gateNode", 1.5),
+            node("B", "spaceNode", 3.5),
+            link("A", "G", ""),
+            link("G", "B", r#", "cost": 7.5, "blocked": 0.0"#),
+            link("B", "G", r#", "cost": 2.0, "blocked": 1.0"#),
+            link("B", "gone", ""),
+        );
+        let map = Map::parse(&text).unwrap();
+        assert_eq!(map.nodes.len(), 2);
+        let places: Vec<f64> = map.graph.places.iter().map(|at| at.x).collect();
+        assert_eq!(places, [0.5, 1.5, 3.5]);
+        let link = |from, to, cost| Link { from, to, cost };
+        assert_eq!(map.graph.links, [link(0, 1, 1.0), link(1, 2, 7.5)]);
+        assert_eq!(Map::parse(&map.to_roson()).unwrap(), map);
     }
 
     #[test]

@@ -39,10 +39,22 @@ impl Map {
                     "from": from(gate), "to": to(gate),
                 })
             });
-        let nodes = self.nodes.iter().zip(1..).map(|(node, number)| {
+        // The graph first: its links name its places by their numbers.
+        let outside = |node: &&Point| !self.graph.places.contains(node);
+        let places = self.graph.places.iter();
+        let places = places.chain(self.nodes.iter().filter(outside)).zip(1..);
+        let nodes = places.map(|(node, number): (_, usize)| {
+            let is_inside = self.nodes.contains(node);
             json!({
-                "type": "node", "id": format!("Node{number}"), "kind": "spaceNode",
+                "type": "node", "id": node_id(number),
+                "kind": if is_inside { "spaceNode" } else { "gateNode" },
                 "position": place(*node),
+            })
+        });
+        let links = self.graph.links.iter().map(|link| {
+            json!({
+                "type": "node-nodes", "nodeFromId": node_id(link.from + 1),
+                "nodeToId": node_id(link.to + 1), "cost": rounded(link.cost), "blocked": 0.0,
             })
         });
         let robots = self.robots.iter().zip(1..).map(|(robot, number)| {
@@ -59,6 +71,7 @@ impl Map {
             ("walls", lines(walls)),
             ("gates", lines(gates)),
             ("nodes", lines(nodes)),
+            ("node-nodes", lines(links)),
             ("robots", lines(robots)),
         ];
         let mut text = format!("{{\n  \"name\": {}", Value::from(self.name.as_str()));
@@ -67,6 +80,10 @@ impl Map {
         }
         text + "\n}\n"
     }
+}
+
+fn node_id(number: usize) -> String {
+    format!("Node{number}")
 }
 
 /// One element per line.

@@ -228,14 +228,19 @@ impl DriveToPoint {
     /// # Errors
     /// The map is too large.
     pub fn new(config: Config, walls: &[Segment]) -> Result<Self, GridError> {
-        let planner = if walls.is_empty() {
-            None
-        } else {
-            Some(Planner::new(config.planner, walls)?)
-        };
-        Ok(Self {
+        let mut new = Self::without_map(config);
+        if !walls.is_empty() {
+            new.planner = Some(Planner::new(config.planner, walls)?);
+        }
+        Ok(new)
+    }
+
+    /// Creates a driver without targets, which drives straight to them.
+    #[must_use]
+    pub fn without_map(config: Config) -> Self {
+        Self {
             config,
-            planner,
+            planner: None,
             monitor: Monitor::new(config.collision),
             tracker: PoseTracker::new(config.pose),
             owner: None,
@@ -252,7 +257,7 @@ impl DriveToPoint {
             recovery: None,
             progress: (Duration::ZERO, 0.0),
             blocked_since: None,
-        })
+        }
     }
 
     /// Replaces the map. The targets stay; a path that no longer is free is planned again.

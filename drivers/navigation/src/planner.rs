@@ -7,12 +7,15 @@
 //!    of the path where it is not more expensive.
 //! 3. Corners are rounded where there is room.
 //!
-//! If there is no path, the error says why.
+//! With the node graph of a map ([`Planner::with_graph`]), the path follows its links instead, see
+//! `graph`. If there is no path, the error says why.
+
+mod graph;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use amber_map::{Point, Segment, Walls};
+use amber_map::{Graph, Point, Segment, Walls};
 
 use crate::grid::{DistanceField, GridError, Layout, Occupancy};
 use crate::path::Path;
@@ -75,7 +78,21 @@ pub enum NoPath {
     /// Start and goal are not connected.
     #[error("no passage to the target is at least {0:.2} m wide")]
     Closed(f64),
+    /// The robot cannot drive to any node of the graph.
+    #[error("the robot cannot reach a node of the map's graph")]
+    FarFromGraph,
+    /// No node of the graph leads to the target.
+    #[error("the target cannot be reached from a node of the map's graph")]
+    GoalFarFromGraph,
+    /// No way along the graph connects start and goal.
+    #[error("the links of the map's nodes do not lead to the target")]
+    Unlinked,
 }
+
+/// The map has no node graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the map has no links between nodes (`node-nodes`)")]
+pub struct NoGraph;
 
 /// Plans paths on a map.
 #[derive(Clone, Debug)]
@@ -84,6 +101,8 @@ pub struct Planner {
     walls: Walls,
     wall_points: Vec<Point>,
     field: DistanceField,
+    /// The path follows these links, if there are some.
+    graph: Option<Graph>,
 }
 
 /// The clearance of each cell, with obstacles that are not on the map.
@@ -108,19 +127,52 @@ impl Planner {
             walls: Walls::new(walls.to_vec()),
             wall_points: walls.iter().flat_map(points_of).collect(),
             field: DistanceField::from_walls(layout, walls, FAR_M),
+            graph: None,
         })
     }
 
     /// Prepares a grid. Unknown cells are closed, and a path keeps away from them.
     #[must_use]
     pub fn of_occupancy(config: Config, occupancy: &Occupancy) -> Self {
+        if occupancy.layout().cells() > MAX_CELLS {
+            return Self::of_occupancy(config, &occupancy.coarser());
+        }
         let walls = occupancy.lines();
         Self {
             config,
             wall_points: walls.iter().flat_map(points_of).collect(),
             walls: Walls::new(walls),
             field: DistanceField::with_unknown(occupancy, FAR_M, UNKNOWN_M),
+            graph: None,
         }
+    }
+
+    /// Plans along the node graph of the map from now on.
+    ///
+    /// # Errors
+    /// The graph has no links.
+    pub fn with_graph(self, graph: Graph) -> Result<Self, NoGraph> {
+        match graph.links.is_empty() {
+            true => Err(NoGraph),
+            false => Ok(Self {
+                graph: Some(graph),
+                ..self
+            }),
+        }
+    }
+
+    /// How many links of the graph the robot cannot follow: they come too near to walls.
+    #[must_use]
+    pub fn narrow_links(&self) -> usize {
+        let clearances = Clearances::new(self, &[]);
+        let graph = self.graph.as_ref();
+        graph.map_or(0, |graph| {
+            let is_free = |link: &&amber_map::Link| {
+                let (from, to) = (graph.places[link.from], graph.places[link.to]);
+                clearances.line_cost(from, to).is_none()
+            };
+            graph.links.iter().filter(is_free).count()
+        })
     }
 
     /// Points of the walls within a distance of a position.
@@ -156,18 +208,17 @@ impl Planner {
         let to = clearances
             .nearest(target, 0.8 * radius_m)
             .ok_or(NoPath::Goal)?;
-        let cells = clearances
-            .search(from, to)
-            .ok_or(NoPath::Closed(2.0 * self.config.clearance_m))?;
-        let layout = self.field.layout();
-        let centre = |cell: usize| layout.centre(cell % layout.columns, cell / layout.columns);
-        let mut points: Vec<Point> = cells.iter().map(|cell| centre(*cell)).collect();
-        if layout.index_at(target) == Some(to)
-            && let Some(last) = points.last_mut()
-        {
-            *last = target;
-        }
-        let mut points = clearances.rounded(&clearances.shortened(&points));
+        let end = match self.field.layout().index_at(target) == Some(to) {
+            true => target,
+            false => clearances.centre(to),
+        };
+        let corners = match &self.graph {
+            Some(graph) => clearances.along_graph(graph, from, (to, end))?,
+            None => clearances
+                .corners(from, to, end)
+                .ok_or(NoPath::Closed(2.0 * self.config.clearance_m))?,
+        };
+        let mut points = clearances.rounded(&corners);
         // The way out of a narrow place, or within the first cell.
         points.insert(0, start);
         Path::new(points).ok_or(NoPath::Start)
@@ -206,6 +257,21 @@ impl<'a> Clearances<'a> {
 
     fn layout(&self) -> &Layout {
         self.planner.field.layout()
+    }
+
+    fn centre(&self, cell: usize) -> Point {
+        let layout = self.layout();
+        layout.centre(cell % layout.columns, cell / layout.columns)
+    }
+
+    /// The corners of the best path between two cells; `end` replaces the centre of the last one.
+    fn corners(&self, from: usize, to: usize, end: Point) -> Option<Vec<Point>> {
+        let cells = self.search(from, to)?;
+        let mut points: Vec<Point> = cells.iter().map(|cell| self.centre(*cell)).collect();
+        if let Some(last) = points.last_mut() {
+            *last = end;
+        }
+        Some(self.shortened(&points))
     }
 
     fn of_cell_m(&self, cell: usize) -> f64 {

@@ -400,6 +400,7 @@ impl Slam {
             gates: Vec::new(),
             robots: self.poses.first().copied().into_iter().collect(),
             nodes,
+            ..Map::default()
         }
     }
 

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use amber_map::{BUILT_IN, Map};
+use amber_map::{BUILT_IN, Map, MapFile};
 use clap::{Args, Subcommand, ValueEnum};
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,8 +17,9 @@ use crate::control::{self, Answer, Request, Servo, SimulationState};
 use crate::robot::{Device, Fault};
 use crate::simulator::{self, Simulator};
 
-/// The maximum size of a map file in bytes: enough for a building with every brick.
-const MAP_BYTES: u64 = 16 * 1024 * 1024;
+/// The maximum size of a map file in bytes: enough for a building with every brick, or for an image
+/// with the maximum number of cells.
+const MAP_BYTES: u64 = 32 * 1024 * 1024;
 
 /// `amber sim`, and commands for a running simulation.
 #[derive(Args, Clone, Debug)]
@@ -318,34 +319,36 @@ fn ask(folder: &Path, request: Request) -> Result<Answer, Failure> {
     })
 }
 
-/// The text of a map: a file, or a map of the program if there is no such file.
+/// A map: a file, or a map of the program if there is no such file.
 ///
 /// # Errors
-/// The file cannot be read, or is too long.
-pub fn map_text(file: &Path) -> Result<String, Failure> {
+/// The file cannot be read, is too long, or is invalid.
+pub fn map(file: &Path) -> Result<MapFile, Failure> {
     let built_in = BUILT_IN.iter().find(|(name, _)| file == Path::new(name));
-    if let Some((_, text)) = built_in.filter(|_| !file.exists()) {
-        return Ok((*text).to_owned());
-    }
-    let read = || {
-        let mut text = String::new();
-        std::fs::File::open(file)?
-            .take(MAP_BYTES + 1)
-            .read_to_string(&mut text)?;
-        match text.len() as u64 > MAP_BYTES {
-            true => Err(io::Error::other("it is longer than 16 MiB")),
-            false => Ok(text),
-        }
+    let map = match built_in.filter(|_| !file.exists()) {
+        Some((_, text)) => MapFile::read(file, |_| Ok(text.as_bytes().to_vec())),
+        None => MapFile::read(file, read_bounded),
     };
-    read().map_err(|error| Failure {
-        hint: Some("--map takes a .roson file, flat or maze".into()),
-        ..wrong(&format!("cannot read {}: {error}", file.display()))
+    map.map_err(|error| Failure {
+        hint: Some(format!("{}; --map also takes flat or maze", error.hint())),
+        ..wrong(&error.to_string())
     })
 }
 
+fn read_bounded(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)?
+        .take(MAP_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MAP_BYTES {
+        true => Err(io::Error::other("it is longer than 32 MiB")),
+        false => Ok(bytes),
+    }
+}
+
 fn read_map(file: &Path) -> Result<Map, Failure> {
-    let text = map_text(file)?;
-    Map::parse(&text).map_err(|error| wrong(&format!("{}: {error}", file.display())))
+    let walls = map(file)?.into_walls();
+    walls.map_err(|error| wrong(&format!("{}: {error}", file.display())))
 }
 
 /// Formats the state for people.

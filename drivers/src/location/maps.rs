@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use amber_driver::devices::location as message;
-use amber_map::Map;
-use amber_map::ros_map::Description;
+use amber_map::{GridError, MapFile};
 use amber_navigation::location::{Config, LocationMap};
 
 use super::answer;
@@ -23,41 +22,28 @@ pub(crate) struct Loaded {
 
 /// Reads a map and prepares it for localization. The error says what to do.
 pub(crate) fn load(path: &Path, config: &Config) -> Result<Loaded, String> {
-    let name = path.display();
-    let unreadable = |path: &Path, error| format!("cannot read {}: {error}", path.display());
-    let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
-    if !is_ros_map(path) {
-        return from_roson(&text, config).map_err(|why| format!("{name}: {why}"));
-    }
-    let description: Description = text.parse().map_err(|error| format!("{name}: {error}"))?;
-    let image = path.with_file_name(&description.image);
-    let bytes = fs::read(&image).map_err(|error| unreadable(&image, error))?;
-    let occupancy = description.occupancy(&bytes);
-    let occupancy = occupancy.map_err(|error| format!("{}: {error}", image.display()))?;
-    Ok(Loaded {
-        map: LocationMap::from_occupancy(&occupancy, config.limit_m()),
-        message: answer::grid(&occupancy),
-    })
-}
-
-fn is_ros_map(path: &Path) -> bool {
-    let extension = path.extension().unwrap_or_default();
-    extension.eq_ignore_ascii_case("yaml") || extension.eq_ignore_ascii_case("yml")
+    let file = MapFile::read(path, |path| fs::read(path)).map_err(|error| error.to_string())?;
+    let loaded = of_file(file, config);
+    loaded.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Prepares the text of a .roson file for localization.
 pub(crate) fn from_roson(text: &str, config: &Config) -> Result<Loaded, String> {
-    let walls = Map::parse(text).map_err(|error| error.to_string())?;
-    let map = LocationMap::from_walls(
-        &walls.faces(),
-        &walls.nodes,
-        config.cell_m,
-        config.limit_m(),
-    )
-    .map_err(|error| error.to_string())?;
-    Ok(Loaded {
-        map,
-        message: answer::roson(text, &walls),
+    let file = MapFile::roson(text.to_owned()).map_err(|error| error.to_string())?;
+    of_file(file, config).map_err(|error| error.to_string())
+}
+
+fn of_file(file: MapFile, config: &Config) -> Result<Loaded, GridError> {
+    let limit_m = config.limit_m();
+    Ok(match file {
+        MapFile::Roson { text, map } => Loaded {
+            map: LocationMap::from_walls(&map.faces(), &map.nodes, config.cell_m, limit_m)?,
+            message: answer::roson(&text, &map),
+        },
+        MapFile::Grid(occupancy) => Loaded {
+            map: LocationMap::from_occupancy(&occupancy, limit_m),
+            message: answer::grid(&occupancy),
+        },
     })
 }
 
@@ -68,7 +54,7 @@ pub(crate) fn store(path: Option<&Path>, text: &str) -> Result<(), String> {
         return Ok(());
     };
     let name = path.display();
-    if is_ros_map(path) {
+    if MapFile::is_ros(path) {
         return Err(format!(
             "{name} is a map of ROS, and an upload is a .roson map"
         ));
@@ -78,7 +64,7 @@ pub(crate) fn store(path: Option<&Path>, text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use amber_map::{Layout, Occupancy, Point, Pose, ros_map};
+    use amber_map::{Layout, Map, Occupancy, Point, Pose, ros_map};
 
     use super::*;
 

@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 
 use amber_core::config::DEFAULT_PORT;
 use amber_gateways::Demonstration;
-use amber_map::{Map, MapPose, Pose};
+use amber_map::{MapFile, MapPose, Point, Pose, Walls, ros_map};
 use amber_mediator::shell::{Hangup, this_program};
 use amber_sim::cli::default_folder;
 use amber_sim::robot::Device;
@@ -28,8 +28,10 @@ mod layout;
 /// The simulated scanner is above the centre between the wheels.
 const LASER_OFFSET_MM: u32 = 0;
 
-/// The name of the copy of the map.
+/// The names of the copy of the map. A map of ROS also has an image.
 const MAP: &str = "map.roson";
+const ROS_MAP: &str = "map.yaml";
+const IMAGE: &str = "map.pgm";
 
 const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
 
@@ -46,7 +48,8 @@ pub(crate) struct Options {
     /// Listen on this port of the loopback address; 0 picks one
     #[arg(long, default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// Map in the .roson format, or one of the program: flat or maze
+    /// Map: a .roson file, the YAML file of a map of ROS map_server, or one of the program: flat or
+    /// maze
     #[arg(long, value_name = "FILE", default_value = "flat")]
     map: PathBuf,
     /// Folder for the simulated devices; a second demo needs its own, and --port 0
@@ -120,6 +123,8 @@ struct Robot {
     places: HashMap<String, String>,
     /// A copy of its map, in its folder: drivers replace the file when a map is uploaded.
     map: PathBuf,
+    /// The image of a map of ROS, beside it.
+    image: Option<PathBuf>,
     /// The command that drives to another room.
     goto: String,
 }
@@ -149,16 +154,16 @@ impl Robot {
                 places.insert(device.to_owned(), place.to_owned());
             }
             if Device::built_in().all(|device| places.contains_key(device.name())) {
-                let text = amber_sim::cli::map_text(map_file).map_err(super::simulation_failed)?;
-                let robot = Self {
+                let map = amber_sim::cli::map(map_file).map_err(super::simulation_failed)?;
+                let mut robot = Self {
                     process,
                     places,
                     map: folder.join(MAP),
-                    goto: goto(&text).unwrap_or_default(),
+                    image: None,
+                    goto: String::new(),
                 };
-                fs::write(&robot.map, text).map_err(|error| {
-                    failed(&format!("cannot write {}", robot.map.display()), &error)
-                })?;
+                robot.copy(&map, folder)?;
+                robot.goto = goto(map).unwrap_or_default();
                 return Ok(robot);
             }
         }
@@ -171,6 +176,23 @@ impl Robot {
         })
     }
 
+    /// Writes the copy of the map.
+    fn copy(&mut self, map: &MapFile, folder: &Path) -> Result<(), Failure> {
+        let write = |path: &Path, content: &[u8]| {
+            fs::write(path, content)
+                .map_err(|error| failed(&format!("cannot write {}", path.display()), &error))
+        };
+        match map {
+            MapFile::Roson { text, .. } => write(&self.map, text.as_bytes()),
+            MapFile::Grid(grid) => {
+                let (yaml, pgm) = ros_map::write(grid, IMAGE);
+                self.map = folder.join(ROS_MAP);
+                write(self.image.insert(folder.join(IMAGE)), &pgm)?;
+                write(&self.map, yaml.as_bytes())
+            }
+        }
+    }
+
     /// The path of a device that every robot has.
     fn at(&self, device: Device) -> &str {
         self.places.get(device.name()).map_or("", String::as_str)
@@ -179,21 +201,43 @@ impl Robot {
 
 impl Drop for Robot {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.map);
+        for file in [Some(&self.map), self.image.as_ref()].into_iter().flatten() {
+            let _ = fs::remove_file(file);
+        }
         // The end of its stdin makes it exit.
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }
 }
 
-/// The command that drives to another room, if the map names rooms.
-fn goto(map: &str) -> Option<String> {
-    const OTHER_ROOM_M: f64 = 1.0;
-    let map = Map::parse(map).ok()?;
+/// The command that drives somewhere: to another room, if the map names rooms, or to a place in
+/// sight.
+fn goto(map: MapFile) -> Option<String> {
+    const FAR_M: f64 = 1.0;
+    const ROOM_M: f64 = 0.35;
+    const ANGLES: u32 = 16;
+    let map = map.into_walls().ok()?;
     let start = map.robots.first()?.at;
+    let faces = map.faces();
     let mut nodes = map.nodes.into_iter();
-    let place = nodes.find(|node| node.minus(start).length() > OTHER_ROOM_M)?;
+    let place = nodes.find(|node| node.minus(start).length() > FAR_M);
+    let place = place.or_else(|| {
+        let walls = Walls::new(faces);
+        let around = (0..ANGLES).map(|step| {
+            let angle = f64::from(step) * std::f64::consts::TAU / f64::from(ANGLES);
+            // Tenths are easy to type.
+            let at = start.plus(Point::new(FAR_M, 0.0).turned(angle)).times(10.0);
+            Point::new(at.x.round(), at.y.round()).times(0.1)
+        });
+        let free = around.filter(|at| walls.is_open(start, *at));
+        let roomy = free.map(|at| (walls.clearance_m(at), at));
+        let best = roomy.max_by(|a, b| a.0.total_cmp(&b.0));
+        best.filter(|(clearance_m, _)| *clearance_m > ROOM_M)
+            .map(|(_, at)| at)
+    })?;
     let MapPose { x_m, y_m, .. } = Pose::new(place.x, place.y, 0.0).into();
+    // A sum, so that -0 becomes 0.
+    let [x_m, y_m] = [x_m, y_m].map(|number| (number * 100.0).round() / 100.0 + 0.0);
     Some(format!("goto {x_m} {y_m}"))
 }
 

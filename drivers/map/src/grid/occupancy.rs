@@ -81,6 +81,38 @@ impl Occupancy {
         })
     }
 
+    /// The same area in cells of twice the size. A cell is occupied if one of its four parts is, and
+    /// free if all are.
+    #[must_use]
+    pub fn coarser(&self) -> Self {
+        let layout = Layout {
+            cell_m: 2.0 * self.layout.cell_m,
+            columns: self.layout.columns.div_ceil(2),
+            rows: self.layout.rows.div_ceil(2),
+            ..self.layout
+        };
+        let part = |column: usize, row: usize| {
+            let is_inside = column < self.layout.columns && row < self.layout.rows;
+            is_inside.then(|| self.cell(column, row))
+        };
+        let cells = (0..layout.cells()).map(|cell| {
+            let (column, row) = (2 * (cell % layout.columns), 2 * (cell / layout.columns));
+            let parts = [(0, 0), (1, 0), (0, 1), (1, 1)];
+            let parts = parts.map(|(x, y)| part(column + x, row + y));
+            if parts.contains(&Some(Cell::Occupied)) {
+                Cell::Occupied
+            } else if parts.contains(&Some(Cell::Unknown)) {
+                Cell::Unknown
+            } else {
+                Cell::Free
+            }
+        });
+        Self {
+            cells: cells.collect(),
+            layout,
+        }
+    }
+
     /// Lines through the centres of neighbouring occupied cells, along rows and along columns. A lone
     /// cell becomes a line across itself.
     #[must_use]
@@ -178,5 +210,34 @@ impl Occupancy {
                 self.cells[index] = Cell::Occupied;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coarser_grid_keeps_obstacles_and_unknown_cells() {
+        let layout = Layout {
+            low: Point::new(-1.0, 2.0),
+            cell_m: 0.05,
+            columns: 5,
+            rows: 3,
+        };
+        let mut cells = vec![Cell::Free; 15];
+        cells[layout.index(1, 1)] = Cell::Occupied;
+        cells[layout.index(2, 0)] = Cell::Unknown;
+        let coarse = Occupancy::from_cells(layout, cells).unwrap().coarser();
+        let expected = Layout {
+            cell_m: 0.1,
+            columns: 3,
+            rows: 2,
+            ..layout
+        };
+        assert_eq!(*coarse.layout(), expected);
+        let found: Vec<Cell> = (0..6).map(|cell| coarse.cell(cell % 3, cell / 3)).collect();
+        use Cell::{Free, Occupied, Unknown};
+        assert_eq!(found, [Occupied, Unknown, Free, Free, Free, Free]);
     }
 }

@@ -15,7 +15,8 @@ use crate::stargazer::Guide;
 
 #[derive(Args, Clone, Debug)]
 pub(super) struct Start {
-    /// Map in the .roson format, or one of the program: flat or maze
+    /// Map: a .roson file, the YAML file of a map of ROS map_server, or one of the program: flat or
+    /// maze
     #[arg(long, value_name = "FILE", default_value = "flat")]
     map: PathBuf,
     /// Start position in map coordinates: metres with y down, degrees clockwise

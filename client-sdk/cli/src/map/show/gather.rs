@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use amber_client::values::Target;
 use amber_client::{Client, DriveToPoint, Error, Hokuyo, LocationService, MapPose, Scan};
-use amber_map::Map;
-use amber_map::ros_map::Description;
+use amber_map::MapFile;
 use amber_proto::location::Particle;
 use amber_terminal::Failure;
 
@@ -87,33 +86,19 @@ fn in_words(error: Error) -> String {
 
 /// The map in a file: .roson, or YAML with the image that it names.
 pub(super) fn file(path: &Path) -> Result<Rc<Ground>, Failure> {
-    let name = path.display();
-    let read = |path: &Path| {
-        fs::read(path)
-            .map_err(|error| Failure::wrong(format!("cannot read {}: {error}", path.display())))
-    };
-    let wrong = |why: String| {
-        Failure::wrong(format!("{name}: {why}")).hint(
-            "a map is a .roson file, or the YAML file of a map of ROS map_server; docs/maps.md \
-             describes both",
-        )
-    };
-    let text = String::from_utf8(read(path)?).map_err(|_| wrong("the file is not text".into()))?;
-    let extension = path.extension().unwrap_or_default();
-    if !(extension.eq_ignore_ascii_case("yaml") || extension.eq_ignore_ascii_case("yml")) {
-        let map = Map::parse(&text).map_err(|error| wrong(error.to_string()))?;
-        return Ok(Rc::new(Ground::Walls(map)));
-    }
-    let description: Description = text.parse().map_err(|error| wrong(format!("{error}")))?;
-    let image = read(&path.with_file_name(&description.image))?;
-    let grid = description.occupancy(&image);
-    Ok(Rc::new(Ground::Grid(
-        grid.map_err(|error| wrong(error.to_string()))?,
-    )))
+    let map = MapFile::read(path, |path| fs::read(path));
+    let map =
+        map.map_err(|error| Failure::wrong(error.to_string()).hint(error.hint().to_owned()))?;
+    Ok(Rc::new(match map {
+        MapFile::Roson { map, .. } => Ground::Walls(map),
+        MapFile::Grid(grid) => Ground::Grid(grid),
+    }))
 }
 
 #[cfg(test)]
 mod tests {
+    use amber_map::Map;
+
     use super::*;
 
     #[test]
