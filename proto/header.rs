@@ -18,8 +18,24 @@ pub struct Header<'a> {
     pub device_type: Option<DeviceType>,
     /// The id of the device, if present (0 is not absent).
     pub device_id: Option<DeviceId>,
-    bytes: &'a [u8],
+    /// All fields that may name clients, or only packed ids.
+    clients: Clients<'a>,
     has_clients: bool,
+}
+
+/// Where a header names its clients.
+#[derive(Clone, Copy, Debug)]
+enum Clients<'a> {
+    /// Somewhere in the encoded header.
+    Fields(&'a [u8]),
+    /// In one packed field.
+    Packed(&'a [u8]),
+}
+
+impl Default for Clients<'_> {
+    fn default() -> Self {
+        Self::Packed(&[])
+    }
 }
 
 /// The reasons why bytes are not a `DriverHdr`.
@@ -42,9 +58,31 @@ impl<'a> Header<'a> {
     ///
     /// # Errors
     /// The bytes are not a `DriverHdr`.
+    #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, HeaderError> {
+        match bytes {
+            // A short way for what clients and drivers usually write.
+            [0x08, device_type @ ..0x80, 0x10, device_id @ ..0x80] => Ok(Self {
+                device_type: Some(DeviceType((*device_type).into())),
+                device_id: Some(DeviceId((*device_id).into())),
+                ..Self::default()
+            }),
+            [0x1a, length @ 1..0x80, ids @ ..]
+                if usize::from(*length) == ids.len() && are_short(ids) =>
+            {
+                Ok(Self {
+                    clients: Clients::Packed(ids),
+                    has_clients: true,
+                    ..Self::default()
+                })
+            }
+            _ => Self::parse_any(bytes),
+        }
+    }
+
+    fn parse_any(bytes: &'a [u8]) -> Result<Self, HeaderError> {
         let mut header = Self {
-            bytes,
+            clients: Clients::Fields(bytes),
             ..Self::default()
         };
         let mut fields = Fields { rest: bytes };
@@ -82,9 +120,13 @@ impl<'a> Header<'a> {
 
     /// The clients in their order in the header, packed or not.
     pub fn client_ids(&self) -> impl Iterator<Item = ClientId> + 'a {
+        let (rest, packed): (&[u8], &[u8]) = match self.clients {
+            Clients::Fields(rest) => (rest, &[]),
+            Clients::Packed(packed) => (&[], packed),
+        };
         ClientIds {
-            fields: Fields { rest: self.bytes },
-            packed: &[],
+            fields: Fields { rest },
+            packed,
         }
     }
 
@@ -146,6 +188,14 @@ impl HeaderBytes {
         }
         self.push(value as u8);
     }
+}
+
+/// Whether these bytes are numbers of one or two bytes each.
+fn are_short(mut numbers: &[u8]) -> bool {
+    while let [0..=0x7f, rest @ ..] | [0x80..=0xff, 0..=0x7f, rest @ ..] = numbers {
+        numbers = rest;
+    }
+    numbers.is_empty()
 }
 
 enum Field<'a> {
@@ -296,6 +346,11 @@ mod tests {
         check(b"");
         check(b"\x08\x4d\x10\x03");
         check(b"\x1a\x03\x05\x06\x07");
+        check(b"\x1a\x05\x05\x85\x01\x80\0");
+        check(b"\x1a\x03\x05\x85\x81"); // the last id is cut off
+        check(b"\x1a\x03\x85\x81\x01");
+        check(b"\x1a\x02\x05"); // the field is cut off
+        check(b"\x1a\x01\x05\x06"); // half a field follows
         check(b"\x18\x05\x18\x06");
         check(b"\x1a\x01\x05\x18\x06\x1a\x01\x07");
         check(b"\x1a\0");

@@ -242,6 +242,7 @@ impl Mediator {
             own_addresses: OwnAddresses::new(&self.addresses),
             sender,
             children: Map::default(),
+            lender: None,
             starts: Starts::without_pauses(),
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::new(self.hooks.amber.clone(), strays.token()),
@@ -273,6 +274,8 @@ struct Shell {
     own_addresses: OwnAddresses,
     sender: Sender,
     children: Map<DriverKey, Child>,
+    /// The driver whose buffer is lent to the outbox.
+    lender: Option<DriverKey>,
     starts: Starts,
     /// The address at which drivers reach the mediator.
     for_drivers: SocketAddr,
@@ -622,6 +625,7 @@ impl Shell {
         for address in &unreachable {
             core.unreachable(Instant::now(), *address, Unreachable::NoRoute);
         }
+        self.give_back();
         !unreachable.is_empty()
     }
 

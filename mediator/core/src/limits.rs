@@ -81,10 +81,19 @@ pub const WRITE_BYTES: usize = 64 * 1024;
 /// set aside again, so this is smaller.
 pub const REFILL_BYTES: usize = 16 * 1024;
 
-/// A waiting frame of at least this many bytes is written without copying it. For a shorter
+/// A frame of at least this many bytes has a buffer of its own until it is written. For a shorter
 /// frame, a copy costs less than another piece in the system call. Tests have short messages
 /// and need both kinds.
 pub const LONG_WAITING_FRAME: usize = if cfg!(test) { 12 } else { 1024 };
+
+/// The buffers of long frames that a driver's queue keeps for the next frames, in bytes: a pipe
+/// full of them, and another that arrive meanwhile.
+pub const SPARE_BYTES: usize = 2 * WRITE_BYTES;
+
+/// A message of a driver of at least this many bytes is sent from the buffer into which it was
+/// read. For a shorter one, a copy costs less than another piece in the system call. Tests have
+/// short messages and need both kinds.
+pub const LENT_MESSAGE: usize = if cfg!(test) { 12 } else { 1024 };
 
 /// Pieces of one write to a driver: long frames, and the short ones before, between and after
 /// them. A batch may exceed [`WRITE_BYTES`] by one frame.

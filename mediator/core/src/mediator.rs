@@ -217,6 +217,16 @@ impl Core {
         &self.outbox
     }
 
+    /// Lends the outbox the buffer of frames from a driver, until [`Core::give_back`].
+    pub fn lend(&mut self, buffer: Vec<u8>) {
+        self.outbox.lend(buffer);
+    }
+
+    /// Returns the buffer that was lent, after everything is sent.
+    pub fn give_back(&mut self) -> Vec<u8> {
+        self.outbox.give_back()
+    }
+
     /// Lets `send` have the datagrams to send, and forgets them.
     pub fn transmit<T>(&mut self, send: impl FnOnce(&Outbox, &mut Counters) -> T) -> T {
         let sent = send(&self.outbox, &mut self.router.counters);
@@ -287,6 +297,19 @@ impl Core {
     /// A driver has written a frame. Returns false if the frame is invalid; then the driver is
     /// being stopped.
     pub fn driver_frame(&mut self, now: Instant, key: DriverKey, frame: Frame<'_>) -> bool {
+        self.driver_frame_at(now, key, frame, None)
+    }
+
+    /// The same. `at` is the offset of the frame in a buffer of the caller. If
+    /// [`Outbox::borrows`] is true afterwards, the caller must [lend](Core::lend) that buffer
+    /// before anything is sent. If it is true before, there must be no other buffer.
+    pub fn driver_frame_at(
+        &mut self,
+        now: Instant,
+        key: DriverKey,
+        frame: Frame<'_>,
+        at: Option<usize>,
+    ) -> bool {
         let header = match Header::parse(frame.header) {
             Ok(header) => header,
             Err(error) => {
@@ -302,7 +325,7 @@ impl Core {
         }
         let message = self
             .router
-            .driver_frame(now, key, &header, frame, &mut self.outbox);
+            .driver_frame(now, key, &header, frame, at, &mut self.outbox);
         if let Some(message) = message {
             self.for_mediator(now, message);
         }

@@ -18,6 +18,7 @@
 //! frames are written. If there are too many all the same, the driver does not read:
 //! [`Queue::is_deaf`].
 
+mod spare;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -29,6 +30,7 @@ use std::ops::AddAssign;
 use amber_proto::frame::PartTooLong;
 use amber_proto::{ClientId, Frame};
 
+use self::spare::Spare;
 use self::waiting::{Most, Waiting};
 use crate::hash::{Map, Set};
 use crate::limits;
@@ -120,7 +122,7 @@ pub struct Queue {
     room: usize,
     /// The pipe is full: wait until it is writable.
     blocked: bool,
-    life_cycle: VecDeque<(Lane, Box<[u8]>)>,
+    life_cycle: VecDeque<(Lane, Vec<u8>)>,
     /// Clients with a CLIENT_DIED in `life_cycle`.
     obituaries: Set<ClientId>,
     /// Headers of frames in `life_cycle` that say that a client left one device. The client's
@@ -132,6 +134,7 @@ pub struct Queue {
     /// Newcomers with frames in `batch`, and the offset of their first frame. They are
     /// newcomers until `written` passes that offset.
     offered: Map<ClientId, usize>,
+    spare: Spare,
     tally: Tally,
 }
 
@@ -143,10 +146,10 @@ struct Offered {
     /// Where it begins and ends among all bytes of the batch.
     start: usize,
     end: usize,
-    /// The offset in [`Queue::bytes`], unless the frame has bytes of its own: long frames that
-    /// have waited are not copied.
+    /// The offset in [`Queue::bytes`], unless the frame has bytes of its own: long frames are
+    /// copied only once.
     at: usize,
-    own: Option<Box<[u8]>>,
+    own: Option<Vec<u8>>,
     /// For news about a newcomer: the offset of that client's first frame. If that frame is not
     /// written, the news must not be written either.
     about: Option<usize>,
@@ -180,6 +183,7 @@ impl Queue {
             waiting: Waiting::default(),
             unseen: Set::default(),
             offered: Map::default(),
+            spare: Spare::default(),
             tally: Tally::default(),
         }
     }
@@ -211,17 +215,23 @@ impl Queue {
         // frames, whatever their size.
         let room = self.batch.is_empty() || about.is_some() || self.gathers(limits::WRITE_BYTES);
         let is_unseen_leaving = matches!(lane, Lane::Left(client) if self.unseen.contains(&client));
-        if room && self.is_flowing() && !is_unseen_leaving {
+        let flows = room && self.is_flowing() && !is_unseen_leaving;
+        if flows && frame.wire_len() < limits::LONG_WAITING_FRAME {
             let at = self.bytes.len();
             frame.encode(&mut self.bytes)?;
             self.gathered(lane, host, about, at, None);
         } else {
-            let mut bytes = Vec::with_capacity(frame.wire_len());
+            let mut bytes = self.spare.take(frame.wire_len());
             frame.encode(&mut bytes)?;
+            if flows {
+                self.gathered(lane, host, about, self.bytes.len(), Some(bytes));
+                self.tally.queued += 1;
+                return Ok(());
+            }
             if about.is_some() {
                 self.set_rest_aside();
             }
-            self.wait(lane, host, bytes.into());
+            self.wait(lane, host, bytes);
             self.enforce();
             if about.is_some() && !self.blocked {
                 self.refill();
@@ -304,7 +314,9 @@ impl Queue {
         self.room = self.room.saturating_sub(bytes);
         if self.written == self.gathered_bytes() {
             self.tally.written += self.batch.len() as u64;
-            self.batch.clear();
+            for buffer in self.batch.drain(..).filter_map(|frame| frame.own) {
+                self.spare.keep(buffer);
+            }
             self.bytes.clear();
             self.offered.clear();
             self.written = 0;
@@ -386,7 +398,9 @@ impl Queue {
             }
         }
         // What remains is the frame that was begun.
-        self.batch.drain(..done);
+        for buffer in self.batch.drain(..done).filter_map(|frame| frame.own) {
+            self.spare.keep(buffer);
+        }
         let kept = match self.batch.first_mut() {
             None => {
                 self.bytes.clear();
@@ -452,7 +466,7 @@ impl Queue {
     }
 
     /// Adds a frame to the waiting frames.
-    fn wait(&mut self, lane: Lane, host: Option<Host>, frame: Box<[u8]>) {
+    fn wait(&mut self, lane: Lane, host: Option<Host>, frame: Vec<u8>) {
         match lane {
             Lane::LifeCycle => {}
             Lane::ClientDied(client) => {
@@ -494,7 +508,7 @@ impl Queue {
         host: Option<Host>,
         about: Option<usize>,
         at: usize,
-        own: Option<Box<[u8]>>,
+        own: Option<Vec<u8>>,
     ) {
         let start = self.gathered_bytes();
         let length = match &own {
@@ -560,7 +574,7 @@ impl Queue {
         }
     }
 
-    fn next(&mut self) -> Option<(Lane, Option<Host>, Box<[u8]>)> {
+    fn next(&mut self) -> Option<(Lane, Option<Host>, Vec<u8>)> {
         if let Some((lane, frame)) = self.life_cycle.pop_front() {
             match lane {
                 Lane::ClientDied(client) => drop(self.obituaries.remove(&client)),

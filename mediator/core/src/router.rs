@@ -50,7 +50,7 @@ use tracing::warn;
 use self::admission::Admission;
 pub use self::client::{Client, Silence, Unreachable};
 pub use self::clients::{Clients, RoomFor};
-pub use self::outbox::{ClientAddress, Outbox, Run, Written};
+pub use self::outbox::{ClientAddress, Message, Outbox, Run, Written};
 pub use self::packed_address::{Host, PackedAddress};
 use self::routes::Routes;
 pub use self::tap::{Copied, Direction, Tap};
@@ -329,13 +329,15 @@ impl Router {
     }
 
     /// Handles a frame from a driver. The caller has parsed the header, because an invalid
-    /// header ends the driver.
+    /// header ends the driver. `at` is the offset of the frame in a buffer that the caller will
+    /// [lend](Outbox::lend) to the outbox, if any.
     pub fn driver_frame<'a>(
         &mut self,
         now: Instant,
         key: DriverKey,
         header: &Header<'_>,
         frame: Frame<'a>,
+        at: Option<usize>,
         out: &mut Outbox,
     ) -> Option<ForMediator<'a>> {
         self.counters.count(Count::DriverFrames);
@@ -364,7 +366,11 @@ impl Router {
             return None;
         }
         if header.has_clients() {
-            self.deliver(now, key, id, header, frame.message, out);
+            let message = Message {
+                bytes: frame.message,
+                at: at.map(|at| at + frame.wire_len() - frame.message.len()),
+            };
+            self.deliver(now, key, id, header, message, out);
             return None;
         }
         let (from, about) = match (header.device_type, header.device()) {
@@ -477,7 +483,7 @@ impl Router {
         key: DriverKey,
         own_id: ClientId,
         header: &Header<'_>,
-        message: &[u8],
+        message: Message<'_>,
         out: &mut Outbox,
     ) {
         let Some(route) = self.routes.get_mut(key) else {
@@ -497,13 +503,13 @@ impl Router {
                 return;
             }
         };
-        if message.len() + 2 * 11 > OLD_CLIENT_DATAGRAM && !route.warned_of_long_messages {
+        let bytes = message.bytes.len();
+        if bytes + 2 * 11 > OLD_CLIENT_DATAGRAM && !route.warned_of_long_messages {
             route.warned_of_long_messages = true;
-            let bytes = message.len();
             warn!(driver = %device, bytes, "old Java and Python clients cannot receive this");
         }
         let header_out = HeaderBytes::new(Some(device), None);
-        let Ok(frame) = out.write(header_out.as_slice(), message) else {
+        let Ok(frame) = out.write_message(header_out.as_slice(), message) else {
             return self.counters.drop(DropReason::DriverTooLong);
         };
         self.counters.count(Count::Delivered);
@@ -524,7 +530,7 @@ impl Router {
                     asker.uses.answered(key, device);
                 }
                 self.counters.count(Count::CopiesToDrivers);
-                self.push(asker, Lane::Client(own_id), header_out, message);
+                self.push(asker, Lane::Client(own_id), header_out, message.bytes);
             } else {
                 self.counters.drop(DropReason::UnknownClient);
             }

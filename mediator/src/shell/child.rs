@@ -365,6 +365,11 @@ impl Shell {
         let turn = hand_over(&mut self.core, key, &mut output.buffer);
         output.unfinished = turn.unfinished;
         output.buffer.partial = !turn.unfinished && !output.buffer.filled().is_empty();
+        if turn.lends {
+            // The turn ends with `settle`, which sends everything.
+            self.core.lend(std::mem::take(&mut output.buffer.bytes));
+            self.lender = Some(key);
+        }
         if output.buffer.partial {
             self.alarms.set(late, Instant::now() + PARTIAL_FRAME);
         } else if was_partial {
@@ -382,6 +387,19 @@ impl Shell {
         }
         if turn.frames > 0 {
             self.may_have_read(key);
+        }
+    }
+
+    /// Everything is sent: the driver that lent its buffer gets it back.
+    pub(super) fn give_back(&mut self) {
+        let Some(key) = self.lender.take() else {
+            return;
+        };
+        let buffer = self.core.give_back();
+        let child = self.children.get_mut(&key);
+        // Its stdout may be closed by now.
+        if let Some(output) = child.and_then(|child| child.output.as_mut()) {
+            output.buffer.bytes = buffer;
         }
     }
 
@@ -603,6 +621,8 @@ struct Turn {
     /// There were only valid frames.
     sane: bool,
     frames: usize,
+    /// Datagrams need the buffer until they are sent.
+    lends: bool,
     /// More whole frames may be left.
     unfinished: bool,
     /// Many frames, none of which had any effect.
@@ -614,17 +634,21 @@ struct Turn {
 fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> Turn {
     let start = Instant::now();
     let (effects, datagrams) = (core.driver_effects(), core.outbox().datagrams().len());
+    let may_lend = !core.outbox().borrows();
     let mut turn = Turn {
         sane: true,
         frames: 0,
+        lends: false,
         unfinished: false,
         is_junk: false,
         time: Duration::ZERO,
     };
     while let Some(frame) = Frame::from_stream(buffer.filled()) {
         let length = frame.wire_len();
-        if !core.driver_frame(start, key, frame) {
+        let at = may_lend.then_some(buffer.start);
+        if !core.driver_frame_at(start, key, frame, at) {
             turn.sane = false;
+            turn.lends = may_lend && core.outbox().borrows();
             return turn;
         }
         buffer.start += length;
@@ -636,6 +660,7 @@ fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> Turn {
             break;
         }
     }
+    turn.lends = may_lend && core.outbox().borrows();
     turn.is_junk = turn.frames >= JUNK_FRAMES && core.driver_effects() == effects;
     if turn.is_junk {
         turn.time = start.elapsed();

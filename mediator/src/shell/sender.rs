@@ -213,22 +213,22 @@ impl Sender {
         let Some(second) = self.single_at(clock, way, outbox, next + 1) else {
             return send_one(self.socket(way), run).map(|()| 1);
         };
-        let mut bytes: [&[u8]; DATAGRAMS_PER_TURN] = [&[]; DATAGRAMS_PER_TURN];
+        let mut datagrams = [Pieces::of(run); DATAGRAMS_PER_TURN];
         let mut addresses = [run.to; DATAGRAMS_PER_TURN];
-        (bytes[0], bytes[1], addresses[1]) = (run.bytes, second.bytes, second.to);
+        (datagrams[1], addresses[1]) = (Pieces::of(&second), second.to);
         let mut count = 2;
         while count < DATAGRAMS_PER_TURN
             && let Some(run) = self.single_at(clock, way, outbox, next + count)
         {
-            (bytes[count], addresses[count]) = (run.bytes, run.to);
+            (datagrams[count], addresses[count]) = (Pieces::of(&run), run.to);
             count += 1;
         }
-        let (bytes, addresses) = (&bytes[..count], &addresses[..count]);
+        let (datagrams, addresses) = (&datagrams[..count], &addresses[..count]);
         let socket = &self.outlets[way.outlet].sockets[way.lane];
         // A socket has addresses of one family.
         match run.to.address() {
-            SocketAddr::V4(_) => send_many(socket, &mut self.v4, bytes, addresses, v4),
-            SocketAddr::V6(_) => send_many(socket, &mut self.v6, bytes, addresses, v6),
+            SocketAddr::V4(_) => send_many(socket, &mut self.v4, datagrams, addresses, v4),
+            SocketAddr::V6(_) => send_many(socket, &mut self.v6, datagrams, addresses, v6),
         }
     }
 
@@ -278,19 +278,17 @@ fn v6(address: SocketAddr) -> Option<SockaddrIn6> {
 fn send_many<A: SockaddrLike + Copy>(
     socket: &UdpSocket,
     headers: &mut MultiHeaders<A>,
-    bytes: &[&[u8]],
+    datagrams: &[Pieces<'_>],
     destinations: &[PackedAddress],
     to: impl Fn(SocketAddr) -> Option<A>,
 ) -> nix::Result<usize> {
-    let mut slices = [[IoSlice::new(&[])]; DATAGRAMS_PER_TURN];
     let mut addresses = [None; DATAGRAMS_PER_TURN];
-    for (number, (bytes, destination)) in bytes.iter().zip(destinations).enumerate() {
-        slices[number] = [IoSlice::new(bytes)];
-        addresses[number] = to(destination.address());
+    for (address, destination) in addresses.iter_mut().zip(destinations) {
+        *address = to(destination.address());
     }
-    let (slices, addresses) = (&slices[..bytes.len()], &addresses[..bytes.len()]);
+    let addresses = &addresses[..destinations.len()];
     let flags = MsgFlags::MSG_DONTWAIT;
-    let sent = sendmmsg(socket.as_raw_fd(), headers, slices, addresses, [], flags)?;
+    let sent = sendmmsg(socket.as_raw_fd(), headers, datagrams, addresses, [], flags)?;
     Ok(sent.count().max(1))
 }
 
@@ -298,7 +296,40 @@ fn send_many<A: SockaddrLike + Copy>(
 fn send_one(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
     let to = SockaddrStorage::from(run.to.address());
     let flags = MsgFlags::MSG_DONTWAIT;
-    sendto(socket.as_raw_fd(), run.bytes, &to, flags).map(drop)
+    match Pieces::of(run).as_ref() {
+        [all] => sendto(socket.as_raw_fd(), all, &to, flags).map(drop),
+        pieces => sendmsg(socket.as_raw_fd(), pieces, &[], flags, Some(&to)).map(drop),
+    }
+}
+
+/// The bytes of a single datagram: all of them, or its header, and its message in the lent buffer.
+#[derive(Clone, Copy)]
+struct Pieces<'a> {
+    slices: [IoSlice<'a>; PIECES],
+    count: usize,
+}
+
+/// The maximum number of pieces of one datagram.
+const PIECES: usize = 2;
+
+impl<'a> Pieces<'a> {
+    fn of(run: &Run<'a>) -> Self {
+        let mut pieces = Self {
+            slices: [IoSlice::new(&[]); PIECES],
+            count: 0,
+        };
+        for (slice, piece) in pieces.slices.iter_mut().zip(run.pieces()) {
+            *slice = IoSlice::new(piece);
+            pieces.count += 1;
+        }
+        pieces
+    }
+}
+
+impl<'a> AsRef<[IoSlice<'a>]> for Pieces<'a> {
+    fn as_ref(&self) -> &[IoSlice<'a>] {
+        &self.slices[..self.count]
+    }
 }
 
 /// Sends datagrams as one that the system splits.
@@ -308,10 +339,15 @@ fn send_run(socket: &UdpSocket, run: &Run<'_>) -> nix::Result<()> {
     let segment = run.segment as u16; // At most LOCAL_SEGMENT_BYTES.
     let cut = [ControlMessage::UdpGsoSegments(&segment)];
     let to = SockaddrStorage::from(run.to.address());
-    let bytes = [IoSlice::new(run.bytes)];
+    let mut slices = [IoSlice::new(&[]); PIECES * SEGMENTS];
+    let mut count = 0;
+    for (slice, piece) in slices.iter_mut().zip(run.pieces()) {
+        *slice = IoSlice::new(piece);
+        count += 1;
+    }
     sendmsg(
         socket.as_raw_fd(),
-        &bytes,
+        &slices[..count],
         &cut,
         MsgFlags::MSG_DONTWAIT,
         Some(&to),

@@ -42,7 +42,7 @@ impl Waiting {
     }
 
     /// Adds a frame as the client's newest.
-    pub(super) fn push_back(&mut self, source: Source, client: ClientId, frame: Box<[u8]>) {
+    pub(super) fn push_back(&mut self, source: Source, client: ClientId, frame: Vec<u8>) {
         self.host_of.insert(client, source);
         self.hosts.push(source, client, End::Back, |clients| {
             clients.push(client, client, End::Back, |line| line.push_back(frame));
@@ -50,7 +50,7 @@ impl Waiting {
     }
 
     /// Puts a frame back as the client's oldest, and gives the client its turn back.
-    pub(super) fn push_front(&mut self, source: Source, client: ClientId, frame: Box<[u8]>) {
+    pub(super) fn push_front(&mut self, source: Source, client: ClientId, frame: Vec<u8>) {
         self.host_of.insert(client, source);
         self.hosts.push(source, client, End::Front, |clients| {
             clients.push(client, client, End::Front, |line| line.push_front(frame));
@@ -58,7 +58,7 @@ impl Waiting {
     }
 
     /// Takes the oldest frame of the client whose turn it is, and ends the turn.
-    pub(super) fn next(&mut self) -> Option<(Source, ClientId, Box<[u8]>)> {
+    pub(super) fn next(&mut self) -> Option<(Source, ClientId, Vec<u8>)> {
         let (source, (client, frame)) = self.hosts.next(|clients| clients.next(Line::pop))?;
         self.tidy();
         Some((source, client, frame))
@@ -111,22 +111,22 @@ const LINE_KEPT: usize = 8;
 /// The frames of one client.
 #[derive(Debug, Default)]
 struct Line {
-    frames: VecDeque<Box<[u8]>>,
+    frames: VecDeque<Vec<u8>>,
     bytes: usize,
 }
 
 impl Line {
-    fn push_back(&mut self, frame: Box<[u8]>) {
+    fn push_back(&mut self, frame: Vec<u8>) {
         self.bytes += frame.len();
         self.frames.push_back(frame);
     }
 
-    fn push_front(&mut self, frame: Box<[u8]>) {
+    fn push_front(&mut self, frame: Vec<u8>) {
         self.bytes += frame.len();
         self.frames.push_front(frame);
     }
 
-    fn pop(&mut self) -> Option<Box<[u8]>> {
+    fn pop(&mut self) -> Option<Vec<u8>> {
         let frame = self.frames.pop_front()?;
         self.bytes -= frame.len();
         Some(frame)

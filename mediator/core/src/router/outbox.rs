@@ -1,14 +1,17 @@
 //! Outgoing datagrams as plain data. PURE.
 //!
 //! The router writes each frame once for any number of clients; the shell sends all entries and
-//! clears the outbox.
+//! clears the outbox. A long message from a driver is not copied: the shell lends the outbox the
+//! buffer into which it has read the message, until everything is sent.
 
+use std::borrow::Cow;
 use std::iter;
 use std::net::SocketAddr;
 use std::ops::Range;
 
 use amber_proto::Frame;
 use amber_proto::frame::PartTooLong;
+use amber_proto::limits::MAX_PART;
 
 use super::PackedAddress;
 use crate::limits;
@@ -26,26 +29,62 @@ pub struct ClientAddress {
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
+    /// The buffer with the messages of some datagrams.
+    lent: Vec<u8>,
+    /// Whether any datagram has its message there.
+    borrows: bool,
     datagrams: Vec<(PackedAddress, Written)>,
+}
+
+/// A message from a driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Where they start in the buffer that can be lent to the outbox; the two bytes before them
+    /// are their length.
+    pub at: Option<usize>,
 }
 
 /// Consecutive datagrams for one client with the same length; only the last may be shorter. The
 /// system can split them itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The client.
     pub to: PackedAddress,
-    /// All datagrams, one after the other.
-    pub bytes: &'a [u8],
     /// The length of the first datagram.
     pub segment: usize,
+    outbox: &'a Outbox,
+    datagrams: &'a [(PackedAddress, Written)],
 }
 
 impl<'a> Run<'a> {
     /// The number of datagrams.
     #[allow(clippy::len_without_is_empty)] // It is never empty.
     pub fn len(&self) -> usize {
-        self.bytes.len().div_ceil(self.segment)
+        self.datagrams.len()
+    }
+
+    /// The bytes of all datagrams, one after the other: at most two pieces for each datagram.
+    pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (outbox, mut datagrams) = (self.outbox, self.datagrams.iter().peekable());
+        let mut message = None;
+        iter::from_fn(move || {
+            if let Some(message) = message.take() {
+                return Some(message);
+            }
+            let (_, first) = datagrams.next()?;
+            let (start, mut last) = (first.start, first);
+            // What the outbox has copied is adjacent.
+            while !last.is_lent() {
+                let Some((_, next)) = datagrams.next() else {
+                    break;
+                };
+                last = next;
+            }
+            message = last.is_lent().then(|| outbox.message(*last));
+            Some(&outbox.bytes[start as usize..last.end as usize])
+        })
     }
 }
 
@@ -71,11 +110,14 @@ fn run_len(datagrams: &[(PackedAddress, Written)], most: usize) -> usize {
     1 + more.take_while(|pair| goes_on(pair)).count()
 }
 
-/// The address of a frame's bytes in the outbox.
+/// The address of a frame's bytes in the outbox: the whole frame, or its header. Then the rest
+/// is in the lent buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     start: u32,
     end: u32,
+    lent_start: u32,
+    lent_end: u32,
 }
 
 impl Written {
@@ -83,8 +125,16 @@ impl Written {
         self.start as usize..self.end as usize
     }
 
+    fn is_lent(self) -> bool {
+        self.lent_start < self.lent_end
+    }
+
+    fn lent_range(self) -> Range<usize> {
+        self.lent_start as usize..self.lent_end as usize
+    }
+
     fn len(self) -> usize {
-        self.range().len()
+        self.range().len() + self.lent_range().len()
     }
 }
 
@@ -98,7 +148,74 @@ impl Outbox {
         let start = self.bytes.len() as u32;
         Frame { header, message }.encode(&mut self.bytes)?;
         let end = self.bytes.len() as u32;
-        Ok(Written { start, end })
+        Ok(Written {
+            start,
+            end,
+            lent_start: 0,
+            lent_end: 0,
+        })
+    }
+
+    /// The same for a message that may stay where it is. If [`Outbox::borrows`] is true
+    /// afterwards, the caller must [lend](Outbox::lend) its buffer before anything is sent.
+    ///
+    /// # Errors
+    /// See [`Outbox::write`].
+    pub fn write_message(
+        &mut self,
+        header: &[u8],
+        message: Message<'_>,
+    ) -> Result<Written, PartTooLong> {
+        match message.at {
+            Some(at) if (limits::LENT_MESSAGE..=MAX_PART).contains(&message.bytes.len()) => {
+                self.write_lent(header, at, message.bytes.len())
+            }
+            _ => self.write(header, message.bytes),
+        }
+    }
+
+    fn write_lent(
+        &mut self,
+        header: &[u8],
+        at: usize,
+        length: usize,
+    ) -> Result<Written, PartTooLong> {
+        let head = Frame {
+            header,
+            message: &[],
+        };
+        let start = self.bytes.len();
+        head.encode(&mut self.bytes)?;
+        // The length of the message is in the lent buffer.
+        let end = self.bytes.len() - LENGTH_BYTES;
+        self.bytes.truncate(end);
+        self.borrows = true;
+        Ok(Written {
+            start: start as u32,
+            end: end as u32,
+            // The buffer holds what was read in one turn.
+            lent_start: (at - LENGTH_BYTES) as u32,
+            lent_end: (at + length) as u32,
+        })
+    }
+
+    /// Whether datagrams need a buffer that is or must be [lent](Outbox::lend).
+    pub fn borrows(&self) -> bool {
+        self.borrows
+    }
+
+    /// Lends the buffer with the messages of [`Outbox::write_message`].
+    pub fn lend(&mut self, buffer: Vec<u8>) {
+        self.lent = buffer;
+    }
+
+    /// Returns the lent buffer, if any. To be called after everything is sent.
+    pub fn give_back(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.lent)
+    }
+
+    fn message(&self, written: Written) -> &[u8] {
+        self.lent.get(written.lent_range()).unwrap_or_default()
     }
 
     /// Sends a frame to one client.
@@ -107,10 +224,15 @@ impl Outbox {
     }
 
     /// All datagrams, in order.
-    pub fn datagrams(&self) -> impl ExactSizeIterator<Item = (ClientAddress, &[u8])> {
-        self.datagrams
-            .iter()
-            .map(|(to, frame)| ((*to).into(), &self.bytes[frame.range()]))
+    pub fn datagrams(&self) -> impl ExactSizeIterator<Item = (ClientAddress, Cow<'_, [u8]>)> {
+        self.datagrams.iter().map(|(to, frame)| {
+            let head = &self.bytes[frame.range()];
+            let bytes = match frame.is_lent() {
+                true => Cow::Owned([head, self.message(*frame)].concat()),
+                false => Cow::Borrowed(head),
+            };
+            ((*to).into(), bytes)
+        })
     }
 
     /// The run that starts at this datagram: it and those after it that one system call can
@@ -118,11 +240,12 @@ impl Outbox {
     pub fn run_at(&self, number: usize, most: usize) -> Option<Run<'_>> {
         let rest = self.datagrams.get(number..)?;
         let run = &rest[..run_len(rest, most)];
-        let ((to, first), (_, last)) = (run.first()?, run.last()?);
+        let (to, first) = run.first()?;
         Some(Run {
             to: *to,
-            bytes: &self.bytes[first.range().start..last.range().end],
             segment: first.len(),
+            outbox: self,
+            datagrams: run,
         })
     }
 
@@ -146,8 +269,12 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.datagrams.clear();
+        self.borrows = false;
     }
 }
+
+/// The length of the length of a message.
+const LENGTH_BYTES: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -169,7 +296,9 @@ mod tests {
         }
         let shown: Vec<(u16, Vec<usize>)> = (outbox.runs(most))
             .map(|run| {
-                let lengths = run.bytes.chunks(run.segment).map(<[u8]>::len).collect();
+                let bytes = run.pieces().collect::<Vec<_>>().concat();
+                let lengths: Vec<_> = bytes.chunks(run.segment).map(<[u8]>::len).collect();
+                assert_eq!(lengths.len(), run.len());
                 (run.to.address().port(), lengths)
             })
             .collect();
@@ -234,6 +363,71 @@ mod tests {
                 outbox.send(to, &frame);
             }
             assert_eq!(outbox.runs(9).count(), runs, "{ip}");
+        }
+    }
+
+    /// Writes messages of these lengths, some of them in a buffer that is lent.
+    fn lent(outbox: &mut Outbox, messages: &[(usize, bool)]) -> Vec<Vec<u8>> {
+        let (mut buffer, mut frames) = (b"begin".to_vec(), Vec::new());
+        for (number, (bytes, is_lent)) in messages.iter().enumerate() {
+            let message = vec![number as u8; *bytes];
+            let mut frame = Vec::new();
+            let (header, message) = (&b"head"[..], &message[..]);
+            (Frame { header, message }).encode(&mut frame).unwrap();
+            // The header of the driver is another one.
+            buffer.extend_from_slice(b"id");
+            buffer.extend_from_slice(&frame[6..]);
+            let at = buffer.len() - bytes;
+            let message = Message {
+                bytes: message,
+                at: is_lent.then_some(at),
+            };
+            let written = outbox.write_message(header, message).unwrap();
+            outbox.send(client(1), &written);
+            frames.push(frame);
+        }
+        outbox.lend(buffer);
+        frames
+    }
+
+    #[test]
+    fn long_messages_stay_in_the_lent_buffer() {
+        let (mut outbox, long) = (Outbox::default(), limits::LENT_MESSAGE);
+        let frames = lent(&mut outbox, &[(long, true)]);
+        assert!(outbox.borrows());
+        let pieces: Vec<_> = outbox.run_at(0, 9).unwrap().pieces().collect();
+        assert_eq!(pieces, [&frames[0][..6], &frames[0][6..]]);
+        let own = outbox.lent.as_ptr_range();
+        assert!(own.contains(&pieces[1].as_ptr()));
+        outbox.clear();
+        assert!(!outbox.borrows());
+        assert!(outbox.give_back().starts_with(b"begin"));
+        assert_eq!(outbox.give_back(), b"");
+    }
+
+    #[test]
+    fn short_messages_are_copied() {
+        let (mut outbox, short) = (Outbox::default(), limits::LENT_MESSAGE - 1);
+        let frames = lent(&mut outbox, &[(short, true), (short, false)]);
+        assert!(!outbox.borrows());
+        let run = outbox.run_at(0, 9).unwrap();
+        assert_eq!(run.pieces().collect::<Vec<_>>(), [frames.concat()]);
+    }
+
+    #[test]
+    fn copied_and_lent_messages_may_form_a_run() {
+        let long = limits::LENT_MESSAGE;
+        for lends in 0..8 {
+            let messages = [0, 1, 2].map(|bit| (long, lends >> bit & 1 == 1));
+            let mut outbox = Outbox::default();
+            let frames = lent(&mut outbox, &messages);
+            let run = outbox.run_at(0, 9).unwrap();
+            assert_eq!(run.len(), 3, "{messages:?}");
+            let pieces: Vec<_> = run.pieces().collect();
+            assert!(pieces.len() <= 6, "{messages:?}");
+            assert_eq!(pieces.concat(), frames.concat(), "{messages:?}");
+            let datagrams = outbox.datagrams().map(|(_, bytes)| bytes.into_owned());
+            assert_eq!(datagrams.collect::<Vec<_>>(), frames, "{messages:?}");
         }
     }
 

@@ -109,8 +109,16 @@ impl World {
         let key = self.keys[driver];
         let parsed = Header::parse(header).unwrap();
         let frame = Frame { header, message };
+        // The frame does not begin the buffer.
+        let mut buffer = vec![0; 3];
+        for part in [header, message] {
+            buffer.extend_from_slice(&(part.len() as u16).to_be_bytes());
+            buffer.extend_from_slice(part);
+        }
+        let (now, at) = (self.now, Some(3));
         self.router
-            .driver_frame(self.now, key, &parsed, frame, &mut self.out);
+            .driver_frame(now, key, &parsed, frame, at, &mut self.out);
+        self.out.lend(buffer);
         self.seen()
     }
 

@@ -193,8 +193,10 @@ impl World {
         let answers: Vec<mediator::DriverMsg> = core.transmit(|outbox, _| {
             (outbox.datagrams())
                 .filter(|(to, _)| *to == from)
-                .filter_map(|(_, bytes)| amber_proto::Frame::from_datagram(bytes).ok())
-                .filter_map(|frame| messages::envelope(frame.message))
+                .filter_map(|(_, bytes)| {
+                    let frame = amber_proto::Frame::from_datagram(&bytes).ok()?;
+                    messages::envelope(frame.message)
+                })
                 .collect()
         });
         let lists = answers.into_iter().filter_map(|answer| answer.reply?.what);

@@ -467,7 +467,13 @@ impl World {
             }
             let cause = Cause::Frame(pid, frame.header, frame.message);
             let nobody = self.named_nobody();
-            let told = self.call(cause, |core| core.driver_frame(now, key, frame))?;
+            let told = self.call(cause, |core| {
+                let sane = core.driver_frame_at(now, key, frame, Some(start));
+                if core.outbox().borrows() {
+                    core.lend(output.clone());
+                }
+                sane
+            })?;
             let long_ago = self.quiet.is_some_and(|quiet| now - quiet > LONG);
             let is_sdk = self.processes.get(&pid).is_some_and(Process::has_the_sdk);
             let knows = !long_ago || self.crowded || !is_sdk || self.named_nobody() == nobody;

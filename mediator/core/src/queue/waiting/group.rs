@@ -53,6 +53,12 @@ pub(in crate::queue) enum Most {
 pub(super) struct Group<K, T> {
     /// Members with frames, and members that had frames in this round.
     members: Map<K, Member<T>>,
+    order: Order<K>,
+}
+
+/// Everything about a group but its members.
+#[derive(Debug)]
+struct Order<K> {
     /// Members without frames, and some that have new frames since.
     idle: Vec<K>,
     turns: Turns<K>,
@@ -107,29 +113,31 @@ impl<K, T> Default for Group<K, T> {
     fn default() -> Self {
         Self {
             members: Map::default(),
-            idle: Vec::new(),
-            turns: Turns {
-                round: 0,
-                open: JOINERS,
-                this: VecDeque::new(),
-                next: VecDeque::new(),
-                left_over: 0,
-                last_number: 0,
+            order: Order {
+                idle: Vec::new(),
+                turns: Turns {
+                    round: 0,
+                    open: JOINERS,
+                    this: VecDeque::new(),
+                    next: VecDeque::new(),
+                    left_over: 0,
+                    last_number: 0,
+                },
+                ranking: None,
+                frames: 0,
+                bytes: 0,
             },
-            ranking: None,
-            frames: 0,
-            bytes: 0,
         }
     }
 }
 
 impl<K, T> Holds for Group<K, T> {
     fn frames(&self) -> usize {
-        self.frames
+        self.order.frames
     }
 
     fn bytes(&self) -> usize {
-        self.bytes
+        self.order.bytes
     }
 
     fn shrink(&mut self) {
@@ -148,23 +156,24 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
             of: T::default(),
         });
         if member.turn.is_none() {
-            member.turn = Some(self.turns.join(key, end, member.served));
+            member.turn = Some(self.order.turns.join(key, end, member.served));
             member.first = client;
         }
-        self.change(key, add);
+        self.order.change(key, member, add);
+        self.tidy();
     }
 
     /// Takes a frame from the member whose turn it is, and ends the turn.
     pub(super) fn next<R>(&mut self, take: impl FnOnce(&mut T) -> Option<R>) -> Option<(K, R)> {
-        if self.frames == 0 {
+        if self.order.frames == 0 {
             return None;
         }
         loop {
-            let (ticket, key) = match self.turns.this.pop_front() {
+            let (ticket, key) = match self.order.turns.this.pop_front() {
                 Some(entry) => entry,
                 None => self.next_round()?,
             };
-            let turns = &mut self.turns;
+            let turns = &mut self.order.turns;
             let member = self.members.get_mut(&key);
             let Some(member) = member.filter(|member| member.turn == Some(ticket)) else {
                 turns.left_over -= 1;
@@ -173,8 +182,9 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
             member.served = Some(turns.round);
             // It has no entry now. If it has frames left, it gets another.
             member.turn = None;
-            let taken = self.change(key, take)??;
-            return Some((key, taken));
+            let taken = self.order.change(key, member, take);
+            self.tidy();
+            return Some((key, taken?));
         }
     }
 
@@ -184,9 +194,9 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
         most: Most,
         take: impl FnOnce(&mut T) -> Option<R>,
     ) -> Option<R> {
-        let (until_frames, until_bytes) = (self.frames / 2, self.bytes / 2);
+        let (until_frames, until_bytes) = (self.order.frames / 2, self.order.bytes / 2);
         let rank = || Ranking::new(&self.members, until_frames, until_bytes);
-        let ranking = self.ranking.get_or_insert_with(rank);
+        let ranking = self.order.ranking.get_or_insert_with(rank);
         let longest = match most {
             Most::Frames => ranking.by_frames.last(),
             Most::Bytes => ranking.by_bytes.last(),
@@ -198,6 +208,61 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
     /// Changes a member, and removes its turn if it becomes empty.
     pub(super) fn change<R>(&mut self, key: K, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let member = self.members.get_mut(&key)?;
+        let result = self.order.change(key, member, change);
+        self.tidy();
+        Some(result)
+    }
+
+    /// Begins the next round and takes its first turn.
+    fn next_round(&mut self) -> Option<(Ticket, K)> {
+        let turns = &mut self.order.turns;
+        // All entries are in the next round, including stale ones.
+        let waiting = turns.next.len() - turns.left_over;
+        mem::swap(&mut turns.this, &mut turns.next);
+        let first = turns.this.pop_front()?;
+        turns.round = first.0.round;
+        turns.open = JOINERS.max(waiting);
+        self.forget_idle();
+        Some(first)
+    }
+
+    fn forget_idle(&mut self) {
+        for key in self.order.idle.drain(..) {
+            match self.members.get_mut(&key) {
+                Some(member) if member.of.frames() > 0 => member.is_listed_idle = false,
+                _ => drop(self.members.remove(&key)),
+            }
+        }
+    }
+
+    /// Removes stale entries before they outnumber the others.
+    fn tidy(&mut self) {
+        if self.order.idle.len() > IDLE {
+            self.forget_idle();
+        }
+        let turns = &mut self.order.turns;
+        if 2 * turns.left_over <= turns.this.len() + turns.next.len() + LEFT_OVER {
+            return;
+        }
+        let members = &self.members;
+        for entries in [&mut turns.this, &mut turns.next] {
+            entries.retain(|(ticket, key)| {
+                let member = members.get(key);
+                member.is_some_and(|member| member.turn == Some(*ticket))
+            });
+        }
+        turns.left_over = 0;
+    }
+}
+
+impl<K: Copy + Ord> Order<K> {
+    /// Changes a member, and removes its turn if it becomes empty.
+    fn change<T: Holds, R>(
+        &mut self,
+        key: K,
+        member: &mut Member<T>,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> R {
         let before = (member.of.frames(), member.of.bytes());
         let result = change(&mut member.of);
         let after = (member.of.frames(), member.of.bytes());
@@ -228,49 +293,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
                 self.ranking = None;
             }
         }
-        self.tidy();
-        Some(result)
-    }
-
-    /// Begins the next round and takes its first turn.
-    fn next_round(&mut self) -> Option<(Ticket, K)> {
-        let turns = &mut self.turns;
-        // All entries are in the next round, including stale ones.
-        let waiting = turns.next.len() - turns.left_over;
-        mem::swap(&mut turns.this, &mut turns.next);
-        let first = turns.this.pop_front()?;
-        turns.round = first.0.round;
-        turns.open = JOINERS.max(waiting);
-        self.forget_idle();
-        Some(first)
-    }
-
-    fn forget_idle(&mut self) {
-        for key in self.idle.drain(..) {
-            match self.members.get_mut(&key) {
-                Some(member) if member.of.frames() > 0 => member.is_listed_idle = false,
-                _ => drop(self.members.remove(&key)),
-            }
-        }
-    }
-
-    /// Removes stale entries before they outnumber the others.
-    fn tidy(&mut self) {
-        if self.idle.len() > IDLE {
-            self.forget_idle();
-        }
-        let turns = &mut self.turns;
-        if 2 * turns.left_over <= turns.this.len() + turns.next.len() + LEFT_OVER {
-            return;
-        }
-        let members = &self.members;
-        for entries in [&mut turns.this, &mut turns.next] {
-            entries.retain(|(ticket, key)| {
-                let member = members.get(key);
-                member.is_some_and(|member| member.turn == Some(*ticket))
-            });
-        }
-        turns.left_over = 0;
+        result
     }
 }
 
@@ -353,7 +376,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
             next,
             left_over,
             ..
-        } = &self.turns;
+        } = &self.order.turns;
         let is_own = |(ticket, key): &&(Ticket, K)| {
             self.members
                 .get(key)
@@ -372,21 +395,22 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
                 && (member.of.frames() > 0 || member.is_listed_idle)
         }));
         assert_eq!(
-            self.frames,
+            self.order.frames,
             waiting().map(|member| member.of.frames()).sum::<usize>()
         );
         assert_eq!(
-            self.bytes,
+            self.order.bytes,
             waiting().map(|member| member.of.bytes()).sum::<usize>()
         );
-        if let Some(ranking) = &self.ranking {
+        if let Some(ranking) = &self.order.ranking {
             assert_eq!(
                 (ranking.by_frames.len(), ranking.by_bytes.len()),
                 (own, own)
             );
         }
         assert!(
-            self.idle.len() <= IDLE + 1 && 2 * left_over <= this.len() + next.len() + LEFT_OVER
+            self.order.idle.len() <= IDLE + 1
+                && 2 * left_over <= this.len() + next.len() + LEFT_OVER
         );
     }
 }

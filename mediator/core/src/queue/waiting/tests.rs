@@ -16,7 +16,7 @@ fn push(waiting: &mut Waiting, client: i32) {
 /// A frame of a client of a host.
 fn push_from(waiting: &mut Waiting, host: i32, client: i32) {
     let source = Source::Alone(ClientId(host));
-    waiting.push_back(source, ClientId(client), Box::from([0]));
+    waiting.push_back(source, ClientId(client), vec![0]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ proptest::proptest! {
             match what {
                 0..4 => {
                     let source = Source::Alone(ClientId(host));
-                    waiting.push_back(source, ClientId(client), Box::from([header, 1]));
+                    waiting.push_back(source, ClientId(client), vec![header, 1]);
                     model.push((host, client, header));
                 }
                 4..7 => {
