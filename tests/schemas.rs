@@ -570,8 +570,9 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
         }
         mediator "amber.mediator_proto" {
             Outcome
-            Device Description Health Trouble Request ListDrivers ListClients GetStatistics ChangeDriver Reload SetLogLevel
-            Reply Refusal DriverList Driver DriverCounters ClientList ClientInfo Statistics
+            Device Description Health Trouble Request ListDrivers ListClients ListProcesses GetStatistics ExplainCounters ChangeDriver Reload SetLogLevel
+            Reply Refusal DriverList Driver DriverCounters ClientList ClientInfo ProcessList ProcessUsage Statistics
+            CounterList CounterHelp
             Counter Event Trace Traced Unavailable
         }
         ninedof "amber.ninedof_proto" {

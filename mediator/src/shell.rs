@@ -658,6 +658,15 @@ impl Shell {
                     .map_err(|error| (error, Some(log::HINT.to_owned())));
                 self.core.answer(ticket, outcome);
             }
+            ShellTask::MeasureProcesses(ticket, mut processes, total) => {
+                for process in &mut processes {
+                    if process.device.is_none() {
+                        process.pid = std::process::id();
+                    }
+                    process::measure(process);
+                }
+                self.core.answer_processes(ticket, processes, total);
+            }
         }
     }
 }

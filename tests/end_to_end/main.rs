@@ -30,6 +30,7 @@ mod new_device;
 mod ninedof;
 mod no_survivors;
 mod old_clients;
+mod overview;
 mod python_package;
 mod restart;
 mod robot;

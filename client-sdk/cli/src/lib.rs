@@ -31,11 +31,15 @@ mod events;
 mod file;
 mod goto;
 mod map;
+mod metrics;
+mod overview;
 mod ping;
 mod reason;
 mod scan;
 mod session;
 mod status;
+#[cfg(feature = "top")]
+mod top;
 mod trace;
 mod views;
 mod watch;
@@ -76,6 +80,13 @@ pub enum Verb {
         /// Device, e.g. hokuyo, hokuyo:0 or 4:0
         device: Option<Device>,
     },
+    /// Watch devices, clients and drops, with rates, processor time and memory
+    #[cfg(feature = "top")]
+    #[command(after_help = top::HELP)]
+    Top(top::Options),
+    /// Print or serve all counters as metrics for Prometheus and others (OpenMetrics)
+    #[command(after_help = metrics::HELP)]
+    Metrics(metrics::Options),
     /// Show events of drivers and clients, until Ctrl-C
     #[command(after_help = "Example:\n  amber events")]
     Events,
@@ -179,6 +190,9 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
         Verb::Status {
             device: Some(device),
         } => status::driver(session.client().await?, device, json).await,
+        #[cfg(feature = "top")]
+        Verb::Top(options) => top::run(session.client().await?, &options, json).await,
+        Verb::Metrics(options) => metrics::run(session.client().await?, &options, json).await,
         Verb::Events => until_interrupt(events::run(&session.mediator().await?, json)).await,
         Verb::Ping(options) => ping::run(session.client().await?, options, json).await,
         Verb::Bench(options) => {

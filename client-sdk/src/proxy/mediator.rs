@@ -1,6 +1,6 @@
 //! Requests to the mediator that take several steps. IO.
 
-use amber_proto::mediator::{ClientInfo, Driver, Traced, change_driver::Action};
+use amber_proto::mediator::{ClientInfo, Driver, ProcessUsage, Traced, change_driver::Action};
 use amber_proto::{Device, mediator};
 
 use super::{Mediator, blocking};
@@ -36,6 +36,23 @@ impl Mediator {
             clients.extend(page.clients);
             if is_last || clients.len() >= page.total as usize {
                 return Ok(clients);
+            }
+        }
+    }
+
+    /// The running processes: the mediator first, then its drivers in the order of the
+    /// configuration.
+    ///
+    /// # Errors
+    /// Those of [`Mediator::list_processes`]. The deadline is that of each page.
+    pub async fn processes(&self) -> Result<Vec<ProcessUsage>> {
+        let mut processes = Vec::new();
+        loop {
+            let page = self.list_processes(Some(processes.len() as u32)).await?;
+            let is_last = page.processes.is_empty();
+            processes.extend(page.processes);
+            if is_last || processes.len() >= page.total as usize {
+                return Ok(processes);
             }
         }
     }
@@ -110,6 +127,8 @@ blocking! {
     drivers() -> Vec<Driver>;
     /// Like [`Mediator::clients`](crate::Mediator::clients).
     clients() -> Vec<ClientInfo>;
+    /// Like [`Mediator::processes`](crate::Mediator::processes).
+    processes() -> Vec<ProcessUsage>;
     /// Like [`Mediator::driver`](crate::Mediator::driver).
     driver(device: Device) -> Driver;
     /// Like [`Mediator::start`](crate::Mediator::start).

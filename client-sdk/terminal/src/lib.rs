@@ -9,5 +9,5 @@ mod output;
 mod time;
 
 pub use failure::{Failure, exit_code};
-pub use output::{Human, fields, note, print, show, table, terminal_columns};
+pub use output::{Human, fields, has_colours, note, print, show, table, terminal_columns};
 pub use time::{duration, millis, seconds};

@@ -4,7 +4,7 @@
 //! characters are escaped here, and nowhere else.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use amber_proto::{printable, printable_line};
 use serde::Serialize;
@@ -55,6 +55,13 @@ pub fn note(text: impl std::fmt::Display) {
 pub fn terminal_columns() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
     Some(usize::from(width.0))
+}
+
+/// Whether colours make sense on stdout: a terminal, unless the user does not want them.
+pub fn has_colours() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_plain = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    io::stdout().is_terminal() && !unwanted && !is_plain
 }
 
 /// Rows in aligned columns under a heading.

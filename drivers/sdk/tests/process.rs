@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     the_documented_dummy_answers();
     files_work_like_pipes();
     sigterm_ends_a_driver_cleanly();
-    the_end_of_stdin_is_a_clean_end_even_if_stdout_is_not_read();
+    the_end_of_stdin_is_a_failure_if_nothing_reads_stdout();
     an_invalid_frame_ends_the_driver_with_an_error();
     printed_output_does_not_corrupt_the_wire();
     output_before_serving_goes_to_the_log();
@@ -85,13 +85,14 @@ fn sigterm_ends_a_driver_cleanly() {
     }
 }
 
-fn the_end_of_stdin_is_a_clean_end_even_if_stdout_is_not_read() {
+fn the_end_of_stdin_is_a_failure_if_nothing_reads_stdout() {
     let (mut child, mut stdin, stdout) = start(dummy());
     drop(stdout);
     // The driver may have exited before this write.
     let _ = stdin.write_all(PING);
     drop(stdin);
-    assert!(child.wait().unwrap().success());
+    // The mediator is gone, and has not stopped the driver.
+    assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
 fn an_invalid_frame_ends_the_driver_with_an_error() {

@@ -20,10 +20,12 @@
 use amber_proto::frame::DatagramError;
 
 macro_rules! kinds {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[doc = $help:literal])* $variant:ident = $text:literal,)*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name { $($(#[$variant_doc])* $variant,)* }
+        pub enum $name { $($(#[doc = $help])* $variant,)* }
 
         impl $name {
             /// All kinds, in the order in which they are reported.
@@ -32,6 +34,11 @@ macro_rules! kinds {
             /// The name under which it is reported.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
+            }
+
+            /// What it counts, in a sentence.
+            pub fn help(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($help),*).trim_ascii(),)* }
             }
         }
     };

@@ -38,6 +38,10 @@ pub const REQUESTS_PER_SECOND: u32 = 200;
 /// People do not notice the difference.
 pub const LIST_AGE: Duration = Duration::from_millis(100);
 
+/// Processes in one answer: reading their use of the processor takes 20 µs each, in which nothing
+/// else is done.
+pub const PROCESSES_PER_ANSWER: usize = 32;
+
 /// Pages of lists that are kept for that time: the pages of a list of all clients, and a few
 /// more.
 pub const LIST_PARTS: usize = 32;

@@ -30,7 +30,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
 use amber_proto::frame::{Frame, StreamError, check_prefix};
-use amber_proto::mediator::{self, Event as Notice, event::Kind};
+use amber_proto::mediator::{self, Event as Notice, ProcessUsage, event::Kind};
 use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType, SynNum};
 use bytes::Bytes;
 use prost::Message;
@@ -84,6 +84,8 @@ pub enum ShellTask {
     Reload(Ticket),
     /// Change what is logged; then call [`Core::answer`].
     SetLogLevel(Ticket, String),
+    /// Measure these processes, of so many in all; then call [`Core::answer_processes`].
+    MeasureProcesses(Ticket, Vec<ProcessUsage>, u32),
 }
 
 /// The sender of a request that waits for an answer.

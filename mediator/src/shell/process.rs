@@ -5,9 +5,11 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::{fs, process};
 
+use amber_proto::mediator::ProcessUsage;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
 /// A process. Its pid may be reused after its end, but not with the same start time, because
@@ -57,6 +59,27 @@ fn parse_stat(pid: Pid, text: &str) -> Option<Stat> {
         group: pid_at(2)?,
         is_zombie: matches!(*fields.first()?, "Z" | "X"),
     })
+}
+
+/// Adds the processor time and the memory of a process, if the system reports them.
+pub(super) fn measure(usage: &mut ProcessUsage) {
+    let text = read(Path::new(&format!("/proc/{}/stat", usage.pid)));
+    let Ok(Some(text)) = text else { return };
+    if let Some((ticks, pages)) = parse_usage(&String::from_utf8_lossy(&text)) {
+        let per_s = clock_ticks_per_second().max(1);
+        usage.cpu_ms = Some(ticks * 1000 / per_s);
+        usage.memory_bytes = Some(pages * page_size() as u64);
+    }
+}
+
+/// The processor time in clock ticks, and the resident memory in pages.
+fn parse_usage(text: &str) -> Option<(u64, u64)> {
+    let (_, rest) = text.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    // Its own time in programs and in the system, then that of children it has waited for.
+    let ticks = (11..=14).map(number).sum::<Option<u64>>()?;
+    Some((ticks, number(21)?))
 }
 
 /// All processes that the system shows.
@@ -229,6 +252,23 @@ mod tests {
         assert_eq!(stat.group, Pid::from_raw(5));
         assert!(!stat.is_zombie);
         assert_eq!(parse_stat(pid, "7 (x) S 1 1"), None);
+    }
+
+    #[test]
+    fn the_use_of_processor_and_memory_is_measured() {
+        let text = "7 (a) b) S 3 5 6 0 -1 0 0 0 0 0 10 20 3 4 20 0 1 0 4711 9999 56 0";
+        assert_eq!(parse_usage(text), Some((37, 56)));
+        assert_eq!(parse_usage("7 (x) S 1 1"), None);
+        let mut usage = ProcessUsage {
+            pid: process::id(),
+            ..ProcessUsage::default()
+        };
+        measure(&mut usage);
+        assert!(usage.memory_bytes() > 1_000_000, "{usage:?}");
+        assert!(usage.cpu_ms.is_some());
+        let mut none = ProcessUsage::default();
+        measure(&mut none);
+        assert_eq!(none.cpu_ms, None);
     }
 
     #[test]

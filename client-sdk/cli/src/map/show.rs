@@ -218,7 +218,7 @@ fn show(scene: &Scene, options: &Options, json: bool) -> Result<(), Failure> {
     let (columns, rows) = screen::size();
     // One row is for the prompt.
     let rows = rows.saturating_sub(1);
-    print(plot::draw(scene, columns, rows, screen::has_colours()).as_bytes())
+    print(plot::draw(scene, columns, rows, amber_terminal::has_colours()).as_bytes())
 }
 
 /// Nothing can be drawn.
@@ -263,7 +263,12 @@ async fn live(source: &Source, options: &Options, json: bool) -> Result<(), Fail
                 write_picture(&scene, path)?;
             } else if let Some(screen) = &mut screen {
                 let (columns, rows) = screen::size();
-                screen.draw(&plot::draw(&scene, columns, rows, screen::has_colours()))?;
+                screen.draw(&plot::draw(
+                    &scene,
+                    columns,
+                    rows,
+                    amber_terminal::has_colours(),
+                ))?;
             }
             is_first = false;
         }

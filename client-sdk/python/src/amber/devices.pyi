@@ -45,8 +45,12 @@ class Mediator(PlainTyped):
         """The description that the driver of a device has sent, for clients that do not know the device."""
     def list_clients(self, skip: int | None = None) -> Any:
         """The clients that the mediator knows."""
+    def list_processes(self, skip: int | None = None) -> Any:
+        """The processor time and the memory of the mediator and of its drivers."""
     def statistics(self) -> Any:
         """Version, uptime and counters."""
+    def explain_counters(self) -> list[Any]:
+        """What the counters of Statistics count."""
     def change_driver(self, device: Any, action: int | str) -> str:
         """Starts, stops or restarts a driver. The answer says what happens."""
     def reload(self) -> str:

@@ -76,8 +76,12 @@ class Mediator(Typed):
         """The description that the driver of a device has sent, for clients that do not know the device."""
     async def list_clients(self, skip: int | None = None) -> Any:
         """The clients that the mediator knows."""
+    async def list_processes(self, skip: int | None = None) -> Any:
+        """The processor time and the memory of the mediator and of its drivers."""
     async def statistics(self) -> Any:
         """Version, uptime and counters."""
+    async def explain_counters(self) -> list[Any]:
+        """What the counters of Statistics count."""
     async def change_driver(self, device: Any, action: int | str) -> str:
         """Starts, stops or restarts a driver. The answer says what happens."""
     async def reload(self) -> str:

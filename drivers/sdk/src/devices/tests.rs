@@ -289,7 +289,9 @@ impl MediatorDriver for Refusing {
     async fn describe_driver(&mut self, _: wire::Device, _: Reply<wire::Driver>) {}
     async fn get_description(&mut self, _: wire::Device, _: Reply<wire::Description>) {}
     async fn list_clients(&mut self, _: wire::ListClients, _: Reply<wire::ClientList>) {}
+    async fn list_processes(&mut self, _: wire::ListProcesses, _: Reply<wire::ProcessList>) {}
     async fn statistics(&mut self, _: wire::GetStatistics, _: Reply<wire::Statistics>) {}
+    async fn explain_counters(&mut self, _: wire::ExplainCounters, _: Reply<wire::CounterList>) {}
     async fn change_driver(&mut self, _: wire::ChangeDriver, _: Reply<String>) {}
     async fn reload(&mut self, _: wire::Reload, reply: Reply<String>) {
         reply.send("done".into());

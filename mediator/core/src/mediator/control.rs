@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amber_proto::mediator::{
-    self, Counter, DriverList, DriverState, Refusal, Reply, Statistics, change_driver, refusal,
-    reply, request,
+    self, Counter, CounterHelp, CounterList, DriverList, DriverState, ProcessUsage, Refusal, Reply,
+    Statistics, change_driver, refusal, reply, request,
 };
 use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType};
 use prost::Message;
@@ -124,7 +124,13 @@ impl Core {
         }
     }
 
-    /// Answers an [`ShellTask`].
+    /// Answers [`ShellTask::MeasureProcesses`].
+    pub fn answer_processes(&mut self, ticket: Ticket, processes: Vec<ProcessUsage>, total: u32) {
+        let list = mediator::ProcessList { processes, total };
+        self.answer_with(ticket, reply::What::Processes(list));
+    }
+
+    /// Answers another [`ShellTask`].
     pub fn answer(&mut self, ticket: Ticket, outcome: Result<String, (String, Option<String>)>) {
         let reply = match outcome {
             Ok(done) => reply::What::Done(shorten(&done)),
@@ -134,6 +140,10 @@ impl Core {
                 reply::What::Refused(refuse(reason, &shorten(&message), hint.as_deref()))
             }
         };
+        self.answer_with(ticket, reply);
+    }
+
+    fn answer_with(&mut self, ticket: Ticket, reply: reply::What) {
         if self.router.id_of(ticket.to) == ticket.id {
             self.reply(ticket, reply);
         } else {
@@ -203,9 +213,16 @@ impl Core {
                 reply::What::Description(self.description_of(key, &device)?)
             }
             request::What::ListClients(page) => self.list_clients(now, page.skip()),
+            request::What::ListProcesses(page) => {
+                let (processes, total) = self.list_processes(page.skip());
+                let measure = ShellTask::MeasureProcesses(ticket, processes, total);
+                self.tasks.push_back(measure);
+                return Ok(None);
+            }
             request::What::GetStatistics(_) => {
                 reply::What::Statistics(self.statistics(now, ticket.to))
             }
+            request::What::ExplainCounters(_) => reply::What::Counters(explain_counters()),
             request::What::ChangeDriver(change) => {
                 self.check_admin(ticket.to)?;
                 let key = self.key_of(&change.device)?;
@@ -262,6 +279,24 @@ impl Core {
         let drivers = all.map(|driver| self.describe(now, driver, Detail::Brief));
         let drivers = page_of(drivers, skip);
         reply::What::Drivers(DriverList { drivers, total })
+    }
+
+    /// The processes of one answer, not yet measured, and the number of all.
+    fn list_processes(&self, skip: u32) -> (Vec<ProcessUsage>, u32) {
+        // The shell knows its own pid.
+        let mediator = ProcessUsage::default();
+        let drivers = self.drivers.values().filter_map(|driver| {
+            Some(ProcessUsage {
+                pid: driver.supervisor.pid()?,
+                device: driver.config.devices.first().copied().map(wire_device),
+                ..ProcessUsage::default()
+            })
+        });
+        let mut all: Vec<_> = [mediator].into_iter().chain(drivers).collect();
+        let total = all.len() as u32;
+        all.drain(..all.len().min(skip as usize));
+        all.truncate(limits::PROCESSES_PER_ANSWER);
+        (all, total)
     }
 
     fn list_clients(&self, now: Instant, skip: u32) -> reply::What {
@@ -470,6 +505,18 @@ impl Core {
                 .collect(),
             client_id: self.router.id_of(asker).map(|id| id.0),
         }
+    }
+}
+
+fn explain_counters() -> CounterList {
+    let counts = Count::ALL.iter().map(|it| (it.name(), it.help()));
+    let drops = DropReason::ALL.iter().map(|it| (it.name(), it.help()));
+    let help = |(name, help): (&str, &str)| CounterHelp {
+        name: name.into(),
+        help: help.into(),
+    };
+    CounterList {
+        counters: counts.chain(drops).map(help).collect(),
     }
 }
 

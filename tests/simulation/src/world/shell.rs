@@ -368,6 +368,12 @@ impl World {
                 Ok(())
             }
             ShellTask::SetLogLevel(ticket, _) => self.answer(ticket, Ok("log level".into())),
+            ShellTask::MeasureProcesses(ticket, processes, total) => {
+                self.call(Cause::Other, |core| {
+                    core.answer_processes(ticket, processes, total);
+                })?;
+                Ok(())
+            }
         }
     }
 

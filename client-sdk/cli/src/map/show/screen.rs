@@ -1,6 +1,6 @@
 //! A terminal that is drawn on again and again. IO.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::panic;
 
 use amber_terminal::{Failure, print};
@@ -51,13 +51,6 @@ pub(super) fn size() -> (usize, usize) {
         Some((width, height)) => (width.0.into(), height.0.into()),
         None => (80, 40),
     }
-}
-
-/// Whether colours make sense on stdout: a terminal, unless the user does not want them.
-pub(super) fn has_colours() -> bool {
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_plain = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    io::stdout().is_terminal() && !unwanted && !is_plain
 }
 
 /// The text in place of the last one, shown in one step by terminals that can: each line clears its

@@ -232,3 +232,46 @@ fn the_answer_to_a_reload_is_not_sent_to_a_new_client_at_that_address() {
     world.settle();
     assert!(world.take(local(1)).is_empty());
 }
+
+#[test]
+fn the_processes_are_measured_by_the_shell_and_come_in_pages() {
+    let mut world = World::new(&["5:0=x", "5:1=x"]);
+    let page = mediator::ListProcesses { skip: Some(1) };
+    world.request(local(1), request::What::ListProcesses(page));
+    let Some(ShellTask::MeasureProcesses(ticket, mut processes, total)) = world.core.poll_task()
+    else {
+        panic!("nothing to measure")
+    };
+    // The mediator itself is the first of three.
+    assert_eq!((processes.len(), total), (2, 3));
+    let devices = processes.iter().map(|it| it.device.unwrap().id);
+    assert_eq!(devices.collect::<Vec<_>>(), [0, 1]);
+    processes[0].cpu_ms = Some(70);
+    world
+        .core
+        .answer_processes(ticket, processes.clone(), total);
+    world.settle();
+    let answers = world.take(local(1));
+    let reply = decode(answers.last().unwrap()).reply;
+    let Some(reply::What::Processes(list)) = reply.and_then(|reply| reply.what) else {
+        panic!("another reply")
+    };
+    assert_eq!((list.processes, list.total), (processes, 3));
+}
+
+#[test]
+fn every_counter_is_explained_in_a_sentence() {
+    let mut world = World::new(&["5:0=x"]);
+    let asked = request::What::ExplainCounters(mediator::ExplainCounters {});
+    let reply::What::Counters(list) = world.ask(local(1), asked) else {
+        panic!("no explanations")
+    };
+    assert_eq!(
+        list.counters.len(),
+        Count::ALL.len() + DropReason::ALL.len()
+    );
+    for counter in &list.counters {
+        assert!(counter.help.ends_with('.'), "{counter:?}");
+        assert!(!counter.help.contains("  "), "{counter:?}");
+    }
+}

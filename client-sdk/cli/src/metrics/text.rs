@@ -1,0 +1,394 @@
+//! The counters of a mediator in the text format of OpenMetrics 1.0. PURE.
+//!
+//! Source: the OpenMetrics specification 1.0 (prometheus/OpenMetrics, "Text Format"): a `# TYPE` and
+//! a `# HELP` line for each metric, `_total` behind the names of counters, backslash, quotation mark
+//! and line feed escaped in labels, `# EOF` at the end.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+
+use amber_proto::mediator::{Driver, DriverCounters, DriverState};
+
+use crate::devices::{name, state_name};
+use crate::overview::Overview;
+
+/// The content type of the format.
+#[cfg(feature = "web")]
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What each counter of the mediator counts, by name.
+pub(crate) type Help = BTreeMap<String, String>;
+
+const STATES: [DriverState; 6] = [
+    DriverState::Down,
+    DriverState::Starting,
+    DriverState::Up,
+    DriverState::Stopping,
+    DriverState::Backoff,
+    DriverState::Failed,
+];
+
+/// All metrics.
+pub(crate) fn text(overview: &Overview, help: &Help) -> String {
+    let mut page = Page::default();
+    let statistics = &overview.statistics;
+    page.metric("amber_mediator", "info", "", "The version of the mediator.");
+    page.sample("_info", &[("version", statistics.version())], 1);
+    page.metric(
+        "amber_mediator_uptime_seconds",
+        "gauge",
+        "seconds",
+        "Time since the mediator started.",
+    );
+    page.sample("", &[], seconds(statistics.uptime_ms()));
+    page.metric(
+        "amber_mediator_clients",
+        "gauge",
+        "",
+        "Clients that the mediator knows.",
+    );
+    page.sample("", &[], statistics.clients());
+    page.metric(
+        "amber_mediator_drivers",
+        "gauge",
+        "",
+        "Drivers that are configured.",
+    );
+    page.sample("", &[], statistics.drivers());
+    for (prefix, counters) in [
+        ("amber_mediator", &statistics.counters),
+        ("amber_mediator_dropped", &statistics.dropped),
+    ] {
+        for counter in counters {
+            let name = format!("{prefix}_{}", counter.name);
+            let unexplained = "A counter that this mediator does not explain.";
+            let help = help.get(&counter.name).map_or(unexplained, |help| help);
+            page.metric(&name, "counter", "", help);
+            page.sample("_total", &[], counter.value);
+        }
+    }
+    drivers(&mut page, &overview.drivers);
+    processes(&mut page, overview);
+    page.text.push_str("# EOF\n");
+    page.text
+}
+
+fn drivers(page: &mut Page, drivers: &[Driver]) {
+    if drivers.is_empty() {
+        return;
+    }
+    page.metric(
+        "amber_driver_state",
+        "stateset",
+        "",
+        "The state of a driver.",
+    );
+    for (driver, device) in named(drivers) {
+        for state in STATES {
+            let labels = [
+                ("device", &*device),
+                ("amber_driver_state", state_name(state)),
+            ];
+            page.sample("", &labels, u8::from(driver.state() == state));
+        }
+    }
+    let help = "Whether the driver runs but reports that its device does not work.";
+    page.metric("amber_device_trouble", "gauge", "", help);
+    for driver in drivers {
+        for device in &driver.devices {
+            let is_in_trouble = driver.troubles.iter().any(|it| it.device == *device);
+            page.sample("", &[("device", &name(device))], u8::from(is_in_trouble));
+        }
+    }
+    page.metric(
+        "amber_driver_restarts",
+        "counter",
+        "",
+        "Restarts since the mediator started.",
+    );
+    for (driver, device) in named(drivers) {
+        page.sample("_total", &[("device", &device)], driver.restarts());
+    }
+    for of_driver in OF_DRIVERS {
+        let kind = if of_driver.is_gauge {
+            "gauge"
+        } else {
+            "counter"
+        };
+        page.metric(of_driver.name, kind, of_driver.unit, of_driver.help);
+        let suffix = if of_driver.is_gauge { "" } else { "_total" };
+        for (driver, device) in named(drivers) {
+            let counters = driver.counters.unwrap_or_default();
+            page.sample(suffix, &[("device", &device)], (of_driver.value)(&counters));
+        }
+    }
+}
+
+struct OfDriver {
+    name: &'static str,
+    unit: &'static str,
+    is_gauge: bool,
+    help: &'static str,
+    value: fn(&DriverCounters) -> u64,
+}
+
+const fn counter(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&DriverCounters) -> u64,
+) -> OfDriver {
+    OfDriver {
+        name,
+        unit: "",
+        is_gauge: false,
+        help,
+        value,
+    }
+}
+
+/// The counters of each driver. `amber status DEVICE` shows the same.
+const OF_DRIVERS: &[OfDriver] = &[
+    counter(
+        "amber_driver_frames_in",
+        "Frames that were queued for the driver.",
+        DriverCounters::frames_in,
+    ),
+    OfDriver {
+        unit: "bytes",
+        ..counter(
+            "amber_driver_in_bytes",
+            "Bytes that were queued for the driver.",
+            DriverCounters::bytes_in,
+        )
+    },
+    counter(
+        "amber_driver_frames_written",
+        "Frames that the pipe of the driver has taken.",
+        DriverCounters::frames_written,
+    ),
+    counter(
+        "amber_driver_frames_out",
+        "Frames that the driver wrote.",
+        DriverCounters::frames_out,
+    ),
+    OfDriver {
+        unit: "bytes",
+        ..counter(
+            "amber_driver_out_bytes",
+            "Bytes that the driver wrote.",
+            DriverCounters::bytes_out,
+        )
+    },
+    OfDriver {
+        is_gauge: true,
+        ..counter(
+            "amber_driver_frames_waiting",
+            "Frames that wait for the driver.",
+            DriverCounters::queued,
+        )
+    },
+    counter(
+        "amber_driver_dropped_full",
+        "Frames for the driver that were dropped because its queue was full.",
+        DriverCounters::dropped_full,
+    ),
+    counter(
+        "amber_driver_dropped_down",
+        "Frames that were not queued because the driver did not run.",
+        DriverCounters::dropped_down,
+    ),
+    counter(
+        "amber_driver_dropped_client_gone",
+        "Frames that waited for the driver when their client died.",
+        DriverCounters::dropped_client_gone,
+    ),
+    counter(
+        "amber_driver_dropped_ended",
+        "Frames that waited for the driver when it ended.",
+        DriverCounters::dropped_ended,
+    ),
+    counter(
+        "amber_driver_dropped_stopping",
+        "Frames of the driver that were not passed on because it was being stopped.",
+        DriverCounters::dropped_stopping,
+    ),
+    counter(
+        "amber_driver_stderr_lines",
+        "Lines that the driver wrote to stderr.",
+        DriverCounters::stderr_lines,
+    ),
+    counter(
+        "amber_driver_stderr_dropped_lines",
+        "Lines of stderr that were not logged because there were too many.",
+        DriverCounters::stderr_dropped,
+    ),
+];
+
+fn processes(page: &mut Page, overview: &Overview) {
+    let of_drivers = named(&overview.drivers)
+        .filter_map(|(driver, device)| Some((device, overview.process_of(driver)?)));
+    let own = overview.own_process().map(|it| ("mediator".to_owned(), it));
+    let processes: Vec<_> = own.into_iter().chain(of_drivers).collect();
+    if processes.is_empty() {
+        return;
+    }
+    let help = "Processor time of the mediator and of its drivers.";
+    page.metric("amber_process_cpu_seconds", "counter", "seconds", help);
+    for (device, process) in &processes {
+        let cpu_ms = process.cpu_ms.map(seconds);
+        page.maybe("_total", &[("device", device)], cpu_ms);
+    }
+    let help = "Resident memory of the mediator and of its drivers.";
+    page.metric(
+        "amber_process_resident_memory_bytes",
+        "gauge",
+        "bytes",
+        help,
+    );
+    for (device, process) in &processes {
+        page.maybe("", &[("device", device)], process.memory_bytes);
+    }
+}
+
+/// Each driver with its first device.
+fn named(drivers: &[Driver]) -> impl Iterator<Item = (&Driver, String)> {
+    let first = |driver: &Driver| driver.devices.first().map(name);
+    drivers
+        .iter()
+        .filter_map(move |driver| Some((driver, first(driver)?)))
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{:03}", ms / 1000, ms % 1000)
+}
+
+/// The text so far, and the metric whose samples follow.
+#[derive(Default)]
+struct Page {
+    text: String,
+    metric: String,
+}
+
+impl Page {
+    fn metric(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
+        name.clone_into(&mut self.metric);
+        let _ = writeln!(self.text, "# TYPE {name} {kind}");
+        if !unit.is_empty() {
+            let _ = writeln!(self.text, "# UNIT {name} {unit}");
+        }
+        let _ = writeln!(self.text, "# HELP {name} {}", escaped(help));
+    }
+
+    fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
+        let _ = write!(self.text, "{}{suffix}", self.metric);
+        for (index, (label, text)) in labels.iter().enumerate() {
+            let before = if index == 0 { '{' } else { ',' };
+            let _ = write!(self.text, "{before}{label}=\"{}\"", escaped(text));
+        }
+        let after = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.text, "{after} {value}");
+    }
+
+    /// A sample, unless the system does not report its value.
+    fn maybe(&mut self, suffix: &str, labels: &[(&str, &str)], value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.sample(suffix, labels, value);
+        }
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    escaped.replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::mediator::{Counter, Device, ProcessUsage, Statistics, Trouble};
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_metric() {
+        let counter = |name: &str, value| Counter {
+            name: name.into(),
+            value,
+        };
+        let device = Device { r#type: 4, id: 0 };
+        let overview = Overview {
+            statistics: Statistics {
+                version: Some("0.1.0 \"x\"".into()),
+                uptime_ms: Some(61_005),
+                clients: Some(3),
+                drivers: Some(1),
+                counters: vec![counter("datagrams_received", 7)],
+                dropped: vec![counter("unknown_device", 2)],
+                ..Statistics::default()
+            },
+            drivers: vec![Driver {
+                devices: vec![device],
+                state: DriverState::Up.into(),
+                pid: Some(42),
+                restarts: Some(1),
+                counters: Some(DriverCounters {
+                    frames_in: Some(5),
+                    queued: Some(4),
+                    ..DriverCounters::default()
+                }),
+                troubles: vec![Trouble {
+                    device,
+                    text: "it is gone".into(),
+                    since_ms: 1,
+                }],
+                ..Driver::default()
+            }],
+            processes: vec![
+                ProcessUsage {
+                    pid: 41,
+                    cpu_ms: Some(1_500),
+                    memory_bytes: Some(1_000_000),
+                    ..ProcessUsage::default()
+                },
+                ProcessUsage {
+                    pid: 42,
+                    device: Some(device),
+                    ..ProcessUsage::default()
+                },
+            ],
+            clients: Vec::new(),
+        };
+        let help = [(
+            "unknown_device",
+            "A message for a device that no driver serves.",
+        )];
+        let help = help.map(|(name, help)| (name.into(), help.into())).into();
+        let text = text(&overview, &help);
+        for expected in [
+            "# TYPE amber_mediator info\n# HELP amber_mediator The version of the mediator.\n\
+             amber_mediator_info{version=\"0.1.0 \\\"x\\\"\"} 1\n",
+            "# UNIT amber_mediator_uptime_seconds seconds\n",
+            "\namber_mediator_uptime_seconds 61.005\n",
+            "# TYPE amber_mediator_dropped_unknown_device counter\n\
+             # HELP amber_mediator_dropped_unknown_device A message for a device that no driver serves.\n\
+             amber_mediator_dropped_unknown_device_total 2\n",
+            "amber_driver_state{device=\"hokuyo:0\",amber_driver_state=\"up\"} 1\n\
+             amber_driver_state{device=\"hokuyo:0\",amber_driver_state=\"stopping\"} 0\n",
+            "amber_device_trouble{device=\"hokuyo:0\"} 1\n",
+            "amber_driver_restarts_total{device=\"hokuyo:0\"} 1\n",
+            "amber_driver_frames_in_total{device=\"hokuyo:0\"} 5\n",
+            "amber_driver_frames_waiting{device=\"hokuyo:0\"} 4\n",
+            "amber_process_cpu_seconds_total{device=\"mediator\"} 1.500\n",
+            "amber_process_resident_memory_bytes{device=\"mediator\"} 1000000\n# EOF\n",
+        ] {
+            assert!(text.contains(expected), "{expected}\nin\n{text}");
+        }
+    }
+
+    #[test]
+    fn each_metric_is_declared_once() {
+        let mut names: Vec<_> = OF_DRIVERS.iter().map(|it| it.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), OF_DRIVERS.len());
+    }
+}

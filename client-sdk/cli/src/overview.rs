@@ -1,0 +1,50 @@
+//! What the mediator says of itself and of everything around it, asked for at one moment. IO.
+
+use amber_client::{Client, Error};
+use amber_proto::mediator::{ClientInfo, Driver, ProcessUsage, Statistics};
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overview {
+    pub(crate) statistics: Statistics,
+    pub(crate) drivers: Vec<Driver>,
+    /// Empty if the mediator is too old to tell.
+    pub(crate) processes: Vec<ProcessUsage>,
+    pub(crate) clients: Vec<ClientInfo>,
+}
+
+impl Overview {
+    /// Asks for everything at the same time.
+    pub(crate) async fn ask(client: &Client) -> Result<Self, Error> {
+        let mediator = client.mediator();
+        let processes = async {
+            match mediator.processes().await {
+                Err(Error::Refused { .. }) => Ok(Vec::new()),
+                asked => asked,
+            }
+        };
+        let (statistics, drivers, processes, clients) = tokio::try_join!(
+            mediator.statistics(),
+            mediator.drivers(),
+            processes,
+            mediator.clients()
+        )?;
+        Ok(Self {
+            statistics,
+            drivers,
+            processes,
+            clients,
+        })
+    }
+
+    /// The process of a driver.
+    pub(crate) fn process_of(&self, driver: &Driver) -> Option<&ProcessUsage> {
+        let mut processes = self.processes.iter();
+        processes.find(|it| driver.pid == Some(it.pid) && it.device.is_some())
+    }
+
+    /// The process of the mediator itself.
+    pub(crate) fn own_process(&self) -> Option<&ProcessUsage> {
+        self.processes.iter().find(|it| it.device.is_none())
+    }
+}
