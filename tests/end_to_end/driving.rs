@@ -141,23 +141,21 @@ fn collision_avoidance_stops_before_a_wall() {
         let guarded = client.collision_avoidance(0);
         let ahead = WheelSpeeds::sides(300, 300);
         let start = robot.state();
-        let mut has_driven = false;
-        // The start is three metres from the wall ahead.
+        // The start is three metres from the wall ahead. On a busy machine the robot may stop before,
+        // and go on, because scans come late.
         loop {
             guarded.drive(ahead).await.unwrap();
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             let state = robot.state();
-            has_driven |= drives(&state);
-            if has_driven && stands(&state) {
+            if state.travelled_m > 1.0 && stands(&state) {
                 break;
             }
-            assert!(state.time_s < start.time_s + 60.0, "it did not stop");
+            let late = state.time_s > start.time_s + 60.0;
+            assert!(!late, "it did not drive to the wall and stop: {state:?}");
         }
         client.close().await;
     });
-    let state = robot.state();
-    assert_eq!(state.contacts, 0);
-    assert!(state.travelled_m > 1.0, "{} m", state.travelled_m);
+    assert_eq!(robot.state().contacts, 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the mediator says of itself and of everything around it, asked for at one moment. IO.
 
 use amber_client::{Client, Error};
-use amber_proto::mediator::{ClientInfo, Driver, ProcessUsage, Statistics};
+use amber_proto::mediator::{Driver, ProcessUsage, Statistics};
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -10,11 +10,12 @@ pub(crate) struct Overview {
     pub(crate) drivers: Vec<Driver>,
     /// Empty if the mediator is too old to tell.
     pub(crate) processes: Vec<ProcessUsage>,
-    pub(crate) clients: Vec<ClientInfo>,
+    #[cfg(feature = "top")]
+    pub(crate) clients: Vec<amber_proto::mediator::ClientInfo>,
 }
 
 impl Overview {
-    /// Asks for everything at the same time.
+    /// Asks for everything.
     pub(crate) async fn ask(client: &Client) -> Result<Self, Error> {
         let mediator = client.mediator();
         let processes = async {
@@ -23,17 +24,14 @@ impl Overview {
                 asked => asked,
             }
         };
-        let (statistics, drivers, processes, clients) = tokio::try_join!(
-            mediator.statistics(),
-            mediator.drivers(),
-            processes,
-            mediator.clients()
-        )?;
+        let (statistics, drivers, processes) =
+            tokio::try_join!(mediator.statistics(), mediator.drivers(), processes)?;
         Ok(Self {
             statistics,
             drivers,
             processes,
-            clients,
+            #[cfg(feature = "top")]
+            clients: mediator.clients().await?,
         })
     }
 

@@ -355,7 +355,7 @@ mod tests {
                     ..ProcessUsage::default()
                 },
             ],
-            clients: Vec::new(),
+            ..Overview::default()
         };
         let help = [(
             "unknown_device",
