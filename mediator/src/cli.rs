@@ -44,6 +44,9 @@ enum Verb {
     Sim(amber_sim::cli::Options),
     #[command(flatten)]
     Client(amber_cli::Verb),
+    /// Show the robot in a browser, and drive it there
+    #[cfg(feature = "web")]
+    Dashboard(amber_dashboard::Options),
     /// Convert the settings of the original mediator to a configuration
     Import(import::Options),
     /// Explain bytes of the protocol, and show where they are invalid
@@ -167,6 +170,10 @@ impl Cli {
             Verb::Driver(DriverOptions { driver: None, .. }) => list_drivers(&options),
             Verb::Sim(sim) => amber_sim::cli::run(&sim, options.json).map_err(simulation_failed),
             Verb::Client(verb) => amber_cli::run(verb, &options),
+            #[cfg(feature = "web")]
+            Verb::Dashboard(dashboard) => {
+                amber_dashboard::run(&dashboard, options.mediator.to_string())
+            }
             Verb::Import(import) => import.run(),
             Verb::Decode(decode) => decode.run(options.json),
             Verb::Describe(describe) => describe.run(&options),

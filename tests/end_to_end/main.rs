@@ -11,6 +11,8 @@ mod bench;
 mod chaos;
 mod cli;
 mod configuration;
+#[cfg(feature = "web")]
+mod dashboard;
 mod demo;
 mod driving;
 mod fairness;

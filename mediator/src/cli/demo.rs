@@ -23,6 +23,8 @@ use amber_terminal::Failure;
 
 use super::{failed, mediator};
 
+#[cfg(feature = "web")]
+mod dashboard;
 mod layout;
 
 /// The simulated scanner is above the centre between the wheels.
@@ -55,6 +57,10 @@ pub(crate) struct Options {
     /// Folder for the simulated devices; a second demo needs its own, and --port 0
     #[arg(long, value_name = "FOLDER", env = "AMBER_SIM_DIR", default_value_os_t = default_folder(), hide_default_value = true)]
     dir: PathBuf,
+    /// Do not serve the dashboard
+    #[cfg(feature = "web")]
+    #[arg(long)]
+    no_dashboard: bool,
     /// Let programs for other robots drive this one, on the usual ports of their protocols
     #[arg(long)]
     gateways: bool,
@@ -102,10 +108,21 @@ impl Options {
             hangup: Hangup::End,
             ..mediator::Options::default()
         };
+        #[cfg(feature = "web")]
+        let mut dashboard = None;
         mediator.serve(options, |addresses| {
             let missing = python.err();
+            #[cfg(feature = "web")]
+            if let (Some(address), false) = (addresses.first(), self.no_dashboard) {
+                dashboard = Some(dashboard::Dashboard::start(*address)?);
+            }
+            #[cfg(feature = "web")]
+            let page = dashboard.as_ref().map(|it| it.shown.as_str());
+            #[cfg(not(feature = "web"))]
+            let page = None;
             introduce(
                 addresses,
+                page,
                 &drivers,
                 gateways,
                 &robot.goto,
@@ -244,6 +261,7 @@ fn goto(map: MapFile) -> Option<String> {
 /// Prints what runs and what to type.
 fn introduce(
     addresses: &[SocketAddr],
+    page: Option<&str>,
     drivers: &[String],
     gateways: &[Demonstration],
     goto: &str,
@@ -255,6 +273,9 @@ fn introduce(
     let mut out = io::stdout().lock();
     for address in addresses {
         writeln!(out, "listening on {address}")?;
+    }
+    if let Some(page) = page {
+        write!(out, "\n{}", layout::wrapped(page, "", columns))?;
     }
     let amber = amber_command();
     let to = match addresses.first() {

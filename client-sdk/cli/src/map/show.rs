@@ -1,40 +1,36 @@
 //! `amber map show`: the map, and the robot on it. IO.
 //!
-//! `scene` is what is drawn, `plot` the drawing for the terminal, and `picture` the PNG file; they are
-//! pure. `gather` asks the devices, and `screen` is the terminal.
+//! `amber_scene` has what is drawn. `plot` is the drawing for the terminal, and `picture` the PNG
+//! file; they are pure. `file_map` reads a map, and `screen` is the terminal.
 
 use std::cell::RefCell;
 use std::future::pending;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use amber_map::Pose;
 use amber_proto::{Device, DeviceType};
+use amber_scene::{Devices, Ground, Part, Scene, State};
 use amber_terminal::{Failure, print};
 use crossterm::event::{Event, KeyCode, KeyModifiers};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 
-use self::gather::Devices;
 use self::json::Shown;
-use self::scene::{Ground, Part, Scene};
 use self::screen::Screen;
-use self::state::State;
 use super::laser::LaserOptions;
 use crate::drive::keyboard::Keyboard;
 use crate::end::End;
 use crate::file;
 use crate::session::Session;
 
-mod gather;
+mod file_map;
 mod json;
 mod picture;
 mod plot;
-mod scene;
 mod screen;
-mod state;
 
 pub(super) const HELP: &str = "\
 Red points are what the laser sees; they lie on the walls if the pose is right. Yellow points are the
@@ -122,12 +118,16 @@ pub(super) async fn run(
     options: Options,
     json: bool,
 ) -> Result<(), Failure> {
-    let fixed = options.map.as_deref().map(gather::file).transpose()?;
+    let fixed = options.map.as_deref().map(file_map::read).transpose()?;
     let client = match session.client().await {
         Ok(client) => client,
         Err(failure) => return without_mediator(fixed, &options, failure, json),
     };
-    let devices = Devices::new(client, &options);
+    let devices = Devices::new(
+        client.location(options.location.id.0),
+        crate::scan::scanner(client, options.laser.laser),
+        client.drive_to_point(options.drive.id.0),
+    );
     // The laser is drawn at its place, or not at all.
     let mount = options.laser.mount(client).await;
     let mount = mount.map_err(|_| {
@@ -148,7 +148,7 @@ pub(super) async fn run(
 struct Source {
     devices: Devices,
     /// The map of a file.
-    fixed: Option<Rc<Ground>>,
+    fixed: Option<Arc<Ground>>,
     mount: Part<Pose>,
 }
 
@@ -184,7 +184,7 @@ async fn once(source: &Source, options: &Options, json: bool) -> Result<(), Fail
 
 /// The map of a file needs no mediator.
 fn without_mediator(
-    map: Option<Rc<Ground>>,
+    map: Option<Arc<Ground>>,
     options: &Options,
     failure: Failure,
     json: bool,

@@ -6,7 +6,7 @@ use amber_client::MapPose;
 use amber_terminal::Human;
 use serde::Serialize;
 
-use super::scene::{Place, Scene};
+use amber_scene::{Place, Scene};
 
 /// All parts in the frame of the map: metres, y down, angles clockwise.
 #[derive(Debug, Serialize)]

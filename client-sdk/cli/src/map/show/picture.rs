@@ -8,7 +8,7 @@ use amber_navigation::free::FreeSpace;
 use amber_navigation::grid::DistanceField;
 
 use super::plot::{round_length, words};
-use super::scene::{Bounds, Ground, Located, Place, Scene, place_to_plane};
+use amber_scene::{Bounds, Ground, Located, Place, Scene, place_to_plane};
 
 /// The largest drawing, without the legend, in pixels.
 const MAX_WIDTH: f64 = 900.0;
@@ -329,7 +329,7 @@ mod tests {
         cells[layout.index(10, 0)] = Cell::Occupied;
         cells[layout.index(20, 5)] = Cell::Unknown;
         let grid = Occupancy::from_cells(layout, cells).unwrap();
-        scene.map = Ok(std::rc::Rc::new(Ground::Grid(grid)));
+        scene.map = Ok(std::sync::Arc::new(Ground::Grid(grid)));
         let file = png(&scene, scene.bounds().unwrap()).unwrap();
         assert!(file.starts_with(b"\x89PNG"));
         let plane = |x_m, y_m| place_to_plane((x_m, y_m));

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use amber_client::MapPose;
 use amber_proto::printable_line;
 
-use super::scene::{Bounds, Ground, Located, Place, Scene};
 use crate::canvas::{Canvas, DOTS_HIGH, DOTS_WIDE, Ink};
+use amber_scene::{Bounds, Ground, Located, Place, Scene};
 
 /// The robot by its heading, clockwise from the right in eighths of a turn.
 const ARROWS: [char; 8] = ['→', '↘', '↓', '↙', '←', '↖', '↑', '↗'];
@@ -273,14 +273,14 @@ fn wrapped(line: &str, columns: usize) -> Vec<String> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use amber_client::values::Target;
     use amber_map::Map;
     use amber_proto::location::{Particle, Quality};
 
-    use super::super::scene::Drive;
     use super::*;
+    use amber_scene::Drive;
 
     /// The robot in the hall of the flat; it drives to the kitchen.
     pub(crate) fn flat() -> Scene {
@@ -290,7 +290,7 @@ pub(super) mod tests {
             ..Particle::default()
         };
         Scene {
-            map: Ok(Rc::new(Ground::Walls(Map::flat()))),
+            map: Ok(Arc::new(Ground::Walls(Map::flat()))),
             located: Ok(Located {
                 pose: MapPose::new(3.5, 2.6, -FRAC_PI_4 * 4.0),
                 quality: Some(Quality {

@@ -1,22 +1,25 @@
 //! The parts of the drawing as they arrive. PURE.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use amber_client::{MapPose, Scan};
 use amber_map::Pose;
 use amber_proto::location::Particle;
 
-use super::scene::{Drive, Ground, Located, Part, Scene, Track, scan_places};
+use crate::scene::{Drive, Ground, Located, Part, Place, Scene, Track, scan_places};
 
 /// A part that has failed this often in a row is missing: UDP may lose an answer.
 const FAILURES: u32 = 2;
 
 /// The last answers.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) map: Kept<Rc<Ground>>,
-    pub(super) particles: Kept<Vec<Particle>>,
-    pub(super) drive: Kept<Drive>,
+pub struct State {
+    /// The map.
+    pub map: Kept<Arc<Ground>>,
+    /// The hypotheses of the location driver.
+    pub particles: Kept<Vec<Particle>>,
+    /// Where the robot is going.
+    pub drive: Kept<Drive>,
     located: Kept<Located>,
     scanned: Kept<()>,
     track: Track,
@@ -24,7 +27,7 @@ pub(super) struct State {
 
 /// A part that survives one lost answer.
 #[derive(Debug)]
-pub(super) struct Kept<T> {
+pub struct Kept<T> {
     part: Part<T>,
     failures: u32,
 }
@@ -39,7 +42,16 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    pub(super) fn set(&mut self, answer: Part<T>) {
+    /// The last answer.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn get(&self) -> &Part<T> {
+        &self.part
+    }
+
+    /// An answer has arrived.
+    pub fn set(&mut self, answer: Part<T>) {
         self.failures = match answer {
             Ok(_) => 0,
             Err(_) => self.failures + 1,
@@ -51,7 +63,8 @@ impl<T> Kept<T> {
 }
 
 impl State {
-    pub(super) fn take_pose(&mut self, pose: Part<MapPose>) {
+    /// A pose has arrived.
+    pub fn take_pose(&mut self, pose: Part<MapPose>) {
         if let Ok(pose) = pose {
             self.track.handle_pose(pose);
             if let Ok(located) = &mut self.located.part {
@@ -60,7 +73,8 @@ impl State {
         }
     }
 
-    pub(super) fn take_located(&mut self, located: Part<Located>) {
+    /// A pose with its quality has arrived.
+    pub fn take_located(&mut self, located: Part<Located>) {
         self.take_pose(located.as_ref().map(|it| it.pose).map_err(String::clone));
         self.located.set(located);
         if self.located.part.is_err() {
@@ -68,29 +82,43 @@ impl State {
         }
     }
 
-    pub(super) fn take_scan(&mut self, scan: Part<Scan>) {
+    /// A scan has arrived.
+    pub fn take_scan(&mut self, scan: Part<Scan>) {
         let scanned = scan.map(|scan| self.track.handle_scan(scan));
         self.scanned.set(scanned);
     }
 
     /// Whether a scan can be drawn where the robot was at that time.
-    pub(super) fn has_pose_of_scan(&self) -> bool {
+    pub fn has_pose_of_scan(&self) -> bool {
         self.scanned.part.is_err() || self.track.of_its_time().is_some()
     }
 
+    /// The pose, with its quality if that was asked.
+    ///
+    /// # Errors
+    /// The pose is unknown.
+    pub fn located(&self) -> Part<Located> {
+        self.located.part.clone()
+    }
+
+    /// Where the laser met something, on the map.
+    ///
+    /// # Errors
+    /// There is no scan, or its place on the map is unknown.
+    pub fn scan(&self, mount: &Part<Pose>) -> Part<Vec<Place>> {
+        self.scanned.part.clone()?;
+        let mount = mount.clone()?;
+        let last = self.track.last();
+        let (scan, pose) = last.ok_or("the position of the robot is unknown")?;
+        Ok(scan_places(scan, pose, mount))
+    }
+
     /// All parts. `mount` is the place of the laser on the robot.
-    pub(super) fn scene(&self, mount: &Part<Pose>) -> Scene {
-        let scan = || {
-            self.scanned.part.clone()?;
-            let mount = mount.clone()?;
-            let last = self.track.last();
-            let (scan, pose) = last.ok_or("the position of the robot is unknown")?;
-            Ok(scan_places(scan, pose, mount))
-        };
+    pub fn scene(&self, mount: &Part<Pose>) -> Scene {
         Scene {
             map: self.map.part.clone(),
             located: self.located.part.clone(),
-            scan: scan(),
+            scan: self.scan(mount),
             particles: self.particles.part.clone(),
             drive: self.drive.part.clone(),
         }

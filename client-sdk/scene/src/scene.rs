@@ -1,7 +1,7 @@
-//! What `amber map show` draws, in the frame of the map. PURE.
+//! What is drawn, in the frame of the map. PURE.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use amber_client::proxy::DriveToPointProgress;
 use amber_client::values::Target;
@@ -11,51 +11,65 @@ use amber_map::{Cell, Map, MapError, Occupancy, Point, Pose, Segment};
 use amber_proto::location::{self, Particle, Quality};
 
 /// A place on the map in metres: to the right and down.
-pub(super) type Place = (f64, f64);
+pub type Place = (f64, f64);
 
 /// A part of the drawing, or why it is missing.
-pub(super) type Part<T> = Result<T, String>;
+pub type Part<T> = Result<T, String>;
 
 /// A map of one of both kinds.
 #[derive(Clone, Debug)]
-pub(super) enum Ground {
+pub enum Ground {
+    /// Straight walls.
     Walls(Map),
+    /// A grid of cells.
     Grid(Occupancy),
 }
 
 /// Where the robot is and how sure.
 #[derive(Clone, Debug)]
-pub(super) struct Located {
-    pub(super) pose: MapPose,
+pub struct Located {
+    /// The pose.
+    pub pose: MapPose,
     /// Drivers of the original system do not have it.
-    pub(super) quality: Option<Quality>,
+    pub quality: Option<Quality>,
 }
 
 /// All that is drawn.
 #[derive(Clone, Debug)]
-pub(super) struct Scene {
-    pub(super) map: Part<Rc<Ground>>,
-    pub(super) located: Part<Located>,
+pub struct Scene {
+    /// The map.
+    pub map: Part<Arc<Ground>>,
+    /// The robot.
+    pub located: Part<Located>,
     /// Where the laser met something.
-    pub(super) scan: Part<Vec<Place>>,
-    pub(super) particles: Part<Vec<Particle>>,
-    pub(super) drive: Part<Drive>,
+    pub scan: Part<Vec<Place>>,
+    /// The hypotheses of the location driver.
+    pub particles: Part<Vec<Particle>>,
+    /// Where it is going.
+    pub drive: Part<Drive>,
 }
 
 /// Where the robot is going.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Drive {
+pub struct Drive {
     /// For people, such as "following".
-    pub(super) state: String,
-    pub(super) reason: Option<String>,
-    pub(super) remaining_m: Option<f64>,
-    pub(super) path: Vec<Place>,
-    pub(super) targets: Vec<Target>,
+    pub state: String,
+    /// Why the robot has its present speed, for people.
+    pub reason: Option<String>,
+    /// The length of the rest of the path.
+    pub remaining_m: Option<f64>,
+    /// The rest of the path.
+    pub path: Vec<Place>,
+    /// The targets that are still to be reached.
+    pub targets: Vec<Target>,
 }
 
 impl Ground {
     /// The map in the answer of a driver.
-    pub(super) fn of_message(map: &location::Map) -> Part<Self> {
+    ///
+    /// # Errors
+    /// The map is invalid.
+    pub fn of_message(map: &location::Map) -> Part<Self> {
         if let Some(grid) = &map.grid {
             let corner = place_to_plane((grid.x(), grid.y()));
             let occupancy = ros_map::from_png(grid.png(), corner, grid.resolution());
@@ -70,7 +84,7 @@ impl Ground {
     }
 
     /// The walls with their thickness in metres; a grid has none.
-    pub(super) fn walls(&self) -> impl Iterator<Item = (Place, Place, f64)> {
+    pub fn walls(&self) -> impl Iterator<Item = (Place, Place, f64)> {
         let map = match self {
             Self::Walls(map) => Some(map),
             Self::Grid(_) => None,
@@ -79,11 +93,11 @@ impl Ground {
             let widths = map.thicknesses_m.iter().copied();
             map.walls.iter().zip(widths.chain(std::iter::repeat(0.0)))
         });
-        walls.map(|(wall, width_m)| (place(wall.from), place(wall.to), width_m))
+        walls.map(|(wall, width_m)| (plane_to_place(wall.from), plane_to_place(wall.to), width_m))
     }
 
     /// The occupied cells of a grid: the upper left corner and the side length of each.
-    pub(super) fn occupied(&self) -> impl Iterator<Item = (Place, f64)> {
+    pub fn occupied(&self) -> impl Iterator<Item = (Place, f64)> {
         let grid = match self {
             Self::Walls(_) => None,
             Self::Grid(occupancy) => Some(occupancy),
@@ -91,17 +105,18 @@ impl Ground {
         grid.into_iter().flat_map(|grid| {
             cells(grid, Cell::Occupied).map(|(column, row)| {
                 let cell_m = grid.layout().cell_m;
-                let (x, y) = place(grid.layout().centre(column, row));
+                let (x, y) = plane_to_place(grid.layout().centre(column, row));
                 ((x - cell_m / 2.0, y - cell_m / 2.0), cell_m)
             })
         })
     }
 
     /// The part of the plane that the map covers.
-    fn bounds(&self) -> Option<Bounds> {
+    #[must_use]
+    pub fn bounds(&self) -> Option<Bounds> {
         match self {
             Self::Walls(map) => {
-                let ends = |wall: &Segment| [place(wall.from), place(wall.to)];
+                let ends = |wall: &Segment| [plane_to_place(wall.from), plane_to_place(wall.to)];
                 Bounds::around(map.walls.iter().flat_map(ends))
             }
             Self::Grid(grid) => {
@@ -109,7 +124,7 @@ impl Ground {
                 let known = [Cell::Occupied, Cell::Free]
                     .into_iter()
                     .flat_map(|cell| cells(grid, cell));
-                let centre = |(column, row)| place(grid.layout().centre(column, row));
+                let centre = |(column, row)| plane_to_place(grid.layout().centre(column, row));
                 Bounds::around(known.map(centre))
             }
         }
@@ -124,7 +139,9 @@ fn cells(grid: &Occupancy, cell: Cell) -> impl Iterator<Item = (usize, usize)> {
 }
 
 impl Drive {
-    pub(super) fn of(progress: &DriveToPointProgress, targets: Vec<Target>) -> Self {
+    /// What the driver answers.
+    #[must_use]
+    pub fn of(progress: &DriveToPointProgress, targets: Vec<Target>) -> Self {
         let progress = &progress.progress;
         let path = progress.path.as_ref();
         let path = path.map(|path| path.xs.iter().copied().zip(path.ys.iter().copied()));
@@ -141,9 +158,11 @@ impl Drive {
 
 /// A rectangle on the map.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bounds {
-    pub(super) low: Place,
-    pub(super) high: Place,
+pub struct Bounds {
+    /// The upper left corner.
+    pub low: Place,
+    /// The lower right corner.
+    pub high: Place,
 }
 
 /// Around the map there is space for the robot.
@@ -166,7 +185,9 @@ impl Bounds {
         })
     }
 
-    pub(super) fn size_m(&self) -> (f64, f64) {
+    /// Width and height.
+    #[must_use]
+    pub fn size_m(&self) -> (f64, f64) {
         (self.high.0 - self.low.0, self.high.1 - self.low.1)
     }
 
@@ -180,7 +201,7 @@ impl Bounds {
 
 impl Scene {
     /// What the drawing covers: the map, or else all that is known. `None` if nothing is.
-    pub(super) fn bounds(&self) -> Option<Bounds> {
+    pub fn bounds(&self) -> Option<Bounds> {
         if let Some(bounds) = self.map.as_ref().ok().and_then(|map| map.bounds()) {
             return Some(bounds.grown(BORDER_M));
         }
@@ -195,7 +216,7 @@ impl Scene {
     }
 
     /// The names of the missing parts, and why they are missing.
-    pub(super) fn missing(&self) -> Vec<(&'static str, &str)> {
+    pub fn missing(&self) -> Vec<(&'static str, &str)> {
         let parts = [
             ("map", self.map.as_ref().err()),
             ("pose", self.located.as_ref().err()),
@@ -211,29 +232,30 @@ impl Scene {
 }
 
 /// A position in the plane frame as a place on the map.
-fn place(at: Point) -> Place {
+#[must_use]
+pub fn plane_to_place(at: Point) -> Place {
     let pose = MapPose::from(Pose { at, heading: 0.0 });
     (pose.x_m, pose.y_m)
 }
 
 /// A place on the map as a position in the plane frame.
-pub(super) fn place_to_plane((x_m, y_m): Place) -> Point {
+pub fn place_to_plane((x_m, y_m): Place) -> Point {
     Pose::from(MapPose::new(x_m, y_m, 0.0)).at
 }
 
 /// Where the points of a scan are on the map. `mount` is the place of the laser on the robot.
-pub(super) fn scan_places(scan: &Scan, pose: MapPose, mount: Pose) -> Vec<Place> {
+pub fn scan_places(scan: &Scan, pose: MapPose, mount: Pose) -> Vec<Place> {
     let laser = Pose::from(pose).global_pose(mount);
     let points = scan.valid_points().map(|point| {
         let (ahead_m, right_m) = point.x_y_m();
-        place(laser.global(Point::new(ahead_m, -right_m)))
+        plane_to_place(laser.global(Point::new(ahead_m, -right_m)))
     });
     points.collect()
 }
 
 /// The last poses and scans. A scan is drawn where the robot was when it was measured.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Track {
+pub struct Track {
     poses: VecDeque<MapPose>,
     scans: VecDeque<Scan>,
 }
@@ -249,7 +271,8 @@ const MIDDLE_MS: i64 = 50;
 const JUMP_M: f64 = 0.5;
 
 impl Track {
-    pub(super) fn handle_pose(&mut self, pose: MapPose) {
+    /// A pose has arrived.
+    pub fn handle_pose(&mut self, pose: MapPose) {
         let is_new = |last: &MapPose| last.timestamp_ms != pose.timestamp_ms;
         if pose.timestamp_ms.is_none() || self.poses.back().is_none_or(is_new) {
             self.poses.push_back(pose);
@@ -259,7 +282,8 @@ impl Track {
         }
     }
 
-    pub(super) fn handle_scan(&mut self, scan: Scan) {
+    /// A scan has arrived.
+    pub fn handle_scan(&mut self, scan: Scan) {
         self.scans.push_back(scan);
         if self.scans.len() > MAX_SCANS {
             self.scans.pop_front();
@@ -267,19 +291,19 @@ impl Track {
     }
 
     /// The poses until now no longer count.
-    pub(super) fn handle_no_pose(&mut self) {
+    pub fn handle_no_pose(&mut self) {
         self.poses.clear();
     }
 
     /// The newest scan with a pose, and the pose of that time.
-    pub(super) fn last(&self) -> Option<(&Scan, MapPose)> {
+    pub fn last(&self) -> Option<(&Scan, MapPose)> {
         // The clocks differ, or there are no times.
         let newest = || Some((self.scans.back()?, *self.poses.back()?));
         self.of_its_time().or_else(newest)
     }
 
     /// The newest scan whose pose was measured, and this pose.
-    pub(super) fn of_its_time(&self) -> Option<(&Scan, MapPose)> {
+    pub fn of_its_time(&self) -> Option<(&Scan, MapPose)> {
         self.scans.iter().rev().find_map(|scan| {
             let middle_ms = scan.timestamp_ms()? - MIDDLE_MS;
             Some((scan, self.at(middle_ms)?))
@@ -394,7 +418,7 @@ mod tests {
         assert_eq!(walls.walls().count(), flat.walls.len());
         let layout = amber_map::Layout::around_walls(&flat.faces(), 0.5, 0.05).unwrap();
         let occupancy = Occupancy::from_walls(layout, &flat.faces());
-        let corner = place(Point::new(layout.low.x, layout.high().y));
+        let corner = plane_to_place(Point::new(layout.low.x, layout.high().y));
         let grid = location::Map {
             roson: None,
             grid: Some(location::Grid {
@@ -431,7 +455,7 @@ mod tests {
         scene.scan = Ok(vec![(1.0, 1.0), (f64::NAN, 3.0)]);
         let (width_m, height_m) = scene.bounds().unwrap().size_m();
         assert!(width_m >= SMALLEST_M && height_m >= SMALLEST_M);
-        scene.map = Ok(Rc::new(Ground::Walls(Map::flat())));
+        scene.map = Ok(Arc::new(Ground::Walls(Map::flat())));
         let bounds = scene.bounds().unwrap();
         assert!(near(bounds.low, (-BORDER_M, -BORDER_M)), "{bounds:?}");
         assert!(

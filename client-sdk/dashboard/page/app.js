@@ -1,0 +1,178 @@
+// The page: connects its parts with the dashboard's messages.
+
+import { $, forgetColours, notice, text } from "./dom.js";
+import { DeviceList } from "./devices.js";
+import { Link } from "./link.js";
+import { clearLog, takeEvent } from "./log.js";
+import { MapView, describePose } from "./map.js";
+import { Panel } from "./panel.js";
+import { Plot } from "./plot.js";
+import { Stick, isTyping, showSpeed } from "./stick.js";
+
+const state = { you: null, role: null, seat: {}, parts: {} };
+const link = new Link();
+const panel = new Panel(link);
+const devices = new DeviceList({
+  change: (device, action) => link.ask({ t: "change", device, action }),
+  open: (device) => panel.open(device),
+});
+const map = new MapView($("map-canvas"), (place) => {
+  if (state.role !== "drive") return notice("This page may only look.");
+  if (!state.parts.targets) return notice("This robot has no drive-to-point driver, so it cannot drive to a place.");
+  if (link.send({ t: "goal", x: place.x, y: place.y })) map.showGoal(place.x, place.y);
+});
+const stick = new Stick((left, right) => link.send({ t: "drive", left, right, guard: $("guard").checked }));
+const plots = {
+  wheels: new Plot($("plot-list"), { title: "Wheels", unit: "mm/s", series: ["FL", "FR", "RL", "RR"], least: 100 }),
+  gyro: new Plot($("plot-list"), { title: "Turn rate", unit: "deg/s", series: ["x", "y", "z"], least: 10 }),
+  accel: new Plot($("plot-list"), { title: "Acceleration", unit: "mg", series: ["x", "y", "z"], least: 200 }),
+};
+
+function stop() {
+  stick.release();
+  if (!link.send({ t: "stop" })) notice("There is no connection. The robot stops by itself.");
+}
+
+// Messages ---------------------------------------------------------------------------------------
+
+const on = (name, take) => link.addEventListener(name, ({ detail }) => take(detail));
+
+on("hello", (hello) => {
+  Object.assign(state, { you: hello.you, role: hello.role });
+  $("speed").max = hello.max_speed_mm_s;
+  showSpeed();
+  chip($("link"), "good", hello.role === "drive" ? "connected" : "looking only");
+  text($("mediator"), hello.mediator);
+  banner(null);
+  clearLog();
+  map.clear();
+  for (const plot of Object.values(plots)) plot.clear();
+  devices.mayChange = hello.role === "drive";
+  panel.reopen();
+  settle();
+});
+on("lost", (reason) => {
+  state.role = null;
+  chip($("link"), "bad", "no connection");
+  banner(reason ?? "The connection to the dashboard is lost. Trying again …");
+  $("seat").hidden = true;
+  settle();
+});
+on("drivers", (drivers) => {
+  state.parts = drivers.parts;
+  document.title = `Amber · ${drivers.mediator}`;
+  banner(drivers.missing ? `The mediator does not answer: ${drivers.missing}` : null);
+  if (!drivers.missing) devices.take(drivers);
+  const missing = drivers.devices.length && !drivers.parts.location && !drivers.parts.scanner;
+  $("map-missing").hidden = !missing;
+  if (missing) text($("map-missing"), "This robot has no location driver and no laser scanner.");
+  settle();
+});
+on("seat", (seat) => {
+  state.seat = seat;
+  settle();
+});
+on("map", (message) => map.takeMap(message));
+on("pose", (pose) => {
+  map.takePose(pose);
+  describePose(pose);
+});
+on("path", (path) => {
+  map.takePath(path);
+  const isIdle = path.missing || path.state === "idle" || !path.targets.length;
+  const left = path.remaining ? `, ${path.remaining.toFixed(1)} m left` : "";
+  const reason = path.reason ? ` (${path.reason})` : "";
+  text($("drive-state"), isIdle ? "" : `${path.state}${left}${reason}`);
+  $("cancel").hidden = isIdle || state.role !== "drive";
+});
+on("points", (buffer) => map.takePoints(buffer));
+on("wheels", ({ mm_s }) => plots.wheels.add(mm_s));
+on("imu", ({ accel_mg, gyro_deg_s }) => {
+  if (gyro_deg_s) plots.gyro.add(gyro_deg_s);
+  if (accel_mg) plots.accel.add(accel_mg);
+});
+on("event", takeEvent);
+on("notice", (message) => notice(message.text));
+on("about", (about) => panel.takeAbout(about));
+on("value", (value) => panel.takeValue(value));
+
+/** Shows who drives, and whether this page may. */
+function settle() {
+  const { you, role, seat, parts } = state;
+  const isOther = seat.holder && seat.holder !== you;
+  const mayDrive = role === "drive" && !isOther && Boolean(parts.wheels);
+  stick.allow(mayDrive);
+  const by = seat.address ? ` (${seat.address})` : "";
+  $("seat").hidden = role === null || (!seat.holder && !(seat.viewers > 1));
+  if (seat.holder === you) chip($("seat"), "busy", "you drive");
+  else if (isOther) chip($("seat"), "bad", `page ${seat.holder}${by} drives`);
+  else chip($("seat"), "", `${seat.viewers} pages`);
+  $("guard-label").hidden = !parts.guard;
+  $("halt").disabled = role !== "drive";
+  let hint = stick.hint();
+  if (role === "look") hint = "This page may only look.";
+  else if (role === null) hint = "No connection.";
+  else if (!parts.wheels) hint = "This robot has no wheels.";
+  else if (isOther) hint = `Page ${seat.holder}${by} drives.`;
+  text($("drive-hint"), hint);
+}
+
+function chip(element, kind, shown) {
+  element.className = `chip ${kind}`;
+  text(element, shown);
+}
+
+function banner(shown) {
+  $("banner").hidden = !shown;
+  text($("banner"), shown ?? "");
+}
+
+// Controls ---------------------------------------------------------------------------------------
+
+$("halt").addEventListener("click", stop);
+$("cancel").addEventListener("click", stop);
+$("zoom-in").addEventListener("click", () => map.zoom(1.4));
+$("zoom-out").addEventListener("click", () => map.zoom(1 / 1.4));
+$("fit").addEventListener("click", () => {
+  map.setFollow(false);
+  map.isTouched = false;
+  map.fit();
+});
+$("follow").addEventListener("click", () => map.setFollow(!map.follows));
+$("speed").addEventListener("input", showSpeed);
+for (const box of document.querySelectorAll("[data-layer]")) {
+  box.addEventListener("change", () => {
+    map.layers[box.dataset.layer] = box.checked;
+    map.redraw();
+  });
+}
+for (const button of document.querySelectorAll("nav button")) {
+  button.addEventListener("click", () => {
+    document.body.dataset.tab = button.dataset.tab;
+    for (const other of document.querySelectorAll("nav button")) other.setAttribute("aria-pressed", String(other === button));
+  });
+}
+addEventListener("keydown", (event) => {
+  if (event.code !== "Space" || isTyping(event) || event.target.matches?.("button, summary")) return;
+  event.preventDefault();
+  stop();
+});
+for (const name of ["gamepadconnected", "gamepaddisconnected"]) addEventListener(name, () => setTimeout(settle, 100));
+
+const themes = ["light dark", "light", "dark"];
+const setTheme = (theme) => {
+  document.documentElement.style.colorScheme = theme;
+  forgetColours();
+};
+setTheme(themes.includes(localStorage.theme) ? localStorage.theme : themes[0]);
+$("theme").addEventListener("click", () => {
+  const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = document.documentElement.style.colorScheme;
+  const shown = now === themes[0] ? (isDark ? "dark" : "light") : now;
+  localStorage.theme = shown === "dark" ? "light" : "dark";
+  setTheme(localStorage.theme);
+});
+showSpeed();
+
+// For tests: what the page shows.
+window.amber = { state, map, link, stick };

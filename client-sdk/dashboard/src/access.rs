@@ -1,0 +1,248 @@
+//! Who may look and who may drive. PURE.
+//!
+//! On the loopback address every page of the dashboard itself may drive. On other addresses a page
+//! needs a token: one is for driving, one for looking only. A page of another origin is refused in
+//! any case. On the loopback address the `Host` must be an address of this machine, because a
+//! foreign site can point its own name to it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use subtle::ConstantTimeEq;
+
+/// What a page may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Only look.
+    Look,
+    /// Look, drive, and change drivers.
+    Drive,
+}
+
+/// The rules of one dashboard.
+#[derive(Clone, Debug)]
+pub struct Access {
+    tokens: Option<Tokens>,
+}
+
+/// The secrets of pages that are not on this machine.
+#[derive(Clone)]
+pub struct Tokens {
+    /// For driving.
+    pub drive: String,
+    /// For looking only.
+    pub look: String,
+}
+
+/// The number of random bytes in a token.
+pub const TOKEN_BYTES: usize = 16;
+
+impl Tokens {
+    /// Tokens of random bytes.
+    #[must_use]
+    pub fn new(drive: [u8; TOKEN_BYTES], look: [u8; TOKEN_BYTES]) -> Self {
+        Self {
+            drive: URL_SAFE_NO_PAD.encode(drive),
+            look: URL_SAFE_NO_PAD.encode(look),
+        }
+    }
+}
+
+/// A log line must not contain the tokens.
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tokens")
+    }
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The page is from another site.
+    Origin,
+    /// The request names another host.
+    Host,
+}
+
+impl Refusal {
+    /// What happened and what to do.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Origin => "pages of other sites may not connect: open the dashboard's own page",
+            Self::Host => {
+                "this dashboard serves its own machine only: open it as http://localhost, or \
+                 start it with --listen 0.0.0.0:8026 for others"
+            }
+        }
+    }
+}
+
+impl Access {
+    /// The rules for a dashboard that listens at this address. `tokens` are needed, and so made,
+    /// only if others can reach it.
+    pub fn new<E>(
+        listen: SocketAddr,
+        tokens: impl FnOnce() -> Result<Tokens, E>,
+    ) -> Result<Self, E> {
+        let is_own = listen.ip().to_canonical().is_loopback();
+        let tokens = if is_own { None } else { Some(tokens()?) };
+        Ok(Self { tokens })
+    }
+
+    /// The tokens, if pages need one.
+    #[must_use]
+    pub fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_ref()
+    }
+
+    /// Whether a request may be answered, by its headers `Host` and `Origin`. Programs send no
+    /// origin.
+    ///
+    /// # Errors
+    /// It may not, and why.
+    pub fn admit(&self, host: Option<&str>, origin: Option<&str>) -> Result<(), Refusal> {
+        if self.tokens.is_none() && !host.is_some_and(is_this_machine) {
+            return Err(Refusal::Host);
+        }
+        let Some(origin) = origin else {
+            return Ok(());
+        };
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        let is_same =
+            |authority: &str| host.is_some_and(|host| host.eq_ignore_ascii_case(authority));
+        match authority.is_some_and(is_same) {
+            true => Ok(()),
+            false => Err(Refusal::Origin),
+        }
+    }
+
+    /// What a page with this token may do; `None` if it may not even look.
+    #[must_use]
+    pub fn role(&self, token: Option<&str>) -> Option<Role> {
+        let Some(tokens) = &self.tokens else {
+            return Some(Role::Drive);
+        };
+        let token = token.unwrap_or_default().as_bytes();
+        let is = |secret: &str| bool::from(secret.as_bytes().ct_eq(token));
+        // Both are compared in any case, so the time says nothing.
+        match (is(&tokens.drive), is(&tokens.look)) {
+            (true, _) => Some(Role::Drive),
+            (false, true) => Some(Role::Look),
+            (false, false) => None,
+        }
+    }
+}
+
+/// Whether a `Host` is an address or the name of this machine.
+fn is_this_machine(host: &str) -> bool {
+    let without_port = match host.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => host,
+    };
+    let name = without_port.trim_start_matches('[').trim_end_matches(']');
+    match name.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => name.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(listen: &str) -> Access {
+        let tokens = || Ok::<_, ()>(Tokens::new([1; TOKEN_BYTES], [2; TOKEN_BYTES]));
+        Access::new(listen.parse().unwrap(), tokens).unwrap()
+    }
+
+    #[test]
+    fn on_this_machine_no_token_is_needed() {
+        for listen in ["127.0.0.1:8026", "[::1]:8026", "127.0.0.2:0"] {
+            assert_eq!(access(listen).role(None), Some(Role::Drive), "{listen}");
+        }
+    }
+
+    #[test]
+    fn others_need_a_token_and_one_of_them_only_looks() {
+        for listen in ["0.0.0.0:8026", "[::]:8026", "192.168.1.5:8026"] {
+            let access = access(listen);
+            let tokens = access.tokens().unwrap();
+            assert_eq!(access.role(Some(&tokens.drive)), Some(Role::Drive));
+            assert_eq!(access.role(Some(&tokens.look)), Some(Role::Look));
+            let part = &tokens.drive[..tokens.drive.len() - 1];
+            for wrong in [None, Some(""), Some("x"), Some(part)] {
+                assert_eq!(access.role(wrong), None, "{listen} {wrong:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_do_not_get_into_the_log() {
+        let access = access("0.0.0.0:1");
+        let tokens = access.tokens().unwrap();
+        let shown = format!("{access:?}");
+        assert!(!shown.contains(&tokens.drive) && !shown.contains(&tokens.look));
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_refused() {
+        for (listen, host, origin, expected) in [
+            ("127.0.0.1:8026", "127.0.0.1:8026", None, Ok(())),
+            ("127.0.0.1:8026", "localhost:8026", None, Ok(())),
+            ("127.0.0.1:8026", "[::1]:8026", None, Ok(())),
+            (
+                "127.0.0.1:8026",
+                "localhost:8026",
+                Some("http://localhost:8026"),
+                Ok(()),
+            ),
+            (
+                "127.0.0.1:8026",
+                "127.0.0.1:8026",
+                Some("https://evil.example"),
+                Err(Refusal::Origin),
+            ),
+            // Another program of this machine.
+            (
+                "127.0.0.1:8026",
+                "127.0.0.1:8026",
+                Some("http://127.0.0.1:3000"),
+                Err(Refusal::Origin),
+            ),
+            (
+                "127.0.0.1:8026",
+                "127.0.0.1:8026",
+                Some("null"),
+                Err(Refusal::Origin),
+            ),
+            // The name of a foreign site that points to this machine.
+            (
+                "127.0.0.1:8026",
+                "evil.example:8026",
+                Some("http://evil.example:8026"),
+                Err(Refusal::Host),
+            ),
+            // With tokens, the robot may have a name.
+            (
+                "0.0.0.0:8026",
+                "robot.local:8026",
+                Some("http://robot.local:8026"),
+                Ok(()),
+            ),
+            (
+                "0.0.0.0:8026",
+                "robot.local:8026",
+                Some("http://other.local:8026"),
+                Err(Refusal::Origin),
+            ),
+        ] {
+            let found = access(listen).admit(Some(host), origin);
+            assert_eq!(found, expected, "{host} {origin:?}");
+        }
+        assert_eq!(access("127.0.0.1:1").admit(None, None), Err(Refusal::Host));
+    }
+}

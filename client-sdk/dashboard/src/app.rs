@@ -1,0 +1,316 @@
+//! The one task around the hub: inputs in, outputs done. IO.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use amber_client::Client;
+use amber_map::Pose;
+use amber_proto::Device;
+use amber_scene::{Part, State};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, spawn_local};
+use tokio::time::{Instant, sleep_until};
+
+use crate::feeds;
+use crate::frames::{self, Points};
+use crate::hub::{Action, Hub, Output, Ticket, ViewerId};
+use crate::input::{Input, Measured};
+use crate::outbox::Channel;
+use crate::panel;
+use crate::parts::Parts;
+use crate::pilot::{Order, Pilots, in_words};
+use crate::viewer::Mailbox;
+
+/// The hub and all that acts for it.
+pub(crate) struct App {
+    mediator: String,
+    hub: Hub,
+    inputs: mpsc::Sender<Input>,
+    received: mpsc::Receiver<Input>,
+    mailboxes: HashMap<ViewerId, Arc<Mailbox>>,
+    pilots: Pilots,
+    client: Option<Client>,
+    connecting: Option<AbortHandle>,
+    connected: (mpsc::Sender<Client>, mpsc::Receiver<Client>),
+    /// Asks the devices for what all pages show.
+    robot: Option<(Parts, AbortHandle)>,
+    mediator_feed: Option<AbortHandle>,
+    panels: HashMap<Device, AbortHandle>,
+    is_fed: bool,
+    scene: State,
+    mount: Part<Pose>,
+    started: Instant,
+}
+
+impl App {
+    pub(crate) fn new(
+        mediator: String,
+        max_speed_mm_s: u32,
+        inputs: mpsc::Sender<Input>,
+        received: mpsc::Receiver<Input>,
+    ) -> Self {
+        Self {
+            hub: Hub::new(mediator.clone(), max_speed_mm_s),
+            pilots: Pilots::new(mediator.clone(), inputs.clone()),
+            mediator,
+            inputs,
+            received,
+            mailboxes: HashMap::new(),
+            client: None,
+            connecting: None,
+            connected: mpsc::channel(1),
+            robot: None,
+            mediator_feed: None,
+            panels: HashMap::new(),
+            is_fed: false,
+            scene: State::default(),
+            mount: no_mount(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Runs until `end`.
+    pub(crate) async fn run(mut self, end: impl Future<Output = ()>) {
+        tokio::pin!(end);
+        loop {
+            self.perform();
+            let due = self.hub.next_due().map(|due| self.started + due);
+            tokio::select! {
+                biased;
+                () = &mut end => break,
+                // A command ends in time even if many inputs wait.
+                () = until(due) => self.hub.handle_timeout(self.now()),
+                Some(client) = self.connected.1.recv() => {
+                    self.client = Some(client);
+                    self.feed();
+                }
+                Some(input) = self.received.recv() => self.handle(input),
+            }
+        }
+        for id in self.mailboxes.keys().copied().collect::<Vec<_>>() {
+            self.hub.close(self.now(), id);
+        }
+        self.perform();
+        self.pilots.end().await;
+        if let Some(client) = self.client {
+            client.close().await;
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        let now = self.now();
+        match input {
+            Input::Opened(role, address, opened) => {
+                let mailbox = Arc::new(Mailbox::default());
+                let id = self.hub.open(role, address);
+                self.mailboxes.insert(id, mailbox.clone());
+                if opened.send((id, mailbox)).is_err() {
+                    self.hub.close(now, id);
+                }
+            }
+            Input::Said(id, said) => self.hub.handle(now, id, said),
+            Input::Closed(id) => self.hub.close(now, id),
+            Input::Drivers(drivers) => {
+                self.hub.handle_drivers(now, drivers);
+                self.feed();
+            }
+            Input::Event(frame) => self.hub.handle_event(frame),
+            Input::Measured(measured) => self.take(measured),
+            Input::Panel(device, channel, frame) => self.hub.show_panel(device, &channel, &frame),
+            Input::Answer(ticket, answer) => self.hub.answer(ticket, answer),
+            Input::Notice(id, text) => self.hub.notice(id, &text),
+        }
+    }
+
+    fn take(&mut self, measured: Measured) {
+        match measured {
+            Measured::Mount(mount) => self.mount = mount,
+            Measured::Map(map) => {
+                self.scene.map.set(map);
+                let shown = frames::text(&frames::map(self.scene.map.get()));
+                self.hub.show(Channel::Map, shown);
+            }
+            Measured::Pose(pose) => {
+                self.scene.take_pose(pose);
+                self.show_pose();
+            }
+            Measured::Located(located) => {
+                self.scene.take_located(located);
+                self.show_pose();
+            }
+            Measured::Scan(scan) => {
+                let around = scan.clone();
+                self.scene.take_scan(scan);
+                match (self.scene.scan(&self.mount), around) {
+                    (Ok(places), _) => {
+                        let shown = frames::scan(Points::ScanOnMap, &places);
+                        self.hub.show(Channel::Scan, shown);
+                    }
+                    (Err(_), Ok(scan)) => {
+                        let at_start = amber_client::MapPose::new(0.0, 0.0, 0.0);
+                        let mount = self.mount.clone().unwrap_or_default();
+                        let places = amber_scene::scan_places(&scan, at_start, mount);
+                        let shown = frames::scan(Points::ScanAroundRobot, &places);
+                        self.hub.show(Channel::Scan, shown);
+                    }
+                    (Err(_), Err(_)) => {}
+                }
+            }
+            Measured::Particles(particles) => {
+                self.scene.particles.set(particles);
+                let all = self.scene.particles.get();
+                let all = all.as_deref().unwrap_or_default();
+                self.hub.show(Channel::Particles, frames::particles(all));
+            }
+            Measured::Drive(drive) => {
+                self.scene.drive.set(drive);
+                self.hub.handle_path(self.scene.drive.get());
+            }
+            Measured::Wheels(speeds) => {
+                let shown = frames::text(&frames::wheels(speeds));
+                self.hub.show(Channel::Wheels, shown);
+            }
+            Measured::Imu(reading) => {
+                let shown = frames::text(&frames::imu(&reading));
+                self.hub.show(Channel::Imu, shown);
+            }
+        }
+    }
+
+    fn show_pose(&mut self) {
+        let pose = frames::pose(&self.scene.located());
+        self.hub.show(Channel::Pose, frames::text(&pose));
+    }
+
+    /// Performs all outputs of the hub.
+    fn perform(&mut self) {
+        while let Some(output) = self.hub.take() {
+            match output {
+                Output::Show(id, channel, frame) => {
+                    if let Some(mailbox) = self.mailboxes.get(&id) {
+                        mailbox.show(channel, frame);
+                    }
+                }
+                Output::Line(id, frame) => {
+                    if let Some(mailbox) = self.mailboxes.get(&id) {
+                        mailbox.line(frame);
+                    }
+                }
+                Output::Feed(is_fed) => {
+                    self.is_fed = is_fed;
+                    self.feed();
+                }
+                Output::Watch(device) => self.watch(device),
+                Output::Unwatch(device) => {
+                    self.panels.remove(&device).inspect(AbortHandle::abort);
+                }
+                Output::Drive(id, device, speeds) => self.pilots.drive(id, device, speeds),
+                Output::Targets(id, device, targets) => {
+                    self.order(id, Order::Targets(device, targets));
+                }
+                Output::Change(ticket, device, action) => self.change(ticket, device, action),
+                Output::Call(ticket, device, method, args, permission) => {
+                    let call = Order::Call(ticket, device, method, args, permission);
+                    self.order(ticket.viewer, call);
+                }
+                Output::Leave(id) => {
+                    self.pilots.leave(id);
+                    if let Some(mailbox) = self.mailboxes.remove(&id) {
+                        let dropped = mailbox.dropped();
+                        tracing::debug!(page = id.0, dropped, "a page is gone");
+                    }
+                }
+            }
+        }
+    }
+
+    fn order(&mut self, id: ViewerId, order: Order) {
+        if !self.pilots.order(id, order) {
+            self.hub
+                .notice(id, "dropped: too many requests of this page wait");
+        }
+    }
+
+    /// Starts and stops the tasks that ask the mediator and the devices.
+    fn feed(&mut self) {
+        if !self.is_fed {
+            let tasks = [self.connecting.take(), self.mediator_feed.take()];
+            let robot = self.robot.take().map(|(_, task)| task);
+            for task in tasks.into_iter().flatten().chain(robot) {
+                task.abort();
+            }
+            self.scene = State::default();
+            return;
+        }
+        let Some(client) = self.client.clone() else {
+            if self.connecting.is_none() {
+                let (mediator, inputs) = (self.mediator.clone(), self.inputs.clone());
+                let connected = self.connected.0.clone();
+                let task = tokio::spawn(async move {
+                    let client = feeds::connected(&mediator, &inputs).await;
+                    let _ = connected.send(client).await;
+                });
+                self.connecting = Some(task.abort_handle());
+            }
+            return;
+        };
+        let inputs = || self.inputs.clone();
+        if self.mediator_feed.is_none() {
+            let task = spawn_local(feeds::watch_mediator(client.clone(), inputs()));
+            self.mediator_feed = Some(task.abort_handle());
+        }
+        let parts = self.hub.parts();
+        if self.robot.as_ref().is_none_or(|(fed, _)| *fed != parts) {
+            let task = spawn_local(feeds::watch_robot(client, parts, inputs()));
+            let before = self.robot.replace((parts, task.abort_handle()));
+            if let Some((_, task)) = before {
+                task.abort();
+            }
+            self.scene = State::default();
+            self.mount = no_mount();
+        }
+    }
+
+    fn watch(&mut self, device: Device) {
+        if let Some(client) = self.client.clone() {
+            let task = spawn_local(panel::watch(client, device, self.inputs.clone()));
+            let before = self.panels.insert(device, task.abort_handle());
+            before.inspect(AbortHandle::abort);
+        }
+    }
+
+    fn change(&self, ticket: Ticket, device: Device, action: Action) {
+        let (client, inputs) = (self.client.clone(), self.inputs.clone());
+        tokio::spawn(async move {
+            let answer = match client {
+                None => Err("the mediator does not answer".to_owned()),
+                Some(client) => {
+                    let mediator = client.mediator();
+                    let done = match action {
+                        Action::Start => mediator.start(device).await,
+                        Action::Stop => mediator.stop(device).await,
+                        Action::Restart => mediator.restart(device).await,
+                    };
+                    done.map(Into::into).map_err(|error| in_words(&error))
+                }
+            };
+            let _ = inputs.send(Input::Answer(ticket, answer)).await;
+        });
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+fn no_mount() -> Part<Pose> {
+    Err("the place of the laser on the robot is unknown".to_owned())
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

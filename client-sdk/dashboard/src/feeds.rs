@@ -1,0 +1,154 @@
+//! Asks the devices for what all pages show: once for all of them. IO.
+
+use std::future::pending;
+use std::time::Duration;
+
+use amber_client::sources::{poll_wheels, watch_scans};
+use amber_client::{Client, DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
+use amber_proto::ninedof::SubscribeAction;
+use amber_proto::{Device, DeviceType};
+use amber_scene::{Devices, mount};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::frames;
+use crate::input::{Input, Measured};
+use crate::limits::{DRIVERS_PERIOD, RETRY};
+use crate::parts::Parts;
+
+/// Maps change rarely, when one is uploaded.
+const MAP: Duration = Duration::from_secs(5);
+/// Poses and scans come ten times per second.
+const POSE: Duration = Duration::from_millis(100);
+const SLOW: Duration = Duration::from_millis(400);
+const WHEELS: Duration = Duration::from_millis(50);
+const IMU: Duration = Duration::from_millis(50);
+/// Older answers are useless.
+const DEADLINE: Duration = Duration::from_millis(700);
+
+/// A connection to the mediator; tries again until there is one.
+pub(crate) async fn connected(mediator: &str, inputs: &mpsc::Sender<Input>) -> Client {
+    loop {
+        match Client::connect(mediator).await {
+            Ok(client) => return client,
+            Err(error) => {
+                let _ = inputs.send(Input::Drivers(Err(error.to_string()))).await;
+            }
+        }
+        sleep(RETRY).await;
+    }
+}
+
+/// The drivers and the events of the mediator.
+pub(crate) async fn watch_mediator(client: Client, inputs: mpsc::Sender<Input>) {
+    let mediator = client.mediator();
+    let drivers = repeat(DRIVERS_PERIOD, async || {
+        let drivers = mediator.drivers().await;
+        let drivers = drivers.map_err(|error| error.to_string());
+        let _ = inputs.send(Input::Drivers(drivers)).await;
+    });
+    let events = async {
+        let mut events = match mediator.events().await {
+            Ok(events) => events,
+            Err(_) => return pending().await,
+        };
+        while let Some(update) = events.next().await {
+            let event = frames::text(&frames::event(&update.message));
+            if inputs.send(Input::Event(event)).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::join!(drivers, events);
+}
+
+/// The measurements of these devices. A device that the robot lacks is not asked.
+pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Sender<Input>) {
+    let send = async |measured| {
+        let _ = inputs.send(Input::Measured(measured)).await;
+    };
+    // Measurements are dropped rather than that they wait: the next one is newer.
+    let offer = |measured| {
+        if inputs.try_send(Input::Measured(measured)).is_err() {
+            tracing::debug!("dropped a measurement: the dashboard is busy");
+        }
+    };
+    let device = |part: Option<Device>, usual| client.device(part.unwrap_or(Device::new(usual, 0)));
+    let wheels = Roboclaw::new(device(parts.wheels, DeviceType::ROBOCLAW));
+    let scanner = Hokuyo::new(device(parts.scanner, DeviceType::HOKUYO));
+    let imu = NineDof::new(device(parts.imu, DeviceType::NINEDOF));
+    let location = LocationService::new(device(parts.location, DeviceType::LOCATION));
+    let targets = DriveToPoint::new(device(parts.targets, DeviceType::DRIVE_TO_POINT));
+    let devices = Devices::new(location, scanner.clone(), targets);
+
+    let on_map = async {
+        if parts.location.is_none() {
+            return;
+        }
+        let place = mount::find(&client).await;
+        let place = place.ok_or("the place of the laser on the robot is unknown".to_owned());
+        send(Measured::Mount(place)).await;
+        let map = repeat(MAP, async || send(Measured::Map(devices.map().await)).await);
+        let poses = repeat(POSE, async || {
+            send(Measured::Pose(devices.pose().await)).await
+        });
+        let located = repeat(SLOW, async || {
+            send(Measured::Located(devices.located().await)).await;
+        });
+        let particles = repeat(SLOW, async || {
+            send(Measured::Particles(devices.particles().await)).await;
+        });
+        tokio::join!(map, poses, located, particles);
+    };
+    let scans = async {
+        if parts.scanner.is_some() {
+            let take = |scan: Result<_, amber_client::Error>| {
+                offer(Measured::Scan(scan.map_err(|error| error.to_string())));
+            };
+            watch_scans(scanner.with_deadline(DEADLINE), take).await;
+        }
+    };
+    let drive = async {
+        if parts.targets.is_some() {
+            repeat(SLOW, async || {
+                send(Measured::Drive(devices.drive().await)).await;
+            })
+            .await;
+        }
+    };
+    let speeds = async {
+        if parts.wheels.is_some() {
+            let take = |answer| {
+                if let Ok((_, speeds)) = answer {
+                    offer(Measured::Wheels(speeds));
+                }
+            };
+            poll_wheels(wheels.with_deadline(DEADLINE), WHEELS, take).await;
+        }
+    };
+    let motion = async {
+        let sensors = SubscribeAction {
+            accel: Some(true),
+            gyro: Some(true),
+            ..SubscribeAction::default()
+        };
+        while parts.imu.is_some() {
+            if let Ok(mut readings) = imu.readings(IMU, sensors).await {
+                while let Some(update) = readings.next().await {
+                    offer(Measured::Imu(update.message));
+                }
+            }
+            sleep(RETRY).await;
+        }
+    };
+    tokio::join!(on_map, scans, drive, speeds, motion);
+}
+
+async fn repeat(period: Duration, action: impl AsyncFn()) {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        action().await;
+    }
+}

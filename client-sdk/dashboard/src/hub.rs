@@ -1,0 +1,599 @@
+//! The centre of the dashboard: pages, the seat, and what each page is shown. PURE.
+//!
+//! Inputs come with a time, and the actions to perform are [`Output`]s: take all of them after each
+//! call. [`Controls`] of the gateways keeps the seat and ends commands.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use amber_client::WheelSpeeds;
+use amber_client::values::Target;
+use amber_gateways::shared::controls::{Controls, Seat};
+use amber_gateways::shared::gate::Bucket;
+use amber_proto::mediator::Driver;
+use amber_proto::{Device, DeviceType};
+use amber_scene::{Drive, Part};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::access::Role;
+use crate::frames;
+use crate::limits::{MAX_EVENTS, MAX_PANELS, MESSAGE_RATE, MOTION_LIFE};
+use crate::outbox::{Channel, Frame};
+use crate::parts::{Parts, is_up};
+
+/// A page that is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ViewerId(pub u32);
+
+/// What a page says.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "t", rename_all = "snake_case")]
+pub enum Said {
+    /// The first message: the token of the address, if it has one.
+    Hello {
+        /// The token.
+        token: Option<String>,
+    },
+    /// Turn the wheels of both sides at these speeds. Holds for [`MOTION_LIFE`].
+    Drive {
+        /// In mm/s.
+        left: f64,
+        /// In mm/s.
+        right: f64,
+        /// Whether to stop before obstacles.
+        guard: bool,
+    },
+    /// Stop the robot, whoever drives it.
+    Stop,
+    /// Drive to a place on the map.
+    Goal {
+        /// In metres.
+        x: f64,
+        /// In metres, down.
+        y: f64,
+    },
+    /// Start, stop or restart a driver.
+    Change {
+        /// The number of the request, for its answer.
+        id: u32,
+        /// The device.
+        device: String,
+        /// What to do.
+        action: Action,
+    },
+    /// Show the panel of a device.
+    Open {
+        /// The device.
+        device: String,
+    },
+    /// Close the panel of a device.
+    Close {
+        /// The device.
+        device: String,
+    },
+    /// Send a request to a device.
+    Call {
+        /// The number of the request, for its answer.
+        id: u32,
+        /// The device.
+        device: String,
+        /// The name of the request on the command line.
+        method: String,
+        /// The arguments as on the command line: `name=value`.
+        args: Vec<String>,
+    },
+}
+
+/// A change of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Start it.
+    Start,
+    /// Stop it.
+    Stop,
+    /// Restart it.
+    Restart,
+}
+
+/// A request of a page that gets an answer by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// The page.
+    pub viewer: ViewerId,
+    /// The number that the page has given it.
+    pub id: u32,
+}
+
+/// What the hub wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Show a frame to a page: the newest of its channel.
+    Show(ViewerId, Channel, Frame),
+    /// Show a line to a page.
+    Line(ViewerId, Frame),
+    /// Begin or end asking the devices: pages look, or nobody does.
+    Feed(bool),
+    /// Begin to watch a device for a panel.
+    Watch(Device),
+    /// End it.
+    Unwatch(Device),
+    /// Turn the wheels, on behalf of a page.
+    Drive(ViewerId, Device, WheelSpeeds),
+    /// Set targets, on behalf of a page; none stops the robot.
+    Targets(ViewerId, Device, Vec<Target>),
+    /// Change a driver.
+    Change(Ticket, Device, Action),
+    /// Send a request, on behalf of a page.
+    Call(Ticket, Device, String, Vec<String>, Permission),
+    /// The page is gone: what it has set in motion stops.
+    Leave(ViewerId),
+}
+
+/// Which requests a page may send now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// All.
+    All,
+    /// Those that only read, and why.
+    OnlyRead(&'static str),
+}
+
+/// The state of the dashboard.
+#[derive(Debug)]
+pub struct Hub {
+    mediator: String,
+    max_speed_mm_s: u32,
+    viewers: BTreeMap<ViewerId, Viewer>,
+    last_id: u32,
+    controls: Controls<ViewerId>,
+    /// The device through which the present motion goes.
+    route: Option<Device>,
+    /// The page whose target the robot drives to.
+    navigator: Option<ViewerId>,
+    /// Pages that were stopped by another one, until they release the stick.
+    halted: BTreeSet<ViewerId>,
+    drivers: Vec<Driver>,
+    counted: frames::Counted,
+    parts: Parts,
+    has_targets: bool,
+    /// The newest frames, for pages that come later.
+    newest: BTreeMap<Channel, Frame>,
+    events: VecDeque<Frame>,
+    outputs: VecDeque<Output>,
+    seat_shown: Value,
+}
+
+#[derive(Debug)]
+struct Viewer {
+    role: Role,
+    address: String,
+    panels: BTreeSet<(i32, i32)>,
+    messages: Bucket,
+    ignored: u64,
+}
+
+impl Hub {
+    /// Nobody looks. `mediator` is its address, for people.
+    #[must_use]
+    pub fn new(mediator: String, max_speed_mm_s: u32) -> Self {
+        Self {
+            mediator,
+            max_speed_mm_s,
+            viewers: BTreeMap::new(),
+            last_id: 0,
+            controls: Controls::new(Seat::Exclusive),
+            route: None,
+            navigator: None,
+            halted: BTreeSet::new(),
+            drivers: Vec::new(),
+            counted: frames::Counted::default(),
+            parts: Parts::default(),
+            has_targets: false,
+            newest: BTreeMap::new(),
+            events: VecDeque::new(),
+            outputs: VecDeque::new(),
+            seat_shown: Value::Null,
+        }
+    }
+
+    /// The next thing to do; `None` if all is done.
+    pub fn take(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// The devices that the page shows together.
+    #[must_use]
+    pub fn parts(&self) -> Parts {
+        self.parts
+    }
+
+    /// The number of pages.
+    #[must_use]
+    pub fn viewers(&self) -> usize {
+        self.viewers.len()
+    }
+
+    /// A page has connected, and may do this.
+    pub fn open(&mut self, role: Role, address: String) -> ViewerId {
+        self.last_id += 1;
+        let id = ViewerId(self.last_id);
+        let viewer = Viewer {
+            role,
+            address,
+            panels: BTreeSet::new(),
+            messages: Bucket::new(MESSAGE_RATE),
+            ignored: 0,
+        };
+        self.viewers.insert(id, viewer);
+        if self.viewers.len() == 1 {
+            self.outputs.push_back(Output::Feed(true));
+        }
+        let hello = json!({
+            "t": "hello", "you": id.0, "role": role, "mediator": self.mediator,
+            "max_speed_mm_s": self.max_speed_mm_s,
+        });
+        let lines = [frames::text(&hello)]
+            .into_iter()
+            .chain(self.events.clone());
+        self.outputs
+            .extend(lines.map(|line| Output::Line(id, line)));
+        let newest = self.newest.clone().into_iter();
+        let shown = newest.map(|(channel, frame)| Output::Show(id, channel, frame));
+        self.outputs.extend(shown);
+        self.show_seat();
+        id
+    }
+
+    /// A page is gone.
+    pub fn close(&mut self, now: Duration, id: ViewerId) {
+        let Some(viewer) = self.viewers.remove(&id) else {
+            return;
+        };
+        for key in viewer.panels {
+            self.unwatch(key);
+        }
+        self.controls.release(id);
+        self.halted.remove(&id);
+        if self.navigator == Some(id) {
+            self.cancel_targets(id);
+        }
+        self.settle(now);
+        self.outputs.push_back(Output::Leave(id));
+        if self.viewers.is_empty() {
+            self.outputs.push_back(Output::Feed(false));
+            // The next page must not see old measurements.
+            self.newest.clear();
+        }
+    }
+
+    /// A page says something.
+    pub fn handle(&mut self, now: Duration, id: ViewerId, said: Said) {
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        // A stop is never too much.
+        if said != Said::Stop && !viewer.messages.take(now) {
+            viewer.ignored += 1;
+            if viewer.ignored == 1 {
+                self.notice(id, "the page sends too much; some of it is ignored");
+            }
+            return;
+        }
+        let may_drive = viewer.role == Role::Drive;
+        match said {
+            Said::Hello { .. } => {}
+            Said::Open { device } => self.open_panel(id, &device),
+            Said::Close { device } => self.close_panel(id, &device),
+            Said::Call {
+                id: number,
+                device,
+                method,
+                args,
+            } => {
+                let ticket = Ticket {
+                    viewer: id,
+                    id: number,
+                };
+                let permission = match may_drive {
+                    false => Permission::OnlyRead("this page may only look"),
+                    true if self.is_taken_from(now, id) => {
+                        Permission::OnlyRead("another page drives the robot now")
+                    }
+                    true => Permission::All,
+                };
+                match read_device(&device) {
+                    Ok(device) => {
+                        let call = Output::Call(ticket, device, method, args, permission);
+                        self.outputs.push_back(call);
+                    }
+                    Err(why) => self.answer(ticket, Err(why)),
+                }
+            }
+            _ if !may_drive => self.notice(id, "this page may only look"),
+            Said::Drive { left, right, guard } => self.drive(now, id, left, right, guard),
+            Said::Stop => self.stop(now, id),
+            Said::Goal { x, y } => self.goal(now, id, x, y),
+            Said::Change {
+                id: number,
+                device,
+                action,
+            } => {
+                let ticket = Ticket {
+                    viewer: id,
+                    id: number,
+                };
+                match read_device(&device) {
+                    Ok(device) => self
+                        .outputs
+                        .push_back(Output::Change(ticket, device, action)),
+                    Err(why) => self.answer(ticket, Err(why)),
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    /// The time of [`Hub::next_due`] has come. May be called earlier, too.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        self.settle(now);
+    }
+
+    /// When to call [`Hub::handle_timeout`].
+    #[must_use]
+    pub fn next_due(&self) -> Option<Duration> {
+        self.controls.next_due()
+    }
+
+    /// The mediator has listed its drivers, or does not answer.
+    pub fn handle_drivers(&mut self, now: Duration, drivers: Result<Vec<Driver>, String>) {
+        let overview = match drivers {
+            Ok(drivers) => {
+                let counted = frames::Counted::of(&drivers, now.as_secs_f64());
+                let overview =
+                    frames::Overview::new(&self.mediator, &drivers, &self.counted, &counted);
+                self.parts = Parts::of(&drivers);
+                self.counted = counted;
+                self.drivers = drivers;
+                overview
+            }
+            Err(why) => frames::Overview::missing(&self.mediator, why),
+        };
+        self.show(Channel::Drivers, overview.frame());
+    }
+
+    /// Where the robot is going, or why that is unknown.
+    pub fn handle_path(&mut self, drive: &Part<Drive>) {
+        self.has_targets = drive.as_ref().is_ok_and(|drive| !drive.targets.is_empty());
+        self.show(Channel::Path, frames::text(&frames::path(drive)));
+    }
+
+    /// Something was measured.
+    pub fn show(&mut self, channel: Channel, frame: Frame) {
+        if self.viewers.is_empty() || self.newest.get(&channel) == Some(&frame) {
+            return;
+        }
+        // Measurements that come often are not kept: the next one comes soon.
+        if !matches!(channel, Channel::Value(..) | Channel::Wheels | Channel::Imu) {
+            self.newest.insert(channel.clone(), frame.clone());
+        }
+        for &id in self.viewers.keys() {
+            let shown = Output::Show(id, channel.clone(), frame.clone());
+            self.outputs.push_back(shown);
+        }
+    }
+
+    /// Something about a device that has a panel.
+    pub fn show_panel(&mut self, device: Device, channel: &Channel, frame: &Frame) {
+        let key = (device.device_type.0, device.id.0);
+        for (&id, viewer) in &self.viewers {
+            if viewer.panels.contains(&key) {
+                let shown = Output::Show(id, channel.clone(), frame.clone());
+                self.outputs.push_back(shown);
+            }
+        }
+    }
+
+    /// An event of the mediator.
+    pub fn handle_event(&mut self, frame: Frame) {
+        self.events.push_back(frame.clone());
+        if self.events.len() > MAX_EVENTS {
+            self.events.pop_front();
+        }
+        for &id in self.viewers.keys() {
+            self.outputs.push_back(Output::Line(id, frame.clone()));
+        }
+    }
+
+    /// The answer to a request of a page.
+    pub fn answer(&mut self, ticket: Ticket, answer: Result<Value, String>) {
+        let shown = match answer {
+            Ok(value) => json!({ "t": "answer", "id": ticket.id, "value": value }),
+            Err(why) => json!({ "t": "answer", "id": ticket.id, "error": why }),
+        };
+        let line = Output::Line(ticket.viewer, frames::text(&shown));
+        self.outputs.push_back(line);
+    }
+
+    fn drive(&mut self, now: Duration, id: ViewerId, left: f64, right: f64, guard: bool) {
+        let limit = f64::from(self.max_speed_mm_s);
+        if !(left.is_finite() && right.is_finite()) {
+            return self.notice(id, "invalid speeds");
+        }
+        let side = |speed: f64| speed.clamp(-limit, limit).round() as i32;
+        let speeds = WheelSpeeds::sides(side(left), side(right));
+        let is_stop = speeds == WheelSpeeds::STOP;
+        if is_stop {
+            self.halted.remove(&id);
+        } else if self.halted.contains(&id) {
+            return;
+        }
+        let route = match (self.route, is_stop) {
+            // A motion keeps its way until it ends.
+            (Some(route), _) if self.controls.holder() == Some(id) => Some(route),
+            (_, true) => None,
+            (_, false) => match self.way(guard) {
+                Ok(route) => Some(route),
+                Err(why) => return self.notice(id, &why),
+            },
+        };
+        let was_moving = self.controls.moves();
+        if self.controls.drive(now, id, speeds, MOTION_LIFE).is_err() {
+            return self.notice(id, "another page drives the robot now");
+        }
+        if is_stop {
+            return;
+        }
+        self.route = route;
+        if !was_moving && self.has_targets {
+            // Two drivers must not command the wheels at once.
+            self.cancel_targets(id);
+        }
+    }
+
+    /// The device for the wheels.
+    fn way(&self, guard: bool) -> Result<Device, String> {
+        let wheels = self.parts.wheels.ok_or("this robot has no wheels")?;
+        match self.parts.guard {
+            Some(device) if guard => match is_up(&self.drivers, device) {
+                true => Ok(device),
+                false => Err(format!(
+                    "{device} does not run: start it, or switch the collision guard off"
+                )),
+            },
+            _ => Ok(wheels),
+        }
+    }
+
+    fn goal(&mut self, now: Duration, id: ViewerId, x: f64, y: f64) {
+        let Some(device) = self.parts.targets else {
+            return self.notice(id, "this robot has no drive-to-point driver");
+        };
+        if !(x.is_finite() && y.is_finite()) {
+            return self.notice(id, "invalid place");
+        }
+        if self.is_taken_from(now, id) {
+            return self.notice(id, "another page drives the robot now");
+        }
+        // The same page may still hold the stick.
+        let _ = self.controls.drive(now, id, WheelSpeeds::STOP, MOTION_LIFE);
+        self.settle(now);
+        self.navigator = Some(id);
+        let targets = vec![Target::new(x, y)];
+        self.outputs.push_back(Output::Targets(id, device, targets));
+    }
+
+    fn stop(&mut self, now: Duration, id: ViewerId) {
+        if let Some(holder) = self.controls.holder() {
+            if self.controls.moves() && self.halted.insert(holder) {
+                self.notice(holder, "stopped: release the stick to drive again");
+            }
+            self.controls.release(holder);
+        }
+        self.settle(now);
+        self.cancel_targets(id);
+        if let Some(wheels) = self.parts.wheels {
+            let stop = Output::Drive(id, wheels, WheelSpeeds::STOP);
+            self.outputs.push_back(stop);
+        }
+    }
+
+    fn cancel_targets(&mut self, id: ViewerId) {
+        self.navigator = None;
+        if let Some(device) = self.parts.targets {
+            self.outputs
+                .push_back(Output::Targets(id, device, Vec::new()));
+        }
+    }
+
+    /// Whether another page drives.
+    fn is_taken_from(&self, now: Duration, id: ViewerId) -> bool {
+        self.controls.seated(now).is_some_and(|holder| holder != id)
+    }
+
+    /// Sends the commands that are due, and shows who drives.
+    fn settle(&mut self, now: Duration) {
+        while let Some((id, speeds)) = self.controls.poll(now) {
+            let Some(device) = self.route.or(self.parts.wheels) else {
+                continue;
+            };
+            self.outputs.push_back(Output::Drive(id, device, speeds));
+        }
+        if !self.controls.moves() {
+            self.route = None;
+        }
+        self.show_seat();
+    }
+
+    fn show_seat(&mut self) {
+        let holder = self.controls.holder();
+        let address = holder.and_then(|id| Some(&self.viewers.get(&id)?.address));
+        let seat = json!({
+            "t": "seat", "holder": holder.map(|id| id.0), "address": address,
+            "navigator": self.navigator.map(|id| id.0), "viewers": self.viewers.len(),
+        });
+        if seat != self.seat_shown {
+            self.seat_shown = seat.clone();
+            self.show(Channel::Seat, frames::text(&seat));
+        }
+    }
+
+    fn open_panel(&mut self, id: ViewerId, device: &str) {
+        let device = match read_device(device) {
+            Ok(device) => device,
+            Err(why) => return self.notice(id, &why),
+        };
+        let key = (device.device_type.0, device.id.0);
+        let is_watched = self.is_watched(key);
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        if viewer.panels.len() >= MAX_PANELS {
+            return self.notice(id, "too many panels are open: close one");
+        }
+        viewer.panels.insert(key);
+        if is_watched {
+            // The description must come again, for this page.
+            self.outputs.push_back(Output::Unwatch(device));
+        }
+        self.outputs.push_back(Output::Watch(device));
+    }
+
+    fn close_panel(&mut self, id: ViewerId, device: &str) {
+        let Ok(device) = read_device(device) else {
+            return;
+        };
+        let key = (device.device_type.0, device.id.0);
+        let viewer = self.viewers.get_mut(&id);
+        if viewer.is_some_and(|viewer| viewer.panels.remove(&key)) {
+            self.unwatch(key);
+        }
+    }
+
+    fn unwatch(&mut self, key: (i32, i32)) {
+        if !self.is_watched(key) {
+            let device = Device::new(DeviceType(key.0), key.1);
+            self.outputs.push_back(Output::Unwatch(device));
+        }
+    }
+
+    fn is_watched(&self, key: (i32, i32)) -> bool {
+        let mut viewers = self.viewers.values();
+        viewers.any(|viewer| viewer.panels.contains(&key))
+    }
+
+    /// Tells a page something.
+    pub fn notice(&mut self, id: ViewerId, text: &str) {
+        let line = frames::text(&json!({ "t": "notice", "text": text }));
+        self.outputs.push_back(Output::Line(id, line));
+    }
+}
+
+fn read_device(text: &str) -> Result<Device, String> {
+    let device = text.parse::<Device>();
+    device.map_err(|_| format!("'{text}' is not a device"))
+}
+
+#[cfg(test)]
+mod tests;

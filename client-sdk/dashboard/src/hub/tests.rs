@@ -1,0 +1,360 @@
+use amber_proto::mediator::DriverState;
+
+use super::*;
+use crate::limits::MAX_PANELS;
+use crate::parts::tests::drivers;
+
+const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
+const GUARD: Device = Device::new(DeviceType::COLLISION_AVOIDANCE, 0);
+const TARGETS: Device = Device::new(DeviceType::DRIVE_TO_POINT, 0);
+const GO: WheelSpeeds = WheelSpeeds::all(200);
+const STOP: WheelSpeeds = WheelSpeeds::STOP;
+const AHEAD: Said = Said::Drive {
+    left: 200.0,
+    right: 200.0,
+    guard: false,
+};
+const CENTRE: Said = Said::Drive {
+    left: 0.0,
+    right: 0.0,
+    guard: false,
+};
+
+/// A hub on a virtual clock.
+struct Bench {
+    hub: Hub,
+    now_ms: u64,
+}
+
+impl Bench {
+    /// A robot with these drivers: type, id, state.
+    fn new(all: &[(i32, i32, DriverState)]) -> Self {
+        let mut hub = Hub::new("127.0.0.1:26233".into(), 600);
+        hub.handle_drivers(Duration::ZERO, Ok(drivers(all)));
+        Self { hub, now_ms: 1_000 }
+    }
+
+    fn robot() -> Self {
+        let up = DriverState::Up;
+        Self::new(&[(2, 0, up), (9, 0, up), (8, 0, up)])
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.now_ms)
+    }
+
+    fn page(&mut self, role: Role) -> ViewerId {
+        let id = self.hub.open(role, "127.0.0.1".into());
+        self.outputs();
+        id
+    }
+
+    fn say(&mut self, id: ViewerId, said: &Said) -> Vec<Output> {
+        self.hub.handle(self.now(), id, said.clone());
+        self.outputs()
+    }
+
+    fn close(&mut self, id: ViewerId) -> Vec<Output> {
+        self.hub.close(self.now(), id);
+        self.outputs()
+    }
+
+    /// The motions and targets that are sent until a time, which comes with each.
+    fn motions_until(&mut self, until_ms: u64) -> Vec<(u64, Output)> {
+        let mut found = Vec::new();
+        while self.now_ms < until_ms {
+            self.now_ms += 1;
+            if self.hub.next_due().is_some_and(|due| due <= self.now()) {
+                self.hub.handle_timeout(self.now());
+            }
+            let motions = motions(self.outputs()).into_iter();
+            found.extend(motions.map(|motion| (self.now_ms, motion)));
+        }
+        found
+    }
+
+    fn outputs(&mut self) -> Vec<Output> {
+        std::iter::from_fn(|| self.hub.take()).collect()
+    }
+}
+
+fn motions(outputs: Vec<Output>) -> Vec<Output> {
+    let is_motion = |output: &Output| matches!(output, Output::Drive(..) | Output::Targets(..));
+    outputs.into_iter().filter(is_motion).collect()
+}
+
+/// The texts that a page is told.
+fn told(outputs: &[Output], page: ViewerId) -> String {
+    let lines = outputs.iter().filter_map(|output| match output {
+        Output::Line(id, Frame::Text(text)) if *id == page => Some(text.as_str()),
+        _ => None,
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_wheels_stop_in_time_if_commands_stop_coming() {
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Drive);
+    let sent = motions(bench.say(page, &AHEAD));
+    assert_eq!(sent, [Output::Drive(page, WHEELS, GO)]);
+    // The network is lost: nobody says anything.
+    let sent = bench.motions_until(3_000);
+    assert_eq!(sent, [(1_350, Output::Drive(page, WHEELS, STOP))]);
+}
+
+#[test]
+fn the_wheels_stop_at_once_when_the_page_is_gone() {
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Drive);
+    bench.say(page, &AHEAD);
+    bench.motions_until(1_100);
+    let outputs = bench.close(page);
+    let stop = Output::Drive(page, WHEELS, STOP);
+    let at = |wanted: &Output| outputs.iter().position(|it| it == wanted);
+    let left = at(&Output::Leave(page));
+    assert!(at(&stop).is_some() && at(&stop) < left, "{outputs:?}");
+    assert_eq!(at(&Output::Feed(false)), Some(outputs.len() - 1));
+    assert_eq!(bench.motions_until(3_000), []);
+}
+
+#[test]
+fn one_page_drives_and_the_others_see_it() {
+    let mut bench = Bench::robot();
+    let (one, other) = (bench.page(Role::Drive), bench.page(Role::Drive));
+    let outputs = bench.say(one, &AHEAD);
+    let seat = outputs.iter().find_map(|output| match output {
+        Output::Show(id, Channel::Seat, Frame::Text(text)) if *id == other => Some(text.clone()),
+        _ => None,
+    });
+    let seat: Value = serde_json::from_str(&seat.unwrap()).unwrap();
+    assert_eq!(
+        (&seat["holder"], &seat["viewers"]),
+        (&json!(one.0), &json!(2))
+    );
+    let outputs = bench.say(other, &AHEAD);
+    assert!(told(&outputs, other).contains("another page drives"));
+    assert_eq!(motions(outputs), []);
+    // Neither may it set a target, or send requests that change something.
+    let outputs = bench.say(other, &Said::Goal { x: 1.0, y: 1.0 });
+    assert!(told(&outputs, other).contains("another page drives"));
+    let call = Said::Call {
+        id: 1,
+        device: "dummy".into(),
+        method: "enable".into(),
+        args: Vec::new(),
+    };
+    let outputs = bench.say(other, &call);
+    let is_limited = |it: &Output| matches!(it, Output::Call(.., Permission::OnlyRead(why)) if why.contains("another page"));
+    assert!(outputs.iter().any(is_limited), "{outputs:?}");
+    // A while after the last command, the seat is free.
+    bench.motions_until(2_500);
+    let sent = motions(bench.say(other, &AHEAD));
+    assert_eq!(sent, [Output::Drive(other, WHEELS, GO)]);
+}
+
+#[test]
+fn every_driving_page_may_stop_the_robot_and_it_stays_stopped() {
+    let mut bench = Bench::robot();
+    let (one, other) = (bench.page(Role::Drive), bench.page(Role::Drive));
+    bench.say(one, &AHEAD);
+    let outputs = bench.say(other, &Said::Stop);
+    assert!(told(&outputs, one).contains("release the stick"));
+    let sent = motions(outputs);
+    assert_eq!(sent[0], Output::Drive(one, WHEELS, STOP));
+    assert!(sent.contains(&Output::Targets(other, TARGETS, Vec::new())));
+    // The stick is still held.
+    bench.now_ms += 50;
+    assert_eq!(motions(bench.say(one, &AHEAD)), []);
+    bench.say(one, &CENTRE);
+    bench.now_ms += 50;
+    let sent = motions(bench.say(one, &AHEAD));
+    assert_eq!(sent, [Output::Drive(one, WHEELS, GO)]);
+}
+
+#[test]
+fn a_page_that_may_only_look_moves_and_changes_nothing() {
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Look);
+    for said in [
+        AHEAD,
+        Said::Stop,
+        Said::Goal { x: 1.0, y: 1.0 },
+        Said::Change {
+            id: 1,
+            device: "dummy".into(),
+            action: Action::Stop,
+        },
+    ] {
+        let outputs = bench.say(page, &said);
+        assert!(told(&outputs, page).contains("may only look"), "{said:?}");
+        let is_shown = |it: &Output| matches!(it, Output::Line(..) | Output::Show(..));
+        assert!(outputs.iter().all(is_shown), "{said:?}: {outputs:?}");
+    }
+}
+
+#[test]
+fn the_guard_is_used_if_wanted_and_its_failure_is_explained() {
+    let guarded = Said::Drive {
+        left: 200.0,
+        right: 200.0,
+        guard: true,
+    };
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Drive);
+    let sent = motions(bench.say(page, &guarded));
+    assert_eq!(sent, [Output::Drive(page, GUARD, GO)]);
+    // A motion keeps its way until it ends, so that its stop takes the same.
+    bench.now_ms += 50;
+    let sent = motions(bench.say(page, &AHEAD));
+    assert_eq!(sent, [Output::Drive(page, GUARD, GO)]);
+    let sent = bench.motions_until(3_000);
+    assert_eq!(sent, [(1_400, Output::Drive(page, GUARD, STOP))]);
+
+    let mut bench = Bench::new(&[(2, 0, DriverState::Up), (9, 0, DriverState::Failed)]);
+    let page = bench.page(Role::Drive);
+    let outputs = bench.say(page, &guarded);
+    assert!(told(&outputs, page).contains("collision-avoidance:0 does not run"));
+    assert_eq!(motions(outputs), []);
+    let sent = motions(bench.say(page, &AHEAD));
+    assert_eq!(sent, [Output::Drive(page, WHEELS, GO)]);
+}
+
+#[test]
+fn speeds_are_limited_and_invalid_ones_refused() {
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Drive);
+    let fast = Said::Drive {
+        left: 1e9,
+        right: -1e9,
+        guard: false,
+    };
+    let sent = motions(bench.say(page, &fast));
+    let limited = WheelSpeeds::sides(600, -600);
+    assert_eq!(sent, [Output::Drive(page, WHEELS, limited)]);
+    let invalid = Said::Drive {
+        left: f64::NAN,
+        right: 0.0,
+        guard: false,
+    };
+    assert!(told(&bench.say(page, &invalid), page).contains("invalid speeds"));
+}
+
+#[test]
+fn a_target_ends_when_its_page_is_gone() {
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Drive);
+    let sent = motions(bench.say(page, &Said::Goal { x: 1.0, y: 2.0 }));
+    let set = Output::Targets(page, TARGETS, vec![Target::new(1.0, 2.0)]);
+    assert_eq!(sent, [set]);
+    let cancelled = Output::Targets(page, TARGETS, Vec::new());
+    assert_eq!(motions(bench.close(page)), [cancelled]);
+}
+
+#[test]
+fn the_stick_cancels_a_target() {
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Drive);
+    let drive = Drive {
+        targets: vec![Target::new(1.0, 2.0)],
+        ..Drive::default()
+    };
+    bench.hub.handle_path(&Ok(drive));
+    let sent = motions(bench.say(page, &AHEAD));
+    assert_eq!(sent[0], Output::Targets(page, TARGETS, Vec::new()));
+    assert_eq!(sent[1], Output::Drive(page, WHEELS, GO));
+}
+
+#[test]
+fn a_flood_is_ignored_but_never_a_stop() {
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Drive);
+    let sent: Vec<_> = (0..500).flat_map(|_| bench.say(page, &AHEAD)).collect();
+    let complaints = told(&sent, page).matches("too much").count();
+    assert_eq!(complaints, 1);
+    let sent = motions(bench.say(page, &Said::Stop));
+    assert!(sent.contains(&Output::Drive(page, WHEELS, STOP)));
+}
+
+#[test]
+fn devices_are_asked_only_while_a_page_is_open() {
+    let mut bench = Bench::robot();
+    let one = bench.hub.open(Role::Look, "a".into());
+    assert!(bench.outputs().contains(&Output::Feed(true)));
+    let other = bench.hub.open(Role::Look, "b".into());
+    assert!(!bench.outputs().contains(&Output::Feed(true)));
+    assert!(!bench.close(one).contains(&Output::Feed(false)));
+    assert!(bench.close(other).contains(&Output::Feed(false)));
+}
+
+#[test]
+fn a_panel_is_watched_once_for_all_pages() {
+    let mut bench = Bench::robot();
+    let (one, other) = (bench.page(Role::Look), bench.page(Role::Look));
+    let dummy = Device::new(DeviceType::DUMMY, 0);
+    let open = Said::Open {
+        device: "dummy:0".into(),
+    };
+    assert_eq!(bench.say(one, &open), [Output::Watch(dummy)]);
+    // The second page needs the description, too.
+    let again = [Output::Unwatch(dummy), Output::Watch(dummy)];
+    assert_eq!(bench.say(other, &open), again);
+    let frame = Frame::Text("value".into());
+    let channel = Channel::About(dummy.into());
+    bench.hub.show_panel(dummy, &channel, &frame);
+    assert_eq!(bench.outputs().len(), 2);
+    let close = Said::Close {
+        device: "dummy:0".into(),
+    };
+    assert_eq!(bench.say(one, &close), []);
+    assert!(bench.close(other).contains(&Output::Unwatch(dummy)));
+    for id in 0..MAX_PANELS {
+        let device = format!("dummy:{id}");
+        bench.say(one, &Said::Open { device });
+    }
+    let device = "hokuyo".to_owned();
+    let outputs = bench.say(one, &Said::Open { device });
+    assert!(told(&outputs, one).contains("too many panels"));
+}
+
+#[test]
+fn a_page_that_comes_later_sees_what_is_known() {
+    let mut bench = Bench::robot();
+    bench.page(Role::Look);
+    bench.hub.show(Channel::Map, Frame::Text("the map".into()));
+    bench.hub.handle_event(Frame::Text("an event".into()));
+    bench.outputs();
+    let late = bench.hub.open(Role::Look, "b".into());
+    let outputs = bench.outputs();
+    assert!(told(&outputs, late).ends_with("an event"));
+    let map = Output::Show(late, Channel::Map, Frame::Text("the map".into()));
+    assert!(outputs.contains(&map));
+}
+
+#[test]
+fn what_a_page_says_is_read() {
+    for (text, said) in [
+        (r#"{"t":"stop"}"#, Some(Said::Stop)),
+        (
+            r#"{"t":"drive","left":0,"right":0.0,"guard":false}"#,
+            Some(CENTRE),
+        ),
+        (
+            r#"{"t":"change","id":1,"device":"dummy","action":"restart"}"#,
+            Some(Said::Change {
+                id: 1,
+                device: "dummy".into(),
+                action: Action::Restart,
+            }),
+        ),
+        (r#"{"t":"hello"}"#, Some(Said::Hello { token: None })),
+        (r#"{"t":"format"}"#, None),
+        (
+            r#"{"t":"drive","left":"fast","right":0,"guard":true}"#,
+            None,
+        ),
+        ("", None),
+    ] {
+        assert_eq!(serde_json::from_str(text).ok(), said, "{text}");
+    }
+}

@@ -1,0 +1,54 @@
+//! What reaches the hub from other tasks. IO.
+
+use std::sync::Arc;
+
+use amber_client::{ImuReading, MapPose, Scan, WheelSpeeds};
+use amber_proto::Device;
+use amber_proto::location::Particle;
+use amber_proto::mediator::Driver;
+use amber_scene::{Drive, Ground, Located, Part};
+use serde_json::Value;
+
+use crate::access::Role;
+use crate::hub::{Said, Ticket, ViewerId};
+use crate::outbox::{Channel, Frame};
+
+/// An input of the hub.
+pub(crate) enum Input {
+    /// A page has connected. Its number goes back, with the place for its frames.
+    Opened(
+        Role,
+        String,
+        tokio::sync::oneshot::Sender<(ViewerId, Arc<crate::viewer::Mailbox>)>,
+    ),
+    /// A page says something.
+    Said(ViewerId, Said),
+    /// A page is gone.
+    Closed(ViewerId),
+    /// The drivers of the mediator.
+    Drivers(Result<Vec<Driver>, String>),
+    /// An event of the mediator.
+    Event(Frame),
+    /// Something was measured.
+    Measured(Measured),
+    /// Something about a device with a panel.
+    Panel(Device, Channel, Frame),
+    /// The answer to a request of a page.
+    Answer(Ticket, Result<Value, String>),
+    /// Something to tell a page.
+    Notice(ViewerId, String),
+}
+
+/// A measurement of the robot, or why it is missing.
+pub(crate) enum Measured {
+    Map(Part<Arc<Ground>>),
+    Pose(Part<MapPose>),
+    Located(Part<Located>),
+    Scan(Part<Scan>),
+    Particles(Part<Vec<Particle>>),
+    Drive(Part<Drive>),
+    Wheels(WheelSpeeds),
+    Imu(ImuReading),
+    /// Where the laser is on the robot.
+    Mount(Part<amber_map::Pose>),
+}

@@ -1,0 +1,173 @@
+//! The dashboard: a web page that shows a robot and drives it.
+//!
+//! ```text
+//!   page  -- WebSocket --  viewer  -->  hub (PURE)  -->  pilots: one client per page that drives
+//!   page  -- WebSocket --  viewer  <--   |    ^     <--  feeds: one client for what all pages show
+//!                          outbox        seat           panels: any device by its description
+//! ```
+//!
+//! - **Measurements** are asked once for all pages, and only while a page is open. Of each kind, a
+//!   page gets the newest at most 25 times per second; a slow page gets fewer. Drops are counted.
+//! - **Driving**: one page at a time holds the controls. A command of the stick holds for 0.35 s in
+//!   the dashboard, and the wheels stop at once when the page is gone. Each page that drives is a
+//!   client of its own at the mediator, so the drivers stop the robot if the dashboard is killed.
+//! - **Access**: on the loopback address, every page of the dashboard may drive. On other addresses
+//!   a page needs a token: one is for driving, one for looking only.
+//!
+//! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
+//! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
+
+use std::io;
+use std::net::SocketAddr;
+
+use amber_terminal::{Failure, print};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+pub mod access;
+pub mod assets;
+pub mod frames;
+pub mod hub;
+pub mod limits;
+pub mod outbox;
+pub mod parts;
+
+mod app;
+mod feeds;
+mod input;
+mod panel;
+mod pilot;
+mod server;
+mod viewer;
+
+use self::access::{Access, TOKEN_BYTES, Tokens};
+
+/// The usual address of the dashboard.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:8026";
+
+const HELP: &str = "\
+Open the address that it prints in a browser. Pages on this machine may drive. For other machines, use
+--listen; then the address has a token: anyone who knows it can drive, so use it in your own network
+only. The connection is not encrypted.
+
+Examples:
+  amber dashboard
+  amber dashboard --listen 0.0.0.0:8026
+  amber dashboard -m 192.168.1.7";
+
+/// Options of `amber dashboard`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Options {
+    /// Where browsers find it; port 0 picks one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN)]
+    pub listen: SocketAddr,
+    /// The fastest speed of the stick
+    #[arg(
+        long,
+        value_name = "MM_S",
+        default_value_t = 600,
+        value_parser = clap::value_parser!(u32).range(50..=1200),
+    )]
+    pub max_speed: u32,
+    /// End when stdin ends, as `amber demo` wants it
+    #[arg(long, hide = true)]
+    pub until_eof: bool,
+}
+
+/// Runs the dashboard for the mediator at this address until Ctrl-C.
+///
+/// # Errors
+/// It cannot listen at its address.
+pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+    // What asks the devices stays on this thread.
+    let local = tokio::task::LocalSet::new();
+    runtime.block_on(local.run_until(serve(options, mediator)))
+}
+
+async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
+    let listener = TcpListener::bind(options.listen).await;
+    let listener = listener.map_err(|error| cannot_listen(options.listen, &error))?;
+    let listen = listener.local_addr();
+    let listen = listen.map_err(|error| cannot_listen(options.listen, &error))?;
+    let access = Access::new(listen, tokens)?;
+    let introduction = introduction(listen, &access);
+    let (inputs, received) = mpsc::channel(limits::MAX_INPUTS);
+    let server = server::Server::new(access, inputs.clone());
+    let serving = tokio::spawn(server.run(listener));
+    let app = app::App::new(mediator, options.max_speed, inputs, received);
+    print(introduction.as_bytes())?;
+    app.run(end(options.until_eof)).await;
+    serving.abort();
+    Ok(())
+}
+
+/// The addresses to open.
+fn introduction(listen: SocketAddr, access: &Access) -> String {
+    let Some(tokens) = access.tokens() else {
+        return format!("dashboard: http://{listen}\n");
+    };
+    let port = listen.port();
+    let host = match listen.ip().is_unspecified() {
+        true => format!("ADDRESS-OF-THIS-MACHINE:{port}"),
+        false => listen.to_string(),
+    };
+    format!(
+        "dashboard to drive: http://{host}/#{}\ndashboard to look:  http://{host}/#{}\n",
+        tokens.drive, tokens.look
+    )
+}
+
+fn tokens() -> Result<Tokens, Failure> {
+    let random = || {
+        let mut bytes = [0; TOKEN_BYTES];
+        let filled = getrandom::fill(&mut bytes);
+        let failed = |error| Failure::new(format!("the system has no random numbers: {error}"));
+        filled.map_err(failed).map(|()| bytes)
+    };
+    Ok(Tokens::new(random()?, random()?))
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot listen on {address}: {error}"));
+    match error.kind() {
+        io::ErrorKind::AddrInUse => failure.hint(format!(
+            "another program uses this port, perhaps another dashboard; `amber dashboard --listen \
+             {}:0` picks a free one",
+            address.ip()
+        )),
+        io::ErrorKind::AddrNotAvailable => {
+            failure.hint("use an address of this machine, or 0.0.0.0 for all of them")
+        }
+        io::ErrorKind::PermissionDenied => failure.hint("use a port above 1023"),
+        _ => failure,
+    }
+}
+
+/// Resolves when the dashboard must end.
+async fn end(until_eof: bool) {
+    let signals = async {
+        let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+        let Ok(mut terminate) = terminate else {
+            return std::future::pending().await;
+        };
+        terminate.recv().await;
+    };
+    let eof = async {
+        if !until_eof {
+            return std::future::pending().await;
+        }
+        let mut byte = [0];
+        let mut stdin = tokio::io::stdin();
+        while stdin.read(&mut byte).await.is_ok_and(|length| length > 0) {}
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c(), if !until_eof => {}
+        () = signals => {}
+        () = eof => {}
+    }
+}

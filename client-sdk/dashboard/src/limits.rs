@@ -1,0 +1,93 @@
+//! The limits of the dashboard, each with its reason. PURE.
+
+use std::time::Duration;
+
+/// How long a motion command holds if it is not repeated. The page repeats it every 50 ms, so six
+/// may get lost; with the time that the wheels need, the robot stands within 0.5 s.
+pub const MOTION_LIFE: Duration = Duration::from_millis(350);
+
+/// Messages per second from one page: a stick sends 20, the rest are clicks.
+pub const MESSAGE_RATE: u32 = 60;
+
+/// Requests per second from all pages to devices: clicks, and some to spare.
+pub const CALL_RATE: u32 = 20;
+
+/// Requests of one page that may wait for their answers. Most take milliseconds; calibrations take
+/// a minute.
+pub const MAX_CALLS: usize = 8;
+
+/// The largest message from a page. Forms are small; a map that is uploaded has up to 32 kB.
+pub const MAX_MESSAGE: usize = 64 * 1024;
+
+/// The time between two batches of frames to one page: 25 per second look smooth, because the page
+/// draws poses in between.
+pub const FRAME_PERIOD: Duration = Duration::from_millis(40);
+
+/// Lines (events, answers) that wait for one page. Then the oldest are dropped.
+pub const MAX_LINES: usize = 256;
+
+/// Events that are kept for pages that come later.
+pub const MAX_EVENTS: usize = 200;
+
+/// Panels of devices that one page may have open.
+pub const MAX_PANELS: usize = 4;
+
+/// Pages at the same time. Each costs a few hundred kB per second at most.
+pub const MAX_VIEWERS: usize = 32;
+
+/// HTTP connections at the same time. Browsers open up to six, and more pages wait.
+pub const MAX_CONNECTIONS: usize = 128;
+
+/// HTTP connections of one IP address, so that one does not keep out all others.
+pub const MAX_CONNECTIONS_PER_IP: usize = 64;
+
+/// The largest HTTP request. Those of browsers have less than 2 kB, most of it cookies of other
+/// programs of the same host.
+pub const MAX_HEAD: usize = 16 * 1024;
+
+/// How long a connection may take for its HTTP request, and a page for its first message.
+pub const HELLO_TIME: Duration = Duration::from_secs(5);
+
+/// Wrong tokens per second from one IP address. Tokens have 128 bits, so this is about log lines
+/// and load only.
+pub const TOKEN_RATE: u32 = 5;
+
+/// The time between two pings to a page.
+pub const PING_PERIOD: Duration = Duration::from_secs(1);
+
+/// A page that does not even answer pings for this time is gone: a target that it has set is
+/// cancelled. Its motion by the stick has ended long before: [`MOTION_LIFE`].
+pub const SILENT_PAGE: Duration = Duration::from_secs(4);
+
+/// How long a page may take to make room for a frame.
+pub const WRITE_TIME: Duration = Duration::from_secs(4);
+
+/// Inputs that wait for the hub: about a second of all feeds and pages. Then pages and feeds wait.
+pub const MAX_INPUTS: usize = 256;
+
+/// The time between two lists of the drivers.
+pub const DRIVERS_PERIOD: Duration = Duration::from_secs(1);
+
+/// The time between two values of one stream in a panel: people cannot read faster.
+pub const PANEL_PERIOD: Duration = Duration::from_millis(200);
+
+/// The time between two requests of a panel for a device that publishes nothing.
+pub const PANEL_POLL: Duration = Duration::from_millis(500);
+
+/// The largest value of a panel as JSON. Larger ones are scans and pictures, which say little as
+/// text.
+pub const MAX_VALUE: usize = 16 * 1024;
+
+/// A motion command that cannot be sent in this time is out of date.
+pub const MOTION_DEADLINE: Duration = Duration::from_millis(100);
+
+/// The number of stop commands, because some may get lost, and the time between them.
+pub const STOPS: u32 = 3;
+/// See [`STOPS`].
+pub const BETWEEN_STOPS: Duration = Duration::from_millis(20);
+
+/// The time between two attempts to reach the mediator.
+pub const RETRY: Duration = Duration::from_secs(1);
+
+/// How long to wait for the last stop commands when the dashboard ends.
+pub const LAST_WORDS: Duration = Duration::from_millis(700);

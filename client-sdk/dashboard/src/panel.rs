@@ -1,0 +1,365 @@
+//! Panels of any device, by its description. IO.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use amber_client::{Announcement, Client, Error};
+use amber_proto::{Device, DeviceType};
+use amber_reflect::Schemas;
+use amber_reflect::arguments::{self, Spelling};
+use amber_schema::{Harmless, Interface, Kind, Method};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::frames::{self, state_name};
+use crate::hub::Permission;
+use crate::input::Input;
+use crate::limits::{DRIVERS_PERIOD, MAX_VALUE, PANEL_PERIOD, PANEL_POLL};
+use crate::outbox::Channel;
+use crate::pilot::in_words;
+
+/// How much longer than the device itself its answer may take.
+const MARGIN: Duration = Duration::from_secs(2);
+/// The mediator answers from memory, so a late answer means that it has ended.
+const DEADLINE: Duration = Duration::from_millis(500);
+
+/// Shows the description, the driver and the values of a device until it is dropped.
+pub(crate) async fn watch(client: Client, device: Device, inputs: mpsc::Sender<Input>) {
+    let panel = Panel {
+        client,
+        device,
+        inputs,
+    };
+    let schemas = schemas(&panel.client, device).await;
+    let interface = schemas.interface(device.device_type);
+    let streams = async {
+        let Some(interface) = interface else {
+            return;
+        };
+        panel
+            .values(interface, schemas.for_device(Some(device.device_type)))
+            .await;
+    };
+    tokio::join!(panel.about(interface), streams);
+}
+
+struct Panel {
+    client: Client,
+    device: Device,
+    inputs: mpsc::Sender<Input>,
+}
+
+impl Panel {
+    /// The driver once a second, with the description.
+    async fn about(&self, interface: Option<&Interface>) {
+        let mediator = self.client.mediator().with_deadline(DEADLINE);
+        let requests = interface.map(described);
+        let mut ticks = interval(DRIVERS_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let driver = match mediator.driver(self.device).await {
+                Ok(driver) => json!({
+                    "state": state_name(driver.state()),
+                    "pid": driver.pid,
+                    "state_ms": driver.state_ms(),
+                    "restarts": driver.restarts(),
+                    "last_exit": driver.last_exit,
+                    "reason": driver.reason,
+                    "hint": driver.hint.or(driver.last_exit_hint),
+                    "command": driver.command.join(" "),
+                    "policy": driver.restart_policy,
+                    "last_words": driver.last_words,
+                }),
+                Err(error) => json!({ "error": in_words(&error) }),
+            };
+            let about = json!({
+                "t": "about", "device": self.device.to_string(),
+                "interface": requests, "driver": driver,
+            });
+            let channel = Channel::About(self.device.into());
+            self.send(channel, &about).await;
+        }
+    }
+
+    /// What the device publishes, or answers to requests that only read.
+    async fn values(&self, interface: &Interface, schemas: &Schemas) {
+        let methods = &interface.methods;
+        let has_subscribe = methods.iter().any(|it| it.kind == Kind::Subscribe);
+        let subscribed = async {
+            if has_subscribe {
+                self.published(methods, schemas, None).await;
+            }
+        };
+        let by_request = async {
+            // A client has one set of arguments per device, so one stream is enough.
+            let stream = methods
+                .iter()
+                .find(|it| it.is_stream() && it.kind != Kind::Subscribe);
+            if let Some(method) = stream
+                && let Some(requests) = start_stop(method, schemas)
+            {
+                self.published(methods, schemas, Some(requests)).await;
+            }
+        };
+        let asked = async {
+            if !methods.iter().any(Method::is_stream) {
+                self.poll(methods, schemas).await;
+            }
+        };
+        tokio::join!(subscribed, by_request, asked);
+    }
+
+    async fn published(
+        &self,
+        methods: &[Method],
+        schemas: &Schemas,
+        requests: Option<(Bytes, Bytes)>,
+    ) {
+        let proxy = self.client.device(self.device);
+        let updates = match requests {
+            Some((start, stop)) => proxy.subscribe_raw_by(start, stop, PANEL_PERIOD).await,
+            None => proxy.subscribe_raw().await,
+        };
+        let Ok(mut updates) = updates else {
+            return;
+        };
+        let mut shown: HashMap<String, Instant> = HashMap::new();
+        while let Some(update) = updates.next().await {
+            let values = schemas.decode(&update.message).unwrap_or_default();
+            for method in methods.iter().filter(|method| method.is_stream()) {
+                let Some(value) = answer_of(method, schemas, &values) else {
+                    continue;
+                };
+                let now = Instant::now();
+                let last = shown.get(&method.command);
+                if last.is_some_and(|last| now.duration_since(*last) < PANEL_PERIOD) {
+                    continue;
+                }
+                shown.insert(method.command.clone(), now);
+                self.value(method, Ok(value)).await;
+            }
+        }
+    }
+
+    /// Asks requests that only read and need no arguments.
+    async fn poll(&self, methods: &[Method], schemas: &Schemas) {
+        let is_readable =
+            |it: &&Method| matches!(it.kind, Kind::Ask { .. }) && it.harmless == Harmless::Any;
+        let requests: Vec<_> = (methods.iter().filter(is_readable))
+            .filter_map(|method| Some((method, request(method, schemas, &[]).ok()?)))
+            .collect();
+        if requests.is_empty() {
+            return;
+        }
+        let proxy = self.client.device(self.device);
+        let mut ticks = interval(PANEL_POLL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            for (method, request) in &requests {
+                ticks.tick().await;
+                let answer = match proxy.request_raw(request.clone()).await {
+                    Ok(answer) => read_answer(method, schemas, &answer),
+                    Err(error) => Err(error.to_string()),
+                };
+                self.value(method, answer).await;
+            }
+        }
+    }
+
+    async fn value(&self, method: &Method, value: Result<Map<String, Value>, String>) {
+        let device = self.device.to_string();
+        let name = &method.command;
+        let mut shown = match value {
+            Ok(value) => json!({ "t": "value", "device": device, "method": name, "value": value }),
+            Err(why) => json!({ "t": "value", "device": device, "method": name, "error": why }),
+        };
+        if shown.to_string().len() > MAX_VALUE {
+            shown = json!({
+                "t": "value", "device": device, "method": name,
+                "error": "the value is too large for a panel",
+            });
+        }
+        let channel = Channel::Value(self.device.into(), name.clone());
+        self.send(channel, &shown).await;
+    }
+
+    async fn send(&self, channel: Channel, value: &Value) {
+        let input = Input::Panel(self.device, channel, frames::text(value));
+        let _ = self.inputs.send(input).await;
+    }
+}
+
+/// The description for the page, with the arguments of each request as words.
+fn described(interface: &Interface) -> Value {
+    let methods: Vec<_> = (interface.methods.iter())
+        .map(|method| {
+            let arguments: Vec<_> = (arguments::arguments(method).iter())
+                .map(|argument| {
+                    json!({
+                        "name": argument.name, "required": argument.is_required,
+                        "about": argument.about(), "type": argument.field.type_name,
+                        "docs": argument.field.docs, "unit": argument.field.unit,
+                        "min": argument.field.min, "max": argument.field.max,
+                        "list": argument.is_list(), "table": argument.is_table(),
+                        "choices": argument.field.choices.iter().map(|it| &it.name).collect::<Vec<_>>(),
+                    })
+                })
+                .collect();
+            json!({
+                "name": method.command, "docs": method.docs, "stream": method.is_stream(),
+                "reads": only_reads(method), "arguments": arguments,
+                "refused": refusal_of(interface, method),
+                "answer": method.answer.iter().chain(&method.may_answer).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    json!({ "name": interface.name, "docs": interface.docs, "methods": methods })
+}
+
+fn only_reads(method: &Method) -> bool {
+    method.harmless == Harmless::Any && matches!(method.kind, Kind::Ask { .. })
+}
+
+/// Why the dashboard does not send a request, if so: motion must end with its page.
+fn refusal_of(interface: &Interface, method: &Method) -> Option<&'static str> {
+    let device_type = DeviceType(interface.device_type);
+    let has_wheels = matches!(
+        device_type,
+        DeviceType::ROBOCLAW | DeviceType::COLLISION_AVOIDANCE
+    );
+    let moves =
+        has_wheels && matches!(method.kind, Kind::Tell) && method.command.starts_with("drive");
+    moves.then_some("use the stick: it stops the wheels when the page is gone")
+}
+
+/// Sends a request of a page, and returns the answer by name.
+///
+/// # Errors
+/// The request is unknown or not allowed, an argument is invalid, or the device does not answer.
+pub(crate) async fn call(
+    client: &Client,
+    device: Device,
+    name: &str,
+    words: &[String],
+    permission: Permission,
+) -> Result<Value, String> {
+    let schemas = schemas(client, device).await;
+    let interface = schemas.interface(device.device_type);
+    let interface = interface.ok_or_else(|| format!("{device} has no description"))?;
+    let method = interface.method(name).filter(|it| !it.is_stream());
+    let method = method.ok_or_else(|| format!("{device} has no request '{name}'"))?;
+    if let (Permission::OnlyRead(why), false) = (permission, only_reads(method)) {
+        return Err(why.to_owned());
+    }
+    if let Some(why) = refusal_of(interface, method) {
+        return Err(why.to_owned());
+    }
+    let schemas = schemas.for_device(Some(device.device_type));
+    let given = arguments::read(method, words, Spelling::default());
+    let given = given.map_err(|error| error.text)?;
+    let message: Bytes = (schemas.request(method, &given))
+        .map_err(|error| error.text)?
+        .into();
+    let Kind::Ask { timeout_ms, .. } = &method.kind else {
+        let sent = client.device(device).send_raw(message).await;
+        return sent.map(|()| Value::Null).map_err(|error| in_words(&error));
+    };
+    let duration = arguments::duration(method).and_then(|path| given.time_ms(path));
+    let duration = duration.map(|ms| Duration::from_millis(ms) + MARGIN);
+    let usual = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+    let deadline = duration.or(usual).unwrap_or(client.deadline());
+    let proxy = client.device(device).with_deadline(deadline);
+    let answer = proxy.request_raw(message).await;
+    let answer = answer.map_err(|error| in_words(&error))?;
+    read_answer(method, schemas, &answer).map(Value::Object)
+}
+
+fn request(method: &Method, schemas: &Schemas, words: &[String]) -> Result<Bytes, String> {
+    let given = arguments::read(method, words, Spelling::default());
+    let request = schemas.request(method, &given.map_err(|error| error.text)?);
+    Ok(request.map_err(|error| error.text)?.into())
+}
+
+/// The two requests of a stream, with all flags set and the period of panels.
+fn start_stop(method: &Method, schemas: &Schemas) -> Option<(Bytes, Bytes)> {
+    let words = arguments::arguments(method).into_iter().filter_map(|it| {
+        let period = PANEL_PERIOD.as_millis();
+        match (&*it.name, &*it.field.type_name) {
+            ("period", _) => Some(format!("period={period}ms")),
+            (name, "bool") => Some(format!("{name}=true")),
+            _ => None,
+        }
+    });
+    let words: Vec<_> = words.collect();
+    let given = arguments::read(method, &words, Spelling::default()).ok()?;
+    let requests = schemas.start_stop(method, &given).ok()?;
+    Some((requests.start.into(), requests.stop.into()))
+}
+
+/// The fields of an answer by name.
+fn read_answer(
+    method: &Method,
+    schemas: &Schemas,
+    bytes: &[u8],
+) -> Result<Map<String, Value>, String> {
+    let values = schemas.decode(bytes).unwrap_or_default();
+    if let Kind::Ask {
+        refusal: Some(refusal),
+        ..
+    } = &method.kind
+        && let Some(why) = schemas.value_at(&values, &refusal.path)
+    {
+        let text = why.get("message").unwrap_or(why);
+        return Err(text
+            .as_str()
+            .map_or_else(|| text.to_string(), str::to_owned));
+    }
+    answer_of(method, schemas, &values).ok_or_else(|| "the answer lacks a field".to_owned())
+}
+
+/// The fields of a method in a message; `None` if it has not all of them.
+fn answer_of(
+    method: &Method,
+    schemas: &Schemas,
+    values: &Map<String, Value>,
+) -> Option<Map<String, Value>> {
+    let mut found = Map::new();
+    for field in &method.answer {
+        let value = schemas.value_at(values, &field.path)?;
+        found.insert(field.name.clone(), value.clone());
+    }
+    for field in &method.may_answer {
+        if let Some(value) = schemas.value_at(values, &field.path) {
+            found.insert(field.name.clone(), value.clone());
+        }
+    }
+    Some(found)
+}
+
+/// The descriptions of Amber, and that of the device from the mediator if it is another one.
+async fn schemas(client: &Client, device: Device) -> Schemas {
+    let mut schemas = Schemas::built_in();
+    let is_known = schemas.interface(device.device_type).is_some();
+    if is_known || client.announcement() == Announcement::Silent {
+        return schemas;
+    }
+    let mediator = client.mediator().with_deadline(DEADLINE);
+    let found = mediator.get_description(device.device_type.0, device.id.0);
+    let files = match found.await {
+        Ok(found) => found.files,
+        // Most drivers have handed over none.
+        Err(Error::Refused { .. }) => return schemas,
+        Err(error) => {
+            tracing::debug!(%device, "no description: {error}");
+            return schemas;
+        }
+    };
+    match Schemas::from_descriptors(&files) {
+        Ok(served) => schemas.add(served),
+        Err(error) => tracing::warn!(%device, "invalid description: {}", error.text),
+    }
+    schemas
+}

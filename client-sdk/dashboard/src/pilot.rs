@@ -1,0 +1,211 @@
+//! What one page sets in motion, over a client of its own. IO.
+//!
+//! Each page that drives is a client of its own at the mediator. When the page is gone, its client
+//! leaves, and the drivers stop what it has started: that also holds if the dashboard is killed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use amber_client::values::Target;
+use amber_client::{Client, DriveToPoint, Error, Roboclaw, WheelSpeeds};
+use amber_proto::{Device, DeviceType};
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::hub::{Permission, Ticket, ViewerId};
+use crate::input::Input;
+use crate::limits::{BETWEEN_STOPS, LAST_WORDS, MAX_CALLS, MOTION_DEADLINE, STOPS};
+use crate::panel;
+
+/// The clients of all pages.
+pub(crate) struct Pilots {
+    mediator: String,
+    inputs: mpsc::Sender<Input>,
+    handles: HashMap<ViewerId, Handle>,
+    tasks: JoinSet<()>,
+}
+
+struct Handle {
+    /// Only the newest motion matters.
+    motion: watch::Sender<Option<(Device, WheelSpeeds)>>,
+    orders: mpsc::Sender<Order>,
+}
+
+/// Something that a page wants from a device.
+pub(crate) enum Order {
+    /// Set targets; none stops the robot.
+    Targets(Device, Vec<Target>),
+    /// Send a request.
+    Call(Ticket, Device, String, Vec<String>, Permission),
+}
+
+impl Pilots {
+    pub(crate) fn new(mediator: String, inputs: mpsc::Sender<Input>) -> Self {
+        Self {
+            mediator,
+            inputs,
+            handles: HashMap::new(),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    pub(crate) fn drive(&mut self, viewer: ViewerId, device: Device, speeds: WheelSpeeds) {
+        let motion = &self.handle(viewer).motion;
+        motion.send_replace(Some((device, speeds)));
+    }
+
+    /// Passes an order on; `false` if it is dropped because too many wait.
+    pub(crate) fn order(&mut self, viewer: ViewerId, order: Order) -> bool {
+        self.handle(viewer).orders.try_send(order).is_ok()
+    }
+
+    /// The client of a page leaves the mediator, after its last motion and orders are sent.
+    pub(crate) fn leave(&mut self, viewer: ViewerId) {
+        self.handles.remove(&viewer);
+        // Forgets those that have ended.
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    /// All leave.
+    pub(crate) async fn end(&mut self) {
+        self.handles.clear();
+        let left = async { while self.tasks.join_next().await.is_some() {} };
+        if timeout(LAST_WORDS, left).await.is_err() {
+            tracing::warn!("the mediator did not take all stop commands in time");
+        }
+    }
+
+    /// The client of a page, which begins when the page first needs it.
+    fn handle(&mut self, viewer: ViewerId) -> &Handle {
+        self.handles.entry(viewer).or_insert_with(|| {
+            let (motion, motions) = watch::channel(None);
+            let (orders, received) = mpsc::channel(MAX_CALLS);
+            let pilot = Pilot {
+                viewer,
+                inputs: self.inputs.clone(),
+                calls: Arc::new(Semaphore::new(MAX_CALLS)),
+            };
+            self.tasks
+                .spawn(pilot.run(self.mediator.clone(), motions, received));
+            Handle { motion, orders }
+        })
+    }
+}
+
+struct Pilot {
+    viewer: ViewerId,
+    inputs: mpsc::Sender<Input>,
+    calls: Arc<Semaphore>,
+}
+
+impl Pilot {
+    async fn run(
+        self,
+        mediator: String,
+        mut motions: watch::Receiver<Option<(Device, WheelSpeeds)>>,
+        mut orders: mpsc::Receiver<Order>,
+    ) {
+        let client = match Client::connect(&mediator).await {
+            Ok(client) => client,
+            Err(error) => return self.notice(error.to_string()).await,
+        };
+        // Published data comes often: if the dashboard is killed, the network tells the mediator at
+        // once that nobody takes it.
+        let progress = client.device(Device::new(DeviceType::DRIVE_TO_POINT, 0));
+        let _kept = progress.subscribe_raw().await;
+        let mut orders_open = true;
+        loop {
+            tokio::select! {
+                biased;
+                // If the page is gone, this still returns the last motion first.
+                changed = motions.changed() => {
+                    let motion = *motions.borrow_and_update();
+                    if let (Ok(()), Some((device, speeds))) = (changed.as_ref(), motion) {
+                        self.drive(&client, device, speeds, &motions).await;
+                    }
+                    if changed.is_err() {
+                        break;
+                    }
+                }
+                order = orders.recv(), if orders_open => match order {
+                    Some(order) => self.perform(&client, order).await,
+                    None => orders_open = false,
+                },
+            }
+        }
+        while let Ok(order) = orders.try_recv() {
+            if let Order::Targets(..) = order {
+                self.perform(&client, order).await;
+            }
+        }
+        client.close().await;
+    }
+
+    async fn drive(
+        &self,
+        client: &Client,
+        device: Device,
+        speeds: WheelSpeeds,
+        motions: &watch::Receiver<Option<(Device, WheelSpeeds)>>,
+    ) {
+        // The collision avoidance takes the same message.
+        let wheels = Roboclaw::new(client.device(device)).with_deadline(MOTION_DEADLINE);
+        let times = if speeds == WheelSpeeds::STOP {
+            STOPS
+        } else {
+            1
+        };
+        for again in 0..times {
+            if again > 0 {
+                sleep(BETWEEN_STOPS).await;
+                if motions.has_changed().unwrap_or(false) {
+                    return;
+                }
+            }
+            if let Err(error) = wheels.drive(speeds).await {
+                tracing::warn!(%device, "a motion command was not sent: {error}");
+            }
+        }
+    }
+
+    async fn perform(&self, client: &Client, order: Order) {
+        match order {
+            Order::Targets(device, targets) => {
+                let driver = DriveToPoint::new(client.device(device));
+                if let Err(error) = driver.set_targets(&targets).await {
+                    self.notice(error.to_string()).await;
+                }
+            }
+            Order::Call(ticket, device, method, args, permission) => {
+                let Ok(permit) = self.calls.clone().try_acquire_owned() else {
+                    let why = "too many requests wait for their answers".to_owned();
+                    return self.answer(ticket, Err(why)).await;
+                };
+                let (client, inputs) = (client.clone(), self.inputs.clone());
+                tokio::spawn(async move {
+                    let answer = panel::call(&client, device, &method, &args, permission).await;
+                    let _ = inputs.send(Input::Answer(ticket, answer)).await;
+                    drop(permit);
+                });
+            }
+        }
+    }
+
+    async fn notice(&self, text: String) {
+        let _ = self.inputs.send(Input::Notice(self.viewer, text)).await;
+    }
+
+    async fn answer(&self, ticket: Ticket, answer: Result<Value, String>) {
+        let _ = self.inputs.send(Input::Answer(ticket, answer)).await;
+    }
+}
+
+/// What went wrong, and what to try.
+pub(crate) fn in_words(error: &Error) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error} ({hint})"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,176 @@
+//! One page: its WebSocket. IO.
+//!
+//! The page says hello with its token first. After that, its messages go to the hub, and the frames
+//! that wait for it are sent at a bounded rate.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, interval, sleep_until, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Message};
+
+use crate::access::Role;
+use crate::hub::{Said, ViewerId};
+use crate::input::Input;
+use crate::limits::{FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, WRITE_TIME};
+use crate::outbox::{Channel, Frame, Outbox};
+
+pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// The outbox of a page, shared by the hub and the task of the page.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    outbox: Mutex<Outbox>,
+    filled: Notify,
+}
+
+impl Mailbox {
+    pub(crate) fn show(&self, channel: Channel, frame: Frame) {
+        self.lock().show(channel, frame);
+        self.filled.notify_one();
+    }
+
+    pub(crate) fn line(&self, frame: Frame) {
+        self.lock().line(frame);
+        self.filled.notify_one();
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        self.lock().dropped()
+    }
+
+    async fn take(&self) -> Vec<Frame> {
+        loop {
+            let frames = self.lock().take();
+            if !frames.is_empty() {
+                return frames;
+            }
+            self.filled.notified().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Outbox> {
+        // No code that holds the lock can panic.
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a page that has connected may do, or why it is refused.
+pub(crate) type Admission = Result<Role, &'static str>;
+
+/// Serves a page until it is gone.
+pub(crate) async fn serve(
+    mut socket: Socket,
+    address: String,
+    admit: impl FnOnce(Option<&str>) -> Admission,
+    inputs: mpsc::Sender<Input>,
+) {
+    let role = match hello(&mut socket, admit).await {
+        Ok(role) => role,
+        Err(why) => {
+            let close = CloseFrame {
+                code: CloseCode::Policy,
+                reason: why.into(),
+            };
+            let _ = timeout(WRITE_TIME, socket.close(Some(close))).await;
+            return;
+        }
+    };
+    let (opened, page) = oneshot::channel();
+    if inputs
+        .send(Input::Opened(role, address, opened))
+        .await
+        .is_err()
+    {
+        return;
+    }
+    let Ok((id, mailbox)) = page.await else {
+        return;
+    };
+    let (sink, stream) = socket.split();
+    // Commands are read even while a slow network takes no scans.
+    tokio::select! {
+        () = read(stream, id, &inputs) => {}
+        () = write(sink, &mailbox) => {}
+    }
+    let _ = inputs.send(Input::Closed(id)).await;
+}
+
+/// The first message.
+async fn hello(socket: &mut Socket, admit: impl FnOnce(Option<&str>) -> Admission) -> Admission {
+    let first = async {
+        loop {
+            match socket.next().await {
+                Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).ok(),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                _ => return None,
+            }
+        }
+    };
+    match timeout(HELLO_TIME, first).await {
+        Ok(Some(Said::Hello { token })) => admit(token.as_deref()),
+        _ => Err("the first message must be hello"),
+    }
+}
+
+async fn read(
+    mut stream: impl StreamExt<Item = Result<Message, tungstenite::Error>> + Unpin,
+    id: ViewerId,
+    inputs: &mpsc::Sender<Input>,
+) {
+    // A living page answers the pings.
+    while let Ok(Some(Ok(message))) = timeout(SILENT_PAGE, stream.next()).await {
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Close(_) => return,
+            _ => continue,
+        };
+        let input = match serde_json::from_str(&text) {
+            Ok(said) => Input::Said(id, said),
+            Err(error) => Input::Notice(id, format!("invalid message: {error}")),
+        };
+        if inputs.send(input).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn write(mut sink: impl SinkExt<Message> + Unpin, mailbox: &Mailbox) {
+    let mut pings = interval(PING_PERIOD);
+    let mut next = Instant::now();
+    loop {
+        let messages = tokio::select! {
+            biased;
+            _ = pings.tick() => vec![Message::Ping(Bytes::new())],
+            frames = async {
+                sleep_until(next).await;
+                mailbox.take().await
+            } => {
+                next = Instant::now() + FRAME_PERIOD;
+                frames.into_iter().map(message).collect()
+            }
+        };
+        for message in messages {
+            if !matches!(timeout(WRITE_TIME, sink.feed(message)).await, Ok(Ok(()))) {
+                return;
+            }
+        }
+        if !matches!(timeout(WRITE_TIME, sink.flush()).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+fn message(frame: Frame) -> Message {
+    match frame {
+        Frame::Text(text) => Message::Text(text.into()),
+        Frame::Binary(bytes) => Message::Binary(bytes),
+    }
+}

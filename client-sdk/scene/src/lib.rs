@@ -1,0 +1,20 @@
+//! The robot on its map: what `amber map show` and the dashboard draw.
+//!
+//! [`Devices`] asks the devices for the parts, [`State`] keeps the last answers, and a [`Scene`]
+//! has all parts in the frame of the map: metres, y down, angles clockwise. [`mount`] finds the
+//! place of the laser on the robot.
+//!
+//! The first lines of each module say PURE or IO. PURE code only computes; IO code talks to the
+//! outside.
+
+mod devices;
+pub mod mount;
+mod scene;
+mod state;
+
+pub use devices::Devices;
+pub use scene::{
+    Bounds, Drive, Ground, Located, Part, Place, Scene, Track, place_to_plane, plane_to_place,
+    scan_places,
+};
+pub use state::{Kept, State};

@@ -1,0 +1,379 @@
+//! The dashboard drives the demo's robot, which stops without its page.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket};
+
+use crate::common::{AMBER, Running, is_running, lines_of, root, signal, wait_for};
+use crate::robot::{AT_ONCE_S, Robot, drives, stands};
+
+/// The life of a motion command, with a margin for a busy machine.
+const COMMAND_S: f64 = 0.35 + AT_ONCE_S;
+
+#[test]
+fn the_wheels_stop_without_the_page_and_without_its_commands() {
+    let (robot, dashboard) = start();
+    let mut page = Page::open(dashboard.address, None);
+    page.drive_until_moving(&robot);
+    let silent = robot.state();
+    let stood = robot.until("it stands", stands);
+    let took_s = stood.time_s - silent.time_s;
+    assert!(took_s < COMMAND_S, "silent page: {took_s} s");
+
+    page.drive_until_moving(&robot);
+    drop(page);
+    let gone = robot.state();
+    let stood = robot.until("it stands", stands);
+    let took_s = stood.time_s - gone.time_s;
+    assert!(took_s < AT_ONCE_S, "page gone: {took_s} s");
+    assert_eq!(stood.contacts, 0);
+}
+
+#[test]
+fn the_wheels_stop_if_the_dashboard_is_killed() {
+    let (robot, dashboard) = start();
+    let mut page = Page::open(dashboard.address, None);
+    page.drive_until_moving(&robot);
+    signal(dashboard.pid, Signal::SIGKILL);
+    let killed = robot.state();
+    let stood = robot.until("it stands", stands);
+    // The collision avoidance ends a command after half a second.
+    let took_s = stood.time_s - killed.time_s;
+    assert!(took_s < 0.5 + AT_ONCE_S, "{took_s} s");
+}
+
+#[test]
+fn a_target_is_reached_and_cancelled_when_its_page_is_gone() {
+    let (robot, dashboard) = start();
+    let mut page = Page::open(dashboard.address, None);
+    let pose = page.until("a known pose", |it| {
+        it["t"] == "pose" && it["x"].is_number()
+    });
+    let (x, y) = (pose["x"].as_f64().unwrap(), pose["y"].as_f64().unwrap());
+    let before = robot.state().travelled_m;
+    page.say(&json!({ "t": "goal", "x": x + 0.4, "y": y }));
+    page.until("the path to the target", |it| {
+        it["t"] == "path" && it["targets"].as_array().is_some_and(|it| !it.is_empty())
+    });
+    page.until("the end of the path", |it| {
+        it["t"] == "path" && it["targets"].as_array().is_some_and(Vec::is_empty)
+    });
+    assert!(robot.state().travelled_m > before + 0.1);
+    page.say(&json!({ "t": "goal", "x": x - 1.0, "y": y }));
+    robot.until("it drives to the target", drives);
+    drop(page);
+    let gone = robot.state();
+    let stood = robot.until("it stands", stands);
+    assert!(stood.time_s - gone.time_s < AT_ONCE_S);
+}
+
+#[test]
+fn a_page_shows_the_robot_and_any_device() {
+    let (_robot, dashboard) = start();
+    let mut page = Page::open(dashboard.address, None);
+    let drivers = page.until("rates of the drivers", |it| {
+        it["t"] == "drivers" && it["devices"][0]["in_per_s"].is_number()
+    });
+    assert_eq!(drivers["parts"]["guard"], "collision-avoidance:0");
+    for kind in ["map", "pose", "path", "wheels", "imu"] {
+        page.until(kind, |it| it["t"] == kind && it["missing"].is_null());
+    }
+    page.until_points(1);
+    page.until_points(3);
+    // Streams, requests that only read, and a request that changes something.
+    page.say(&json!({ "t": "open", "device": "dummy:0" }));
+    let about = page.until("about dummy", |it| it["t"] == "about");
+    assert_eq!(about["interface"]["name"], "dummy");
+    page.say(&json!({
+        "t": "call", "id": 7, "device": "dummy:0", "method": "message",
+        "args": ["message=hello from the page"],
+    }));
+    let answer = page.until("an answer", |it| it["t"] == "answer" && it["id"] == 7);
+    assert!(answer["error"].is_null(), "{answer}");
+    page.say(&json!({ "t": "call", "id": 8, "device": "dummy:0", "method": "status", "args": [] }));
+    let answer = page.until("the status", |it| it["t"] == "answer" && it["id"] == 8);
+    assert!(
+        answer["value"].to_string().contains("hello from the page"),
+        "{answer}"
+    );
+    for (method, why) in [("fly", "no request 'fly'"), ("drive", "use the stick")] {
+        page.say(&json!({
+            "t": "call", "id": 9, "device": "roboclaw:0", "method": method, "args": ["100"],
+        }));
+        let answer = page.until("a refusal", |it| it["t"] == "answer" && it["id"] == 9);
+        assert!(answer["error"].as_str().unwrap().contains(why), "{answer}");
+    }
+    page.say(&json!({ "t": "open", "device": "roboclaw:0" }));
+    page.until("polled wheel speeds", |it| {
+        it["t"] == "value" && it["device"] == "roboclaw:0" && it["method"] == "speeds"
+    });
+    page.say(&json!({ "t": "open", "device": "ninedof:0" }));
+    page.until("published readings", |it| {
+        it["t"] == "value" && it["device"] == "ninedof:0" && it["error"].is_null()
+    });
+    // Drivers can be restarted, and the event shows it.
+    page.say(&json!({ "t": "change", "id": 10, "device": "dummy:0", "action": "restart" }));
+    page.until("the restart", |it| it["t"] == "answer" && it["id"] == 10);
+    page.until("its event", |it| {
+        it["t"] == "event" && it["device"] == "dummy:0" && it["kind"] == "up"
+    });
+}
+
+#[test]
+fn others_need_a_token_and_foreign_pages_are_refused() {
+    let robot = Robot::start();
+    let mut process = Running::start(&robot.demo, &["dashboard", "--listen", "0.0.0.0:0"]);
+    let token = |line: &str| {
+        let (url, token) = line.split_once('#').unwrap();
+        let port: u16 = url
+            .trim_end_matches('/')
+            .rsplit(':')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        (SocketAddr::from(([127, 0, 0, 1], port)), token.to_owned())
+    };
+    let (address, drive) = token(&process.line());
+    let (_, look) = token(&process.line());
+    assert_eq!(Page::refusal(address, None), "wrong or missing token");
+    assert_eq!(
+        Page::refusal(address, Some("guess")),
+        "wrong or missing token"
+    );
+    let mut looking = Page::open(address, Some(&look));
+    assert_eq!(looking.hello["role"], "look");
+    looking.say(&json!({ "t": "drive", "left": 200, "right": 200, "guard": false }));
+    looking.until("a refusal", |it| {
+        it["t"] == "notice" && it["text"] == "this page may only look"
+    });
+    let driving = Page::open(address, Some(&drive));
+    assert_eq!(driving.hello["role"], "drive");
+    assert!(stands(&robot.state()));
+
+    let ask = |path: &str, host: &str, lines: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{lines}\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let own = address.to_string();
+    let page = ask("/", &own, "");
+    assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
+    assert!(page.contains("content-security-policy: default-src 'self'"));
+    assert!(!page.contains(&drive) && !page.contains(&look));
+    let foreign = ask("/socket", &own, "Origin: https://evil.example\r\n");
+    assert!(foreign.starts_with("HTTP/1.1 403 "), "{foreign}");
+    assert!(ask("/none", &own, "").starts_with("HTTP/1.1 404 "));
+    process.interrupt();
+}
+
+#[test]
+fn without_a_mediator_the_page_says_so_and_recovers() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mediator = taken.local_addr().unwrap().to_string();
+    drop(taken);
+    let mut child = Command::new(AMBER)
+        .args(["dashboard", "--listen", "127.0.0.1:0", "-m", &mediator])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = lines_of(child.stdout.take().unwrap());
+    let url = lines.recv_timeout(Duration::from_secs(30)).unwrap();
+    let mut page = Page::open(address_of(&url), None);
+    page.until("the reason", |it| {
+        it["t"] == "drivers" && it["missing"].is_string()
+    });
+    let mut command = Command::new(AMBER);
+    command.args(["mediator", "--listen", &mediator, "--driver"]);
+    command.arg("dummy:0=amber driver dummy");
+    let _mediator = crate::common::Mediator::run(command);
+    page.until("the drivers", |it| {
+        it["t"] == "drivers" && it["devices"][0]["state"] == "up"
+    });
+    signal(child.id(), Signal::SIGTERM);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_browser_drives_by_mouse_and_touch_and_stops_when_the_tab_is_closed() {
+    let script = root().join("client-sdk/dashboard/tests/browser");
+    let works = Command::new("node")
+        .arg("check.mjs")
+        .current_dir(&script)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !works {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP dashboard in a browser: needs chromium and `npm install` in \
+             client-sdk/dashboard/tests/browser"
+        );
+        return;
+    }
+    let (robot, dashboard) = start();
+    let mut browser = Command::new("node")
+        .arg("drive.mjs")
+        .arg(format!("http://{}", dashboard.address))
+        .current_dir(&script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut steps = BufReader::new(browser.stdout.take().unwrap()).lines();
+    let mut go_on = browser.stdin.take().unwrap();
+    let mut expect = |step: &str| assert_eq!(steps.next().unwrap().unwrap(), step);
+    let mut next = || go_on.write_all(b"\n").unwrap();
+    for held in ["mouse", "touch", "keys"] {
+        expect(&format!("held by {held}"));
+        robot.until(held, drives);
+        next();
+        expect(&format!("released by {held}"));
+        let released = robot.state();
+        let stood = robot.until("it stands", stands);
+        let took_s = stood.time_s - released.time_s;
+        assert!(took_s < AT_ONCE_S, "{held}: {took_s} s");
+        next();
+    }
+    expect("hidden while held");
+    robot.until("it stands", stands);
+    next();
+    expect("clicked on the map");
+    robot.until("it drives to the target", drives);
+    next();
+    expect("arrived");
+    next();
+    expect("held before closing");
+    robot.until("driving before closing", drives);
+    next();
+    expect("closed");
+    let closed = robot.state();
+    let stood = robot.until("it stands", stands);
+    let took_s = stood.time_s - closed.time_s;
+    assert!(took_s < AT_ONCE_S, "tab closed: {took_s} s");
+    assert!(browser.wait().unwrap().success());
+}
+
+/// A dashboard of a demo.
+struct Dashboard {
+    address: SocketAddr,
+    pid: u32,
+}
+
+fn start() -> (Robot, Dashboard) {
+    let robot = Robot::start();
+    let line = robot.demo.wait_for_line("in a browser to see the robot");
+    let url = line
+        .split_whitespace()
+        .find(|word| word.starts_with("http"));
+    let address = address_of(url.unwrap());
+    let pid = child_of(robot.demo.pid(), "dashboard");
+    (robot, Dashboard { address, pid })
+}
+
+fn address_of(text: &str) -> SocketAddr {
+    text.rsplit("http://").next().unwrap().parse().unwrap()
+}
+
+/// The child of a process that runs this command of `amber`.
+fn child_of(parent: u32, command: &str) -> u32 {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_wanted = |pid: &u32| {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
+        let Ok(stat) = read("stat") else {
+            return false;
+        };
+        let parent_pid = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|it| it.split(' ').nth(1)?.parse().ok());
+        parent_pid == Some(parent)
+            && read("cmdline").is_ok_and(|line| line.split('\0').nth(1) == Some(command))
+            && is_running(*pid)
+    };
+    pids.into_iter().find(is_wanted).unwrap()
+}
+
+/// What a browser does, without one.
+struct Page {
+    socket: WebSocket<TcpStream>,
+    hello: Value,
+}
+
+impl Page {
+    fn connect(address: SocketAddr, token: Option<&str>) -> WebSocket<TcpStream> {
+        let stream = TcpStream::connect(address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        let url = format!("ws://{address}/socket");
+        let (mut socket, _) = tungstenite::client(url, stream).unwrap();
+        let hello = json!({ "t": "hello", "token": token });
+        socket.send(hello.to_string().into()).unwrap();
+        socket
+    }
+
+    fn open(address: SocketAddr, token: Option<&str>) -> Self {
+        let mut page = Self {
+            socket: Self::connect(address, token),
+            hello: Value::Null,
+        };
+        page.hello = page.until("hello", |it| it["t"] == "hello");
+        page
+    }
+
+    /// Why the dashboard closes the connection, up to the colon.
+    fn refusal(address: SocketAddr, token: Option<&str>) -> String {
+        let mut socket = Self::connect(address, token);
+        match socket.read().unwrap() {
+            Message::Close(Some(close)) => close.reason.split(':').next().unwrap().to_owned(),
+            other => panic!("not refused: {other}"),
+        }
+    }
+
+    fn say(&mut self, message: &Value) {
+        self.socket.send(message.to_string().into()).unwrap();
+    }
+
+    /// The next message of which something is true.
+    fn until(&mut self, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        wait_for(what, || {
+            let Message::Text(text) = self.socket.read().unwrap() else {
+                return None;
+            };
+            let message: Value = serde_json::from_str(&text).unwrap();
+            is_wanted(&message).then_some(message)
+        })
+    }
+
+    /// Waits for points of this kind.
+    fn until_points(&mut self, kind: u32) {
+        wait_for("points", || match self.socket.read().unwrap() {
+            Message::Binary(bytes) => bytes.starts_with(&kind.to_le_bytes()).then_some(()),
+            _ => None,
+        });
+    }
+
+    /// Sends commands until the wheels turn.
+    fn drive_until_moving(&mut self, robot: &Robot) {
+        let drive = json!({ "t": "drive", "left": 200, "right": 200, "guard": true });
+        self.until("the collision guard", |it| {
+            let devices = it["devices"].as_array();
+            let mut devices = devices.into_iter().flatten();
+            devices.any(|it| it["device"] == "collision-avoidance:0" && it["state"] == "up")
+        });
+        wait_for("the robot to drive", || {
+            self.say(&drive);
+            drives(&robot.state()).then_some(())
+        });
+    }
+}
