@@ -9,14 +9,14 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-use crate::common::{AMBER, Running, is_running, lines_of, root, signal, wait_for};
+use crate::common::{AMBER, Mediator, Running, is_running, lines_of, root, signal, wait_for};
 use crate::robot::{AT_ONCE_S, Robot, drives, stands};
 
 /// The life of a motion command, with a margin for a busy machine.
 const COMMAND_S: f64 = 0.35 + AT_ONCE_S;
 
 #[test]
-fn the_wheels_stop_without_the_page_and_without_its_commands() {
+fn the_robot_stops_without_its_page_its_commands_and_the_dashboard() {
     let (robot, dashboard) = start();
     let mut page = Page::open(dashboard.address, None);
     page.drive_until_moving(&robot);
@@ -27,16 +27,28 @@ fn the_wheels_stop_without_the_page_and_without_its_commands() {
 
     page.drive_until_moving(&robot);
     drop(page);
-    let gone = robot.state();
-    let stood = robot.until("it stands", stands);
-    let took_s = stood.time_s - gone.time_s;
-    assert!(took_s < AT_ONCE_S, "page gone: {took_s} s");
-    assert_eq!(stood.contacts, 0);
-}
+    stands_at_once(&robot, "page gone");
 
-#[test]
-fn the_wheels_stop_if_the_dashboard_is_killed() {
-    let (robot, dashboard) = start();
+    // A target is reached, and another one is cancelled when its page is gone.
+    let mut page = Page::open(dashboard.address, None);
+    let pose = page.until("a known pose", |it| {
+        it["t"] == "pose" && it["x"].is_number()
+    });
+    let (x, y) = (pose["x"].as_f64().unwrap(), pose["y"].as_f64().unwrap());
+    let has_targets = |it: &Value, wanted: bool| {
+        let targets = it["targets"].as_array();
+        it["t"] == "path" && targets.is_some_and(|it| it.is_empty() != wanted)
+    };
+    let before = robot.state().travelled_m;
+    page.say(&json!({ "t": "goal", "x": x - 0.5, "y": y }));
+    page.until("a target", |it| has_targets(it, true));
+    page.until("the end of the path", |it| has_targets(it, false));
+    assert!(robot.state().travelled_m > before + 0.1);
+    page.say(&json!({ "t": "goal", "x": x - 1.5, "y": y }));
+    robot.until("it drives to the target", drives);
+    drop(page);
+    stands_at_once(&robot, "page of the target gone");
+
     let mut page = Page::open(dashboard.address, None);
     page.drive_until_moving(&robot);
     signal(dashboard.pid, Signal::SIGKILL);
@@ -44,47 +56,38 @@ fn the_wheels_stop_if_the_dashboard_is_killed() {
     let stood = robot.until("it stands", stands);
     // The collision avoidance ends a command after half a second.
     let took_s = stood.time_s - killed.time_s;
-    assert!(took_s < 0.5 + AT_ONCE_S, "{took_s} s");
-}
-
-#[test]
-fn a_target_is_reached_and_cancelled_when_its_page_is_gone() {
-    let (robot, dashboard) = start();
-    let mut page = Page::open(dashboard.address, None);
-    let pose = page.until("a known pose", |it| {
-        it["t"] == "pose" && it["x"].is_number()
-    });
-    let (x, y) = (pose["x"].as_f64().unwrap(), pose["y"].as_f64().unwrap());
-    let before = robot.state().travelled_m;
-    page.say(&json!({ "t": "goal", "x": x + 0.4, "y": y }));
-    page.until("the path to the target", |it| {
-        it["t"] == "path" && it["targets"].as_array().is_some_and(|it| !it.is_empty())
-    });
-    page.until("the end of the path", |it| {
-        it["t"] == "path" && it["targets"].as_array().is_some_and(Vec::is_empty)
-    });
-    assert!(robot.state().travelled_m > before + 0.1);
-    page.say(&json!({ "t": "goal", "x": x - 1.0, "y": y }));
-    robot.until("it drives to the target", drives);
-    drop(page);
-    let gone = robot.state();
-    let stood = robot.until("it stands", stands);
-    assert!(stood.time_s - gone.time_s < AT_ONCE_S);
+    assert!(took_s < 0.5 + AT_ONCE_S, "dashboard killed: {took_s} s");
+    assert_eq!(stood.contacts, 0);
 }
 
 #[test]
 fn a_page_shows_the_robot_and_any_device() {
     let (_robot, dashboard) = start();
     let mut page = Page::open(dashboard.address, None);
+    // They come in any order, and some only once.
+    let mut missing = vec!["map", "pose", "path", "wheels", "imu", "scan", "particles"];
+    wait_for("all parts of the picture", || {
+        let seen = match page.socket.read().unwrap() {
+            Message::Binary(bytes) if bytes.starts_with(&1_u32.to_le_bytes()) => "scan".to_owned(),
+            Message::Binary(bytes) if bytes.starts_with(&3_u32.to_le_bytes()) => {
+                "particles".to_owned()
+            }
+            Message::Text(text) => {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                match message["missing"].is_null() {
+                    true => message["t"].as_str().unwrap().to_owned(),
+                    false => return None,
+                }
+            }
+            _ => return None,
+        };
+        missing.retain(|kind| *kind != seen);
+        missing.is_empty().then_some(())
+    });
     let drivers = page.until("rates of the drivers", |it| {
         it["t"] == "drivers" && it["devices"][0]["in_per_s"].is_number()
     });
     assert_eq!(drivers["parts"]["guard"], "collision-avoidance:0");
-    for kind in ["map", "pose", "path", "wheels", "imu"] {
-        page.until(kind, |it| it["t"] == kind && it["missing"].is_null());
-    }
-    page.until_points(1);
-    page.until_points(3);
     // Streams, requests that only read, and a request that changes something.
     page.say(&json!({ "t": "open", "device": "dummy:0" }));
     let about = page.until("about dummy", |it| it["t"] == "about");
@@ -126,8 +129,8 @@ fn a_page_shows_the_robot_and_any_device() {
 
 #[test]
 fn others_need_a_token_and_foreign_pages_are_refused() {
-    let robot = Robot::start();
-    let mut process = Running::start(&robot.demo, &["dashboard", "--listen", "0.0.0.0:0"]);
+    let mediator = Mediator::start(&["dummy:0=amber driver dummy"]);
+    let mut process = Running::start(&mediator, &["dashboard", "--listen", "0.0.0.0:0"]);
     let token = |line: &str| {
         let (url, token) = line.split_once('#').unwrap();
         let port: u16 = url
@@ -154,7 +157,6 @@ fn others_need_a_token_and_foreign_pages_are_refused() {
     });
     let driving = Page::open(address, Some(&drive));
     assert_eq!(driving.hello["role"], "drive");
-    assert!(stands(&robot.state()));
 
     let ask = |path: &str, host: &str, lines: &str| {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -195,7 +197,7 @@ fn without_a_mediator_the_page_says_so_and_recovers() {
     let mut command = Command::new(AMBER);
     command.args(["mediator", "--listen", &mediator, "--driver"]);
     command.arg("dummy:0=amber driver dummy");
-    let _mediator = crate::common::Mediator::run(command);
+    let _mediator = Mediator::run(command);
     page.until("the drivers", |it| {
         it["t"] == "drivers" && it["devices"][0]["state"] == "up"
     });
@@ -237,10 +239,7 @@ fn a_browser_drives_by_mouse_and_touch_and_stops_when_the_tab_is_closed() {
         robot.until(held, drives);
         next();
         expect(&format!("released by {held}"));
-        let released = robot.state();
-        let stood = robot.until("it stands", stands);
-        let took_s = stood.time_s - released.time_s;
-        assert!(took_s < AT_ONCE_S, "{held}: {took_s} s");
+        stands_at_once(&robot, held);
         next();
     }
     expect("hidden while held");
@@ -255,11 +254,16 @@ fn a_browser_drives_by_mouse_and_touch_and_stops_when_the_tab_is_closed() {
     robot.until("driving before closing", drives);
     next();
     expect("closed");
-    let closed = robot.state();
-    let stood = robot.until("it stands", stands);
-    let took_s = stood.time_s - closed.time_s;
-    assert!(took_s < AT_ONCE_S, "tab closed: {took_s} s");
+    stands_at_once(&robot, "tab closed");
     assert!(browser.wait().unwrap().success());
+}
+
+/// Waits until the robot stands, which must take no longer than braking.
+fn stands_at_once(robot: &Robot, what: &str) {
+    let before = robot.state();
+    let stood = robot.until("it stands", stands);
+    let took_s = stood.time_s - before.time_s;
+    assert!(took_s < AT_ONCE_S, "{what}: {took_s} s");
 }
 
 /// A dashboard of a demo.
@@ -353,14 +357,6 @@ impl Page {
             let message: Value = serde_json::from_str(&text).unwrap();
             is_wanted(&message).then_some(message)
         })
-    }
-
-    /// Waits for points of this kind.
-    fn until_points(&mut self, kind: u32) {
-        wait_for("points", || match self.socket.read().unwrap() {
-            Message::Binary(bytes) => bytes.starts_with(&kind.to_le_bytes()).then_some(()),
-            _ => None,
-        });
     }
 
     /// Sends commands until the wheels turn.

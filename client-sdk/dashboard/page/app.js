@@ -105,7 +105,7 @@ function settle() {
   const by = seat.address ? ` (${seat.address})` : "";
   $("seat").hidden = role === null || (!seat.holder && !(seat.viewers > 1));
   if (seat.holder === you) chip($("seat"), "busy", "you drive");
-  else if (isOther) chip($("seat"), "bad", `page ${seat.holder}${by} drives`);
+  else if (isOther) chip($("seat"), "bad", `page ${seat.holder} drives`);
   else chip($("seat"), "", `${seat.viewers} pages`);
   $("guard-label").hidden = !parts.guard;
   $("halt").disabled = role !== "drive";
