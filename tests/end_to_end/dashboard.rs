@@ -119,6 +119,13 @@ fn a_page_shows_the_robot_and_any_device() {
     page.until("published readings", |it| {
         it["t"] == "value" && it["device"] == "ninedof:0" && it["error"].is_null()
     });
+    // The panel has a slow stream of its own: that of the plots still comes 20 times a second.
+    page.until("fast readings", |it| {
+        it["t"] == "drivers"
+            && it["devices"].as_array().unwrap().iter().any(|it| {
+                it["device"] == "ninedof:0" && it["out_per_s"].as_f64().is_some_and(|it| it > 15.0)
+            })
+    });
     // Drivers can be restarted, and the event shows it.
     page.say(&json!({ "t": "change", "id": 10, "device": "dummy:0", "action": "restart" }));
     page.until("the restart", |it| it["t"] == "answer" && it["id"] == 10);

@@ -103,7 +103,7 @@ export class Panel {
     if (!row) {
       const unit = this.units?.get(method)?.get(path);
       row = { shown: el("td"), canvas: el("canvas", { role: "img", "aria-label": `Course of ${path}` }), history: [], unit };
-      const name = path.split(".").at(-1);
+      const name = path.includes(".") ? path.slice(path.indexOf(".") + 1) : path;
       stream.table.append(el("tr", {}, el("td", { title: path }, name), row.shown, el("td", {}, row.canvas)));
       stream.rows.set(path, row);
     }
@@ -189,12 +189,13 @@ function leaves(value, path = "") {
   return [[path, value]];
 }
 
-/** The units of fields by their path in a value. */
-function fieldsOf(fields, path = "", found = new Map()) {
+/** The units of fields by their path in a value. Those of a message are those of its numbers. */
+function fieldsOf(fields, path = "", outer = undefined, found = new Map()) {
   for (const field of fields) {
     const here = path ? `${path}.${field.name}` : field.name;
-    if (field.unit) found.set(here, field.unit);
-    if (field.fields) fieldsOf(field.fields, here, found);
+    const unit = field.unit ?? outer;
+    if (unit) found.set(here, unit);
+    if (field.fields) fieldsOf(field.fields, here, unit, found);
   }
   return found;
 }

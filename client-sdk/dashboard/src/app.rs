@@ -273,11 +273,10 @@ impl App {
     }
 
     fn watch(&mut self, device: Device) {
-        if let Some(client) = self.client.clone() {
-            let task = spawn_local(panel::watch(client, device, self.inputs.clone()));
-            let before = self.panels.insert(device, task.abort_handle());
-            before.inspect(AbortHandle::abort);
-        }
+        let panel = panel::watch(self.mediator.clone(), device, self.inputs.clone());
+        let task = spawn_local(panel);
+        let before = self.panels.insert(device, task.abort_handle());
+        before.inspect(AbortHandle::abort);
     }
 
     fn change(&self, ticket: Ticket, device: Device, action: Action) {

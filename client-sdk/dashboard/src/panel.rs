@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::feeds;
 use crate::frames::{self, state_name};
 use crate::hub::Permission;
 use crate::input::Input;
@@ -26,7 +27,11 @@ const MARGIN: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_millis(500);
 
 /// Shows the description, the driver and the values of a device until it is dropped.
-pub(crate) async fn watch(client: Client, device: Device, inputs: mpsc::Sender<Input>) {
+///
+/// It is a client of its own: some devices keep one stream per client, and the panel must not change
+/// that of the plots.
+pub(crate) async fn watch(mediator: String, device: Device, inputs: mpsc::Sender<Input>) {
+    let client = feeds::connected(&mediator, &inputs).await;
     let panel = Panel {
         client,
         device,
