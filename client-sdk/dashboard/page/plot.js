@@ -13,7 +13,7 @@ export class Plot {
     this.legends = series.map((name, index) => el("span", { style: `--c:var(--s${index + 1})` }, name));
     this.canvas = el("canvas", { role: "img", "aria-label": `${title} over the last 20 seconds` });
     this.root = el("div", { class: "plot", hidden: true },
-      el("div", { class: "legend number" }, el("b", {}, title), ...this.legends, el("small", {}, unit)),
+      el("div", { class: "legend number" }, el("b", {}, title, " ", el("small", { class: "quiet" }, unit)), ...this.legends),
       this.canvas);
     parent.append(this.root);
     new ResizeObserver(() => this.redraw()).observe(this.canvas);
