@@ -331,16 +331,22 @@ fn the_built_in_drivers_are_listed_and_completions_are_printed() {
         assert_eq!(code, 0);
         assert!(out.contains("devices"), "{shell}");
     }
-    // In a real shell: by the description, and else by clap.
+    // In a real shell: by the description, and else by clap. Bash splits words at : and =.
     for (line, expected) in [
         ("call roboclaw s", "speeds stop"),
-        ("call maestro set-angle ''", "servo-address= angle="),
-        ("watch ninedof ''", "readings"),
+        ("call roboclaw:0 sp", "speeds"),
+        ("call maestro set-angle ", "servo-address= angle="),
+        ("call maestro:0 set-angle servo-address=3 a", "angle="),
+        ("watch ninedof ", "readings"),
         ("describe hok", "hokuyo"),
         ("completions fi", "fish"),
     ] {
+        let line = format!("amber {line}");
+        let words = line.replace(':', " : ").replace('=', " = ");
+        let last = if line.ends_with(' ') { "''" } else { "" };
         let script = format!(
-            "PATH={}:$PATH; source <(amber completions bash); COMP_WORDS=(amber {line}); \
+            "PATH={}:$PATH; source <(amber completions bash); COMP_WORDS=({words} {last}); \
+             COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; \
              COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
              _amber_described amber \"${{COMP_WORDS[COMP_CWORD]}}\" x; echo \"${{COMPREPLY[@]}}\"",
             std::path::Path::new(AMBER).parent().unwrap().display()

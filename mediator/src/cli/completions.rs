@@ -19,13 +19,26 @@ pub(crate) fn script(shell: Shell, command: &mut Command) -> String {
     }
 }
 
+/// Bash ends words at `:` and `=`, too, and replaces only the part after them. The words are
+/// therefore read from the line, and what bash keeps is cut off from the candidates.
 const BASH: &str = r#"
 _amber_described() {
-    local line
+    local line kept= breaks=
+    local -a words
     COMPREPLY=()
+    read -ra words <<<"${COMP_LINE:0:COMP_POINT}."
+    words[-1]=${words[-1]%.}
+    # Variables may stand before the command.
+    while [[ ${#words[@]} -gt 1 && ${words[0]} != "$1" ]]; do
+        words=("${words[@]:1}")
+    done
+    [[ $COMP_WORDBREAKS == *=* ]] && breaks+="="
+    [[ $COMP_WORDBREAKS == *:* ]] && breaks+=":"
+    [[ $breaks ]] && kept=${words[-1]%"${words[-1]##*[$breaks]}"}
     while IFS= read -r line; do
-        COMPREPLY+=("${line%%$'\t'*}")
-    done < <(amber complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+        line=${line%%$'\t'*}
+        COMPREPLY+=("${line#"$kept"}")
+    done < <(amber complete -- "${words[@]:1}" 2>/dev/null)
     if [[ ${#COMPREPLY[@]} -eq 0 ]]; then
         _amber "$@"
     elif [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then
