@@ -14,6 +14,7 @@
 //!
 //! - [`frame`] and [`header`] read and write bytes without allocation: for the mediator.
 //! - [`codec`] reads and writes owned packets on any stream: for the SDKs.
+//! - [`feed`] is what a mediator writes for recorders.
 //! - [`ids`] has the numbers and names, [`limits`] every maximum.
 //! - One module per device has its messages, generated from the `.proto` file of that name,
 //!   each with a `DriverMsg` that has the device's extensions. [`include_messages!`] does the
@@ -24,6 +25,7 @@
 //! argument. IO code talks to the outside.
 
 pub mod codec;
+pub mod feed;
 pub mod frame;
 pub mod header;
 pub mod ids;

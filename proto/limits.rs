@@ -33,3 +33,7 @@ pub const MAX_GROUP_DEPTH: usize = 100;
 /// The longest report about a device that does not work, in bytes: one sentence, short enough
 /// that several fit into an answer of the mediator.
 pub const HEALTH_TEXT: usize = 200;
+
+/// The longest record of a feed behind its length, in bytes: a frame with a message of 65 535
+/// bytes for 65 535 clients needs 328 000.
+pub const MAX_FEED_RECORD: usize = 512 * 1024;

@@ -10,6 +10,7 @@ mod alarms;
 mod batch;
 mod child;
 mod errors;
+mod feeds;
 mod guard;
 mod neighbours;
 mod poll;
@@ -42,6 +43,7 @@ use tracing::{debug, error, info, warn};
 use self::alarms::Alarms;
 use self::batch::Batch;
 use self::child::Child;
+use self::feeds::Recorders;
 use self::guard::Guard;
 pub use self::guard::guard;
 use self::poll::Source;
@@ -247,6 +249,7 @@ impl Mediator {
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::new(self.hooks.amber.clone(), strays.token()),
             strays,
+            recorders: Recorders::default(),
             hooks: self.hooks,
             signals: self.signals,
             reloads: Reloads::new(waker),
@@ -281,6 +284,7 @@ struct Shell {
     for_drivers: SocketAddr,
     guard: Guard,
     strays: Strays,
+    recorders: Recorders,
     hooks: Hooks,
     signals: Signals,
     reloads: Reloads,
@@ -331,6 +335,8 @@ enum Alarm {
     Strays,
     /// Waiting for drivers to end is over.
     Patience,
+    /// Bytes wait for recorders, or a recorder has not connected.
+    Recorders,
     Driver(DriverKey, child::Alarm),
 }
 
@@ -350,8 +356,14 @@ impl Shell {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         loop {
             match self.phase {
-                Phase::Ending if self.is_finished() => return Ok(Ending::Orderly),
-                Phase::Ended(ending) => return Ok(ending),
+                Phase::Ending if self.is_finished() => {
+                    self.end_recorders();
+                    return Ok(Ending::Orderly);
+                }
+                Phase::Ended(ending) => {
+                    self.end_recorders();
+                    return Ok(ending);
+                }
                 Phase::Running | Phase::Ending => {}
             }
             let longest = self.idle_time();
@@ -415,6 +427,8 @@ impl Shell {
             Source::Stream(key, stream) => self.stream_ready(key, stream, closed),
             Source::Signals => self.take_signals(),
             Source::Wake => self.reloaded(),
+            Source::Recorder(key) => self.recorder_connects(key),
+            Source::Feed(key) => self.recorder_ready(key),
         }
         self.settle();
     }
@@ -450,6 +464,7 @@ impl Shell {
                 error!("SIGKILL does not end {left}: left behind");
                 self.phase = Phase::Ended(Ending::Orderly);
             }
+            Alarm::Recorders => self.recorders_due(now),
             Alarm::Driver(key, alarm) => self.driver_due(now, key, alarm),
         }
         self.settle();
@@ -589,6 +604,9 @@ impl Shell {
                 break;
             }
         }
+        if self.core.is_recorded() {
+            self.feed_recorders();
+        }
         if self.core.poll_timers_changed() {
             self.set_core_alarm();
             if let Some(due) = self.service.changed() {
@@ -652,6 +670,10 @@ impl Shell {
     fn carry_out(&mut self, order: ShellTask) {
         match order {
             ShellTask::Reload(ticket) => self.reload(Some(ticket)),
+            ShellTask::OpenFeed(ticket, devices) => {
+                let made = self.make_feed(devices);
+                self.core.answer_feed(ticket, made);
+            }
             ShellTask::SetLogLevel(ticket, filter) => {
                 let outcome = (self.hooks.set_log_level)(&filter)
                     .map(|()| format!("log level: {filter}"))

@@ -20,6 +20,7 @@
 //! - [`router`]: which frame goes where. [`queue`]: the frames that wait for one driver.
 //!   [`gate`]: how much a driver gets ahead.
 //! - [`supervise`]: the life of one driver process, as a state machine.
+//! - [`feeds`]: copies of frames for recorders.
 //! - [`origin`]: whether a source address is genuine. [`links`]: whether a host uses an
 //!   address. [`lanes`]: which socket sends.
 //! - [`counters`], [`limits`]: all counters and all maxima.
@@ -32,6 +33,7 @@
 pub mod access;
 pub mod config;
 pub mod counters;
+pub mod feeds;
 pub mod gate;
 pub mod hash;
 pub mod lanes;

@@ -371,3 +371,34 @@ pub const TRACE_FRAMES_PER_SECOND: u32 = 1000;
 /// The longest part of a message that a tracer gets, in bytes: old clients can receive 16 384
 /// in total.
 pub const TRACE_BYTES: usize = 12_000;
+
+/// Feeds for recorders at once: each costs a copy of every frame.
+pub const FEEDS: usize = 4;
+
+/// Devices that one request for a feed may name: more than a robot has, and looked through for
+/// every frame.
+pub const FEED_DEVICES: usize = 64;
+
+/// The bytes that wait for one recorder: a second of a full load, 1000 scans and 100 000 small
+/// messages. Longer pauses of a disk leave a gap in the recording. The memory is used only while
+/// a recorder is slow.
+pub const FEED_BYTES: usize = 16 * 1024 * 1024;
+
+/// Further bytes that may wait for one recorder, for records other than frames: a thousand
+/// clients that come and go, and the gap itself.
+pub const FEED_EXTRA_BYTES: usize = 256 * 1024;
+
+/// The bytes for a recorder that are worth a system call at once. Each costs as much as copying
+/// some ten kilobytes.
+pub const FEED_WRITE_BYTES: usize = 64 * 1024;
+
+/// The longest time that fewer bytes wait for more: people do not notice it, and a recorder wakes
+/// only a hundred times a second.
+pub const FEED_PAUSE: Duration = Duration::from_millis(10);
+
+/// The time for a recorder to connect after its request.
+pub const FEED_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The shortest time between two comparisons of the counters of drops for a feed: there are
+/// dozens of them.
+pub const DROPS_INTERVAL: Duration = Duration::from_millis(100);

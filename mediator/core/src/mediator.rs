@@ -6,6 +6,7 @@
 //! - [`Core::poll_action`]: processes to start and stop,
 //! - [`Core::poll_task`]: work that needs files or the log,
 //! - [`Core::send_traced`]: copies of frames for `amber trace`,
+//! - [`Core::feed_mut`]: bytes for recorders,
 //! - [`Core::poll_queue`]: queues with bytes for a driver's pipe,
 //! - [`Core::transmit`]: datagrams to send.
 //!
@@ -16,6 +17,7 @@ mod absence;
 mod clients;
 mod control;
 mod events;
+mod feed;
 mod health;
 mod lists;
 mod reload;
@@ -44,6 +46,7 @@ use self::unproved::UnprovedRequests;
 use self::words::Words;
 use crate::config::{Admin, Config, DriverConfig, Limits};
 use crate::counters::{Count, Counters, DropReason};
+use crate::feeds::{Feed, FeedKey};
 use crate::limits;
 use crate::queue::Queue;
 use crate::rate::Rate;
@@ -86,6 +89,9 @@ pub enum ShellTask {
     SetLogLevel(Ticket, String),
     /// Measure these processes, of so many in all; then call [`Core::answer_processes`].
     MeasureProcesses(Ticket, Vec<ProcessUsage>, u32),
+    /// Make a socket for a recorder of these devices, or of all; then call
+    /// [`Core::answer_feed`], and [`Core::open_feed`] when it connects.
+    OpenFeed(Ticket, Vec<Device>),
 }
 
 /// The sender of a request that waits for an answer.
@@ -276,6 +282,7 @@ impl Core {
 
     /// A datagram has come.
     pub fn datagram(&mut self, now: Instant, from: ClientAddress, bytes: &[u8]) {
+        self.set_feed_time(now);
         if let Some(message) = self.router.datagram(now, from, bytes, &mut self.outbox) {
             self.for_mediator(now, message);
         }
@@ -319,6 +326,7 @@ impl Core {
                 return false;
             }
         };
+        self.set_feed_time(now);
         let Some(driver) = self.drivers.get_mut(&key) else {
             return true;
         };
@@ -404,6 +412,7 @@ impl Core {
 
     /// An event of a driver's life.
     pub fn driver_event(&mut self, now: Instant, key: DriverKey, event: Event) {
+        self.set_feed_time(now);
         let must_wait = matches!(event, Event::Start | Event::Restart) && self.must_wait(key);
         let Some(driver) = self.drivers.get_mut(&key) else {
             return;
@@ -447,6 +456,7 @@ impl Core {
 
     /// The time of [`Core::next_timeout`] has come.
     pub fn timeout(&mut self, now: Instant) {
+        self.set_feed_time(now);
         for key in self.keys() {
             let due = |driver: &Driver| driver.supervisor.next_timeout().is_some_and(|t| t <= now);
             if self.drivers.get(&key).is_some_and(due) {
@@ -656,6 +666,7 @@ impl Core {
 
     /// Sends an event to all listeners.
     fn notify(&mut self, notice: Notice) {
+        self.record_event(&notice);
         let (router, outbox) = (&mut self.router, &mut self.outbox);
         // Evicted clients are found here.
         self.events.publish(notice, |id, message| {

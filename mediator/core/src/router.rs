@@ -41,6 +41,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
+use amber_proto::feed::Direction as Way;
 use amber_proto::frame::Frame;
 use amber_proto::limits::{MAX_PART, OLD_CLIENT_DATAGRAM};
 use amber_proto::mediator::Unavailable;
@@ -57,6 +58,7 @@ pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use self::voice::is_client_died;
 use crate::counters::{Count, Counters, DropReason};
+use crate::feeds::{Drops, Feeds};
 use crate::hash::Set;
 use crate::limits;
 use crate::queue::{Bounds, Lane, Queue, Tally};
@@ -150,6 +152,8 @@ pub struct Router {
     pub counters: Counters,
     /// Copies of frames for `amber trace`.
     pub tap: Tap,
+    /// Copies of frames for recorders.
+    pub feeds: Feeds,
     routes: Routes,
     /// Drivers with new frames since [`Router::poll_dirty`].
     dirty: Vec<DriverKey>,
@@ -175,6 +179,7 @@ impl Router {
             clients: Clients::new(now, clients),
             counters: Counters::default(),
             tap: Tap::default(),
+            feeds: Feeds::default(),
             routes: Routes::default(),
             dirty: Vec::new(),
             deaf: Vec::new(),
@@ -288,11 +293,16 @@ impl Router {
         let known = match self.clients.heard(moment, &address, bytes.len()) {
             Some(client) => {
                 let rate = self.admission.rate_for(from.address, may_be_mediator);
+                let id = client.id;
                 if rate.is_some_and(|rate| !client.datagrams.pass(moment, rate)) {
-                    self.counters.drop(DropReason::RateLimited);
+                    let why = DropReason::RateLimited;
+                    self.counters.drop(why);
+                    if let Some(device) = other_device(&header) {
+                        self.record_dropped_request(device, why, Some(id), frame.message);
+                    }
                     return None;
                 }
-                Some(client.id)
+                Some(id)
             }
             None => None,
         };
@@ -322,6 +332,8 @@ impl Router {
                 let (client, bytes) = (from.address, frame.message.len());
                 warn!(%client, %device, bytes, dropped, "message over 32767 bytes dropped");
             }
+            let why = DropReason::DatagramTooLong;
+            self.record_dropped_request(device, why, known, frame.message);
             return None;
         }
         self.client_asks(now, from, known, device, frame.message, bytes.len(), out);
@@ -352,7 +364,9 @@ impl Router {
         }
         let Some(id) = route.id else {
             route.traffic.dropped_stopping += 1;
-            self.counters.drop(DropReason::DriverStopping);
+            let (device, why) = (route.devices[0], DropReason::DriverStopping);
+            self.counters.drop(why);
+            self.record_dropped_answer(device, why, header, frame.message);
             return None;
         };
         if frame.message.len() > MAX_PART {
@@ -362,7 +376,9 @@ impl Router {
                 warn!(driver = %route.devices[0], bytes, dropped,
                     "message over 32767 bytes dropped");
             }
-            self.counters.drop(DropReason::DriverTooLong);
+            let (device, why) = (route.devices[0], DropReason::DriverTooLong);
+            self.counters.drop(why);
+            self.record_dropped_answer(device, why, header, frame.message);
             return None;
         }
         if header.has_clients() {
@@ -500,6 +516,8 @@ impl Router {
                     warn!(driver = %several[0], named, dropped,
                         "a driver with several devices must name one of them in its answers");
                 }
+                let (device, why) = (several[0], DropReason::WrongDevice);
+                self.record_dropped_answer(device, why, header, message);
                 return;
             }
         };
@@ -512,6 +530,10 @@ impl Router {
         let Ok(frame) = out.write_message(header_out.as_slice(), message) else {
             return self.counters.drop(DropReason::DriverTooLong);
         };
+        if self.feeds.is_open() {
+            let clients = || header.client_ids();
+            (self.feeds).frame(Way::FromDriver, device, None, clients, message);
+        }
         self.counters.count(Count::Delivered);
         let (mut copies, mut to_clients) = (0, 0);
         let mut repeats = Repeats::default();
@@ -599,7 +621,64 @@ impl Router {
         let id = self.free_id();
         let now = self.clients.moment(now);
         self.clients.add(now, id, address, bytes);
+        if self.feeds.is_open() {
+            let address = address.address().to_string();
+            self.feeds.note(|writer| writer.peer(id, &address));
+        }
         id
+    }
+
+    /// Records a frame that is queued for a driver.
+    fn record_request(&mut self, device: Device, client: Option<ClientId>, message: &[u8]) {
+        if self.feeds.is_open() {
+            let client = || client.into_iter();
+            (self.feeds).frame(Way::ToDriver, device, None, client, message);
+        }
+    }
+
+    /// Records a frame that a driver does not get.
+    fn record_dropped_request(
+        &mut self,
+        device: Device,
+        why: DropReason,
+        client: Option<ClientId>,
+        message: &[u8],
+    ) {
+        if self.feeds.is_open() {
+            let client = || client.into_iter();
+            (self.feeds).frame(Way::ToDriver, device, Some(why), client, message);
+        }
+    }
+
+    /// Records a frame of a driver that is not passed on.
+    fn record_dropped_answer(
+        &mut self,
+        device: Device,
+        why: DropReason,
+        header: &Header<'_>,
+        message: &[u8],
+    ) {
+        if self.feeds.is_open() && header.has_clients() {
+            let clients = || header.client_ids();
+            (self.feeds).frame(Way::FromDriver, device, Some(why), clients, message);
+        }
+    }
+
+    /// The drops of the router, and those of the queue of each driver.
+    pub(crate) fn drops(&self, now: Instant) -> Drops {
+        let drivers = self.routes.all_with_keys();
+        let drivers = drivers.map(|(key, route)| (key, route.devices[0], route.queue.tally()));
+        Drops::new(now, self.totals(), drivers)
+    }
+
+    /// The ids in use: those of clients with their addresses, and those of drivers with their
+    /// devices.
+    pub(crate) fn peers(&self) -> Vec<(ClientId, String)> {
+        let clients = self.clients.in_order().into_iter();
+        let clients = clients.map(|client| (client.id, client.address().to_string()));
+        let drivers =
+            (self.routes.all()).filter_map(|route| Some((route.id?, route.devices[0].to_string())));
+        clients.chain(drivers).collect()
     }
 
     /// The next free id: upwards from 1, then again from the start.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mio::{Events, Token};
 
+use amber_core::feeds::FeedKey;
 use amber_core::router::DriverKey;
 
 /// A source that may be ready.
@@ -22,6 +23,10 @@ pub(super) enum Source {
     Signals,
     /// Another thread has finished something.
     Wake,
+    /// A recorder connects.
+    Recorder(FeedKey),
+    /// The connection of a recorder.
+    Feed(FeedKey),
 }
 
 /// The streams of a driver.
@@ -32,7 +37,7 @@ pub(super) enum Stream {
     Stderr,
 }
 
-const KINDS: usize = 8;
+const KINDS: usize = 10;
 
 impl From<Source> for Token {
     fn from(source: Source) -> Self {
@@ -45,6 +50,8 @@ impl From<Source> for Token {
             Source::Signals => (0, 5),
             Source::Wake => (0, 6),
             Source::SendErrors(socket) => (socket, 7),
+            Source::Recorder(key) => (key.0 as usize, 8),
+            Source::Feed(key) => (key.0 as usize, 9),
         };
         Self(number * KINDS + kind)
     }
@@ -62,7 +69,9 @@ impl From<Token> for Source {
             4 => stream(Stream::Stderr),
             5 => Self::Signals,
             6 => Self::Wake,
-            _ => Self::SendErrors(number),
+            7 => Self::SendErrors(number),
+            8 => Self::Recorder(FeedKey(number as u32)),
+            _ => Self::Feed(FeedKey(number as u32)),
         }
     }
 }
@@ -101,6 +110,8 @@ mod tests {
             Source::Stream(key, Stream::Stderr),
             Source::Signals,
             Source::Wake,
+            Source::Recorder(FeedKey(3)),
+            Source::Feed(FeedKey(3)),
         ];
         for source in sources {
             assert_eq!(Source::from(Token::from(source)), source);

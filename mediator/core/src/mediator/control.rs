@@ -132,8 +132,20 @@ impl Core {
 
     /// Answers another [`ShellTask`].
     pub fn answer(&mut self, ticket: Ticket, outcome: Result<String, (String, Option<String>)>) {
+        self.answer_with(
+            ticket,
+            outcome.map(|done| reply::What::Done(shorten(&done))),
+        );
+    }
+
+    /// Answers an [`ShellTask`].
+    pub(super) fn answer_with(
+        &mut self,
+        ticket: Ticket,
+        outcome: Result<reply::What, (String, Option<String>)>,
+    ) {
         let reply = match outcome {
-            Ok(done) => reply::What::Done(shorten(&done)),
+            Ok(reply) => reply,
             Err((message, hint)) => {
                 let hint = hint.as_deref().map(shorten);
                 let reason = refusal::Reason::Failed;
@@ -246,6 +258,10 @@ impl Core {
                 return Ok(None);
             }
             request::What::Trace(wanted) => reply::What::Done(self.trace(now, ticket, &wanted)?),
+            request::What::OpenFeed(wanted) => {
+                self.want_feed(ticket, &wanted)?;
+                return Ok(None);
+            }
             request::What::SetLogLevel(level) => {
                 self.check_admin(ticket.to)?;
                 self.tasks

@@ -7,6 +7,7 @@ mod clients;
 mod descriptions;
 mod device0;
 mod drivers;
+mod feeds;
 mod health;
 mod proof;
 mod reload;

@@ -21,6 +21,8 @@ impl Router {
         self.routes.started(key, id);
         if let Some(route) = self.routes.get_mut(key) {
             route.absence = None;
+            let device = route.devices[0].to_string();
+            self.feeds.note(|writer| writer.peer(id, &device));
         }
     }
 
@@ -38,6 +40,7 @@ impl Router {
         let Some(id) = self.routes.ended(key) else {
             return;
         };
+        self.feeds.note(|writer| writer.peer_gone(id));
         let Some(route) = self.routes.get_mut(key) else {
             return;
         };
@@ -86,6 +89,7 @@ impl Router {
         let mut client = self.clients.remove(id)?;
         self.counters.count(Count::ClientsGone);
         self.tell_client_is_gone(id, &client.uses.end(|_| true));
+        self.feeds.note(|writer| writer.peer_gone(id));
         Some(client)
     }
 
@@ -133,6 +137,7 @@ impl Router {
             Some(lane) => {
                 self.counters.count(Count::Requests);
                 let header = self.header_for(driver, device, Some(id));
+                self.record_request(device, Some(id), message);
                 self.push(driver, lane, header, message);
             }
             None => self.counters.drop(DropReason::NothingToTell),
@@ -148,8 +153,12 @@ impl Router {
                 continue;
             };
             for used in ended.iter().filter(|used| used.driver == driver) {
-                let header = self.header_for(driver, used.device, Some(id));
-                self.push(driver, lane, header, &client_died());
+                let (header, message) = (
+                    self.header_for(driver, used.device, Some(id)),
+                    client_died(),
+                );
+                self.record_request(used.device, Some(id), &message);
+                self.push(driver, lane, header, &message);
             }
         }
     }
@@ -182,8 +191,12 @@ impl Router {
                 continue;
             }
             for used in uses.iter().filter(|used| used.driver == driver) {
-                let header = self.header_for(driver, used.device, Some(id));
-                self.push(driver, Lane::ClientDied(id), header, &client_died());
+                let (header, message) = (
+                    self.header_for(driver, used.device, Some(id)),
+                    client_died(),
+                );
+                self.record_request(used.device, Some(id), &message);
+                self.push(driver, Lane::ClientDied(id), header, &message);
             }
         }
     }

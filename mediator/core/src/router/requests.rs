@@ -35,7 +35,9 @@ impl Router {
             return self.deny(now, from, known, device, message, out);
         }
         let Some(driver) = driver else {
-            self.counters.drop(DropReason::UnknownDevice);
+            let why = DropReason::UnknownDevice;
+            self.counters.drop(why);
+            self.record_dropped_request(device, why, known, message);
             return self.refuse(now, known, device, message, out);
         };
         let Some(route) = self
@@ -43,10 +45,12 @@ impl Router {
             .get_mut(driver)
             .filter(|route| route.id.is_some())
         else {
-            self.counters.drop(DropReason::DriverDown);
+            let why = DropReason::DriverDown;
+            self.counters.drop(why);
             if let Some(route) = self.routes.get_mut(driver) {
                 route.traffic.dropped_down += 1;
             }
+            self.record_dropped_request(device, why, known, message);
             return self.refuse(now, known, device, message, out);
         };
         if is_client_died(message) {
@@ -90,13 +94,15 @@ impl Router {
         let is_running =
             |driver: &DriverKey| self.routes.get(*driver).is_some_and(|r| r.id.is_some());
         let Some(driver) = driver.filter(is_running) else {
-            match driver.and_then(|driver| self.routes.get_mut(driver)) {
+            let why = match driver.and_then(|driver| self.routes.get_mut(driver)) {
                 Some(route) => {
                     route.traffic.dropped_down += 1;
-                    self.counters.drop(DropReason::DriverDown);
+                    DropReason::DriverDown
                 }
-                None => self.counters.drop(DropReason::UnknownDevice),
-            }
+                None => DropReason::UnknownDevice,
+            };
+            self.counters.drop(why);
+            self.record_dropped_request(device, why, Some(id), message);
             return self.refuse_driver(key, device, message);
         };
         if is_client_died(message) {
@@ -170,6 +176,7 @@ impl Router {
         };
         self.counters.count(Count::Requests);
         let header = self.header_for(driver, device, from);
+        self.record_request(device, from, message);
         self.push_from(driver, host, lane, header, message);
     }
 

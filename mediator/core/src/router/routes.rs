@@ -77,6 +77,10 @@ impl Routes {
         self.by_key.values()
     }
 
+    pub(super) fn all_with_keys(&self) -> impl Iterator<Item = (DriverKey, &Route)> {
+        self.by_key.iter().map(|(key, route)| (*key, route))
+    }
+
     pub(super) fn all_mut(&mut self) -> hash_map::ValuesMut<'_, DriverKey, Route> {
         self.by_key.values_mut()
     }

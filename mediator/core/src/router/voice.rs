@@ -184,6 +184,7 @@ impl Router {
         out: &mut Outbox,
     ) {
         self.counters.drop(DropReason::AccessDenied);
+        self.record_dropped_request(device, DropReason::AccessDenied, known, message);
         let ip = from.address.ip();
         if let Some(times) = self.admission.denied(now) {
             let name = name_of(device);
