@@ -75,7 +75,7 @@ pub struct Recorded<'a> {
 
 impl<'a> Recorded<'a> {
     /// The sender of a frame to a driver, if it is known, or the receivers of one from a driver.
-    pub fn clients(&self) -> impl ExactSizeIterator<Item = ClientId> + use<'a> {
+    pub fn clients(&self) -> impl ExactSizeIterator<Item = ClientId> + Clone + use<'a> {
         let ids = self.clients.as_chunks().0.iter();
         ids.map(|id| ClientId(i32::from_le_bytes(*id)))
     }

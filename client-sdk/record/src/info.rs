@@ -1,0 +1,138 @@
+//! What is in a recording. PURE but for the file.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use prost::Message;
+use serde::Serialize;
+
+use crate::Error;
+use crate::messages::{Entry, Messages};
+use crate::recording::{END, GAPS, GapFact};
+
+/// The content of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Info {
+    /// Messages of all channels.
+    pub messages: u64,
+    /// The first message, in nanoseconds since 1970.
+    pub first_ns: Option<u64>,
+    /// The last message, in nanoseconds since 1970.
+    pub last_ns: Option<u64>,
+    /// Whether the file was finished. Otherwise `amber recover` finishes it.
+    pub finished: bool,
+    /// What is wrong where reading ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
+    /// The channels, by topic.
+    pub channels: Vec<ChannelInfo>,
+    /// The times of which messages are missing because the recorder was too slow.
+    pub gaps: Vec<GapInfo>,
+    /// What the metadata say: `amber.start`, `amber.end` and others.
+    pub metadata: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// One channel of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ChannelInfo {
+    /// The topic.
+    pub topic: String,
+    /// The full name of the message.
+    pub schema: String,
+    /// The number of messages.
+    pub messages: u64,
+    /// The bytes of what is stored.
+    pub bytes: u64,
+    /// The first message, in nanoseconds since 1970.
+    pub first_ns: Option<u64>,
+    /// The last message, in nanoseconds since 1970.
+    pub last_ns: Option<u64>,
+}
+
+/// A time of which messages are missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GapInfo {
+    /// The first missing message, in nanoseconds since 1970.
+    pub first_ns: u64,
+    /// The last missing message, in nanoseconds since 1970.
+    pub last_ns: u64,
+    /// The number of missing messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Info {
+    /// Reads a whole file. It need not be finished.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not an MCAP file.
+    pub fn read(file: impl Read) -> Result<Self, Error> {
+        let mut messages = Messages::new(file);
+        let (mut info, mut channels) = (Self::default(), BTreeMap::<u16, ChannelInfo>::new());
+        let mut read_any = false;
+        loop {
+            let next = messages.next(|stored, entry| {
+                read_any = true;
+                match entry {
+                    Entry::Message {
+                        channel,
+                        header,
+                        data,
+                    } => {
+                        let time_ns = header.log_time;
+                        let known = channels.entry(channel).or_default();
+                        known.messages += 1;
+                        known.bytes += data.len() as u64;
+                        span(&mut known.first_ns, &mut known.last_ns, time_ns);
+                        info.messages += 1;
+                        span(&mut info.first_ns, &mut info.last_ns, time_ns);
+                        let is_gap = stored.get(&channel).is_some_and(|it| it.topic == GAPS);
+                        let gap = is_gap.then(|| GapFact::decode(data).ok()).flatten();
+                        info.gaps.extend(gap.map(|gap| GapInfo {
+                            first_ns: gap.first_ns.unwrap_or_default(),
+                            last_ns: gap.last_ns.unwrap_or_default(),
+                            messages: gap.messages.unwrap_or_default(),
+                            bytes: gap.bytes.unwrap_or_default(),
+                        }));
+                    }
+                    Entry::Metadata(metadata) => {
+                        info.metadata.insert(metadata.name, metadata.metadata);
+                    }
+                    Entry::End => info.finished = true,
+                }
+            });
+            match next {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error @ Error::Io(_)) => return Err(error),
+                Err(error) if read_any => {
+                    info.damage = Some(error.to_string());
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        for (id, mut channel) in channels {
+            if let Some(stored) = messages.channels().get(&id) {
+                channel.topic.clone_from(&stored.topic);
+                channel.schema.clone_from(&stored.schema);
+            }
+            info.channels.push(channel);
+        }
+        info.channels.sort_by(|a, b| a.topic.cmp(&b.topic));
+        Ok(info)
+    }
+
+    /// Whether the recording says that it has everything.
+    pub fn is_complete(&self) -> bool {
+        let end = self.metadata.get(END);
+        let complete = end.and_then(|end| end.get("complete"));
+        self.finished && complete.is_some_and(|complete| complete == "yes")
+    }
+}
+
+fn span(first: &mut Option<u64>, last: &mut Option<u64>, time_ns: u64) {
+    *first = Some(first.map_or(time_ns, |first| first.min(time_ns)));
+    *last = Some(last.map_or(time_ns, |last| last.max(time_ns)));
+}

@@ -1,0 +1,71 @@
+//! Recordings of robots: MCAP files with everything that passed between clients and drivers.
+//!
+//! ```text
+//!  mediator --feed (Unix socket)--> Recording --> FILE.mcap --> Messages --> info, export
+//! ```
+//!
+//! **The feed** ([`amber_proto::feed`]) has every frame once, in order, with the time at which the
+//! mediator received it. The mediator never waits for a recorder: if a disk is slow, frames are
+//! left out, and a gap says how many and when.
+//!
+//! **A channel** is one kind of message of one device: `/hokuyo/0/scan` is what the device sends,
+//! `/roboclaw/0/requests/motorSpeedCommand` what clients ask of it. The name is that of the first
+//! field in the message, or else of its type, such as `subscribe`. What the mediator dropped is
+//! in channels of its own, `/hokuyo/0/dropped/requests/get_status`.
+//!
+//! **A message** is the frame's message, byte for byte, behind one more field: `frame`, number 1,
+//! with the clients and the reason of a drop. Protobuf joins fields by writing them one after the
+//! other, so nothing is decoded while recording, and the original bytes can be played back. The
+//! schema of a device is `amber.recorded.Hokuyo` and the like: the fields that its driver and its
+//! clients send, in one message, instead of extensions of `DriverMsg`, which few tools can read.
+//! Devices without a description are recorded as bytes (`amber.recorded.Unknown`).
+//!
+//! **Beside them** there are `/amber/events`, `/amber/peers` (the addresses of the ids in
+//! `frame.clients`), `/amber/dropped` (counters) and `/amber/gaps`. The metadata record
+//! `amber.start` has versions, `amber.end` says whether the recording is complete.
+//!
+//! **Files stay readable.** Chunks are written whole, at least every second. A file that was not
+//! finished has them all; [`recover`] copies them to a finished file.
+//!
+//! - [`Recording`] writes a file from the records of a feed. PURE but for the file.
+//! - [`Messages`] reads one, [`Info`] sums it up, [`recover`] repairs it, [`Table`] exports it.
+
+mod descriptors;
+mod export;
+mod info;
+mod limits;
+mod messages;
+mod payload;
+mod recording;
+mod recover;
+#[cfg(test)]
+mod tests;
+mod topic;
+
+pub use descriptors::Descriptors;
+pub use export::{Table, json_line};
+pub use info::{ChannelInfo, GapInfo, Info};
+pub use messages::{Entry, Messages, Stored};
+pub use payload::Framing;
+pub use recording::{Options, Recording, Totals};
+pub use recover::{Recovered, recover};
+
+/// Why a file cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read or written.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// The file is not an MCAP file, or damaged.
+    #[error("{0}")]
+    Mcap(mcap::McapError),
+}
+
+impl From<mcap::McapError> for Error {
+    fn from(error: mcap::McapError) -> Self {
+        match error {
+            mcap::McapError::Io(error) => Self::Io(error),
+            other => Self::Mcap(other),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What is stored for a frame: its message behind the field `frame`. PURE.
+
+use amber_proto::ClientId;
+use prost::Message;
+use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
+
+/// The field before the message. Messages have no field with this number: those of `DriverMsg`
+/// begin with 2.
+pub(crate) const FRAME: u32 = 1;
+
+/// In [`crate::Descriptors::unknown`], the field with the message.
+pub(crate) const OPAQUE: u32 = 2;
+
+/// What the header of a frame and the mediator said.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Framing {
+    /// The client that has sent the message, or the clients that got it.
+    #[prost(int32, repeated, tag = "1")]
+    pub clients: Vec<i32>,
+    /// Why the mediator dropped it; absent if it passed it on.
+    #[prost(string, optional, tag = "2")]
+    pub dropped: Option<String>,
+}
+
+/// How a message is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// With its own fields.
+    Fields,
+    /// As bytes in one field.
+    Opaque,
+}
+
+/// Appends what is stored for a frame.
+pub(crate) fn write(
+    out: &mut Vec<u8>,
+    clients: impl Iterator<Item = ClientId> + Clone,
+    dropped: &str,
+    form: Form,
+    message: &[u8],
+) {
+    let ids: usize = clients.clone().map(|id| varint_len(id.0)).sum();
+    let list = match ids {
+        0 => 0,
+        _ => 1 + varint_len(ids as i32) + ids,
+    };
+    let reason = match dropped.len() {
+        0 => 0,
+        length => 1 + varint_len(length as i32) + length,
+    };
+    encode_key(FRAME, WireType::LengthDelimited, out);
+    encode_varint((list + reason) as u64, out);
+    if list > 0 {
+        encode_key(1, WireType::LengthDelimited, out);
+        encode_varint(ids as u64, out);
+        for id in clients {
+            encode_varint(i64::from(id.0) as u64, out);
+        }
+    }
+    if reason > 0 {
+        encode_key(2, WireType::LengthDelimited, out);
+        encode_varint(dropped.len() as u64, out);
+        out.extend_from_slice(dropped.as_bytes());
+    }
+    if form == Form::Opaque {
+        encode_key(OPAQUE, WireType::LengthDelimited, out);
+        encode_varint(message.len() as u64, out);
+    }
+    out.extend_from_slice(message);
+}
+
+/// Reads what [`write`] has written: the framing and the message. `None` if it is something else.
+pub(crate) fn read(stored: &[u8], form: Form) -> Option<(Framing, &[u8])> {
+    let (frame, rest) = field(stored, FRAME)?;
+    let framing = Framing::decode(frame).ok()?;
+    match form {
+        Form::Fields => Some((framing, rest)),
+        Form::Opaque => {
+            let (message, rest) = field(rest, OPAQUE)?;
+            rest.is_empty().then_some((framing, message))
+        }
+    }
+}
+
+/// The value of the field with this number at the start, and what follows.
+fn field(mut bytes: &[u8], number: u32) -> Option<(&[u8], &[u8])> {
+    let key = decode_key(&mut bytes).ok()?;
+    if key != (number, WireType::LengthDelimited) {
+        return None;
+    }
+    let length = usize::try_from(decode_varint(&mut bytes).ok()?).ok()?;
+    bytes.split_at_checked(length)
+}
+
+fn varint_len(number: i32) -> usize {
+    prost::encoding::encoded_len_varint(i64::from(number) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_stored_is_read_again(
+            ids in prop::collection::vec(any::<i32>(), 0..5),
+            dropped in "[a-z_]{0,20}",
+            message in prop::collection::vec(any::<u8>(), 0..50),
+            opaque in any::<bool>(),
+        ) {
+            let form = if opaque { Form::Opaque } else { Form::Fields };
+            let mut out = Vec::new();
+            write(&mut out, ids.iter().map(|id| ClientId(*id)), &dropped, form, &message);
+            let framing = Framing {
+                clients: ids,
+                dropped: (!dropped.is_empty()).then_some(dropped),
+            };
+            prop_assert_eq!(read(&out, form), Some((framing, &message[..])));
+        }
+
+        #[test]
+        fn any_bytes_can_be_read(bytes in prop::collection::vec(any::<u8>(), 0..50)) {
+            for form in [Form::Fields, Form::Opaque] {
+                let _ = read(&bytes, form);
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Writes a recording from the records of a feed. PURE but for the file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Seek, Write};
+use std::sync::Arc;
+
+use amber_proto::feed::{Direction, Dropped, Gap, Record, Recorded, What};
+use amber_proto::{ClientId, Device, DeviceType};
+use amber_reflect::Schemas;
+use mcap::records::{MessageHeader, Metadata};
+use mcap::{Compression, WriteOptions};
+use prost::Message;
+use prost_types::field_descriptor_proto::Type;
+
+use crate::payload::{self, Form};
+use crate::topic::{self, Kind};
+use crate::{Descriptors, Error, limits};
+
+/// How to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Compress with zstd.
+    pub compress: bool,
+}
+
+/// What was written so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Totals {
+    /// Frames.
+    pub messages: u64,
+    /// The bytes of their messages.
+    pub bytes: u64,
+    /// Frames that are missing because the recorder was too slow.
+    pub missing: u64,
+    /// The bytes of their messages.
+    pub missing_bytes: u64,
+    /// The times at which some are missing.
+    pub gaps: u64,
+    /// Frames that the mediator dropped: see `amber status`.
+    pub dropped: u64,
+    /// The first record, in nanoseconds since 1970.
+    pub first_ns: Option<u64>,
+    /// The last record, in nanoseconds since 1970.
+    pub last_ns: Option<u64>,
+}
+
+/// A recording that is being written.
+///
+/// Dropping it without [`Recording::finish`] leaves a file without an index, as a killed recorder
+/// does: see [`crate::recover`].
+pub struct Recording<W: Write + Seek> {
+    writer: mcap::Writer<W>,
+    schemas: Arc<Schemas>,
+    devices: HashMap<DeviceType, (Descriptors, u16)>,
+    unknown: Option<u16>,
+    channels: HashMap<Key, (u16, Form)>,
+    facts: BTreeMap<&'static str, u16>,
+    payload: Vec<u8>,
+    sequence: u32,
+    totals: Totals,
+    version: String,
+    ended: bool,
+}
+
+/// What decides about the channel of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    device: Device,
+    direction: Direction,
+    dropped: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct PeerFact {
+    #[prost(int32, optional, tag = "1")]
+    id: Option<i32>,
+    #[prost(string, optional, tag = "2")]
+    address: Option<String>,
+    #[prost(bool, optional, tag = "3")]
+    gone: Option<bool>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DroppedFact {
+    #[prost(string, optional, tag = "1")]
+    device: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    reason: Option<String>,
+    #[prost(uint64, optional, tag = "3")]
+    count: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct GapFact {
+    #[prost(uint64, optional, tag = "1")]
+    pub(crate) first_ns: Option<u64>,
+    #[prost(uint64, optional, tag = "2")]
+    pub(crate) last_ns: Option<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    pub(crate) messages: Option<u64>,
+    #[prost(uint64, optional, tag = "4")]
+    pub(crate) bytes: Option<u64>,
+}
+
+/// The topic of gaps.
+pub(crate) const GAPS: &str = "/amber/gaps";
+
+/// The metadata at the end of a recording.
+pub(crate) const END: &str = "amber.end";
+
+impl<W: Write + Seek> Recording<W> {
+    /// Begins a file. `schemas` has the descriptions of devices that are not Amber's own.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn new(file: W, schemas: Arc<Schemas>, options: Options) -> Result<Self, Error> {
+        let compression = compression(options);
+        let writer = WriteOptions::new()
+            .library(concat!("amber ", env!("CARGO_PKG_VERSION")))
+            .compression(compression)
+            .chunk_size(Some(limits::CHUNK_BYTES))
+            // Chunks are written whole, and the file may be a pipe.
+            .disable_seeking(true)
+            .create(file)?;
+        Ok(Self {
+            writer,
+            schemas,
+            devices: HashMap::new(),
+            unknown: None,
+            channels: HashMap::new(),
+            facts: BTreeMap::new(),
+            payload: Vec::new(),
+            sequence: 0,
+            totals: Totals::default(),
+            version: String::new(),
+            ended: false,
+        })
+    }
+
+    /// Adds a record of the feed.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        let time_ns = record.time_ns;
+        self.totals.first_ns.get_or_insert(time_ns);
+        self.totals.last_ns = Some(time_ns);
+        match &record.what {
+            What::Start(version) => self.start(version),
+            What::Frame(frame) => self.frame(time_ns, frame),
+            What::Peer(id, address) => self.peer(time_ns, *id, Some(address)),
+            What::PeerGone(id) => self.peer(time_ns, *id, None),
+            What::Event(event) => {
+                let channel = self.fact("/amber/events", Descriptors::events)?;
+                self.write(channel, time_ns, event)
+            }
+            What::Dropped(dropped) => self.dropped(time_ns, dropped),
+            What::Gap(gap) => self.gap(time_ns, gap),
+            What::End => {
+                self.ended = true;
+                Ok(())
+            }
+            What::Unknown(_) => Ok(()),
+        }
+    }
+
+    /// Writes what is buffered, so that a reader has it even if this program is killed.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        Ok(self.writer.flush()?)
+    }
+
+    /// What was written so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Whether the mediator has said that nothing is missing at the end.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Writes the index. `goes_on` is the name of the next file of this recording, if there is
+    /// one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(mut self, goes_on: Option<&str>) -> Result<(Totals, W), Error> {
+        let totals = self.totals;
+        let complete = (self.ended || goes_on.is_some()) && totals.missing == 0;
+        let mut facts = vec![
+            ("complete", if complete { "yes" } else { "no" }.to_owned()),
+            ("messages", totals.messages.to_string()),
+            ("missing_messages", totals.missing.to_string()),
+            ("missing_bytes", totals.missing_bytes.to_string()),
+            ("gaps", totals.gaps.to_string()),
+            ("dropped_by_mediator", totals.dropped.to_string()),
+        ];
+        facts.extend(goes_on.map(|file| ("next_file", file.to_owned())));
+        if !self.ended && goes_on.is_none() {
+            let why = "the connection to the mediator was lost";
+            facts.push(("end", why.to_owned()));
+        }
+        self.metadata(END, facts)?;
+        self.writer.finish()?;
+        Ok((totals, self.writer.into_inner()))
+    }
+
+    fn start(&mut self, version: &str) -> Result<(), Error> {
+        version.clone_into(&mut self.version);
+        let facts = vec![
+            ("mediator_version", version.to_owned()),
+            ("recorder_version", env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        self.metadata("amber.start", facts)
+    }
+
+    fn metadata(&mut self, name: &str, facts: Vec<(&str, String)>) -> Result<(), Error> {
+        let facts = facts.into_iter();
+        Ok(self.writer.write_metadata(&Metadata {
+            name: name.to_owned(),
+            metadata: facts.map(|(key, value)| (key.to_owned(), value)).collect(),
+        })?)
+    }
+
+    fn frame(&mut self, time_ns: u64, frame: &Recorded<'_>) -> Result<(), Error> {
+        let key = Key {
+            device: frame.device,
+            direction: frame.direction,
+            dropped: !frame.dropped.is_empty(),
+            kind: topic::kind_of(frame.message),
+        };
+        let (channel, form) = match self.channels.get(&key) {
+            Some(known) => *known,
+            None => self.new_channel(key)?,
+        };
+        self.payload.clear();
+        let clients = frame.clients();
+        payload::write(
+            &mut self.payload,
+            clients,
+            frame.dropped,
+            form,
+            frame.message,
+        );
+        self.totals.messages += 1;
+        self.totals.bytes += frame.message.len() as u64;
+        let payload = std::mem::take(&mut self.payload);
+        let written = self.write(channel, time_ns, &payload);
+        self.payload = payload;
+        written
+    }
+
+    fn write(&mut self, channel_id: u16, time_ns: u64, data: &[u8]) -> Result<(), Error> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let header = MessageHeader {
+            channel_id,
+            sequence: self.sequence,
+            log_time: time_ns,
+            publish_time: time_ns,
+        };
+        Ok(self.writer.write_to_known_channel(&header, data)?)
+    }
+
+    fn new_channel(&mut self, key: Key) -> Result<(u16, Form), Error> {
+        let Key {
+            device,
+            direction,
+            dropped,
+            kind,
+        } = key;
+        if self.channels.len() >= limits::CHANNELS {
+            return self.other_channel();
+        }
+        let known = match self.devices.get(&device.device_type) {
+            Some(known) => Some(known.clone()),
+            None => self.new_device(device.device_type)?,
+        };
+        let name = known.as_ref().map(|(made, _)| made.device_name.clone());
+        let name = name.unwrap_or_else(|| device.device_type.to_string());
+        let what = known.as_ref().and_then(|(made, _)| match kind {
+            Kind::Field(number) => Some(made.field_name(number)),
+            Kind::Type(number) => Some(topic::type_name(number)),
+            Kind::Opaque => None,
+        });
+        let (what, schema, form) = match (what, known) {
+            (Some(what), Some((_, schema))) => (what, schema, Form::Fields),
+            _ => ("message".to_owned(), self.unknown()?, Form::Opaque),
+        };
+        let topic = topic::name(device, &name, direction, dropped, &what);
+        let direction = match direction {
+            Direction::ToDriver => "to driver",
+            Direction::FromDriver => "from driver",
+        };
+        let about = [
+            ("device", device.to_string()),
+            ("device_type", device.device_type.0.to_string()),
+            ("device_id", device.id.0.to_string()),
+            ("direction", direction.to_owned()),
+        ];
+        let about = about.map(|(key, value)| (key.to_owned(), value));
+        let about = BTreeMap::from_iter(about);
+        let id = (self.writer).add_channel(schema, &topic, "protobuf", &about)?;
+        self.channels.insert(key, (id, form));
+        Ok((id, form))
+    }
+
+    /// The channel of frames for which there are too many channels already.
+    fn other_channel(&mut self) -> Result<(u16, Form), Error> {
+        let id = self.fact("/amber/other", Descriptors::unknown)?;
+        Ok((id, Form::Opaque))
+    }
+
+    fn new_device(&mut self, device_type: DeviceType) -> Result<Option<(Descriptors, u16)>, Error> {
+        let Some(made) = Descriptors::of_device(&self.schemas, device_type) else {
+            return Ok(None);
+        };
+        let id = self.writer.add_schema(&made.name, "protobuf", &made.set)?;
+        self.devices.insert(device_type, (made.clone(), id));
+        Ok(Some((made, id)))
+    }
+
+    fn unknown(&mut self) -> Result<u16, Error> {
+        if let Some(known) = self.unknown {
+            return Ok(known);
+        }
+        let made = Descriptors::unknown();
+        let id = self.writer.add_schema(&made.name, "protobuf", &made.set)?;
+        self.unknown = Some(id);
+        Ok(id)
+    }
+
+    /// The channel of facts about the recording.
+    fn fact(
+        &mut self,
+        topic: &'static str,
+        descriptors: impl FnOnce() -> Descriptors,
+    ) -> Result<u16, Error> {
+        if let Some(known) = self.facts.get(topic) {
+            return Ok(*known);
+        }
+        let made = descriptors();
+        let schema = self.writer.add_schema(&made.name, "protobuf", &made.set)?;
+        let none = BTreeMap::new();
+        let id = (self.writer).add_channel(schema, topic, "protobuf", &none)?;
+        self.facts.insert(topic, id);
+        Ok(id)
+    }
+
+    fn peer(&mut self, time_ns: u64, id: ClientId, address: Option<&str>) -> Result<(), Error> {
+        let fields = [
+            ("id", Type::Int32),
+            ("address", Type::String),
+            ("gone", Type::Bool),
+        ];
+        let channel = self.fact("/amber/peers", || Descriptors::facts("peer", &fields))?;
+        let fact = PeerFact {
+            id: Some(id.0),
+            address: address.map(str::to_owned),
+            gone: Some(address.is_none()),
+        };
+        self.write(channel, time_ns, &fact.encode_to_vec())
+    }
+
+    fn dropped(&mut self, time_ns: u64, dropped: &Dropped<'_>) -> Result<(), Error> {
+        let fields = [
+            ("device", Type::String),
+            ("reason", Type::String),
+            ("count", Type::Uint64),
+        ];
+        let channel = self.fact("/amber/dropped", || Descriptors::facts("dropped", &fields))?;
+        self.totals.dropped += dropped.count;
+        let fact = DroppedFact {
+            device: dropped.device.map(|device| device.to_string()),
+            reason: Some(dropped.reason.to_owned()),
+            count: Some(dropped.count),
+        };
+        self.write(channel, time_ns, &fact.encode_to_vec())
+    }
+
+    fn gap(&mut self, time_ns: u64, gap: &Gap) -> Result<(), Error> {
+        let names = ["first_ns", "last_ns", "messages", "bytes"];
+        let fields = names.map(|name| (name, Type::Uint64));
+        let channel = self.fact(GAPS, || Descriptors::facts("gap", &fields))?;
+        self.totals.gaps += 1;
+        self.totals.missing += gap.messages;
+        self.totals.missing_bytes += gap.bytes;
+        let fact = GapFact {
+            first_ns: Some(gap.first_ns),
+            last_ns: Some(gap.last_ns),
+            messages: Some(gap.messages),
+            bytes: Some(gap.bytes),
+        };
+        self.write(channel, time_ns, &fact.encode_to_vec())
+    }
+}
+
+#[cfg(feature = "compress")]
+fn compression(options: Options) -> Option<Compression> {
+    options.compress.then_some(Compression::Zstd)
+}
+
+#[cfg(not(feature = "compress"))]
+fn compression(_: Options) -> Option<Compression> {
+    None
+}

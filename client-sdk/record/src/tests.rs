@@ -1,0 +1,297 @@
+//! Whole recordings, from the records of a feed to what a reader finds.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use amber_proto::feed::{Direction, Dropped, Gap, Record, Writer};
+use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType, SynNum, hokuyo, roboclaw};
+use amber_reflect::Schemas;
+use prost::Message;
+
+use super::*;
+
+const HOKUYO: Device = Device::new(DeviceType::HOKUYO, 0);
+const ROBOCLAW: Device = Device::new(DeviceType::ROBOCLAW, 0);
+
+fn scan(number: i32) -> Vec<u8> {
+    let mut message = hokuyo::DriverMsg::data();
+    message.set_ack(Some(SynNum(0)));
+    message.scan = Some(hokuyo::Scan {
+        angles: vec![0.5, 1.5],
+        distances: vec![number, 2000],
+        ..hokuyo::Scan::default()
+    });
+    message.encode_to_vec()
+}
+
+fn speeds_wanted() -> Vec<u8> {
+    let mut message = roboclaw::DriverMsg::data();
+    message.current_speed_request = Some(true);
+    message.set_syn(Some(SynNum(7)));
+    message.encode_to_vec()
+}
+
+/// A feed with `scans` scans.
+fn feed(scans: i32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer {
+        bytes: &mut bytes,
+        time_ns: 1_000_000_000,
+    };
+    let (one, two) = ([ClientId(3)], [ClientId(3), ClientId(9)]);
+    writer.start("1.2.3");
+    writer.peer(ClientId(3), "127.0.0.1:4711");
+    let subscribe = hokuyo::DriverMsg::of_kind(MsgType::Subscribe).encode_to_vec();
+    writer.frame(Direction::ToDriver, HOKUYO, "", one, &subscribe);
+    writer.frame(Direction::ToDriver, ROBOCLAW, "", one, &speeds_wanted());
+    writer.frame(
+        Direction::ToDriver,
+        ROBOCLAW,
+        "access_denied",
+        one,
+        &speeds_wanted(),
+    );
+    let lamp = Device::new(DeviceType(110), 2);
+    writer.frame(Direction::FromDriver, lamp, "", one, b"not protobuf");
+    writer.frame(Direction::FromDriver, HOKUYO, "", one, b"\xff broken");
+    for number in 0..scans {
+        writer.time_ns += 1000;
+        writer.frame(Direction::FromDriver, HOKUYO, "", two, &scan(number));
+    }
+    writer.dropped(&Dropped {
+        device: None,
+        reason: "unknown_device",
+        count: 4,
+    });
+    writer.gap(&Gap {
+        first_ns: 5,
+        last_ns: 6,
+        messages: 2,
+        bytes: 20,
+    });
+    writer.peer_gone(ClientId(3));
+    writer.finish();
+    bytes
+}
+
+fn record(feed: &[u8], finish: bool) -> (Vec<u8>, Totals) {
+    let schemas = Arc::new(Schemas::built_in());
+    let mut file = Cursor::new(Vec::new());
+    let mut recording = Recording::new(&mut file, schemas, Options::default()).unwrap();
+    let mut rest = feed;
+    while let Some((record, length)) = Record::parse(rest).unwrap() {
+        recording.add(&record).unwrap();
+        rest = &rest[length..];
+    }
+    let totals = match finish {
+        true => recording.finish(None).unwrap().0,
+        false => {
+            recording.flush().unwrap();
+            let totals = recording.totals();
+            // As if it was killed: nothing more is written.
+            std::mem::forget(recording);
+            totals
+        }
+    };
+    (file.into_inner(), totals)
+}
+
+/// Topic, clients, reason and message of each frame.
+fn frames(file: &[u8]) -> Vec<(String, Framing, Vec<u8>)> {
+    let (mut messages, mut all) = (Messages::new(file), Vec::new());
+    while messages
+        .next(|channels, entry| {
+            if let Entry::Message { channel, data, .. } = entry {
+                let stored = &channels[&channel];
+                let frame = stored.message(data);
+                all.extend(
+                    frame.map(|(framing, message)| {
+                        (stored.topic.clone(), framing, message.to_vec())
+                    }),
+                );
+            }
+        })
+        .unwrap()
+    {}
+    all
+}
+
+#[test]
+fn a_recording_has_every_frame_unchanged_in_order() {
+    let (file, totals) = record(&feed(3), true);
+    let frames = frames(&file);
+    let to = |clients: &[i32], dropped: Option<&str>| Framing {
+        clients: clients.to_vec(),
+        dropped: dropped.map(str::to_owned),
+    };
+    let subscribe = hokuyo::DriverMsg::of_kind(MsgType::Subscribe).encode_to_vec();
+    let expected = [
+        ("/hokuyo/0/requests/subscribe", to(&[3], None), subscribe),
+        (
+            "/roboclaw/0/requests/currentSpeedRequest",
+            to(&[3], None),
+            speeds_wanted(),
+        ),
+        (
+            "/roboclaw/0/dropped/requests/currentSpeedRequest",
+            to(&[3], Some("access_denied")),
+            speeds_wanted(),
+        ),
+        ("/110/2/message", to(&[3], None), b"not protobuf".to_vec()),
+        ("/hokuyo/0/message", to(&[3], None), b"\xff broken".to_vec()),
+        ("/hokuyo/0/scan", to(&[3, 9], None), scan(0)),
+        ("/hokuyo/0/scan", to(&[3, 9], None), scan(1)),
+        ("/hokuyo/0/scan", to(&[3, 9], None), scan(2)),
+    ];
+    assert_eq!(frames.len(), expected.len());
+    for (frame, (topic, framing, message)) in frames.into_iter().zip(expected) {
+        assert_eq!(frame, (topic.to_owned(), framing, message));
+    }
+    assert_eq!((totals.messages, totals.missing, totals.gaps), (8, 2, 1));
+    assert_eq!((totals.missing_bytes, totals.dropped), (20, 4));
+}
+
+#[test]
+fn the_content_is_summed_up() {
+    let (file, _) = record(&feed(3), true);
+    let info = Info::read(&file[..]).unwrap();
+    assert!(info.finished && info.damage.is_none());
+    // There is a gap.
+    assert!(!info.is_complete());
+    assert_eq!(info.metadata["amber.start"]["mediator_version"], "1.2.3");
+    assert_eq!(info.metadata["amber.end"]["missing_messages"], "2");
+    let scan = info.channels.iter().find(|it| it.topic == "/hokuyo/0/scan");
+    let scan = scan.unwrap();
+    assert_eq!((scan.messages, &*scan.schema), (3, "amber.recorded.Hokuyo"));
+    assert_eq!(scan.last_ns.unwrap() - scan.first_ns.unwrap(), 2000);
+    let gap = GapInfo {
+        first_ns: 5,
+        last_ns: 6,
+        messages: 2,
+        bytes: 20,
+    };
+    assert_eq!(info.gaps, [gap]);
+}
+
+#[test]
+fn values_are_exported_by_the_schemas_in_the_file() {
+    let (file, _) = record(&feed(1), true);
+    let (mut messages, mut table, mut lines) = (Messages::new(&file[..]), Table::new(), vec![]);
+    while messages
+        .next(|channels, entry| {
+            if let Entry::Message {
+                channel,
+                header,
+                data,
+            } = entry
+            {
+                let stored = &channels[&channel];
+                let value = table.value(channel, stored, data).unwrap();
+                lines.push(json_line(header.log_time, &stored.topic, value));
+            }
+        })
+        .unwrap()
+    {}
+    let scan = lines
+        .iter()
+        .find(|line| line.contains("/hokuyo/0/scan"))
+        .unwrap();
+    let scan: serde_json::Value = serde_json::from_str(scan).unwrap();
+    assert_eq!(scan["time_ns"], 1_000_001_000);
+    assert_eq!(scan["message"]["scan"]["distances"][1], 2000);
+    assert_eq!(scan["message"]["frame"]["clients"][1], 9);
+    let gap = lines
+        .iter()
+        .find(|line| line.contains("/amber/gaps"))
+        .unwrap();
+    assert!(gap.contains(r#""messages":2"#), "{gap}");
+    let peer = lines
+        .iter()
+        .find(|line| line.contains("/amber/peers"))
+        .unwrap();
+    assert!(peer.contains("127.0.0.1:4711"), "{peer}");
+}
+
+#[test]
+fn a_recording_of_a_killed_recorder_is_recovered() {
+    let (finished, _) = record(&feed(3), true);
+    let (killed, totals) = record(&feed(3), false);
+    let info = Info::read(&killed[..]).unwrap();
+    assert!(!info.finished && info.channels.len() > 5, "{info:?}");
+    let (recovered, file) = recover(&killed[..], Cursor::new(Vec::new())).unwrap();
+    let file = file.into_inner();
+    assert!(!recovered.was_finished);
+    assert!(recovered.messages > totals.messages);
+    assert_eq!(frames(&file), frames(&finished));
+    let info = Info::read(&file[..]).unwrap();
+    assert!(info.finished && !info.is_complete());
+    assert_eq!(info.metadata["amber.end"]["complete"], "no");
+    // Nothing to repair.
+    let (again, _) = recover(&file[..], Cursor::new(Vec::new())).unwrap();
+    assert!(again.was_finished);
+}
+
+#[test]
+fn a_file_that_is_cut_off_anywhere_keeps_a_prefix_of_its_frames() {
+    let (whole, _) = record(&feed(3), true);
+    let all = frames(&whole);
+    for end in (0..whole.len()).step_by(37) {
+        let cut = &whole[..end];
+        let Ok((_, file)) = recover(cut, Cursor::new(Vec::new())) else {
+            continue;
+        };
+        let kept = frames(&file.into_inner());
+        assert_eq!(kept, all[..kept.len()], "{end}");
+        assert!(Info::read(cut).is_ok(), "{end}");
+    }
+}
+
+#[test]
+fn a_damaged_chunk_ends_the_reading_and_is_reported() {
+    let (mut file, _) = record(&feed(2000), true);
+    let middle = file.len() / 2;
+    for byte in &mut file[middle..middle + 64] {
+        *byte ^= 0x55;
+    }
+    let info = Info::read(&file[..]).unwrap();
+    assert!(info.damage.is_some(), "{info:?}");
+    let (recovered, _) = recover(&file[..], Cursor::new(Vec::new())).unwrap();
+    assert!(recovered.damage.is_some());
+}
+
+#[test]
+fn what_is_no_recording_is_an_error() {
+    for bytes in [&b""[..], b"hello", &[0; 5000]] {
+        assert!(Info::read(bytes).is_err(), "{bytes:?}");
+    }
+}
+
+#[test]
+fn invented_devices_do_not_use_up_the_channels() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer {
+        bytes: &mut bytes,
+        time_ns: 0,
+    };
+    let count = 70_000;
+    for id in 0..count {
+        let device = Device::new(DeviceType(5), id);
+        writer.frame(
+            Direction::ToDriver,
+            device,
+            "unknown_device",
+            [],
+            b"\x10\x01",
+        );
+    }
+    let (file, totals) = record(&bytes, true);
+    assert_eq!(totals.messages, count as u64);
+    let info = Info::read(&file[..]).unwrap();
+    assert!(
+        info.channels.len() <= limits::CHANNELS + 1,
+        "{}",
+        info.channels.len()
+    );
+    let stored: u64 = info.channels.iter().map(|channel| channel.messages).sum();
+    assert_eq!(stored, count as u64);
+}
