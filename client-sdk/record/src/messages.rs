@@ -50,7 +50,7 @@ pub struct Messages<R> {
     reader: LinearReader,
     schemas: BTreeMap<u16, (String, String, Vec<u8>)>,
     channels: BTreeMap<u16, Stored>,
-    ended: bool,
+    is_empty: bool,
 }
 
 impl<R: Read> Messages<R> {
@@ -66,7 +66,7 @@ impl<R: Read> Messages<R> {
             reader: LinearReader::new_with_options(options),
             schemas: BTreeMap::new(),
             channels: BTreeMap::new(),
-            ended: false,
+            is_empty: true,
         }
     }
 
@@ -95,11 +95,10 @@ impl<R: Read> Messages<R> {
                         }
                     };
                     self.reader.notify_read(read);
-                    // A file that is cut off ends within a record.
-                    if read == 0 && self.ended {
-                        return Ok(false);
+                    if read == 0 && self.is_empty {
+                        return Err(Error::Mcap(mcap::McapError::BadMagic));
                     }
-                    self.ended |= read == 0;
+                    self.is_empty = false;
                 }
                 LinearReadEvent::Record { opcode, data } => {
                     let entry = match mcap::parse_record(opcode, data)? {
