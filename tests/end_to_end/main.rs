@@ -16,6 +16,7 @@ mod dashboard;
 mod demo;
 mod driving;
 mod fairness;
+mod feed;
 mod follow_wall;
 mod foreign_robots;
 mod gateway_protocols;

@@ -47,7 +47,7 @@ pub use export::{Table, json_line};
 pub use info::{ChannelInfo, GapInfo, Info};
 pub use messages::{Entry, Messages, Stored};
 pub use payload::Framing;
-pub use recording::{Options, Recording, Totals};
+pub use recording::{Recording, Totals};
 pub use recover::{Recovered, recover};
 
 /// Why a file cannot be written or read.

@@ -7,21 +7,14 @@ use std::sync::Arc;
 use amber_proto::feed::{Direction, Dropped, Gap, Record, Recorded, What};
 use amber_proto::{ClientId, Device, DeviceType};
 use amber_reflect::Schemas;
+use mcap::WriteOptions;
 use mcap::records::{MessageHeader, Metadata};
-use mcap::{Compression, WriteOptions};
 use prost::Message;
 use prost_types::field_descriptor_proto::Type;
 
 use crate::payload::{self, Form};
 use crate::topic::{self, Kind};
 use crate::{Descriptors, Error, limits};
-
-/// How to write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Compress with zstd.
-    pub compress: bool,
-}
 
 /// What was written so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -114,11 +107,10 @@ impl<W: Write + Seek> Recording<W> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn new(file: W, schemas: Arc<Schemas>, options: Options) -> Result<Self, Error> {
-        let compression = compression(options);
+    pub fn new(file: W, schemas: Arc<Schemas>) -> Result<Self, Error> {
         let writer = WriteOptions::new()
             .library(concat!("amber ", env!("CARGO_PKG_VERSION")))
-            .compression(compression)
+            .compression(None)
             .chunk_size(Some(limits::CHUNK_BYTES))
             // Chunks are written whole, and the file may be a pipe.
             .disable_seeking(true)
@@ -396,14 +388,4 @@ impl<W: Write + Seek> Recording<W> {
         };
         self.write(channel, time_ns, &fact.encode_to_vec())
     }
-}
-
-#[cfg(feature = "compress")]
-fn compression(options: Options) -> Option<Compression> {
-    options.compress.then_some(Compression::Zstd)
-}
-
-#[cfg(not(feature = "compress"))]
-fn compression(_: Options) -> Option<Compression> {
-    None
 }

@@ -77,7 +77,7 @@ fn feed(scans: i32) -> Vec<u8> {
 fn record(feed: &[u8], finish: bool) -> (Vec<u8>, Totals) {
     let schemas = Arc::new(Schemas::built_in());
     let mut file = Cursor::new(Vec::new());
-    let mut recording = Recording::new(&mut file, schemas, Options::default()).unwrap();
+    let mut recording = Recording::new(&mut file, schemas).unwrap();
     let mut rest = feed;
     while let Some((record, length)) = Record::parse(rest).unwrap() {
         recording.add(&record).unwrap();

@@ -41,6 +41,8 @@ pub struct Feed {
     /// The number of bytes that the reader has taken.
     taken: usize,
     gap: Option<Gap>,
+    /// The last record is written.
+    ended: bool,
     /// Messages and bytes in gaps so far.
     missed: (u64, u64),
     drops: Drops,
@@ -132,6 +134,16 @@ impl Feeds {
         }
     }
 
+    /// Writes the last record of a feed. Nothing follows it, not even a gap.
+    pub(crate) fn end(&mut self, key: FeedKey) {
+        let time_ns = self.time_ns;
+        if let Some(feed) = self.get_mut(key) {
+            feed.write_gap(time_ns);
+            feed.note(time_ns, &|writer: &mut Writer<'_>| writer.finish());
+            feed.ended = true;
+        }
+    }
+
     /// Records something else for all feeds.
     pub(crate) fn note(&mut self, write: impl Fn(&mut Writer<'_>)) {
         for (_, feed) in &mut self.open {
@@ -195,7 +207,7 @@ impl Feed {
     }
 
     fn wants(&self, device: Device) -> bool {
-        self.devices.is_empty() || self.devices.contains(&device)
+        !self.ended && (self.devices.is_empty() || self.devices.contains(&device))
     }
 
     fn frame(&mut self, time_ns: u64, bytes: usize, write: impl FnOnce(&mut Writer<'_>)) {
@@ -208,6 +220,9 @@ impl Feed {
     }
 
     fn note(&mut self, time_ns: u64, write: &impl Fn(&mut Writer<'_>)) {
+        if self.ended {
+            return;
+        }
         if self.pending().len() > FEED_BYTES + FEED_EXTRA_BYTES {
             return self.miss(time_ns, 0);
         }
@@ -232,6 +247,11 @@ impl Feed {
         if self.pending().len() > FEED_BYTES / 2 {
             return;
         }
+        self.write_gap(time_ns);
+    }
+
+    /// Ends a gap, whether there is room or not.
+    fn write_gap(&mut self, time_ns: u64) {
         if let Some(gap) = self.gap.take() {
             let time_ns = time_ns.max(gap.last_ns);
             let bytes = &mut self.bytes;

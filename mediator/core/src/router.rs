@@ -517,7 +517,7 @@ impl Router {
                         "a driver with several devices must name one of them in its answers");
                 }
                 let (device, why) = (several[0], DropReason::WrongDevice);
-                self.record_dropped_answer(device, why, header, message);
+                self.record_dropped_answer(device, why, header, message.bytes);
                 return;
             }
         };
@@ -532,7 +532,7 @@ impl Router {
         };
         if self.feeds.is_open() {
             let clients = || header.client_ids();
-            (self.feeds).frame(Way::FromDriver, device, None, clients, message);
+            (self.feeds).frame(Way::FromDriver, device, None, clients, message.bytes);
         }
         self.counters.count(Count::Delivered);
         let (mut copies, mut to_clients) = (0, 0);

@@ -90,6 +90,13 @@ class Mediator(Typed):
         """Changes what the mediator logs. The answer says what happens."""
     async def trace(self, device: Any, off: bool | None = None) -> str:
         """Starts or stops copies of the frames of one driver, which come with Traced."""
+    async def open_feed(self, devices: Iterable[Any]) -> Any:
+        """Opens a feed of everything that passes between clients and drivers, for one reader on the
+        mediator's own machine. The answer has the path of a Unix socket that only the mediator's user
+        can open. Connect within 5 seconds.
+
+        ``devices``: The devices to record; all if there are none.
+        """
     def events(self) -> Subscription[Any]:
         """Events of drivers and clients."""
     def traced(self) -> Subscription[Any]:

@@ -132,14 +132,14 @@ impl Core {
 
     /// Answers another [`ShellTask`].
     pub fn answer(&mut self, ticket: Ticket, outcome: Result<String, (String, Option<String>)>) {
-        self.answer_with(
+        self.answer_outcome(
             ticket,
             outcome.map(|done| reply::What::Done(shorten(&done))),
         );
     }
 
-    /// Answers an [`ShellTask`].
-    pub(super) fn answer_with(
+    /// The same, with any reply.
+    pub(super) fn answer_outcome(
         &mut self,
         ticket: Ticket,
         outcome: Result<reply::What, (String, Option<String>)>,

@@ -49,7 +49,7 @@ impl Core {
         outcome: Result<String, (String, Option<String>)>,
     ) {
         let reply = outcome.map(|path| reply::What::Feed(mediator::Feed { path }));
-        self.answer_with(ticket, reply);
+        self.answer_outcome(ticket, reply);
     }
 
     /// A recorder has connected. The feed begins with the version of the mediator and all ids in
@@ -72,7 +72,7 @@ impl Core {
         self.note_drops(now);
         let feeds = &mut self.router.feeds;
         feeds.set_time(now);
-        feeds.note_to(key, |writer| writer.finish());
+        feeds.end(key);
     }
 
     /// The open feeds.

@@ -197,6 +197,28 @@ fn a_slow_reader_gets_a_gap_that_says_what_is_missing() {
 }
 
 #[test]
+fn the_end_comes_after_an_open_gap() {
+    let mut world = World::new(&["5:0=x"]);
+    world.open_feed(&[]);
+    let message = vec![1; 30_000];
+    let sent = 1 + 2 * limits::FEED_BYTES / message.len();
+    for _ in 0..sent {
+        world.send(local(2), dummy(), &message);
+    }
+    world.core.end_feed(world.now, FEED);
+    world.send(local(2), dummy(), b"too late");
+    let fed = world.fed();
+    let frames = fed.iter().filter(|line| line.starts_with('>')).count();
+    let missed = sent - frames;
+    let last = &fed[fed.len() - 2..];
+    assert_eq!(
+        last,
+        [format!("gap {missed} {}", missed * 30_000), "end".into()]
+    );
+    assert!(world.fed().is_empty());
+}
+
+#[test]
 fn a_feed_of_one_device_has_only_its_frames() {
     let mut world = World::new(&["5:0=x", "77:3=y"]);
     world.open_feed(&["77:3"]);
