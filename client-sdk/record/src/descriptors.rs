@@ -280,7 +280,6 @@ mod tests {
         message.scan = Some(hokuyo::Scan {
             angles: vec![1.5],
             distances: vec![7],
-            ..hokuyo::Scan::default()
         });
         let descriptor = made
             .pool()

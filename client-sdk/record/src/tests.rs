@@ -19,7 +19,6 @@ fn scan(number: i32) -> Vec<u8> {
     message.scan = Some(hokuyo::Scan {
         angles: vec![0.5, 1.5],
         distances: vec![number, 2000],
-        ..hokuyo::Scan::default()
     });
     message.encode_to_vec()
 }

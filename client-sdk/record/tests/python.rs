@@ -87,7 +87,6 @@ fn python_reads_the_values_that_were_recorded() {
         scan.scan = Some(hokuyo::Scan {
             angles: vec![0.5, 1.5],
             distances: vec![number, 2000],
-            ..hokuyo::Scan::default()
         });
         let both = [ClientId(3), ClientId(9)];
         writer.frame(
