@@ -28,16 +28,19 @@
 //! finished has them all; [`recover`] copies them to a finished file.
 //!
 //! - [`Recording`] writes a file from the records of a feed. PURE but for the file.
+//! - [`Ring`] keeps the last seconds of a feed in memory. PURE.
 //! - [`Messages`] reads one, [`Info`] sums it up, [`recover`] repairs it, [`Table`] exports it.
 
 mod descriptors;
 mod export;
 mod info;
+mod known;
 mod limits;
 mod messages;
 mod payload;
 mod recording;
 mod recover;
+mod ring;
 #[cfg(test)]
 mod tests;
 mod topic;
@@ -45,10 +48,12 @@ mod topic;
 pub use descriptors::Descriptors;
 pub use export::{Table, json_line};
 pub use info::{ChannelInfo, GapInfo, Info};
+pub use known::Known;
 pub use messages::{Entry, Messages, Stored};
 pub use payload::Framing;
 pub use recording::{Recording, Totals};
 pub use recover::{Recovered, recover};
+pub use ring::{Ring, Snapshot};
 
 /// Why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]

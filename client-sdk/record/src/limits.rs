@@ -14,3 +14,11 @@ pub(crate) const CHANNELS: usize = 4096;
 
 /// The bytes that are read from a file at once.
 pub(crate) const READ_BYTES: usize = 256 * 1024;
+
+/// The bytes and nanoseconds of a piece of [`crate::Ring`]: old records go in such pieces.
+pub(crate) const PIECE_BYTES: usize = 1024 * 1024;
+pub(crate) const PIECE_NS: u64 = 1_000_000_000;
+
+/// The level of zstd: the fastest of the usual ones, because the robot has other work to do.
+#[cfg(feature = "zstd")]
+pub(crate) const COMPRESSION_LEVEL: u32 = 1;

@@ -12,6 +12,7 @@ use mcap::records::{MessageHeader, Metadata};
 use prost::Message;
 use prost_types::field_descriptor_proto::Type;
 
+use crate::known::Known;
 use crate::payload::{self, Form};
 use crate::topic::{self, Kind};
 use crate::{Descriptors, Error, limits};
@@ -39,8 +40,7 @@ pub struct Totals {
 
 /// A recording that is being written.
 ///
-/// Dropping it without [`Recording::finish`] leaves a file without an index, as a killed recorder
-/// does: see [`crate::recover`].
+/// A recorder that is killed leaves a file without an index: see [`crate::recover`].
 pub struct Recording<W: Write + Seek> {
     writer: mcap::Writer<W>,
     schemas: Arc<Schemas>,
@@ -51,7 +51,8 @@ pub struct Recording<W: Write + Seek> {
     payload: Vec<u8>,
     sequence: u32,
     totals: Totals,
-    version: String,
+    known: Known,
+    options: WriteOptions,
     ended: bool,
 }
 
@@ -102,21 +103,43 @@ pub(crate) const GAPS: &str = "/amber/gaps";
 /// The metadata at the end of a recording.
 pub(crate) const END: &str = "amber.end";
 
+fn options() -> WriteOptions {
+    WriteOptions::new()
+        .library(concat!("amber ", env!("CARGO_PKG_VERSION")))
+        .compression(None)
+        .chunk_size(Some(limits::CHUNK_BYTES))
+        // Chunks are written whole, and the file may be a pipe.
+        .disable_seeking(true)
+}
+
 impl<W: Write + Seek> Recording<W> {
     /// Begins a file. `schemas` has the descriptions of devices that are not Amber's own.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn new(file: W, schemas: Arc<Schemas>) -> Result<Self, Error> {
-        let writer = WriteOptions::new()
-            .library(concat!("amber ", env!("CARGO_PKG_VERSION")))
-            .compression(None)
-            .chunk_size(Some(limits::CHUNK_BYTES))
-            // Chunks are written whole, and the file may be a pipe.
-            .disable_seeking(true)
-            .create(file)?;
+        Self::with(file, schemas, options())
+    }
+
+    /// The same with compressed chunks (zstd).
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    #[cfg(feature = "zstd")]
+    pub fn compressed(file: W, schemas: Arc<Schemas>) -> Result<Self, Error> {
+        let options = options()
+            .compression(Some(mcap::Compression::Zstd))
+            .compression_level(limits::COMPRESSION_LEVEL)
+            // The feed is compressed faster than it comes.
+            .compression_threads(0);
+        Self::with(file, schemas, options)
+    }
+
+    fn with(file: W, schemas: Arc<Schemas>, options: WriteOptions) -> Result<Self, Error> {
+        let writer = options.clone().create(file)?;
         Ok(Self {
             writer,
+            options,
             schemas,
             devices: HashMap::new(),
             unknown: None,
@@ -125,7 +148,7 @@ impl<W: Write + Seek> Recording<W> {
             payload: Vec::new(),
             sequence: 0,
             totals: Totals::default(),
-            version: String::new(),
+            known: Known::default(),
             ended: false,
         })
     }
@@ -138,6 +161,7 @@ impl<W: Write + Seek> Recording<W> {
         let time_ns = record.time_ns;
         self.totals.first_ns.get_or_insert(time_ns);
         self.totals.last_ns = Some(time_ns);
+        self.known.note(&record.what);
         match &record.what {
             What::Start(version) => self.start(version),
             What::Frame(frame) => self.frame(time_ns, frame),
@@ -201,8 +225,33 @@ impl<W: Write + Seek> Recording<W> {
         Ok((totals, self.writer.into_inner()))
     }
 
+    /// Finishes this file and goes on in the next one, which knows the same peers.
+    ///
+    /// # Errors
+    /// One of the files cannot be written.
+    pub fn go_on(self, name: &str, next: W) -> Result<(Totals, W, Self), Error> {
+        let options = self.options.clone();
+        let (schemas, known) = (self.schemas.clone(), self.known.clone());
+        let (totals, file) = self.finish(Some(name))?;
+        let mut next = Self::with(next, schemas, options)?;
+        let records = known.records(totals.last_ns.unwrap_or_default());
+        let mut rest = &records[..];
+        while let Ok(Some((record, length))) = Record::parse(rest) {
+            next.add(&record)?;
+            rest = &rest[length..];
+        }
+        Ok((totals, file, next))
+    }
+
+    /// Adds facts about the recording.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add_facts(&mut self, name: &str, facts: Vec<(&str, String)>) -> Result<(), Error> {
+        self.metadata(name, facts)
+    }
+
     fn start(&mut self, version: &str) -> Result<(), Error> {
-        version.clone_into(&mut self.version);
         let facts = vec![
             ("mediator_version", version.to_owned()),
             ("recorder_version", env!("CARGO_PKG_VERSION").to_owned()),

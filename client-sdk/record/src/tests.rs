@@ -231,6 +231,63 @@ fn a_recording_of_a_killed_recorder_is_recovered() {
 }
 
 #[test]
+fn the_next_file_knows_the_peers_of_the_one_before() {
+    let bytes = feed(3);
+    let schemas = Arc::new(Schemas::built_in());
+    let (mut first, mut second) = (Cursor::new(Vec::new()), Cursor::new(Vec::new()));
+    let mut recording = Recording::new(&mut first, schemas).unwrap();
+    let (mut rest, mut scans, mut next) = (&bytes[..], 0, Some(&mut second));
+    while let Some((record, length)) = Record::parse(rest).unwrap() {
+        recording.add(&record).unwrap();
+        rest = &rest[length..];
+        let is_scan = matches!(&record.what, amber_proto::feed::What::Frame(frame)
+            if frame.message == scan(scans));
+        scans += i32::from(is_scan);
+        if let (2, Some(file)) = (scans, next.take_if(|_| scans == 2)) {
+            let (totals, _, other) = recording.go_on("second.mcap", file).unwrap();
+            assert_eq!((totals.messages, totals.missing), (7, 0));
+            recording = other;
+        }
+    }
+    recording.finish(None).unwrap();
+    let (first, second) = (first.into_inner(), second.into_inner());
+    let info = Info::read(&first[..]).unwrap();
+    assert!(info.is_complete());
+    assert_eq!(info.metadata["amber.end"]["next_file"], "second.mcap");
+    let info = Info::read(&second[..]).unwrap();
+    assert_eq!(info.metadata["amber.start"]["mediator_version"], "1.2.3");
+    let peers = info.channels.iter().find(|it| it.topic == "/amber/peers");
+    // It is here, and then it leaves.
+    assert_eq!(peers.unwrap().messages, 2);
+    let all = [frames(&first), frames(&second)].concat();
+    assert_eq!(all, frames(&record(&bytes, true).0));
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn a_compressed_recording_has_the_same_frames_in_less_space() {
+    let bytes = feed(2000);
+    let mut file = Cursor::new(Vec::new());
+    let schemas = Arc::new(Schemas::built_in());
+    let mut recording = Recording::compressed(&mut file, schemas).unwrap();
+    let mut rest = &bytes[..];
+    while let Some((record, length)) = Record::parse(rest).unwrap() {
+        recording.add(&record).unwrap();
+        rest = &rest[length..];
+    }
+    recording.finish(None).unwrap();
+    let (file, (plain, _)) = (file.into_inner(), record(&bytes, true));
+    assert_eq!(frames(&file), frames(&plain));
+    assert!(
+        file.len() < plain.len() / 2,
+        "{} {}",
+        file.len(),
+        plain.len()
+    );
+    assert!(Info::read(&file[..]).unwrap().finished);
+}
+
+#[test]
 fn a_file_that_is_cut_off_anywhere_keeps_a_prefix_of_its_frames() {
     let (whole, _) = record(&feed(3), true);
     let all = frames(&whole);
