@@ -10,7 +10,7 @@
 //! PURE: `machine` (the interface of a protocol), `robot` (its devices, and what it measures),
 //! `gate` (who may send, and how fast), `offences` (who is ignored for a while), `controls` (the
 //! seat, and how long motion lasts), `helm` (the same for all devices of a robot), `motion` (which
-//! messages move wheels), `tally` (counters), `clock`. IO: `runner` (the loop), `sockets` (UDP),
+//! messages move wheels), `tally` (counters), `json` (limits of texts), `clock`. IO: `runner` (the loop), `sockets` (UDP),
 //! `web` (WebSockets), `users`, `feeds`, `emulated`, `status`, `options`.
 
 pub mod clock;
@@ -19,6 +19,7 @@ pub mod emulated;
 pub mod feeds;
 pub mod gate;
 pub mod helm;
+pub mod json;
 pub mod machine;
 pub mod motion;
 pub mod offences;

@@ -9,18 +9,14 @@ use amber_navigation::collision::Imu;
 use amber_navigation::pose_tracker::PoseReading;
 use amber_values::{ImuReading, MapPose};
 
-/// Standard gravity, of which the sensors report thousandths.
-const GRAVITY_M_S2: f64 = 9.806_65;
-
 /// A reading of the motion sensors; `None` if it lacks acceleration or turn rate.
 pub(crate) fn imu(reading: &ImuReading) -> Option<Imu> {
-    let (acceleration, rate) = (reading.acceleration_mg?, reading.rate_deg_s?);
-    let m_s2 = |mg: f64| mg / 1000.0 * GRAVITY_M_S2;
+    let [ahead_m_s2, left_m_s2, _] = reading.acceleration_m_s2()?;
+    let [.., turn_rad_s] = reading.rate_rad_s()?;
     Some(Imu {
-        turn_rad_s: rate.z.to_radians(),
-        ahead_m_s2: m_s2(acceleration.y),
-        // The sensor has x to the right.
-        left_m_s2: -m_s2(acceleration.x),
+        turn_rad_s,
+        ahead_m_s2,
+        left_m_s2,
     })
 }
 

@@ -23,6 +23,26 @@ pub struct ImuReading {
     pub timestamp_ms: Option<u32>,
 }
 
+/// Standard gravity, in m/s²: readings have thousandths of it. Defined by the 3rd General
+/// Conference on Weights and Measures, 1901.
+pub const STANDARD_GRAVITY_M_S2: f64 = 9.806_65;
+
+impl ImuReading {
+    /// The acceleration ahead, to the left and up, in m/s²: the axes and units of
+    /// [REP 103](https://www.ros.org/reps/rep-0103.html).
+    #[must_use]
+    pub fn acceleration_m_s2(&self) -> Option<[f64; 3]> {
+        let axes = self.acceleration_mg?.ahead_left_up();
+        Some(axes.map(|mg| mg * STANDARD_GRAVITY_M_S2 / 1000.0))
+    }
+
+    /// The turn rates about the axes ahead, to the left and up, in rad/s.
+    #[must_use]
+    pub fn rate_rad_s(&self) -> Option<[f64; 3]> {
+        Some(self.rate_deg_s?.ahead_left_up().map(f64::to_radians))
+    }
+}
+
 /// Takes the finer turn rate if the message has both.
 impl From<SensorData> for ImuReading {
     fn from(data: SensorData) -> Self {
@@ -55,6 +75,22 @@ impl From<ImuReading> for SensorData {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_systems_have_x_ahead() {
+        let vector = |x, y, z| Some(Vector { x, y, z });
+        let reading = ImuReading {
+            acceleration_mg: vector(100.0, 200.0, 1000.0),
+            rate_deg_s: vector(0.0, 90.0, 180.0),
+            ..ImuReading::default()
+        };
+        let [ahead, left, up] = reading.acceleration_m_s2().unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(near(ahead, 1.961_33) && near(left, -0.980_665) && near(up, 9.806_65));
+        let pi = std::f64::consts::PI;
+        assert_eq!(reading.rate_rad_s(), Some([pi / 2.0, 0.0, pi]));
+        assert_eq!(ImuReading::default().acceleration_m_s2(), None);
+    }
 
     #[test]
     fn a_message_keeps_each_field() {

@@ -22,7 +22,7 @@ mod wheel_speeds;
 
 pub use attitude::Attitude;
 pub use finding::Finding;
-pub use imu_reading::ImuReading;
+pub use imu_reading::{ImuReading, STANDARD_GRAVITY_M_S2};
 pub use map_pose::MapPose;
 pub use marker_pose::MarkerPose;
 pub use row::{Row, UnequalColumns};

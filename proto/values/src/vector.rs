@@ -14,6 +14,12 @@ pub struct Vector {
 }
 
 impl Vector {
+    /// The numbers of the axes ahead, to the left and up, as most other systems order them.
+    pub(crate) fn ahead_left_up(self) -> [f64; 3] {
+        // Not -x: the negative zero would be shown.
+        [self.y, 0.0 - self.x, self.z]
+    }
+
     /// The same direction, divided by a number.
     pub(crate) fn divided_by(self, divisor: f64) -> Self {
         Self {

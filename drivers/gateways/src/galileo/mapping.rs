@@ -7,7 +7,7 @@ use amber_map::{Point, Pose};
 use amber_navigation::kinematics::Twist;
 use amber_proto::{Device, DeviceType};
 use amber_values::scan::{Point as ScanPoint, VALID_MM};
-use amber_values::{ImuReading, MapPose, Scan, Target, Vector};
+use amber_values::{ImuReading, MapPose, Scan, Target};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -313,16 +313,14 @@ fn scan_of(unix_ms: u64, points: &[ScanPoint], count: usize) -> Value {
 /// `sensor_msgs/Imu` without covariances and orientation.
 #[must_use]
 pub fn imu(unix_ms: u64, reading: &ImuReading) -> Vec<u8> {
-    const GRAVITY_M_S2: f64 = 9.806_65;
-    // The sensor has x to the right and y ahead.
-    let turned = |vector: Option<Vector>, factor: f64| {
-        let Vector { x, y, z } = vector.unwrap_or_default();
-        xyz(y * factor, -x * factor, z * factor)
+    let axes = |axes: Option<[f64; 3]>| {
+        let [x, y, z] = axes.unwrap_or_default();
+        xyz(x, y, z)
     };
     text(&json!({
         "header": header(unix_ms, "imu"),
-        "angular_velocity": turned(reading.rate_deg_s, 1_f64.to_radians()),
-        "linear_acceleration": turned(reading.acceleration_mg, GRAVITY_M_S2 / 1000.0),
+        "angular_velocity": axes(reading.rate_rad_s()),
+        "linear_acceleration": axes(reading.acceleration_m_s2()),
     }))
 }
 

@@ -10,8 +10,10 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
 
 use super::limits::{MAX_CLIENT_ID, MAX_DATAGRAM, MAX_DEPTH, MAX_FRAGMENTS, MAX_SECRET};
+use crate::shared::json::depth as json_depth;
 
 /// A message.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -157,9 +159,7 @@ impl TryFrom<String> for Secret {
 impl PartialEq for Secret {
     /// Takes the same time wherever two secrets of the same length differ.
     fn eq(&self, other: &Self) -> bool {
-        let pairs = self.0.bytes().zip(other.0.bytes());
-        let difference = pairs.fold(0, |found, (a, b)| found | (a ^ b));
-        self.0.len() == other.0.len() && std::hint::black_box(difference) == 0
+        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
     }
 }
 
@@ -214,7 +214,7 @@ impl Message {
         if bytes.len() > MAX_DATAGRAM {
             return Err(BadMessage::TooLong(bytes.len()));
         }
-        if is_too_deep(bytes) {
+        if json_depth(bytes) > MAX_DEPTH {
             return Err(BadMessage::TooDeep);
         }
         let message = serde_json::from_slice(bytes);
@@ -248,28 +248,6 @@ impl Message {
             Self::Ack { .. } => "ack",
         }
     }
-}
-
-/// Whether brackets outside of strings are nested too deep. Needs no memory.
-fn is_too_deep(bytes: &[u8]) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for &byte in bytes {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > MAX_DEPTH {
-                    return true;
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
 }
 
 #[cfg(test)]

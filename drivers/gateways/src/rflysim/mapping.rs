@@ -7,11 +7,10 @@ use std::f64::consts::{FRAC_PI_2, TAU};
 
 use amber_map::{Pose, wrap};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
-use amber_values::{ImuReading, MapPose, Target, Vector, WheelSpeeds};
+use amber_values::{ImuReading, MapPose, STANDARD_GRAVITY_M_S2, Target, Vector, WheelSpeeds};
 
 use super::limits::TARGET_RADIUS_M;
 
-const GRAVITY_M_S2: f64 = 9.806_65;
 const EARTH_RADIUS_M: f64 = 6_378_137.0;
 /// The wheels of the robot.
 const WHEEL_RADIUS_MM: f64 = 60.0;
@@ -127,13 +126,10 @@ impl GpsOrigin {
 }
 
 /// Acceleration in m/s² and turn rates in rad/s along forward, right, down.
-///
-/// Amber's axes are right, ahead, up.
 pub fn body_axes(reading: &ImuReading) -> Option<([f64; 3], [f64; 3])> {
-    let (acceleration, rate) = (reading.acceleration_mg?, reading.rate_deg_s?);
-    let turned = |v: Vector| [v.y, v.x, -v.z];
-    let acceleration = turned(acceleration).map(|mg| mg * GRAVITY_M_S2 / 1000.0);
-    Some((acceleration, turned(rate).map(f64::to_radians)))
+    let turned = |[ahead, left, up]: [f64; 3]| [ahead, -left, -up];
+    let (acceleration, rates) = (reading.acceleration_m_s2()?, reading.rate_rad_s()?);
+    Some((turned(acceleration), turned(rates)))
 }
 
 /// The reverse of [`body_axes`].
@@ -144,7 +140,9 @@ pub fn imu_reading(acceleration_m_s2: [f64; 3], rates_rad_s: [f64; 3], time_s: f
         z: -down,
     };
     ImuReading {
-        acceleration_mg: Some(turned(acceleration_m_s2.map(|a| a / GRAVITY_M_S2 * 1000.0))),
+        acceleration_mg: Some(turned(
+            acceleration_m_s2.map(|a| a / STANDARD_GRAVITY_M_S2 * 1000.0),
+        )),
         rate_deg_s: Some(turned(rates_rad_s.map(f64::to_degrees))),
         field_mgauss: None,
         attitude: None,
@@ -154,7 +152,7 @@ pub fn imu_reading(acceleration_m_s2: [f64; 3], rates_rad_s: [f64; 3], time_s: f
 }
 
 /// Acceleration along forward, right, down of a robot at rest, in m/s².
-pub const AT_REST_M_S2: [f64; 3] = [0.0, 0.0, -GRAVITY_M_S2];
+pub const AT_REST_M_S2: [f64; 3] = [0.0, 0.0, -STANDARD_GRAVITY_M_S2];
 
 /// The wheel speeds at which a robot with this drive would move so, however fast.
 pub fn wheel_speeds(drive: SkidSteer, forward_m_s: f64, turn_rad_s: f64) -> WheelSpeeds {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::shared::json::depth as json_depth;
+
 /// The longest text that is accepted, in bytes. The longest useful one, a goal or a call with
 /// arguments, has less than 2 kB.
 pub const MAX_TEXT: usize = 64 * 1024;
@@ -209,7 +211,7 @@ pub fn read(text: &str) -> Result<Request, Malformed> {
     if text.len() > MAX_TEXT {
         return Err(Malformed::TooLong);
     }
-    if depth(text) > MAX_DEPTH {
+    if json_depth(text.as_bytes()) > MAX_DEPTH {
         return Err(Malformed::TooDeep);
     }
     let Any { op, id } = serde_json::from_str(text).map_err(|_| Malformed::NoOperation)?;
@@ -259,26 +261,6 @@ impl Response {
 pub fn published(name: &str, message: &str) -> String {
     let name = Value::from(name);
     format!(r#"{{"op":"publish","topic":{name},"msg":{message}}}"#)
-}
-
-/// How deep brackets are nested, found without recursion.
-fn depth(text: &str) -> usize {
-    let (mut deepest, mut depth) = (0_usize, 0_usize);
-    let (mut quoted, mut escaped) = (false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b'{' | b'[' if !quoted => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 /// A number of milliseconds or messages: some clients send 100.0, `null` means 0.

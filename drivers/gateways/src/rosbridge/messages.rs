@@ -10,7 +10,7 @@ use std::time::Duration;
 use amber_map::{Point, Pose};
 use amber_navigation::kinematics::Twist;
 use amber_values::scan::VALID_MM;
-use amber_values::{ImuReading, MapPose, Scan, Target, Vector};
+use amber_values::{ImuReading, MapPose, Scan, Target};
 use serde_json::{Value, json};
 
 /// The frame of the map.
@@ -24,8 +24,6 @@ pub const LASER: &str = "laser";
 
 /// A target counts as reached within this distance, because a ROS goal has none.
 const GOAL_RADIUS_M: f64 = 0.3;
-/// Standard gravity, of which the sensors report thousandths.
-const GRAVITY_M_S2: f64 = 9.806_65;
 const M_PER_MM: f64 = 0.001;
 /// "The covariance is not known" of `sensor_msgs/Imu`: the first element. ROS asks for it where a
 /// value is absent.
@@ -112,11 +110,11 @@ pub fn odometry(pose: Pose, motion: Twist, time: Duration) -> Value {
     })
 }
 
-/// A `sensor_msgs/Imu` without orientation. The board has x to the right and y ahead.
+/// A `sensor_msgs/Imu` without orientation.
 pub fn imu(reading: &ImuReading, time: Duration) -> Value {
-    let axes = |values: Option<Vector>, unit: f64| {
-        let Vector { x, y, z } = values.unwrap_or_default();
-        vector(y * unit, -x * unit, z * unit)
+    let axes = |axes: Option<[f64; 3]>| {
+        let [x, y, z] = axes.unwrap_or_default();
+        vector(x, y, z)
     };
     let covariance = |is_known: bool| {
         let mut covariance = [0.0; 9];
@@ -125,14 +123,14 @@ pub fn imu(reading: &ImuReading, time: Duration) -> Value {
         }
         covariance
     };
-    let (rate, acceleration) = (reading.rate_deg_s, reading.acceleration_mg);
+    let (rate, acceleration) = (reading.rate_rad_s(), reading.acceleration_m_s2());
     json!({
         "header": header(time, ROBOT),
         "orientation": quaternion(0.0),
         "orientation_covariance": covariance(false),
-        "angular_velocity": axes(rate, 1_f64.to_radians()),
+        "angular_velocity": axes(rate),
         "angular_velocity_covariance": covariance(rate.is_some()),
-        "linear_acceleration": axes(acceleration, GRAVITY_M_S2 / 1000.0),
+        "linear_acceleration": axes(acceleration),
         "linear_acceleration_covariance": covariance(acceleration.is_some()),
     })
 }
@@ -187,6 +185,8 @@ fn number(msg: &Value, path: &[&str]) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
+    use amber_values::Vector;
+
     use super::*;
 
     const NOON: Duration = Duration::new(1_700_000_000, 250);

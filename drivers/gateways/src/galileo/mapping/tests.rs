@@ -1,6 +1,7 @@
 // Rounded numbers are no constants.
 #![allow(clippy::approx_constant)]
 
+use amber_values::Vector;
 use proptest::prelude::*;
 
 use super::*;
