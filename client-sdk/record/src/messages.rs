@@ -44,7 +44,7 @@ pub enum Entry<'a> {
     End,
 }
 
-/// See the [module](self).
+/// A recording, entry by entry.
 pub struct Messages<R> {
     file: R,
     reader: LinearReader,
