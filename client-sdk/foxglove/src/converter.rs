@@ -1,0 +1,323 @@
+//! From messages of devices to those that Foxglove knows. PURE.
+
+use std::collections::BTreeSet;
+
+use amber_map::{Map, MapPose, Pose, ros_map};
+use amber_proto::mediator::Event;
+use amber_proto::{Device, DeviceType, drive_to_point, hokuyo, location};
+use amber_values::Scan;
+use prost::Message;
+
+use crate::frames::{self, MAP, ROBOT, laser, measured_ns, on_map, position, timestamp};
+use crate::limits::REPEAT_NS;
+use crate::messages::{FrameTransform, FrameTransforms, PoseInFrame, PosesInFrame};
+use crate::{Schema, events, scan, shapes};
+
+/// A scan carries the time of its end. The middle of a turn of most lasers is this much earlier.
+const MIDDLE_MS: i64 = 50;
+
+/// A message for Foxglove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The topic.
+    pub topic: String,
+    /// What it is.
+    pub schema: Schema,
+    /// The encoded message.
+    pub data: Vec<u8>,
+}
+
+/// Makes messages for Foxglove from those of devices. See the [crate](crate).
+///
+/// Several devices of one type have topics of their own. The robot is where the `location` device
+/// with the lowest number says.
+#[derive(Clone, Debug, Default)]
+pub struct Converter {
+    mount: Pose,
+    lasers: BTreeSet<i32>,
+    location: Option<i32>,
+    /// The robot on the map.
+    robot: Option<FrameTransform>,
+    /// When the parts that do not change were last said.
+    repeated_ns: Option<u64>,
+    maps: Vec<(i32, Vec<u8>, Published)>,
+    invalid: u64,
+}
+
+impl Converter {
+    /// A converter that knows nothing yet. `mount` is the place of the laser `hokuyo:0` on the
+    /// robot; without one, the laser is drawn at the centre of the robot.
+    #[must_use]
+    pub fn new(mount: Option<Pose>) -> Self {
+        Self {
+            mount: mount.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether messages of this device matter.
+    #[must_use]
+    pub fn reads(device_type: DeviceType) -> bool {
+        matches!(
+            device_type,
+            DeviceType::HOKUYO | DeviceType::LOCATION | DeviceType::DRIVE_TO_POINT
+        )
+    }
+
+    /// The messages that were not converted because they are invalid.
+    #[must_use]
+    pub fn invalid(&self) -> u64 {
+        self.invalid
+    }
+
+    /// Says what does not change again, because another file or viewer begins: the maps.
+    #[must_use]
+    pub fn again(&mut self) -> Vec<Published> {
+        self.repeated_ns = None;
+        self.maps.iter().map(|(_, _, map)| map.clone()).collect()
+    }
+
+    /// An event of the mediator.
+    #[must_use]
+    pub fn event(&self, time_ns: u64, event: &Event) -> Published {
+        let line = events::line(event, time_ns);
+        published("/foxglove/log".to_owned(), Schema::Log, &line)
+    }
+
+    /// A message that a driver has sent, and when it was received, in nanoseconds since 1970.
+    #[must_use]
+    pub fn message(&mut self, time_ns: u64, device: Device, message: &[u8]) -> Vec<Published> {
+        let mut out = Vec::new();
+        let read = match device.device_type {
+            DeviceType::HOKUYO => self.laser(time_ns, device.id.0, message, &mut out),
+            DeviceType::LOCATION => self.location(time_ns, device.id.0, message, &mut out),
+            DeviceType::DRIVE_TO_POINT => drive(time_ns, device.id.0, message, &mut out),
+            _ => Some(()),
+        };
+        if read.is_none() {
+            self.invalid += 1;
+        }
+        out
+    }
+
+    fn laser(
+        &mut self,
+        time_ns: u64,
+        id: i32,
+        bytes: &[u8],
+        out: &mut Vec<Published>,
+    ) -> Option<()> {
+        let message = hokuyo::DriverMsg::decode(bytes).ok()?;
+        if message.scan.is_none() {
+            return Some(());
+        }
+        let scan = Scan::try_from(&message).ok()?;
+        let middle_ms = scan.timestamp_ms().map(|ms| ms - MIDDLE_MS);
+        let measured_ns = measured_ns(middle_ms, time_ns);
+        let scan = scan::laser_scan(&scan, id, measured_ns);
+        out.push(published(
+            topic("hokuyo", id, "scan"),
+            Schema::LaserScan,
+            &scan,
+        ));
+        let is_new = self.lasers.insert(id);
+        self.repeat(time_ns, is_new, out);
+        Some(())
+    }
+
+    fn location(
+        &mut self,
+        time_ns: u64,
+        id: i32,
+        bytes: &[u8],
+        out: &mut Vec<Published>,
+    ) -> Option<()> {
+        let message = location::DriverMsg::decode(bytes).ok()?;
+        let mut read = Some(());
+        if let Some(found) = message.current_location {
+            read = self.pose(time_ns, id, MapPose::from(found), out);
+        }
+        if let Some(particles) = message.particles {
+            let pose = |it: &location::Particle| {
+                let [x, y, alfa] = [it.x(), it.y(), it.alfa()].map(f64::from);
+                frames::pose(MapPose::new(x, y, alfa).into(), 0.0)
+            };
+            let poses = PosesInFrame {
+                timestamp: timestamp(time_ns),
+                frame_id: MAP.to_owned(),
+                poses: particles.particles.iter().filter_map(pose).collect(),
+            };
+            out.push(published(
+                topic("location", id, "particles"),
+                Schema::PosesInFrame,
+                &poses,
+            ));
+        }
+        if let Some(map) = message.map {
+            read = read.and(self.map(time_ns, id, &map, out));
+        }
+        read
+    }
+
+    fn pose(
+        &mut self,
+        time_ns: u64,
+        id: i32,
+        found: MapPose,
+        out: &mut Vec<Published>,
+    ) -> Option<()> {
+        if !found.is_known() {
+            return Some(());
+        }
+        let numbers = [found.x_m, found.y_m, found.heading_rad];
+        if !numbers.iter().all(|number| number.is_finite()) {
+            return None;
+        }
+        let measured = timestamp(measured_ns(found.timestamp_ms, time_ns));
+        let pose = PoseInFrame {
+            timestamp: measured,
+            frame_id: MAP.to_owned(),
+            pose: frames::pose(found.into(), 0.0),
+        };
+        out.push(published(
+            topic("location", id, "pose"),
+            Schema::PoseInFrame,
+            &pose,
+        ));
+        if self.location.is_none_or(|main| id <= main) {
+            self.location = Some(id);
+            self.robot = Some(FrameTransform {
+                timestamp: measured,
+                ..transform(MAP, ROBOT, found.into())
+            });
+            self.repeat(time_ns, true, out);
+        }
+        Some(())
+    }
+
+    fn map(
+        &mut self,
+        time_ns: u64,
+        id: i32,
+        map: &location::Map,
+        out: &mut Vec<Published>,
+    ) -> Option<()> {
+        let bytes = map.encode_to_vec();
+        let same = |(other, before, _): &&(i32, Vec<u8>, _)| *other == id && *before == bytes;
+        if self.maps.iter().any(|it| same(&it)) {
+            return Some(());
+        }
+        let made = match &map.grid {
+            None => {
+                let walls = Map::parse(map.roson()).ok()?;
+                let walls = shapes::walls(&walls, time_ns);
+                published(topic("location", id, "walls"), Schema::SceneUpdate, &walls)
+            }
+            Some(grid) => {
+                let corner = on_map(grid.x(), grid.y());
+                let cells = ros_map::from_png(grid.png(), corner, grid.resolution()).ok()?;
+                let grid = shapes::grid(&cells, time_ns)?;
+                published(topic("location", id, "grid"), Schema::Grid, &grid)
+            }
+        };
+        self.maps.retain(|(other, _, _)| *other != id);
+        self.maps.push((id, bytes, made.clone()));
+        out.push(made);
+        Some(())
+    }
+
+    /// All transforms and the robot: at once if a transform has changed, and again and again.
+    fn repeat(&mut self, time_ns: u64, has_changed: bool, out: &mut Vec<Published>) {
+        let last = self.repeated_ns;
+        // The time may also go back: another recording begins.
+        let is_due = last.is_none_or(|last| time_ns < last || time_ns - last >= REPEAT_NS);
+        if !has_changed && !is_due {
+            return;
+        }
+        let lasers = self.lasers.iter().map(|&id| {
+            let mount = if id == 0 { self.mount } else { Pose::default() };
+            let stamp = match &self.robot {
+                Some(robot) => robot.timestamp,
+                None => timestamp(time_ns),
+            };
+            FrameTransform {
+                timestamp: stamp,
+                ..transform(ROBOT, &laser(id), mount)
+            }
+        });
+        let transforms = self.robot.iter().cloned().chain(lasers).collect();
+        let transforms = FrameTransforms { transforms };
+        out.push(published(
+            "/foxglove/tf".to_owned(),
+            Schema::FrameTransforms,
+            &transforms,
+        ));
+        if is_due {
+            self.repeated_ns = Some(time_ns);
+            let robot = shapes::robot(time_ns);
+            out.push(published(
+                "/foxglove/robot".to_owned(),
+                Schema::SceneUpdate,
+                &robot,
+            ));
+        }
+    }
+}
+
+fn drive(time_ns: u64, id: i32, bytes: &[u8], out: &mut Vec<Published>) -> Option<()> {
+    let message = drive_to_point::DriverMsg::decode(bytes).ok()?;
+    if let Some(progress) = message.progress {
+        let path = progress.path.unwrap_or_default();
+        if path.xs.len() != path.ys.len() {
+            return None;
+        }
+        let places = path.xs.iter().copied().zip(path.ys.iter().copied());
+        let path = shapes::path(places, time_ns);
+        out.push(published(
+            topic("drive-to-point", id, "path"),
+            Schema::SceneUpdate,
+            &path,
+        ));
+    }
+    if message.get_next_targets == Some(true) {
+        let targets = message.targets.unwrap_or_default();
+        let [xs, ys] = [&targets.longitudes, &targets.latitudes];
+        if xs.len() != ys.len() || xs.len() != targets.radiuses.len() {
+            return None;
+        }
+        let places = xs.iter().zip(ys).zip(&targets.radiuses);
+        let places: Vec<_> = places.map(|((x, y), radius)| (*x, *y, *radius)).collect();
+        let targets = shapes::targets(&places, time_ns);
+        out.push(published(
+            topic("drive-to-point", id, "targets"),
+            Schema::SceneUpdate,
+            &targets,
+        ));
+    }
+    Some(())
+}
+
+fn transform(parent: &str, child: &str, pose: Pose) -> FrameTransform {
+    FrameTransform {
+        timestamp: None,
+        parent_frame_id: parent.to_owned(),
+        child_frame_id: child.to_owned(),
+        translation: Some(position(pose.at, 0.0)),
+        rotation: Some(frames::rotation(pose.heading)),
+    }
+}
+
+fn topic(device: &str, id: i32, what: &str) -> String {
+    format!("/foxglove/{device}/{id}/{what}")
+}
+
+fn published(topic: String, schema: Schema, message: &impl Message) -> Published {
+    Published {
+        topic,
+        schema,
+        data: message.encode_to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

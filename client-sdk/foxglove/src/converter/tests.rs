@@ -1,0 +1,293 @@
+use std::f64::consts::FRAC_PI_2;
+
+use amber_map::Point;
+use amber_proto::DeviceMessage;
+use amber_scene::{place_to_plane, scan_places};
+
+use super::*;
+use crate::messages::{Grid, LaserScan, SceneUpdate};
+
+const NOW_NS: u64 = 1_700_000_000_000_000_000;
+const NOW_MS: i64 = 1_700_000_000_000;
+
+fn device(device_type: DeviceType) -> Device {
+    Device::new(device_type, 0)
+}
+
+fn of<T: Message + Default>(all: &[Published], topic: &str) -> T {
+    let found = all.iter().find(|it| it.topic == topic);
+    let found = found.unwrap_or_else(|| panic!("no {topic} in {all:?}"));
+    T::decode(&found.data[..]).unwrap()
+}
+
+fn topics(all: &[Published]) -> Vec<&str> {
+    all.iter().map(|it| &*it.topic).collect()
+}
+
+fn scan_message(angles: &[f64], distances: &[i32], timestamp: Option<i64>) -> Vec<u8> {
+    let mut message = hokuyo::DriverMsg::data();
+    message.scan = Some(hokuyo::Scan {
+        angles: angles.to_vec(),
+        distances: distances.to_vec(),
+    });
+    message.timestamp = timestamp;
+    message.encode_to_vec()
+}
+
+fn pose_message(pose: MapPose) -> Vec<u8> {
+    let mut message = location::DriverMsg::data();
+    message.current_location = Some(pose.into());
+    message.encode_to_vec()
+}
+
+/// The pose of a frame in that above it.
+fn place_of(transforms: &FrameTransforms, parent: &str, child: &str) -> Pose {
+    let is = |it: &&FrameTransform| it.parent_frame_id == parent && it.child_frame_id == child;
+    let found = transforms.transforms.iter().find(is).unwrap();
+    let (at, turn) = (found.translation.unwrap(), found.rotation.unwrap());
+    Pose::new(at.x, at.y, 2.0 * turn.z.atan2(turn.w))
+}
+
+#[test]
+fn points_of_a_scan_are_where_amber_draws_them() {
+    let mount = Pose::new(0.12, -0.03, 0.4);
+    let poses = [
+        MapPose::new(1.0, 2.0, 0.0),
+        MapPose::new(3.0, 0.5, FRAC_PI_2),
+        MapPose::new(-1.0, -2.0, -2.5),
+    ];
+    let angles: Vec<f64> = (-120..=120).map(f64::from).collect();
+    let distances: Vec<i32> = (0..241).map(|step| 500 + 10 * step).collect();
+    for pose in poses {
+        let mut converter = Converter::new(Some(mount));
+        let bytes = pose_message(pose);
+        let _ = converter.message(NOW_NS, device(DeviceType::LOCATION), &bytes);
+        let bytes = scan_message(&angles, &distances, None);
+        let all = converter.message(NOW_NS + 1, device(DeviceType::HOKUYO), &bytes);
+        let scan: LaserScan = of(&all, "/foxglove/hokuyo/0/scan");
+        let bytes = pose_message(pose);
+        let all = converter.message(NOW_NS + 2, device(DeviceType::LOCATION), &bytes);
+        let transforms: FrameTransforms = of(&all, "/foxglove/tf");
+        let robot = place_of(&transforms, "map", "base_link");
+        let laser = robot.global_pose(place_of(&transforms, "base_link", "laser"));
+        let step = (scan.end_angle - scan.start_angle) / (scan.ranges.len() - 1) as f64;
+        let found = scan.ranges.iter().enumerate().map(|(index, range)| {
+            let angle = scan.start_angle + index as f64 * step;
+            laser.global(Point::new(range * angle.cos(), range * angle.sin()))
+        });
+        let drawn = scan_places(&Scan::new(&angles, &distances, None).unwrap(), pose, mount);
+        let found: Vec<_> = found.collect();
+        assert_eq!(found.len(), drawn.len());
+        // From right to left, and from left to right.
+        for (found, drawn) in found.iter().rev().zip(drawn) {
+            let off_m = found.minus(place_to_plane(drawn)).length();
+            assert!(off_m < 1e-9, "{pose:?}: {found:?} instead of {drawn:?}");
+        }
+    }
+}
+
+#[test]
+fn a_scan_and_a_pose_have_the_time_at_which_they_were_measured() {
+    let mut converter = Converter::new(None);
+    let bytes = scan_message(&[0.0, 1.0], &[500, 500], Some(NOW_MS - 10));
+    let all = converter.message(NOW_NS, device(DeviceType::HOKUYO), &bytes);
+    let scan: LaserScan = of(&all, "/foxglove/hokuyo/0/scan");
+    assert_eq!(
+        scan.timestamp,
+        timestamp(NOW_NS - 60_000_000),
+        "the middle of the turn"
+    );
+    let pose = MapPose {
+        timestamp_ms: Some(NOW_MS - 60),
+        ..MapPose::new(1.0, 2.0, 0.5)
+    };
+    let all = converter.message(NOW_NS, device(DeviceType::LOCATION), &pose_message(pose));
+    let found: PoseInFrame = of(&all, "/foxglove/location/0/pose");
+    assert_eq!(found.timestamp, scan.timestamp);
+    let transforms: FrameTransforms = of(&all, "/foxglove/tf");
+    let times = transforms.transforms.iter().map(|it| it.timestamp);
+    assert!(times.clone().count() == 2 && times.into_iter().all(|it| it == scan.timestamp));
+}
+
+#[test]
+fn without_a_pose_the_laser_is_shown_on_the_robot_and_repeated_every_second() {
+    let mut converter = Converter::new(None);
+    let bytes = scan_message(&[0.0], &[500], None);
+    let mut at = |ns| converter.message(NOW_NS + ns, device(DeviceType::HOKUYO), &bytes);
+    let scan = "/foxglove/hokuyo/0/scan";
+    let all = [scan, "/foxglove/tf", "/foxglove/robot"];
+    assert_eq!(topics(&at(0)), all);
+    assert_eq!(topics(&at(100_000_000)), [scan]);
+    assert_eq!(topics(&at(REPEAT_NS)), all);
+    assert_eq!(topics(&at(REPEAT_NS + 1)), [scan]);
+    // Another laser.
+    let second = Device::new(DeviceType::HOKUYO, 3);
+    let all = converter.message(NOW_NS + REPEAT_NS + 2, second, &bytes);
+    assert_eq!(topics(&all), ["/foxglove/hokuyo/3/scan", "/foxglove/tf"]);
+    let transforms: FrameTransforms = of(&all, "/foxglove/tf");
+    assert_eq!(
+        place_of(&transforms, "base_link", "laser_3"),
+        Pose::default()
+    );
+    assert!(
+        transforms
+            .transforms
+            .iter()
+            .all(|it| it.parent_frame_id == "base_link")
+    );
+}
+
+#[test]
+fn an_unknown_or_invalid_pose_is_left_out() {
+    let mut converter = Converter::new(None);
+    let location = device(DeviceType::LOCATION);
+    let unknown = MapPose {
+        quality: 0.0,
+        ..MapPose::default()
+    };
+    assert!(
+        converter
+            .message(NOW_NS, location, &pose_message(unknown))
+            .is_empty()
+    );
+    assert_eq!(converter.invalid(), 0);
+    let invalid = MapPose::new(f64::NAN, 0.0, 0.0);
+    assert!(
+        converter
+            .message(NOW_NS, location, &pose_message(invalid))
+            .is_empty()
+    );
+    assert_eq!(converter.invalid(), 1);
+    for device_type in [
+        DeviceType::HOKUYO,
+        DeviceType::LOCATION,
+        DeviceType::DRIVE_TO_POINT,
+    ] {
+        assert!(
+            converter
+                .message(NOW_NS, device(device_type), b"\xff")
+                .is_empty()
+        );
+    }
+    let unequal = scan_message(&[0.0], &[], None);
+    assert!(
+        converter
+            .message(NOW_NS, device(DeviceType::HOKUYO), &unequal)
+            .is_empty()
+    );
+    assert_eq!(converter.invalid(), 5);
+    assert!(
+        converter
+            .message(NOW_NS, device(DeviceType::ROBOCLAW), b"\xff")
+            .is_empty()
+    );
+    assert_eq!(converter.invalid(), 5);
+}
+
+#[test]
+fn the_location_device_with_the_lowest_number_moves_the_robot() {
+    let mut converter = Converter::new(None);
+    let mut at = |id, x| {
+        let device = Device::new(DeviceType::LOCATION, id);
+        converter.message(NOW_NS, device, &pose_message(MapPose::new(x, 0.0, 0.0)))
+    };
+    assert!(topics(&at(1, 1.0)).contains(&"/foxglove/tf"));
+    let all = at(0, 2.0);
+    assert_eq!(
+        place_of(&of(&all, "/foxglove/tf"), "map", "base_link").at.x,
+        2.0
+    );
+    assert_eq!(topics(&at(1, 3.0)), ["/foxglove/location/1/pose"]);
+}
+
+#[test]
+fn a_map_is_published_when_it_has_changed_and_again_for_the_next_file() {
+    let mut converter = Converter::new(None);
+    let location = device(DeviceType::LOCATION);
+    let map = |roson: String| {
+        let mut message = location::DriverMsg::data();
+        message.map = Some(location::Map {
+            roson: Some(roson),
+            grid: None,
+        });
+        message.encode_to_vec()
+    };
+    let flat = map(Map::flat().to_roson());
+    let all = converter.message(NOW_NS, location, &flat);
+    let walls: SceneUpdate = of(&all, "/foxglove/location/0/walls");
+    assert_eq!(walls.entities[0].frame_id, "map");
+    assert!(converter.message(NOW_NS, location, &flat).is_empty());
+    assert_eq!(converter.again(), all);
+    assert!(
+        converter
+            .message(NOW_NS, location, &map("no map".into()))
+            .is_empty()
+    );
+    assert_eq!(converter.invalid(), 1);
+
+    let layout = amber_map::Layout::around_walls(&Map::flat().faces(), 0.5, 0.05).unwrap();
+    let cells = amber_map::Occupancy::from_walls(layout, &Map::flat().faces());
+    let mut message = location::DriverMsg::data();
+    message.map = Some(location::Map {
+        roson: None,
+        grid: Some(location::Grid {
+            x: Some(layout.low.x),
+            y: Some(-layout.high().y),
+            resolution: Some(0.05),
+            png: Some(ros_map::png(&cells).unwrap().into()),
+        }),
+    });
+    let all = converter.message(NOW_NS, location, &message.encode_to_vec());
+    let grid: Grid = of(&all, "/foxglove/location/0/grid");
+    let corner = grid.pose.unwrap().position.unwrap();
+    assert!((corner.y - layout.low.y).abs() < 1e-9 && corner.x == layout.low.x);
+    assert_eq!(converter.again(), all, "only the last map counts");
+}
+
+#[test]
+fn particles_path_and_targets_are_on_the_map() {
+    let mut converter = Converter::new(None);
+    let mut message = location::DriverMsg::data();
+    message.particles = Some(location::Particles {
+        particles: vec![location::Particle {
+            x: Some(1.0),
+            y: Some(2.0),
+            alfa: Some(0.5),
+            weight: Some(1.0),
+        }],
+    });
+    let bytes = message.encode_to_vec();
+    let all = converter.message(NOW_NS, device(DeviceType::LOCATION), &bytes);
+    let particles: PosesInFrame = of(&all, "/foxglove/location/0/particles");
+    assert_eq!(particles.poses[0].position.unwrap().y, -2.0);
+
+    let mut message = drive_to_point::DriverMsg::data();
+    message.progress = Some(drive_to_point::Progress {
+        path: Some(drive_to_point::Path {
+            xs: vec![1.0, 2.0],
+            ys: vec![3.0, 4.0],
+        }),
+        ..drive_to_point::Progress::default()
+    });
+    let bytes = message.encode_to_vec();
+    let all = converter.message(NOW_NS, device(DeviceType::DRIVE_TO_POINT), &bytes);
+    let path: SceneUpdate = of(&all, "/foxglove/drive-to-point/0/path");
+    assert_eq!(path.entities[0].lines[0].points.len(), 2);
+
+    let mut message = drive_to_point::DriverMsg::data();
+    message.targets = Some(drive_to_point::Targets {
+        longitudes: vec![1.0],
+        latitudes: vec![2.0],
+        radiuses: vec![0.1],
+    });
+    let to_point = device(DeviceType::DRIVE_TO_POINT);
+    let bytes = message.encode_to_vec();
+    assert!(
+        converter.message(NOW_NS, to_point, &bytes).is_empty(),
+        "of another request"
+    );
+    message.get_next_targets = Some(true);
+    let all = converter.message(NOW_NS, to_point, &message.encode_to_vec());
+    let targets: SceneUpdate = of(&all, "/foxglove/drive-to-point/0/targets");
+    assert_eq!(targets.entities[0].cylinders.len(), 1);
+}

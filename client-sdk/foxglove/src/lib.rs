@@ -1,0 +1,45 @@
+//! What Foxglove and Lichtblick show of a robot.
+//!
+//! These programs draw messages that they know by name, such as `foxglove.LaserScan`. A
+//! [`Converter`] makes them from the messages of the devices, for recordings and for live viewers:
+//!
+//! | device | message | topic |
+//! |---|---|---|
+//! | `hokuyo` | `foxglove.LaserScan` | `/foxglove/hokuyo/0/scan` |
+//! | `location` | `foxglove.PoseInFrame` | `/foxglove/location/0/pose` |
+//! | | `foxglove.PosesInFrame` | `/foxglove/location/0/particles` |
+//! | | `foxglove.SceneUpdate` | `/foxglove/location/0/walls` |
+//! | | `foxglove.Grid` | `/foxglove/location/0/grid` |
+//! | `drive-to-point` | `foxglove.SceneUpdate` | `/foxglove/drive-to-point/0/path` and `targets` |
+//! | all of these | `foxglove.FrameTransforms` | `/foxglove/tf` |
+//! | | `foxglove.SceneUpdate` | `/foxglove/robot` |
+//! | the mediator | `foxglove.Log` | `/foxglove/log` |
+//!
+//! **Frames** are those of REP 103 and REP 105: `map`, in it `base_link` (the robot), in it `laser`
+//! (that of `hokuyo:0`; `laser_1` is that of `hokuyo:1`). They have x to the front or to the right,
+//! y to the left or **up**, and angles counter-clockwise. So y and all angles of Amber change their
+//! sign; see the frames of [`amber_map`].
+//!
+//! **Times** in these messages are those at which the device measured, if it says so and if its
+//! clock agrees with that of the mediator. So a scan is drawn where the robot was at that time.
+//! Otherwise it is the time at which the message was received.
+//!
+//! The first lines of each module say PURE or IO. PURE code only computes; IO code talks to the
+//! outside.
+
+mod converter;
+mod events;
+mod frames;
+mod limits;
+mod scan;
+mod schema;
+mod shapes;
+
+pub use converter::{Converter, Published};
+pub use schema::Schema;
+
+/// The messages, by the public schemas.
+#[allow(missing_docs, unreachable_pub)]
+pub mod messages {
+    include!(concat!(env!("OUT_DIR"), "/foxglove.rs"));
+}

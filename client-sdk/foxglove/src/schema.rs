@@ -1,0 +1,71 @@
+//! The schemas and their descriptors. PURE.
+
+/// A message that Foxglove knows by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Schema {
+    /// Transforms between frames.
+    FrameTransforms,
+    /// A map of cells.
+    Grid,
+    /// A scan.
+    LaserScan,
+    /// A line of a log.
+    Log,
+    /// A pose.
+    PoseInFrame,
+    /// Several poses.
+    PosesInFrame,
+    /// Shapes.
+    SceneUpdate,
+}
+
+impl Schema {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::FrameTransforms,
+        Self::Grid,
+        Self::LaserScan,
+        Self::Log,
+        Self::PoseInFrame,
+        Self::PosesInFrame,
+        Self::SceneUpdate,
+    ];
+
+    /// The full name of the message.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FrameTransforms => "foxglove.FrameTransforms",
+            Self::Grid => "foxglove.Grid",
+            Self::LaserScan => "foxglove.LaserScan",
+            Self::Log => "foxglove.Log",
+            Self::PoseInFrame => "foxglove.PoseInFrame",
+            Self::PosesInFrame => "foxglove.PosesInFrame",
+            Self::SceneUpdate => "foxglove.SceneUpdate",
+        }
+    }
+
+    /// A `google.protobuf.FileDescriptorSet` with the message and everything that it uses.
+    #[must_use]
+    pub const fn descriptors(self) -> &'static [u8] {
+        include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_reflect::DescriptorPool;
+
+    use super::*;
+
+    #[test]
+    fn every_schema_has_its_descriptor() {
+        for schema in Schema::ALL {
+            let pool = DescriptorPool::decode(schema.descriptors()).unwrap();
+            assert!(
+                pool.get_message_by_name(schema.name()).is_some(),
+                "{schema:?}"
+            );
+        }
+    }
+}
