@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use amber_map::{Map, MapPose, Pose, ros_map};
 use amber_proto::mediator::Event;
 use amber_proto::{Device, DeviceType, drive_to_point, hokuyo, location};
+use amber_record::{Beside, Companion};
 use amber_values::Scan;
 use prost::Message;
 
@@ -260,6 +261,42 @@ impl Converter {
                 Schema::SceneUpdate,
                 &robot,
             ));
+        }
+    }
+}
+
+impl Companion for Converter {
+    fn reads(&self, device: Device) -> bool {
+        Self::reads(device.device_type)
+    }
+
+    fn message(&mut self, time_ns: u64, device: Device, message: &[u8]) -> Vec<Beside> {
+        let all = Self::message(self, time_ns, device, message);
+        all.into_iter().map(Beside::from).collect()
+    }
+
+    fn event(&mut self, time_ns: u64, event: &[u8]) -> Vec<Beside> {
+        match Event::decode(event) {
+            Ok(event) => vec![Self::event(self, time_ns, &event).into()],
+            Err(_) => {
+                self.invalid += 1;
+                Vec::new()
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Vec<Beside> {
+        self.again().into_iter().map(Beside::from).collect()
+    }
+}
+
+impl From<Published> for Beside {
+    fn from(message: Published) -> Self {
+        Self {
+            topic: message.topic,
+            schema: message.schema.name(),
+            descriptors: message.schema.descriptors(),
+            data: message.data,
         }
     }
 }

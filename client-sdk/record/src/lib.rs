@@ -24,6 +24,9 @@
 //! `frame.clients`), `/amber/dropped` (counters) and `/amber/gaps`. The metadata record
 //! `amber.start` has versions, `amber.end` says whether the recording is complete.
 //!
+//! **A [`Companion`]** writes messages for other programs into the same file, such as those that
+//! Foxglove draws. They are no frames: [`Stored::message`] ignores them.
+//!
 //! **Files stay readable.** Chunks are written whole, at least every second. A file that was not
 //! finished has them all; [`recover`] copies them to a finished file.
 //!
@@ -31,6 +34,7 @@
 //! - [`Ring`] keeps the last seconds of a feed in memory. PURE.
 //! - [`Messages`] reads one, [`Info`] sums it up, [`recover`] repairs it, [`Table`] exports it.
 
+mod companion;
 mod descriptors;
 mod export;
 mod info;
@@ -45,6 +49,7 @@ mod ring;
 mod tests;
 mod topic;
 
+pub use companion::{Beside, Companion};
 pub use descriptors::Descriptors;
 pub use export::{Table, json_line};
 pub use info::{ChannelInfo, GapInfo, Info};

@@ -22,3 +22,10 @@ pub(crate) const PIECE_NS: u64 = 1_000_000_000;
 /// The level of zstd: the fastest of the usual ones, because the robot has other work to do.
 #[cfg(feature = "zstd")]
 pub(crate) const COMPRESSION_LEVEL: u32 = 1;
+
+/// The time between two messages of one channel that a companion gets: fast lasers turn 40 times
+/// per second, and people see no more. So what is converted costs little, however much comes.
+pub(crate) const COMPANION_PERIOD_NS: u64 = 20_000_000;
+
+/// Channels of companions: a few for each of a hundred devices. Further ones are left out.
+pub(crate) const COMPANION_CHANNELS: usize = 1024;

@@ -12,6 +12,7 @@ use mcap::records::{MessageHeader, Metadata};
 use prost::Message;
 use prost_types::field_descriptor_proto::Type;
 
+use crate::companion::{Beside, Companion};
 use crate::known::Known;
 use crate::payload::{self, Form};
 use crate::topic::{self, Kind};
@@ -46,7 +47,12 @@ pub struct Recording<W: Write + Seek> {
     schemas: Arc<Schemas>,
     devices: HashMap<DeviceType, (Descriptors, u16)>,
     unknown: Option<u16>,
-    channels: HashMap<Key, (u16, Form)>,
+    channels: HashMap<Key, Channel>,
+    companion: Option<Box<dyn Companion>>,
+    /// The schemas and channels of the companion.
+    beside: (HashMap<&'static str, u16>, HashMap<String, u16>),
+    /// Messages of the companion for which there were too many channels.
+    left_out: u64,
     facts: BTreeMap<&'static str, u16>,
     payload: Vec<u8>,
     sequence: u32,
@@ -63,6 +69,24 @@ struct Key {
     direction: Direction,
     dropped: bool,
     kind: Kind,
+}
+
+impl Key {
+    /// When a companion gets the first message of this kind; never if it does not read it.
+    fn due_ns(self, companion: Option<&dyn Companion>) -> Option<u64> {
+        let is_said = self.direction == Direction::FromDriver && !self.dropped;
+        let reads = companion.is_some_and(|it| it.reads(self.device));
+        (is_said && reads).then_some(0)
+    }
+}
+
+/// A channel of frames.
+#[derive(Clone, Copy, Debug)]
+struct Channel {
+    id: u16,
+    form: Form,
+    /// When the companion gets the next message; never if it does not read this channel.
+    due_ns: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -144,6 +168,9 @@ impl<W: Write + Seek> Recording<W> {
             devices: HashMap::new(),
             unknown: None,
             channels: HashMap::new(),
+            companion: None,
+            beside: Default::default(),
+            left_out: 0,
             facts: BTreeMap::new(),
             payload: Vec::new(),
             sequence: 0,
@@ -151,6 +178,27 @@ impl<W: Write + Seek> Recording<W> {
             known: Known::default(),
             ended: false,
         })
+    }
+
+    /// Writes what this companion makes into the file, too, from now on.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn accompany(&mut self, companion: Box<dyn Companion>) -> Result<(), Error> {
+        self.begin_beside(self.totals.last_ns.unwrap_or_default(), companion)
+    }
+
+    fn begin_beside(
+        &mut self,
+        time_ns: u64,
+        mut companion: Box<dyn Companion>,
+    ) -> Result<(), Error> {
+        let begin = companion.begin();
+        for (key, channel) in &mut self.channels {
+            channel.due_ns = key.due_ns(Some(&*companion));
+        }
+        self.companion = Some(companion);
+        self.write_beside(time_ns, begin)
     }
 
     /// Adds a record of the feed.
@@ -169,7 +217,10 @@ impl<W: Write + Seek> Recording<W> {
             What::PeerGone(id) => self.peer(time_ns, *id, None),
             What::Event(event) => {
                 let channel = self.fact("/amber/events", Descriptors::events)?;
-                self.write(channel, time_ns, event)
+                self.write(channel, time_ns, event)?;
+                let companion = self.companion.as_mut();
+                let beside = companion.map(|it| it.event(time_ns, event));
+                self.write_beside(time_ns, beside.unwrap_or_default())
             }
             What::Dropped(dropped) => self.dropped(time_ns, dropped),
             What::Gap(gap) => self.gap(time_ns, gap),
@@ -215,6 +266,9 @@ impl<W: Write + Seek> Recording<W> {
             ("gaps", totals.gaps.to_string()),
             ("dropped_by_mediator", totals.dropped.to_string()),
         ];
+        if self.left_out > 0 {
+            facts.push(("left_out_beside", self.left_out.to_string()));
+        }
         facts.extend(goes_on.map(|file| ("next_file", file.to_owned())));
         if !self.ended && goes_on.is_none() {
             let why = "the connection to the mediator was lost";
@@ -229,8 +283,9 @@ impl<W: Write + Seek> Recording<W> {
     ///
     /// # Errors
     /// One of the files cannot be written.
-    pub fn go_on(self, name: &str, next: W) -> Result<(Totals, W, Self), Error> {
+    pub fn go_on(mut self, name: &str, next: W) -> Result<(Totals, W, Self), Error> {
         let options = self.options.clone();
+        let companion = self.companion.take();
         let (schemas, known) = (self.schemas.clone(), self.known.clone());
         let (totals, file) = self.finish(Some(name))?;
         let mut next = Self::with(next, schemas, options)?;
@@ -239,6 +294,9 @@ impl<W: Write + Seek> Recording<W> {
         while let Ok(Some((record, length))) = Record::parse(rest) {
             next.add(&record)?;
             rest = &rest[length..];
+        }
+        if let Some(companion) = companion {
+            next.begin_beside(totals.last_ns.unwrap_or_default(), companion)?;
         }
         Ok((totals, file, next))
     }
@@ -274,7 +332,7 @@ impl<W: Write + Seek> Recording<W> {
             dropped: !frame.dropped.is_empty(),
             kind: topic::kind_of(frame.message),
         };
-        let (channel, form) = match self.channels.get(&key) {
+        let Channel { id, form, due_ns } = match self.channels.get(&key) {
             Some(known) => *known,
             None => self.new_channel(key)?,
         };
@@ -290,9 +348,52 @@ impl<W: Write + Seek> Recording<W> {
         self.totals.messages += 1;
         self.totals.bytes += frame.message.len() as u64;
         let payload = std::mem::take(&mut self.payload);
-        let written = self.write(channel, time_ns, &payload);
+        let written = self.write(id, time_ns, &payload);
         self.payload = payload;
-        written
+        written?;
+        match due_ns {
+            Some(due_ns) if due_ns <= time_ns => self.convert(time_ns, key, frame.message),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets the companion have a message.
+    fn convert(&mut self, time_ns: u64, key: Key, message: &[u8]) -> Result<(), Error> {
+        if let Some(channel) = self.channels.get_mut(&key) {
+            channel.due_ns = Some(time_ns + limits::COMPANION_PERIOD_NS);
+        }
+        let companion = self.companion.as_mut();
+        let beside = companion.map(|it| it.message(time_ns, key.device, message));
+        self.write_beside(time_ns, beside.unwrap_or_default())
+    }
+
+    fn write_beside(&mut self, time_ns: u64, all: Vec<Beside>) -> Result<(), Error> {
+        for message in all {
+            let (schemas, channels) = &mut self.beside;
+            let channel = match channels.get(&message.topic) {
+                Some(known) => *known,
+                None if channels.len() >= limits::COMPANION_CHANNELS => {
+                    self.left_out += 1;
+                    continue;
+                }
+                None => {
+                    let schema = match schemas.get(message.schema) {
+                        Some(known) => *known,
+                        None => {
+                            let (name, set) = (message.schema, message.descriptors);
+                            let made = self.writer.add_schema(name, "protobuf", set)?;
+                            *schemas.entry(name).or_insert(made)
+                        }
+                    };
+                    let none = BTreeMap::new();
+                    let topic = &message.topic;
+                    let id = (self.writer).add_channel(schema, topic, "protobuf", &none)?;
+                    *channels.entry(message.topic).or_insert(id)
+                }
+            };
+            self.write(channel, time_ns, &message.data)?;
+        }
+        Ok(())
     }
 
     fn write(&mut self, channel_id: u16, time_ns: u64, data: &[u8]) -> Result<(), Error> {
@@ -306,7 +407,7 @@ impl<W: Write + Seek> Recording<W> {
         Ok(self.writer.write_to_known_channel(&header, data)?)
     }
 
-    fn new_channel(&mut self, key: Key) -> Result<(u16, Form), Error> {
+    fn new_channel(&mut self, key: Key) -> Result<Channel, Error> {
         let Key {
             device,
             direction,
@@ -345,14 +446,19 @@ impl<W: Write + Seek> Recording<W> {
         let about = about.map(|(key, value)| (key.to_owned(), value));
         let about = BTreeMap::from_iter(about);
         let id = (self.writer).add_channel(schema, &topic, "protobuf", &about)?;
-        self.channels.insert(key, (id, form));
-        Ok((id, form))
+        let due_ns = key.due_ns(self.companion.as_deref());
+        let channel = Channel { id, form, due_ns };
+        self.channels.insert(key, channel);
+        Ok(channel)
     }
 
     /// The channel of frames for which there are too many channels already.
-    fn other_channel(&mut self) -> Result<(u16, Form), Error> {
-        let id = self.fact("/amber/other", Descriptors::unknown)?;
-        Ok((id, Form::Opaque))
+    fn other_channel(&mut self) -> Result<Channel, Error> {
+        Ok(Channel {
+            id: self.fact("/amber/other", Descriptors::unknown)?,
+            form: Form::Opaque,
+            due_ns: None,
+        })
     }
 
     fn new_device(&mut self, device_type: DeviceType) -> Result<Option<(Descriptors, u16)>, Error> {

@@ -355,3 +355,116 @@ fn invented_devices_do_not_use_up_the_channels() {
     let stored: u64 = info.channels.iter().map(|channel| channel.messages).sum();
     assert_eq!(stored, count as u64);
 }
+
+/// Says how many messages it got.
+struct Counting(u32);
+
+impl Companion for Counting {
+    fn reads(&self, device: Device) -> bool {
+        device == HOKUYO
+    }
+
+    fn message(&mut self, _: u64, _: Device, message: &[u8]) -> Vec<Beside> {
+        assert!(message.starts_with(&scan(0)[..2]) || message == b"\xff broken");
+        self.0 += 1;
+        self.begin()
+    }
+
+    fn event(&mut self, _: u64, _: &[u8]) -> Vec<Beside> {
+        self.begin()
+    }
+
+    fn begin(&mut self) -> Vec<Beside> {
+        vec![Beside {
+            topic: "/beside".to_owned(),
+            schema: "other.Number",
+            descriptors: b"",
+            data: self.0.to_le_bytes().to_vec(),
+        }]
+    }
+}
+
+/// Topic, time and bytes of the messages that are no frames.
+fn beside(file: &[u8]) -> Vec<(u64, Vec<u8>)> {
+    let (mut messages, mut all) = (Messages::new(file), Vec::new());
+    while messages
+        .next(|channels, entry| {
+            if let Entry::Message {
+                channel,
+                header,
+                data,
+            } = entry
+                && channels[&channel].topic == "/beside"
+            {
+                assert_eq!(channels[&channel].schema, "other.Number");
+                assert!(channels[&channel].message(data).is_none(), "it is no frame");
+                all.push((header.log_time, data.to_vec()));
+            }
+        })
+        .unwrap()
+    {}
+    all
+}
+
+#[test]
+fn a_companion_gets_what_it_reads_at_a_limited_rate_and_goes_on_in_the_next_file() {
+    let schemas = Arc::new(Schemas::built_in());
+    let mut recording = Recording::new(Cursor::new(Vec::new()), schemas).unwrap();
+    recording.accompany(Box::new(Counting(0))).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = Writer {
+        bytes: &mut bytes,
+        time_ns: 0,
+    };
+    // A second of 1000 scans per second, and what it does not read.
+    for number in 0..1000 {
+        writer.time_ns += 1_000_000;
+        writer.frame(
+            Direction::FromDriver,
+            HOKUYO,
+            "",
+            [ClientId(3)],
+            &scan(number),
+        );
+        writer.frame(
+            Direction::FromDriver,
+            HOKUYO,
+            "full",
+            [ClientId(3)],
+            &scan(number),
+        );
+        writer.frame(
+            Direction::ToDriver,
+            HOKUYO,
+            "",
+            [ClientId(3)],
+            &scan(number),
+        );
+        let other = Device::new(DeviceType::HOKUYO, 1);
+        writer.frame(
+            Direction::FromDriver,
+            other,
+            "",
+            [ClientId(3)],
+            &scan(number),
+        );
+    }
+    let mut rest = &bytes[..];
+    while let Some((record, length)) = Record::parse(rest).unwrap() {
+        recording.add(&record).unwrap();
+        rest = &rest[length..];
+    }
+    let (totals, first, next) = recording
+        .go_on("next.mcap", Cursor::new(Vec::new()))
+        .unwrap();
+    assert_eq!(totals.messages, 4000, "those of the companion do not count");
+    let first = beside(first.get_ref());
+    assert_eq!(first.len(), 1 + 50);
+    assert_eq!(
+        first.last(),
+        Some(&(981_000_000, 50_u32.to_le_bytes().to_vec()))
+    );
+    let (_, next) = next.finish(None).unwrap();
+    let next = beside(next.get_ref());
+    assert_eq!(next, [(1_000_000_000, 50_u32.to_le_bytes().to_vec())]);
+}
