@@ -5,7 +5,7 @@ use amber_proto::Device;
 /// Makes messages for other programs from those that are recorded: see [`Recording::accompany`].
 ///
 /// [`Recording::accompany`]: crate::Recording::accompany
-pub trait Companion {
+pub trait Companion: Send {
     /// Whether it reads what the driver of this device sends.
     fn reads(&self, device: Device) -> bool;
 
