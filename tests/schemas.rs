@@ -571,7 +571,7 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
         mediator "amber.mediator_proto" {
             Outcome
             Device Description Health Trouble Request ListDrivers ListClients ListProcesses GetStatistics ExplainCounters ChangeDriver Reload SetLogLevel
-            OpenFeed Feed Reply Refusal DriverList Driver DriverCounters ClientList ClientInfo ProcessList ProcessUsage Statistics
+            OpenFeed Feed ReadLog LogPage LogLine Reply Refusal DriverList Driver DriverCounters ClientList ClientInfo ProcessList ProcessUsage Statistics
             CounterList CounterHelp
             Counter Event Trace Traced Unavailable
         }

@@ -71,6 +71,7 @@ pub mod transport;
 mod client;
 mod dispatch;
 mod liveness;
+mod log;
 mod pending;
 mod subscriptions;
 mod wire;
@@ -96,6 +97,7 @@ pub use amber_values as values;
 pub use amber_values::scan::{self, Point, Scan, ScanError};
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};
+pub use log::{LogEntry, LogReader, LogStart};
 #[doc(inline)]
 pub use proxy::*;
 pub use subscription::{Event, Interruption, Subscription, Update};

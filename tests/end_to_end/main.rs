@@ -25,6 +25,7 @@ mod kit;
 mod languages;
 mod limits;
 mod location;
+mod logs;
 mod lost_clients;
 mod map;
 mod map_show;

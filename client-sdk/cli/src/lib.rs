@@ -30,6 +30,7 @@ mod end;
 mod events;
 mod file;
 mod goto;
+mod logs;
 mod map;
 mod metrics;
 mod overview;
@@ -90,6 +91,9 @@ pub enum Verb {
     /// Show events of drivers and clients, until Ctrl-C
     #[command(after_help = "Example:\n  amber events")]
     Events,
+    /// Show what drivers wrote to stderr, and what the mediator says about them
+    #[command(after_help = logs::HELP)]
+    Logs(logs::Options),
     /// Measure the round-trip time to a driver
     #[command(after_help = "Examples:\n  amber ping dummy\n  amber ping mediator -c 5 -i 0.2")]
     Ping(ping::Options),
@@ -194,6 +198,9 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
         Verb::Top(options) => top::run(session.client().await?, &options, json).await,
         Verb::Metrics(options) => metrics::run(session.client().await?, &options, json).await,
         Verb::Events => until_interrupt(events::run(&session.mediator().await?, json)).await,
+        Verb::Logs(options) => {
+            until_interrupt(logs::run(session.mediator().await?, &options, json)).await
+        }
         Verb::Ping(options) => ping::run(session.client().await?, options, json).await,
         Verb::Bench(options) => {
             let bench = options.read(session).await?;

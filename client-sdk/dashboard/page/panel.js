@@ -77,7 +77,9 @@ export class Panel {
     ];
     const shown = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
     this.driver.replaceChildren(...shown.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, String(value))]));
-    const words = (driver.last_words ?? []).join("\n");
+    const line = ({ time_ms, amber, text }) =>
+      `${time_ms ? `${new Date(time_ms).toLocaleTimeString([], { hour12: false })} ` : ""}${amber ? "[amber] " : ""}${text}`;
+    const words = (driver.lines ?? []).map(line).join("\n");
     this.words.hidden = !words;
     text(this.words, words);
   }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use amber_client::{Announcement, Client, Error};
+use amber_client::{Announcement, Client, Error, Mediator};
+use amber_proto::mediator::log_line::Source;
+use amber_proto::mediator::{LogLine, ReadLog};
 use amber_proto::{Device, DeviceType};
 use amber_reflect::Schemas;
 use amber_reflect::arguments::{self, Spelling};
@@ -25,6 +27,9 @@ use crate::pilot::in_words;
 const MARGIN: Duration = Duration::from_secs(2);
 /// The mediator answers from memory, so a late answer means that it has ended.
 const DEADLINE: Duration = Duration::from_millis(500);
+
+/// Lines of the log that a panel shows: they fill its place.
+const LINES: u32 = 30;
 
 /// Shows the description, the driver and the values of a device until it is dropped.
 ///
@@ -76,7 +81,7 @@ impl Panel {
                     "hint": driver.hint.or(driver.last_exit_hint),
                     "command": driver.command.join(" "),
                     "policy": driver.restart_policy,
-                    "last_words": driver.last_words,
+                    "lines": self.lines(&mediator, driver.last_words).await,
                 }),
                 Err(error) => json!({ "error": in_words(&error) }),
             };
@@ -87,6 +92,27 @@ impl Panel {
             let channel = Channel::About(self.device.into());
             self.send(channel, &about).await;
         }
+    }
+
+    /// The last lines of the log about the driver. Older mediators only have those of the driver
+    /// itself, without times.
+    async fn lines(&self, mediator: &Mediator, last_words: Vec<String>) -> Value {
+        let wanted = ReadLog {
+            device: Some(self.device.into()),
+            last: Some(LINES),
+            ..ReadLog::default()
+        };
+        let Ok(page) = mediator.read_log(wanted).await else {
+            return last_words
+                .into_iter()
+                .map(|text| json!({ "text": text }))
+                .collect();
+        };
+        let line = |line: LogLine| {
+            let is_amber = line.source() == Source::Mediator;
+            json!({ "time_ms": line.time_ms, "amber": is_amber, "text": line.text })
+        };
+        page.lines.into_iter().map(line).collect()
     }
 
     /// What the device publishes, or answers to requests that only read.

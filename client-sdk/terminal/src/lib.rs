@@ -10,4 +10,4 @@ mod time;
 
 pub use failure::{Failure, exit_code};
 pub use output::{Human, fields, has_colours, note, print, show, table, terminal_columns};
-pub use time::{duration, millis, seconds};
+pub use time::{age, duration, local_time, millis, seconds, utc_time};

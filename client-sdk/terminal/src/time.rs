@@ -1,6 +1,9 @@
-//! Times on the command line. PURE.
+//! Times on the command line. PURE, but for the time zone of this machine.
 
 use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 /// Reads a time such as `0.2`, `2s` or `100ms`; a number without a unit is in seconds.
 ///
@@ -22,6 +25,46 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         .ok()
         .filter(|duration| !duration.is_zero())
         .ok_or_else(|| "not a time above 0".to_owned())
+}
+
+/// Reads how long ago, such as `30s`, `5m`, `2h` or `1d`; the unit is needed.
+///
+/// # Errors
+/// The text is not a time above 0.
+pub fn age(text: &str) -> Result<Duration, String> {
+    const UNITS_S: [(char, f64); 4] = [('s', 1.0), ('m', 60.0), ('h', 3600.0), ('d', 86_400.0)];
+    let invalid = || "not a time such as 30s, 5m, 2h or 1d".to_owned();
+    let with_unit = |(unit, seconds): (char, f64)| Some((text.strip_suffix(unit)?, seconds));
+    let (number, unit_s) = UNITS_S
+        .into_iter()
+        .find_map(with_unit)
+        .ok_or_else(invalid)?;
+    let number: f64 = number.parse().map_err(|_| invalid())?;
+    Duration::try_from_secs_f64(number * unit_s)
+        .ok()
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(invalid)
+}
+
+/// The time of this machine's time zone, from milliseconds since 1970: `2026-11-23 14:03:12.345`.
+pub fn local_time(ms: u64) -> String {
+    time_in(ms, TimeZone::system())
+}
+
+fn time_in(ms: u64, zone: TimeZone) -> String {
+    let time = timestamp(ms).to_zoned_datetime(zone);
+    time.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
+}
+
+/// The time for programs, from milliseconds since 1970: `2026-11-23T13:03:12.345Z`.
+pub fn utc_time(ms: u64) -> String {
+    format!("{:.3}", timestamp(ms))
+}
+
+/// Times that are too large for a calendar become the last one.
+fn timestamp(ms: u64) -> Timestamp {
+    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)
 }
 
 /// `3m 12s`: the two largest units.
@@ -64,6 +107,35 @@ mod tests {
         ] {
             assert!(seconds(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn ages_need_a_unit() {
+        for (text, s) in [
+            ("30s", 30.0),
+            ("5m", 300.0),
+            ("1.5h", 5400.0),
+            ("2d", 172_800.0),
+        ] {
+            assert_eq!(age(text).unwrap().as_secs_f64(), s, "{text}");
+        }
+        for text in [
+            "", "5", "m", "0m", "-1m", "nanm", "infd", "1e99d", "5 m", "100ms", "5min",
+        ] {
+            assert!(age(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_shown_for_people_and_for_programs() {
+        let warsaw = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let (winter, summer) = (1_700_000_581_042, 1_720_000_000_000);
+        assert_eq!(time_in(winter, warsaw.clone()), "2023-11-14 23:23:01.042");
+        assert_eq!(time_in(summer, warsaw), "2024-07-03 11:46:40.000");
+        assert_eq!(utc_time(winter), "2023-11-14T22:23:01.042Z");
+        assert_eq!(utc_time(summer), "2024-07-03T09:46:40.000Z");
+        assert!(utc_time(u64::MAX).starts_with("9999-12-"));
+        assert!(local_time(u64::MAX).starts_with("9999-12-"));
     }
 
     #[test]

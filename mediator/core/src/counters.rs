@@ -94,6 +94,8 @@ kinds! {
         DriversDeaf = "drivers_deaf",
         /// Drivers that reported themselves as unavailable.
         DriversSaidDead = "drivers_said_dead",
+        /// Lines about drivers that the log no longer keeps.
+        LogLinesForgotten = "log_lines_forgotten",
         /// Times that two peers seemed to answer each other without end.
         Loops = "loops_suspected",
     }

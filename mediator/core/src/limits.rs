@@ -237,6 +237,20 @@ pub const STDERR_LINE_BYTES: usize = 4096;
 /// The last lines of stderr that are kept for `amber status`.
 pub const LAST_WORDS: usize = 20;
 
+/// Lines of the log that are kept per driver: minutes of a driver that has trouble, and weeks of
+/// one that works.
+pub const KEPT_LOG_LINES: usize = 1000;
+
+/// Bytes of the log that are kept per driver: as many lines of the usual length.
+pub const KEPT_LOG_BYTES: usize = 128 * 1024;
+
+/// Bytes of the log that are kept of all drivers: more than the drivers of one robot fill, and
+/// little memory on a small computer.
+pub const KEPT_LOG_TOTAL_BYTES: usize = 4 * 1024 * 1024;
+
+/// The longest text of a line of that log, in bytes; ten lines fit into an answer.
+pub const KEPT_LOG_TEXT_BYTES: usize = 1000;
+
 /// Log lines per second, in total: the speed of a slow memory card.
 pub const LOG_LINES_PER_SECOND: u32 = 1000;
 

@@ -20,6 +20,7 @@ mod events;
 mod feed;
 mod health;
 mod lists;
+mod log;
 mod reload;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
 use amber_proto::frame::{Frame, StreamError, check_prefix};
+use amber_proto::mediator::log_line::{Level, Source};
 use amber_proto::mediator::{self, Event as Notice, ProcessUsage, event::Kind};
 use amber_proto::{ClientId, Device, DeviceMessage, Header, MsgType, SynNum};
 use bytes::Bytes;
@@ -42,8 +44,9 @@ use self::clients::{ClientNews, Gone};
 use self::events::Events;
 use self::health::{Health, News};
 use self::lists::Lists;
+use self::log::Log;
 use self::unproved::UnprovedRequests;
-use self::words::Words;
+use self::words::{Words, level_of};
 use crate::config::{Admin, Config, DriverConfig, Limits};
 use crate::counters::{Count, Counters, DropReason};
 use crate::feeds::{Feed, FeedKey};
@@ -67,12 +70,15 @@ pub struct Core {
     tracers: Vec<trace::Tracer>,
     /// Recent lists, for programs on other machines.
     lists: Lists,
+    log: Log,
     admin: Admin,
     limits: Limits,
     unproved: UnprovedRequests,
     client_news: ClientNews,
     listening: Vec<String>,
     started: Instant,
+    /// The same, in milliseconds since the Unix epoch.
+    started_ms: u64,
     random: fastrand::Rng,
     /// When to check for silent clients.
     client_tick: Option<Instant>,
@@ -143,17 +149,20 @@ impl Core {
             events: Events::new(wall_clock),
             tracers: Vec::new(),
             lists: Lists::default(),
+            log: Log::default(),
             admin: config.admin,
             limits: config.limits,
             unproved: UnprovedRequests::default(),
             client_news: ClientNews::default(),
             listening: Vec::new(),
             started: now,
+            started_ms: 0,
             random,
             client_tick: None,
             timers_changed: false,
             stopping: false,
         };
+        core.started_ms = core.moment(now).time_ms;
         core.take_rules(config);
         for driver in &config.drivers {
             core.add_driver(now, driver.clone());
@@ -395,12 +404,19 @@ impl Core {
                 "it ended right after its start; run it by hand to see why: {command}"
             ));
         }
+        let stopping =
+            |driver: &Driver| matches!(driver.supervisor.state(), State::Stopping { .. });
+        // Of any other end, the reason is logged.
+        if self.drivers.get(&key).is_some_and(stopping) {
+            self.log_about(now, key, Level::Info, &exit.text);
+        }
         self.driver_event(now, key, Event::Exited(exit));
         self.forget_if_at_rest(now, key);
     }
 
     /// A driver has written a line to stderr.
     pub fn driver_said(&mut self, now: Instant, key: DriverKey, line: &str) {
+        let moment = self.moment(now);
         let Some(driver) = self.drivers.get_mut(&key) else {
             return;
         };
@@ -408,11 +424,19 @@ impl Core {
         let rate = Rate::per_second(self.limits.stderr_lines_per_second);
         let counters = &mut self.router.counters;
         driver.words.say(now, device, line, rate, counters);
+        let (level, text) = match level_of(line) {
+            Some((level, _)) => (Some(log::level(level)), line.trim_start()),
+            None => (None, line),
+        };
+        (self.log).add(moment, device, Source::Driver, level, text, counters);
     }
 
     /// An event of a driver's life.
     pub fn driver_event(&mut self, now: Instant, key: DriverKey, event: Event) {
         self.set_feed_time(now);
+        if let Event::Spawned { pid } = event {
+            self.log_about(now, key, Level::Info, &format!("started as process {pid}"));
+        }
         let must_wait = matches!(event, Event::Start | Event::Restart) && self.must_wait(key);
         let Some(driver) = self.drivers.get_mut(&key) else {
             return;
@@ -449,7 +473,7 @@ impl Core {
             self.router.set_absence(key, why);
         }
         for action in actions {
-            self.act(key, action);
+            self.act(now, key, action);
         }
         self.tend(now);
     }
@@ -527,7 +551,7 @@ impl Core {
         self.driver_event(now, key, Event::BadFraming(what));
     }
 
-    fn act(&mut self, key: DriverKey, action: Action) {
+    fn act(&mut self, now: Instant, key: DriverKey, action: Action) {
         let Some(driver) = self.drivers.get_mut(&key) else {
             return;
         };
@@ -540,6 +564,7 @@ impl Core {
             }
             Action::Up => {
                 info!(driver = %devices[0], "up");
+                self.log_about(now, key, Level::Info, "up");
                 for device in &devices {
                     self.notify(device_notice(Kind::DeviceUp, *device, None));
                 }
@@ -553,6 +578,12 @@ impl Core {
                     }
                     driver.descriptions.fill(None);
                     let untold = driver.health.iter_mut().map(Health::forget).sum();
+                    let (level, text) = match (driver.supervisor.is_asked_to_end(), &driver.hint) {
+                        (true, _) => (Level::Info, "stopping".to_owned()),
+                        (false, None) => (Level::Warn, reason.clone()),
+                        (false, Some(hint)) => (Level::Warn, format!("{reason}; hint: {hint}")),
+                    };
+                    self.log_about(now, key, level, &text);
                     self.router
                         .counters
                         .drop_many(DropReason::HealthEvents, untold);
@@ -564,12 +595,15 @@ impl Core {
             }
             Action::GiveUp { reason } => {
                 let device = devices[0];
+                let text = format!("given up: {reason}; `amber start {device}` brings it back");
+                let last_words: Vec<_> = self.log.last_words(device, 3).collect();
                 error!(
                     driver = %device,
-                    last_words = driver.words.last(3).join(" | "),
+                    last_words = last_words.join(" | "),
                     hint = driver.hint,
-                    "given up: {reason}; `amber start {device}` brings it back"
+                    "{text}"
                 );
+                self.log_about(now, key, Level::Error, &text);
                 for device in &devices {
                     self.notify(device_notice(Kind::DeviceFailed, *device, Some(&reason)));
                 }
@@ -625,18 +659,23 @@ impl Core {
         let mut notices = Vec::new();
         for (device, health) in driver.config.devices.iter().zip(&mut driver.health) {
             // The driver has logged the cause itself.
-            let (kind, text) = match health.poll_news(now) {
+            let (kind, text, said) = match health.poll_news(now) {
                 None => continue,
-                Some(News::Trouble(text)) => (Kind::DeviceTrouble, text),
+                Some(News::Trouble(text)) => {
+                    let said = (Level::Warn, format!("{device} does not work: {text}"));
+                    (Kind::DeviceTrouble, text, said)
+                }
                 Some(News::Recovered { after }) => {
                     let text = format!("after {:.1} s", after.as_secs_f64());
-                    (Kind::DeviceRecovered, text)
+                    let said = (Level::Info, format!("{device} works again {text}"));
+                    (Kind::DeviceRecovered, text, said)
                 }
             };
             debug!(%device, "{kind:?}: {text}");
-            notices.push(device_notice(kind, *device, Some(&text)));
+            notices.push((device_notice(kind, *device, Some(&text)), said));
         }
-        for notice in notices {
+        for (notice, (level, text)) in notices {
+            self.log_about(now, key, level, &text);
             self.notify(notice);
         }
     }

@@ -82,6 +82,25 @@ class Mediator(Typed):
         """Version, uptime and counters."""
     async def explain_counters(self) -> list[Any]:
         """What the counters of Statistics count."""
+    async def read_log(
+        self,
+        device: Any = None,
+        after: int | None = None,
+        since_ms: int | None = None,
+        last: int | None = None,
+    ) -> Any:
+        """What drivers wrote to stderr, and what the mediator says of them. The mediator keeps the last
+        lines of each driver.
+
+        ``device``: Only lines about the driver that serves this device, instead of all
+        lines.
+
+        ``after``: Only lines with a number above this one.
+
+        ``since_ms``: Only lines of the last milliseconds.
+
+        ``last``: Only so many of these lines, the newest. At most 1000 lines.
+        """
     async def change_driver(self, device: Any, action: int | str) -> str:
         """Starts, stops or restarts a driver. The answer says what happens."""
     async def reload(self) -> str:

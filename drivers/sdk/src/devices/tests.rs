@@ -292,6 +292,7 @@ impl MediatorDriver for Refusing {
     async fn list_processes(&mut self, _: wire::ListProcesses, _: Reply<wire::ProcessList>) {}
     async fn statistics(&mut self, _: wire::GetStatistics, _: Reply<wire::Statistics>) {}
     async fn explain_counters(&mut self, _: wire::ExplainCounters, _: Reply<wire::CounterList>) {}
+    async fn read_log(&mut self, _: wire::ReadLog, _: Reply<wire::LogPage>) {}
     async fn change_driver(&mut self, _: wire::ChangeDriver, _: Reply<String>) {}
     async fn open_feed(&mut self, _: wire::OpenFeed, _: Reply<wire::Feed>) {}
     async fn reload(&mut self, _: wire::Reload, reply: Reply<String>) {

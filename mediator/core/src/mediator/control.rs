@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use amber_proto::mediator::log_line::Level;
 use amber_proto::mediator::{
     self, Counter, CounterHelp, CounterList, DriverList, DriverState, ProcessUsage, Refusal, Reply,
     Statistics, change_driver, refusal, reply, request,
@@ -234,6 +235,7 @@ impl Core {
             request::What::GetStatistics(_) => {
                 reply::What::Statistics(self.statistics(now, ticket.to))
             }
+            request::What::ReadLog(wanted) => reply::What::Log(self.read_log(now, &wanted)?),
             request::What::ExplainCounters(_) => reply::What::Counters(explain_counters()),
             request::What::ChangeDriver(change) => {
                 self.check_admin(ticket.to)?;
@@ -248,6 +250,7 @@ impl Core {
                     self.check_not_stopping()?;
                 }
                 info!(driver = %device, "{done}, as requested");
+                self.log_about(now, key, Level::Info, &format!("{done}, as requested"));
                 self.driver_event(now, key, event);
                 reply::What::Done(format!("{device}: {done}"))
             }
@@ -383,7 +386,7 @@ impl Core {
     }
 
     pub(super) fn key_of(&self, device: &mediator::Device) -> Result<DriverKey, Refusal> {
-        let device = Device::new(DeviceType(device.r#type), device.id);
+        let device = device_of(device);
         self.router
             .driver_of(device)
             .filter(|key| self.drivers.contains_key(key))
@@ -471,7 +474,10 @@ impl Core {
                     bytes <= limits::COMMAND_BYTES
                 })
                 .collect();
-            description.last_words = driver.words.last(limits::LAST_WORDS);
+            let device = driver.config.devices[0];
+            description.last_words = (self.log.last_words(device, limits::LAST_WORDS))
+                .map(shorten)
+                .collect();
             description.restart_policy = Some(
                 match driver.config.policy.restart {
                     Restart::Always => "always",
@@ -549,6 +555,10 @@ pub(super) fn wire_device(device: Device) -> mediator::Device {
     }
 }
 
+pub(super) fn device_of(device: &mediator::Device) -> Device {
+    Device::new(DeviceType(device.r#type), device.id)
+}
+
 /// As many entries as fit into one answer, and at least one.
 fn page_of<T: Message>(all: impl Iterator<Item = T>, skip: u32) -> Vec<T> {
     let mut bytes = 0;
@@ -583,7 +593,7 @@ pub(super) fn is_loopback(ip: IpAddr) -> bool {
     ip.is_loopback()
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     duration.as_millis().try_into().unwrap_or(u64::MAX)
 }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use amber_proto::mediator::Event as Notice;
 use amber_proto::mediator::event::Kind;
+use amber_proto::mediator::log_line::Level;
 use tracing::info;
 
 use super::health::Health;
@@ -47,6 +48,8 @@ impl Core {
                 known.next_config = Some(driver.clone());
                 // A driver that was stopped stays stopped.
                 if known.supervisor.is_wanted() {
+                    let text = "restarting, because its configuration has changed";
+                    self.log_about(now, key, Level::Info, text);
                     self.driver_event(now, key, Event::Restart);
                 }
             }
@@ -57,6 +60,7 @@ impl Core {
             .filter(|key| !keep.contains(key) && !self.drivers[key].obsolete)
             .collect();
         for key in &obsolete {
+            self.log_about(now, *key, Level::Info, "no longer in the configuration");
             self.driver_event(now, *key, Event::Stop);
             if let Some(driver) = self.drivers.get_mut(key) {
                 driver.obsolete = true;

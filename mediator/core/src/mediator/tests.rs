@@ -9,6 +9,7 @@ mod device0;
 mod drivers;
 mod feeds;
 mod health;
+mod log;
 mod proof;
 mod reload;
 mod trace;

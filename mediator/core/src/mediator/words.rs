@@ -1,18 +1,15 @@
-//! The stderr output of a driver: logged, and its last lines kept. PURE.
+//! The stderr output of a driver, in the mediator's own output. PURE.
 
-use std::collections::VecDeque;
 use std::time::Instant;
 
 use amber_proto::Device;
 use tracing::{Level, error, info, warn};
 
 use crate::counters::{Counters, DropReason};
-use crate::limits;
 use crate::rate::{Rate, RateLimit};
 
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    last: VecDeque<String>,
     lines: u64,
     dropped: u64,
     gate: RateLimit,
@@ -29,14 +26,6 @@ impl Words {
         counters: &mut Counters,
     ) {
         self.lines += 1;
-        if self.last.len() == limits::LAST_WORDS {
-            self.last.pop_front();
-        }
-        let level = level_of(line);
-        let words = level.map_or(line, |_| line.trim_start());
-        let words = &words[..words.floor_char_boundary(limits::TEXT_BYTES)];
-        self.last.push_back(words.to_owned());
-
         if !self.gate.pass(now, rate) {
             self.dropped += 1;
             self.unlogged += 1;
@@ -48,17 +37,12 @@ impl Words {
         }
         // A driver logs at lower levels only on request. Its lines then appear at info, so that
         // they are visible.
-        match level {
+        match level_of(line) {
             Some((Level::ERROR, line)) => error!(target: "driver", driver = %device, "{line}"),
             Some((Level::WARN, line)) => warn!(target: "driver", driver = %device, "{line}"),
             Some((Level::INFO, line)) => info!(target: "driver", driver = %device, "{line}"),
             _ => info!(target: "driver", driver = %device, "{line}"),
         }
-    }
-
-    pub(super) fn last(&self, lines: usize) -> Vec<String> {
-        let skip = self.last.len().saturating_sub(lines);
-        self.last.iter().skip(skip).cloned().collect()
     }
 
     pub(super) fn lines(&self) -> u64 {
@@ -71,7 +55,7 @@ impl Words {
 }
 
 /// The log level at the start of a line, as the built-in drivers write it, and the rest.
-fn level_of(line: &str) -> Option<(Level, &str)> {
+pub(super) fn level_of(line: &str) -> Option<(Level, &str)> {
     let (level, rest) = line.trim_start().split_once(' ')?;
     // Not `parse`, which also accepts numbers and lower case.
     let level = match level {

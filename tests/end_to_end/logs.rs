@@ -1,0 +1,172 @@
+//! `amber logs`: what drivers wrote to stderr, and what the mediator says about them.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use amber_proto::mediator::DriverState;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::common::{AMBER, Mediator, signal, wait_for};
+
+fn lines(mediator: &Mediator, options: &[&str]) -> Vec<Value> {
+    let arguments = [&["logs", "--json"], options].concat();
+    let output = mediator.amber(&arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = |line| serde_json::from_str(line).unwrap();
+    text.lines().map(line).collect()
+}
+
+fn texts(lines: &[Value]) -> Vec<&str> {
+    let texts = lines.iter().map(|line| line["text"].as_str());
+    texts.map(|text| text.unwrap_or("missing")).collect()
+}
+
+#[test]
+fn the_log_of_a_driver_is_kept_across_its_restarts() {
+    let driver = "5:0=sh -c 'echo WARN first line >&2; printf \"\\033[2J%s\\n\" x >&2; exec cat'";
+    let mediator = Mediator::start(&[driver, "77:3=cat"]);
+    let first = mediator.wait_for_state("5:0", DriverState::Up);
+    signal(first.pid(), Signal::SIGKILL);
+    wait_for("a restart", || {
+        let driver = mediator.describe("5:0");
+        (driver.restarts() == 1 && driver.state() == DriverState::Up).then_some(())
+    });
+    let log = lines(&mediator, &["dummy"]);
+    let own: Vec<_> = texts(&log)
+        .into_iter()
+        .filter(|text| !text.starts_with("started as process "))
+        .collect();
+    let life = ["WARN first line", "\u{1b}[2Jx", "up"];
+    let end = ["killed by signal 9 (SIGKILL)"];
+    assert_eq!(own, [&life[..], &end, &life].concat());
+    assert_eq!(
+        (&log[0]["number"], &log[0]["source"]),
+        (&1.into(), &"mediator".into())
+    );
+    let warning = log.iter().find(|line| line["text"] == life[0]).unwrap();
+    assert_eq!(
+        (&warning["level"], &warning["source"]),
+        (&"warn".into(), &"driver".into())
+    );
+
+    assert_eq!(lines(&mediator, &["77:3"]).len(), 2);
+    assert_eq!(lines(&mediator, &[]).len(), log.len() + 2);
+    assert_eq!(
+        lines(&mediator, &["dummy", "-n", "2"]),
+        log[log.len() - 2..]
+    );
+    assert_eq!(lines(&mediator, &["dummy", "--since", "1h"]), log);
+
+    let shown = mediator.amber(&["logs", "dummy"]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains(" dummy:0: WARN first line\n"), "{shown}");
+    assert!(
+        shown.contains(" dummy:0: \\x1b[2Jx\n"),
+        "no escape reaches the terminal: {shown}"
+    );
+    assert!(shown.contains(" dummy:0 [amber]: up\n"), "{shown}");
+
+    let unknown = mediator.amber(&["logs", "9:9"]).output().unwrap();
+    assert!(!unknown.status.success());
+    let error = String::from_utf8(unknown.stderr).unwrap();
+    assert!(error.contains("no driver serves"), "{error}");
+}
+
+#[test]
+fn a_flood_is_followed_without_a_silent_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let script = format!(
+        "while [ ! -e {0} ]; do sleep 0.05; done; seq 1 30000 >&2; exec cat",
+        go.display()
+    );
+    let mediator = Mediator::start(&[&format!("5:0=sh -c '{script}'"), "77:3=cat"]);
+    mediator.wait_for_state("77:3", DriverState::Up);
+    let out = folder.path().join("out");
+    let mut following = Command::new(AMBER)
+        .args([
+            "logs",
+            "-f",
+            "--json",
+            "dummy",
+            "-m",
+            &mediator.address.to_string(),
+        ])
+        .stdout(fs::File::create(&out).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let read = || fs::read_to_string(&out).unwrap();
+    wait_for("the first lines", || {
+        read().contains("started").then_some(())
+    });
+    fs::write(&go, "").unwrap();
+    wait_for("the last line", || {
+        read().contains("\"text\":\"30000\"").then_some(())
+    });
+    following.kill().unwrap();
+    following.wait().unwrap();
+    let (mut number, mut seen, mut missing) = (0, 0, 0);
+    for line in read().lines() {
+        let Ok(line) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        if let Some(gap) = line["missing"].as_u64() {
+            missing += gap;
+            number += gap;
+            continue;
+        }
+        seen += 1;
+        number += 1;
+        assert_eq!(line["number"], number);
+    }
+    assert!(seen >= 1000, "the newest lines are kept");
+    // Lines of the mediator may come after the last one of the driver.
+    let all = mediator.describe("dummy").counters.unwrap().stderr_lines();
+    assert_eq!(all, 30_000);
+    assert!(
+        (30_001..=30_002).contains(&(seen + missing)),
+        "{seen} + {missing}"
+    );
+    let quiet = texts(&lines(&mediator, &["77:3"])).len();
+    assert_eq!(quiet, 2, "the lines of another driver stay");
+}
+
+#[test]
+fn following_goes_on_after_a_restart_of_the_mediator() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let start = |listen: &str| {
+        let mut command = Command::new(AMBER);
+        command.args(["mediator", "--listen", listen, "--driver", "5:0=cat"]);
+        Mediator::run(command)
+    };
+    let first = start("127.0.0.1:0");
+    first.wait_for_state("5:0", DriverState::Up);
+    let address = first.address.to_string();
+    let mut following = Command::new(AMBER)
+        .args(["logs", "--follow", "-m", &address])
+        .stdout(fs::File::create(&out).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let ups = || {
+        fs::read_to_string(&out)
+            .unwrap()
+            .matches("[amber]: up\n")
+            .count()
+    };
+    wait_for("the first life", || (ups() == 1).then_some(()));
+    drop(first);
+    let _second = start(&address);
+    wait_for("the second life", || (ups() == 2).then_some(()));
+    following.kill().unwrap();
+    following.wait().unwrap();
+    let text = fs::read_to_string(&out).unwrap();
+    assert!(
+        text.contains("... the mediator was restarted ...\n"),
+        "{text}"
+    );
+}
