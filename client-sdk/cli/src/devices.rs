@@ -1,17 +1,40 @@
 //! `amber devices`: the devices and their drivers in a table. IO.
 
+mod changes;
+mod watch;
+
 use amber_client::Mediator;
 use amber_proto::mediator::{Device as WireDevice, Driver, DriverState, Trouble};
 use amber_proto::{Device, DeviceType, printable_line};
 use amber_terminal::{Failure, Human, millis, show, table};
 use serde::Serialize;
 
-pub(super) async fn run(mediator: &Mediator, json: bool) -> Result<(), Failure> {
+pub(super) const HELP: &str = "\
+With --watch on a terminal, the table stays up to date until q or Ctrl-C. Without a terminal, each
+change is a line, and with --json an object.
+
+Examples:
+  amber devices
+  amber devices --watch
+  amber devices --watch --json";
+
+/// Options of `amber devices`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Keep watching, until q or Ctrl-C
+    #[arg(short, long)]
+    watch: bool,
+}
+
+pub(super) async fn run(mediator: &Mediator, options: &Options, json: bool) -> Result<(), Failure> {
+    if options.watch {
+        return watch::run(mediator, json).await;
+    }
     let drivers = mediator.drivers().await?;
     show(&Devices::new(&drivers), json)
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Devices {
     devices: Vec<Row>,
 }

@@ -71,8 +71,8 @@ pub struct Options {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Verb {
     /// List devices and the state of their drivers
-    #[command(after_help = "Example:\n  amber devices")]
-    Devices,
+    #[command(after_help = devices::HELP)]
+    Devices(devices::Options),
     /// Show the state of the mediator, or of the driver of one device
     #[command(
         after_help = "Examples:\n  amber status\n  amber status hokuyo\n  amber status --json"
@@ -187,7 +187,7 @@ impl Verb {
 async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure> {
     let json = session.options.json;
     match verb {
-        Verb::Devices => devices::run(&session.mediator().await?, json).await,
+        Verb::Devices(options) => devices::run(&session.mediator().await?, &options, json).await,
         Verb::Status {
             device: None | Some(Device::MEDIATOR),
         } => status::mediator(&session.mediator().await?, json).await,
