@@ -52,6 +52,7 @@ fn the_help_of_every_command() {
         "devices",
         "status",
         "events",
+        "logs",
         "ping",
         "bench",
         "watch",

@@ -1,12 +1,18 @@
 //! `amber top` and `amber metrics`: all counters at a glance, for people and for other programs.
 
-use std::io::{Read, Write};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
 
 use amber_proto::mediator::DriverState;
+use nix::sys::signal::Signal;
+use serde_json::Value;
 
-use crate::common::{Mediator, Running};
+use crate::common::{Mediator, PATIENCE, Running, root, signal};
 
 fn mediator() -> Mediator {
     let mediator = Mediator::start(&["dummy:0=amber driver dummy"]);
@@ -104,4 +110,111 @@ assert found['amber_mediator_dropped_unknown_device'].documentation.startswith('
         .write_all(metrics.as_bytes())
         .unwrap();
     assert!(python.wait().unwrap().success());
+}
+
+/// The words in a text that begin with `amber_`.
+fn metrics_in(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words.filter(|word| word.starts_with("amber_")).collect()
+}
+
+/// All texts of a JSON value under one of these names.
+fn texts<'a>(value: &'a Value, names: &[&str], found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(text) if names.contains(&name.as_str()) => found.push(text),
+                    other => texts(other, names, found),
+                }
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                texts(value, names, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn grafana_uses_only_metrics_that_exist() {
+    let mediator = mediator();
+    let printed = text(mediator.amber(&["metrics"]).output().unwrap());
+    let samples = printed.lines().filter(|line| !line.starts_with('#'));
+    let exist: BTreeSet<_> = samples
+        .map(|line| line.split(['{', ' ']).next().unwrap())
+        .collect();
+
+    let folder = root().join("docs/grafana");
+    let dashboard = fs::read_to_string(folder.join("amber.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    let mut queries = Vec::new();
+    texts(&dashboard, &["expr", "query", "definition"], &mut queries);
+    let alerts = fs::read_to_string(folder.join("alerts.yaml")).unwrap();
+    let rules = alerts.lines().filter_map(|line| line.split_once("expr: "));
+    let rules: Vec<_> = rules.map(|(_, rule)| rule).collect();
+    assert!(queries.len() > 30 && rules.len() > 5);
+    for query in queries.iter().chain(&rules) {
+        for metric in metrics_in(query) {
+            assert!(exist.contains(metric), "{metric} in {query}");
+        }
+    }
+    let shown: BTreeSet<_> = queries.iter().flat_map(|query| metrics_in(query)).collect();
+    let drops = exist
+        .iter()
+        .filter(|it| it.contains("_dropped_") && !it.contains("_lines_"));
+    for drop in drops {
+        assert!(shown.contains(drop), "no panel shows {drop}");
+    }
+
+    let panels = dashboard["panels"].as_array().unwrap();
+    let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64()).collect();
+    assert_eq!(ids.len(), panels.len(), "each panel has an id of its own");
+}
+
+#[test]
+fn devices_are_watched_without_a_terminal() {
+    let mediator = mediator();
+    let mut watching = mediator
+        .amber(&["devices", "--watch", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (sender, changes) = mpsc::channel::<Value>();
+    let out = BufReader::new(watching.stdout.take().unwrap());
+    let reader = thread::spawn(move || {
+        for line in out.lines().map_while(Result::ok) {
+            let _ = sender.send(serde_json::from_str(&line).unwrap());
+        }
+    });
+    let next = || changes.recv_timeout(PATIENCE).unwrap();
+    let first = next();
+    assert_eq!(
+        (&first["device"], &first["state"]),
+        (&"dummy:0".into(), &"up".into())
+    );
+    let pid = mediator.describe("dummy:0").pid();
+    signal(pid, Signal::SIGKILL);
+    // It may be back before the next look.
+    let back = loop {
+        let change = next();
+        assert_eq!(change["reason"], "killed by signal 9 (SIGKILL)", "{change}");
+        if change["state"] == "up" {
+            break change;
+        }
+        if change["state"] == "starting" {
+            continue;
+        }
+        assert_eq!(
+            (&change["state"], &change["pid"]),
+            (&"backoff".into(), &Value::Null)
+        );
+    };
+    assert_eq!(back["restarts"], 1);
+    assert_ne!(back["pid"], pid);
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    reader.join().unwrap();
 }

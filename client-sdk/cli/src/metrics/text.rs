@@ -67,6 +67,10 @@ pub(crate) fn text(overview: &Overview, help: &Help) -> String {
             page.sample("_total", &[], counter.value);
         }
     }
+    let help = "All drops together, whatever their reason.";
+    page.metric("amber_mediator_drops", "counter", "", help);
+    let drops: u64 = statistics.dropped.iter().map(|drop| drop.value).sum();
+    page.sample("_total", &[], drops);
     drivers(&mut page, &overview.drivers);
     processes(&mut page, overview);
     page.text.push_str("# EOF\n");
@@ -322,7 +326,7 @@ mod tests {
                 clients: Some(3),
                 drivers: Some(1),
                 counters: vec![counter("datagrams_received", 7)],
-                dropped: vec![counter("unknown_device", 2)],
+                dropped: vec![counter("unknown_device", 2), counter("access_denied", 3)],
                 ..Statistics::default()
             },
             drivers: vec![Driver {
@@ -371,6 +375,7 @@ mod tests {
             "# TYPE amber_mediator_dropped_unknown_device counter\n\
              # HELP amber_mediator_dropped_unknown_device A message for a device that no driver serves.\n\
              amber_mediator_dropped_unknown_device_total 2\n",
+            "\namber_mediator_drops_total 5\n",
             "amber_driver_state{device=\"hokuyo:0\",amber_driver_state=\"up\"} 1\n\
              amber_driver_state{device=\"hokuyo:0\",amber_driver_state=\"stopping\"} 0\n",
             "amber_device_trouble{device=\"hokuyo:0\"} 1\n",
