@@ -566,7 +566,7 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
             Location Quality Covariance Particles Particle Map Grid
         }
         maestro "amber.maestro_proto" {
-            SetAngleCommand SetSameAngleCommand SetDifferentAnglesCommand SetSpeedCommand
+            SetAngleCommand SetSameAngleCommand SetDifferentAnglesCommand SetSpeedCommand ServoAngles
         }
         mediator "amber.mediator_proto" {
             Outcome

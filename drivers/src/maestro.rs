@@ -6,8 +6,8 @@
 //!
 //! - Angles are whole degrees. By default 0 is a pulse of 2400 us, 90 of 1500 and 180 of 600; the
 //!   file can describe a servo differently.
-//! - A request that cannot be carried out completely is dropped and logged. The driver sends no
-//!   replies.
+//! - A command that cannot be carried out completely is dropped and logged. Commands have no reply;
+//!   clients can ask for the last angle of each servo.
 //! - Servos hold their position when a client leaves and when the driver ends.
 //! - The driver reads the device's errors once a second and reports them to the mediator as trouble
 //!   until the device reports none.

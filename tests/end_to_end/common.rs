@@ -330,6 +330,10 @@ impl Running {
         }
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next line on stderr.
     #[track_caller]
     pub fn note(&mut self) -> String {

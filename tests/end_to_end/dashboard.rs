@@ -15,6 +15,9 @@ use crate::robot::{AT_ONCE_S, Robot, drives, stands};
 /// The life of a motion command, with a margin for a busy machine.
 const COMMAND_S: f64 = 0.35 + AT_ONCE_S;
 
+/// The wheels stop 0.5 s after a page is gone. The rest is for starting the programs that look.
+const PROMISED_S: f64 = 0.5 + 0.3;
+
 #[test]
 fn the_robot_stops_without_its_page_its_commands_and_the_dashboard() {
     let (robot, dashboard) = start();
@@ -28,6 +31,16 @@ fn the_robot_stops_without_its_page_its_commands_and_the_dashboard() {
     page.drive_until_moving(&robot);
     drop(page);
     stands_at_once(&robot, "page gone");
+    // A busy machine may delay a command, but a real error is repeatable.
+    let mut times_s = Vec::new();
+    while times_s.last().is_none_or(|&it| it > PROMISED_S) {
+        assert!(times_s.len() < 4, "page gone: {times_s:?} s");
+        let mut page = Page::open(dashboard.address, None);
+        page.drive_until_moving(&robot);
+        let before = robot.state();
+        drop(page);
+        times_s.push(robot.until("it stands", stands).time_s - before.time_s);
+    }
 
     // A target is reached, and another one is cancelled when its page is gone.
     let mut page = Page::open(dashboard.address, None);
@@ -52,12 +65,15 @@ fn the_robot_stops_without_its_page_its_commands_and_the_dashboard() {
     let mut page = Page::open(dashboard.address, None);
     page.drive_until_moving(&robot);
     signal(dashboard.pid, Signal::SIGKILL);
-    let killed = robot.state();
-    let stood = robot.until("it stands", stands);
-    // The collision avoidance ends a command after half a second.
-    let took_s = stood.time_s - killed.time_s;
-    assert!(took_s < 0.5 + AT_ONCE_S, "dashboard killed: {took_s} s");
-    assert_eq!(stood.contacts, 0);
+    stands_at_once(&robot, "dashboard killed");
+
+    // The mediator notices that the port of a killed program is closed.
+    let mut dashboard = Running::start(&robot.demo, &["dashboard", "--listen", "127.0.0.1:0"]);
+    let mut page = Page::open(address_of(&dashboard.line()), None);
+    page.drive_until(&robot, false);
+    signal(dashboard.pid(), Signal::SIGKILL);
+    stands_at_once(&robot, "dashboard killed without the collision guard");
+    assert_eq!(robot.state().contacts, 0);
 }
 
 #[test]
@@ -160,7 +176,7 @@ fn others_need_a_token_and_foreign_pages_are_refused() {
     assert_eq!(looking.hello["role"], "look");
     looking.say(&json!({ "t": "drive", "left": 200, "right": 200, "guard": false }));
     looking.until("a refusal", |it| {
-        it["t"] == "notice" && it["text"] == "this page may only look"
+        it["t"] == "notice" && it["text"] == "this page is view-only"
     });
     let driving = Page::open(address, Some(&drive));
     assert_eq!(driving.hello["role"], "drive");
@@ -241,7 +257,7 @@ fn a_browser_drives_by_mouse_and_touch_and_stops_when_the_tab_is_closed() {
     let mut go_on = browser.stdin.take().unwrap();
     let mut expect = |step: &str| assert_eq!(steps.next().unwrap().unwrap(), step);
     let mut next = || go_on.write_all(b"\n").unwrap();
-    for held in ["mouse", "touch", "keys"] {
+    for held in ["mouse", "touch", "keys", "gamepad"] {
         expect(&format!("held by {held}"));
         robot.until(held, drives);
         next();
@@ -366,9 +382,13 @@ impl Page {
         })
     }
 
-    /// Sends commands until the wheels turn.
     fn drive_until_moving(&mut self, robot: &Robot) {
-        let drive = json!({ "t": "drive", "left": 200, "right": 200, "guard": true });
+        self.drive_until(robot, true);
+    }
+
+    /// Sends commands until the wheels turn.
+    fn drive_until(&mut self, robot: &Robot, guard: bool) {
+        let drive = json!({ "t": "drive", "left": 200, "right": 200, "guard": guard });
         self.until("the collision guard", |it| {
             let devices = it["devices"].as_array();
             let mut devices = devices.into_iter().flatten();

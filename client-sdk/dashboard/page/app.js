@@ -17,8 +17,8 @@ const devices = new DeviceList({
   open: (device) => panel.open(device),
 });
 const map = new MapView($("map-canvas"), (place) => {
-  if (state.role !== "drive") return notice("This page may only look.");
-  if (!state.parts.targets) return notice("This robot has no drive-to-point driver, so it cannot drive to a place.");
+  if (state.role !== "drive") return notice("This page is view-only.");
+  if (!state.parts.targets) return notice("This robot has no drive-to-point driver.");
   if (link.send({ t: "goal", x: place.x, y: place.y })) map.showGoal(place.x, place.y);
 });
 const stick = new Stick((left, right) => link.send({ t: "drive", left, right, guard: $("guard").checked }));
@@ -26,11 +26,12 @@ const plots = {
   wheels: new Plot($("plot-list"), { title: "Wheels", unit: "mm/s", series: ["FL", "FR", "RL", "RR"], least: 100 }),
   gyro: new Plot($("plot-list"), { title: "Turn rate", unit: "deg/s", series: ["x", "y", "z"], least: 10 }),
   accel: new Plot($("plot-list"), { title: "Acceleration", unit: "mg", series: ["x", "y", "z"], least: 200 }),
+  servos: new Plot($("plot-list"), { title: "Servos", unit: "deg", series: [], least: 180, lowest: 0 }),
 };
 
 function stop() {
   stick.release();
-  if (!link.send({ t: "stop" })) notice("There is no connection. The robot stops by itself.");
+  if (!link.send({ t: "stop" })) notice("Not connected. The robot stops by itself.");
 }
 
 // Messages ---------------------------------------------------------------------------------------
@@ -41,7 +42,7 @@ on("hello", (hello) => {
   Object.assign(state, { you: hello.you, role: hello.role });
   $("speed").max = hello.max_speed_mm_s;
   showSpeed();
-  chip($("link"), "good", hello.role === "drive" ? "connected" : "looking only");
+  chip($("link"), "good", hello.role === "drive" ? "connected" : "view only");
   text($("mediator"), hello.mediator);
   banner(null);
   clearLog();
@@ -53,19 +54,19 @@ on("hello", (hello) => {
 });
 on("lost", (reason) => {
   state.role = null;
-  chip($("link"), "bad", "no connection");
-  banner(reason ?? "The connection to the dashboard is lost. Trying again …");
+  chip($("link"), "bad", "disconnected");
+  banner(reason ?? "Connection to the dashboard lost. Reconnecting …");
   $("seat").hidden = true;
   settle();
 });
 on("drivers", (drivers) => {
   state.parts = drivers.parts;
   document.title = `Amber · ${drivers.mediator}`;
-  banner(drivers.missing ? `The mediator does not answer: ${drivers.missing}` : null);
+  banner(drivers.missing ? `The mediator is unavailable: ${drivers.missing}` : null);
   if (!drivers.missing) devices.take(drivers);
   const missing = drivers.devices.length && !drivers.parts.location && !drivers.parts.scanner;
   $("map-missing").hidden = !missing;
-  if (missing) text($("map-missing"), "This robot has no location driver and no laser scanner.");
+  if (missing) text($("map-missing"), "No map: this robot has no location driver and no laser scanner.");
   settle();
 });
 on("seat", (seat) => {
@@ -91,12 +92,16 @@ on("imu", ({ accel_mg, gyro_deg_s }) => {
   if (gyro_deg_s) plots.gyro.add(gyro_deg_s);
   if (accel_mg) plots.accel.add(accel_mg);
 });
+on("servos", ({ servos, deg }) => {
+  plots.servos.name(servos.map((servo) => `#${servo}`));
+  if (deg.length) plots.servos.add(deg);
+});
 on("event", takeEvent);
 on("notice", (message) => notice(message.text));
 on("about", (about) => panel.takeAbout(about));
 on("value", (value) => panel.takeValue(value));
 
-/** Shows who drives, and whether this page may. */
+/** Shows which page drives, and whether this one may. */
 function settle() {
   const { you, role, seat, parts } = state;
   const isOther = seat.holder && seat.holder !== you;
@@ -104,16 +109,16 @@ function settle() {
   stick.allow(mayDrive);
   const by = seat.address ? ` (${seat.address})` : "";
   $("seat").hidden = role === null || (!seat.holder && !(seat.viewers > 1));
-  if (seat.holder === you) chip($("seat"), "busy", "you drive");
-  else if (isOther) chip($("seat"), "bad", `page ${seat.holder} drives`);
-  else chip($("seat"), "", `${seat.viewers} pages`);
+  if (seat.holder === you) chip($("seat"), "busy", "you are driving");
+  else if (isOther) chip($("seat"), "bad", `page ${seat.holder} is driving`);
+  else chip($("seat"), "", `${seat.viewers} pages open`);
   $("guard-label").hidden = !parts.guard;
   $("halt").disabled = role !== "drive";
   let hint = stick.hint();
-  if (role === "look") hint = "This page may only look.";
-  else if (role === null) hint = "No connection.";
+  if (role === "look") hint = "This page is view-only.";
+  else if (role === null) hint = "Not connected.";
   else if (!parts.wheels) hint = "This robot has no wheels.";
-  else if (isOther) hint = `Page ${seat.holder}${by} drives.`;
+  else if (isOther) hint = `Page ${seat.holder}${by} is driving.`;
   text($("drive-hint"), hint);
 }
 
@@ -174,5 +179,5 @@ $("theme").addEventListener("click", () => {
 });
 showSpeed();
 
-// For tests: what the page shows.
-window.amber = { state, map, link, stick };
+// For tests.
+window.amber = { state, map, link, stick, plots };

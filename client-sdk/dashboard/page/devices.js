@@ -33,7 +33,7 @@ export class DeviceList {
       this.show(this.rows.get(device.device), device);
     }
     const up = devices.filter((it) => it.state === "up" && !it.trouble).length;
-    text($("devices-count"), devices.length ? `${up} of ${devices.length} work` : "none");
+    text($("devices-count"), devices.length ? `${up} of ${devices.length} up` : "none");
   }
 
   row(name) {
@@ -51,7 +51,7 @@ export class DeviceList {
     };
     row.root = el("li", { class: "device" },
       row.dot,
-      el("button", { type: "button", class: "name", title: "Show values and requests", onclick: () => this.open(name) }, name),
+      el("button", { type: "button", class: "name", title: "Open the panel of this device", onclick: () => this.open(name) }, name),
       el("span", { class: "actions" }, row.start, row.restart, row.stop),
       row.facts, row.why);
     return row;
@@ -69,8 +69,10 @@ export class DeviceList {
     row.restart.hidden = isOff;
     for (const button of [row.start, row.stop, row.restart]) button.disabled = !this.mayChange;
     const facts = [];
-    facts.push(state === "up" ? `up ${time(device.state_ms)}` : state);
-    if (device.in_per_s !== null) facts.push(`in ${rate(device.in_per_s)}`, `out ${rate(device.out_per_s)}`);
+    const isWaiting = state === "backoff" && device.next_start_ms !== null;
+    if (state === "up") facts.push(`up ${time(device.state_ms)}`);
+    else facts.push(isWaiting ? `restarts in ${time(device.next_start_ms)}` : state);
+    if (state === "up" && device.in_per_s !== null) facts.push(`in ${rate(device.in_per_s)}`, `out ${rate(device.out_per_s)}`);
     if (device.restarts) facts.push(device.restarts === 1 ? "1 restart" : `${device.restarts} restarts`);
     if (device.dropped) facts.push(`${device.dropped} dropped`);
     text(row.facts, facts.join("  ·  "));

@@ -33,7 +33,7 @@ export class Link extends EventTarget {
     socket.onclose = ({ code, reason }) => {
       if (this.socket !== socket) return;
       this.socket = null;
-      for (const { fail } of this.waiting.values()) fail("the connection is lost");
+      for (const { fail } of this.waiting.values()) fail("connection lost");
       this.waiting.clear();
       this.dispatchEvent(new CustomEvent("lost", { detail: code === 1008 ? reason : null }));
       // A refused token stays wrong.
@@ -75,7 +75,7 @@ export class Link extends EventTarget {
   ask(message) {
     return new Promise((done, fail) => {
       const id = this.nextId++;
-      if (!this.send({ ...message, id })) return fail("there is no connection");
+      if (!this.send({ ...message, id })) return fail("not connected");
       this.waiting.set(id, { done, fail });
     });
   }

@@ -8,6 +8,8 @@ const TRAIL_STEP_M = 0.02;
 const ROBOT_M = { length: 0.46, width: 0.38 };
 const OLD_SCAN_MS = 1500;
 const CLICK_PX = 6;
+const MARGIN_PX = 12;
+const TOOLS_PX = 58;
 
 export class MapView {
   constructor(canvas, onGoal) {
@@ -27,7 +29,7 @@ export class MapView {
     this.listen();
   }
 
-  /** The connection is new: what was shown may be old. */
+  /** After a new connection, everything shown may be out of date. */
   clear() {
     this.map = null;
     this.pose = null;
@@ -105,11 +107,13 @@ export class MapView {
       const at = this.pose ?? { x: 0, y: 0 };
       bounds = [at.x - 4, at.y - 4, at.x + 4, at.y + 4];
     }
-    const [left, top, right, bottom] = bounds;
-    const margin = 24;
-    const scale = Math.min((width - margin) / (right - left || 1), (height - margin) / (bottom - top || 1));
     if (width < 10 || height < 10) return;
-    this.view = { x: (left + right) / 2, y: (top + bottom) / 2, scale: Math.min(Math.max(scale, 4), 400) };
+    const [left, top, right, bottom] = bounds;
+    const room = [width - MARGIN_PX - TOOLS_PX, height - 2 * MARGIN_PX];
+    const scale = Math.min(Math.max(Math.min(room[0] / (right - left || 1), room[1] / (bottom - top || 1)), 4), 400);
+    // The tools cover the right edge.
+    const shift = (TOOLS_PX - MARGIN_PX) / 2 / scale;
+    this.view = { x: (left + right) / 2 + shift, y: (top + bottom) / 2, scale };
     this.redraw();
   }
 
@@ -394,5 +398,7 @@ function tinted(picture) {
 
 /** The line of text below the map. */
 export function describePose(pose) {
-  text($("pose"), pose.missing ? "" : `x ${pose.x.toFixed(2)} m  y ${pose.y.toFixed(2)} m  ${((pose.heading * 180) / Math.PI).toFixed(0)}°`);
+  // The last step makes 0 of -0.
+  const degrees = pose.missing ? 0 : Math.round((pose.heading * 180) / Math.PI) + 0;
+  text($("pose"), pose.missing ? "" : `x ${pose.x.toFixed(2)} m  y ${pose.y.toFixed(2)} m  ${degrees}°`);
 }

@@ -4,6 +4,8 @@ import { $, el, short, text, time } from "./dom.js";
 import { sparkline } from "./plot.js";
 
 const HISTORY = 120;
+const MAX_SHOWN = 12;
+const EPOCH_MS = "ms since 1970";
 
 export class Panel {
   constructor(link) {
@@ -11,9 +13,8 @@ export class Panel {
     this.dialog = $("panel");
     $("panel-close").addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("close", () => this.close());
-    // A click beside the panel closes it.
-    this.dialog.addEventListener("click", (event) => {
-      if (event.target === this.dialog) this.dialog.close();
+    addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && this.dialog.open) this.dialog.close();
     });
   }
 
@@ -22,19 +23,21 @@ export class Panel {
     this.isDescribed = false;
     this.streams = new Map();
     text($("panel-title"), device);
-    this.docs = el("p", {}, "Waiting for the description …");
+    this.docs = el("p", {}, "Loading …");
     this.values = el("div");
     this.methods = el("div", { style: "display:grid;gap:.5rem" });
     this.driver = el("dl");
     this.words = el("pre", { class: "words" });
     $("panel-body").replaceChildren(this.docs,
-      el("h3", {}, "Values"), this.values,
+      this.valuesTitle = el("h3", {}, "Values"), this.values,
       this.methodsTitle = el("h3", {}, "Requests"), this.methods,
-      el("h3", {}, "Driver"), this.driver, this.words);
-    this.nothing = el("p", { class: "quiet" }, "None yet.");
+      el("h3", {}, "Driver"), this.driver,
+      this.wordsTitle = el("h3", {}, "Last output"), this.words);
+    this.nothing = el("p", { class: "quiet" }, "Waiting for data …");
     this.values.append(this.nothing);
     this.link.send({ t: "open", device });
-    if (!this.dialog.open) this.dialog.showModal();
+    // Not modal: the stop button and the stick stay usable.
+    if (!this.dialog.open) this.dialog.show();
   }
 
   /** After a new connection. */
@@ -57,8 +60,9 @@ export class Panel {
   describe(description) {
     this.isDescribed = true;
     if (!description) {
-      text(this.docs, "This device has no description here. Its driver can hand one to the mediator: see docs/write-a-driver.md.");
-      this.nothing.remove();
+      text(this.docs, "This device has no description, so its values and requests are unknown. docs/write-a-driver.md says how a driver provides one.");
+      this.valuesTitle.hidden = true;
+      this.values.hidden = true;
       this.methodsTitle.hidden = true;
       return;
     }
@@ -66,6 +70,11 @@ export class Panel {
     this.units = new Map(description.methods.map((method) => [method.name, fieldsOf(method.answer)]));
     const requests = description.methods.filter((method) => !method.stream);
     this.methodsTitle.hidden = !requests.length;
+    // The dashboard polls these if nothing is published.
+    const isRead = (method) => method.reads && !method.arguments.some((it) => it.required);
+    const hasValues = description.methods.some((method) => method.stream || isRead(method));
+    this.valuesTitle.hidden = !hasValues;
+    this.values.hidden = !hasValues;
     this.methods.replaceChildren(...requests.map((method) => this.form(method)));
   }
 
@@ -81,7 +90,10 @@ export class Panel {
       `${time_ms ? `${new Date(time_ms).toLocaleTimeString([], { hour12: false })} ` : ""}${amber ? "[amber] " : ""}${text}`;
     const words = (driver.lines ?? []).map(line).join("\n");
     this.words.hidden = !words;
-    text(this.words, words);
+    this.wordsTitle.hidden = !words;
+    if (words === this.words.textContent) return;
+    this.words.textContent = words;
+    this.words.scrollTop = this.words.scrollHeight;
   }
 
   // Values -----------------------------------------------------------------------------------
@@ -104,13 +116,17 @@ export class Panel {
     let row = stream.rows.get(path);
     if (!row) {
       const unit = this.units?.get(method)?.get(path);
-      row = { shown: el("td"), canvas: el("canvas", { role: "img", "aria-label": `Course of ${path}` }), history: [], unit };
+      row = { shown: el("td"), canvas: el("canvas", { role: "img", "aria-label": `History of ${path}` }), history: [], unit };
+      // A clock needs no sparkline.
+      row.canvas.hidden = unit === EPOCH_MS;
       const name = path.includes(".") ? path.slice(path.indexOf(".") + 1) : path;
       stream.table.append(el("tr", {}, el("td", { title: path }, name), row.shown, el("td", {}, row.canvas)));
       stream.rows.set(path, row);
     }
     const unit = row.unit ? ` ${row.unit}` : "";
-    if (typeof leaf === "number") {
+    if (typeof leaf === "number" && row.unit === EPOCH_MS) {
+      text(row.shown, new Date(leaf).toLocaleString([], { hour12: false }));
+    } else if (typeof leaf === "number") {
       text(row.shown, short(leaf) + unit);
       row.history.push(leaf);
       if (row.history.length > HISTORY) row.history.shift();
@@ -129,7 +145,7 @@ export class Panel {
   form(method) {
     const result = el("div", { role: "status" });
     const inputs = method.arguments.map((argument) => [argument, input(argument)]);
-    const send = el("button", { class: "primary", disabled: Boolean(method.refused) }, method.reads ? "Ask" : "Send");
+    const send = el("button", { class: "primary" }, "Send");
     const form = el("form", {
       onsubmit: async (event) => {
         event.preventDefault();
@@ -137,7 +153,7 @@ export class Panel {
         send.disabled = true;
         try {
           const value = await this.link.ask({ t: "call", device: this.device, method: method.name, args });
-          const shown = value === null ? "sent" : JSON.stringify(value, shorten, 2);
+          const shown = value === null ? "Sent. This request has no answer." : pretty(value);
           result.replaceChildren(el("pre", {}, shown));
         } catch (error) {
           result.replaceChildren(el("p", { class: "error" }, String(error)));
@@ -145,12 +161,14 @@ export class Panel {
         send.disabled = false;
       },
     },
-    el("p", { class: "quiet" }, method.refused ? `${method.docs}\nHere, ${method.refused}.` : method.docs),
-    ...inputs.map(([argument, field]) => el("label", {},
-      `${argument.name}${argument.required ? "" : " (optional)"} · ${argument.about}`, field)),
+    ...inputs.map(([argument, field]) => el("label", {}, caption(argument), field)),
     send, result);
     const summary = method.docs.split(/[.\n]/)[0];
-    return el("details", { class: "method" }, el("summary", {}, method.name, el("span", { class: "quiet" }, summary)), form);
+    const hasMore = method.docs.length > summary.length + 1;
+    return el("details", { class: "method" },
+      el("summary", {}, method.name, el("span", { class: "quiet" }, summary)),
+      hasMore ? el("p", { class: "quiet" }, method.docs) : null,
+      method.refused ? el("p", {}, `Not available here: ${method.refused}.`) : form);
   }
 }
 
@@ -174,9 +192,18 @@ function words(argument, value) {
   return argument.table ? value.trim().split(/\s+/) : [`${argument.name}=${value}`];
 }
 
-/** Long lists are cut. */
-function shorten(_, value) {
-  return Array.isArray(value) && value.length > 12 ? [...value.slice(0, 12), `and ${value.length - 12} more`] : value;
+/** The label of an argument: its name, and its unit or range. */
+function caption(argument) {
+  const about = argument.type === "bool" ? "" : argument.about;
+  return [argument.name, argument.required ? "" : " (optional)", about && ` · ${about}`].join("");
+}
+
+/** JSON with lists of numbers on one line. Long lists are cut. */
+function pretty(value) {
+  const cut = (_, inner) => (Array.isArray(inner) && inner.length > MAX_SHOWN
+    ? [...inner.slice(0, MAX_SHOWN), `… ${inner.length - MAX_SHOWN} more`] : inner);
+  return JSON.stringify(value, cut, 2)
+    .replace(/\[[^[\]{}]*\]/g, (list) => list.replace(/\s+/g, " "));
 }
 
 /** Numbers, texts and lists of numbers in a value, by their path. */

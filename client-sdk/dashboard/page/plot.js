@@ -3,21 +3,33 @@
 import { colour, el, fitCanvas, short, text, themeChanged } from "./dom.js";
 
 const SPAN_MS = 20000;
+const COLOURS = 6;
 
 /** Several lines over the last 20 s. */
 export class Plot {
-  constructor(parent, { title, unit, series, least = 1 }) {
+  constructor(parent, { title, unit, series, least = 1, lowest = -least }) {
     this.unit = unit;
-    this.least = least; // The axis covers at least -least to least.
-    this.series = series.map((name, index) => ({ name, colour: `s${index + 1}`, points: [] }));
-    this.legends = series.map((name, index) => el("span", { style: `--c:var(--s${index + 1})` }, name));
+    this.range = [lowest, least]; // The axis covers at least this.
     this.canvas = el("canvas", { role: "img", "aria-label": `${title} over the last 20 seconds` });
     this.root = el("div", { class: "plot", hidden: true },
-      el("div", { class: "legend number" }, el("b", {}, title, " ", el("small", { class: "quiet" }, unit)), ...this.legends),
+      this.legend = el("div", { class: "legend number" }, el("b", {}, title, " ", el("small", { class: "quiet" }, unit))),
       this.canvas);
     parent.append(this.root);
+    this.series = [];
+    this.legends = [];
+    this.name(series);
     new ResizeObserver(() => this.redraw()).observe(this.canvas);
     themeChanged.addEventListener("change", () => this.redraw());
+  }
+
+  /** Sets the names of the lines. If they change, the plot starts over. */
+  name(names) {
+    if (names.join() === this.series.map((it) => it.name).join()) return;
+    const shade = (index) => `s${(index % COLOURS) + 1}`;
+    for (const legend of this.legends) legend.remove();
+    this.series = names.map((name, index) => ({ name, colour: shade(index), points: [] }));
+    this.legends = names.map((name, index) => el("span", { style: `--c:var(--${shade(index)})` }, name));
+    this.legend.append(...this.legends);
   }
 
   add(values) {
@@ -51,8 +63,7 @@ export class Plot {
     const context = canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    let most = this.least;
-    let fewest = -this.least;
+    let [fewest, most] = this.range;
     for (const { points } of this.series) {
       for (const [, value] of points) {
         if (value > most) most = value;
@@ -103,7 +114,7 @@ function nice(size) {
   return power * [1, 2, 5, 10].find((factor) => factor * power >= size * 0.999);
 }
 
-/** The course of one number, or the numbers of a list, without axes. */
+/** A sparkline of the last values of a number, or of the numbers of a list. */
 export function sparkline(canvas, values) {
   const ratio = fitCanvas(canvas);
   const context = canvas.getContext("2d");

@@ -107,7 +107,7 @@ export class Stick {
     });
   }
 
-  /** What the operator wants: right and ahead, each -1 to 1; `null` if nothing is held. */
+  /** The motion that the operator asks for: right and ahead, each -1 to 1; `null` if nothing is held. */
   wanted() {
     if (this.dragged) return this.dragged.at;
     if (this.held.size) {
@@ -164,7 +164,7 @@ export class Stick {
   }
 
   hint() {
-    return this.hasGamepad ? "Gamepad ready." : "Drag the stick, or hold the arrow keys or W A S D.";
+    return this.hasGamepad ? "Gamepad connected." : matchMedia("(hover: none)").matches ? "Drag the stick to drive." : "Drag the stick, or hold the arrow keys or W A S D.";
   }
 }
 

@@ -72,7 +72,7 @@ impl Refusal {
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
-            Self::Origin => "pages of other sites may not connect: open the dashboard's own page",
+            Self::Origin => "pages of other sites cannot connect: open the dashboard's own page",
             Self::Host => {
                 "this dashboard serves its own machine only: open it as http://localhost, or \
                  start it with --listen 0.0.0.0:8026 for others"
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn others_need_a_token_and_one_of_them_only_looks() {
+    fn others_need_a_token_and_one_of_them_is_view_only() {
         for listen in ["0.0.0.0:8026", "[::]:8026", "192.168.1.5:8026"] {
             let access = access(listen);
             let tokens = access.tokens().unwrap();

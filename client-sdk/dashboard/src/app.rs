@@ -175,6 +175,10 @@ impl App {
                 let shown = frames::text(&frames::imu(&reading));
                 self.hub.show(Channel::Imu, shown);
             }
+            Measured::Servos(angles) => {
+                let shown = frames::text(&frames::servos(&angles));
+                self.hub.show(Channel::Servos, shown);
+            }
         }
     }
 
@@ -205,7 +209,9 @@ impl App {
                 Output::Unwatch(device) => {
                     self.panels.remove(&device).inspect(AbortHandle::abort);
                 }
-                Output::Drive(id, device, speeds) => self.pilots.drive(id, device, speeds),
+                Output::Drive(id, device, speeds) => {
+                    self.pilots.drive(id, self.hub.parts(), device, speeds);
+                }
                 Output::Targets(id, device, targets) => {
                     self.order(id, Order::Targets(device, targets));
                 }
@@ -226,9 +232,8 @@ impl App {
     }
 
     fn order(&mut self, id: ViewerId, order: Order) {
-        if !self.pilots.order(id, order) {
-            self.hub
-                .notice(id, "dropped: too many requests of this page wait");
+        if !self.pilots.order(id, self.hub.parts(), order) {
+            self.hub.notice(id, "dropped: too many pending requests");
         }
     }
 
@@ -283,7 +288,7 @@ impl App {
         let (client, inputs) = (self.client.clone(), self.inputs.clone());
         tokio::spawn(async move {
             let answer = match client {
-                None => Err("the mediator does not answer".to_owned()),
+                None => Err("the mediator is unavailable".to_owned()),
                 Some(client) => {
                     let mediator = client.mediator();
                     let done = match action {

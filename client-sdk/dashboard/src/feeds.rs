@@ -4,7 +4,8 @@ use std::future::pending;
 use std::time::Duration;
 
 use amber_client::sources::{poll_wheels, watch_scans};
-use amber_client::{Client, DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
+use amber_client::{Client, DriveToPoint, Hokuyo, LocationService, Maestro, NineDof, Roboclaw};
+use amber_proto::mediator::{Event, event::Kind};
 use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Devices, mount};
@@ -53,6 +54,9 @@ pub(crate) async fn watch_mediator(client: Client, inputs: mpsc::Sender<Input>) 
             Err(_) => return pending().await,
         };
         while let Some(update) = events.next().await {
+            if is_farewell(&update.message) {
+                continue;
+            }
             let event = frames::text(&frames::event(&update.message));
             if inputs.send(Input::Event(event)).await.is_err() {
                 return;
@@ -141,7 +145,26 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
             sleep(RETRY).await;
         }
     };
-    tokio::join!(on_map, scans, drive, speeds, motion);
+    let servos = async {
+        let Some(device) = parts.servos else {
+            return;
+        };
+        let servos = Maestro::new(client.device(device).with_deadline(DEADLINE));
+        repeat(SLOW, async || {
+            // Drivers of the original system do not answer.
+            if let Ok(angles) = servos.angles().await {
+                offer(Measured::Servos(angles));
+            }
+        })
+        .await;
+    };
+    tokio::join!(on_map, scans, drive, speeds, motion, servos);
+}
+
+/// Whether a client has left as it should. The dashboard's own clients do that all the time, so these
+/// events would hide the others.
+fn is_farewell(event: &Event) -> bool {
+    event.kind() == Kind::ClientGone && event.text().ends_with(" left")
 }
 
 async fn repeat(period: Duration, action: impl AsyncFn()) {

@@ -136,6 +136,12 @@ pub fn imu(reading: &ImuReading) -> Value {
     json!({ "t": "imu", "accel_mg": accel, "gyro_deg_s": gyro })
 }
 
+/// The last angle in degrees sent to each servo.
+pub fn servos(angles: &[(u32, i32)]) -> Value {
+    let (servos, degrees): (Vec<_>, Vec<_>) = angles.iter().copied().unzip();
+    json!({ "t": "servos", "servos": servos, "deg": degrees })
+}
+
 /// An event of the mediator.
 pub fn event(event: &Event) -> Value {
     let kind = match Kind::try_from(event.kind) {

@@ -26,7 +26,7 @@ use crate::parts::{Parts, is_up};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ViewerId(pub u32);
 
-/// What a page says.
+/// A message from a page.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "t", rename_all = "snake_case")]
 pub enum Said {
@@ -106,14 +106,14 @@ pub struct Ticket {
     pub id: u32,
 }
 
-/// What the hub wants done.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Show a frame to a page: the newest of its channel.
     Show(ViewerId, Channel, Frame),
-    /// Show a line to a page.
+    /// Append a line to a page.
     Line(ViewerId, Frame),
-    /// Begin or end asking the devices: pages look, or nobody does.
+    /// Begin asking the devices because a page is open, or end it.
     Feed(bool),
     /// Begin to watch a device for a panel.
     Watch(Device),
@@ -175,7 +175,7 @@ struct Viewer {
 }
 
 impl Hub {
-    /// Nobody looks. `mediator` is its address, for people.
+    /// No page is open. `mediator` is its address, for people.
     #[must_use]
     pub fn new(mediator: String, max_speed_mm_s: u32) -> Self {
         Self {
@@ -198,7 +198,7 @@ impl Hub {
         }
     }
 
-    /// The next thing to do; `None` if all is done.
+    /// The next action; `None` if there is none.
     pub fn take(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -268,7 +268,7 @@ impl Hub {
         }
     }
 
-    /// A page says something.
+    /// A page has sent a message.
     pub fn handle(&mut self, now: Duration, id: ViewerId, said: Said) {
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
@@ -277,7 +277,7 @@ impl Hub {
         if said != Said::Stop && !viewer.messages.take(now) {
             viewer.ignored += 1;
             if viewer.ignored == 1 {
-                self.notice(id, "the page sends too much; some of it is ignored");
+                self.notice(id, "too many messages from this page: some are ignored");
             }
             return;
         }
@@ -297,9 +297,9 @@ impl Hub {
                     id: number,
                 };
                 let permission = match may_drive {
-                    false => Permission::OnlyRead("this page may only look"),
+                    false => Permission::OnlyRead("this page is view-only"),
                     true if self.is_taken_from(now, id) => {
-                        Permission::OnlyRead("another page drives the robot now")
+                        Permission::OnlyRead("another page is driving the robot")
                     }
                     true => Permission::All,
                 };
@@ -311,7 +311,7 @@ impl Hub {
                     Err(why) => self.answer(ticket, Err(why)),
                 }
             }
-            _ if !may_drive => self.notice(id, "this page may only look"),
+            _ if !may_drive => self.notice(id, "this page is view-only"),
             Said::Drive { left, right, guard } => self.drive(now, id, left, right, guard),
             Said::Stop => self.stop(now, id),
             Said::Goal { x, y } => self.goal(now, id, x, y),
@@ -375,7 +375,11 @@ impl Hub {
             return;
         }
         // Measurements that come often are not kept: the next one comes soon.
-        if !matches!(channel, Channel::Value(..) | Channel::Wheels | Channel::Imu) {
+        let is_frequent = matches!(
+            channel,
+            Channel::Value(..) | Channel::Wheels | Channel::Imu | Channel::Servos
+        );
+        if !is_frequent {
             self.newest.insert(channel.clone(), frame.clone());
         }
         for &id in self.viewers.keys() {
@@ -440,7 +444,7 @@ impl Hub {
         };
         let was_moving = self.controls.moves();
         if self.controls.drive(now, id, speeds, MOTION_LIFE).is_err() {
-            return self.notice(id, "another page drives the robot now");
+            return self.notice(id, "another page is driving the robot");
         }
         if is_stop {
             return;
@@ -459,7 +463,7 @@ impl Hub {
             Some(device) if guard => match is_up(&self.drivers, device) {
                 true => Ok(device),
                 false => Err(format!(
-                    "{device} does not run: start it, or switch the collision guard off"
+                    "{device} is not running: start it, or turn off 'Stop before obstacles'"
                 )),
             },
             _ => Ok(wheels),
@@ -471,10 +475,10 @@ impl Hub {
             return self.notice(id, "this robot has no drive-to-point driver");
         };
         if !(x.is_finite() && y.is_finite()) {
-            return self.notice(id, "invalid place");
+            return self.notice(id, "invalid target");
         }
         if self.is_taken_from(now, id) {
-            return self.notice(id, "another page drives the robot now");
+            return self.notice(id, "another page is driving the robot");
         }
         // The same page may still hold the stick.
         let _ = self.controls.drive(now, id, WheelSpeeds::STOP, MOTION_LIFE);

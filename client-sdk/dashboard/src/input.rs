@@ -49,6 +49,8 @@ pub(crate) enum Measured {
     Drive(Part<Drive>),
     Wheels(WheelSpeeds),
     Imu(ImuReading),
+    /// The last angle in degrees sent to each servo.
+    Servos(Vec<(u32, i32)>),
     /// Where the laser is on the robot.
     Mount(Part<amber_map::Pose>),
 }

@@ -12,7 +12,7 @@
 //!   the dashboard, and the wheels stop at once when the page is gone. Each page that drives is a
 //!   client of its own at the mediator, so the drivers stop the robot if the dashboard is killed.
 //! - **Access**: on the loopback address, every page of the dashboard may drive. On other addresses
-//!   a page needs a token: one is for driving, one for looking only.
+//!   a page needs a token: one for driving, one for viewing.
 //!
 //! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
@@ -47,9 +47,9 @@ use self::access::{Access, TOKEN_BYTES, Tokens};
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:8026";
 
 const HELP: &str = "\
-Open the address that it prints in a browser. Pages on this machine may drive. For other machines, use
---listen; then the address has a token: anyone who knows it can drive, so use it in your own network
-only. The connection is not encrypted.
+Open the printed address in a browser. By default, only browsers on this machine can connect. For
+others, use --listen: the printed addresses then contain tokens, one for driving and one for viewing.
+The connection is not encrypted, so use it only in a network that you trust.
 
 Examples:
   amber dashboard
@@ -60,10 +60,10 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Options {
-    /// Where browsers find it; port 0 picks one
+    /// Address to serve on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN)]
     pub listen: SocketAddr,
-    /// The fastest speed of the stick
+    /// Maximum speed of the stick
     #[arg(
         long,
         value_name = "MM_S",
@@ -71,7 +71,7 @@ pub struct Options {
         value_parser = clap::value_parser!(u32).range(50..=1200),
     )]
     pub max_speed: u32,
-    /// End when stdin ends, as `amber demo` wants it
+    /// End when stdin ends
     #[arg(long, hide = true)]
     pub until_eof: bool,
 }
@@ -84,7 +84,7 @@ pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-    // What asks the devices stays on this thread.
+    // Tasks of this set stay on this thread.
     let local = tokio::task::LocalSet::new();
     runtime.block_on(local.run_until(serve(options, mediator)))
 }
@@ -117,7 +117,7 @@ fn introduction(listen: SocketAddr, access: &Access) -> String {
         false => listen.to_string(),
     };
     format!(
-        "dashboard to drive: http://{host}/#{}\ndashboard to look:  http://{host}/#{}\n",
+        "dashboard:            http://{host}/#{}\ndashboard, view only: http://{host}/#{}\n",
         tokens.drive, tokens.look
     )
 }

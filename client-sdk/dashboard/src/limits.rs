@@ -78,6 +78,10 @@ pub const PANEL_POLL: Duration = Duration::from_millis(500);
 /// text.
 pub const MAX_VALUE: usize = 16 * 1024;
 
+/// The time between two messages to the client of a page that drives, if the robot has motion sensors.
+/// After the dashboard is killed, the wheels turn this much longer at most.
+pub const PROOF_PERIOD: Duration = Duration::from_millis(100);
+
 /// A motion command that cannot be sent in this time is out of date.
 pub const MOTION_DEADLINE: Duration = Duration::from_millis(100);
 

@@ -40,6 +40,8 @@ pub enum Channel {
     Wheels,
     /// The motion sensors.
     Imu,
+    /// The angles of the servos.
+    Servos,
     /// The description and the driver of a device that has a panel.
     About(PanelKey),
     /// A value in the panel of a device, by the name of its method.

@@ -263,7 +263,7 @@ fn refusal_of(interface: &Interface, method: &Method) -> Option<&'static str> {
     );
     let moves =
         has_wheels && matches!(method.kind, Kind::Tell) && method.command.starts_with("drive");
-    moves.then_some("use the stick: it stops the wheels when the page is gone")
+    moves.then_some("use the stick, because it stops the wheels when the page closes")
 }
 
 /// Sends a request of a page, and returns the answer by name.

@@ -19,6 +19,8 @@ pub struct Parts {
     pub imu: Option<Device>,
     /// Drives to targets.
     pub targets: Option<Device>,
+    /// The servos.
+    pub servos: Option<Device>,
 }
 
 /// The same as text, for the page.
@@ -30,6 +32,7 @@ pub struct PartsShown {
     location: Option<String>,
     imu: Option<String>,
     targets: Option<String>,
+    servos: Option<String>,
 }
 
 impl Parts {
@@ -48,6 +51,7 @@ impl Parts {
             location: first(DeviceType::LOCATION),
             imu: first(DeviceType::NINEDOF),
             targets: first(DeviceType::DRIVE_TO_POINT),
+            servos: first(DeviceType::MAESTRO),
         }
     }
 
@@ -62,6 +66,7 @@ impl Parts {
             location: text(self.location),
             imu: text(self.imu),
             targets: text(self.targets),
+            servos: text(self.servos),
         }
     }
 }

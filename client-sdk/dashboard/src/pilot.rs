@@ -1,14 +1,17 @@
 //! What one page sets in motion, over a client of its own. IO.
 //!
 //! Each page that drives is a client of its own at the mediator. When the page is gone, its client
-//! leaves, and the drivers stop what it has started: that also holds if the dashboard is killed.
+//! leaves, and the drivers stop what it has started. If the dashboard is killed, the next message
+//! to this client fails because its port is closed, so the mediator removes the client at once.
+//! Therefore each client subscribes to a device that publishes several times per second.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use amber_client::values::Target;
-use amber_client::{Client, DriveToPoint, Error, Roboclaw, WheelSpeeds};
-use amber_proto::{Device, DeviceType};
+use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
+use amber_proto::Device;
+use amber_proto::ninedof::SubscribeAction;
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -16,8 +19,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::hub::{Permission, Ticket, ViewerId};
 use crate::input::Input;
-use crate::limits::{BETWEEN_STOPS, LAST_WORDS, MAX_CALLS, MOTION_DEADLINE, STOPS};
+use crate::limits::{BETWEEN_STOPS, LAST_WORDS, MAX_CALLS, MOTION_DEADLINE, PROOF_PERIOD, STOPS};
 use crate::panel;
+use crate::parts::Parts;
 
 /// The clients of all pages.
 pub(crate) struct Pilots {
@@ -51,14 +55,20 @@ impl Pilots {
         }
     }
 
-    pub(crate) fn drive(&mut self, viewer: ViewerId, device: Device, speeds: WheelSpeeds) {
-        let motion = &self.handle(viewer).motion;
+    pub(crate) fn drive(
+        &mut self,
+        viewer: ViewerId,
+        parts: Parts,
+        device: Device,
+        speeds: WheelSpeeds,
+    ) {
+        let motion = &self.handle(viewer, parts).motion;
         motion.send_replace(Some((device, speeds)));
     }
 
     /// Passes an order on; `false` if it is dropped because too many wait.
-    pub(crate) fn order(&mut self, viewer: ViewerId, order: Order) -> bool {
-        self.handle(viewer).orders.try_send(order).is_ok()
+    pub(crate) fn order(&mut self, viewer: ViewerId, parts: Parts, order: Order) -> bool {
+        self.handle(viewer, parts).orders.try_send(order).is_ok()
     }
 
     /// The client of a page leaves the mediator, after its last motion and orders are sent.
@@ -73,17 +83,18 @@ impl Pilots {
         self.handles.clear();
         let left = async { while self.tasks.join_next().await.is_some() {} };
         if timeout(LAST_WORDS, left).await.is_err() {
-            tracing::warn!("the mediator did not take all stop commands in time");
+            tracing::warn!("some stop commands were not sent in time");
         }
     }
 
     /// The client of a page, which begins when the page first needs it.
-    fn handle(&mut self, viewer: ViewerId) -> &Handle {
+    fn handle(&mut self, viewer: ViewerId, parts: Parts) -> &Handle {
         self.handles.entry(viewer).or_insert_with(|| {
             let (motion, motions) = watch::channel(None);
             let (orders, received) = mpsc::channel(MAX_CALLS);
             let pilot = Pilot {
                 viewer,
+                parts,
                 inputs: self.inputs.clone(),
                 calls: Arc::new(Semaphore::new(MAX_CALLS)),
             };
@@ -96,6 +107,7 @@ impl Pilots {
 
 struct Pilot {
     viewer: ViewerId,
+    parts: Parts,
     inputs: mpsc::Sender<Input>,
     calls: Arc<Semaphore>,
 }
@@ -104,17 +116,27 @@ impl Pilot {
     async fn run(
         self,
         mediator: String,
-        mut motions: watch::Receiver<Option<(Device, WheelSpeeds)>>,
-        mut orders: mpsc::Receiver<Order>,
+        motions: watch::Receiver<Option<(Device, WheelSpeeds)>>,
+        orders: mpsc::Receiver<Order>,
     ) {
         let client = match Client::connect(&mediator).await {
             Ok(client) => client,
             Err(error) => return self.notice(error.to_string()).await,
         };
-        // Published data comes often: if the dashboard is killed, the network tells the mediator at
-        // once that nobody takes it.
-        let progress = client.device(Device::new(DeviceType::DRIVE_TO_POINT, 0));
-        let _kept = progress.subscribe_raw().await;
+        tokio::select! {
+            () = self.serve(&client, motions, orders) => {}
+            () = subscribe(&client, self.parts) => {}
+        }
+        client.close().await;
+    }
+
+    /// Performs everything until the page is gone.
+    async fn serve(
+        &self,
+        client: &Client,
+        mut motions: watch::Receiver<Option<(Device, WheelSpeeds)>>,
+        mut orders: mpsc::Receiver<Order>,
+    ) {
         let mut orders_open = true;
         loop {
             tokio::select! {
@@ -123,24 +145,23 @@ impl Pilot {
                 changed = motions.changed() => {
                     let motion = *motions.borrow_and_update();
                     if let (Ok(()), Some((device, speeds))) = (changed.as_ref(), motion) {
-                        self.drive(&client, device, speeds, &motions).await;
+                        self.drive(client, device, speeds, &motions).await;
                     }
                     if changed.is_err() {
                         break;
                     }
                 }
                 order = orders.recv(), if orders_open => match order {
-                    Some(order) => self.perform(&client, order).await,
+                    Some(order) => self.perform(client, order).await,
                     None => orders_open = false,
                 },
             }
         }
         while let Ok(order) = orders.try_recv() {
             if let Order::Targets(..) = order {
-                self.perform(&client, order).await;
+                self.perform(client, order).await;
             }
         }
-        client.close().await;
     }
 
     async fn drive(
@@ -180,7 +201,7 @@ impl Pilot {
             }
             Order::Call(ticket, device, method, args, permission) => {
                 let Ok(permit) = self.calls.clone().try_acquire_owned() else {
-                    let why = "too many requests wait for their answers".to_owned();
+                    let why = "too many pending requests".to_owned();
                     return self.answer(ticket, Err(why)).await;
                 };
                 let (client, inputs) = (client.clone(), self.inputs.clone());
@@ -200,6 +221,24 @@ impl Pilot {
     async fn answer(&self, ticket: Ticket, answer: Result<Value, String>) {
         let _ = self.inputs.send(Input::Answer(ticket, answer)).await;
     }
+}
+
+/// Keeps messages coming to this client, as described above.
+async fn subscribe(client: &Client, parts: Parts) {
+    let readings = async {
+        let wanted = SubscribeAction {
+            gyro: Some(true),
+            ..SubscribeAction::default()
+        };
+        let sensors = NineDof::new(client.device(parts.imu?));
+        sensors.readings(PROOF_PERIOD, wanted).await.ok()
+    };
+    let scans = async { client.device(parts.scanner?).subscribe_raw().await.ok() };
+    let _kept = match parts.imu {
+        Some(_) => (readings.await, None),
+        None => (None, scans.await),
+    };
+    std::future::pending().await
 }
 
 /// What went wrong, and what to try.

@@ -108,7 +108,7 @@ impl Server {
             return plain(StatusCode::FORBIDDEN, refusal.text());
         }
         if request.method() != Method::GET {
-            return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is possible here");
+            return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is supported");
         }
         match request.uri().path() {
             SOCKET => self.upgrade(request, peer),
@@ -128,7 +128,7 @@ impl Server {
         else {
             return plain(
                 StatusCode::UPGRADE_REQUIRED,
-                "this is for the WebSocket of the page",
+                "only WebSocket connections are accepted here",
             );
         };
         let accept = derive_accept_key(key.as_bytes());

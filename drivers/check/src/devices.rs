@@ -124,7 +124,7 @@ mod tests {
             ("hokuyo", "scan"),
             ("dummy", "status, enable, message"),
             ("location", "pose, quality, particles, map"),
-            ("maestro", "set-speed"),
+            ("maestro", "angles, set-speed"),
             (
                 "drive-to-point",
                 "set-targets, next-target, next-targets, visited-target, visited-targets, \

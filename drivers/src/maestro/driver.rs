@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::time::Instant;
 
-use amber_driver::Outcome;
 use amber_driver::devices::maestro::{
-    DriverMsg, MaestroDriver, MaestroLink, SetAngleCommand, SetDifferentAnglesCommand,
+    DriverMsg, MaestroDriver, MaestroLink, ServoAngles, SetAngleCommand, SetDifferentAnglesCommand,
     SetSameAngleCommand, SetSpeedCommand,
 };
+use amber_driver::{Outcome, Reply};
 
 use super::logic::{Output, ServoLogic, Settings};
 use super::protocol::Command;
@@ -31,8 +31,10 @@ pub struct Maestro<C> {
 /// A request for the task that owns the device.
 #[derive(Debug)]
 pub(crate) enum ServoRequest {
-    Command(Outcome, Vec<Command>),
+    /// The commands, and the angle of each servo that they turn.
+    Command(Outcome, Vec<Command>, Vec<(u8, i32)>),
     Refuse(Outcome, Refusal),
+    Angles(Reply<ServoAngles>),
 }
 
 impl<C: Connect> Maestro<C> {
@@ -47,7 +49,7 @@ impl<C: Connect> Maestro<C> {
 
     async fn command(&self, message: DriverMsg, outcome: Outcome) {
         let request = match self.servos.read(&message) {
-            Ok(commands) => ServoRequest::Command(outcome, commands),
+            Ok(commands) => ServoRequest::Command(outcome, commands, Servos::angles(&message)),
             Err(refusal) => ServoRequest::Refuse(outcome, refusal),
         };
         self.desk.request(request).await;
@@ -87,6 +89,10 @@ impl<C: Connect> MaestroDriver for Maestro<C> {
         self.command(message, outcome).await;
     }
 
+    async fn angles(&mut self, reply: Reply<ServoAngles>) {
+        self.desk.request(ServoRequest::Angles(reply)).await;
+    }
+
     async fn set_speed(&mut self, command: SetSpeedCommand, outcome: Outcome) {
         let message = DriverMsg {
             set_speed_command: Some(command),
@@ -107,8 +113,8 @@ impl StreamLogic for ServoLogic {
 
     fn request(&mut self, _now: Instant, _link: &MaestroLink, request: ServoRequest) {
         match request {
-            ServoRequest::Command(outcome, commands) => {
-                let refused = match self.command(&commands) {
+            ServoRequest::Command(outcome, commands, angles) => {
+                let refused = match self.command(&commands, &angles) {
                     true => None,
                     false => Some(self.trouble().unwrap_or("the Maestro is not ready")),
                 };
@@ -118,6 +124,13 @@ impl StreamLogic for ServoLogic {
                 let why = refusal.to_string();
                 outcome.refuse(&why);
                 self.refuse(why);
+            }
+            ServoRequest::Angles(reply) => {
+                let (servos, angles) = self.angles().unzip();
+                reply.send(ServoAngles {
+                    servo_addresses: servos,
+                    angles,
+                });
             }
         }
     }

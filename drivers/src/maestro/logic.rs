@@ -83,6 +83,8 @@ pub struct ServoLogic {
     settings: Settings,
     phase: Phase,
     speeds: BTreeMap<u8, u16>,
+    /// The last angle sent to each servo.
+    angles: BTreeMap<u8, i32>,
     answer: Vec<u8>,
     /// The last logged state is that the device works.
     is_ready: bool,
@@ -108,6 +110,7 @@ impl ServoLogic {
             settings,
             phase: Phase::Opening,
             speeds: BTreeMap::new(),
+            angles: BTreeMap::new(),
             answer: Vec::new(),
             is_ready: false,
             refusals: Vec::new(),
@@ -117,8 +120,9 @@ impl ServoLogic {
         }
     }
 
-    /// Sends these commands together. Returns whether they are sent.
-    pub fn command(&mut self, commands: &[Command]) -> bool {
+    /// Sends these commands together, which turn servos to these angles. Returns whether they are
+    /// sent.
+    pub fn command(&mut self, commands: &[Command], angles: &[(u8, i32)]) -> bool {
         for command in commands {
             if let Command::SetSpeed { servo, speed } = *command {
                 self.speeds.insert(servo, speed);
@@ -128,6 +132,7 @@ impl ServoLogic {
         match self.phase {
             Phase::Asked { .. } | Phase::Idle { .. } => {
                 self.counters.sent += count;
+                self.angles.extend(angles.iter().copied());
                 self.send(commands);
                 true
             }
@@ -136,6 +141,12 @@ impl ServoLogic {
                 false
             }
         }
+    }
+
+    /// The last angle sent to each servo.
+    pub fn angles(&self) -> impl Iterator<Item = (u32, i32)> {
+        let angles = self.angles.iter();
+        angles.map(|(servo, angle)| (u32::from(*servo), *angle))
     }
 
     /// Rejects a request. Each reason is logged once.

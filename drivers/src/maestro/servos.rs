@@ -176,6 +176,30 @@ impl Servos {
         Ok(vec![Command::SetSpeed { servo, speed }])
     }
 
+    /// The angles in a message that [`Self::read`] accepts, by servo.
+    pub fn angles(message: &DriverMsg) -> Vec<(u8, i32)> {
+        let (servos, angles) = match message {
+            DriverMsg {
+                set_angle_command: Some(one),
+                ..
+            } => (vec![one.servo_address], vec![one.angle]),
+            DriverMsg {
+                set_same_angle_command: Some(same),
+                ..
+            } => {
+                let count = same.servo_addresses.len();
+                (same.servo_addresses.clone(), vec![same.angle; count])
+            }
+            DriverMsg {
+                set_different_angles_command: Some(each),
+                ..
+            } => (each.servo_addresses.clone(), each.angles.clone()),
+            _ => return Vec::new(),
+        };
+        let servos = servos.into_iter().filter_map(|servo| servo.try_into().ok());
+        servos.zip(angles).collect()
+    }
+
     fn target(&self, address: u32, angle: i32) -> Result<Command, Refusal> {
         let (servo, turns) = self.servo(address)?;
         let Servo {

@@ -133,11 +133,11 @@ fn one_page_drives_and_the_others_see_it() {
         (&json!(one.0), &json!(2))
     );
     let outputs = bench.say(other, &AHEAD);
-    assert!(told(&outputs, other).contains("another page drives"));
+    assert!(told(&outputs, other).contains("another page is driving"));
     assert_eq!(motions(outputs), []);
     // Neither may it set a target, or send requests that change something.
     let outputs = bench.say(other, &Said::Goal { x: 1.0, y: 1.0 });
-    assert!(told(&outputs, other).contains("another page drives"));
+    assert!(told(&outputs, other).contains("another page is driving"));
     let call = Said::Call {
         id: 1,
         device: "dummy".into(),
@@ -187,7 +187,7 @@ fn a_page_that_may_only_look_moves_and_changes_nothing() {
         },
     ] {
         let outputs = bench.say(page, &said);
-        assert!(told(&outputs, page).contains("may only look"), "{said:?}");
+        assert!(told(&outputs, page).contains("view-only"), "{said:?}");
         let is_shown = |it: &Output| matches!(it, Output::Line(..) | Output::Show(..));
         assert!(outputs.iter().all(is_shown), "{said:?}: {outputs:?}");
     }
@@ -214,7 +214,7 @@ fn the_guard_is_used_if_wanted_and_its_failure_is_explained() {
     let mut bench = Bench::new(&[(2, 0, DriverState::Up), (9, 0, DriverState::Failed)]);
     let page = bench.page(Role::Drive);
     let outputs = bench.say(page, &guarded);
-    assert!(told(&outputs, page).contains("collision-avoidance:0 does not run"));
+    assert!(told(&outputs, page).contains("collision-avoidance:0 is not running"));
     assert_eq!(motions(outputs), []);
     let sent = motions(bench.say(page, &AHEAD));
     assert_eq!(sent, [Output::Drive(page, WHEELS, GO)]);
@@ -270,7 +270,7 @@ fn a_flood_is_ignored_but_never_a_stop() {
     let mut bench = Bench::robot();
     let page = bench.page(Role::Drive);
     let sent: Vec<_> = (0..500).flat_map(|_| bench.say(page, &AHEAD)).collect();
-    let complaints = told(&sent, page).matches("too much").count();
+    let complaints = told(&sent, page).matches("too many messages").count();
     assert_eq!(complaints, 1);
     let sent = motions(bench.say(page, &Said::Stop));
     assert!(sent.contains(&Output::Drive(page, WHEELS, STOP)));

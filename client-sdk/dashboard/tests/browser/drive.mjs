@@ -12,14 +12,34 @@ async function step(name) {
   await lines.next();
 }
 
+const CONTROLS = new Set([
+  "application", "button", "checkbox", "combobox", "dialog", "DisclosureTriangle", "image", "link", "navigation",
+  "slider", "spinbutton", "switch", "textbox",
+]);
+
+/** All controls have the names that screen readers say. */
+async function expectNames(atLeast) {
+  const { nodes } = await devtools.send("Accessibility.getFullAXTree");
+  const controls = nodes.filter((it) => !it.ignored && CONTROLS.has(it.role?.value));
+  assert.ok(controls.length > atLeast, `${controls.length} controls`);
+  const unnamed = controls.filter((it) => !it.name?.value).map((it) => it.role.value);
+  assert.deepEqual(unnamed, []);
+}
+
 const browser = await launch();
 const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, hasTouch: true });
 const page = await context.newPage();
 const errors = [];
 page.on("pageerror", (error) => errors.push(String(error)));
 page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+// A gamepad of the test instead of a real one.
+await page.addInitScript(() => {
+  window.pad = { connected: false, axes: [0, 0] };
+  navigator.getGamepads = () => [null, window.pad];
+});
+const devtools = await context.newCDPSession(page);
 await page.goto(process.argv[2]);
-const stick = page.getByRole("application", { name: "Driving stick" });
+const stick = page.getByRole("application", { name: "Joystick" });
 await page.waitForFunction(() => window.amber.stick.isAllowed && window.amber.map.pose);
 const box = await stick.boundingBox();
 const middle = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
@@ -33,7 +53,6 @@ await step("held by mouse");
 await page.mouse.up();
 await step("released by mouse");
 
-const devtools = await context.newCDPSession(page);
 const touch = (type, ...touchPoints) => devtools.send("Input.dispatchTouchEvent", { type, touchPoints });
 await touch("touchStart", middle);
 await touch("touchMove", back);
@@ -45,6 +64,30 @@ await page.keyboard.down("ArrowUp");
 await step("held by keys");
 await page.keyboard.up("ArrowUp");
 await step("released by keys");
+
+// The gamepad: ahead, and what its axes mean. A new page needs its stick centred once.
+const hold = (...axes) => page.evaluate((axes) => Object.assign(window.pad, { connected: true, axes }), axes);
+await page.evaluate(() => {
+  const { link } = window.amber;
+  const send = link.send.bind(link);
+  link.send = (message) => {
+    if (message.t === "drive") window.commanded = [message.left, message.right];
+    return send(message);
+  };
+});
+const commands = async (axes, isExpected) => {
+  await hold(...axes);
+  await page.waitForFunction(isExpected);
+};
+await hold(0, 0);
+await page.getByText("Gamepad connected.").waitFor();
+await commands([0, -1], () => window.commanded?.[0] > 200 && window.commanded[0] === window.commanded[1]);
+await step("held by gamepad");
+await commands([0.05, 0], () => window.commanded.join() === "0,0");
+await step("released by gamepad");
+await commands([0.5, 0], () => window.commanded[0] > 50 && window.commanded[1] === -window.commanded[0]);
+await commands([0, 0], () => window.commanded.join() === "0,0");
+await page.evaluate(() => { window.pad.connected = false; });
 
 // A hidden page stops although the mouse is still held.
 await page.mouse.move(middle.x, middle.y);
@@ -78,6 +121,26 @@ await page.waitForFunction(() => !window.amber.map.path?.targets.length);
 const left = await page.evaluate(({ x, y }) => Math.hypot(window.amber.map.pose.x - x, window.amber.map.pose.y - y), goal);
 assert.ok(left < 0.35, `${left} m from the target`);
 await step("arrived");
+
+// Every control has a name, also in panels.
+for (const device of ["ninedof:0", "maestro:0"]) {
+  await page.getByRole("button", { name: device, exact: true }).click();
+  await page.getByRole("heading", { name: "Requests" }).waitFor();
+  for (const request of await page.locator("#panel summary").all()) await request.click();
+  await expectNames(10);
+  await page.getByRole("button", { name: "Close" }).click();
+}
+// The stop button is above the panel, and the servos are plotted after their first command.
+await page.getByRole("button", { name: "maestro:0", exact: true }).click();
+await page.locator("#panel summary", { hasText: "set-angle" }).first().click();
+await page.getByLabel("servo-address").first().fill("3");
+await page.getByLabel(/^angle/).first().fill("45");
+await page.getByRole("button", { name: "Send" }).first().click();
+await page.getByText("Sent. This request has no answer.").waitFor();
+await page.getByText("#3 45").waitFor();
+await page.getByRole("button", { name: "Stop", exact: true }).click();
+await page.keyboard.press("Escape");
+await page.locator("#panel").waitFor({ state: "hidden" });
 
 await page.mouse.move(middle.x, middle.y);
 await page.mouse.down();

@@ -176,7 +176,7 @@ class LocationServiceDriver(TypedDriver):
         """
 
 class MaestroDriver(TypedDriver):
-    """Hobby servos, numbered from 0. Nothing has an answer. The driver drops and logs invalid commands,
+    """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
     such as a servo that does not exist or an angle beyond its limits. Servos keep their position
     when a client leaves.
     """
@@ -205,6 +205,12 @@ class MaestroDriver(TypedDriver):
         """Turns several servos, each to its own angle; all or none.
 
         No answer.
+        """
+    @abstractmethod
+    def angles(self) -> list[tuple[int, int]]:
+        """The last angle that the driver sent to each servo since its start. Hobby servos do not report
+        where they are. A servo without a command is absent. Drivers of the original system do not
+        answer.
         """
     @abstractmethod
     def set_speed(self, servo_address: int, speed: int, /) -> None:

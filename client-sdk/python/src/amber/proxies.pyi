@@ -282,7 +282,7 @@ class LocationService(Typed):
         """
 
 class Maestro(Typed):
-    """Hobby servos, numbered from 0. Nothing has an answer. The driver drops and logs invalid commands,
+    """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
     such as a servo that does not exist or an angle beyond its limits. Servos keep their position
     when a client leaves.
     """
@@ -311,6 +311,11 @@ class Maestro(Typed):
         """Turns several servos, each to its own angle; all or none.
 
         No answer.
+        """
+    async def angles(self) -> list[tuple[int, int]]:
+        """The last angle that the driver sent to each servo since its start. Hobby servos do not report
+        where they are. A servo without a command is absent. Drivers of the original system do not
+        answer.
         """
     async def set_speed(self, servo_address: int, speed: int) -> None:
         """Sets how fast a servo turns.
@@ -477,7 +482,7 @@ class Devices:
     def location(self, id: int = 0) -> LocationService:
         """Where the robot is on its map."""
     def maestro(self, id: int = 0) -> Maestro:
-        """Hobby servos, numbered from 0. Nothing has an answer. The driver drops and logs invalid commands,
+        """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
         such as a servo that does not exist or an angle beyond its limits. Servos keep their position
         when a client leaves.
         """

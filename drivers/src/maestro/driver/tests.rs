@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use amber_driver::devices::maestro;
+use amber_proto::DeviceMessage;
 use amber_sim::maestro as sim;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -154,6 +155,59 @@ async fn requests_turn_servos_without_replies() {
         let pong = mediator.hear().await;
         assert_eq!(pong.as_deref(), Some(&b"\x10\x03\x20\x07"[..]));
         mediator.expect_no_more_health();
+    })
+    .await;
+}
+
+/// The request for the angles, with number 7.
+const ANGLES: &[u8] = b"\x10\x01\x18\x07\xd0\x04\x01";
+
+#[tokio::test(start_paused = true)]
+async fn the_last_angle_of_each_servo_is_known_after_accepted_commands() {
+    check(true, async |mediator| {
+        sleep(Duration::from_millis(100)).await;
+        let turn = |message: DriverMsg| message.encode_to_vec();
+        let each = turn(DriverMsg {
+            set_different_angles_command: Some(SetDifferentAnglesCommand {
+                servo_addresses: vec![5, 0],
+                angles: vec![10, 20],
+            }),
+            ..DriverMsg::data()
+        });
+        let same = |angle| {
+            turn(DriverMsg {
+                set_same_angle_command: Some(SetSameAngleCommand {
+                    servo_addresses: vec![0, 5],
+                    angle,
+                }),
+                ..DriverMsg::data()
+            })
+        };
+        for (command, expected) in [
+            (b"\x10\x01".to_vec(), vec![]),
+            (TURN.to_vec(), vec![(2, 90)]),
+            (each, vec![(0, 20), (2, 90), (5, 10)]),
+            (same(30), vec![(0, 30), (2, 90), (5, 30)]),
+            // Beyond the limit: nothing changes.
+            (same(181), vec![(0, 30), (2, 90), (5, 30)]),
+        ] {
+            mediator.tell(&command).await;
+            mediator.tell(ANGLES).await;
+            let answer = mediator.hear().await.expect("an answer");
+            let answer = DriverMsg::decode(&answer[..]).unwrap().angles.unwrap();
+            let angles = answer.servo_addresses.into_iter().zip(answer.angles);
+            assert_eq!(angles.collect::<Vec<_>>(), expected);
+        }
+    })
+    .await;
+    check(false, async |mediator| {
+        mediator.expect_health(Some("the port is not there")).await;
+        // Dropped, because the device is not connected.
+        mediator.tell(TURN).await;
+        mediator.tell(ANGLES).await;
+        let answer = mediator.hear().await.expect("an answer");
+        let answer = DriverMsg::decode(&answer[..]).unwrap();
+        assert_eq!(answer.angles, Some(ServoAngles::default()));
     })
     .await;
 }

@@ -95,7 +95,7 @@ impl Bench {
     /// A message from a client.
     fn tell(&mut self, message: &[u8]) {
         match self.servos.read(&DriverMsg::decode(message).unwrap()) {
-            Ok(commands) => drop(self.logic.command(&commands)),
+            Ok(commands) => drop(self.logic.command(&commands, &[])),
             Err(refusal) => self.logic.refuse(refusal.to_string()),
         }
         self.settle();
