@@ -36,6 +36,8 @@ mod no_survivors;
 mod old_clients;
 mod overview;
 mod python_package;
+#[cfg(feature = "record")]
+mod record;
 mod restart;
 mod robot;
 mod rosbridge;

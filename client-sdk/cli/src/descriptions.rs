@@ -92,7 +92,11 @@ async fn ask(
 ///
 /// # Errors
 /// There is a description, and it is invalid.
-async fn complete(client: &Client, device: Device, schemas: &mut Schemas) -> Result<(), Failure> {
+pub(super) async fn complete(
+    client: &Client,
+    device: Device,
+    schemas: &mut Schemas,
+) -> Result<(), Failure> {
     if client.announcement() == Announcement::Silent {
         return Ok(());
     }

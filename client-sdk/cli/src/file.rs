@@ -1,10 +1,13 @@
 //! Output files, as in `--png FILE`. IO.
 
-use std::fs::{self, Metadata, OpenOptions};
-use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::fs::{self, File, Metadata, OpenOptions};
+#[cfg(feature = "record")]
+use std::io::BufWriter;
+use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
 use amber_terminal::{Failure, note, print};
+use tempfile::NamedTempFile;
 
 /// Whether this path means stdout.
 pub(super) fn is_stdout(path: &Path) -> bool {
@@ -38,8 +41,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if is_stdout(path) {
         return print(bytes);
     }
-    write_file(path, bytes)
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
+    write_file(path, bytes).map_err(|error| cannot_write(path, &error))
 }
 
 /// Reports the written file, unless that is stdout.
@@ -50,22 +52,172 @@ pub(super) fn wrote(path: &Path) {
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let replaced = match fs::canonicalize(path) {
+    let mut file = open(path)?;
+    file.write_all(bytes)?;
+    close(file)
+}
+
+/// An output file that is written in parts, as [`write`] does it at once. If it is dropped, an
+/// existing file stays as it was.
+#[cfg(feature = "record")]
+pub(super) struct Output {
+    to: To,
+    path: PathBuf,
+}
+
+#[cfg(feature = "record")]
+enum To {
+    Stdout(BufWriter<io::Stdout>),
+    File(BufWriter<Open>),
+}
+
+#[cfg(feature = "record")]
+impl Output {
+    /// Begins the file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        let to = match is_stdout(path) {
+            true => To::Stdout(BufWriter::new(io::stdout())),
+            false => {
+                let file = open(path).map_err(|error| cannot_write(path, &error))?;
+                To::File(BufWriter::with_capacity(256 * 1024, file))
+            }
+        };
+        let path = path.to_owned();
+        Ok(Self { to, path })
+    }
+
+    /// Completes the file, and says so.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        let done = match self.to {
+            To::Stdout(mut stdout) => match stdout.flush() {
+                // Its reader has seen enough.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                done => done,
+            },
+            To::File(file) => match file.into_inner() {
+                Ok(file) => close(file),
+                Err(error) => Err(error.into_error()),
+            },
+        };
+        done.map_err(|error| cannot_write(&self.path, &error))?;
+        wrote(&self.path);
+        Ok(())
+    }
+}
+
+#[cfg(feature = "record")]
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.to {
+            To::Stdout(stdout) => stdout.write(bytes),
+            To::File(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.to {
+            To::Stdout(stdout) => stdout.flush(),
+            To::File(file) => file.flush(),
+        }
+    }
+}
+
+#[cfg(feature = "record")]
+impl Seek for Output {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match &mut self.to {
+            To::Stdout(_) => Err(io::ErrorKind::Unsupported.into()),
+            To::File(file) => file.seek(to),
+        }
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()))
+}
+
+/// A file that is being written.
+enum Open {
+    /// To the file itself.
+    Through(File),
+    /// To a new file, which takes its place at the end.
+    Replacement(Box<Replacement>),
+}
+
+struct Replacement {
+    new: NamedTempFile,
+    target: PathBuf,
+    old: Option<Metadata>,
+}
+
+impl Open {
+    fn file(&mut self) -> &mut File {
+        match self {
+            Self::Through(file) => file,
+            Self::Replacement(replacement) => replacement.new.as_file_mut(),
+        }
+    }
+}
+
+impl Write for Open {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+impl Seek for Open {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file().seek(to)
+    }
+}
+
+fn open(path: &Path) -> io::Result<Open> {
+    let opened = match fs::canonicalize(path) {
         Ok(target) => {
             let old = fs::metadata(&target)?;
             match is_replaceable(&old) {
-                true => replace(&target, Some(&old), bytes),
-                false => return write_through(path, bytes),
+                true => replacement(&target, Some(old)),
+                false => return through(path),
             }
         }
         // A link to a file that does not exist yet.
-        Err(_) if fs::symlink_metadata(path).is_ok() => return write_through(path, bytes),
-        Err(_) => replace(path, None, bytes),
+        Err(_) if fs::symlink_metadata(path).is_ok() => return through(path),
+        Err(_) => replacement(path, None),
     };
-    match replaced {
-        // The file may be writable although its folder or owner is not ours.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => write_through(path, bytes),
-        replaced => replaced,
+    match opened {
+        // The file may be writable although its folder is not.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => through(path),
+        opened => opened,
+    }
+}
+
+fn close(file: Open) -> io::Result<()> {
+    let Replacement { new, target, old } = match file {
+        Open::Through(mut file) => return file.flush(),
+        Open::Replacement(replacement) => *replacement,
+    };
+    // It reads the new file even when that has another owner or name.
+    let mut written = new.reopen()?;
+    match put_in_place(new, &target, old.as_ref()) {
+        // The file may be writable although its owner is not ours.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let Open::Through(mut file) = through(&target)? else {
+                return Err(error);
+            };
+            io::copy(&mut written, &mut file)?;
+            file.flush()
+        }
+        done => done,
     }
 }
 
@@ -78,7 +230,7 @@ fn is_replaceable(old: &Metadata) -> bool {
     old.is_file() && has_one_name
 }
 
-fn replace(target: &Path, old: Option<&Metadata>, bytes: &[u8]) -> io::Result<()> {
+fn replacement(target: &Path, old: Option<Metadata>) -> io::Result<Open> {
     if old.is_some() {
         // A file that we may not write must not be replaced either.
         OpenOptions::new().write(true).open(target)?;
@@ -91,14 +243,22 @@ fn replace(target: &Path, old: Option<&Metadata>, bytes: &[u8]) -> io::Result<()
     builder.prefix(".amber-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder)?;
-    file.write_all(bytes)?;
+    let new = builder.tempfile_in(folder)?;
+    let target = target.to_owned();
+    Ok(Open::Replacement(Box::new(Replacement {
+        new,
+        target,
+        old,
+    })))
+}
+
+fn put_in_place(new: NamedTempFile, target: &Path, old: Option<&Metadata>) -> io::Result<()> {
     if let Some(old) = old {
         #[cfg(unix)]
-        keep_owner(file.as_file(), old)?;
-        file.as_file().set_permissions(old.permissions())?;
+        keep_owner(new.as_file(), old)?;
+        new.as_file().set_permissions(old.permissions())?;
     }
-    file.persist(target).map_err(|error| error.error)?;
+    new.persist(target).map_err(|error| error.error)?;
     Ok(())
 }
 
@@ -112,11 +272,10 @@ fn keep_owner(file: &fs::File, old: &Metadata) -> io::Result<()> {
     }
 }
 
-fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn through(path: &Path) -> io::Result<Open> {
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).open(path)?;
-    file.write_all(bytes)?;
-    file.flush()
+    let options = options.write(true).create(true).truncate(true);
+    Ok(Open::Through(options.open(path)?))
 }
 
 #[cfg(all(test, unix))]
@@ -175,6 +334,25 @@ mod tests {
         write(&null, b"picture").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
         assert!(fs::symlink_metadata(&null).unwrap().is_symlink());
+    }
+
+    #[cfg(feature = "record")]
+    #[test]
+    fn a_file_is_replaced_only_when_it_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "old").unwrap();
+        let begun = || {
+            let mut output = Output::create(&path).unwrap();
+            output.write_all(b"new ").unwrap();
+            output.write_all(b"content").unwrap();
+            output
+        };
+        drop(begun());
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        begun().finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new content");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

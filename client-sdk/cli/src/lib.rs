@@ -36,6 +36,8 @@ mod metrics;
 mod overview;
 mod ping;
 mod reason;
+#[cfg(feature = "record")]
+mod record;
 mod scan;
 mod session;
 mod status;
@@ -106,6 +108,26 @@ pub enum Verb {
     /// Show the frames between the mediator and a driver, until Ctrl-C
     #[command(after_help = trace::HELP)]
     Trace(trace::Options),
+    /// Record everything between clients and drivers to a file (MCAP), until Ctrl-C
+    #[cfg(feature = "record")]
+    #[command(after_help = record::HELP)]
+    Record(record::Options),
+    /// Write the last seconds that `amber record --snapshot` holds in memory
+    #[cfg(feature = "record")]
+    #[command(after_help = record::snapshot::HELP)]
+    Snapshot(record::snapshot::Options),
+    /// Show what is in a recording
+    #[cfg(feature = "record")]
+    #[command(after_help = record::info::HELP)]
+    Info(record::info::Options),
+    /// Finish the recording of a recorder that was killed
+    #[cfg(feature = "record")]
+    #[command(after_help = record::recover::HELP)]
+    Recover(record::recover::Options),
+    /// Write messages of a recording as JSON or as a table (CSV)
+    #[cfg(feature = "record")]
+    #[command(after_help = record::export::HELP)]
+    Export(record::export::Options),
     /// Send a request to a device and show the reply
     #[command(after_help = call::HELP)]
     Call(call::Options),
@@ -213,6 +235,17 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
         Verb::Trace(options) => {
             until_interrupt(trace::run(session.client().await?, options, json)).await
         }
+        // It handles Ctrl-C itself, because it must finish the file first.
+        #[cfg(feature = "record")]
+        Verb::Record(options) => record::run(session, options).await,
+        #[cfg(feature = "record")]
+        Verb::Snapshot(options) => record::snapshot::run(&session.options.mediator, &options, json),
+        #[cfg(feature = "record")]
+        Verb::Info(options) => record::info::run(&options, json),
+        #[cfg(feature = "record")]
+        Verb::Recover(options) => record::recover::run(&options, json),
+        #[cfg(feature = "record")]
+        Verb::Export(options) => record::export::run(&options),
         Verb::Call(options) => {
             let call = options.read(session).await?;
             if call.is_list() {

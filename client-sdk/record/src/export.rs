@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::messages::Stored;
 
@@ -58,12 +58,9 @@ impl Table {
 }
 
 /// One line of JSON for a message.
-pub fn json_line(time_ns: u64, topic: &str, value: Value) -> String {
-    let mut line = Map::new();
-    line.insert("time_ns".into(), time_ns.into());
-    line.insert("topic".into(), topic.into());
-    line.insert("message".into(), value);
-    Value::Object(line).to_string()
+pub fn json_line(time_ns: u64, topic: &str, value: &Value) -> String {
+    let topic = Value::from(topic);
+    format!(r#"{{"time_ns":{time_ns},"topic":{topic},"message":{value}}}"#)
 }
 
 /// `{"scan": {"angles": [1, 2]}}` as `scan.angles` and `1 2`.

@@ -39,6 +39,41 @@ pub struct Totals {
     pub last_ns: Option<u64>,
 }
 
+impl Totals {
+    /// Counts a record.
+    pub fn note(&mut self, record: &Record<'_>) {
+        self.first_ns.get_or_insert(record.time_ns);
+        self.last_ns = Some(record.time_ns);
+        match &record.what {
+            What::Frame(frame) => {
+                self.messages += 1;
+                self.bytes += frame.message.len() as u64;
+            }
+            What::Gap(gap) => {
+                self.gaps += 1;
+                self.missing += gap.messages;
+                self.missing_bytes += gap.bytes;
+            }
+            What::Dropped(dropped) => self.dropped += dropped.count,
+            _ => {}
+        }
+    }
+
+    /// Both together: those of a file and of the next one.
+    pub fn and(self, next: Self) -> Self {
+        Self {
+            messages: self.messages + next.messages,
+            bytes: self.bytes + next.bytes,
+            missing: self.missing + next.missing,
+            missing_bytes: self.missing_bytes + next.missing_bytes,
+            gaps: self.gaps + next.gaps,
+            dropped: self.dropped + next.dropped,
+            first_ns: self.first_ns.or(next.first_ns),
+            last_ns: next.last_ns.or(self.last_ns),
+        }
+    }
+}
+
 /// A recording that is being written.
 ///
 /// A recorder that is killed leaves a file without an index: see [`crate::recover`].
@@ -207,8 +242,7 @@ impl<W: Write + Seek> Recording<W> {
     /// The file cannot be written.
     pub fn add(&mut self, record: &Record<'_>) -> Result<(), Error> {
         let time_ns = record.time_ns;
-        self.totals.first_ns.get_or_insert(time_ns);
-        self.totals.last_ns = Some(time_ns);
+        self.totals.note(record);
         self.known.note(&record.what);
         match &record.what {
             What::Start(version) => self.start(version),
@@ -345,8 +379,6 @@ impl<W: Write + Seek> Recording<W> {
             form,
             frame.message,
         );
-        self.totals.messages += 1;
-        self.totals.bytes += frame.message.len() as u64;
         let payload = std::mem::take(&mut self.payload);
         let written = self.write(id, time_ns, &payload);
         self.payload = payload;
@@ -519,7 +551,6 @@ impl<W: Write + Seek> Recording<W> {
             ("count", Type::Uint64),
         ];
         let channel = self.fact("/amber/dropped", || Descriptors::facts("dropped", &fields))?;
-        self.totals.dropped += dropped.count;
         let fact = DroppedFact {
             device: dropped.device.map(|device| device.to_string()),
             reason: Some(dropped.reason.to_owned()),
@@ -532,9 +563,6 @@ impl<W: Write + Seek> Recording<W> {
         let names = ["first_ns", "last_ns", "messages", "bytes"];
         let fields = names.map(|name| (name, Type::Uint64));
         let channel = self.fact(GAPS, || Descriptors::facts("gap", &fields))?;
-        self.totals.gaps += 1;
-        self.totals.missing += gap.messages;
-        self.totals.missing_bytes += gap.bytes;
         let fact = GapFact {
             first_ns: Some(gap.first_ns),
             last_ns: Some(gap.last_ns),

@@ -186,7 +186,7 @@ fn values_are_exported_by_the_schemas_in_the_file() {
             {
                 let stored = &channels[&channel];
                 let value = table.value(channel, stored, data).unwrap();
-                lines.push(json_line(header.log_time, &stored.topic, value));
+                lines.push(json_line(header.log_time, &stored.topic, &value));
             }
         })
         .unwrap()

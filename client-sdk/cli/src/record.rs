@@ -1,0 +1,236 @@
+//! `amber record`: everything that passes between clients and drivers, in MCAP files. IO.
+//!
+//! ```text
+//!  mediator --Unix socket--> Buffer --> writer thread --> FILE.mcap
+//!                            (reader    (or a ring, and a file when a snapshot is wanted)
+//!                             thread)
+//! ```
+//!
+//! The command itself waits for signals, shows progress and asks for snapshots.
+
+mod buffer;
+pub(super) mod export;
+mod feed;
+pub(super) mod info;
+mod limits;
+mod names;
+mod output;
+mod progress;
+pub(super) mod recover;
+mod report;
+mod size;
+pub(super) mod snapshot;
+mod writer;
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use amber_proto::Device;
+use amber_reflect::Schemas;
+use amber_terminal::{Failure, note, show};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+
+use self::buffer::Buffer;
+use self::feed::Feed;
+use self::names::Names;
+use self::progress::Shown;
+use self::report::Report;
+use self::snapshot::{Asked, Socket};
+use self::writer::{Plan, Target, Writer};
+use super::end::End;
+use super::session::Session;
+
+pub(super) const HELP: &str = "\
+Everything between clients and drivers is recorded: requests, answers and streams, unchanged and
+with the times at which the mediator received them. What is missing is reported in the file and at
+the end. Run it on the machine of the mediator, as its user.
+
+With --snapshot, the last seconds stay in memory. They are written by `amber snapshot`, and by
+themselves when a driver dies or reports trouble.
+
+Examples:
+  amber record
+  amber record -o drive.mcap hokuyo roboclaw --for 60
+  amber record --max-size 1GB --compress
+  amber record --snapshot 30s
+  amber info drive.mcap";
+
+/// Options of `amber record`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Devices to record, e.g. hokuyo roboclaw:0 [default: all]
+    devices: Vec<Device>,
+    /// File to write, or a folder, or - for stdout [default: a file with the date in its name]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Stop after this time, e.g. 90 or 0.5s [default: at Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = amber_terminal::seconds)]
+    length: Option<Duration>,
+    /// Begin another file when one has this size, e.g. 500MB; with --snapshot, the most memory to
+    /// use [default: 256MB]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    max_size: Option<u64>,
+    /// Compress the files (zstd)
+    #[arg(long)]
+    compress: bool,
+    /// Keep the last seconds in memory, and write them when they are wanted
+    #[arg(long, value_name = "TIME", value_parser = amber_terminal::seconds)]
+    snapshot: Option<Duration>,
+    /// Memory for what waits for a slow disk
+    #[arg(long, value_name = "SIZE", default_value = limits::BUFFER, value_parser = size::parse)]
+    buffer: u64,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+    /// Messages of your own device (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
+}
+
+impl Options {
+    fn checked(&self) -> Result<(), Failure> {
+        let output = self.output.as_deref();
+        if let Some(path) = output {
+            super::file::check("-o", path)?;
+        }
+        let is_stdout = output.is_some_and(super::file::is_stdout);
+        if is_stdout && self.snapshot.is_some() {
+            return Err(Failure::wrong("snapshots cannot go to stdout")
+                .hint("name a file or a folder: `-o FOLDER`"));
+        }
+        if is_stdout && self.max_size.is_some() {
+            return Err(Failure::wrong("stdout cannot be split into several files")
+                .hint("leave out --max-size, or name a file"));
+        }
+        match self.max_size {
+            Some(bytes) if bytes < limits::MIN_FILE_BYTES => {
+                let least = size::shown(limits::MIN_FILE_BYTES);
+                Err(Failure::wrong("--max-size is too small").hint(format!(
+                    "at least {least}: the descriptions of devices need space"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn plan(&self, schemas: Schemas) -> Plan {
+        let is_snapshot = self.snapshot.is_some();
+        let names = Names::new(self.output.clone(), is_snapshot, self.max_size.is_some());
+        let target = match self.snapshot {
+            Some(span) => Target::Ring {
+                span,
+                max_bytes: self.max_size.unwrap_or(limits::RING_BYTES),
+            },
+            None => Target::Files {
+                max_bytes: self.max_size,
+            },
+        };
+        Plan {
+            schemas: Arc::new(schemas),
+            names,
+            target,
+            compress: self.compress,
+            force: self.force,
+        }
+    }
+}
+
+pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(), Failure> {
+    options.checked()?;
+    let json = session.options.json;
+    let port = session.options.mediator.port();
+    let schemas = Schemas::with(&options.proto)?;
+    let client = session.client().await?;
+    let feed = Feed::open(client, &options.devices, schemas).await?;
+    let mut end = End::new()?;
+    let buffer = Arc::new(Buffer::new(options.buffer));
+    // The first file is created before anything is said about it.
+    let mut writer = Writer::start(options.plan(feed.schemas), buffer.clone())?;
+    let reader = buffer.read_from(feed.stream.try_clone().map_err(cannot_read)?);
+    let mut socket = match options.snapshot {
+        Some(_) => Some(Socket::open(port)?),
+        None => None,
+    };
+    let shown = Shown::new(json, io::stderr().is_terminal());
+    // From the first record on, everything is recorded.
+    if timeout(limits::END_PATIENCE, writer.begun()).await.is_err() {
+        return Err(Failure::new("the mediator sends nothing"));
+    }
+    shown.started(&options.devices, &writer.progress(), options.snapshot)?;
+    let until = options.length.map(|length| Instant::now() + length);
+    let mut ticks = interval(limits::PROGRESS_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut said_missing = 0;
+    loop {
+        tokio::select! {
+            () = end.wait() => break,
+            () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => break,
+            () = writer.ended() => break,
+            Some(asked) = asked(&mut socket) => buffer.ask(asked),
+            _ = ticks.tick() => {
+                let progress = writer.progress();
+                for written in writer.snapshots() {
+                    shown.snapshot(&written)?;
+                }
+                if progress.totals.missing > said_missing {
+                    shown.missing(progress.totals.missing - said_missing)?;
+                    said_missing = progress.totals.missing;
+                }
+                shown.progress(&progress)?;
+            }
+        }
+    }
+    // The mediator sends what it still has, and then the end.
+    feed::leave(&feed.stream);
+    let hung = async {
+        loop {
+            tokio::time::sleep(limits::PROGRESS_INTERVAL).await;
+            if buffer.waits_for_longer_than(limits::END_PATIENCE) {
+                break feed::give_up(&feed.stream);
+            }
+        }
+    };
+    tokio::select! {
+        () = writer.ended() => {}
+        () = hung => writer.ended().await,
+        () = end.wait() => {
+            shown.clear()?;
+            return Err(Failure::new("stopped while data waited for the disk")
+                .hint("`amber recover FILE` finishes the file; it has what was written"));
+        }
+    }
+    shown.clear()?;
+    for written in writer.snapshots() {
+        shown.snapshot(&written)?;
+    }
+    let outcome = writer.outcome()?;
+    let lost = reader.lost().map(|error| error.to_string());
+    let report = Report::new(outcome, options.snapshot.is_some());
+    match session_output(&options) {
+        true => note(report.brief()),
+        false => show(&report, json)?,
+    }
+    match (report.is_ended(), lost) {
+        (true, _) => Ok(()),
+        (false, why) => Err(feed::lost(why)),
+    }
+}
+
+/// Whether stdout has the recording.
+fn session_output(options: &Options) -> bool {
+    let output = options.output.as_deref();
+    output.is_some_and(super::file::is_stdout)
+}
+
+async fn asked(socket: &mut Option<Socket>) -> Option<Asked> {
+    match socket {
+        Some(socket) => socket.next().await,
+        None => None,
+    }
+}
+
+fn cannot_read(error: io::Error) -> Failure {
+    Failure::new(format!("cannot read from the mediator: {error}"))
+}
