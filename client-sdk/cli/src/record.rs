@@ -30,7 +30,7 @@ use std::time::Duration;
 use amber_proto::Device;
 use amber_reflect::Schemas;
 use amber_terminal::{Failure, note, show};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use self::buffer::Buffer;
 use self::feed::Feed;
@@ -185,12 +185,12 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
     // The mediator sends what it still has, and then the end.
     feed::leave(&feed.stream);
     let hung = async {
-        loop {
-            tokio::time::sleep(limits::PROGRESS_INTERVAL).await;
-            if buffer.waits_for_longer_than(limits::END_PATIENCE) {
-                break feed::give_up(&feed.stream);
-            }
+        // Before, it may have had nothing to send.
+        sleep(limits::END_PATIENCE).await;
+        while !buffer.waits_for_longer_than(limits::END_PATIENCE) {
+            sleep(limits::PROGRESS_INTERVAL).await;
         }
+        feed::give_up(&feed.stream);
     };
     tokio::select! {
         () = writer.ended() => {}

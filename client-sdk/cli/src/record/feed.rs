@@ -124,7 +124,7 @@ mod tests {
         let old = cannot_open(refused(Reason::BadRequest, None));
         assert!(old.text().contains("too old"), "{}", old.text());
         let remote = cannot_open(refused(Reason::NotAllowed, Some("run it there")));
-        assert_eq!(remote.text(), "mediator refused the request: why");
+        assert_eq!(remote.text(), "mediator:0 refused the request: why");
         let missing = cannot_connect("/x", &io::ErrorKind::NotFound.into());
         assert!(missing.text().starts_with("cannot open the feed /x"));
     }

@@ -184,7 +184,7 @@ mod tests {
             .human()
         };
         let text = shown(&info);
-        assert!(text.contains("complete: yes\n"), "{text}");
+        assert!(text.contains("complete:  yes\n"), "{text}");
         let row = "/hokuyo/0/scan  11        10.0        75.0 kB  amber.recorded.Hokuyo\n";
         assert!(text.ends_with(row), "{text}");
         info.gaps.push(amber_record::GapInfo {

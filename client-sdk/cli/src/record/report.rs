@@ -166,7 +166,8 @@ impl Human for Report {
             ("missing", Some(missing)),
             ("dropped by the mediator", dropped),
         ];
-        fields(&files.chain(facts).collect::<Vec<_>>())
+        let all = files.chain(facts).filter(|(_, value)| value.is_some());
+        fields(&all.collect::<Vec<_>>())
     }
 }
 
