@@ -47,6 +47,9 @@ enum Verb {
     /// Show the robot in a browser, and drive it there
     #[cfg(feature = "web")]
     Dashboard(amber_dashboard::Options),
+    /// Show the robot in Foxglove or Lichtblick
+    #[cfg(feature = "web")]
+    Foxglove(amber_foxglove::live::Options),
     /// Convert the settings of the original mediator to a configuration
     Import(import::Options),
     /// Explain bytes of the protocol, and show where they are invalid
@@ -173,6 +176,10 @@ impl Cli {
             #[cfg(feature = "web")]
             Verb::Dashboard(dashboard) => {
                 amber_dashboard::run(&dashboard, options.mediator.to_string())
+            }
+            #[cfg(feature = "web")]
+            Verb::Foxglove(foxglove) => {
+                amber_foxglove::live::run(&foxglove, options.mediator.to_string())
             }
             Verb::Import(import) => import.run(),
             Verb::Decode(decode) => decode.run(options.json),

@@ -19,6 +19,8 @@ mod fairness;
 mod feed;
 mod follow_wall;
 mod foreign_robots;
+#[cfg(feature = "web")]
+mod foxglove;
 mod gateway_protocols;
 mod gateways;
 mod kit;

@@ -56,6 +56,22 @@ impl Converter {
         }
     }
 
+    /// The place of the laser `hokuyo:0` on the robot.
+    pub fn set_mount(&mut self, mount: Pose) {
+        self.mount = mount;
+    }
+
+    /// The parts that do not change, if a second has passed since they were made, or if there is
+    /// another laser: these are all. Use it where messages may not come.
+    #[must_use]
+    pub fn repeated(&mut self, time_ns: u64, lasers: impl Iterator<Item = i32>) -> Vec<Published> {
+        let before = self.lasers.len();
+        self.lasers.extend(lasers);
+        let mut out = Vec::new();
+        self.repeat(time_ns, self.lasers.len() > before, &mut out);
+        out
+    }
+
     /// Whether messages of this device matter.
     #[must_use]
     pub fn reads(device_type: DeviceType) -> bool {

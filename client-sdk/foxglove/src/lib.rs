@@ -31,6 +31,8 @@ mod converter;
 mod events;
 mod frames;
 mod limits;
+#[cfg(feature = "live")]
+pub mod live;
 mod scan;
 mod schema;
 mod shapes;

@@ -1,0 +1,191 @@
+//! `amber foxglove`: a robot, live in Foxglove or Lichtblick. IO.
+//!
+//! ```text
+//!   viewer  -- WebSocket --  session  -->  hub (PURE)  -->  feeds: one client of the mediator
+//!                            outbox   <--   |    ^     <--
+//!                                         catalog, converter
+//! ```
+//!
+//! - **Channels**: the messages of each device with a description, as in recordings, and those that
+//!   Foxglove draws. A device is asked only while a viewer wants a channel with its messages.
+//! - **A slow viewer** gets the newest message of each channel, never old ones. Drops are counted.
+//! - **Access**: on the loopback address every program, and the pages that are known; on other
+//!   addresses those who know the token. Viewers only look: nothing can be sent to the robot.
+
+mod access;
+mod app;
+mod catalog;
+mod feeds;
+mod hub;
+mod limits;
+mod outbox;
+mod protocol;
+mod server;
+mod session;
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use amber_terminal::{Failure, print};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use self::access::{Access, TOKEN_BYTES};
+
+const HELP: &str = "\
+In Foxglove or Lichtblick: Open connection, Foxglove WebSocket, and the address that is printed. The 3D
+panel shows the topics /foxglove/...; the eye beside each topic turns it on. All messages of all devices
+are there, too, e.g. for plots: /roboclaw/0/currentSpeed.
+
+Viewers only look. For viewers on other machines, use --listen; then the address has a token. The
+connection is not encrypted.
+
+Examples:
+  amber foxglove
+  amber foxglove --listen 0.0.0.0:8765
+  amber foxglove --origin https://viewer.example.org";
+
+/// Options of `amber foxglove`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Options {
+    /// Where viewers find it; port 0 picks one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8765")]
+    listen: SocketAddr,
+    /// Web page that may connect, besides those of this machine and of Foxglove (may be given
+    /// several times)
+    #[arg(long, value_name = "URL")]
+    origin: Vec<String>,
+}
+
+/// Serves viewers for the mediator at this address until Ctrl-C.
+///
+/// # Errors
+/// It cannot listen at its address.
+pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+    // What asks the devices stays on this thread.
+    let local = tokio::task::LocalSet::new();
+    runtime.block_on(local.run_until(serve(options, mediator)))
+}
+
+async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
+    let origins: Result<Vec<_>, _> = options.origin.iter().map(|it| checked(it)).collect();
+    let listener = TcpListener::bind(options.listen).await;
+    let listener = listener.map_err(|error| cannot_listen(options.listen, &error))?;
+    let listen = listener.local_addr();
+    let listen = listen.map_err(|error| cannot_listen(options.listen, &error))?;
+    let access = Access::new(listen, &origins?, random)?;
+    let introduction = introduction(listen, access.token());
+    let (inputs, received) = mpsc::channel(limits::MAX_INPUTS);
+    let serving = tokio::spawn(server::run(listener, access, inputs.clone()));
+    let app = app::App::new(mediator, session(), inputs, received);
+    print(introduction.as_bytes())?;
+    app.run(end()).await;
+    serving.abort();
+    Ok(())
+}
+
+/// The address to open.
+fn introduction(listen: SocketAddr, token: Option<&str>) -> String {
+    let host = match listen.ip().is_unspecified() {
+        true => format!("ADDRESS-OF-THIS-MACHINE:{}", listen.port()),
+        false => listen.to_string(),
+    };
+    format!("foxglove: ws://{host}/{}\n", token.unwrap_or_default())
+}
+
+/// The origin of a page: its scheme and host.
+fn checked(page: &str) -> Result<String, Failure> {
+    let is_host = |host: &str| !host.is_empty() && !host.contains('/');
+    let origin = page.trim_end_matches('/');
+    match origin.split_once("://") {
+        Some(("http" | "https", host)) if is_host(host) => Ok(origin.to_owned()),
+        _ => Err(
+            Failure::wrong(format!("--origin {page}: it is not the origin of a page"))
+                .hint("write scheme and host only, such as https://viewer.example.org"),
+        ),
+    }
+}
+
+fn random() -> Result<[u8; TOKEN_BYTES], Failure> {
+    let mut bytes = [0; TOKEN_BYTES];
+    let filled = getrandom::fill(&mut bytes);
+    let failed = |error| Failure::new(format!("the system has no random numbers: {error}"));
+    filled.map_err(failed).map(|()| bytes)
+}
+
+/// Viewers know by it whether they have connected to this program before.
+fn session() -> String {
+    now_ns().to_string()
+}
+
+/// Nanoseconds since 1970.
+fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot listen on {address}: {error}"));
+    match error.kind() {
+        io::ErrorKind::AddrInUse => failure.hint(format!(
+            "another program uses this port, perhaps another `amber foxglove`; `amber foxglove \
+             --listen {}:0` picks a free one",
+            address.ip()
+        )),
+        io::ErrorKind::AddrNotAvailable => {
+            failure.hint("use an address of this machine, or 0.0.0.0 for all of them")
+        }
+        io::ErrorKind::PermissionDenied => failure.hint("use a port above 1023"),
+        _ => failure,
+    }
+}
+
+/// Resolves at Ctrl-C or SIGTERM.
+async fn end() {
+    let terminate = async {
+        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+        match signal {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminate => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_has_the_token_only_if_it_is_needed() {
+        let own = introduction("127.0.0.1:8765".parse().unwrap(), None);
+        assert_eq!(own, "foxglove: ws://127.0.0.1:8765/\n");
+        let others = introduction("0.0.0.0:1".parse().unwrap(), Some("abc"));
+        assert_eq!(others, "foxglove: ws://ADDRESS-OF-THIS-MACHINE:1/abc\n");
+    }
+
+    #[test]
+    fn an_origin_has_no_path() {
+        assert_eq!(checked("https://a.example/").unwrap(), "https://a.example");
+        assert_eq!(checked("http://a:8080").unwrap(), "http://a:8080");
+        for wrong in [
+            "a.example",
+            "https://a.example/page",
+            "https://",
+            "ftp://a",
+            "",
+        ] {
+            assert!(checked(wrong).is_err(), "{wrong}");
+        }
+    }
+}

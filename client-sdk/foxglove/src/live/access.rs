@@ -1,0 +1,168 @@
+//! Which viewers may look. PURE.
+//!
+//! On the loopback address, viewers need no token: programs, Foxglove's own page, the desktop
+//! programs, and pages that this machine serves. Pages of other sites are refused. For other
+//! machines the address has a token. A page of another site does not know it, so the origin does
+//! not matter there. On the loopback address the `Host` must be an address of this machine,
+//! because a foreign site can point its own name to it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use subtle::ConstantTimeEq;
+
+/// Pages that run in the browser of this machine and connect to it.
+const KNOWN: [&str; 2] = ["https://app.foxglove.dev", "https://studio.foxglove.dev"];
+
+/// The number of random bytes in a token.
+pub(super) const TOKEN_BYTES: usize = 16;
+
+/// The rules of one server.
+#[derive(Clone)]
+pub(super) struct Access {
+    token: Option<String>,
+    origins: Vec<String>,
+}
+
+impl Access {
+    /// The rules for a server that listens at this address. A token is needed, and so made, only
+    /// if others can reach it.
+    pub(super) fn new<E>(
+        listen: SocketAddr,
+        origins: &[String],
+        random: impl FnOnce() -> Result<[u8; TOKEN_BYTES], E>,
+    ) -> Result<Self, E> {
+        let is_own = listen.ip().to_canonical().is_loopback();
+        let token = if is_own { None } else { Some(random()?) };
+        Ok(Self {
+            token: token.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)),
+            origins: origins.to_vec(),
+        })
+    }
+
+    /// The token that viewers need, if they do.
+    pub(super) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// Whether a viewer may look: the path of its request, and the headers `Host` and `Origin`.
+    ///
+    /// # Errors
+    /// It may not, and why.
+    pub(super) fn admit(
+        &self,
+        path: &str,
+        host: Option<&str>,
+        origin: Option<&str>,
+    ) -> Result<(), &'static str> {
+        if let Some(token) = &self.token {
+            let given = path.trim_start_matches('/').as_bytes();
+            return match bool::from(token.as_bytes().ct_eq(given)) {
+                true => Ok(()),
+                false => {
+                    Err("wrong or missing token: use the address that `amber foxglove` printed")
+                }
+            };
+        }
+        if !host.is_some_and(is_this_machine) {
+            return Err(
+                "this server is for its own machine only: connect to ws://localhost, or \
+                        start it with --listen 0.0.0.0:8765 for others",
+            );
+        }
+        match origin.is_none_or(|origin| self.is_known(origin)) {
+            true => Ok(()),
+            false => Err(
+                "pages of this site may not connect: start `amber foxglove` with --origin \
+                          and the site",
+            ),
+        }
+    }
+
+    fn is_known(&self, origin: &str) -> bool {
+        let mut known = KNOWN.into_iter().chain(self.origins.iter().map(|it| &**it));
+        if known.any(|it| it.eq_ignore_ascii_case(origin)) {
+            return true;
+        }
+        match origin.split_once("://") {
+            // The desktop programs. Pages of the network cannot have this origin.
+            Some(("file", _)) => true,
+            Some(("http" | "https", host)) => is_this_machine(host),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a host, perhaps with a port, is an address or the name of this machine.
+fn is_this_machine(host: &str) -> bool {
+    let without_port = match host.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => host,
+    };
+    let name = without_port.trim_start_matches('[').trim_end_matches(']');
+    match name.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => name.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(listen: &str, origins: &[&str]) -> Access {
+        let origins: Vec<_> = origins.iter().map(|it| (*it).to_owned()).collect();
+        let random = || Ok::<_, ()>([7; TOKEN_BYTES]);
+        Access::new(listen.parse().unwrap(), &origins, random).unwrap()
+    }
+
+    #[test]
+    fn on_this_machine_viewers_need_no_token_but_a_known_origin() {
+        let access = access("127.0.0.1:8765", &["http://lab:8080"]);
+        assert_eq!(access.token(), None);
+        for (host, origin, is_admitted) in [
+            ("127.0.0.1:8765", None, true),
+            ("localhost:8765", None, true),
+            ("[::1]:8765", None, true),
+            ("localhost:8765", Some("https://app.foxglove.dev"), true),
+            ("localhost:8765", Some("http://localhost:8080"), true),
+            ("localhost:8765", Some("http://127.0.0.1"), true),
+            ("localhost:8765", Some("file://"), true),
+            ("localhost:8765", Some("http://lab:8080"), true),
+            ("localhost:8765", Some("https://evil.example"), false),
+            (
+                "localhost:8765",
+                Some("https://localhost.evil.example"),
+                false,
+            ),
+            (
+                "localhost:8765",
+                Some("https://app.foxglove.dev.evil.example"),
+                false,
+            ),
+            ("localhost:8765", Some("null"), false),
+            ("localhost:8765", Some(""), false),
+            // The name of a foreign site that points to this machine.
+            ("evil.example:8765", None, false),
+            ("evil.example:8765", Some("http://evil.example:8765"), false),
+        ] {
+            let found = access.admit("/", Some(host), origin);
+            assert_eq!(found.is_ok(), is_admitted, "{host} {origin:?}: {found:?}");
+        }
+        assert!(access.admit("/", None, None).is_err());
+    }
+
+    #[test]
+    fn viewers_of_other_machines_need_the_token() {
+        for listen in ["0.0.0.0:8765", "192.168.1.5:8765", "[::]:8765"] {
+            let access = access(listen, &[]);
+            let token = access.token().unwrap();
+            let admitted = |path: &str| access.admit(path, Some("robot:8765"), Some("http://x"));
+            assert_eq!(admitted(&format!("/{token}")), Ok(()));
+            for wrong in ["/", "", "/x", &token[..5], &format!("/{token}x")] {
+                assert!(admitted(wrong).is_err(), "{wrong}");
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The one task around the hub: inputs in, outputs done. IO.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use amber_client::Client;
+use amber_map::Pose;
+use amber_proto::Device;
+use amber_proto::mediator::Event;
+use amber_reflect::Schemas;
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, spawn_local};
+
+use super::catalog::{Described, Feed};
+use super::hub::{Hub, Output, ViewerId};
+use super::outbox::Frame;
+use super::session::Mailbox;
+use super::{feeds, now_ns};
+
+/// What happens.
+pub(super) enum Input {
+    /// A viewer has connected.
+    Opened(oneshot::Sender<(ViewerId, Arc<Mailbox>)>),
+    /// It has sent a text.
+    Text(ViewerId, String),
+    /// It is gone.
+    Closed(ViewerId),
+    /// There is a connection to the mediator.
+    Connected(Client),
+    /// The devices of the mediator.
+    Devices(Vec<Described>),
+    /// The place of the laser on the robot.
+    Mount(Pose),
+    /// A message of a device.
+    Message(Device, Bytes),
+    /// An event of the mediator.
+    Event(Event),
+}
+
+/// The hub and all that acts for it.
+pub(super) struct App {
+    mediator: String,
+    hub: Hub,
+    inputs: mpsc::Sender<Input>,
+    received: mpsc::Receiver<Input>,
+    mailboxes: HashMap<ViewerId, Arc<Mailbox>>,
+    client: Option<Client>,
+    devices: HashMap<Device, Arc<Schemas>>,
+    /// Whether there are viewers.
+    is_watched: bool,
+    /// Connects, or asks for the devices.
+    watching: Option<AbortHandle>,
+    feeds: HashMap<Feed, Option<AbortHandle>>,
+}
+
+impl App {
+    pub(super) fn new(
+        mediator: String,
+        session: String,
+        inputs: mpsc::Sender<Input>,
+        received: mpsc::Receiver<Input>,
+    ) -> Self {
+        Self {
+            mediator,
+            hub: Hub::new(session),
+            inputs,
+            received,
+            mailboxes: HashMap::new(),
+            client: None,
+            devices: HashMap::new(),
+            is_watched: false,
+            watching: None,
+            feeds: HashMap::new(),
+        }
+    }
+
+    /// Runs until `end`.
+    pub(super) async fn run(mut self, end: impl Future<Output = ()>) {
+        tokio::pin!(end);
+        loop {
+            self.perform();
+            tokio::select! {
+                biased;
+                () = &mut end => break,
+                Some(input) = self.received.recv() => self.handle(input),
+            }
+        }
+        let feeds = self.feeds.into_values().flatten();
+        feeds.chain(self.watching).for_each(|task| task.abort());
+        if let Some(client) = self.client {
+            client.close().await;
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        match input {
+            Input::Opened(opened) => {
+                let mailbox = Arc::new(Mailbox::default());
+                let id = self.hub.open();
+                self.mailboxes.insert(id, mailbox.clone());
+                if opened.send((id, mailbox)).is_err() {
+                    self.close(id);
+                }
+            }
+            Input::Text(id, text) => self.hub.handle_text(id, &text),
+            Input::Closed(id) => self.close(id),
+            Input::Connected(client) => {
+                self.client = Some(client);
+                self.watch();
+                let waiting: Vec<_> = self.feeds.keys().cloned().collect();
+                waiting.into_iter().for_each(|feed| self.start(feed));
+            }
+            Input::Devices(devices) => {
+                let schemas = |it: &Described| (it.device, it.schemas.clone());
+                self.devices = devices.iter().map(schemas).collect();
+                self.hub.handle_devices(now_ns(), &devices);
+            }
+            Input::Mount(mount) => self.hub.handle_mount(mount),
+            Input::Message(device, message) => {
+                self.hub.handle_message(now_ns(), device, &message);
+            }
+            Input::Event(event) => self.hub.handle_event(now_ns(), &event),
+        }
+    }
+
+    fn close(&mut self, id: ViewerId) {
+        self.mailboxes.remove(&id);
+        self.hub.close(id);
+    }
+
+    /// Performs all outputs of the hub.
+    fn perform(&mut self) {
+        while let Some(output) = self.hub.take() {
+            match output {
+                Output::Text(id, text) => {
+                    self.change(id, |outbox| outbox.line(Frame::Text(text)));
+                }
+                Output::Line(id, line) => {
+                    self.change(id, |outbox| outbox.line(Frame::Binary(line)));
+                }
+                Output::Data(id, subscription, data) => {
+                    self.change(id, |outbox| outbox.show(subscription, data));
+                }
+                Output::Forget(id, subscription) => {
+                    self.change(id, |outbox| outbox.forget(subscription));
+                }
+                Output::Devices(is_watched) => {
+                    self.is_watched = is_watched;
+                    self.watch();
+                }
+                Output::Start(feed) => self.start(feed),
+                Output::Stop(feed) => {
+                    let task = self.feeds.remove(&feed).flatten();
+                    task.inspect(AbortHandle::abort);
+                }
+            }
+        }
+    }
+
+    fn change(&self, id: ViewerId, change: impl FnOnce(&mut super::outbox::Outbox)) {
+        if let Some(mailbox) = self.mailboxes.get(&id) {
+            mailbox.change(change);
+        }
+    }
+
+    /// Asks for the devices while there are viewers.
+    fn watch(&mut self) {
+        self.watching.take().inspect(AbortHandle::abort);
+        if !self.is_watched {
+            return;
+        }
+        let inputs = self.inputs.clone();
+        let task = match self.client.clone() {
+            Some(client) => spawn_local(feeds::watch_devices(client, inputs)),
+            None => spawn_local(feeds::connect(self.mediator.clone(), inputs)),
+        };
+        self.watching = Some(task.abort_handle());
+    }
+
+    /// Without a connection, the feed waits for it.
+    fn start(&mut self, feed: Feed) {
+        let task = self.client.clone().map(|client| {
+            let inputs = self.inputs.clone();
+            let device = feeds::device(&feed);
+            let schemas = device.and_then(|device| self.devices.get(&device).cloned());
+            spawn_local(feeds::run(client, feed.clone(), schemas, inputs)).abort_handle()
+        });
+        let before = self.feeds.insert(feed, task).flatten();
+        before.inspect(AbortHandle::abort);
+    }
+}

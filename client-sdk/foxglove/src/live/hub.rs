@@ -1,0 +1,252 @@
+//! All viewers, and what is sent to each. PURE.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use amber_map::Pose;
+use amber_proto::mediator::Event;
+use amber_proto::{Device, DeviceType};
+use bytes::Bytes;
+
+use super::catalog::{Catalog, Described, Feed, fields};
+use super::limits::MAX_SUBSCRIPTIONS;
+use super::protocol::{self, Level, Said};
+use crate::{Converter, Published};
+
+/// A viewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ViewerId(u64);
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    /// Send this text.
+    Text(ViewerId, String),
+    /// Send this message of a subscription, unless a newer one comes.
+    Data(ViewerId, u32, Bytes),
+    /// Send this message in any case.
+    Line(ViewerId, Bytes),
+    /// Send nothing more of this subscription.
+    Forget(ViewerId, u32),
+    /// Ask the mediator for its devices, or stop that.
+    Devices(bool),
+    /// Ask for these messages.
+    Start(Feed),
+    /// Stop that.
+    Stop(Feed),
+}
+
+/// See the [module](self).
+pub(super) struct Hub {
+    session: String,
+    catalog: Catalog,
+    converter: Converter,
+    /// The channel of each subscription of each viewer.
+    viewers: BTreeMap<ViewerId, BTreeMap<u32, u32>>,
+    last_viewer: u64,
+    running: HashSet<Feed>,
+    /// The last messages that later viewers get, too.
+    kept: HashMap<u32, (u64, Vec<u8>)>,
+    outputs: VecDeque<Output>,
+}
+
+impl Hub {
+    /// A hub without viewers. `session` is another text for each start of the program.
+    pub(super) fn new(session: String) -> Self {
+        Self {
+            session,
+            catalog: Catalog::new(),
+            converter: Converter::new(None),
+            viewers: BTreeMap::new(),
+            last_viewer: 0,
+            running: HashSet::new(),
+            kept: HashMap::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// The next thing to do.
+    pub(super) fn take(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// A viewer has connected.
+    pub(super) fn open(&mut self) -> ViewerId {
+        self.last_viewer += 1;
+        let id = ViewerId(self.last_viewer);
+        if self.viewers.is_empty() {
+            self.outputs.push_back(Output::Devices(true));
+        }
+        self.viewers.insert(id, BTreeMap::new());
+        self.text(id, protocol::server_info(&self.session));
+        let all = self.advertisement(&self.catalog.ids());
+        self.text(id, all);
+        id
+    }
+
+    /// A viewer is gone.
+    pub(super) fn close(&mut self, id: ViewerId) {
+        if self.viewers.remove(&id).is_some() {
+            self.settle();
+            if self.viewers.is_empty() {
+                self.outputs.push_back(Output::Devices(false));
+            }
+        }
+    }
+
+    /// A viewer has sent a text.
+    pub(super) fn handle_text(&mut self, id: ViewerId, text: &str) {
+        match serde_json::from_str(text) {
+            Ok(Said::Subscribe { subscriptions }) => {
+                for it in subscriptions {
+                    if let Err(why) = self.subscribe(id, it.id, it.channel_id) {
+                        self.text(id, protocol::status(Level::Error, &why));
+                    }
+                }
+                self.settle();
+            }
+            Ok(Said::Unsubscribe { subscription_ids }) => {
+                for subscription in subscription_ids {
+                    let all = self.viewers.get_mut(&id);
+                    if all.is_some_and(|all| all.remove(&subscription).is_some()) {
+                        self.outputs.push_back(Output::Forget(id, subscription));
+                    }
+                }
+                self.settle();
+            }
+            Ok(Said::Other) => {
+                let why = "amber shows only: it takes subscribe and unsubscribe";
+                self.text(id, protocol::status(Level::Warning, why));
+            }
+            Err(error) => {
+                let why = format!("invalid message: {error}");
+                self.text(id, protocol::status(Level::Error, &why));
+            }
+        }
+    }
+
+    fn subscribe(&mut self, id: ViewerId, subscription: u32, channel: u32) -> Result<(), String> {
+        if self.catalog.told(channel).is_none() {
+            return Err(format!("there is no channel {channel}"));
+        }
+        let Some(all) = self.viewers.get_mut(&id) else {
+            return Ok(());
+        };
+        if all.contains_key(&subscription) {
+            return Err(format!("the subscription {subscription} exists already"));
+        }
+        if all.len() >= MAX_SUBSCRIPTIONS {
+            return Err(format!("more than {MAX_SUBSCRIPTIONS} subscriptions"));
+        }
+        all.insert(subscription, channel);
+        if let Some((time_ns, message)) = self.kept.get(&channel) {
+            let data = protocol::data(subscription, *time_ns, message);
+            self.outputs.push_back(Output::Data(id, subscription, data));
+        }
+        Ok(())
+    }
+
+    /// These are the devices of the mediator now.
+    pub(super) fn handle_devices(&mut self, time_ns: u64, devices: &[Described]) {
+        let (new, gone) = self.catalog.set_devices(devices);
+        for id in &gone {
+            self.kept.remove(id);
+            for (viewer, subscriptions) in &mut self.viewers {
+                subscriptions.retain(|subscription, channel| {
+                    if channel == id {
+                        self.outputs
+                            .push_back(Output::Forget(*viewer, *subscription));
+                    }
+                    channel != id
+                });
+            }
+        }
+        let viewers: Vec<_> = self.viewers.keys().copied().collect();
+        for viewer in viewers {
+            if !gone.is_empty() {
+                self.text(viewer, protocol::unadvertise(&gone));
+            }
+            if !new.is_empty() {
+                let new = self.advertisement(&new);
+                self.text(viewer, new);
+            }
+        }
+        if !new.is_empty() || !gone.is_empty() {
+            self.settle();
+        }
+        let lasers = devices.iter().map(|it| it.device);
+        let lasers = lasers.filter(|it| it.device_type == DeviceType::HOKUYO);
+        let repeated = (self.converter).repeated(time_ns, lasers.map(|it| it.id.0));
+        self.publish(time_ns, repeated);
+    }
+
+    /// The place of the laser on the robot.
+    pub(super) fn handle_mount(&mut self, mount: Pose) {
+        self.converter.set_mount(mount);
+    }
+
+    /// A message of a device.
+    pub(super) fn handle_message(&mut self, time_ns: u64, device: Device, message: &[u8]) {
+        for channel in self.catalog.raw(device, &fields(message)) {
+            self.send(channel, time_ns, message);
+        }
+        let mut wanted = self.viewers.values().flat_map(BTreeMap::values);
+        if Converter::reads(device.device_type) && wanted.any(|id| self.catalog.is_made(*id)) {
+            let made = self.converter.message(time_ns, device, message);
+            self.publish(time_ns, made);
+        }
+    }
+
+    /// An event of the mediator.
+    pub(super) fn handle_event(&mut self, time_ns: u64, event: &Event) {
+        let line = self.converter.event(time_ns, event);
+        self.publish(time_ns, vec![line]);
+    }
+
+    fn publish(&mut self, time_ns: u64, all: Vec<Published>) {
+        for made in all {
+            let Some(channel) = self.catalog.id(&made.topic) else {
+                continue;
+            };
+            self.send(channel, time_ns, &made.data);
+            if self.catalog.is_kept(channel) {
+                self.kept.insert(channel, (time_ns, made.data));
+            }
+        }
+    }
+
+    fn send(&mut self, channel: u32, time_ns: u64, message: &[u8]) {
+        let is_log = self.catalog.is_log(channel);
+        for (viewer, subscriptions) in &self.viewers {
+            let mine = subscriptions.iter().filter(|(_, id)| **id == channel);
+            for subscription in mine.map(|(subscription, _)| *subscription) {
+                let data = protocol::data(subscription, time_ns, message);
+                self.outputs.push_back(match is_log {
+                    true => Output::Line(*viewer, data),
+                    false => Output::Data(*viewer, subscription, data),
+                });
+            }
+        }
+    }
+
+    fn text(&mut self, id: ViewerId, text: String) {
+        self.outputs.push_back(Output::Text(id, text));
+    }
+
+    fn advertisement(&self, ids: &[u32]) -> String {
+        protocol::advertise(ids.iter().filter_map(|id| self.catalog.told(*id)))
+    }
+
+    /// Starts and stops feeds, so that those run that a viewer wants.
+    fn settle(&mut self) {
+        let channels = self.viewers.values().flat_map(BTreeMap::values);
+        let wanted: HashSet<Feed> = channels.flat_map(|id| self.catalog.feeds(*id)).collect();
+        let stop = self.running.difference(&wanted).cloned();
+        self.outputs.extend(stop.map(Output::Stop));
+        let start = wanted.difference(&self.running).cloned();
+        self.outputs.extend(start.map(Output::Start));
+        self.running = wanted;
+    }
+}
+
+#[cfg(test)]
+mod tests;

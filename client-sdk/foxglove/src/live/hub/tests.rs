@@ -1,0 +1,192 @@
+use amber_proto::{DeviceMessage, hokuyo, location};
+use prost::Message;
+use serde_json::{Value, json};
+
+use super::super::catalog::tests::described;
+use super::*;
+
+const HOKUYO: Device = Device::new(DeviceType::HOKUYO, 0);
+const LOCATION: Device = Device::new(DeviceType::LOCATION, 0);
+
+fn hub() -> Hub {
+    let mut hub = Hub::new("7".to_owned());
+    hub.handle_devices(0, &described(&[DeviceType::HOKUYO, DeviceType::LOCATION]));
+    assert_eq!(hub.take(), None, "nobody looks");
+    hub
+}
+
+fn outputs(hub: &mut Hub) -> Vec<Output> {
+    std::iter::from_fn(|| hub.take()).collect()
+}
+
+fn opened(hub: &mut Hub) -> ViewerId {
+    let id = hub.open();
+    outputs(hub);
+    id
+}
+
+/// Subscribes to a topic.
+fn subscribe(hub: &mut Hub, viewer: ViewerId, subscription: u32, topic: &str) -> Vec<Output> {
+    let channel = hub.catalog.id(topic).unwrap();
+    let all = json!([{ "id": subscription, "channelId": channel }]);
+    let text = json!({ "op": "subscribe", "subscriptions": all }).to_string();
+    hub.handle_text(viewer, &text);
+    outputs(hub)
+}
+
+fn scan() -> Vec<u8> {
+    let mut message = hokuyo::DriverMsg::data();
+    message.scan = Some(hokuyo::Scan {
+        angles: vec![0.0],
+        distances: vec![500],
+    });
+    message.encode_to_vec()
+}
+
+fn json_of(output: &Output) -> Value {
+    match output {
+        Output::Text(_, text) => serde_json::from_str(text).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_viewer_is_told_who_serves_and_all_channels() {
+    let mut hub = hub();
+    hub.open();
+    let all = outputs(&mut hub);
+    assert_eq!(all[0], Output::Devices(true));
+    assert_eq!(json_of(&all[1])["op"], "serverInfo");
+    assert_eq!(json_of(&all[1])["sessionId"], "7");
+    let told = json_of(&all[2]);
+    let channels = told["channels"].as_array().unwrap();
+    let has = |topic: &str| channels.iter().any(|it| it["topic"] == topic);
+    assert!(has("/hokuyo/0/scan") && has("/foxglove/hokuyo/0/scan") && has("/foxglove/tf"));
+    assert_eq!(all.len(), 3);
+    // The second one does not ask for the devices again.
+    hub.open();
+    assert!(!outputs(&mut hub).contains(&Output::Devices(true)));
+}
+
+#[test]
+fn devices_are_asked_only_while_a_viewer_wants_their_messages() {
+    let mut hub = hub();
+    let (one, two) = (opened(&mut hub), opened(&mut hub));
+    let feed = Feed::Published(HOKUYO);
+    let started = [Output::Start(feed.clone())];
+    assert_eq!(subscribe(&mut hub, one, 1, "/hokuyo/0/scan"), started);
+    assert_eq!(subscribe(&mut hub, two, 9, "/foxglove/hokuyo/0/scan"), []);
+    hub.handle_message(5, HOKUYO, &scan());
+    let all = outputs(&mut hub);
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[0], Output::Data(one, 1, protocol::data(1, 5, &scan())));
+    assert!(matches!(&all[1], Output::Data(viewer, 9, _) if *viewer == two));
+    hub.handle_text(one, r#"{"op":"unsubscribe","subscriptionIds":[1,4]}"#);
+    assert_eq!(outputs(&mut hub), [Output::Forget(one, 1)]);
+    hub.close(two);
+    assert_eq!(outputs(&mut hub), [Output::Stop(feed)]);
+    hub.handle_message(5, HOKUYO, &scan());
+    assert_eq!(outputs(&mut hub), []);
+    hub.close(one);
+    assert_eq!(outputs(&mut hub), [Output::Devices(false)]);
+}
+
+#[test]
+fn a_later_viewer_gets_the_map_which_is_sent_only_once() {
+    let mut hub = hub();
+    let one = opened(&mut hub);
+    let walls = "/foxglove/location/0/walls";
+    let started = subscribe(&mut hub, one, 1, walls);
+    assert_eq!(
+        started,
+        [Output::Start(Feed::Asked(LOCATION, "map".into()))]
+    );
+    let mut message = location::DriverMsg::data();
+    message.map = Some(location::Map {
+        roson: Some(amber_map::Map::flat().to_roson()),
+        grid: None,
+    });
+    let message = message.encode_to_vec();
+    hub.handle_message(5, LOCATION, &message);
+    let sent = outputs(&mut hub);
+    let Output::Data(_, 1, bytes) = &sent[0] else {
+        panic!("{sent:?}");
+    };
+    hub.handle_message(6, LOCATION, &message);
+    assert_eq!(outputs(&mut hub), [], "the same map");
+    let two = opened(&mut hub);
+    let sent = subscribe(&mut hub, two, 2, walls);
+    let again = protocol::data(2, 5, &bytes[13..]);
+    assert_eq!(sent, [Output::Data(two, 2, again)]);
+}
+
+#[test]
+fn the_robot_and_the_place_of_its_laser_are_repeated_every_second() {
+    let mut hub = hub();
+    hub.handle_mount(Pose::new(0.1, 0.0, 0.0));
+    let viewer = opened(&mut hub);
+    subscribe(&mut hub, viewer, 1, "/foxglove/tf");
+    let poses = subscribe(&mut hub, viewer, 2, "/foxglove/robot");
+    assert_eq!(poses, [], "the feed of the transforms is enough");
+    let devices = described(&[DeviceType::HOKUYO, DeviceType::LOCATION]);
+    for second in 1..3 {
+        hub.handle_devices(second * 1_000_000_000, &devices);
+        let all = outputs(&mut hub);
+        assert_eq!(all.len(), 2, "{all:?}");
+    }
+}
+
+#[test]
+fn events_are_lines_which_all_count() {
+    let mut hub = hub();
+    let viewer = opened(&mut hub);
+    let started = subscribe(&mut hub, viewer, 1, "/foxglove/log");
+    assert_eq!(started, [Output::Start(Feed::Events)]);
+    hub.handle_event(5, &Event::default());
+    assert!(matches!(outputs(&mut hub)[..], [Output::Line(..)]));
+}
+
+#[test]
+fn a_device_that_is_gone_takes_its_channels_with_it() {
+    let mut hub = hub();
+    let viewer = opened(&mut hub);
+    subscribe(&mut hub, viewer, 1, "/hokuyo/0/scan");
+    hub.handle_devices(1, &described(&[DeviceType::LOCATION]));
+    let all = outputs(&mut hub);
+    assert_eq!(all[0], Output::Forget(viewer, 1));
+    assert_eq!(json_of(&all[1])["op"], "unadvertise");
+    assert_eq!(all[2], Output::Stop(Feed::Published(HOKUYO)));
+    assert_eq!(all.len(), 3);
+}
+
+#[test]
+fn invalid_requests_are_explained() {
+    let mut hub = hub();
+    let viewer = opened(&mut hub);
+    subscribe(&mut hub, viewer, 1, "/hokuyo/0/scan");
+    let scan = hub.catalog.id("/hokuyo/0/scan").unwrap();
+    let twice = json!({ "op": "subscribe", "subscriptions": [{ "id": 1, "channelId": scan }] });
+    for (text, level, why) in [
+        ("hello", 2, "invalid message"),
+        (
+            r#"{"op":"subscribe","subscriptions":[{"id":7,"channelId":999}]}"#,
+            2,
+            "no channel 999",
+        ),
+        (&*twice.to_string(), 2, "exists already"),
+        (r#"{"op":"setParameters"}"#, 1, "shows only"),
+    ] {
+        hub.handle_text(viewer, text);
+        let all = outputs(&mut hub);
+        let status = json_of(&all[0]);
+        assert_eq!(
+            (&status["op"], &status["level"]),
+            (&json!("status"), &json!(level)),
+            "{text}"
+        );
+        assert!(
+            status["message"].as_str().unwrap().contains(why),
+            "{status}"
+        );
+    }
+}

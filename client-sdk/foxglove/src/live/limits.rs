@@ -1,0 +1,62 @@
+//! The limits of the server for viewers, each with its reason. PURE.
+
+use std::time::Duration;
+
+/// Viewers at the same time. Each costs a few hundred kB per second.
+pub(super) const MAX_VIEWERS: usize = 16;
+
+/// Connections at the same time, also those that are not viewers yet.
+pub(super) const MAX_CONNECTIONS: usize = 64;
+
+/// The largest message from a viewer: a subscription to some hundred channels has 20 kB.
+pub(super) const MAX_MESSAGE: usize = 64 * 1024;
+
+/// Subscriptions of one viewer: more than a robot has channels.
+pub(super) const MAX_SUBSCRIPTIONS: usize = 1024;
+
+/// Channels of one robot: some hundred devices. Further devices are left out.
+pub(super) const MAX_CHANNELS: usize = 4096;
+
+/// Texts and lines of the log that wait for one viewer. Then the oldest are dropped.
+pub(super) const MAX_LINES: usize = 256;
+
+/// The time between two batches of messages to one viewer: fast lasers turn 40 times per second,
+/// and screens show no more than 60 pictures.
+pub(super) const FRAME_PERIOD: Duration = Duration::from_millis(20);
+
+/// How long a connection may take for its HTTP request.
+pub(super) const HELLO_TIME: Duration = Duration::from_secs(5);
+
+/// The time between two pings to a viewer.
+pub(super) const PING_PERIOD: Duration = Duration::from_secs(2);
+
+/// A viewer that does not even answer pings for this time is gone. Browsers slow pages down that
+/// nobody looks at, but they do answer.
+pub(super) const SILENT_VIEWER: Duration = Duration::from_secs(10);
+
+/// How long a viewer may take to make room for a message.
+pub(super) const WRITE_TIME: Duration = Duration::from_secs(10);
+
+/// Inputs that wait for the hub: about a second of all feeds. Then viewers and feeds wait.
+pub(super) const MAX_INPUTS: usize = 256;
+
+/// The time between two lists of the drivers.
+pub(super) const DEVICES_PERIOD: Duration = Duration::from_secs(1);
+
+/// The time between two requests for values that a device does not publish.
+pub(super) const ASK_PERIOD: Duration = Duration::from_millis(200);
+
+/// The same for particles, which are large.
+pub(super) const PARTICLES_PERIOD: Duration = Duration::from_millis(400);
+
+/// The same for maps, which change when one is uploaded.
+pub(super) const MAP_PERIOD: Duration = Duration::from_secs(5);
+
+/// The period of streams that have one.
+pub(super) const STREAM_PERIOD: Duration = Duration::from_millis(50);
+
+/// The time between two attempts to reach the mediator, or to subscribe to a device.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
+
+/// The mediator answers from memory, so a late answer means that it has ended.
+pub(super) const MEDIATOR_DEADLINE: Duration = Duration::from_millis(500);

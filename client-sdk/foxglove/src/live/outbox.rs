@@ -1,0 +1,96 @@
+//! What waits for one viewer. PURE.
+//!
+//! Of each subscription, only the newest message waits: a slow viewer gets fewer, not older ones.
+//! Texts and lines of a log all wait, up to a limit. Everything that is dropped is counted.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+use super::limits::MAX_LINES;
+
+/// A message to a viewer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    Text(String),
+    Binary(Bytes),
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    newest: BTreeMap<u32, Bytes>,
+    lines: VecDeque<Frame>,
+    dropped: u64,
+}
+
+impl Outbox {
+    /// Adds a message of a subscription. One that still waits is dropped.
+    pub(super) fn show(&mut self, subscription: u32, message: Bytes) {
+        if self.newest.insert(subscription, message).is_some() {
+            self.dropped += 1;
+        }
+    }
+
+    /// Adds a text or a line of a log. If too many wait, the oldest is dropped.
+    pub(super) fn line(&mut self, frame: Frame) {
+        if self.lines.len() >= MAX_LINES {
+            self.lines.pop_front();
+            self.dropped += 1;
+        }
+        self.lines.push_back(frame);
+    }
+
+    /// Forgets what waits of a subscription that has ended.
+    pub(super) fn forget(&mut self, subscription: u32) {
+        self.newest.remove(&subscription);
+    }
+
+    /// Takes everything: first the texts, in their order.
+    pub(super) fn take(&mut self) -> Vec<Frame> {
+        let newest = std::mem::take(&mut self.newest).into_values();
+        self.lines
+            .drain(..)
+            .chain(newest.map(Frame::Binary))
+            .collect()
+    }
+
+    /// The messages that were dropped because the viewer was too slow.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_viewer_gets_the_newest_message_and_drops_are_counted() {
+        let mut outbox = Outbox::default();
+        for number in 0..5u8 {
+            outbox.show(7, vec![number].into());
+        }
+        outbox.show(9, vec![9].into());
+        outbox.line(Frame::Text("first".into()));
+        let frames = outbox.take();
+        let binary = |number: u8| Frame::Binary(vec![number].into());
+        assert_eq!(frames, [Frame::Text("first".into()), binary(4), binary(9)]);
+        assert_eq!(outbox.dropped(), 4);
+        outbox.show(7, vec![1].into());
+        outbox.forget(7);
+        assert!(outbox.take().is_empty());
+    }
+
+    #[test]
+    fn lines_are_bounded() {
+        let mut outbox = Outbox::default();
+        for number in 0..MAX_LINES + 3 {
+            outbox.line(Frame::Text(number.to_string()));
+        }
+        let taken = outbox.take();
+        assert_eq!(taken.len(), MAX_LINES);
+        assert_eq!(taken[0], Frame::Text("3".into()));
+        assert_eq!(outbox.dropped(), 3);
+    }
+}
