@@ -131,10 +131,12 @@ from mcap.reader import make_reader
 from mcap_protobuf.decoder import DecoderFactory
 with open(sys.argv[1], 'rb') as file:
     reader = make_reader(file, decoder_factories=[DecoderFactory()])
-    scans, speeds = [], 0
+    scans, speeds, beside = [], 0, {}
     for schema, channel, message, value in reader.iter_decoded_messages():
         if channel.topic == '/hokuyo/0/scan':
             scans.append((list(value.scan.angles), list(value.scan.distances)))
+        if channel.topic.startswith('/foxglove/'):
+            beside.setdefault(channel.topic, []).append(value)
         speeds += channel.topic == '/roboclaw/0/currentSpeed' and value.HasField('currentSpeed')
     metadata = {it.name: it.metadata for it in reader.iter_metadata()}
 assert metadata['amber.end']['complete'] == 'yes', metadata
@@ -142,6 +144,19 @@ assert speeds > 0
 seen = [(scan['angles'], scan['distances']) for scan in json.load(sys.stdin)]
 at = scans.index(seen[0])
 assert scans[at:at + len(seen)] == seen
+# Viewers draw the same scans, counter-clockwise and in metres, where the robot is on its map.
+drawn = [list(it.ranges)[::-1] for it in beside['/foxglove/hokuyo/0/scan']]
+metres = lambda mm: mm / 1000 if mm >= 20 else float('inf') if mm == 0 else None
+for _, distances in seen:
+    wanted = [metres(mm) for mm in distances]
+    same = lambda it: all(b is None or a == b for a, b in zip(it, wanted))
+    assert any(len(it) == len(wanted) and same(it) for it in drawn)
+pose = beside['/foxglove/location/0/pose'][-1].pose.position
+assert abs(pose.x - 3.5) < 0.2 and abs(pose.y + 2.6) < 0.2, pose
+frames = {(it.parent_frame_id, it.child_frame_id) for it in beside['/foxglove/tf'][-1].transforms}
+assert frames == {('map', 'base_link'), ('base_link', 'laser')}, frames
+assert len(beside['/foxglove/location/0/walls'][0].entities[0].cubes) > 5
+assert beside['/foxglove/robot']
 ";
 
 #[test]

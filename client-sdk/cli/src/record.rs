@@ -20,6 +20,7 @@ pub(super) mod recover;
 mod report;
 mod size;
 pub(super) mod snapshot;
+mod viewers;
 mod writer;
 
 use std::io::{self, IsTerminal};
@@ -27,6 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use amber_foxglove::Converter;
 use amber_proto::Device;
 use amber_reflect::Schemas;
 use amber_terminal::{Failure, note, show};
@@ -38,7 +40,7 @@ use self::names::Names;
 use self::progress::Shown;
 use self::report::Report;
 use self::snapshot::{Asked, Socket};
-use self::writer::{Plan, Target, Writer};
+use self::writer::{Content, Plan, Target, Writer};
 use super::end::End;
 use super::session::Session;
 
@@ -81,6 +83,9 @@ pub struct Options {
     /// Memory for what waits for a slow disk
     #[arg(long, value_name = "SIZE", default_value = limits::BUFFER, value_parser = size::parse)]
     buffer: u64,
+    /// Only what is recorded, without the messages for Foxglove and Lichtblick
+    #[arg(long)]
+    raw: bool,
     /// Replace existing files
     #[arg(long)]
     force: bool,
@@ -115,7 +120,7 @@ impl Options {
         }
     }
 
-    fn plan(&self, schemas: Schemas) -> Plan {
+    fn plan(&self, schemas: Schemas, viewers: Option<Converter>) -> Plan {
         let is_snapshot = self.snapshot.is_some();
         let names = Names::new(self.output.clone(), is_snapshot, self.max_size.is_some());
         let target = match self.snapshot {
@@ -128,10 +133,13 @@ impl Options {
             },
         };
         Plan {
-            schemas: Arc::new(schemas),
+            content: Content {
+                schemas: Arc::new(schemas),
+                compress: self.compress,
+                viewers,
+            },
             names,
             target,
-            compress: self.compress,
             force: self.force,
         }
     }
@@ -143,11 +151,15 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
     let port = session.options.mediator.port();
     let schemas = Schemas::with(&options.proto)?;
     let client = session.client().await?;
+    let viewers = match options.raw {
+        true => None,
+        false => Some(viewers::converter(client, &options.devices).await),
+    };
     let feed = Feed::open(client, &options.devices, schemas).await?;
     let mut end = End::new()?;
     let buffer = Arc::new(Buffer::new(options.buffer));
     // The first file is created before anything is said about it.
-    let mut writer = Writer::start(options.plan(feed.schemas), buffer.clone())?;
+    let mut writer = Writer::start(options.plan(feed.schemas, viewers), buffer.clone())?;
     let reader = buffer.read_from(feed.stream.try_clone().map_err(cannot_read)?);
     let mut socket = match options.snapshot {
         Some(_) => Some(Socket::open(port)?),

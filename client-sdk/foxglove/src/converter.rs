@@ -72,6 +72,13 @@ impl Converter {
         out
     }
 
+    /// The map of a `location` device: [`Converter::again`] says it.
+    pub fn set_map(&mut self, time_ns: u64, device_id: i32, map: &location::Map) {
+        if self.map(time_ns, device_id, map, &mut Vec::new()).is_none() {
+            self.invalid += 1;
+        }
+    }
+
     /// Whether messages of this device matter.
     #[must_use]
     pub fn reads(device_type: DeviceType) -> bool {

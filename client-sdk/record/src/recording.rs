@@ -86,6 +86,8 @@ pub struct Recording<W: Write + Seek> {
     companion: Option<Box<dyn Companion>>,
     /// The schemas and channels of the companion.
     beside: (HashMap<&'static str, u16>, HashMap<String, u16>),
+    /// What the companion says first: it gets the time of the first record.
+    beginning: Vec<Beside>,
     /// Messages of the companion for which there were too many channels.
     left_out: u64,
     facts: BTreeMap<&'static str, u16>,
@@ -205,6 +207,7 @@ impl<W: Write + Seek> Recording<W> {
             channels: HashMap::new(),
             companion: None,
             beside: Default::default(),
+            beginning: Vec::new(),
             left_out: 0,
             facts: BTreeMap::new(),
             payload: Vec::new(),
@@ -219,21 +222,21 @@ impl<W: Write + Seek> Recording<W> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn accompany(&mut self, companion: Box<dyn Companion>) -> Result<(), Error> {
-        self.begin_beside(self.totals.last_ns.unwrap_or_default(), companion)
-    }
-
-    fn begin_beside(
-        &mut self,
-        time_ns: u64,
-        mut companion: Box<dyn Companion>,
-    ) -> Result<(), Error> {
-        let begin = companion.begin();
+    pub fn accompany(&mut self, mut companion: Box<dyn Companion>) -> Result<(), Error> {
+        self.beginning = companion.begin();
         for (key, channel) in &mut self.channels {
             channel.due_ns = key.due_ns(Some(&*companion));
         }
         self.companion = Some(companion);
-        self.write_beside(time_ns, begin)
+        match self.totals.last_ns {
+            Some(time_ns) => self.write_beginning(time_ns),
+            None => Ok(()),
+        }
+    }
+
+    fn write_beginning(&mut self, time_ns: u64) -> Result<(), Error> {
+        let beginning = std::mem::take(&mut self.beginning);
+        self.write_beside(time_ns, beginning)
     }
 
     /// Adds a record of the feed.
@@ -244,6 +247,9 @@ impl<W: Write + Seek> Recording<W> {
         let time_ns = record.time_ns;
         self.totals.note(record);
         self.known.note(&record.what);
+        if !self.beginning.is_empty() {
+            self.write_beginning(time_ns)?;
+        }
         match &record.what {
             What::Start(version) => self.start(version),
             What::Frame(frame) => self.frame(time_ns, frame),
@@ -330,7 +336,7 @@ impl<W: Write + Seek> Recording<W> {
             rest = &rest[length..];
         }
         if let Some(companion) = companion {
-            next.begin_beside(totals.last_ns.unwrap_or_default(), companion)?;
+            next.accompany(companion)?;
         }
         Ok((totals, file, next))
     }

@@ -416,6 +416,7 @@ fn a_companion_gets_what_it_reads_at_a_limited_rate_and_goes_on_in_the_next_file
         bytes: &mut bytes,
         time_ns: 0,
     };
+    writer.start("1.2.3");
     // A second of 1000 scans per second, and what it does not read.
     for number in 0..1000 {
         writer.time_ns += 1_000_000;
@@ -459,6 +460,7 @@ fn a_companion_gets_what_it_reads_at_a_limited_rate_and_goes_on_in_the_next_file
         .unwrap();
     assert_eq!(totals.messages, 4000, "those of the companion do not count");
     let first = beside(first.get_ref());
+    assert_eq!(first[0], (0, 0_u32.to_le_bytes().to_vec()));
     assert_eq!(first.len(), 1 + 50);
     assert_eq!(
         first.last(),

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use amber_foxglove::Converter;
 use amber_proto::feed::Record;
 use amber_record::{Error, Recording};
 use amber_reflect::Schemas;
@@ -26,11 +27,19 @@ use super::snapshot::Asked;
 
 /// What to write, and where.
 pub(super) struct Plan {
-    pub(super) schemas: Arc<Schemas>,
+    pub(super) content: Content,
     pub(super) names: Names,
     pub(super) target: Target,
-    pub(super) compress: bool,
     pub(super) force: bool,
+}
+
+/// What each file has.
+#[derive(Clone)]
+pub(super) struct Content {
+    pub(super) schemas: Arc<Schemas>,
+    pub(super) compress: bool,
+    /// Makes messages for Foxglove and Lichtblick.
+    pub(super) viewers: Option<Converter>,
 }
 
 /// Where a feed goes.
@@ -242,16 +251,18 @@ impl Sink {
 }
 
 /// Begins a file.
-fn begin(
-    output: Output,
-    schemas: Arc<Schemas>,
-    compress: bool,
-) -> Result<Recording<Output>, Failure> {
+fn begin(output: Output, content: Content) -> Result<Recording<Output>, Failure> {
     let path = output.path().to_owned();
-    let begun = match compress {
-        true => Recording::compressed(output, schemas),
-        false => Recording::new(output, schemas),
+    let begun = match content.compress {
+        true => Recording::compressed(output, content.schemas),
+        false => Recording::new(output, content.schemas),
     };
+    let begun = begun.and_then(|mut recording| {
+        if let Some(converter) = content.viewers {
+            recording.accompany(Box::new(converter))?;
+        }
+        Ok(recording)
+    });
     // Even a recorder that is killed at once leaves a file that can be read.
     let begun = begun.and_then(|mut recording| recording.flush().map(|()| recording));
     begun.map_err(|error| failed(&path, error))

@@ -36,7 +36,7 @@ impl Files {
         let path = next_path(&mut plan);
         let output = Output::create(&path, plan.force)?;
         let written = output.counter();
-        let recording = begin(output, plan.schemas.clone(), plan.compress)?;
+        let recording = begin(output, plan.content.clone())?;
         Ok(Self {
             plan,
             max_bytes,

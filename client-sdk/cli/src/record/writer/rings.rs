@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use amber_proto::feed::{Record, What};
 use amber_proto::mediator::{Event, event::Kind};
 use amber_record::{Ring, Snapshot, Totals};
-use amber_reflect::Schemas;
 use amber_terminal::Failure;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -20,7 +19,7 @@ use super::super::output::Output;
 use super::super::progress::Progress;
 use super::super::report::{Outcome, Written};
 use super::super::snapshot::Asked;
-use super::{Plan, Shared, begin, failed};
+use super::{Content, Plan, Shared, begin, failed};
 
 pub(super) struct Rings {
     plan: Plan,
@@ -165,13 +164,12 @@ impl Rings {
             }
         };
         let output = Output::create(&path, self.plan.force);
-        let (schemas, compress) = (self.plan.schemas.clone(), self.plan.compress);
+        let content = self.plan.content.clone();
         let (snapshot, shared) = (self.ring.snapshot(), self.shared.clone());
         // A slow disk does not hold up the feed.
         self.writing = Some(thread::spawn(move || {
             let Waiting { reason, asked, .. } = waiting;
-            let written =
-                output.and_then(|output| write(output, &snapshot, schemas, compress, &reason));
+            let written = output.and_then(|output| write(output, &snapshot, content, &reason));
             let kept = written.as_ref().ok().cloned();
             shared.add_snapshot(written.clone());
             if let Some(asked) = asked {
@@ -193,12 +191,11 @@ impl Rings {
 fn write(
     output: Output,
     snapshot: &Snapshot,
-    schemas: Arc<Schemas>,
-    compress: bool,
+    content: Content,
     reason: &str,
 ) -> Result<Written, Failure> {
     let (path, counter) = (output.path().to_owned(), output.counter());
-    let mut recording = begin(output, schemas, compress)?;
+    let mut recording = begin(output, content)?;
     let facts = vec![("reason", reason.to_owned())];
     let (totals, output) = recording
         .add_facts("amber.snapshot", facts)

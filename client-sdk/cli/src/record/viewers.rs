@@ -1,0 +1,27 @@
+//! What the messages for Foxglove and Lichtblick need to know from the start. IO.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use amber_client::Client;
+use amber_foxglove::Converter;
+use amber_proto::{Device, DeviceType};
+use amber_scene::mount;
+
+/// A recording does not wait longer for the map. Drivers of the original system do not answer.
+const DEADLINE: Duration = Duration::from_millis(500);
+
+/// A converter that knows the place of the laser and the map, because they may not be sent again.
+/// `devices` are those that are recorded; all if there are none.
+pub(super) async fn converter(client: &Client, devices: &[Device]) -> Converter {
+    let mut converter = Converter::new(mount::find(client).await);
+    let location = Device::new(DeviceType::LOCATION, 0);
+    if devices.is_empty() || devices.contains(&location) {
+        let location = client.location(0).with_deadline(DEADLINE);
+        if let Ok(map) = location.map().await {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            let now_ns = now.map_or(0, |now| now.as_nanos() as u64);
+            converter.set_map(now_ns, location.address().id.0, &map);
+        }
+    }
+    converter
+}
