@@ -310,7 +310,7 @@ fn requests_are_those_that_the_devices_describe() {
                 }
                 ("maestro", "set-same-angle") => "1,2 90",
                 ("maestro", "set-angles") => "1=90",
-                ("maestro", _) => "1 90",
+                ("maestro", "set-angle" | "set-speed") => "1 90",
                 ("location", "upload-map") => "map",
                 ("drive-to-point", "set-targets") => "1,2,0.3 -4,5m,30cm",
                 ("pid-follow-trajectory", "set-targets") => "1,2,0.3s max-lookahead=50cm",
