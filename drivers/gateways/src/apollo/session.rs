@@ -1,7 +1,7 @@
 //! The lines of an Apollo bridge: what is sent where, and what is taken from whom. PURE.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use amber_navigation::kinematics::Wheels;
@@ -23,7 +23,9 @@ use crate::shared::clock::Now;
 use crate::shared::controls::Seat;
 use crate::shared::gate::Bucket;
 use crate::shared::helm::{Errand, Helm};
-use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
+use crate::shared::machine::{
+    Cast, Datagram, Machine, Outbox, Output, Session, Socket, local_address,
+};
 use crate::shared::motion::{self, Motion};
 use crate::shared::robot::{Emulated, Event, Measurement, Order, Robot, Topic, User};
 
@@ -506,18 +508,9 @@ impl Machine for Apollo {
     }
 
     fn start(&mut self, _now: Now, out: &mut Outbox) {
-        if let Some(sender) = self.senders.first() {
-            let local = self
-                .senders
-                .iter()
-                .all(|sender| sender.line.to.ip().is_loopback());
-            let ip = match (sender.line.to.ip(), local) {
-                (IpAddr::V4(_), true) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-                (IpAddr::V4(_), false) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-                (IpAddr::V6(_), true) => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
-                (IpAddr::V6(_), false) => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
-            };
-            out.push(Output::Bind(OUT, SocketAddr::new(ip, 0), Cast::Unicast));
+        if !self.senders.is_empty() {
+            let local = local_address(self.senders.iter().map(|sender| sender.line.to.ip()));
+            out.push(Output::Bind(OUT, local, Cast::Unicast));
         }
         for (socket, receiver) in (1..).zip(&self.receivers) {
             out.push(Output::Bind(

@@ -15,7 +15,9 @@ use super::mapping;
 use crate::limits::MOTION_LIFE;
 use crate::shared::clock::Now;
 use crate::shared::controls::{Controls, Seat};
-use crate::shared::machine::{Cast, Datagram, Outbox, Output, Session as SessionReport, Socket};
+use crate::shared::machine::{
+    Cast, Datagram, Outbox, Output, Session as SessionReport, Socket, local_address,
+};
 use crate::shared::robot::{Asked, Emulated, Event, Measurement};
 
 /// A foreign robot, and the devices that show it.
@@ -355,11 +357,8 @@ impl Channel {
     fn advance(&mut self, now: Now, robot: SocketAddr, token: &str, out: &mut Outbox) {
         match &mut self.state {
             State::Waiting { .. } => {
-                let any = match robot {
-                    SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
-                    SocketAddr::V6(_) => SocketAddr::from(([0_u16; 8], 0)),
-                };
-                out.push(Output::Bind(self.socket, any, Cast::Unicast));
+                let local = local_address([robot.ip()]);
+                out.push(Output::Bind(self.socket, local, Cast::Unicast));
                 self.connect(now, 1, robot, token, out);
             }
             State::Connecting { tries, .. } if *tries < CONNECT_TRIES => {

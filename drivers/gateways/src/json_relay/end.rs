@@ -1,7 +1,7 @@
 //! Both ends of the JSON relay at a foreign server: Amber's robot, or a control for foreign robots
 //! that Amber's clients see as wheels. PURE.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use amber_proto::{ClientId as AmberClient, Device};
@@ -16,7 +16,9 @@ use super::pictures::{Joining, for_amber};
 use crate::limits::MOTION_LIFE;
 use crate::shared::clock::Now;
 use crate::shared::controls::{Controls, Seat};
-use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
+use crate::shared::machine::{
+    Cast, Datagram, Machine, Outbox, Output, Session, Socket, local_address,
+};
 use crate::shared::robot::{Asked, Emulated, Event, Robot, User};
 
 const SOCKET: Socket = Socket(0);
@@ -220,13 +222,8 @@ impl Machine for End {
     }
 
     fn start(&mut self, now: Now, out: &mut Outbox) {
-        let any = match self.settings.server.ip() {
-            IpAddr::V4(ip) if ip.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            IpAddr::V6(ip) if ip.is_loopback() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        };
-        out.push(Output::Bind(SOCKET, SocketAddr::new(any, 0), Cast::Unicast));
+        let local = local_address([self.settings.server.ip()]);
+        out.push(Output::Bind(SOCKET, local, Cast::Unicast));
         if let Side::Robot(_) = self.side {
             out.push(Output::Open(USER));
         }

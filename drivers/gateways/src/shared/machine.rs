@@ -4,7 +4,7 @@
 //! with a virtual clock. After each call, the caller takes all outputs from the [`Outbox`].
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use amber_proto::Device;
@@ -121,6 +121,21 @@ pub struct Session {
     pub drives: bool,
 }
 
+/// The address of a socket that only talks to these peers: it is on the loopback interface if all of
+/// them are. The port is any.
+pub fn local_address(peers: impl IntoIterator<Item = IpAddr>) -> SocketAddr {
+    let mut peers = peers.into_iter();
+    let first = peers.next().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let is_local = first.is_loopback() && peers.all(|peer| peer.is_loopback());
+    let ip: IpAddr = match (first, is_local) {
+        (IpAddr::V4(_), true) => Ipv4Addr::LOCALHOST.into(),
+        (IpAddr::V4(_), false) => Ipv4Addr::UNSPECIFIED.into(),
+        (IpAddr::V6(_), true) => Ipv6Addr::LOCALHOST.into(),
+        (IpAddr::V6(_), false) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    SocketAddr::new(ip, 0)
+}
+
 /// What a machine wants done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
@@ -189,5 +204,26 @@ impl Outbox {
     /// The next output; `None` if all are taken.
     pub fn take(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_on_the_loopback_interface_if_all_its_peers_are() {
+        for (peers, expected) in [
+            ("127.0.0.1", "127.0.0.1:0"),
+            ("127.0.0.5 127.0.0.1", "127.0.0.1:0"),
+            ("192.168.0.5", "0.0.0.0:0"),
+            ("127.0.0.1 192.168.0.5", "0.0.0.0:0"),
+            ("192.168.0.5 127.0.0.1", "0.0.0.0:0"),
+            ("::1", "[::1]:0"),
+            ("fd00::5", "[::]:0"),
+        ] {
+            let peers = peers.split(' ').map(|peer| peer.parse().unwrap());
+            assert_eq!(local_address(peers).to_string(), expected);
+        }
     }
 }
