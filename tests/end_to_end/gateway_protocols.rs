@@ -103,6 +103,33 @@ fn a_control_of_the_json_relay_drives_one_metre() {
     assert_eq!(status["bad"], json!(0));
 }
 
+#[test]
+fn a_foreign_relay_drives_the_robot_one_metre() {
+    let server = local_socket();
+    let address = server.local_addr().unwrap();
+    let driver =
+        format!("gateway:0=amber driver json-relay --role robot --server {address} --id amber_0");
+    let robot = Robot::of(demo_with(&driver));
+    let mut buffer = [0; 1024];
+    let (length, gateway) = server.recv_from(&mut buffer).unwrap();
+    let first: Value = serde_json::from_slice(&buffer[..length]).unwrap();
+    let expected = json!({"type": "register",
+        "data": {"client_type": "robot", "client_id": "amber_0"}});
+    assert_eq!(first, expected);
+    assert!(robot.sim(&["place", "1.5,2.6,0"]));
+    let forward = br#"{"type":"control_command","data":{"command":"forward","timestamp":5}}"#;
+    one_metre(&robot, || {
+        server.send_to(forward, gateway).unwrap();
+    });
+    // The gateway takes commands only from its server.
+    local_socket().send_to(forward, gateway).unwrap();
+    let reason = wait_for("a dropped command", || {
+        let reasons = status(&robot)?["reasons"].to_string();
+        reasons.contains("not from the server").then_some(reasons)
+    });
+    assert!(stands(&robot.state()), "{reason}");
+}
+
 /// Amber client -> gateway -> foreign server.
 #[test]
 fn a_client_of_amber_drives_a_robot_of_a_foreign_relay() {
@@ -224,7 +251,7 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
         (position.x(), position.y(), pose.heading())
     };
 
-    // A metre ahead of where the robot is, again and again, as Apollo's planning does.
+    // 1.2 m ahead of where the robot was, repeated as Apollo's planning does.
     assert!(robot.sim(&["place", "1.5,2.6,0"]));
     let (x, y, heading) = wait_for("the pose", || {
         let (x, y, heading) = pose();
@@ -232,7 +259,7 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
         let error = (x - 1.5).hypot(y + 2.6) + heading.abs();
         (error < 0.1).then_some((x, y, heading))
     });
-    let points = (1..=10).map(|step| {
+    let points = (1..=12).map(|step| {
         let ahead_m = f64::from(step) / 10.0;
         let path_point = PathPoint {
             x: Some(x + ahead_m * heading.cos()),
@@ -252,17 +279,23 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
     let planning = local_socket();
     let gateway = listening(&robot, 1);
     let mut id = 0;
-    wait_for("half a metre", || {
+    wait_for("one metre", || {
         id += 1;
         let frames = split(Format::default(), "ADCTrajectory", id, 0.0, message.clone());
         for frame in frames.unwrap() {
             planning.send_to(&frame, gateway).unwrap();
         }
         let (now_x, now_y, _) = pose();
-        ((now_x - x).hypot(now_y - y) > 0.5).then_some(())
+        ((now_x - x).hypot(now_y - y) >= 0.95).then_some(())
     });
     // Without new trajectories it stops.
     let last = robot.state();
     let stood = robot.until("it stands", stands);
     assert!(stood.time_s - last.time_s < 1.0 + AT_ONCE_S);
+    assert!(
+        (stood.x_m - 1.5 - 1.0).abs() < 0.35,
+        "{} m",
+        stood.x_m - 1.5
+    );
+    assert_eq!(stood.contacts, 0);
 }

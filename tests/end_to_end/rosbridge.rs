@@ -65,7 +65,7 @@ fn programs_of_the_client_libraries_drive_the_robot() {
         );
         // The last odometry came before the stop.
         assert!(
-            seen >= 0.5 && way > seen - 0.05 && way < seen + 0.3,
+            seen >= 1.0 && way > seen - 0.05 && way < seen + 0.4,
             "{seen} {way}"
         );
     }

@@ -1,11 +1,11 @@
-// Drives an Amber robot half a metre ahead with roslibjs, and prints what the robot reports.
+// Drives an Amber robot one metre ahead with roslibjs, and prints what the robot reports.
 //
 //     npm install && node drive.mjs ws://127.0.0.1:9090
 
 import { Ros, Service, Topic } from "roslib";
 
-const DISTANCE_M = 0.5;
-const SPEED_M_S = 0.2;
+const DISTANCE_M = 1.0;
+const SPEED_M_S = 0.3;
 
 const url = process.argv[2] ?? "ws://127.0.0.1:9090";
 const ros = new Ros({ url });

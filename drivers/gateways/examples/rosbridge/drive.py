@@ -1,4 +1,4 @@
-"""Drives an Amber robot half a metre ahead with roslibpy, and prints what the robot reports.
+"""Drives an Amber robot one metre ahead with roslibpy, and prints what the robot reports.
 
     pip install roslibpy && python3 drive.py 127.0.0.1 9090
 """
@@ -11,8 +11,8 @@ import time
 
 import roslibpy
 
-DISTANCE_M = 0.5
-SPEED_M_S = 0.2
+DISTANCE_M = 1.0
+SPEED_M_S = 0.3
 PATIENCE_S = 60
 
 
