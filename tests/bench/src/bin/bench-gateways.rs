@@ -6,8 +6,10 @@
 //!         +------------------------ one datagram for each command ------------------+
 //! ```
 //!
-//! Commands to all gateways and the direct ones take turns in one run. `bench-gateways robot
-//! ADDRESS` is the driver of the wheels.
+//! Commands to all gateways and the direct ones take turns in one run, so that the ways are compared
+//! under the same conditions. Then each way is measured by itself, without and with a flood: in
+//! turns, the way before has just woken the mediator, which makes the next one faster.
+//! `bench-gateways robot ADDRESS` is the driver of the wheels.
 #![allow(clippy::print_stdout)] // What a program is for.
 
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -103,8 +105,15 @@ impl RoboclawDriver for Robot {
 struct Row {
     way: &'static str,
     alone: Times,
-    /// While somebody else floods the gateway; not for the direct way.
-    flooded: Option<Times>,
+    /// Not for the direct way.
+    flood: Option<Flooded>,
+}
+
+/// A way by itself, before and while another program floods the gateway.
+#[derive(Clone, Copy, Serialize)]
+struct Flooded {
+    before: Times,
+    during: Times,
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -202,20 +211,26 @@ fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     let alone = take_turns(&mut ways, &effects, options.commands)?;
     let mut rows = Vec::new();
     for (way, times) in ways.iter_mut().zip(alone) {
-        let flooded = match way.gateway() {
+        let flood = match way.gateway() {
             Some(gateway) => {
-                let flood = Flood::start(gateway, options.flood)?;
                 let one = std::slice::from_mut(way);
-                let times = take_turns(one, &effects, options.commands.div_ceil(2))?;
+                let count = options.commands.div_ceil(2);
+                let [before] = take_turns(one, &effects, count)?[..] else {
+                    unreachable!("one way");
+                };
+                let flood = Flood::start(gateway, options.flood)?;
+                let [during] = take_turns(one, &effects, count)?[..] else {
+                    unreachable!("one way");
+                };
                 drop(flood);
-                times.first().copied()
+                Some(Flooded { before, during })
             }
             None => None,
         };
         rows.push(Row {
             way: way.name(),
             alone: times,
-            flooded,
+            flood,
         });
     }
     Ok(rows)
@@ -557,27 +572,31 @@ impl Drop for Flood {
 
 fn print_table(rows: &[Row]) {
     let direct = rows.first().map(|row| row.alone);
-    println!("| way | p50 | p99 | added p50 | added p99 | flooded p50 | flooded p99 | lost |");
-    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
+    println!(
+        "| way | p50 | p99 | added p50 | added p99 | by itself p50 | p99 | flooded p50 | p99 | lost |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
     for row in rows {
         let added = |own: f64, base: Option<f64>| match base {
-            Some(base) if row.flooded.is_some() => format!("{:.0} µs", own - base),
+            Some(base) if row.flood.is_some() => format!("{:.0} µs", own - base),
             _ => String::new(),
         };
-        let flooded = |pick: fn(&Times) -> f64| {
-            let times = row.flooded.as_ref();
+        let flood = |pick: fn(&Flooded) -> f64| {
+            let times = row.flood.as_ref();
             times.map_or(String::new(), |times| format!("{:.0} µs", pick(times)))
         };
         println!(
-            "| {} | {:.0} µs | {:.0} µs | {} | {} | {} | {} | {} |",
+            "| {} | {:.0} µs | {:.0} µs | {} | {} | {} | {} | {} | {} | {} |",
             row.way,
             row.alone.p50_us,
             row.alone.p99_us,
             added(row.alone.p50_us, direct.map(|it| it.p50_us)),
             added(row.alone.p99_us, direct.map(|it| it.p99_us)),
-            flooded(|it| it.p50_us),
-            flooded(|it| it.p99_us),
-            row.alone.lost + row.flooded.map_or(0, |it| it.lost),
+            flood(|it| it.before.p50_us),
+            flood(|it| it.before.p99_us),
+            flood(|it| it.during.p50_us),
+            flood(|it| it.during.p99_us),
+            row.alone.lost + row.flood.map_or(0, |it| it.before.lost + it.during.lost),
         );
     }
 }
