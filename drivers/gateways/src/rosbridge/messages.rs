@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use amber_map::{Point, Pose};
+use amber_map::{Cell, Layout, Occupancy, Point, Pose};
 use amber_navigation::kinematics::Twist;
 use amber_values::scan::VALID_MM;
 use amber_values::{ImuReading, MapPose, Scan, Target};
@@ -21,6 +21,9 @@ pub const ODOMETRY: &str = "odom";
 pub const ROBOT: &str = "base_link";
 /// The frame of the laser.
 pub const LASER: &str = "laser";
+
+/// A text with this many cells has less than 1 MB.
+const MAX_MAP_CELLS: usize = 250_000;
 
 /// A target counts as reached within this distance, because a ROS goal has none.
 const GOAL_RADIUS_M: f64 = 0.3;
@@ -138,6 +141,37 @@ pub fn imu(reading: &ImuReading, time: Duration) -> Value {
 /// A `geometry_msgs/PoseStamped` on the map.
 pub fn pose(pose: MapPose, time: Duration) -> Value {
     json!({ "header": header(time, MAP), "pose": pose_of(Pose::from(pose)) })
+}
+
+/// A `nav_msgs/OccupancyGrid`: 100 is occupied, 0 free and -1 unknown. A large map gets larger cells.
+pub fn map(grid: &Occupancy, time: Duration) -> Value {
+    if grid.layout().cells() > MAX_MAP_CELLS {
+        return map(&grid.coarser(), time);
+    }
+    let Layout {
+        low,
+        cell_m,
+        columns,
+        rows,
+    } = *grid.layout();
+    // From the lower left corner, as in Amber.
+    let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| (column, row)));
+    let data = cells.map(|(column, row)| match grid.cell(column, row) {
+        Cell::Unknown => -1,
+        Cell::Free => 0,
+        Cell::Occupied => 100,
+    });
+    json!({
+        "header": header(time, MAP),
+        "info": {
+            "map_load_time": stamp(time),
+            "resolution": cell_m,
+            "width": columns,
+            "height": rows,
+            "origin": { "position": vector(low.x, low.y, 0.0), "orientation": quaternion(0.0) },
+        },
+        "data": data.collect::<Vec<i32>>(),
+    })
 }
 
 fn header(time: Duration, frame: &str) -> Value {
@@ -259,6 +293,44 @@ mod tests {
         );
         assert_eq!(msg["pose"]["orientation"]["z"], 1.0);
         assert_eq!(msg["header"]["frame_id"], "map");
+    }
+
+    #[test]
+    fn a_map_begins_at_its_lower_left_corner_and_has_a_bounded_size() {
+        let layout = |cells: usize| Layout {
+            low: Point::new(-1.0, -2.0),
+            cell_m: 0.1,
+            columns: cells,
+            rows: 2,
+        };
+        let cells = vec![
+            Cell::Occupied,
+            Cell::Free,
+            Cell::Free,
+            Cell::Unknown,
+            Cell::Free,
+            Cell::Occupied,
+        ];
+        let grid = Occupancy::from_cells(layout(3), cells).unwrap();
+        let msg = map(&grid, NOON);
+        assert_eq!(msg["data"], json!([100, 0, 0, -1, 0, 100]));
+        let info = &msg["info"];
+        assert_eq!(
+            (&info["width"], &info["height"], &info["resolution"]),
+            (&json!(3), &json!(2), &json!(0.1))
+        );
+        assert_eq!(
+            info["origin"]["position"],
+            json!({"x": -1.0, "y": -2.0, "z": 0.0})
+        );
+        assert_eq!(msg["header"]["frame_id"], "map");
+
+        let large = layout(MAX_MAP_CELLS);
+        let grid = Occupancy::from_cells(large, vec![Cell::Free; large.cells()]).unwrap();
+        let msg = map(&grid, NOON);
+        assert_eq!(msg["info"]["resolution"], 0.2);
+        let shown = msg["data"].as_array().unwrap();
+        assert_eq!(shown.len(), MAX_MAP_CELLS / 2);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Server {
     /// What the robot is asked for.
     watched: BTreeSet<Published>,
     odometry: Odometry,
+    /// The map as JSON, for clients that subscribe later.
+    map: Option<Arc<str>>,
 }
 
 /// How the gateway is set up.
@@ -73,6 +75,7 @@ impl Server {
             helm: Helm::new(&config.robot, config.seat),
             watched: BTreeSet::new(),
             odometry: Odometry::new(config.robot.drive),
+            map: None,
             config,
         }
     }
@@ -157,6 +160,10 @@ impl Server {
             if is_wanted && self.watched.insert(published) {
                 out.push(Output::Watch(topic));
             } else if !is_wanted && self.watched.remove(&published) {
+                if published == Published::Map {
+                    // It may change from now on.
+                    self.map = None;
+                }
                 out.push(Output::Unwatch(topic));
             }
         }
@@ -169,6 +176,7 @@ impl Server {
             Published::Odometry => Topic::Wheels(robot.wheels),
             Published::Imu => Topic::Imu(robot.imu),
             Published::Pose => Topic::Pose(robot.location),
+            Published::Map => Topic::Map(robot.location),
         }
     }
 
@@ -196,6 +204,7 @@ impl Server {
                 let time = stamped(pose.timestamp_ms);
                 (Published::Pose, messages::pose(pose, time))
             }
+            Measurement::Map(grid) => (Published::Map, messages::map(&grid, now.unix)),
             Measurement::Pose(_) | Measurement::Targets { .. } => return None,
         };
         Some((published, message))
@@ -277,6 +286,12 @@ impl Machine for Server {
                 out.tally.dropped(now.elapsed, "operation refused", from);
             }
         }
+        if let Some(client) = self.clients.get_mut(&from)
+            && client.session.take_wants_map()
+            && let Some(map) = &self.map
+        {
+            client.session.offer(Published::Map, map, now.elapsed);
+        }
         self.watch(out);
         self.advance(now, out);
     }
@@ -289,6 +304,9 @@ impl Machine for Server {
             // What is due goes first: a message that is replaced has not been taken in time.
             self.advance(now, out);
             let text: Arc<str> = message.to_string().into();
+            if published == Published::Map {
+                self.map = Some(text.clone());
+            }
             for client in self.clients.values_mut() {
                 client.session.offer(published, &text, now.elapsed);
             }

@@ -31,6 +31,7 @@ pub struct Session {
     subscriptions: Vec<Subscription>,
     replies: VecDeque<Response>,
     dropped: u64,
+    wants_map: bool,
 }
 
 /// All subscriptions of a client to one topic. The client library passes a message on to each of
@@ -82,6 +83,7 @@ impl Default for Session {
             subscriptions: Vec::new(),
             replies: VecDeque::new(),
             dropped: 0,
+            wants_map: false,
         }
     }
 }
@@ -128,6 +130,12 @@ impl Session {
                 subscription.waiting.push_back(message.clone());
             }
         }
+    }
+
+    /// Whether the client has subscribed to the map since the last call. It gets the present one, as
+    /// from a map server of ROS.
+    pub fn take_wants_map(&mut self) -> bool {
+        std::mem::take(&mut self.wants_map)
     }
 
     /// Whether the client subscribes to these messages.
@@ -228,6 +236,7 @@ impl Session {
                 .unwrap_or(MAX_QUEUE)
                 .clamp(1, MAX_QUEUE),
         };
+        self.wants_map |= output == Output::Map;
         let same = self.subscriptions.iter_mut().find(|one| one.name == topic);
         match same {
             Some(subscription) => {

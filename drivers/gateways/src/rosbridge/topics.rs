@@ -31,11 +31,13 @@ pub enum Output {
     Imu,
     /// The pose on the map.
     Pose,
+    /// The map. A client gets it when it subscribes, and when it changes.
+    Map,
 }
 
 impl Output {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Scan, Self::Odometry, Self::Imu, Self::Pose];
+    pub const ALL: [Self; 5] = [Self::Scan, Self::Odometry, Self::Imu, Self::Pose, Self::Map];
 }
 
 /// A service that clients call.
@@ -70,7 +72,7 @@ pub enum Question {
 
 /// Names without the leading slash, types as ROS 2 writes them. The first name of a channel is the
 /// one that clients are told; the others are what ROS 1 and ROS 2 programs use by default.
-const TOPICS: [(&str, Channel, &str); 9] = [
+const TOPICS: [(&str, Channel, &str); 10] = [
     (
         "cmd_vel",
         Channel::In(Input::Twist),
@@ -111,6 +113,11 @@ const TOPICS: [(&str, Channel, &str); 9] = [
         "robot_pose",
         Channel::Out(Output::Pose),
         "geometry_msgs/msg/PoseStamped",
+    ),
+    (
+        "map",
+        Channel::Out(Output::Map),
+        "nav_msgs/msg/OccupancyGrid",
     ),
 ];
 

@@ -8,8 +8,10 @@ use std::time::Duration;
 use amber_driver::client::Client;
 use amber_driver::client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
 use amber_driver::client::sources::{self, poll_wheels, watch_scans};
-use amber_proto::Device;
+use amber_map::{Layout, Occupancy};
 use amber_proto::ninedof::SubscribeAction;
+use amber_proto::{Device, location};
+use amber_scene::Ground;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::AbortHandle;
@@ -22,6 +24,13 @@ const WHEELS_PERIOD: Duration = Duration::from_millis(50);
 const POSE_PERIOD: Duration = Duration::from_millis(100);
 const IMU_PERIOD: Duration = Duration::from_millis(50);
 const TARGETS_PERIOD: Duration = Duration::from_millis(500);
+/// Maps change rarely.
+const MAP_PERIOD: Duration = Duration::from_secs(5);
+/// The driver encodes a map as PNG first.
+const MAP_DEADLINE: Duration = Duration::from_secs(2);
+/// A map of walls becomes a grid with cells of this size and a border of this width.
+const CELL_M: f64 = 0.05;
+const BORDER_M: f64 = 0.5;
 /// Older answers are useless.
 const DEADLINE: Duration = Duration::from_millis(300);
 /// The time between two attempts to subscribe.
@@ -143,6 +152,30 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                 sleep(RETRY).await;
             }
         }
+        Topic::Map(device) => {
+            let location = LocationService::new(client.device(device)).with_deadline(MAP_DEADLINE);
+            let mut ticks = ticks(MAP_PERIOD);
+            let mut last = None;
+            loop {
+                ticks.tick().await;
+                let Ok(map) = location.map().await else {
+                    continue;
+                };
+                if last.as_ref() == Some(&map) {
+                    continue;
+                }
+                match grid(&map) {
+                    Ok(grid) => {
+                        if !sink.offer(device, Measurement::Map(Arc::new(grid))) {
+                            // Again at the next look.
+                            continue;
+                        }
+                    }
+                    Err(problem) => tracing::warn!(%device, "no map: {problem}"),
+                }
+                last = Some(map);
+            }
+        }
         Topic::Targets(device) => {
             let driver = DriveToPoint::new(client.device(device)).with_deadline(DEADLINE);
             let mut ticks = ticks(TARGETS_PERIOD);
@@ -167,16 +200,32 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
 }
 
 impl Sink {
-    /// Passes a measurement on, unless the gateway is overloaded: the next one is newer.
-    fn offer(&self, device: Device, measurement: Measurement) {
+    /// Passes a measurement on, unless the gateway is overloaded: the next one is newer. Returns
+    /// whether it was passed on.
+    fn offer(&self, device: Device, measurement: Measurement) -> bool {
         let event = Event::Measured(device, measurement);
-        if let Err(TrySendError::Full(_)) = self.events.try_send(event) {
+        let sent = self.events.try_send(event);
+        if let Err(TrySendError::Full(_)) = sent {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
+        sent.is_ok()
     }
 
     fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// The map of a driver as a grid.
+fn grid(map: &location::Map) -> Result<Occupancy, String> {
+    match Ground::of_message(map)? {
+        Ground::Grid(grid) => Ok(grid),
+        Ground::Walls(walls) => {
+            let faces = walls.faces();
+            let layout = Layout::around_walls(&faces, BORDER_M, CELL_M);
+            let layout = layout.map_err(|error| error.to_string())?;
+            Ok(Occupancy::from_walls(layout, &faces))
+        }
     }
 }
 

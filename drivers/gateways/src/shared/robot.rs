@@ -1,5 +1,8 @@
 //! Amber's devices as gateways use them: what to watch, what to order, what is measured. PURE.
 
+use std::sync::Arc;
+
+use amber_map::Occupancy;
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::Device;
 use amber_proto::gateway::RelayImage;
@@ -53,6 +56,8 @@ pub enum Topic {
     Imu(Device),
     /// The targets of DriveToPoint, every 500 ms: [`Measurement::Targets`].
     Targets(Device),
+    /// The map of a location driver, at first and when it changes: [`Measurement::Map`].
+    Map(Device),
 }
 
 /// What a device has measured. Devices of Amber, and foreign robots shown as such.
@@ -74,6 +79,8 @@ pub enum Measurement {
         /// Those that the robot has visited.
         visited: Vec<Target>,
     },
+    /// The map, with y up.
+    Map(Arc<Occupancy>),
 }
 
 /// What a user of a gateway wants from a device.

@@ -282,3 +282,46 @@ fn the_end_of_the_gateway_stops_the_robot() {
     let goodbye = Output::Disconnect(LISTENER, peer(1));
     assert_eq!(outputs, [wheels(0, 0), goodbye]);
 }
+
+#[test]
+fn a_client_gets_the_map_when_it_subscribes() {
+    let mut world = World::new();
+    let subscribe = json!({"op": "subscribe", "topic": "/map", "type": "nav_msgs/OccupancyGrid"});
+    let map = Topic::Map(robot().location);
+    let occupied = |width| {
+        let layout = amber_map::Layout {
+            low: amber_map::Point::new(0.0, 0.0),
+            cell_m: 0.05,
+            columns: width,
+            rows: 1,
+        };
+        let cells = vec![amber_map::Cell::Occupied; width];
+        let grid = amber_map::Occupancy::from_cells(layout, cells).unwrap();
+        Measurement::Map(grid.into())
+    };
+    let widths = |outputs: Vec<Output>| -> Vec<(SocketAddr, u64)> {
+        let texts = outputs.into_iter().map(|output| match output {
+            Output::Send(_, to, text) => (to, serde_json::from_slice::<Value>(&text).unwrap()),
+            other => panic!("{other:?}"),
+        });
+        texts
+            .map(|(to, text)| (to, text["msg"]["info"]["width"].as_u64().unwrap()))
+            .collect()
+    };
+    world.link(1, Link::Connected);
+    world.link(2, Link::Connected);
+    assert_eq!(world.say(1, subscribe.clone()), [Output::Watch(map)]);
+    assert_eq!(widths(world.measured(occupied(3))), [(peer(1), 3)]);
+    // The map does not change, but another client gets it.
+    assert_eq!(widths(world.say(2, subscribe.clone())), [(peer(2), 3)]);
+    world.link(1, Link::Sent);
+    world.link(2, Link::Sent);
+    let both = [(peer(1), 4), (peer(2), 4)];
+    assert_eq!(widths(world.measured(occupied(4))), both);
+    // While no client subscribes, the map may change.
+    world.link(1, Link::Gone);
+    let gone = world.link(2, Link::Gone);
+    assert!(gone.contains(&Output::Unwatch(map)), "{gone:?}");
+    world.link(3, Link::Connected);
+    assert_eq!(world.say(3, subscribe), [Output::Watch(map)]);
+}
