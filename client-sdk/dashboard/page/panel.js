@@ -32,7 +32,7 @@ export class Panel {
       this.valuesTitle = el("h3", {}, "Values"), this.values,
       this.methodsTitle = el("h3", {}, "Requests"), this.methods,
       el("h3", {}, "Driver"), this.driver,
-      this.wordsTitle = el("h3", {}, "Last output"), this.words);
+      this.wordsTitle = el("h3", {}, "Log"), this.words);
     this.nothing = el("p", { class: "quiet" }, "Waiting for data …");
     this.values.append(this.nothing);
     this.link.send({ t: "open", device });

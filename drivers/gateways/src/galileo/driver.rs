@@ -1,6 +1,6 @@
 //! The options of `amber driver galileo`. IO.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use amber_drivers::options::{OptionsError, check};
@@ -9,9 +9,10 @@ use amber_proto::Device;
 use ipnet::IpNet;
 use serde::Deserialize;
 
+use super::discovery;
 use super::foreign;
 use super::gateway::Galileo;
-use super::limits::{MAX_SESSIONS, MAX_SESSIONS_PER_IP};
+use super::limits::{DISCOVERY_PORT, HTTP_PORT, MAX_ID, MAX_SESSIONS, MAX_SESSIONS_PER_IP};
 use super::server::{Config, Ids, Server};
 use super::token::Token;
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
@@ -63,6 +64,19 @@ struct File {
     robot: RobotOptions,
     /// Robots that speak Galileo, as devices of Amber.
     foreign: Vec<ForeignOptions>,
+    /// Announcements in the local network.
+    discovery: Option<DiscoveryOptions>,
+}
+
+/// The announcements in the file: the table `[discovery]`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiscoveryOptions {
+    id: String,
+    #[serde(default)]
+    mac: String,
+    http_port: Option<u16>,
+    to: Option<SocketAddr>,
 }
 
 /// A foreign robot in the file: one table `[[foreign]]`.
@@ -86,6 +100,7 @@ struct ForeignOptions {
 struct Setup {
     server: Config,
     foreign: Vec<foreign::Config>,
+    discovery: Option<discovery::Config>,
     network: Network,
 }
 
@@ -97,7 +112,8 @@ impl Options {
     pub fn gateway(self) -> Result<(Galileo, Network), OptionsError> {
         let setup = self.setup()?;
         let server = Server::new(setup.server, random_ids());
-        Ok((Galileo::new(server, setup.foreign), setup.network))
+        let galileo = Galileo::new(server, setup.foreign, setup.discovery);
+        Ok((galileo, setup.network))
     }
 
     /// Reads the file and checks all values.
@@ -109,6 +125,7 @@ impl Options {
         let foreign: Vec<_> = foreign.collect::<Result<_, _>>()?;
         // What the robots answer must pass the gate.
         (network.allowed).extend(foreign.iter().map(|it| IpNet::from(it.robot.ip())));
+        let discovery = file.discovery.map(DiscoveryOptions::checked).transpose()?;
         let (robot, seat) = self.robot.checked(file.robot)?;
         let usual = Config::new(robot);
         let max = self
@@ -131,6 +148,7 @@ impl Options {
         Ok(Setup {
             server: config,
             foreign,
+            discovery,
             network,
         })
     }
@@ -150,6 +168,25 @@ impl ForeignOptions {
                 track_m: check("track_mm", track_mm, 10.0..=5_000.0)? / 1000.0,
                 max_wheel_m_s: check("max_speed_mm_s", max_mm_s, 1.0..=10_000.0)? / 1000.0,
             },
+        })
+    }
+}
+
+impl DiscoveryOptions {
+    fn checked(self) -> Result<discovery::Config, OptionsError> {
+        let is_hex = self.id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if self.id.is_empty() || self.id.len() > MAX_ID || !is_hex {
+            return Err(OptionsError::Value {
+                name: "id",
+                problem: format!("it needs 1 to {MAX_ID} hex digits"),
+            });
+        }
+        let everyone = SocketAddr::from((Ipv4Addr::BROADCAST, DISCOVERY_PORT));
+        Ok(discovery::Config {
+            id: self.id,
+            mac: self.mac,
+            http_port: self.http_port.unwrap_or(HTTP_PORT),
+            to: self.to.unwrap_or(everyone),
         })
     }
 }
@@ -240,9 +277,14 @@ mod tests {
             robot = "192.168.0.132:3547"
             token = "28b1c5"
             wheels = "roboclaw:1"
+            [discovery]
+            id = "7c9ebd3a"
             "#,
         )
         .unwrap();
+        let discovery = setup.discovery.unwrap();
+        assert_eq!(discovery.to.to_string(), "255.255.255.255:22002");
+        assert_eq!((&*discovery.id, discovery.http_port), ("7c9ebd3a", 3546));
         let (config, network) = (setup.server, setup.network);
         let [robot] = &setup.foreign[..] else {
             panic!("{:?}", setup.foreign);
@@ -261,6 +303,15 @@ mod tests {
             .to_vec();
         assert_eq!(network.allowed, allowed);
         assert!((config.robot.drive.max_wheel_m_s - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_is_announced_without_a_valid_id() {
+        assert_eq!(Options::default().setup().unwrap().discovery, None);
+        for id in ["", "robot", &"a".repeat(MAX_ID + 1)] {
+            let error = setup(&format!("[discovery]\nid = \"{id}\"")).err().unwrap();
+            assert_eq!(error.to_string(), "id: it needs 1 to 128 hex digits");
+        }
     }
 
     #[test]

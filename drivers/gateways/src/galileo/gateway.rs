@@ -1,10 +1,11 @@
-//! The machine of the gateway: the server, and the foreign robots. PURE.
+//! The machine of the gateway: the server, the foreign robots and the announcements. PURE.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use amber_proto::Device;
 
+use super::discovery::{self, Discovery};
 use super::foreign::{self, Foreign};
 use super::server::{SOCKET, Server};
 use crate::shared::clock::Now;
@@ -16,17 +17,23 @@ use crate::shared::robot::{Emulated, Event};
 pub struct Galileo {
     server: Server,
     robots: Vec<Foreign>,
+    discovery: Option<Discovery>,
 }
 
 impl Galileo {
-    /// A gateway with this server and these foreign robots.
+    /// A gateway with this server and these foreign robots, which announces itself if that is wanted.
     #[must_use]
-    pub fn new(server: Server, robots: Vec<foreign::Config>) -> Self {
+    pub fn new(
+        server: Server,
+        robots: Vec<foreign::Config>,
+        discovery: Option<discovery::Config>,
+    ) -> Self {
         let first = SOCKET.0 + 1;
         let sockets = (first..).step_by(Foreign::MAX_SOCKETS as usize);
         let robots = robots.into_iter().zip(sockets);
         Self {
             server,
+            discovery: discovery.map(Discovery::new),
             robots: robots
                 .map(|(it, socket)| Foreign::new(it, socket))
                 .collect(),
@@ -49,8 +56,11 @@ impl Machine for Galileo {
         self.robots.iter().flat_map(Foreign::emulated).collect()
     }
 
-    fn start(&mut self, _now: Now, out: &mut Outbox) {
+    fn start(&mut self, now: Now, out: &mut Outbox) {
         self.server.start(out);
+        if let Some(discovery) = &mut self.discovery {
+            discovery.start(now, out);
+        }
     }
 
     fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
@@ -72,11 +82,17 @@ impl Machine for Galileo {
             robot.handle_timeout(now, out);
         }
         self.server.handle_timeout(now, out);
+        if let Some(discovery) = &mut self.discovery {
+            discovery.handle_timeout(now, out);
+        }
     }
 
     fn next_timeout(&self) -> Option<Duration> {
         let robots = self.robots.iter().filter_map(Foreign::next_timeout);
-        robots.chain(self.server.next_timeout()).min()
+        let announcement = self.discovery.as_ref().map(Discovery::next_timeout);
+        (robots.chain(self.server.next_timeout()))
+            .chain(announcement)
+            .min()
     }
 
     fn stop(&mut self, now: Now, out: &mut Outbox) {

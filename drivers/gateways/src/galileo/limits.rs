@@ -5,6 +5,18 @@ use std::time::Duration;
 /// The port of the robots.
 pub const PORT: u16 = 3547;
 
+/// The port on which clients listen for announcements.
+pub const DISCOVERY_PORT: u16 = 22_002;
+
+/// The port of the robots' HTTP interface.
+pub const HTTP_PORT: u16 = 3546;
+
+/// The time between two announcements: a client that starts finds the robot within a second.
+pub const DISCOVERY_PERIOD: Duration = Duration::from_secs(1);
+
+/// The longest id in an announcement. Those of the robots have 64 digits.
+pub const MAX_ID: usize = 128;
+
 /// The longest address in a connect datagram. Those of the known clients have about 60 bytes.
 pub const MAX_URL: usize = 1_024;
 
