@@ -250,6 +250,30 @@ fn wheels_that_do_not_turn_are_reported() {
 }
 
 #[test]
+fn without_new_speeds_the_wheels_are_not_reported_as_stuck() {
+    let mut monitor = monitor(|_| None);
+    for time in (1000..4000).step_by(50) {
+        monitor.handle_scan(&scan_of(ms(time), |_| None));
+        monitor.handle_command(ms(time), Wheels::sides(0.3, 0.3));
+        assert_ne!(monitor.step(ms(time)).reason, Reason::Stuck, "{time}");
+    }
+}
+
+#[test]
+fn speeds_from_before_the_command_do_not_count_as_stuck() {
+    let mut monitor = monitor(|_| None);
+    for time in (1000..4000).step_by(50) {
+        monitor.handle_scan(&scan_of(ms(time), |_| None));
+        // Answers come late, and the robot drives for a short time again and again.
+        let is_driving = time % 1000 >= 100;
+        let speed_m_s = if is_driving { 0.3 } else { 0.0 };
+        monitor.handle_wheels(ms(time), Wheels::sides(speed_m_s, speed_m_s));
+        monitor.handle_command(ms(time), Wheels::sides(0.3, 0.3));
+        assert_ne!(monitor.step(ms(time)).reason, Reason::Stuck, "{time}");
+    }
+}
+
+#[test]
 fn wheels_that_turn_while_the_laser_sees_no_motion_are_reported() {
     let view = |angle: f64| wall_ahead(1.5)(angle).or(Some(2.0));
     let mut monitor = monitor(view);

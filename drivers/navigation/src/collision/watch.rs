@@ -102,7 +102,8 @@ pub enum Trouble {
 #[derive(Clone, Debug)]
 pub struct Watch {
     config: WatchConfig,
-    measured: Twist,
+    /// Since when the wheels should turn.
+    turns_since: Option<Duration>,
     imu: Option<Imu>,
     blocked_since: Option<Duration>,
     slips_since: Option<Duration>,
@@ -117,7 +118,7 @@ impl Watch {
     pub fn new(config: WatchConfig) -> Self {
         Self {
             config,
-            measured: Twist::STOP,
+            turns_since: None,
             imu: None,
             blocked_since: None,
             slips_since: None,
@@ -141,18 +142,24 @@ impl Watch {
     /// The motion that was sent to the wheels.
     pub fn handle_sent(&mut self, now: Duration, sent: Twist) {
         self.sent = sent;
-        let wanted = size(sent);
-        let is_blocked = (sent.forward_m_s.abs() > MIN_FORWARD_M_S
-            || sent.turn_rad_s.abs() > MIN_TURN_RAD_S)
-            && size(self.measured) < BLOCKED_PART * wanted;
-        if lasts(&mut self.blocked_since, is_blocked, now, self.config.stuck) {
-            self.stop(now, Trouble::Stuck);
+        let turns =
+            sent.forward_m_s.abs() > MIN_FORWARD_M_S || sent.turn_rad_s.abs() > MIN_TURN_RAD_S;
+        if turns {
+            self.turns_since.get_or_insert(now);
+        } else {
+            self.turns_since = None;
+            self.blocked_since = None;
         }
     }
 
-    /// The motion that the wheels have measured.
+    /// The motion that the wheels have measured. Only measurements count as time in which the wheels
+    /// did not turn: without them, nothing is known.
     pub fn handle_motion(&mut self, now: Duration, measured: Twist) {
-        self.measured = measured;
+        let should_turn = self.turns_since.is_some_and(|since| since <= now);
+        let is_blocked = should_turn && size(measured) < BLOCKED_PART * size(self.sent);
+        if lasts(&mut self.blocked_since, is_blocked, now, self.config.stuck) {
+            self.stop(now, Trouble::Stuck);
+        }
         let slips = self.imu.is_some_and(|imu| {
             (imu.turn_rad_s - measured.turn_rad_s).abs() > self.config.slip_rad_s
         });
