@@ -89,8 +89,18 @@ pub enum State {
     Exploring,
     /// It has seen everything, and drives back to its start.
     Returning,
-    /// It stands.
+    /// It stands at its start.
     Finished,
+    /// It stands, because it could not return to its start.
+    NotReturned,
+}
+
+impl State {
+    /// Whether the exploration has ended.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Finished | Self::NotReturned)
+    }
 }
 
 /// Explores.
@@ -108,6 +118,7 @@ pub struct Explorer {
     /// Since when there is no goal.
     idle_since: Option<Duration>,
     skipped: Vec<(Point, Skipped)>,
+    not_returned: Option<Skipped>,
 }
 
 impl Explorer {
@@ -127,6 +138,7 @@ impl Explorer {
             measured: None,
             idle_since: None,
             skipped: Vec::new(),
+            not_returned: None,
         })
     }
 
@@ -181,8 +193,10 @@ impl Explorer {
                     self.skipped.push((target.at, why));
                     self.leave(now, target.at);
                 }
-                (Event::Visited(_) | Event::Skipped(..), State::Returning) => {
-                    self.state = State::Finished;
+                (Event::Visited(_), State::Returning) => self.state = State::Finished,
+                (Event::Skipped(_, why), State::Returning) => {
+                    self.not_returned = Some(why);
+                    self.state = State::NotReturned;
                 }
                 _ => {}
             }
@@ -210,6 +224,12 @@ impl Explorer {
     #[must_use]
     pub fn skipped(&self) -> &[(Point, Skipped)] {
         &self.skipped
+    }
+
+    /// Why the robot could not return to its start.
+    #[must_use]
+    pub fn not_returned(&self) -> Option<Skipped> {
+        self.not_returned
     }
 
     fn open(&self) -> impl Iterator<Item = &Frontier> {
@@ -358,6 +378,23 @@ mod tests {
         let waits = PATIENCE.as_millis() as u32 / 100 + 2;
         assert_eq!(robot.hear(waits).wheels, Wheels::STOP);
         assert_eq!(robot.explorer.state(), State::Finished);
+    }
+
+    #[test]
+    fn a_robot_that_cannot_return_says_so() {
+        let mut robot = Robot::new(false);
+        // Its start is behind a wall.
+        robot.explorer.start = Some(Pose {
+            at: Point::new(9.0, 9.0),
+            heading: 0.0,
+        });
+        let waits = PATIENCE.as_millis() as u32 / 100 + 2;
+        assert_eq!(robot.hear(waits).wheels, Wheels::STOP);
+        assert_eq!(robot.explorer.state(), State::NotReturned);
+        assert!(robot.explorer.state().is_over());
+        let why = robot.explorer.not_returned();
+        assert!(matches!(why, Some(Skipped::Unreachable(_))), "{why:?}");
+        assert!(robot.explorer.skipped().is_empty(), "the place is explored");
     }
 
     #[test]

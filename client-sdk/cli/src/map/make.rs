@@ -364,6 +364,7 @@ impl Making {
     async fn finish(self, files: &Files, time: Duration) -> Result<Made, Failure> {
         let (dropped, invalid) = (self.mapper.dropped(), self.invalid_speeds.get());
         let skipped = self.pilot.as_ref().map_or(0, Pilot::skipped);
+        let not_returned = self.pilot.as_ref().and_then(Pilot::not_returned);
         let cell_m = self.options.cell_mm / 1000.0;
         let troubles = [&self.scans, &self.wheels].map(|feed| feed.trouble(self.started));
         let finished = self.mapper.finish(files.name.clone(), cell_m).await?;
@@ -378,6 +379,9 @@ impl Making {
         let mut missing = shown::missing(&finished.progress, dropped, invalid);
         if skipped > 0 {
             missing.push(format!("{skipped} places that the robot could not reach"));
+        }
+        if let Some(why) = not_returned {
+            note(format!("the robot did not return to its start: {why}"));
         }
         Ok(Made::new(files.all(), time, &finished, missing))
     }

@@ -70,7 +70,7 @@ pub fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -> Optio
     let mut poses = vec![start];
     let mut live_max_m: f64 = 0.0;
     let mut first: Option<Pose> = None;
-    while robot.now() < Duration::from_secs(seconds) && explorer.state() != State::Finished {
+    while robot.now() < Duration::from_secs(seconds) && !explorer.state().is_over() {
         for event in robot.step() {
             let now = robot.now();
             match event {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use amber_client::{Roboclaw, WheelSpeeds};
-use amber_navigation::drive_to_point;
+use amber_navigation::drive_to_point::{self, Skipped};
 use amber_navigation::explore::{Explorer, State};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::pose_tracker::PoseReading;
@@ -55,6 +55,11 @@ impl Pilot {
         self.explorer.borrow().skipped().len()
     }
 
+    /// Why the robot could not return to its start.
+    pub(super) fn not_returned(&self) -> Option<Skipped> {
+        self.explorer.borrow().not_returned()
+    }
+
     /// Drives until the exploration is finished. The caller stops the wheels at the end.
     pub(super) async fn drive(
         &self,
@@ -81,7 +86,7 @@ impl Pilot {
             if moved.is_some_and(|moved| now.saturating_sub(moved) <= REPEAT_STOP) {
                 wheels.drive(speeds).await?;
             }
-            if self.state() == State::Finished {
+            if self.state().is_over() {
                 return Ok(());
             }
         }

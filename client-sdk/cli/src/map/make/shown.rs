@@ -55,6 +55,7 @@ impl Shown {
                 State::Exploring => "exploring",
                 State::Returning => "returning",
                 State::Finished => "finished",
+                State::NotReturned => "could not return",
             }),
             trouble,
         }
