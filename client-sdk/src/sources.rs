@@ -17,8 +17,10 @@ const SILENCE: Duration = Duration::from_secs(1);
 const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The time between two requests after an error.
 const RETRY: Duration = Duration::from_millis(250);
-/// A measurement older than this has a wrong clock rather than a long way.
-const MAX_AGE: Duration = Duration::from_secs(1);
+/// If even the soonest measurement seems older than this, the clocks disagree.
+const MAX_AGE_MS: i64 = 1_000;
+/// The time in which at least one measurement comes without delay.
+pub const CLOCK_WINDOW: Duration = Duration::from_secs(30);
 
 /// The client for other devices: `own`, or one for a mediator at this address. Tries again until
 /// the address can be used, and passes on each error.
@@ -95,36 +97,120 @@ pub async fn poll_wheels(
     }
 }
 
-/// How long ago a device measured something, by the clock of the robot. If the clocks of the robot
-/// and of this machine disagree, it was just now.
-#[must_use]
-pub fn age(timestamp_ms: Option<i64>, wall: SystemTime) -> Duration {
-    timestamp_ms
-        .and_then(|ms| u64::try_from(ms).ok())
-        .and_then(|ms| SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms)))
-        .and_then(|time| wall.duration_since(time).ok())
-        .filter(|age| *age <= MAX_AGE)
-        .unwrap_or_default()
+/// Compares the clock of a robot with that of this machine, to tell how old its measurements are.
+///
+/// The clocks may disagree: then the measurement that came soonest counts as new, and others are older
+/// than that. So a late measurement is late in any case, but for one: if measurements of a robot with
+/// another time come late for [`CLOCK_WINDOW`], this counts as its time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RobotClock {
+    /// The smallest differences of this and the last window, in milliseconds.
+    smallest_ms: Option<i64>,
+    smallest_before_ms: Option<i64>,
+    since: Option<SystemTime>,
+}
+
+impl RobotClock {
+    /// How long ago a device measured something, by the clock of the robot. Without a time, it was just
+    /// now.
+    #[must_use]
+    pub fn age(&mut self, timestamp_ms: Option<i64>, wall: SystemTime) -> Duration {
+        let Some((timestamp_ms, wall_ms)) = timestamp_ms.zip(millis(wall)) else {
+            return Duration::ZERO;
+        };
+        let behind_ms = wall_ms.saturating_sub(timestamp_ms);
+        let in_window = self.since.is_some_and(|since| {
+            let passed = wall.duration_since(since);
+            passed.is_ok_and(|passed| passed < CLOCK_WINDOW)
+        });
+        if !in_window {
+            self.smallest_before_ms = self.smallest_ms.take();
+            self.since = Some(wall);
+        }
+        let smallest_ms = self.smallest_ms.map_or(behind_ms, |it| it.min(behind_ms));
+        self.smallest_ms = Some(smallest_ms);
+        let soonest_ms = self
+            .smallest_before_ms
+            .map_or(smallest_ms, |it| it.min(smallest_ms));
+        let agree = (0..=MAX_AGE_MS).contains(&soonest_ms);
+        let age_ms = if agree {
+            behind_ms
+        } else {
+            behind_ms.saturating_sub(soonest_ms)
+        };
+        Duration::from_millis(age_ms.try_into().unwrap_or(0))
+    }
+}
+
+fn millis(time: SystemTime) -> Option<i64> {
+    let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    since_epoch.as_millis().try_into().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn wall(ms: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(ms)
+    }
+
+    /// The ages of measurements with these times, which arrive at these times.
+    fn ages(measured_and_arrived_ms: &[(i64, u64)]) -> Vec<u64> {
+        let mut clock = RobotClock::default();
+        let age = |(measured_ms, arrived_ms): &(i64, u64)| {
+            let age = clock.age(Some(*measured_ms), wall(*arrived_ms));
+            age.as_millis().try_into().unwrap()
+        };
+        measured_and_arrived_ms.iter().map(age).collect()
+    }
+
     #[test]
-    fn the_age_is_0_if_the_clocks_disagree() {
-        let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-        for (timestamp_ms, age_ms) in [
-            (Some(999_950), 50),
-            (Some(999_000), 1_000),
-            (Some(998_999), 0),
-            (Some(1_000_001), 0),
-            (Some(-5), 0),
-            (Some(i64::MAX), 0),
-            (None, 0),
-        ] {
-            let found = age(timestamp_ms, wall);
-            assert_eq!(found, Duration::from_millis(age_ms), "{timestamp_ms:?}");
+    fn an_old_measurement_is_not_new() {
+        let late = [
+            (1_000_000, 1_000_050),
+            (1_000_100, 1_003_100),
+            (1_003_110, 1_003_150),
+        ];
+        assert_eq!(ages(&late), [50, 3_000, 40]);
+        let late_by_another_clock = [(5_000, 1_000_050), (5_100, 1_003_100), (8_110, 1_003_150)];
+        assert_eq!(ages(&late_by_another_clock), [0, 2_950, 0]);
+        let ahead = [
+            (9_000_000, 1_000_050),
+            (9_000_100, 1_000_190),
+            (9_000_200, 1_002_250),
+        ];
+        assert_eq!(ages(&ahead), [0, 40, 2_000]);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_is_believed_after_a_while() {
+        let mut clock = RobotClock::default();
+        let mut age = |second: u64, off_ms: i64| {
+            let measured_ms = 1_000_000 + second as i64 * 1_000 + off_ms;
+            let arrived = wall(1_000_020 + second * 1_000);
+            clock.age(Some(measured_ms), arrived).as_millis()
+        };
+        assert_eq!(age(0, 0), 20);
+        // Forwards, it is believed at once.
+        assert_eq!(age(1, 60_000), 0);
+        assert_eq!(age(2, 60_000), 0);
+        let windows_s = 2 * CLOCK_WINDOW.as_secs();
+        let set_back: Vec<_> = (3..=windows_s + 3)
+            .map(|second| age(second, -60_000))
+            .collect();
+        assert_eq!(set_back[0], 120_000);
+        assert_eq!(set_back.last(), Some(&0));
+    }
+
+    #[test]
+    fn times_that_are_none_are_now() {
+        let mut clock = RobotClock::default();
+        assert_eq!(clock.age(None, wall(1_000_000)), Duration::ZERO);
+        for timestamp_ms in [-5, i64::MIN, i64::MAX] {
+            let mut clock = RobotClock::default();
+            let age = clock.age(Some(timestamp_ms), wall(1_000_000));
+            assert_eq!(age, Duration::ZERO, "{timestamp_ms}");
         }
     }
 }

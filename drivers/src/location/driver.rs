@@ -18,7 +18,7 @@ use super::engine::{Engine, Input};
 use super::maps::{self, Loaded};
 use super::tracker::{Report, Tracker};
 use super::{Settings, answer};
-use crate::sources;
+use crate::sources::{self, RobotClock};
 
 /// How often wheel speeds are requested.
 const WHEELS_PERIOD: Duration = Duration::from_millis(50);
@@ -261,9 +261,10 @@ async fn watch_scans(
     problems: &Mutex<Problems>,
 ) {
     let scanner = Hokuyo::new(client.device(settings.laser()));
+    let mut clock = RobotClock::default();
     sources::watch_scans(scanner, |received| match received {
         Ok(scan) => {
-            let end = scan_end(&scan);
+            let end = scan_end(&mut clock, &scan);
             let end = engine.since_start(end).saturating_sub(settings.scan_delay);
             let scan = PlaneScan::from_values(&scan, end, settings.robot.scan_turn);
             engine.send(Input::Scan(scan));
@@ -298,9 +299,9 @@ async fn poll_wheels(
     .await;
 }
 
-/// When the last beam of a scan was measured: its timestamp, if it is one of our own clock.
-fn scan_end(scan: &Scan) -> Instant {
-    let age = sources::age(scan.timestamp_ms(), SystemTime::now());
+/// When the last beam of a scan was measured, by our own clock.
+fn scan_end(clock: &mut RobotClock, scan: &Scan) -> Instant {
+    let age = clock.age(scan.timestamp_ms(), SystemTime::now());
     now().checked_sub(age).unwrap_or_else(now)
 }
 

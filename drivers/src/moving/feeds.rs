@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 
 use super::links::Source;
 use crate::robot_options::Devices;
-use crate::sources;
+use crate::sources::{self, RobotClock};
 
 /// The number of inputs that may wait: a second of all devices.
 const MAX_WAITING: usize = 64;
@@ -146,10 +146,11 @@ async fn follow_wheels(wheels: Roboclaw, feeds: Sink) {
 }
 
 async fn follow_scans(laser: Hokuyo, feeds: Sink) {
+    let mut clock = RobotClock::default();
     let take = |scan: Result<Scan, Error>| {
         feeds.offer(match scan {
             Ok(scan) => {
-                let age = sources::age(scan.timestamp_ms(), SystemTime::now());
+                let age = clock.age(scan.timestamp_ms(), SystemTime::now());
                 Feed::Scan(before(now(), age), scan)
             }
             Err(error) => Feed::Failed(Source::Scans, error.to_string()),
@@ -178,7 +179,7 @@ trait Publisher: Send + Sync + 'static {
     fn ask(&self) -> impl Future<Output = client::Result<Self::Data>> + Send;
     fn data(published: Self::Published) -> Self::Data;
     /// With the time of the measurement.
-    fn feed(data: Self::Data) -> Feed;
+    fn feed(data: Self::Data, clock: &mut RobotClock) -> Feed;
 }
 
 impl Publisher for LocationService {
@@ -199,8 +200,8 @@ impl Publisher for LocationService {
         published.current_location
     }
 
-    fn feed(pose: MapPose) -> Feed {
-        let age = sources::age(pose.timestamp_ms, SystemTime::now());
+    fn feed(pose: MapPose, clock: &mut RobotClock) -> Feed {
+        let age = clock.age(pose.timestamp_ms, SystemTime::now());
         Feed::Pose(before(now(), age), pose)
     }
 }
@@ -233,7 +234,7 @@ impl Publisher for NineDof {
         published
     }
 
-    fn feed(reading: ImuReading) -> Feed {
+    fn feed(reading: ImuReading, _: &mut RobotClock) -> Feed {
         Feed::Imu(now(), reading)
     }
 }
@@ -241,6 +242,7 @@ impl Publisher for NineDof {
 /// Forwards what a device publishes. While it publishes nothing, asks it.
 async fn follow_publisher<P: Publisher>(device: P, feeds: Sink) -> Followed {
     let failed = |error: client::Error| Feed::Failed(P::SOURCE, error.to_string());
+    let mut clock = RobotClock::default();
     loop {
         let mut published = match device.subscribe().await {
             Ok(published) => published,
@@ -255,7 +257,9 @@ async fn follow_publisher<P: Publisher>(device: P, feeds: Sink) -> Followed {
             match timeout(patience, published.next()).await {
                 Ok(Some(update)) => {
                     patience = SILENCE;
-                    feeds.send(P::feed(P::data(update.message))).await?;
+                    feeds
+                        .send(P::feed(P::data(update.message), &mut clock))
+                        .await?;
                     continue;
                 }
                 // The client has ended.
@@ -266,12 +270,12 @@ async fn follow_publisher<P: Publisher>(device: P, feeds: Sink) -> Followed {
                 update = published.next() => {
                     let update = update.ok_or(Ended)?;
                     patience = SILENCE;
-                    feeds.send(P::feed(P::data(update.message))).await?;
+                    feeds.send(P::feed(P::data(update.message), &mut clock)).await?;
                 }
                 answer = device.ask() => match answer {
                     Ok(answer) => {
                         patience = P::PERIOD;
-                        feeds.send(P::feed(answer)).await?;
+                        feeds.send(P::feed(answer, &mut clock)).await?;
                     }
                     Err(error) => {
                         patience = RETRY;
