@@ -8,7 +8,7 @@ use amber_client::{Client, WheelSpeeds};
 use amber_map::{Layout, Map, Occupancy, ros_map};
 use nix::sys::signal::Signal;
 
-use crate::common::{AMBER, demo_on, signal, wait_for};
+use crate::common::{AMBER, Mediator, demo_on, root, signal, wait_for};
 use crate::robot::{AT_ONCE_S, Robot, drives, stands};
 
 const DRIVER: &str = "drive-to-point:0";
@@ -153,6 +153,43 @@ fn collision_avoidance_stops_before_a_wall() {
             let late = state.time_s > start.time_s + 60.0;
             assert!(!late, "it did not drive to the wall and stop: {state:?}");
         }
+        client.close().await;
+    });
+    assert_eq!(robot.state().contacts, 0);
+}
+
+#[test]
+fn drivers_of_one_mediator_use_the_devices_of_another() {
+    let robot = Robot::start();
+    let options = format!("--laser-offset-mm 0 --devices-of {}", robot.demo.address);
+    let map = root().join("drivers/map/maps/flat.roson");
+    let location = format!(
+        "location:0=amber driver location {options} --map {}",
+        map.display()
+    );
+    let guard = format!("collision-avoidance:0=amber driver collision_avoidance {options}");
+    let other = Mediator::start(&[&location, &guard]);
+    let found = wait_for("a pose", || {
+        let mut asked = other.amber(&["call", "location", "pose", "--json"]);
+        let output = asked.output().ok()?;
+        let pose: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+        (pose["p"].as_f64()? > 0.9).then_some(pose)
+    });
+    let state = robot.state();
+    let [x_m, y_m] = ["x", "y"].map(|name| found[name].as_f64().unwrap());
+    let error_m = (state.x_m - x_m).hypot(state.y_m - y_m);
+    assert!(error_m < 0.15, "{error_m} m: {found} and {state:?}");
+
+    crate::robot::runtime().block_on(async {
+        let client = Client::connect(other.address).await.unwrap();
+        let guarded = client.collision_avoidance(0);
+        while !drives(&robot.state()) {
+            guarded.drive(WheelSpeeds::sides(150, 150)).await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        // The drivers end with their mediator, and the wheels with them.
+        signal(other.pid(), Signal::SIGKILL);
+        robot.until("it stands", stands);
         client.close().await;
     });
     assert_eq!(robot.state().contacts, 0);
