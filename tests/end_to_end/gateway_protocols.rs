@@ -279,23 +279,18 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
     let planning = local_socket();
     let gateway = listening(&robot, 1);
     let mut id = 0;
-    wait_for("one metre", || {
+    let way_m = |state: &SimulationState| (state.x_m - 1.5).hypot(state.y_m - 2.6);
+    let last = wait_for("one metre", || {
         id += 1;
         let frames = split(Format::default(), "ADCTrajectory", id, 0.0, message.clone());
         for frame in frames.unwrap() {
             planning.send_to(&frame, gateway).unwrap();
         }
-        let (now_x, now_y, _) = pose();
-        ((now_x - x).hypot(now_y - y) >= 0.95).then_some(())
+        Some(robot.state()).filter(|state| way_m(state) >= 0.95)
     });
     // Without new trajectories it stops.
-    let last = robot.state();
     let stood = robot.until("it stands", stands);
     assert!(stood.time_s - last.time_s < 1.0 + AT_ONCE_S);
-    assert!(
-        (stood.x_m - 1.5 - 1.0).abs() < 0.35,
-        "{} m",
-        stood.x_m - 1.5
-    );
+    assert!(way_m(&stood) < 1.6, "{} m", way_m(&stood));
     assert_eq!(stood.contacts, 0);
 }
