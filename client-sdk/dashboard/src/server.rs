@@ -172,7 +172,7 @@ impl Server {
         if wrong.take(now, ip) {
             tracing::warn!(%ip, "refused a page: its token is wrong or missing");
         }
-        Err("wrong or missing token: open the address that `amber dashboard` has printed")
+        Err("wrong or missing token: open the address that `amber dashboard` printed")
     }
 }
 
