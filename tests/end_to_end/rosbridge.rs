@@ -51,6 +51,9 @@ fn programs_of_the_client_libraries_drive_the_robot() {
         assert!(output.status.success(), "{program}: {output:?}");
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["ranges"], 682, "{program}");
+        // 7 m x 5.6 m in cells of 50 mm, and a border.
+        let cells = report["map_cells"].as_u64().unwrap();
+        assert!((15_680..30_000).contains(&cells), "{program}: {cells}");
         assert_eq!(report["stopped"], true, "{program}");
         assert!(
             report["topics"]

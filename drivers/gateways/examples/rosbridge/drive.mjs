@@ -29,6 +29,7 @@ const call = (name, serviceType, request = {}) =>
   });
 
 const scan = await first(topic("/scan", "sensor_msgs/LaserScan"));
+const map = await first(topic("/map", "nav_msgs/OccupancyGrid"));
 const motion = topic("/cmd_vel", "geometry_msgs/Twist");
 motion.advertise();
 const drive = (speed) =>
@@ -56,5 +57,13 @@ clearInterval(repeat);
 drive(0);
 const stopped = await call("/stop", "std_srvs/Trigger");
 const { topics } = await call("/rosapi/topics", "rosapi/Topics");
-console.log(JSON.stringify({ ranges: scan.ranges.length, way_m, stopped: stopped.success, topics }));
+console.log(
+  JSON.stringify({
+    ranges: scan.ranges.length,
+    map_cells: map.data.length,
+    way_m,
+    stopped: stopped.success,
+    topics,
+  }),
+);
 ros.close();

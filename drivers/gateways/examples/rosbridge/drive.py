@@ -38,6 +38,7 @@ def main():
     ros.run(timeout=PATIENCE_S)
 
     scan = first(roslibpy.Topic(ros, "/scan", "sensor_msgs/LaserScan"))
+    grid = first(roslibpy.Topic(ros, "/map", "nav_msgs/OccupancyGrid"))
     positions = []
     odometry = roslibpy.Topic(ros, "/odom", "nav_msgs/Odometry", throttle_rate=100)
     odometry.subscribe(lambda message: positions.append(message["pose"]["pose"]["position"]))
@@ -61,6 +62,7 @@ def main():
         json.dumps(
             {
                 "ranges": len(scan["ranges"]),
+                "map_cells": len(grid["data"]),
                 "way_m": way_m,
                 "stopped": stopped["success"],
                 "topics": ros.get_topics(),
