@@ -10,11 +10,12 @@ use amber_proto::Device;
 use serde::Deserialize;
 
 use super::foreign::ForeignSettings;
-use super::limits::{MAX_VEHICLES, RATES_HZ};
+use super::limits::{MAX_VEHICLES, RATES_HZ, VEHICLE_RATE};
 use super::mapping::{GpsOrigin, MapFrame};
 use super::ports::Vehicle;
 use super::session::{RflySim, Settings};
 use super::shown::{Mode, ShownSettings, TruthForm};
+use crate::limits::{LISTENER_RATE, SOURCE_RATE};
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
 
 /// The options of the command line.
@@ -130,7 +131,12 @@ impl Options {
 
     /// Reads the file and checks all values.
     fn checked(self) -> Result<(Settings, Network), OptionsError> {
-        let file: File = read(self.config.as_deref())?;
+        let mut file: File = read(self.config.as_deref())?;
+        let vehicles = u32::try_from(file.foreign.len()).unwrap_or(u32::MAX);
+        let telemetry = vehicles.saturating_mul(VEHICLE_RATE);
+        let rates = &mut file.network;
+        (rates.source_rate).get_or_insert(SOURCE_RATE.saturating_add(telemetry));
+        (rates.listener_rate).get_or_insert(LISTENER_RATE.saturating_add(telemetry));
         let mut network = self.network.checked(file.network)?;
         let (robot, _) = self.robot.checked(file.robot)?;
         let flags = self.vehicle.is_some() || self.peer.is_some() || self.allow_arm;
@@ -279,6 +285,19 @@ mod tests {
             let host: IpAddr = host.parse().unwrap();
             assert!(network.allowed.iter().any(|it| it.contains(&host)));
         }
+    }
+
+    #[test]
+    fn the_telemetry_of_all_vehicles_may_come_from_one_source() {
+        let vehicle = |number| format!("[[foreign]]\nnumber = {number}\n");
+        let vehicles: String = (1..=10).map(vehicle).collect();
+        let (_, network) = setup(&vehicles).unwrap();
+        assert!(network.limits.source_per_s >= 500 + 10 * 300);
+        assert!(network.limits.listener_per_s >= 2_000 + 10 * 300);
+        let (_, network) = setup(&format!("{vehicles}[network]\nsource_rate = 70")).unwrap();
+        assert_eq!(network.limits.source_per_s, 70);
+        let (_, network) = Options::default().checked().unwrap();
+        assert_eq!(network.limits, Default::default());
     }
 
     #[test]

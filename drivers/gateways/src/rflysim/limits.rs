@@ -33,5 +33,9 @@ pub const SAME_TARGET_M: f64 = 0.01;
 /// The radius of targets, in metres.
 pub const TARGET_RADIUS_M: f64 = 0.3;
 
+/// Datagrams per second about one vehicle: its true state, its estimate and messages of the autopilot,
+/// 100 times per second each, and a half more. A program may send those of all vehicles from one port.
+pub const VEHICLE_RATE: u32 = 450;
+
 /// The highest number of vehicles of one gateway, each with up to three sockets.
 pub const MAX_VEHICLES: usize = 32;
