@@ -62,6 +62,17 @@ pub struct GapInfo {
     pub bytes: u64,
 }
 
+impl From<&GapFact> for GapInfo {
+    fn from(gap: &GapFact) -> Self {
+        Self {
+            first_ns: gap.first_ns.unwrap_or_default(),
+            last_ns: gap.last_ns.unwrap_or_default(),
+            messages: gap.messages.unwrap_or_default(),
+            bytes: gap.bytes.unwrap_or_default(),
+        }
+    }
+}
+
 impl Info {
     /// Reads a whole file. It need not be finished.
     ///
@@ -89,12 +100,7 @@ impl Info {
                         span(&mut info.first_ns, &mut info.last_ns, time_ns);
                         let is_gap = stored.get(&channel).is_some_and(|it| it.topic == GAPS);
                         let gap = is_gap.then(|| GapFact::decode(data).ok()).flatten();
-                        info.gaps.extend(gap.map(|gap| GapInfo {
-                            first_ns: gap.first_ns.unwrap_or_default(),
-                            last_ns: gap.last_ns.unwrap_or_default(),
-                            messages: gap.messages.unwrap_or_default(),
-                            bytes: gap.bytes.unwrap_or_default(),
-                        }));
+                        info.gaps.extend(gap.as_ref().map(GapInfo::from));
                     }
                     Entry::Metadata(metadata) => {
                         info.metadata.insert(metadata.name, metadata.metadata);

@@ -33,6 +33,7 @@
 //! - [`Recording`] writes a file from the records of a feed. PURE but for the file.
 //! - [`Ring`] keeps the last seconds of a feed in memory. PURE.
 //! - [`Messages`] reads one, [`Info`] sums it up, [`recover`] repairs it, [`Table`] exports it.
+//! - [`play`] finds what happened at a time, and what was answered.
 
 mod companion;
 mod descriptors;
@@ -42,6 +43,7 @@ mod known;
 mod limits;
 mod messages;
 mod payload;
+pub mod play;
 mod recording;
 mod recover;
 mod ring;

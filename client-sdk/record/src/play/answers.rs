@@ -1,0 +1,223 @@
+//! The recorded answers to requests. PURE but for the file.
+//!
+//! Nothing is indexed in advance: the chunks around the position of the player are read when a
+//! client asks, and the last ones are kept. The index of the file says which chunks have requests
+//! of this kind at all, so what was asked once in an hour is found at once.
+
+use std::collections::{BTreeSet, HashSet};
+use std::io::{Read, Seek};
+use std::sync::Arc;
+
+use amber_proto::Device;
+use amber_proto::feed::Direction;
+
+use super::limits;
+use super::recorded::{Chunk, Named, Recorded, What};
+use super::wire::{fields, key, outer};
+use crate::Error;
+
+/// Finds the recorded answers to requests.
+pub struct Answers<F> {
+    recorded: Arc<Recorded>,
+    file: F,
+    /// The last chunks that were used, the newest at the end.
+    cached: Vec<(usize, Arc<Chunk>)>,
+    unanswered: HashSet<(Device, Vec<u8>)>,
+}
+
+/// A recorded request.
+struct Asked {
+    time_ns: u64,
+    client: i32,
+    syn: u64,
+}
+
+impl<F: Read + Seek> Answers<F> {
+    /// Nothing was asked yet.
+    pub fn new(recorded: Arc<Recorded>, file: F) -> Self {
+        Self {
+            recorded,
+            file,
+            cached: Vec::new(),
+            unanswered: HashSet::new(),
+        }
+    }
+
+    /// The recorded answer to the same request, [key](super::key) by key, nearest to a time.
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    pub fn to(
+        &mut self,
+        device: Device,
+        request: &[u8],
+        time_ns: u64,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let wanted = (device, request.to_vec());
+        if self.unanswered.contains(&wanted) {
+            return Ok(None);
+        }
+        let is = |direction: Direction| What::Frames(device, direction);
+        let asks = (self.recorded).channels_where(|it| it.what == is(Direction::ToDriver));
+        let says = (self.recorded).channels_where(|it| it.what == is(Direction::FromDriver));
+        // Only the channels with the first field of the request.
+        let asks = self.with_first_field(asks, request);
+        let later = self.recorded.chunks_with(&says);
+        let found = self.nearest(&asks, time_ns, |this, chunk| {
+            let asked = this.asked(chunk, &asks, request, time_ns);
+            for asked in asked {
+                if let Some(answer) = this.answer(&later, &says, &asked)? {
+                    return Ok(Some((asked.time_ns.abs_diff(time_ns), answer)));
+                }
+            }
+            Ok(None)
+        })?;
+        if found.is_none() && self.unanswered.len() < limits::UNANSWERED {
+            self.unanswered.insert(wanted);
+        }
+        Ok(found)
+    }
+
+    /// The message nearest to a time that a device sent with all of these fields, whether it was
+    /// published or an answer. `name` is that of the first field.
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    pub fn said(
+        &mut self,
+        device: Device,
+        name: &str,
+        wanted: &[u32],
+        time_ns: u64,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let what = What::Frames(device, Direction::FromDriver);
+        let says = (self.recorded).channels_where(|it| it.what == what && it.name() == name);
+        let recorded = self.recorded.clone();
+        self.nearest(&says, time_ns, |_, chunk| {
+            let all = chunk.messages().filter(|(_, id, _)| says.contains(id));
+            let messages = all.filter_map(|(at_ns, id, data)| {
+                let (framing, message) = recorded.channels[&id].stored.message(data)?;
+                let numbers: Vec<_> = fields(message)?.iter().map(|(number, _)| *number).collect();
+                let has_all = wanted.iter().all(|number| numbers.contains(number));
+                (has_all && framing.dropped.is_none()).then(|| (at_ns.abs_diff(time_ns), message))
+            });
+            let nearest = messages.min_by_key(|(distance, _)| *distance);
+            Ok(nearest.map(|(distance, message)| (distance, message.to_vec())))
+        })
+    }
+
+    /// The nearest of what `find` finds in chunks with these channels, with its distance.
+    fn nearest(
+        &mut self,
+        channels: &BTreeSet<u16>,
+        time_ns: u64,
+        mut find: impl FnMut(&mut Self, &Chunk) -> Result<Option<(u64, Vec<u8>)>, Error>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let mut places: Vec<_> = (self.recorded.chunks_with(channels).into_iter())
+            .map(|place| {
+                let chunk = self.recorded.chunk(place);
+                let before_ns = chunk.message_start_time.saturating_sub(time_ns);
+                let behind_ns = time_ns.saturating_sub(chunk.message_end_time);
+                (before_ns.max(behind_ns), place)
+            })
+            .collect();
+        places.sort_unstable();
+        let mut best: Option<(u64, Vec<u8>)> = None;
+        for (distance, place) in places.into_iter().take(limits::SEARCHED_CHUNKS) {
+            if best.as_ref().is_some_and(|(best, _)| *best < distance) {
+                break;
+            }
+            let chunk = self.chunk(place)?;
+            if let Some(found) = find(self, &chunk)?
+                && best.as_ref().is_none_or(|(best, _)| found.0 < *best)
+            {
+                best = Some(found);
+            }
+        }
+        Ok(best.map(|(_, message)| message))
+    }
+
+    /// The channels of requests that begin with the same field. All, if the field is not known.
+    fn with_first_field(&self, asks: BTreeSet<u16>, request: &[u8]) -> BTreeSet<u16> {
+        let kind = crate::topic::kind_of(&[b"\x10\x01", request].concat());
+        let crate::topic::Kind::Field(number) = kind else {
+            return asks;
+        };
+        let of_field = |id: &u16| match self.recorded.channels[id].field {
+            Named::Field(known) => known == number,
+            Named::Type => false,
+            Named::Nothing => true,
+        };
+        asks.into_iter().filter(of_field).collect()
+    }
+
+    /// The same requests in a chunk, the nearest first.
+    fn asked(
+        &self,
+        chunk: &Chunk,
+        asks: &BTreeSet<u16>,
+        request: &[u8],
+        time_ns: u64,
+    ) -> Vec<Asked> {
+        let all = chunk.messages().filter(|(_, id, _)| asks.contains(id));
+        let same = all.filter_map(|(at_ns, id, data)| {
+            let (framing, message) = self.recorded.channels[&id].stored.message(data)?;
+            let syn = outer(message)?.syn;
+            let is_same = framing.dropped.is_none() && syn != 0 && key(message)? == request;
+            is_same.then_some(Asked {
+                time_ns: at_ns,
+                client: *framing.clients.first()?,
+                syn,
+            })
+        });
+        let mut same: Vec<_> = same.collect();
+        same.sort_by_key(|asked| asked.time_ns.abs_diff(time_ns));
+        same
+    }
+
+    /// The answer to a recorded request: the first message behind it with its number for its
+    /// client.
+    fn answer(
+        &mut self,
+        later: &[usize],
+        says: &BTreeSet<u16>,
+        asked: &Asked,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let recorded = self.recorded.clone();
+        let behind = |place: &&usize| recorded.chunk(**place).message_end_time >= asked.time_ns;
+        let behind = later.iter().filter(behind).take(limits::CHUNKS_TO_ANSWER);
+        for place in behind {
+            let chunk = self.chunk(*place)?;
+            let mut messages = chunk
+                .messages()
+                .filter(|(at_ns, id, _)| *at_ns >= asked.time_ns && says.contains(id));
+            let answer = messages.find_map(|(_, id, data)| {
+                let (framing, message) = recorded.channels[&id].stored.message(data)?;
+                let is_answer = framing.dropped.is_none()
+                    && framing.clients.contains(&asked.client)
+                    && outer(message)?.ack == asked.syn;
+                is_answer.then(|| message.to_vec())
+            });
+            if answer.is_some() {
+                return Ok(answer);
+            }
+        }
+        Ok(None)
+    }
+
+    fn chunk(&mut self, place: usize) -> Result<Arc<Chunk>, Error> {
+        let at = self.cached.iter().position(|(cached, _)| *cached == place);
+        let chunk = match at {
+            Some(at) => self.cached.remove(at).1,
+            None => Arc::new(self.recorded.read_chunk(&mut self.file, place)?),
+        };
+        self.cached.push((place, chunk.clone()));
+        let size = |cached: &[(usize, Arc<Chunk>)]| -> usize {
+            cached.iter().map(|(_, chunk)| chunk.bytes.len()).sum()
+        };
+        while self.cached.len() > 1 && size(&self.cached) > limits::CACHED_BYTES {
+            self.cached.remove(0);
+        }
+        Ok(chunk)
+    }
+}

@@ -1,0 +1,377 @@
+//! The index of a recording, and its chunks. PURE but for the file.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{Read, Seek, SeekFrom};
+
+use amber_proto::feed::Direction;
+use amber_proto::{Device, DeviceType};
+use amber_reflect::Schemas;
+use mcap::Summary;
+use mcap::records::ChunkIndex;
+use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryReaderOptions};
+use mcap::sans_io::{IndexedReadEvent, IndexedReader, IndexedReaderOptions};
+use prost::Message;
+use prost_types::FileDescriptorSet;
+
+use super::{PlayError, Span, limits};
+use crate::Error;
+use crate::limits::RECORD_BYTES;
+use crate::messages::Stored;
+use crate::recording::GAPS;
+
+/// The topic of events.
+const EVENTS: &str = "/amber/events";
+
+/// What a recording has, from its index.
+pub struct Recorded {
+    span: Span,
+    pub(super) channels: BTreeMap<u16, Channel>,
+    /// Channels and chunks as the reader of the mcap crate wants them.
+    pub(super) summary: Summary,
+    /// The chunks of each channel, by their place in `summary.chunk_indexes`, in order of time.
+    chunks: HashMap<u16, Vec<usize>>,
+}
+
+/// A channel that matters for playing.
+pub(super) struct Channel {
+    pub(super) stored: Stored,
+    pub(super) what: What,
+    /// The field that names it.
+    pub(super) field: Named,
+}
+
+/// What the last part of a topic names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// The first field of the messages.
+    Field(u32),
+    /// A type of messages, such as SUBSCRIBE.
+    Type,
+    /// The messages have no schema.
+    Nothing,
+}
+
+/// The content of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Messages that passed between clients and a device.
+    Frames(Device, Direction),
+    /// Events of the mediator.
+    Events,
+    /// Gaps in the recording.
+    Gaps,
+}
+
+impl Recorded {
+    /// Reads the index.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no recording, is not finished, or is empty.
+    pub fn open(mut file: impl Read + Seek) -> Result<Self, PlayError> {
+        let mut summary = read_summary(&mut file)?;
+        if summary.chunk_indexes.len() > limits::CHUNKS {
+            return Err(PlayError::TooLong(summary.chunk_indexes.len()));
+        }
+        summary
+            .chunk_indexes
+            .retain(|chunk| chunk.message_end_time > 0);
+        let first = summary.chunk_indexes.iter().map(|it| it.message_start_time);
+        let last = summary.chunk_indexes.iter().map(|it| it.message_end_time);
+        let (Some(first_ns), Some(last_ns)) = (first.min(), last.max()) else {
+            let messages = summary
+                .stats
+                .as_ref()
+                .map_or(0, |stats| stats.message_count);
+            return Err(match messages {
+                0 => PlayError::Empty,
+                _ => PlayError::Unfinished,
+            });
+        };
+        summary
+            .chunk_indexes
+            .sort_by_key(|chunk| chunk.message_start_time);
+        let mut schemas = HashMap::new();
+        let channels: BTreeMap<_, _> = (summary.channels.iter())
+            .filter_map(|(id, channel)| Some((*id, Channel::of(channel, &mut schemas)?)))
+            .collect();
+        let mut chunks: HashMap<u16, Vec<usize>> = HashMap::new();
+        for (place, chunk) in summary.chunk_indexes.iter_mut().enumerate() {
+            // Other writers may leave this out; then any channel may be in it.
+            let of = std::mem::take(&mut chunk.message_index_offsets);
+            let known = of.into_keys().filter(|id| channels.contains_key(id));
+            let mut known: Vec<_> = known.collect();
+            if known.is_empty() && chunk.message_index_length == 0 {
+                known = channels.keys().copied().collect();
+            }
+            for id in known {
+                chunks.entry(id).or_default().push(place);
+            }
+        }
+        // The schemas are in `channels`.
+        summary.schemas.clear();
+        Ok(Self {
+            span: Span { first_ns, last_ns },
+            channels,
+            summary,
+            chunks,
+        })
+    }
+
+    /// The time from the first to the last message.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// The recorded devices, except for the mediator itself.
+    pub fn devices(&self) -> BTreeSet<Device> {
+        let devices = self
+            .channels
+            .values()
+            .filter_map(|channel| match channel.what {
+                What::Frames(device, _) => Some(device),
+                What::Events | What::Gaps => None,
+            });
+        devices.collect()
+    }
+
+    /// The description of a device that Amber does not know by itself.
+    pub fn description(&self, device_type: DeviceType) -> Option<&[u8]> {
+        let of_type = |channel: &&Channel| matches!(channel.what, What::Frames(device, _) if device.device_type == device_type);
+        let mut sets =
+            (self.channels.values().filter(of_type)).map(|channel| &channel.stored.descriptors[..]);
+        let describes = |set: &&[u8]| {
+            let schemas = Schemas::from_descriptors(set);
+            let own = schemas.iter().flat_map(Schemas::own_interfaces);
+            own.into_iter()
+                .any(|interface| interface.device_type == device_type.0)
+        };
+        sets.find(describes)
+    }
+
+    /// The channels for which this is true.
+    pub(super) fn channels_where(&self, matches: impl Fn(&Channel) -> bool) -> BTreeSet<u16> {
+        let found = self.channels.iter().filter(|(_, channel)| matches(channel));
+        found.map(|(id, _)| *id).collect()
+    }
+
+    /// The chunks that have one of these channels, in order of time.
+    pub(super) fn chunks_with(&self, channels: &BTreeSet<u16>) -> Vec<usize> {
+        let of = channels
+            .iter()
+            .filter_map(|id| self.chunks.get(id))
+            .flatten();
+        let mut places: Vec<_> = of.copied().collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// One chunk of the index.
+    pub(super) fn chunk(&self, place: usize) -> &ChunkIndex {
+        &self.summary.chunk_indexes[place]
+    }
+
+    /// A reader of these channels only, from a time on. It reads in order of time.
+    pub(super) fn reader(
+        &self,
+        channels: &BTreeSet<u16>,
+        from_ns: u64,
+    ) -> Result<IndexedReader, Error> {
+        let places = self.chunks_with(channels).into_iter();
+        let chunks = places.map(|place| self.chunk(place));
+        let chunks = chunks.filter(|chunk| chunk.message_end_time >= from_ns);
+        let part = Summary {
+            channels: self.summary.channels.clone(),
+            chunk_indexes: chunks.cloned().collect(),
+            ..Summary::default()
+        };
+        let topics = channels.iter().filter_map(|id| self.channels.get(id));
+        let options = IndexedReaderOptions::new()
+            .starting_at(from_ns)
+            .with_record_length_limit(RECORD_BYTES)
+            .include_topics(topics.map(|channel| channel.stored.topic.clone()));
+        Ok(IndexedReader::new_with_options(&part, options)?)
+    }
+
+    /// Reads one chunk.
+    pub(super) fn read_chunk(
+        &self,
+        mut file: impl Read + Seek,
+        place: usize,
+    ) -> Result<Chunk, Error> {
+        let part = Summary {
+            channels: self.summary.channels.clone(),
+            chunk_indexes: vec![self.chunk(place).clone()],
+            ..Summary::default()
+        };
+        let options = IndexedReaderOptions::new().with_record_length_limit(RECORD_BYTES);
+        let mut reader = IndexedReader::new_with_options(&part, options)?;
+        let (mut buffer, mut chunk) = (Vec::new(), Chunk::default());
+        while next(
+            &mut file,
+            &mut reader,
+            &mut buffer,
+            |time_ns, channel, data| {
+                chunk
+                    .messages
+                    .push((time_ns, channel, chunk.bytes.len(), data.len()));
+                chunk.bytes.extend_from_slice(data);
+            },
+        )? {}
+        Ok(chunk)
+    }
+}
+
+/// The messages of one chunk, in order of time.
+#[derive(Default)]
+pub(super) struct Chunk {
+    /// Time, channel, start and length of each.
+    messages: Vec<(u64, u16, usize, usize)>,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Chunk {
+    /// Time, channel and data of each message.
+    pub(super) fn messages(&self) -> impl Iterator<Item = (u64, u16, &[u8])> {
+        let all = self.messages.iter();
+        all.map(|&(time_ns, id, start, length)| (time_ns, id, &self.bytes[start..start + length]))
+    }
+}
+
+impl Channel {
+    /// `schemas` has the fields of each schema so far.
+    fn of(
+        channel: &mcap::Channel<'_>,
+        schemas: &mut HashMap<String, HashMap<String, u32>>,
+    ) -> Option<Self> {
+        let schema = channel.schema.as_ref();
+        let stored = Stored {
+            topic: channel.topic.clone(),
+            encoding: channel.message_encoding.clone(),
+            about: channel.metadata.clone(),
+            schema: schema.map(|it| it.name.clone()).unwrap_or_default(),
+            schema_encoding: schema.map(|it| it.encoding.clone()).unwrap_or_default(),
+            descriptors: schema.map(|it| it.data.to_vec()).unwrap_or_default(),
+        };
+        let what = match &*stored.topic {
+            EVENTS => What::Events,
+            GAPS => What::Gaps,
+            _ => {
+                let number = |key: &str| stored.about.get(key)?.parse().ok();
+                let device_type = DeviceType(number("device_type")?);
+                let device = Device::new(device_type, number("device_id")?);
+                let direction = match stored.about.get("direction").map(String::as_str) {
+                    Some("to driver") => Direction::ToDriver,
+                    Some("from driver") => Direction::FromDriver,
+                    _ => return None,
+                };
+                // What the mediator dropped did not reach anything. Its own answers are not played.
+                let is_dropped = stored.topic.split('/').nth(3) == Some("dropped");
+                if device_type == DeviceType::MEDIATOR || is_dropped {
+                    return None;
+                }
+                What::Frames(device, direction)
+            }
+        };
+        let fields = match schemas.get(&stored.schema) {
+            Some(known) => known,
+            None => {
+                let fields = fields(&stored).unwrap_or_default();
+                schemas.entry(stored.schema.clone()).or_insert(fields)
+            }
+        };
+        let name = stored.topic.rsplit('/').next().unwrap_or_default();
+        let field = match fields.get(name) {
+            Some(_) if stored.schema == UNKNOWN => Named::Nothing,
+            Some(number) => Named::Field(*number),
+            None if fields.is_empty() => Named::Nothing,
+            None => Named::Type,
+        };
+        Some(Self {
+            stored,
+            what,
+            field,
+        })
+    }
+
+    /// The last part of the topic: the name of the first field.
+    pub(super) fn name(&self) -> &str {
+        self.stored.topic.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// The schema of messages without a description.
+const UNKNOWN: &str = "amber.recorded.Unknown";
+
+/// Names and numbers of the fields of a schema.
+fn fields(stored: &Stored) -> Option<HashMap<String, u32>> {
+    let set = FileDescriptorSet::decode(&stored.descriptors[..]).ok()?;
+    let (package, name) = stored.schema.rsplit_once('.')?;
+    let mut files = set.file.iter().filter(|file| file.package() == package);
+    let message = files.find_map(|file| file.message_type.iter().find(|it| it.name() == name))?;
+    let fields = message.field.iter();
+    Some(
+        fields
+            .map(|field| (field.name().to_owned(), field.number() as u32))
+            .collect(),
+    )
+}
+
+/// Reads the next message, and lets `each` have its time, channel and data. Returns false at the
+/// end.
+pub(super) fn next(
+    mut file: impl Read + Seek,
+    reader: &mut IndexedReader,
+    buffer: &mut Vec<u8>,
+    each: impl FnOnce(u64, u16, &[u8]),
+) -> Result<bool, Error> {
+    loop {
+        let (offset, length) = match reader.next_event().transpose()? {
+            None => return Ok(false),
+            Some(IndexedReadEvent::ReadChunkRequest { offset, length }) => (offset, length),
+            Some(IndexedReadEvent::Message { header, data }) => {
+                each(header.log_time, header.channel_id, data);
+                return Ok(true);
+            }
+        };
+        file.seek(SeekFrom::Start(offset))?;
+        buffer.resize(length, 0);
+        file.read_exact(buffer)?;
+        reader.insert_chunk_record_data(offset, buffer)?;
+    }
+}
+
+fn read_summary(mut file: impl Read + Seek) -> Result<Summary, PlayError> {
+    let size = file.seek(SeekFrom::End(0))?;
+    file.rewind()?;
+    let mut magic = [0; mcap::MAGIC.len()];
+    let mut read = 0;
+    while read < magic.len() {
+        match file.read(&mut magic[read..])? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    if magic[..] != *mcap::MAGIC {
+        return Err(mcap::McapError::BadMagic.into());
+    }
+    let options = SummaryReaderOptions::default()
+        .with_file_size(size)
+        .with_record_length_limit(RECORD_BYTES);
+    let mut reader = SummaryReader::new_with_options(options);
+    while let Some(event) = reader.next_event() {
+        match event {
+            Ok(SummaryReadEvent::ReadRequest(need)) => {
+                let read = file.read(reader.insert(need))?;
+                reader.notify_read(read);
+            }
+            Ok(SummaryReadEvent::SeekRequest(to)) => {
+                let at = file.seek(to)?;
+                reader.notify_seeked(at);
+            }
+            // It begins as a recording, but does not end as one.
+            Err(_) => return Err(PlayError::Unfinished),
+        }
+    }
+    reader.finish().ok_or(PlayError::Unfinished)
+}
