@@ -27,6 +27,7 @@ pub struct Answers<F> {
 
 /// A recorded request.
 struct Asked {
+    device: Device,
     time_ns: u64,
     client: i32,
     syn: u64,
@@ -60,13 +61,13 @@ impl<F: Read + Seek> Answers<F> {
         let is = |direction: Direction| What::Frames(device, direction);
         let asks = (self.recorded).channels_where(|it| it.what == is(Direction::ToDriver));
         let says = (self.recorded).channels_where(|it| it.what == is(Direction::FromDriver));
+        let later = self.recorded.chunks_with(&says);
         // Only the channels with the first field of the request.
         let asks = self.with_first_field(asks, request);
-        let later = self.recorded.chunks_with(&says);
         let found = self.nearest(&asks, time_ns, |this, chunk| {
             let asked = this.asked(chunk, &asks, request, time_ns);
             for asked in asked {
-                if let Some(answer) = this.answer(&later, &says, &asked)? {
+                if let Some(answer) = this.answer(&later, &asked)? {
                     return Ok(Some((asked.time_ns.abs_diff(time_ns), answer)));
                 }
             }
@@ -164,7 +165,11 @@ impl<F: Read + Seek> Answers<F> {
             let (framing, message) = self.recorded.channels[&id].stored.message(data)?;
             let syn = outer(message)?.syn;
             let is_same = framing.dropped.is_none() && syn != 0 && key(message)? == request;
+            let What::Frames(device, _) = self.recorded.channels[&id].what else {
+                return None;
+            };
             is_same.then_some(Asked {
+                device,
                 time_ns: at_ns,
                 client: *framing.clients.first()?,
                 syn,
@@ -176,30 +181,39 @@ impl<F: Read + Seek> Answers<F> {
     }
 
     /// The answer to a recorded request: the first message behind it with its number for its
-    /// client.
-    fn answer(
-        &mut self,
-        later: &[usize],
-        says: &BTreeSet<u16>,
-        asked: &Asked,
-    ) -> Result<Option<Vec<u8>>, Error> {
+    /// client, unless the client uses the number again before.
+    fn answer(&mut self, later: &[usize], asked: &Asked) -> Result<Option<Vec<u8>>, Error> {
         let recorded = self.recorded.clone();
         let behind = |place: &&usize| recorded.chunk(**place).message_end_time >= asked.time_ns;
         let behind = later.iter().filter(behind).take(limits::CHUNKS_TO_ANSWER);
         for place in behind {
             let chunk = self.chunk(*place)?;
-            let mut messages = chunk
-                .messages()
-                .filter(|(at_ns, id, _)| *at_ns >= asked.time_ns && says.contains(id));
-            let answer = messages.find_map(|(_, id, data)| {
-                let (framing, message) = recorded.channels[&id].stored.message(data)?;
-                let is_answer = framing.dropped.is_none()
-                    && framing.clients.contains(&asked.client)
-                    && outer(message)?.ack == asked.syn;
-                is_answer.then(|| message.to_vec())
-            });
-            if answer.is_some() {
-                return Ok(answer);
+            for (at_ns, id, data) in chunk.messages() {
+                let Some(channel) = recorded.channels.get(&id) else {
+                    continue;
+                };
+                let What::Frames(device, direction) = channel.what else {
+                    continue;
+                };
+                if device != asked.device || at_ns < asked.time_ns {
+                    continue;
+                }
+                let Some((framing, message)) = channel.stored.message(data) else {
+                    continue;
+                };
+                let is_theirs = framing.clients.contains(&asked.client);
+                let Some(outer) = outer(message).filter(|_| is_theirs) else {
+                    continue;
+                };
+                match direction {
+                    Direction::FromDriver if outer.ack == asked.syn => {
+                        return Ok(Some(message.to_vec()));
+                    }
+                    Direction::ToDriver if outer.syn == asked.syn && at_ns > asked.time_ns => {
+                        return Ok(None);
+                    }
+                    _ => {}
+                }
             }
         }
         Ok(None)
@@ -212,12 +226,14 @@ impl<F: Read + Seek> Answers<F> {
             None => Arc::new(self.recorded.read_chunk(&mut self.file, place)?),
         };
         self.cached.push((place, chunk.clone()));
-        let size = |cached: &[(usize, Arc<Chunk>)]| -> usize {
-            cached.iter().map(|(_, chunk)| chunk.bytes.len()).sum()
-        };
-        while self.cached.len() > 1 && size(&self.cached) > limits::CACHED_BYTES {
+        while self.cached.len() > 1 && self.cached_bytes() > limits::CACHED_BYTES {
             self.cached.remove(0);
         }
         Ok(chunk)
+    }
+
+    /// The bytes of the chunks in memory.
+    pub(super) fn cached_bytes(&self) -> usize {
+        self.cached.iter().map(|(_, chunk)| chunk.bytes.len()).sum()
     }
 }
