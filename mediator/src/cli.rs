@@ -4,6 +4,8 @@ mod completions;
 mod demo;
 mod import;
 mod mediator;
+#[cfg(feature = "record")]
+mod play;
 mod usage;
 
 use std::io::{self, Write};
@@ -44,6 +46,9 @@ enum Verb {
     Sim(amber_sim::cli::Options),
     #[command(flatten)]
     Client(amber_cli::Verb),
+    /// Play a recording: clients see its devices as they were
+    #[cfg(feature = "record")]
+    Play(play::Options),
     /// Show the robot in a browser, and drive it there
     #[cfg(feature = "web")]
     Dashboard(amber_dashboard::Options),
@@ -96,6 +101,9 @@ enum Driver {
     Device(amber_drivers::BuiltIn),
     #[command(flatten)]
     Gateway(amber_gateways::Gateway),
+    /// All devices of a recording (`amber play` runs it)
+    #[cfg(feature = "record")]
+    Play(amber_play::DriverOptions),
 }
 
 impl Driver {
@@ -104,6 +112,8 @@ impl Driver {
         match self {
             Self::Device(driver) => driver.run(),
             Self::Gateway(gateway) => gateway.run(),
+            #[cfg(feature = "record")]
+            Self::Play(play) => play.run(),
         }
     }
 
@@ -173,6 +183,8 @@ impl Cli {
             Verb::Driver(DriverOptions { driver: None, .. }) => list_drivers(&options),
             Verb::Sim(sim) => amber_sim::cli::run(&sim, options.json).map_err(simulation_failed),
             Verb::Client(verb) => amber_cli::run(verb, &options),
+            #[cfg(feature = "record")]
+            Verb::Play(play) => play.run(&options),
             #[cfg(feature = "web")]
             Verb::Dashboard(dashboard) => {
                 amber_dashboard::run(&dashboard, options.mediator.to_string())

@@ -37,6 +37,8 @@ mod ninedof;
 mod no_survivors;
 mod old_clients;
 mod overview;
+#[cfg(feature = "record")]
+mod play;
 mod python_package;
 #[cfg(feature = "record")]
 mod record;

@@ -28,6 +28,16 @@ pub(super) async fn run(mediator: &Mediator, json: bool) -> Result<(), Failure> 
     Err(Failure::new("the connection to the mediator has ended"))
 }
 
+/// An event as a line of text, for other commands that have events.
+pub fn event_line(event: Event) -> String {
+    Shown::new(event).human()
+}
+
+/// The same as JSON.
+pub fn event_json(event: Event) -> impl Serialize {
+    Shown::new(event)
+}
+
 #[derive(Debug, Serialize)]
 struct Shown {
     time_ms: u64,

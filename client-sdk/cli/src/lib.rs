@@ -11,6 +11,8 @@ use amber_terminal::Failure;
 use clap::{Args, Subcommand};
 use tokio::runtime::Runtime;
 
+pub use self::events::{event_json, event_line};
+
 use self::change::Done;
 use self::session::Session;
 

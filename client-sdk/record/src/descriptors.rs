@@ -13,7 +13,7 @@ use prost_types::{DescriptorProto, FieldDescriptorProto, FieldOptions, FileDescr
 use crate::payload::{FRAME, OPAQUE};
 
 /// The package of these schemas.
-const PACKAGE: &str = "amber.recorded";
+pub(crate) const PACKAGE: &str = "amber.recorded";
 
 /// The file that comes with Amber and has the outcome of requests to any device.
 const COMMON: &str = "mediator.proto";
@@ -54,6 +54,15 @@ impl Descriptors {
         let mut extensions: Vec<_> = base.extensions().filter(is_own).collect();
         extensions.sort_by_key(ExtensionDescriptor::number);
         let mut files = vec![base.parent_file()];
+        // With its service, so that a player can offer the description to its clients. Those of
+        // Amber's own devices are known.
+        let is_built_in = amber_reflect::built_in()
+            .iter()
+            .any(|it| it.device_type == device_type.0);
+        files.extend(
+            pool.get_file_by_name(&interface.file)
+                .filter(|_| !is_built_in),
+        );
         let mut names = Vec::new();
         for field in &extensions {
             names.push((field.number(), field.name().to_owned()));

@@ -21,6 +21,7 @@ use crate::Error;
 
 pub use answers::Answers;
 pub use clock::{Clock, Span};
+pub use limits::{MAX_RATE, MIN_RATE};
 pub use player::{Played, Player};
 pub use recorded::Recorded;
 pub use wire::{fields, key};

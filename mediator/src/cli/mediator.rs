@@ -128,7 +128,7 @@ impl Options {
 }
 
 /// Reads `ADDRESS:PORT`; the port may be left out.
-fn listen_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }

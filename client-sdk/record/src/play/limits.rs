@@ -21,10 +21,10 @@ pub(super) const CHUNKS_TO_ANSWER: usize = 16;
 pub(super) const UNANSWERED: usize = 1024;
 
 /// The slowest rate of a player: a scan of a Hokuyo each ten seconds.
-pub(super) const MIN_RATE: f64 = 0.01;
+pub const MIN_RATE: f64 = 0.01;
 
 /// The fastest rate of a player: an hour in four seconds, more than a disk delivers.
-pub(super) const MAX_RATE: f64 = 1000.0;
+pub const MAX_RATE: f64 = 1000.0;
 
 /// The shortest round of a repeated recording, so that one with a single message does not keep a
 /// processor busy.

@@ -11,7 +11,7 @@ use mcap::records::ChunkIndex;
 use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryReaderOptions};
 use mcap::sans_io::{IndexedReadEvent, IndexedReader, IndexedReaderOptions};
 use prost::Message;
-use prost_types::FileDescriptorSet;
+use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
 use super::{PlayError, Span, limits};
 use crate::Error;
@@ -135,17 +135,15 @@ impl Recorded {
     }
 
     /// The description of a device that Amber does not know by itself.
-    pub fn description(&self, device_type: DeviceType) -> Option<&[u8]> {
+    pub fn description(&self, device_type: DeviceType) -> Option<Vec<u8>> {
         let of_type = |channel: &&Channel| matches!(channel.what, What::Frames(device, _) if device.device_type == device_type);
-        let mut sets =
-            (self.channels.values().filter(of_type)).map(|channel| &channel.stored.descriptors[..]);
-        let describes = |set: &&[u8]| {
+        let mut sets = (self.channels.values().filter(of_type))
+            .filter_map(|channel| without_our_file(&channel.stored.descriptors));
+        sets.find(|set| {
             let schemas = Schemas::from_descriptors(set);
             let own = schemas.iter().flat_map(Schemas::own_interfaces);
-            own.into_iter()
-                .any(|interface| interface.device_type == device_type.0)
-        };
-        sets.find(describes)
+            (own.into_iter()).any(|interface| interface.device_type == device_type.0)
+        })
     }
 
     /// The channels for which this is true.
@@ -302,6 +300,24 @@ impl Channel {
 
 /// The schema of messages without a description.
 const UNKNOWN: &str = "amber.recorded.Unknown";
+
+/// A `FileDescriptorSet` whose files stay bytes: decoding them would drop the options that describe
+/// a device.
+#[derive(Clone, PartialEq, Message)]
+struct RawSet {
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    file: Vec<Vec<u8>>,
+}
+
+/// The files of a device, without the one that [`crate::Descriptors`] adds.
+fn without_our_file(set: &[u8]) -> Option<Vec<u8>> {
+    let mut set = RawSet::decode(set).ok()?;
+    set.file.retain(|file| {
+        let file = FileDescriptorProto::decode(&file[..]);
+        file.is_ok_and(|file| file.package() != crate::descriptors::PACKAGE)
+    });
+    Some(set.encode_to_vec())
+}
 
 /// Names and numbers of the fields of a schema.
 fn fields(stored: &Stored) -> Option<HashMap<String, u32>> {

@@ -24,6 +24,11 @@ type Bytes = Arc<Vec<u8>>;
 
 /// Makes a recording: `write` gets the feed.
 fn recording(write: impl FnOnce(&mut Writer<'_>)) -> Bytes {
+    recording_with(Schemas::built_in(), write)
+}
+
+/// The same with the descriptions of a user's devices.
+fn recording_with(schemas: Schemas, write: impl FnOnce(&mut Writer<'_>)) -> Bytes {
     let mut bytes = Vec::new();
     let mut writer = Writer {
         bytes: &mut bytes,
@@ -32,7 +37,7 @@ fn recording(write: impl FnOnce(&mut Writer<'_>)) -> Bytes {
     writer.start("1.2.3");
     write(&mut writer);
     writer.finish();
-    let mut recording = Recording::new(Cursor::new(Vec::new()), Arc::new(Schemas::built_in()));
+    let mut recording = Recording::new(Cursor::new(Vec::new()), Arc::new(schemas));
     let recording_of = recording.as_mut().unwrap();
     let mut rest = &bytes[..];
     while let Some((record, length)) = Record::parse(rest).unwrap() {
@@ -388,4 +393,27 @@ fn a_damaged_part_is_reported_and_can_be_skipped() {
     player.jump(start, START + 19_000 * MS).unwrap();
     player.resume(start).unwrap();
     assert!(player.due(start).is_some());
+}
+
+#[test]
+fn the_description_of_a_device_is_in_the_recording() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../drivers/examples/thermometer.proto"
+    );
+    let schemas = Schemas::with(&[file.into()]).unwrap();
+    let device_type = schemas.described_type().unwrap();
+    let file = recording_with(schemas, |writer| {
+        let client = [ClientId(3)];
+        let thermometer = Device::new(device_type, 0);
+        writer.frame(Direction::FromDriver, thermometer, "", client, b"\x10\x01");
+        writer.frame(Direction::FromDriver, HOKUYO, "", client, &scan(1, 0));
+    });
+    let recorded = open(&file);
+    let set = recorded.description(device_type).unwrap();
+    let found = Schemas::from_descriptors(&set).unwrap();
+    let interface = found.interface(device_type).unwrap();
+    assert_eq!(interface.name, "thermometer");
+    assert!(!interface.methods.is_empty());
+    assert_eq!(recorded.description(DeviceType::HOKUYO), None);
 }

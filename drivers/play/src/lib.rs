@@ -1,0 +1,32 @@
+//! Plays recordings: serves their devices as drivers do, so that clients see the robot as it was.
+//!
+//! ```text
+//!  keys --> Console ==socket==> process of all devices <==pipes==> mediator <--> clients
+//!                   <==status==   Player, Answers
+//! ```
+//!
+//! `amber play` runs a mediator with one driver, `amber driver play`, that serves all devices of the
+//! recording. What to send when, and what was answered, is decided by [`amber_record::play`].
+//!
+//! - **Published messages** come at the recorded pace, to whoever subscribes now.
+//! - **Requests** get the recorded answer to the same request that is nearest in time. A value that
+//!   was only published then, such as a scan, answers a request for it, too.
+//! - **Commands** are refused: nothing moves in a recording.
+//!
+//! `message`, `requests`, `streams`, `keys` and `line` compute (PURE); `device`, `process` and
+//! `console` do the rest (IO).
+
+mod console;
+mod control;
+mod device;
+mod keys;
+mod limits;
+mod line;
+mod message;
+mod process;
+mod requests;
+mod streams;
+
+pub use console::{Console, Shown};
+pub use control::{Command, Report, Status};
+pub use process::{DriverOptions, Failure, Options, devices, open};
