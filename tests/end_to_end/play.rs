@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -124,7 +124,10 @@ fn recording() -> (PathBuf, TempDir) {
 
 fn play(file: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(AMBER);
-    command.args(["play", "--listen", "127.0.0.1:0"]).arg(file).args(more);
+    command
+        .args(["play", "--listen", "127.0.0.1:0"])
+        .arg(file)
+        .args(more);
     command
 }
 
@@ -179,20 +182,20 @@ fn clients_see_the_robot_of_the_recording() {
 fn what_is_not_in_the_recording_is_refused() {
     let (file, _folder) = recording();
     let mediator = Mediator::run(play(&file, &[]));
+    let command = "this is a recording: it carries out no commands";
     for (words, why) in [
+        (["call", "roboclaw", "drive", "100", "100"], command),
+        // As with a driver that does not know the request.
         (
-            &["call", "roboclaw", "drive", "100", "100"][..],
-            "this is a recording: it carries out no commands",
-        ),
-        (
-            &["call", "ninedof", "data", "accel"],
-            "the recording has no answer to this request",
+            ["call", "ninedof", "data", "accel", "--timeout=0.5"],
+            "no answer from ninedof:0",
         ),
     ] {
-        let output = mediator.amber(words).output().unwrap();
+        let output = mediator.amber(&words).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(why), "{said}");
     }
+    mediator.wait_for_line("refused a request to ninedof:0: the recording has no answer");
 }
 
 #[test]
@@ -237,7 +240,11 @@ fn a_file_that_cannot_be_played_is_an_error() {
         (&cut, &[][..], "amber recover"),
         (&text, &[], "cannot play"),
         (&folder.path().join("missing"), &[], "No such file"),
-        (&file, &["--devices", "maestro"], "it has ninedof:0, roboclaw:0, hokuyo:0"),
+        (
+            &file,
+            &["--devices", "maestro"],
+            "it has ninedof:0, roboclaw:0, hokuyo:0",
+        ),
         (&file, &["--from", "5"], "the recording has 0.9 s"),
         (&file, &["--rate", "0"], "0.01 to 1000"),
     ] {
@@ -248,17 +255,29 @@ fn a_file_that_cannot_be_played_is_an_error() {
     }
 }
 
+/// A process that ends with the test.
+struct Player(Child);
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn keys_control_the_player() {
     let (file, _folder) = recording();
     let terminal = openpty(None, None).unwrap();
     let mut keys = File::from(terminal.master);
     let end = || File::from(terminal.slave.try_clone().unwrap());
-    let mut child = play(&file, &["--paused"])
-        .stdin(end())
-        .stdout(end())
-        .spawn()
-        .unwrap();
+    let mut child = Player(
+        play(&file, &["--paused"])
+            .stdin(end())
+            .stdout(end())
+            .spawn()
+            .unwrap(),
+    );
     let mut screen = keys.try_clone().unwrap();
     let (sender, received) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -295,5 +314,5 @@ fn keys_control_the_player() {
     }
     keys.write_all(b"q").unwrap();
     wait_for_text("\n");
-    assert!(child.wait().unwrap().success());
+    assert!(child.0.wait().unwrap().success());
 }

@@ -1,6 +1,6 @@
 //! The terminal of a player: status, events and keys. IO.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,7 +78,7 @@ impl Console {
         let has_keys = !json && self.prepare_terminal().is_some();
         let style = match json {
             true => Style::Json,
-            false if has_keys && amber_terminal::terminal_columns().is_some() => Style::Terminal,
+            false if has_keys && io::stdout().is_terminal() => Style::Terminal,
             false => Style::Text,
         };
         let player: Arc<Mutex<Option<UnixStream>>> = Arc::default();

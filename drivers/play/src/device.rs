@@ -78,6 +78,7 @@ pub(crate) struct Playback {
     shared: Arc<Shared>,
     link: Option<Link<Message>>,
     description: Option<&'static [u8]>,
+    has_warned: bool,
 }
 
 impl Playback {
@@ -98,6 +99,7 @@ impl Playback {
             shared,
             link: None,
             description,
+            has_warned: false,
         }
     }
 
@@ -131,8 +133,12 @@ impl Playback {
     }
 
     /// Refuses a request.
-    fn refuse(&self, origin: &Origin, method: Option<usize>, why: &str) -> Option<Message> {
+    fn refuse(&mut self, origin: &Origin, method: Option<usize>, why: &str) -> Option<Message> {
         count(&self.shared.counts.refused);
+        if !std::mem::replace(&mut self.has_warned, true) {
+            let device = self.device;
+            tracing::warn!("refused a request to {device}: {why} (logged once per device)");
+        }
         if let Some(fields) = method.and_then(|method| self.requests.refusal(method, why)) {
             return Some(Message::with(fields));
         }

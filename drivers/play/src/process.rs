@@ -11,7 +11,7 @@ use std::{env, io};
 
 use amber_driver::{Devices, SendError, now};
 use amber_proto::Device;
-use amber_record::play::{Answers, MAX_RATE, MIN_RATE, PlayError, Played, Player, Recorded};
+use amber_record::play::{Answers, MAX_RATE, MIN_RATE, PlayError, Played, Player, Recorded, Span};
 use amber_reflect::Schemas;
 use prost::Message as _;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -138,6 +138,25 @@ pub fn devices(recorded: &Recorded, wanted: &[Device]) -> Result<BTreeSet<Device
 }
 
 impl Options {
+    /// Where to start, in nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// It is behind the end.
+    pub fn start_ns(&self, span: &Span) -> Result<u64, Failure> {
+        let from = self.from.unwrap_or_default();
+        if from > span.length() {
+            return Err(Failure {
+                text: format!("--from {} s is behind the end", from.as_secs_f64()),
+                hint: Some(format!(
+                    "the recording has {:.1} s",
+                    span.length().as_secs_f64()
+                )),
+            });
+        }
+        let from_ns = u64::try_from(from.as_nanos()).unwrap_or(u64::MAX);
+        Ok(span.first_ns.saturating_add(from_ns))
+    }
+
     /// The same options as words of a command line.
     pub fn words(&self) -> Vec<String> {
         let mut words = vec![self.file.to_string_lossy().into_owned()];
@@ -196,20 +215,8 @@ pub(crate) fn served(
     let player = Player::new(recorded.clone(), file()?, &devices, options.repeat);
     let mut player = player.map_err(failed)?;
     let span = player.clock().span();
-    let (from, now) = (options.from.unwrap_or_default(), now());
-    if from > span.length() {
-        return Err(Failure {
-            text: format!("--from {} s is behind the end", from.as_secs_f64()),
-            hint: Some(format!(
-                "the recording has {:.1} s",
-                span.length().as_secs_f64()
-            )),
-        });
-    }
-    let from_ns = u64::try_from(from.as_nanos()).unwrap_or(u64::MAX);
-    player
-        .jump(now, span.first_ns.saturating_add(from_ns))
-        .map_err(failed)?;
+    let (start_ns, now) = (options.start_ns(&span)?, now());
+    player.jump(now, start_ns).map_err(failed)?;
     player.set_rate(now, options.rate);
     let answers = Answers::new(recorded.clone(), file()?);
     let paused = options.paused;

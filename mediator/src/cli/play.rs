@@ -51,6 +51,7 @@ impl Options {
         // A mistake is reported before anything runs.
         let recorded = open(&self.play.file).map_err(shown)?;
         let served = devices(&recorded, &self.devices).map_err(shown)?;
+        self.play.start_ns(&recorded.span()).map_err(shown)?;
         drop(recorded);
         if let Ok(file) = absolute(&self.play.file) {
             self.play.file = file;
