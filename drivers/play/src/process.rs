@@ -90,7 +90,7 @@ pub fn open(path: &Path) -> Result<Recorded, Failure> {
     Recorded::open(file).map_err(|error| {
         let hint = match error {
             PlayError::Unfinished => Some(format!(
-                "`amber recover {shown} whole.mcap` makes a file that can be played"
+                "`amber recover {shown}` writes a copy that can be played"
             )),
             _ => None,
         };

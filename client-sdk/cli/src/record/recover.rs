@@ -16,8 +16,8 @@ Examples:
   amber recover drive.mcap                 (writes drive-recovered.mcap)
   amber recover drive.mcap -o drive.mcap   (replaces the file)
 
-`amber info`, `amber export` and `amber play` also read files that are not finished. Other programs
-may need the index that this command adds.";
+`amber info` and `amber export` also read files that are not finished. `amber play` and other programs
+need the index that this command adds.";
 
 /// Options of `amber recover`.
 #[derive(Clone, Debug, clap::Args)]
