@@ -103,8 +103,8 @@ impl Playback {
         }
     }
 
-    /// The recorded answer to a request, or the value for which it asks.
-    async fn answer(&self, key: Vec<u8>, method: Option<usize>) -> Option<Message> {
+    /// The value for which a request asks, or the recorded answer to the same request.
+    async fn answer(&self, request: Vec<u8>, method: Option<usize>) -> Option<Message> {
         let shared = self.shared.clone();
         let device = self.device;
         let wanted = method.and_then(|method| self.requests.value(method));
@@ -112,14 +112,15 @@ impl Playback {
         let search = move || {
             let time_ns = lock(&shared.player).clock().position_ns(now());
             let mut answers = lock(&shared.answers);
-            if let Some(answer) = answers.to(device, &key, time_ns)? {
-                return Ok(amber_record::play::key(&answer));
+            // Published values are often nearer than the answers to this request.
+            if let Some(wanted) = wanted {
+                let said = answers.said(device, &wanted.name, &wanted.fields, time_ns)?;
+                if let Some(answer) = said.and_then(|message| wanted.answer(&message)) {
+                    return Ok(Some(answer));
+                }
             }
-            let Some(wanted) = wanted else {
-                return Ok(None);
-            };
-            let said = answers.said(device, &wanted.name, &wanted.fields, time_ns)?;
-            Ok::<_, amber_record::Error>(said.and_then(|message| wanted.answer(&message)))
+            let answer = answers.to(device, &request, time_ns)?;
+            Ok::<_, amber_record::Error>(answer.and_then(|answer| key(&answer)))
         };
         match tokio::task::spawn_blocking(search).await {
             Ok(Ok(found)) => found.map(Message::with),

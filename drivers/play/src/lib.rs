@@ -9,8 +9,8 @@
 //! recording. What to send when, and what was answered, is decided by [`amber_record::play`].
 //!
 //! - **Published messages** come at the recorded pace, to whoever subscribes now.
-//! - **Requests** get the recorded answer to the same request that is nearest in time. A value that
-//!   was only published then, such as a scan, answers a request for it, too.
+//! - **Requests** get the recorded answer to the same request that is nearest in time. A request
+//!   without arguments gets the nearest value of its kind, also if it was published.
 //! - **Commands** are refused: nothing moves in a recording.
 //!
 //! `message`, `requests`, `streams`, `keys` and `line` compute (PURE); `device`, `process` and

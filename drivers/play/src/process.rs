@@ -11,6 +11,7 @@ use std::{env, io};
 
 use amber_driver::{Devices, SendError, now};
 use amber_proto::Device;
+use amber_proto::mediator::Event;
 use amber_record::play::{Answers, MAX_RATE, MIN_RATE, PlayError, Played, Player, Recorded, Span};
 use amber_reflect::Schemas;
 use prost::Message as _;
@@ -297,7 +298,7 @@ impl Shared {
                 clients,
                 message,
             } => self.publish(device, time_ns, &clients, &message).await,
-            Played::Event(event) => report(reports, Report::Event(event)),
+            Played::Event(event) => report(reports, Report::Event(timed(time_ns, &event))),
             Played::Gap(gap) => {
                 let gap = gap.into();
                 tracing::info!("{}", crate::line::gap(&gap));
@@ -349,6 +350,15 @@ impl Shared {
             }
         }
     }
+}
+
+/// An event with its time, which the feed has beside it.
+fn timed(time_ns: u64, event: &[u8]) -> Vec<u8> {
+    let Ok(mut event) = Event::decode(event) else {
+        return event.to_vec();
+    };
+    event.time_ms.get_or_insert(time_ns / 1_000_000);
+    event.encode_to_vec()
 }
 
 /// Sends a message as soon as there is room.
