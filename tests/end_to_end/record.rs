@@ -167,6 +167,10 @@ fn a_recording_has_what_a_client_saw() {
     let mut scans = client.device(device("hokuyo")).subscribe_raw().unwrap();
     let seen: Vec<_> = (0..5).map(|_| scans.next().unwrap().message).collect();
     drop(scans);
+    // The location driver needs some scans first.
+    let mut poses = client.location(0).poses().unwrap();
+    let is_known = |it: &amber_client::MapPose| it.is_known();
+    while !is_known(&poses.next().unwrap().message.current_location) {}
     recorder.wait_for("recording");
     let report = recorder.finish();
     assert_eq!(
