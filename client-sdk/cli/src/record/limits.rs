@@ -9,6 +9,9 @@ pub(super) const BUFFER: &str = "128MB";
 /// The bytes that are read from the feed at once: more than a Unix socket holds.
 pub(super) const READ_BYTES: usize = 256 * 1024;
 
+/// The largest buffer that is kept when it is empty: some hundredths of a second of a full load.
+pub(super) const KEPT_BYTES: usize = 4 * 1024 * 1024;
+
 /// The bytes that are written to a file at once.
 pub(super) const WRITE_BYTES: usize = 256 * 1024;
 

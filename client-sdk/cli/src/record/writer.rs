@@ -172,8 +172,10 @@ fn write(
         match used == bytes.len() {
             true => {
                 bytes.clear();
-                // What a slow disk needed is not kept for a quick one.
-                bytes.shrink_to(super::limits::READ_BYTES);
+                // What a slow disk needed is not kept for a quick one. What is needed each time is.
+                if bytes.capacity() > super::limits::KEPT_BYTES {
+                    bytes.shrink_to(super::limits::READ_BYTES);
+                }
             }
             false => drop(bytes.drain(..used)),
         }

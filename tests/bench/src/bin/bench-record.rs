@@ -1,7 +1,7 @@
 //! What a recorder costs: at the mediator, and beside writers of MCAP files alone. IO.
 //!
 //! ```text
-//!   this program -- UDP -- mediator -- pipes -- bench-echo (answers, and publishes scans)
+//!   this program -- UDP -- mediator -- pipes -- bench-echo (answers with the request)
 //!                             |
 //!                             +-- Unix socket -- amber record -- FILE.mcap
 //! ```
@@ -22,9 +22,7 @@ use std::time::{Duration, Instant};
 use amber_bench::load::{self, Flood, Seen};
 use amber_bench::process::{CpuMeter, Programs, Setting};
 use amber_bench::results::Candidate;
-use amber_client::blocking::Client;
-use amber_proto::mediator::DriverCounters;
-use amber_record::{Entry, Info, Messages};
+use amber_record::{Entry, Messages};
 use anyhow::{Context, ensure};
 use clap::Parser;
 use nix::sys::signal::{Signal, kill};
@@ -45,7 +43,7 @@ struct Options {
     /// Small messages per second, requests and replies together
     #[arg(long, default_value_t = 100_000.0)]
     small: f64,
-    /// Scans per second
+    /// Messages of the size of a scan per second, requests and replies together
     #[arg(long, default_value_t = 1000)]
     scans: u32,
     /// Compress the recordings
@@ -86,9 +84,7 @@ fn main() -> anyhow::Result<ExitCode> {
         true => println!("{}", serde_json::to_string(&rounds)?),
         false => print_table(&rounds),
     }
-    let complete = rounds
-        .iter()
-        .all(|round| round.missing == 0 && round.recorded == round.passed);
+    let complete = rounds.iter().all(Round::is_complete);
     Ok(ExitCode::from(u8::from(!complete)))
 }
 
@@ -97,10 +93,12 @@ fn main() -> anyhow::Result<ExitCode> {
 struct Round {
     without: Figures,
     with: Figures,
-    /// Frames to and from the driver by the counters of the mediator.
-    passed: u64,
-    /// Frames in the recording.
+    /// Messages in the recording.
     recorded: u64,
+    found: Found,
+    /// Messages that the mediator has dropped: the load was too high for this machine.
+    dropped: u64,
+    /// Messages that the recorder says are missing.
     missing: u64,
     /// Bytes of the recording.
     file_bytes: u64,
@@ -114,9 +112,18 @@ struct Round {
     python_cpu_s: Option<f64>,
 }
 
+/// What the recording has.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Found {
+    requests: u64,
+    echoes: u64,
+}
+
 /// What clients saw.
 #[derive(Debug, Serialize)]
 struct Figures {
+    /// Echoes that came in time.
+    received: u64,
     scans_per_s: f64,
     scans_lost_percent: f64,
     small_per_s: f64,
@@ -130,12 +137,18 @@ struct Figures {
     best_cpu_us: f64,
 }
 
+impl Round {
+    /// Each request is there with its echo, unless the mediator has dropped it, and each echo that
+    /// a client got.
+    fn is_complete(&self) -> bool {
+        let Found { requests, echoes } = self.found;
+        let unanswered = requests.abs_diff(echoes);
+        self.missing == 0 && unanswered <= self.dropped && echoes >= self.with.received
+    }
+}
+
 fn round(options: &Options, programs: &Programs, folder: &Path) -> anyhow::Result<Round> {
-    let echo = format!("pub 1 {SCAN_BYTES} {}", options.scans);
-    let setting = Setting {
-        echo: &echo,
-        ..Setting::default()
-    };
+    let setting = Setting::default();
     let mediator = programs.start(Candidate::Amber, &setting)?;
     load::first_answer(mediator.address)?;
     let without = figures(options, mediator.address, mediator.pid())?;
@@ -143,26 +156,15 @@ fn round(options: &Options, programs: &Programs, folder: &Path) -> anyhow::Resul
 
     let mediator = programs.start(Candidate::Amber, &setting)?;
     load::first_answer(mediator.address)?;
-    let client = Client::connect(mediator.address)?;
     let path = folder.join("bench-record.mcap");
-    let before = passed(&client)?;
     let recorder = Recorder::start(options, programs, mediator.address, &path)?;
     let with = figures(options, mediator.address, mediator.pid())?;
     // It writes what is buffered.
     thread::sleep(SETTLED);
     let recorder_cpu_s = recorder.cpu.elapsed().as_secs_f64();
-    let after = passed(&client)?;
     let report = recorder.finish()?;
     let recording = Recording::read(&path)?;
-    let info = Info::read(BufReader::new(File::open(&path)?))?;
-    let of_driver = info
-        .channels
-        .iter()
-        .filter(|it| it.topic.starts_with("/dummy/0/"));
-    let recorded = of_driver
-        .filter(|it| !it.topic.contains("/dropped/"))
-        .map(|it| it.messages)
-        .sum();
+    let found = recording.found();
     let file_bytes = path.metadata()?.len();
     let rust_cpu_s = recording.write_alone(&folder.join("bench-alone.mcap"))?;
     let python_cpu_s = python_alone(&path, &folder.join("bench-python.mcap"))?;
@@ -172,8 +174,11 @@ fn round(options: &Options, programs: &Programs, folder: &Path) -> anyhow::Resul
     Ok(Round {
         without,
         with,
-        passed: after - before,
-        recorded,
+        recorded: recording.messages.len() as u64,
+        found,
+        dropped: report["dropped_by_mediator"]
+            .as_u64()
+            .context("no report")?,
         missing: report["missing_messages"].as_u64().context("no report")?,
         file_bytes,
         recorder_cpu_s,
@@ -186,11 +191,14 @@ fn round(options: &Options, programs: &Programs, folder: &Path) -> anyhow::Resul
 /// Both loads at once, and then small messages as fast as possible.
 fn figures(options: &Options, to: SocketAddr, pid: u32) -> anyhow::Result<Figures> {
     let duration = Duration::from_secs_f64(options.seconds);
-    let (hertz, requests) = (f64::from(options.scans), options.small / 2.0);
+    // Each request has an echo.
+    let [scans, small] = [f64::from(options.scans), options.small].map(|it| it / 2.0);
     let cpu = CpuMeter::start(pid);
     let start = Instant::now();
-    let scans = thread::spawn(move || load::subscriptions(to, pid, 1, hertz, duration));
-    let flood = Flood::PerSecond(requests);
+    let scans = thread::spawn(move || {
+        load::flood(to, pid, 1, Flood::PerSecond(scans), SCAN_BYTES, duration)
+    });
+    let flood = Flood::PerSecond(small);
     let mut small = load::flood(to, pid, 1, flood, SMALL_BYTES, duration)?;
     let scans = scans
         .join()
@@ -200,6 +208,7 @@ fn figures(options: &Options, to: SocketAddr, pid: u32) -> anyhow::Result<Figure
     let best = load::flood(to, pid, 1, Flood::Window(64), SMALL_BYTES, shortly)?;
     let per_second = Seen::per_second;
     Ok(Figures {
+        received: scans.received + small.received + best.received,
         scans_per_s: per_second(&scans),
         scans_lost_percent: scans.lost_percent(),
         small_per_s: per_second(&small),
@@ -210,25 +219,6 @@ fn figures(options: &Options, to: SocketAddr, pid: u32) -> anyhow::Result<Figure
         best_per_s: per_second(&best),
         best_cpu_us: best.cpu_us(),
     })
-}
-
-/// The frames to and from the driver so far. Waits until nothing is on the way.
-fn passed(client: &Client) -> anyhow::Result<u64> {
-    let count = || -> anyhow::Result<u64> {
-        let driver = client.mediator().driver(amber_bench::probe::DEVICE)?;
-        let counters: DriverCounters = driver.counters.context("no counters")?;
-        Ok(counters.frames_in() + counters.frames_out())
-    };
-    let mut last = count()?;
-    for _ in 0..100 {
-        thread::sleep(Duration::from_millis(50));
-        let now = count()?;
-        if now == last {
-            return Ok(now);
-        }
-        last = now;
-    }
-    anyhow::bail!("the driver does not come to rest")
 }
 
 /// A running `amber record`.
@@ -294,6 +284,22 @@ impl Recording {
         })? {}
         let channels = reader.channels().clone();
         Ok(Self { channels, messages })
+    }
+
+    /// Requests and echoes.
+    fn found(&self) -> Found {
+        let mut found = Found::default();
+        for (header, data) in &self.messages {
+            let stored = &self.channels[&header.channel_id];
+            if stored.message(data).is_none() || stored.topic.contains("/dropped/") {
+                continue;
+            }
+            match stored.topic.contains("/requests/") {
+                true => found.requests += 1,
+                false => found.echoes += 1,
+            }
+        }
+        found
     }
 
     /// Writes them by the library alone. Returns the CPU time without that for the index, which is
@@ -383,10 +389,10 @@ fn print_table(rounds: &[Round]) {
     println!("| | without | with a recorder | ratio |\n|---|---:|---:|---:|");
     type Of = fn(&Figures) -> f64;
     let rows: [(&str, Of); 9] = [
-        ("scans per second", |it| it.scans_per_s),
-        ("scans lost, percent", |it| it.scans_lost_percent),
-        ("replies per second at the load", |it| it.small_per_s),
-        ("replies lost, percent", |it| it.small_lost_percent),
+        ("replies of 6.8 kB per second", |it| it.scans_per_s),
+        ("lost of these, percent", |it| it.scans_lost_percent),
+        ("replies of 64 B per second", |it| it.small_per_s),
+        ("lost of these, percent", |it| it.small_lost_percent),
         ("round trip, median, us", |it| it.small_p50_us),
         ("round trip, 99th percentile, us", |it| it.small_p99_us),
         ("CPU of the mediator, cores", |it| it.mediator_cpu),
@@ -407,9 +413,11 @@ fn print_table(rounds: &[Round]) {
     let seconds = median(rounds, |round| round.recorded_s);
     println!("\n{messages:.0} messages and {megabytes:.1} MB in {seconds:.1} s; missing:");
     for round in rounds {
-        let (missing, passed, recorded) = (round.missing, round.passed, round.recorded);
+        let Found { requests, echoes } = round.found;
         println!(
-            "- {missing} by the recorder; {passed} passed the mediator, {recorded} in the file"
+            "- {} by the recorder; {requests} requests and {echoes} echoes are in the file, {} \
+             were dropped by the mediator, {} echoes came to the clients",
+            round.missing, round.dropped, round.with.received
         );
     }
     println!("\n| | CPU us per message | MB per CPU second | ratio |\n|---|---:|---:|---:|");
