@@ -11,7 +11,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use amber_client::{Client, Hokuyo, Roboclaw, sources};
+use amber_client::sources::{self, RobotClock};
+use amber_client::{Client, Hokuyo, Roboclaw};
 use amber_map::{Outline, Pose};
 use amber_navigation::collision;
 use amber_navigation::drive_to_point;
@@ -293,10 +294,11 @@ impl Making {
     async fn follow(&self, laser: Hokuyo, wheels: Roboclaw) {
         let turn = Duration::from_millis(self.options.scan_turn_ms);
         let delay = Duration::from_millis(self.options.scan_delay_ms);
+        let mut clock = RobotClock::default();
         let scans = sources::watch_scans(laser, |received| match received {
             Ok(scan) => {
                 self.scans.heard();
-                let age = sources::age(scan.timestamp_ms(), SystemTime::now()) + delay;
+                let age = clock.age(scan.timestamp_ms(), SystemTime::now()) + delay;
                 let end = self.mapper.since_start(Instant::now()).saturating_sub(age);
                 let scan = Scan::from_values(&scan, end, turn);
                 if let Some(pilot) = &self.pilot {
