@@ -68,6 +68,7 @@ fn measure(options: &Options) -> Result<(), String> {
             State::Exploring => "going on",
             State::Returning => "on way",
             State::Finished => "finished",
+            State::NotReturned => "not home",
         };
         println!(
             "{seed:>4} {:>8} {:>6.0} {:>6.1} {:>7.1} {:>6.1} {:>8.1} {:>8.1} {:>6.0} {:>6} {:>6} {:>8} {:>8.0}",
