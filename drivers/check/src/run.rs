@@ -526,6 +526,7 @@ impl Run<'_> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let Some(packet) = self.receive(left)? else {
+                self.await_end_of_crash()?;
                 return Err(Finding::new(
                     "the driver does not answer any more after that",
                     expected(&[UNUSED], probe.answer(), Some(syn)),
@@ -543,6 +544,21 @@ impl Run<'_> {
             match self.receive(left)? {
                 Some(packet) if !left.is_zero() => before.push(packet),
                 _ => return Ok(before),
+            }
+        }
+    }
+
+    /// Waits for the end of a silent driver that has printed something: a crash that prints a
+    /// long backtrace takes seconds on a busy machine, and its exit code says more than silence.
+    fn await_end_of_crash(&mut self) -> Result<(), Finding> {
+        if self.bench()?.last_words().is_empty() {
+            return Ok(());
+        }
+        let deadline = Instant::now() + self.plan.timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.receive(left)?.is_none() {
+                return Ok(());
             }
         }
     }

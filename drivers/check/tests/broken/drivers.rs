@@ -412,6 +412,14 @@ fn a_driver_that_ends_on_unknown_messages_fails() {
                 &["exit code 101", "DecodeError"],
             )
         },
+        // Prints a long backtrace, for longer than the timeout.
+        &|| {
+            fails(
+                "crashes-slowly",
+                "no-drivermsg",
+                &["exit code 101", "DecodeError"],
+            )
+        },
         &|| {
             fails(
                 "crashes-on-empty",
