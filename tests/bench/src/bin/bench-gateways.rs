@@ -34,6 +34,8 @@ use serde::Serialize;
 use serde_json::json;
 use tungstenite::WebSocket;
 
+use Measured::{All, Only};
+
 /// Measure the latency that each gateway adds to a motion command
 #[derive(Parser)]
 struct Options {
@@ -57,6 +59,10 @@ struct Options {
 const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
 /// A session may send 50 commands per second.
 const PERIOD: Duration = Duration::from_millis(25);
+/// A way that is not measured gets a command after so many turns: 0.5 s.
+const KEEP_ALIVE: usize = 20;
+/// Commands of a client of the JSON relay from one heartbeat to the next: at most 5 s.
+const HEARTBEAT: u32 = 10;
 /// A command that has no effect for so long is lost.
 const LOST: Duration = Duration::from_millis(500);
 
@@ -207,19 +213,18 @@ fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
         Box::new(Apollo::new(listening(4)?)?),
     ];
     // The first commands open sessions and connections.
-    take_turns(&mut ways, &effects, 20)?;
-    let alone = take_turns(&mut ways, &effects, options.commands)?;
+    take_turns(&mut ways, All, &effects, 20)?;
+    let alone = take_turns(&mut ways, All, &effects, options.commands)?;
     let mut rows = Vec::new();
-    for (way, times) in ways.iter_mut().zip(alone) {
-        let flood = match way.gateway() {
+    for (index, times) in alone.into_iter().enumerate() {
+        let flood = match ways[index].gateway() {
             Some(gateway) => {
-                let one = std::slice::from_mut(way);
                 let count = options.commands.div_ceil(2);
-                let [before] = take_turns(one, &effects, count)?[..] else {
+                let [before] = take_turns(&mut ways, Only(index), &effects, count)?[..] else {
                     unreachable!("one way");
                 };
                 let flood = Flood::start(gateway, options.flood)?;
-                let [during] = take_turns(one, &effects, count)?[..] else {
+                let [during] = take_turns(&mut ways, Only(index), &effects, count)?[..] else {
                     unreachable!("one way");
                 };
                 drop(flood);
@@ -228,7 +233,7 @@ fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
             None => None,
         };
         rows.push(Row {
-            way: way.name(),
+            way: ways[index].name(),
             alone: times,
             flood,
         });
@@ -236,9 +241,18 @@ fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// The ways that are measured.
+#[derive(Clone, Copy, PartialEq)]
+enum Measured {
+    All,
+    /// The others get some commands, too: a gateway ends silent sessions.
+    Only(usize),
+}
+
 /// Sends a command on each way in turns, and waits for its effect.
 fn take_turns(
     ways: &mut [Box<dyn Way>],
+    measured: Measured,
     effects: &UdpSocket,
     count: usize,
 ) -> anyhow::Result<Vec<Times>> {
@@ -249,6 +263,10 @@ fn take_turns(
         // Each is the first as often as the others: that one wakes up the processes.
         for step in 0..ways.len() {
             let index = (number + step) % ways.len();
+            let is_measured = measured == All || measured == Only(index);
+            if !is_measured && number % KEEP_ALIVE != 0 {
+                continue;
+            }
             let start = Instant::now();
             let speed = ways[index].command(number as i32 * 7 + index as i32)?;
             match arrives(effects, speed, start) {
@@ -258,7 +276,9 @@ fn take_turns(
         }
         thread::sleep(PERIOD.saturating_sub(turn.elapsed()));
     }
-    let times = samples.iter_mut().zip(lost).map(|(samples, lost)| Times {
+    let times = samples.iter_mut().zip(lost).enumerate();
+    let times = times.filter(|(index, _)| measured == All || measured == Only(*index));
+    let times = times.map(|(_, (samples, lost))| Times {
         p50_us: samples.quantile_us(0.5),
         p99_us: samples.quantile_us(0.99),
         lost,
@@ -386,7 +406,9 @@ impl Way for Rosbridge {
         let text = json!({ "op": "publish", "topic": "/cmd_vel", "msg": msg }).to_string();
         self.0.send(text.into())?;
         // Answers pings; there is nothing else to read.
-        let _ = self.0.read();
+        if let Ok(tungstenite::Message::Close(reason)) = self.0.read() {
+            anyhow::bail!("the gateway has closed the connection: {reason:?}");
+        }
         Ok(speed)
     }
 
@@ -395,11 +417,17 @@ impl Way for Rosbridge {
     }
 }
 
-struct JsonRelay(UdpSocket);
+struct JsonRelay {
+    socket: UdpSocket,
+    commands: u32,
+}
 
 impl JsonRelay {
     fn new(gateway: SocketAddr) -> anyhow::Result<Self> {
-        let relay = Self(socket(gateway)?);
+        let relay = Self {
+            socket: socket(gateway)?,
+            commands: 0,
+        };
         relay.send(
             "register",
             json!({"client_type": "control", "client_id": "bench"}),
@@ -409,7 +437,7 @@ impl JsonRelay {
 
     fn send(&self, kind: &str, data: serde_json::Value) -> anyhow::Result<()> {
         let text = json!({ "type": kind, "data": data }).to_string();
-        self.0.send(text.as_bytes())?;
+        self.socket.send(text.as_bytes())?;
         Ok(())
     }
 }
@@ -420,7 +448,8 @@ impl Way for JsonRelay {
     }
 
     fn command(&mut self, number: i32) -> anyhow::Result<i32> {
-        if number % 700 == 0 {
+        self.commands += 1;
+        if self.commands.is_multiple_of(HEARTBEAT) {
             self.send(
                 "heartbeat",
                 json!({"client_type": "control", "client_id": "bench", "timestamp": 1}),
@@ -438,7 +467,7 @@ impl Way for JsonRelay {
     }
 
     fn gateway(&self) -> Option<SocketAddr> {
-        self.0.peer_addr().ok()
+        self.socket.peer_addr().ok()
     }
 }
 
