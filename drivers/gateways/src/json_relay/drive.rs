@@ -98,11 +98,15 @@ impl Driving {
         command: Command,
         timestamp: u64,
     ) -> bool {
-        let new = (now.elapsed, command, timestamp);
-        let last = self.last.insert(user, new);
-        last.is_some_and(|(at, last, stamp)| {
+        let is_copy = self.last.get(&user).is_some_and(|&(at, last, stamp)| {
             (last, stamp) == (command, timestamp) && now.since(at) < DUPLICATE_PERIOD
-        })
+        });
+        // Copies do not prolong the period: otherwise, a program that always sends the same
+        // timestamp would not be heard.
+        if !is_copy {
+            self.last.insert(user, (now.elapsed, command, timestamp));
+        }
+        is_copy
     }
 
     /// Follows a command.

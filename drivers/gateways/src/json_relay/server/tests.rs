@@ -100,6 +100,20 @@ fn a_command_goes_to_all_robots_and_moves_ours_for_half_a_second() {
     assert_eq!(bench.take_drives(), [(500, WheelSpeeds::STOP)]);
 }
 
+/// A program may repeat a command faster than the period of copies, always with one timestamp.
+#[test]
+fn copies_do_not_silence_a_command() {
+    let mut bench = server();
+    bench.register(CONTROL, "control", "c1");
+    bench.take();
+    for _ in 0..10 {
+        bench.command(CONTROL, "forward", 5);
+        bench.advance_ms(15);
+    }
+    // At 0, 60 and 120 ms.
+    assert_eq!(bench.count("duplicate command"), 7);
+}
+
 #[test]
 fn commands_renew_the_pulse_and_copies_are_ignored() {
     let mut bench = server();
