@@ -16,7 +16,8 @@
 //! a check of the pipe shows that less is unread. The pipe is checked when the driver writes a
 //! frame, and after a pause. The bytes that the driver took since the gate closed give its
 //! speed. If none are left, it might have taken more, and is allowed more. A driver that has
-//! usually written a frame after it took one counts as answering.
+//! usually written a frame after it took one counts as answering. A driver that takes a whole pipe
+//! in three times [`AHEAD`] gets what the pipe holds, with few checks.
 //!
 //! On a busy machine a fast driver seems slow: each frame takes as long as both sides need to
 //! notice each other. So once in `TURNS_UNTIL_PROBE` turns three frames go at once. If the
@@ -132,7 +133,13 @@ impl Gate {
         if self.looked.is_some() && self.busy.is_none() && self.unread < self.allowed {
             return self.allowed - self.unread;
         }
-        self.look(now(), look());
+        let now = now();
+        // The pipe itself holds no more. A driver that becomes slow is noticed soon enough.
+        let recent = |looked| now.saturating_duration_since(looked) < AHEAD_LOOK;
+        if self.allowed >= AHEAD_BYTES && self.busy.is_none() && self.looked.is_some_and(recent) {
+            return self.allowed;
+        }
+        self.look(now, look());
         self.allowed.saturating_sub(self.unread)
     }
 
@@ -191,7 +198,8 @@ impl Gate {
                 self.busy = None;
             } else if time >= AHEAD_LOOK {
                 // It always has something to read.
-                self.allowed = part(taken, ahead, time).clamp(1, AHEAD_BYTES);
+                let allowed = part(taken, ahead, time).clamp(1, AHEAD_BYTES);
+                self.allowed = allowed.max(ahead_if_fast(taken, time));
                 self.probe.before = None;
                 self.busy = Some(Busy {
                     since: now,
@@ -245,11 +253,15 @@ impl Gate {
     fn allow_more(&mut self, taken: usize, ahead: Duration, time: Duration) {
         let twice = 2 * self.allowed.max(taken);
         let more = twice.min(2 * part(taken, ahead, time)).min(AHEAD_BYTES);
-        self.allowed = self.allowed.max(more);
-        if part(taken, 3 * AHEAD, time) >= AHEAD_BYTES_FAST {
-            self.allowed = self.allowed.max(AHEAD_BYTES_FAST);
-        }
+        self.allowed = self.allowed.max(more).max(ahead_if_fast(taken, time));
     }
+}
+
+/// What a driver that has taken this much in this time may have ahead, if it is fast; zero if not.
+fn ahead_if_fast(taken: usize, time: Duration) -> usize {
+    let takes = part(taken, 3 * AHEAD, time);
+    let steps = [AHEAD_BYTES, AHEAD_BYTES_FAST];
+    steps.into_iter().find(|step| takes >= *step).unwrap_or(0)
 }
 
 /// The share of `bytes`, taken in `time`, that falls to another time.

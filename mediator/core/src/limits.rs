@@ -118,7 +118,8 @@ pub const AHEAD_BYTES: usize = 64 * 1024;
 pub const AHEAD_BYTES_FIRST: usize = 256;
 
 /// What any driver may have ahead if it takes that in three times [`AHEAD`], in bytes: then its
-/// pipe is checked once for dozens of short requests.
+/// pipe is checked once for dozens of short requests. A driver that takes [`AHEAD_BYTES`] in that
+/// time may have these: then its pipe is the limit, and is checked once in [`AHEAD_LOOK`].
 pub const AHEAD_BYTES_FAST: usize = 4096;
 
 /// The pause until a pipe is checked again, which doubles while nothing changes; timers are no

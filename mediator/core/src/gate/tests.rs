@@ -520,7 +520,7 @@ fn sequential_requests_cause_few_checks() {
         }
         looks
     };
-    for (bytes, most) in [(FRAME, 10), (1024, 10), (6800, 12), (AHEAD_BYTES, 100)] {
+    for (bytes, most) in [(FRAME, 10), (1024, 10), (6800, 10), (AHEAD_BYTES, 10)] {
         let count = looks(bytes, 20 * US);
         assert!(count <= most, "{count} looks, {bytes} bytes each");
     }
@@ -587,4 +587,22 @@ fn a_pipe_that_the_first_write_fills_is_checked_again() {
     let room = gate.room(|| now, || 0);
     gate.wrote(room);
     assert!(gate.look_at().is_some(), "nothing else reports it");
+}
+
+#[test]
+fn a_driver_that_had_a_whole_pipe_ahead_and_becomes_slow_is_noticed() {
+    let (mut gate, mut now) = (Gate::default(), Instant::now());
+    for _ in 0..100 {
+        gate.room(|| now, || 0);
+        gate.wrote(AHEAD_BYTES);
+        gate.said();
+        now += 100 * US;
+    }
+    assert_eq!(gate.allowed, AHEAD_BYTES);
+    // At the next check its pipe is full, and at the one after that it has taken one frame.
+    now += AHEAD_LOOK;
+    assert_eq!(gate.room(|| now, || AHEAD_BYTES), 0);
+    now += 2 * AHEAD_LOOK;
+    assert_eq!(gate.room(|| now, || AHEAD_BYTES - 6800), 0);
+    assert!(gate.allowed < 6800, "{}", gate.allowed);
 }
