@@ -22,6 +22,7 @@ mod service;
 mod spawn;
 mod starts;
 mod strays;
+mod timer;
 mod udp;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -34,7 +35,7 @@ use std::{env, io};
 
 use mio::net::UdpSocket;
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Registry, Waker};
+use mio::{Events, Interest, Poll, Waker};
 use nix::sys::signal::Signal;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
@@ -52,6 +53,7 @@ use self::sender::Sender;
 use self::service::Service;
 use self::starts::Starts;
 use self::strays::Strays;
+use self::timer::Timer;
 use self::udp::{Listener, Receiver, Rest};
 use crate::log;
 use amber_core::config::{Config, ConfigError};
@@ -208,15 +210,15 @@ impl Mediator {
         let registry = self.poll.registry();
         let (mut inlets, mut outlets) = (Vec::new(), Vec::new());
         for (listener, sockets) in (0..=u8::MAX).zip(self.listeners) {
-            for (socket, reach) in sockets.receiving {
-                let mut inlet = Inlet {
+            for (mut socket, reach) in sockets.receiving {
+                let token = Source::Socket(inlets.len()).into();
+                registry.register(&mut socket, token, Interest::READABLE)?;
+                inlets.push(Inlet {
                     socket,
                     reach,
                     listener,
                     receiver: Receiver::new(),
-                };
-                inlet.adjust_watch(registry, inlets.len())?;
-                inlets.push(inlet);
+                });
             }
             outlets.push(sockets.outlets);
         }
@@ -233,12 +235,15 @@ impl Mediator {
             Interest::READABLE,
         )?;
         let waker = Arc::new(Waker::new(registry, Source::Wake.into())?);
+        let timer = Timer::new(registry)?;
         let strays = Strays::adopt();
         let mut shell = Shell {
             core,
+            now: Instant::now(),
             poll: self.poll,
             again: Vec::new(),
             alarms: Alarms::default(),
+            timer,
             inlets,
             batch: Batch::new(),
             own_addresses: OwnAddresses::new(&self.addresses),
@@ -267,10 +272,13 @@ impl Mediator {
 /// See the [module](self).
 struct Shell {
     core: Core,
+    /// When this turn began: the time of everything that is received in it.
+    now: Instant,
     poll: Poll,
     /// Sources with more than fitted into the last turn.
     again: Vec<Source>,
     alarms: Alarms<Alarm>,
+    timer: Timer,
     inlets: Vec<Inlet>,
     /// Buffers for incoming datagrams.
     batch: Batch,
@@ -301,14 +309,6 @@ struct Inlet {
     reach: Reach,
     /// Index of the address that it belongs to, for [`ClientAddress::socket`].
     listener: u8,
-}
-
-impl Inlet {
-    fn adjust_watch(&mut self, registry: &Registry, index: usize) -> io::Result<()> {
-        let token = Source::Socket(index).into();
-        self.receiver
-            .adjust_watch(registry, &mut self.socket, token)
-    }
 }
 
 /// The phases of the mediator's life.
@@ -366,11 +366,15 @@ impl Shell {
                 }
                 Phase::Running | Phase::Ending => {}
             }
-            let longest = self.idle_time();
+            let longest = match self.again.is_empty() {
+                true => self.timer.timeout(self.alarms.next()),
+                false => Some(Duration::ZERO),
+            };
             poll::wait(&mut self.poll, &mut events, longest)?;
             // Data that has arrived by now is handled before timeouts, even if this thread was
             // delayed.
             let now = Instant::now();
+            self.now = now;
             let mut again = std::mem::take(&mut self.again);
             let is_error =
                 |source: &Source| matches!(source, Source::Errors(_) | Source::SendErrors(_));
@@ -408,16 +412,6 @@ impl Shell {
         }
     }
 
-    /// How long to wait, unless a source becomes ready.
-    fn idle_time(&self) -> Option<Duration> {
-        if !self.again.is_empty() {
-            return Some(Duration::ZERO);
-        }
-        // Handling the last timer may have taken time.
-        let next = self.alarms.next()?;
-        Some(next.saturating_duration_since(Instant::now()))
-    }
-
     /// A source is ready. `closed` means that the other end is closed, which must be handled.
     fn ready(&mut self, source: Source, closed: bool) {
         match source {
@@ -427,6 +421,7 @@ impl Shell {
             Source::Stream(key, stream) => self.stream_ready(key, stream, closed),
             Source::Signals => self.take_signals(),
             Source::Wake => self.reloaded(),
+            Source::Timer => return self.timer.fired(),
             Source::Recorder(key) => self.recorder_connects(key),
             Source::Feed(key) => self.recorder_ready(key),
         }
@@ -495,7 +490,7 @@ impl Shell {
     /// Receives datagrams from a socket.
     fn receive(&mut self, index: usize) {
         self.count_lost_lines();
-        let now = Instant::now();
+        let now = self.now;
         self.count_lost_datagrams(now, index);
         let core = &mut self.core;
         let inlet = &mut self.inlets[index];
@@ -517,13 +512,6 @@ impl Shell {
                 self.again(Source::Errors(index));
                 self.again(Source::Socket(index));
             }
-        }
-        let inlet = &mut self.inlets[index];
-        if let Err(error) = inlet.adjust_watch(self.poll.registry(), index) {
-            debug!(%error, "a socket cannot be watched");
-        }
-        if !inlet.receiver.is_watched() {
-            self.again(Source::Socket(index));
         }
     }
 
@@ -555,7 +543,7 @@ impl Shell {
     fn take_errors(&mut self, index: usize) {
         let core = &mut self.core;
         let inlet = &self.inlets[index];
-        if take_errors(core, inlet.listener, &inlet.socket) {
+        if take_errors(core, self.now, inlet.listener, &inlet.socket) {
             self.again(Source::Errors(index));
         }
     }
@@ -565,7 +553,7 @@ impl Shell {
         let Some((listener, socket)) = self.sender.socket_at(number) else {
             return;
         };
-        if take_errors(&mut self.core, listener, socket) {
+        if take_errors(&mut self.core, self.now, listener, socket) {
             self.again(Source::SendErrors(number));
         }
     }
@@ -694,13 +682,13 @@ impl Shell {
 }
 
 /// Handles network errors about addresses. Returns true if there are more.
-fn take_errors(core: &mut Core, listener: u8, socket: &impl AsFd) -> bool {
+fn take_errors(core: &mut Core, now: Instant, listener: u8, socket: &impl AsFd) -> bool {
     let taken = errors::take(socket, |address, how| {
         let from = ClientAddress {
             socket: listener,
             address,
         };
-        core.unreachable(Instant::now(), from, how);
+        core.unreachable(now, from, how);
     });
     taken.unwrap_or_else(|error| {
         debug!(%error, "reading errors failed");

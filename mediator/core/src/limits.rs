@@ -181,10 +181,6 @@ pub const EVENTS_PER_TURN: usize = 256;
 /// Datagrams received from one socket per turn.
 pub const DATAGRAMS_PER_TURN: usize = 64;
 
-/// A socket that gave this many datagrams in one turn is read in the next turn without waiting
-/// for a report.
-pub const BUSY_DATAGRAMS: usize = 16;
-
 /// The shortest time between two queries of the system's count of dropped datagrams.
 pub const LOST_LOOK: Duration = Duration::from_millis(100);
 

@@ -29,6 +29,7 @@ pub(super) struct Batch {
     /// Zeroed pages cost nothing until they are used.
     bytes: Vec<u8>,
     slots: Vec<Slot>,
+    /// They point into the buffers of `bytes` and `slots`, which are never replaced.
     headers: Vec<libc::mmsghdr>,
     count: usize,
 }
@@ -61,38 +62,46 @@ const _: () = unsafe {
 impl Batch {
     pub(super) fn new() -> Self {
         // SAFETY: these are plain C structures of numbers and pointers, for which
-        // zeros are valid; no pointer is used before it is set in `receive`.
+        // zeros are valid; all pointers are set below.
         let (slot, header) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        Self {
+        let mut batch = Self {
             bytes: vec![0; DATAGRAMS_PER_TURN * BUFFER],
             slots: vec![slot; DATAGRAMS_PER_TURN],
             headers: vec![header; DATAGRAMS_PER_TURN],
-            count: 0,
+            // Makes the first call set all lengths.
+            count: DATAGRAMS_PER_TURN,
+        };
+        let (bytes, slots) = (batch.bytes.as_mut_ptr(), batch.slots.as_mut_ptr());
+        for (number, header) in batch.headers.iter_mut().enumerate() {
+            // SAFETY: there are as many slots and buffers as headers.
+            let (bytes, slot) = unsafe { (bytes.add(number * BUFFER), slots.add(number)) };
+            // SAFETY: the slot is valid, and nothing else uses it now.
+            unsafe {
+                (*slot).bytes.iov_base = bytes.cast();
+                (*slot).bytes.iov_len = BUFFER;
+                let header = &mut header.msg_hdr;
+                header.msg_iov = &raw mut (*slot).bytes;
+                header.msg_iovlen = 1;
+                header.msg_name = (&raw mut (*slot).address).cast();
+                header.msg_control = (&raw mut (*slot).control).cast();
+            }
         }
+        batch
     }
 
     /// Receives at most `room` datagrams without waiting. Returns their number.
     pub(super) fn receive(&mut self, socket: &UdpSocket, room: usize) -> io::Result<usize> {
-        self.count = 0;
-        let room = room.min(self.headers.len());
-        let parts = self
-            .slots
-            .iter_mut()
-            .zip(self.bytes.chunks_exact_mut(BUFFER));
-        for (header, (slot, bytes)) in self.headers[..room].iter_mut().zip(parts) {
-            slot.bytes.iov_base = bytes.as_mut_ptr().cast();
-            slot.bytes.iov_len = bytes.len();
+        // The system has written lengths for the datagrams of the last call only.
+        for header in &mut self.headers[..self.count] {
             let header = &mut header.msg_hdr;
-            header.msg_iov = &raw mut slot.bytes;
-            header.msg_iovlen = 1;
-            header.msg_name = slot.address.as_mut_ptr().cast();
             header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-            header.msg_control = (&raw mut slot.control).cast();
             header.msg_controllen = size_of::<Control>() as _;
         }
-        // SAFETY: the first `room` headers point into `slots` and `bytes`, which
-        // are as long as they say, are not touched until the call returns, and are
-        // not moved, as `self` is borrowed. Later calls set all pointers anew.
+        self.count = 0;
+        let room = room.min(self.headers.len());
+        // SAFETY: the first `room` headers point into `slots` and `bytes`, which are
+        // as long as they say, live as long as `self`, and are not touched until the
+        // call returns. Nothing else changes the pointers.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),

@@ -362,7 +362,7 @@ impl Shell {
         };
         let late = Alarm::PartialFrame.of(key);
         let was_partial = std::mem::replace(&mut output.buffer.partial, false);
-        let turn = hand_over(&mut self.core, key, &mut output.buffer);
+        let turn = hand_over(&mut self.core, self.now, key, &mut output.buffer);
         output.unfinished = turn.unfinished;
         output.buffer.partial = !turn.unfinished && !output.buffer.filled().is_empty();
         if turn.lends {
@@ -371,7 +371,7 @@ impl Shell {
             self.lender = Some(key);
         }
         if output.buffer.partial {
-            self.alarms.set(late, Instant::now() + PARTIAL_FRAME);
+            self.alarms.set(late, self.now + PARTIAL_FRAME);
         } else if was_partial {
             self.alarms.clear(late);
         }
@@ -630,9 +630,11 @@ struct Turn {
     time: Duration,
 }
 
-/// Gives whole frames from the buffer to the core, until the turn is over.
-fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> Turn {
-    let start = Instant::now();
+/// Gives whole frames from the buffer to the core, until the turn is over. `now` is when the data
+/// was read.
+fn hand_over(core: &mut Core, now: Instant, key: DriverKey, buffer: &mut Buffer) -> Turn {
+    // The clock is not read for a single frame, which is the usual case of a publication.
+    let mut start = None;
     let (effects, datagrams) = (core.driver_effects(), core.outbox().datagrams().len());
     let may_lend = !core.outbox().borrows();
     let mut turn = Turn {
@@ -644,33 +646,38 @@ fn hand_over(core: &mut Core, key: DriverKey, buffer: &mut Buffer) -> Turn {
         time: Duration::ZERO,
     };
     while let Some(frame) = Frame::from_stream(buffer.filled()) {
+        if turn.frames > 0 {
+            let start = *start.get_or_insert_with(Instant::now);
+            if turn.frames.is_multiple_of(FRAMES_PER_LOOK) || frame.header.len() > LONG_HEADER {
+                turn.time = start.elapsed();
+            }
+        }
+        let caused = core.outbox().datagrams().len() - datagrams;
+        if caused >= DRIVER_TURN_DATAGRAMS || turn.time >= DRIVER_TURN {
+            turn.unfinished = true;
+            break;
+        }
         let length = frame.wire_len();
         let at = may_lend.then_some(buffer.start);
-        if !core.driver_frame_at(start, key, frame, at) {
+        if !core.driver_frame_at(now, key, frame, at) {
             turn.sane = false;
             turn.lends = may_lend && core.outbox().borrows();
             return turn;
         }
         buffer.start += length;
         turn.frames += 1;
-        let look = turn.frames.is_multiple_of(FRAMES_PER_LOOK) || length > LONG_FRAME;
-        let caused = core.outbox().datagrams().len() - datagrams;
-        if caused >= DRIVER_TURN_DATAGRAMS || look && start.elapsed() >= DRIVER_TURN {
-            turn.unfinished = true;
-            break;
-        }
     }
     turn.lends = may_lend && core.outbox().borrows();
     turn.is_junk = turn.frames >= JUNK_FRAMES && core.driver_effects() == effects;
     if turn.is_junk {
-        turn.time = start.elapsed();
+        turn.time = start.map_or(Duration::ZERO, |start| start.elapsed());
     }
-    turn.sane = core.driver_prefix(start, key, buffer.filled());
+    turn.sane = core.driver_prefix(now, key, buffer.filled());
     turn
 }
 
-/// Frames from this length on may name many clients: the clock is checked after each.
-const LONG_FRAME: usize = 1024;
+/// A header from this length on may name many clients: the clock is checked before each.
+const LONG_HEADER: usize = 1024;
 
 /// Bytes that were read but not used yet.
 #[derive(Debug, Default)]

@@ -23,6 +23,8 @@ pub(super) enum Source {
     Signals,
     /// Another thread has finished something.
     Wake,
+    /// The timer of the loop has fired.
+    Timer,
     /// A recorder connects.
     Recorder(FeedKey),
     /// The connection of a recorder.
@@ -37,7 +39,7 @@ pub(super) enum Stream {
     Stderr,
 }
 
-const KINDS: usize = 10;
+const KINDS: usize = 11;
 
 impl From<Source> for Token {
     fn from(source: Source) -> Self {
@@ -52,6 +54,7 @@ impl From<Source> for Token {
             Source::SendErrors(socket) => (socket, 7),
             Source::Recorder(key) => (key.0 as usize, 8),
             Source::Feed(key) => (key.0 as usize, 9),
+            Source::Timer => (0, 10),
         };
         Self(number * KINDS + kind)
     }
@@ -71,7 +74,8 @@ impl From<Token> for Source {
             6 => Self::Wake,
             7 => Self::SendErrors(number),
             8 => Self::Recorder(FeedKey(number as u32)),
-            _ => Self::Feed(FeedKey(number as u32)),
+            9 => Self::Feed(FeedKey(number as u32)),
+            _ => Self::Timer,
         }
     }
 }
@@ -110,6 +114,7 @@ mod tests {
             Source::Stream(key, Stream::Stderr),
             Source::Signals,
             Source::Wake,
+            Source::Timer,
             Source::Recorder(FeedKey(3)),
             Source::Feed(FeedKey(3)),
         ];

@@ -63,6 +63,9 @@ const DOUBTFUL: usize = 1;
 /// The first lane for hosts on the network.
 const HOSTS: usize = 2;
 
+/// Up to this many datagrams are sent with little memory: after a pause all of it is cold.
+const FEW: usize = 16;
+
 // One bit for each lane.
 const _: () = assert!(HOSTS + HOST_LANES <= u32::BITS as usize);
 
@@ -213,11 +216,27 @@ impl Sender {
         let Some(second) = self.single_at(clock, way, outbox, next + 1) else {
             return send_one(self.socket(way), run).map(|()| 1);
         };
-        let mut datagrams = [Pieces::of(run); DATAGRAMS_PER_TURN];
-        let mut addresses = [run.to; DATAGRAMS_PER_TURN];
-        (datagrams[1], addresses[1]) = (Pieces::of(&second), second.to);
+        let first = [*run, second];
+        match outbox.datagrams().len() - next {
+            ..=FEW => self.send_singles::<FEW>(clock, way, outbox, next, &first),
+            _ => self.send_singles::<DATAGRAMS_PER_TURN>(clock, way, outbox, next, &first),
+        }
+    }
+
+    /// Sends the datagrams of two runs, and at most `MOST` in all.
+    fn send_singles<const MOST: usize>(
+        &mut self,
+        clock: &mut Clock,
+        way: Way,
+        outbox: &Outbox,
+        next: usize,
+        [first, second]: &[Run<'_>; 2],
+    ) -> nix::Result<usize> {
+        let mut datagrams = [Pieces::of(first); MOST];
+        let mut addresses = [first.to; MOST];
+        (datagrams[1], addresses[1]) = (Pieces::of(second), second.to);
         let mut count = 2;
-        while count < DATAGRAMS_PER_TURN
+        while count < MOST
             && let Some(run) = self.single_at(clock, way, outbox, next + count)
         {
             (datagrams[count], addresses[count]) = (Pieces::of(&run), run.to);
@@ -226,9 +245,13 @@ impl Sender {
         let (datagrams, addresses) = (&datagrams[..count], &addresses[..count]);
         let socket = &self.outlets[way.outlet].sockets[way.lane];
         // A socket has addresses of one family.
-        match run.to.address() {
-            SocketAddr::V4(_) => send_many(socket, &mut self.v4, datagrams, addresses, v4),
-            SocketAddr::V6(_) => send_many(socket, &mut self.v6, datagrams, addresses, v6),
+        match first.to.address() {
+            SocketAddr::V4(_) => {
+                send_many::<_, MOST>(socket, &mut self.v4, datagrams, addresses, v4)
+            }
+            SocketAddr::V6(_) => {
+                send_many::<_, MOST>(socket, &mut self.v6, datagrams, addresses, v6)
+            }
         }
     }
 
@@ -273,16 +296,16 @@ fn v6(address: SocketAddr) -> Option<SockaddrIn6> {
     }
 }
 
-/// Sends single datagrams with one call, at most [`DATAGRAMS_PER_TURN`]. It allocates nothing,
-/// because after a pause all memory that it touches is cold.
-fn send_many<A: SockaddrLike + Copy>(
+/// Sends single datagrams with one call, at most `MOST`. It allocates nothing, because after a
+/// pause all memory that it touches is cold.
+fn send_many<A: SockaddrLike + Copy, const MOST: usize>(
     socket: &UdpSocket,
     headers: &mut MultiHeaders<A>,
     datagrams: &[Pieces<'_>],
     destinations: &[PackedAddress],
     to: impl Fn(SocketAddr) -> Option<A>,
 ) -> nix::Result<usize> {
-    let mut addresses = [None; DATAGRAMS_PER_TURN];
+    let mut addresses = [None; MOST];
     for (address, destination) in addresses.iter_mut().zip(destinations) {
         *address = to(destination.address());
     }

@@ -5,15 +5,13 @@ use std::net::{self, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::time::Instant;
 
 use mio::net::UdpSocket;
-use mio::{Interest, Registry, Token};
 use nix::sys::socket::SockaddrStorage;
 use socket2::{Domain, Protocol, Type};
 
 use super::batch::{self, Batch};
 use super::errors;
 use amber_core::limits::{
-    BUSY_DATAGRAMS, DATAGRAMS_PER_TURN, DOUBTFUL_BUFFER_BYTES, HOST_LANES, LOST_LOOK,
-    SOCKET_BUFFER_BYTES,
+    DATAGRAMS_PER_TURN, DOUBTFUL_BUFFER_BYTES, HOST_LANES, LOST_LOOK, SOCKET_BUFFER_BYTES,
 };
 use amber_core::origin::Reach;
 
@@ -205,54 +203,26 @@ pub(super) enum Rest {
 
 /// Receives batches from one socket.
 pub(super) struct Receiver {
-    /// The size of the next batch. Preparing it takes time, so it is twice the size of the last
-    /// result.
+    /// The size of the next batch: twice the size of the last result, because datagrams may be
+    /// merged, and one turn must not take too many.
     room: usize,
-    /// The number of datagrams in the last batch.
-    last: usize,
-    /// The system reports new datagrams.
-    watched: bool,
     /// The number of datagrams that the system has dropped, as far as known, and the time of
     /// the last query.
     dropped: u32,
     looked: Option<Instant>,
 }
 
-/// The minimum of [`Receiver::room`], unless datagrams are merged.
-const ROOM: usize = 4;
+/// The minimum of [`Receiver::room`], unless datagrams are merged. A batch that is not full shows
+/// that the socket is empty, and saves a call that finds nothing.
+const ROOM: usize = 16;
 
 impl Receiver {
     pub(super) fn new() -> Self {
         Self {
             room: ROOM,
-            last: 0,
-            watched: false,
             dropped: 0,
             looked: None,
         }
-    }
-
-    /// A busy socket is not watched, but read in each turn until it is empty. For a watched
-    /// socket the system also reports, for each datagram sent, that there is space for another.
-    pub(super) fn adjust_watch(
-        &mut self,
-        registry: &Registry,
-        socket: &mut UdpSocket,
-        token: Token,
-    ) -> io::Result<()> {
-        if self.watched && self.last >= BUSY_DATAGRAMS {
-            registry.deregister(socket)?;
-            self.watched = false;
-        } else if !self.watched && self.last == 0 {
-            // Datagrams that have arrived since then are reported at once.
-            registry.register(socket, token, Interest::READABLE)?;
-            self.watched = true;
-        }
-        Ok(())
-    }
-
-    pub(super) fn is_watched(&self) -> bool {
-        self.watched
     }
 
     /// The number of datagrams that the system has dropped since the last query; there is at
@@ -278,9 +248,8 @@ impl Receiver {
         socket: &UdpSocket,
         mut each: impl FnMut(SocketAddr, &[u8]),
     ) -> io::Result<Rest> {
-        self.last = 0;
         let count = batch.receive(socket, self.room)?;
-        let mut datagrams = 0;
+        let mut datagrams = 0_usize;
         for (from, bytes, segment) in batch.iter() {
             // An empty datagram counts, too.
             let (first, others) = bytes.split_at(segment.min(bytes.len()));
@@ -295,7 +264,6 @@ impl Receiver {
             true => Rest::Nothing,
             false => Rest::Unknown,
         };
-        self.last = datagrams;
         let merged = datagrams.div_ceil(count.max(1)).max(1);
         let most = (DATAGRAMS_PER_TURN / merged).max(1);
         self.room = (2 * count).max(ROOM).min(most);
@@ -484,7 +452,7 @@ mod tests {
             while taken.len() < expected.len() {
                 let each = |from, bytes: &[u8]| taken.push((from, bytes.to_vec()));
                 receiver.receive(&mut batch, &socket, each).unwrap();
-                assert!(receiver.room <= ROOM, "about {DATAGRAMS_PER_TURN} at once");
+                assert!(receiver.room <= 4, "about {DATAGRAMS_PER_TURN} at once");
                 calls += 1;
             }
             assert!(taken == expected, "{ip}");
@@ -509,20 +477,20 @@ mod tests {
             let mut lengths = Vec::new();
             let each = |_, bytes: &[u8]| lengths.push(bytes.len());
             receiver.receive(&mut batch, &socket, each).unwrap();
-            (lengths.clone(), receiver.last)
+            lengths
         };
         for _ in 0..2 {
             let cut = [ControlMessage::UdpGsoSegments(&50)];
             let bytes = [IoSlice::new(&[1; 150])];
             let sent = sendmsg::<()>(peer.as_raw_fd(), &bytes, &cut, MsgFlags::empty(), None);
             if sent.is_ok() {
-                assert_eq!(receive(), (vec![50, 50, 50], 3));
+                assert_eq!(receive(), [50, 50, 50]);
             } else {
                 eprintln!("SKIP merged datagrams: this system cannot cut them");
             }
             for length in [700, 0, 65_507] {
                 peer.send(&vec![2; length]).unwrap();
-                assert_eq!(receive(), (vec![length], 1));
+                assert_eq!(receive(), [length]);
             }
         }
     }

@@ -31,7 +31,7 @@ fn buffer(frame: &[u8], frames: usize) -> Buffer {
 fn turns(core: &mut Core, mut buffer: Buffer) -> Vec<Turn> {
     let mut turns = Vec::new();
     loop {
-        let turn = hand_over(core, KEY, &mut buffer);
+        let turn = hand_over(core, Instant::now(), KEY, &mut buffer);
         let unfinished = turn.unfinished;
         turns.push(turn);
         if !unfinished {
@@ -72,7 +72,7 @@ fn a_turn_sends_a_bounded_number_of_datagrams() {
     // Its id follows that of the driver.
     core.datagram(Instant::now(), from, b"\0\x04\x08\x05\x10\0\0\x01x");
     let mut buffer = buffer(b"\0\x03\x1a\x01\x02\0\x01x", 1000);
-    let turn = hand_over(&mut core, KEY, &mut buffer);
+    let turn = hand_over(&mut core, Instant::now(), KEY, &mut buffer);
     assert!(turn.unfinished && !turn.is_junk);
     let datagrams = core.outbox().datagrams().len();
     assert!((1..=DRIVER_TURN_DATAGRAMS).contains(&datagrams));
